@@ -1,0 +1,199 @@
+//! Who did it: the actor of an event, as the string of R-09 and as a value that filters compare.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::id::BadId;
+
+/// The kinds of actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ActorKind {
+    /// The person.
+    User,
+    /// The agent that speaks.
+    Orchestrator,
+    /// An agent that works for it.
+    Subagent,
+    /// A tool.
+    Tool,
+    /// A worker session.
+    Worker,
+    /// The server itself.
+    System,
+    /// The relay in front of an agent elsewhere.
+    Relay,
+}
+
+impl ActorKind {
+    const ALL: [Self; 7] = [
+        Self::User,
+        Self::Orchestrator,
+        Self::Subagent,
+        Self::Tool,
+        Self::Worker,
+        Self::System,
+        Self::Relay,
+    ];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Orchestrator => "orchestrator",
+            Self::Subagent => "subagent",
+            Self::Tool => "tool",
+            Self::Worker => "worker",
+            Self::System => "system",
+            Self::Relay => "relay",
+        }
+    }
+
+    const fn has_name(self) -> bool {
+        matches!(self, Self::Subagent | Self::Tool | Self::Worker)
+    }
+}
+
+/// An actor: a kind, and for sub-agents, tools and workers which one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Actor {
+    kind: ActorKind,
+    name: Option<Arc<str>>,
+}
+
+impl Actor {
+    /// The person.
+    pub const USER: Self = Self {
+        kind: ActorKind::User,
+        name: None,
+    };
+    /// The agent that speaks.
+    pub const ORCHESTRATOR: Self = Self {
+        kind: ActorKind::Orchestrator,
+        name: None,
+    };
+    /// The server itself.
+    pub const SYSTEM: Self = Self {
+        kind: ActorKind::System,
+        name: None,
+    };
+
+    /// A named actor. Characters outside `[A-Za-z0-9_.:-]` become `_` and the name is cut at 128,
+    /// so that an actor never needs escaping.
+    pub fn named(kind: ActorKind, name: &str) -> Self {
+        let clean: String = name
+            .chars()
+            .take(128)
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || "_.:-".contains(c) {
+                    c
+                } else {
+                    '_'
+                }
+            })
+            .collect();
+        Self {
+            kind,
+            name: Some(clean.into()),
+        }
+    }
+
+    /// A tool.
+    pub fn tool(name: &str) -> Self {
+        Self::named(ActorKind::Tool, name)
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> ActorKind {
+        self.kind
+    }
+
+    /// Whether the filter entry `pattern` means this actor: exactly, or by kind alone.
+    pub fn matches(&self, pattern: &Self) -> bool {
+        self.kind == pattern.kind && (pattern.name.is_none() || pattern.name == self.name)
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            None => f.write_str(self.kind.name()),
+            Some(name) => write!(f, "{}:{name}", self.kind.name()),
+        }
+    }
+}
+
+impl FromStr for Actor {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let bad = BadId { what: "actor" };
+        let (word, name) = match text.split_once(':') {
+            None => (text, None),
+            Some((word, name)) => (word, Some(name)),
+        };
+        let kind = ActorKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == word)
+            .ok_or(bad.clone())?;
+        match name {
+            None => Ok(Self { kind, name: None }),
+            Some(name) if kind.has_name() && !name.is_empty() => {
+                let actor = Self::named(kind, name);
+                if actor.name.as_deref() == Some(name) {
+                    Ok(actor)
+                } else {
+                    Err(bad)
+                }
+            }
+            Some(_) => Err(bad),
+        }
+    }
+}
+
+impl Serialize for Actor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Actor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Actor {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Actor".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "pattern": "^(user|orchestrator|system|relay|(subagent|tool|worker)(:[A-Za-z0-9_.:-]{1,128})?)$"
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r_09_matches_exactly_or_by_kind() {
+        let shop: Actor = "subagent:shop".parse().expect("an actor");
+        assert!(shop.matches(&"subagent".parse().expect("a kind")));
+        assert!(shop.matches(&shop));
+        assert!(!shop.matches(&"subagent:rewards".parse().expect("an actor")));
+        assert!(!shop.matches(&Actor::ORCHESTRATOR));
+        for bad in ["", "nobody", "user:x", "tool:", "tool:a b"] {
+            assert!(bad.parse::<Actor>().is_err(), "{bad}");
+        }
+        assert_eq!(Actor::tool("a \"b\"").to_string(), "tool:a__b_");
+    }
+}

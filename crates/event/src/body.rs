@@ -1,0 +1,86 @@
+//! What an event says: one payload struct per type, one file per family, one exhaustive enum.
+//!
+//! Only types that something emits have a payload here; a new one is a variant, and the compiler
+//! lists the places that must learn it.
+
+pub mod bus;
+pub mod feedback;
+pub mod llm;
+pub mod route;
+pub mod session;
+pub mod stream;
+pub mod tool;
+pub mod turn;
+
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::kind::EventType;
+
+macro_rules! bodies {
+    ($($variant:ident($payload:ty)),+ $(,)?) => {
+        /// The payload of an event, by type.
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs, reason = "each variant is its event type")]
+        pub enum Body { $($variant($payload)),+ }
+
+        impl Body {
+            /// The types that have a payload struct: those that are emitted.
+            pub const KINDS: &'static [EventType] = &[$(EventType::$variant),+];
+
+            /// Its type.
+            pub const fn kind(&self) -> EventType {
+                match self { $(Self::$variant(_) => EventType::$variant),+ }
+            }
+
+            /// Its JSON, appended to `out`.
+            pub fn write(&self, out: &mut Vec<u8>) {
+                let done = match self { $(Self::$variant(payload) => serde_json::to_writer(out, payload)),+ };
+                done.expect("payloads are plain data: string keys, finite numbers, and a Vec takes any bytes");
+            }
+
+            /// Reads the payload of an event of type `kind`; `None` for a type nothing emits yet.
+            pub fn read(kind: EventType, payload: &RawValue) -> Option<serde_json::Result<Self>> {
+                fn get<T: DeserializeOwned>(payload: &RawValue) -> serde_json::Result<T> {
+                    serde_json::from_str(payload.get())
+                }
+                $(if kind == EventType::$variant {
+                    return Some(get::<$payload>(payload).map(Self::$variant));
+                })+
+                None
+            }
+
+            /// The JSON Schema of each payload, by dotted type name.
+            pub fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
+                vec![$((EventType::$variant.name(), generator.subschema_for::<$payload>())),+]
+            }
+        }
+    };
+}
+
+bodies! {
+    SessionCreated(session::Created),
+    SessionClosed(session::Closed),
+    TurnStarted(turn::Started),
+    TurnCompleted(turn::Completed),
+    TurnCancelRequested(turn::CancelRequested),
+    TurnCancelled(turn::Cancelled),
+    RouteDecided(route::Decided),
+    LlmCallStarted(llm::CallStarted),
+    LlmCallCompleted(llm::CallCompleted),
+    LlmCallFailed(llm::CallFailed),
+    ToolCalled(tool::Called),
+    ToolCompleted(tool::Completed),
+    ToolFailed(tool::Failed),
+    FeedbackRecorded(feedback::Recorded),
+    BusSubscriberRegistered(bus::SubscriberRegistered),
+    BusSubscriberUnregistered(bus::SubscriberUnregistered),
+    BusHandlerWarning(bus::HandlerWarning),
+    MessageStart(stream::MessageStart),
+    TextDelta(stream::TextDelta),
+    ThinkingDelta(stream::ThinkingDelta),
+    ToolUseStart(stream::ToolUseStart),
+    ToolUseInputDelta(stream::ToolUseInputDelta),
+    ToolUseEnd(stream::ToolUseEnd),
+    MessageComplete(stream::MessageComplete),
+}

@@ -1,0 +1,95 @@
+//! Time as the house uses it: a millisecond UTC `Timestamp`, and the ports that give time and
+//! fresh ids. Wall clocks order nothing here; they only label (architecture: order).
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::id::Ulid;
+
+/// Milliseconds since the Unix epoch, UTC; printed as RFC 3339 with three decimals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// A timestamp from milliseconds since the Unix epoch.
+    pub const fn from_millis(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        write!(f, "{at:.3}")
+    }
+}
+
+impl std::str::FromStr for Timestamp {
+    type Err = jiff::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.parse::<jiff::Timestamp>()?.as_millisecond()))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Timestamp {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
+
+/// Where wall-clock time comes from.
+pub trait Clock: Send + Sync + 'static {
+    /// The time now; may jump either way, so nothing is ordered by it.
+    fn now(&self) -> Timestamp;
+}
+
+/// Where fresh identifiers come from.
+pub trait Mint: Send + Sync + 'static {
+    /// An identifier never given before by this or any other process.
+    fn ulid(&self) -> Ulid;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Timestamp;
+
+    #[test]
+    fn prints_utc_with_three_decimals_and_reads_it_back() {
+        for ms in [0, 1, 1_794_775_166_120, 1_794_775_166_000] {
+            let at = Timestamp::from_millis(ms);
+            let text = at.to_string();
+            assert_eq!(text.len(), 24, "{text}");
+            assert_eq!(text.parse::<Timestamp>().expect("own format"), at);
+        }
+        assert_eq!(
+            Timestamp::from_millis(5).to_string(),
+            "1970-01-01T00:00:00.005Z"
+        );
+    }
+}

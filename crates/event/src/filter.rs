@@ -1,0 +1,287 @@
+//! What a connection wants to see: a spec as the client writes it, resolved strictly to a
+//! bitset of types and a list of actors.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::envelope::Head;
+use crate::kind::{EventType, TypeSet};
+
+/// A filter as a client writes it and as the server echoes it, presets expanded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct FilterSpec {
+    /// Type names; null is all.
+    pub event_types: Option<Vec<String>>,
+    /// Actors, exact or by kind; null is all.
+    pub actors: Option<Vec<String>>,
+    /// Whether worker sessions' events come along.
+    pub include_worker_sessions: bool,
+    /// Whether events hidden by the rendering policy come along.
+    pub include_suppressed: bool,
+}
+
+/// Why a filter was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadFilter {
+    /// A type that is in neither family.
+    #[error("unknown event type \"{0}\"")]
+    Type(String),
+    /// An actor that cannot be.
+    #[error("unknown actor \"{0}\"")]
+    Actor(String),
+    /// A preset that does not exist.
+    #[error("unknown preset \"{0}\"; there are preset:chat and preset:full")]
+    Preset(String),
+}
+
+/// A resolved filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    types: TypeSet,
+    actors: Option<Vec<Actor>>,
+    /// Whether worker sessions' events come along.
+    pub include_worker_sessions: bool,
+    include_suppressed: bool,
+}
+
+impl Filter {
+    /// Everything a client may see.
+    pub fn full() -> Self {
+        Self::of(TypeSet::filterable())
+    }
+
+    /// What an end-user view needs (D-35).
+    pub fn chat() -> Self {
+        use EventType as T;
+        Self::of(
+            [
+                T::MessageStart,
+                T::MessageComplete,
+                T::TextDelta,
+                T::ThinkingDelta,
+                T::ToolUseStart,
+                T::ToolUseInputDelta,
+                T::ToolUseEnd,
+                T::ToolCalled,
+                T::ToolCompleted,
+                T::ToolFailed,
+                T::RouteDecided,
+                T::TurnStarted,
+                T::TurnCompleted,
+                T::TurnCancelled,
+                T::LlmCallFailed,
+                T::LlmCallStarted,
+                T::LlmCallCompleted,
+                T::FeedbackRecorded,
+                T::DelegateStarted,
+                T::DelegateCompleted,
+                T::DelegateFailed,
+                T::StatusEmitted,
+                T::ErrorReported,
+                T::DataLoading,
+                T::DataLoaded,
+                T::ComponentRendered,
+            ]
+            .into_iter()
+            .collect(),
+        )
+    }
+
+    /// One of the two presets, by its whole name.
+    pub fn preset(name: &str) -> Result<Self, BadFilter> {
+        match name {
+            "preset:chat" => Ok(Self::chat()),
+            "preset:full" => Ok(Self::full()),
+            _ => Err(BadFilter::Preset(name.chars().take(64).collect())),
+        }
+    }
+
+    /// Only these types, from anyone.
+    pub fn of(types: TypeSet) -> Self {
+        Self {
+            types,
+            actors: None,
+            include_worker_sessions: false,
+            include_suppressed: false,
+        }
+    }
+
+    /// Reads a spec, strictly: a name that is unknown is an error, never ignored (S3-017).
+    pub fn resolve(spec: &FilterSpec) -> Result<Self, BadFilter> {
+        let all = TypeSet::filterable();
+        let types = match &spec.event_types {
+            None => all,
+            Some(names) => names
+                .iter()
+                .map(|name| {
+                    name.parse::<EventType>()
+                        .ok()
+                        .filter(|&kind| all.contains(kind))
+                        .ok_or_else(|| BadFilter::Type(name.chars().take(64).collect()))
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        let actors = match &spec.actors {
+            None => None,
+            Some(names) => Some(
+                names
+                    .iter()
+                    .map(|name| {
+                        name.parse()
+                            .map_err(|_| BadFilter::Actor(name.chars().take(64).collect()))
+                    })
+                    .collect::<Result<_, _>>()?,
+            ),
+        };
+        Ok(Self {
+            types,
+            actors,
+            include_worker_sessions: spec.include_worker_sessions,
+            include_suppressed: spec.include_suppressed,
+        })
+    }
+
+    /// The filter as a spec again, presets expanded, for the acknowledgement.
+    pub fn spec(&self) -> FilterSpec {
+        FilterSpec {
+            event_types: Some(
+                self.types
+                    .iter()
+                    .map(|kind| kind.name().to_owned())
+                    .collect(),
+            ),
+            actors: self
+                .actors
+                .as_ref()
+                .map(|actors| actors.iter().map(Actor::to_string).collect()),
+            include_worker_sessions: self.include_worker_sessions,
+            include_suppressed: self.include_suppressed,
+        }
+    }
+
+    /// The types it lets through.
+    pub fn types(&self) -> TypeSet {
+        self.types
+    }
+
+    /// The actors it lets through, if it asks.
+    pub fn actors(&self) -> Option<&[Actor]> {
+        self.actors.as_deref()
+    }
+
+    /// Whether every event whose type is in `types`, none of them hidden, passes unasked.
+    pub fn passes_all(&self, types: TypeSet) -> bool {
+        self.actors.is_none() && self.types.covers(types)
+    }
+
+    /// Whether an event with this head passes.
+    pub fn matches(&self, head: &Head) -> bool {
+        self.types.contains(head.kind)
+            && (!head.suppressed || self.include_suppressed)
+            && self
+                .actors
+                .as_ref()
+                .is_none_or(|wanted| wanted.iter().any(|a| head.actor.matches(a)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::{Epoch, Position, Seq};
+
+    fn head(kind: EventType, actor: Actor) -> Head {
+        Head {
+            position: Position::persisted(Epoch(1), Seq(1)),
+            kind,
+            actor,
+            suppressed: false,
+        }
+    }
+
+    #[test]
+    fn s3_017_an_unknown_type_is_named() {
+        let spec = FilterSpec {
+            event_types: Some(vec!["text.delta".into(), "made.up.thing".into()]),
+            ..Default::default()
+        };
+        assert_eq!(
+            Filter::resolve(&spec),
+            Err(BadFilter::Type("made.up.thing".into()))
+        );
+        for reserved in [
+            "tool.use_input_partial_parsed",
+            "mcp.session_started",
+            "support.noted",
+        ] {
+            let spec = FilterSpec {
+                event_types: Some(vec![reserved.into()]),
+                ..Default::default()
+            };
+            assert!(Filter::resolve(&spec).is_err(), "{reserved}");
+        }
+    }
+
+    #[test]
+    fn s3_016_every_catalog_and_streaming_type_is_accepted() {
+        for kind in TypeSet::filterable().iter() {
+            let spec = FilterSpec {
+                event_types: Some(vec![kind.name().into()]),
+                ..Default::default()
+            };
+            assert!(
+                Filter::resolve(&spec)
+                    .expect("accepted")
+                    .matches(&head(kind, Actor::SYSTEM))
+            );
+        }
+    }
+
+    #[test]
+    fn s3_021_a_preset_and_its_expansion_are_the_same() {
+        for preset in ["preset:chat", "preset:full"] {
+            let filter = Filter::preset(preset).expect("a preset");
+            assert_eq!(
+                Filter::resolve(&filter.spec()).expect("its own expansion"),
+                filter
+            );
+        }
+        assert_eq!(Filter::chat().types().iter().count(), 26);
+        assert!(
+            !Filter::chat()
+                .types()
+                .contains(EventType::TurnCancelRequested)
+        );
+        assert!(
+            Filter::full()
+                .types()
+                .contains(EventType::TurnCancelRequested)
+        );
+    }
+
+    #[test]
+    fn s3_026_actors_match_exactly_or_by_kind() {
+        let spec = FilterSpec {
+            actors: Some(vec!["tool".into()]),
+            ..Default::default()
+        };
+        let filter = Filter::resolve(&spec).expect("a filter");
+        assert!(filter.matches(&head(EventType::ToolCalled, Actor::tool("clock"))));
+        assert!(!filter.matches(&head(EventType::TurnStarted, Actor::USER)));
+        assert!(!filter.passes_all(TypeSet::EMPTY.with(EventType::ToolCalled)));
+    }
+
+    #[test]
+    fn hidden_events_pass_only_when_asked_for() {
+        let mut hidden = head(EventType::ToolCalled, Actor::tool("clock"));
+        hidden.suppressed = true;
+        assert!(!Filter::full().matches(&hidden));
+        let spec = FilterSpec {
+            include_suppressed: true,
+            ..Default::default()
+        };
+        assert!(Filter::resolve(&spec).expect("a filter").matches(&hidden));
+    }
+}

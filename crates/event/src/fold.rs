@@ -1,0 +1,17 @@
+//! Pure folds over events: what a message has become, what a turn has open, which rows change.
+//!
+//! The live server, the sweep after a crash and the tests use the same functions, so they cannot
+//! disagree about what an ended turn looks like.
+
+pub mod cut;
+pub mod message;
+pub mod replay;
+pub mod rows;
+pub mod turn;
+pub mod close;
+
+pub use close::{End, closing};
+pub use cut::Cut;
+pub use message::MessageFold;
+pub use rows::rows;
+pub use turn::OpenTurn;

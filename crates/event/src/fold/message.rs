@@ -1,0 +1,500 @@
+//! A message while it streams: its blocks, and the cuts that say which delta brought what.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::body::Body;
+use crate::body::stream::MessageComplete;
+use crate::clock::Timestamp;
+use crate::content::{ContentBlock, StopReason, Usage};
+use crate::fold::cut::{Cut, CutKind};
+use crate::id::{MessageId, SessionId, ToolUseId, TurnId};
+use crate::message::{Message, MessageStatus, Role};
+use crate::position::Position;
+use crate::row::{FinishedMessage, MessagePart, StoredMessage};
+
+/// One block as it grows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BlockFold {
+    /// Words.
+    Text(String),
+    /// Reasoning and its seal.
+    Thinking(String, Option<String>),
+    /// A tool use: id, name, raw input so far, and the input once it is whole.
+    Tool(ToolUseId, String, String, Option<Value>),
+    /// An index the model has skipped.
+    Gap,
+}
+
+impl BlockFold {
+    /// The growing text of the block.
+    pub fn grown(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Thinking(text, _) | Self::Tool(_, _, text, _) => text,
+            Self::Gap => "",
+        }
+    }
+}
+
+/// A message as its deltas have made it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageFold {
+    /// Its id.
+    pub id: MessageId,
+    /// Its turn.
+    pub turn_id: TurnId,
+    /// The model that writes.
+    pub model: String,
+    /// Where it began.
+    pub started: Position,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// Its blocks, by index.
+    pub blocks: Vec<BlockFold>,
+    /// How it grew, in order.
+    pub cuts: Vec<Cut>,
+    /// Where, when and how it ended.
+    pub completed: Option<(Position, Timestamp, StopReason, Usage)>,
+}
+
+/// The most blocks a message may have: far above any model's, low enough that a wild index
+/// cannot make the server allocate.
+pub const BLOCKS_MAX: u32 = 1024;
+
+impl MessageFold {
+    /// A message that has just begun.
+    pub fn new(
+        id: MessageId,
+        turn_id: TurnId,
+        model: String,
+        started: Position,
+        started_at: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            turn_id,
+            model,
+            started,
+            started_at,
+            blocks: Vec::new(),
+            cuts: Vec::new(),
+            completed: None,
+        }
+    }
+
+    fn block(&mut self, index: u32, fresh: BlockFold) -> Option<&mut BlockFold> {
+        if index >= BLOCKS_MAX {
+            return None;
+        }
+        let at = index as usize;
+        if self.blocks.len() <= at {
+            self.blocks.resize(at + 1, BlockFold::Gap);
+        }
+        if self.blocks[at] == BlockFold::Gap {
+            self.blocks[at] = fresh;
+        }
+        self.blocks.get_mut(at)
+    }
+
+    /// Takes in one event of the message; others leave it as it is.
+    pub fn apply(&mut self, at: Position, time: Timestamp, body: &Body) {
+        let (block, kind) = match body {
+            Body::TextDelta(d) if d.message_id == self.id => {
+                if let Some(BlockFold::Text(text)) =
+                    self.block(d.content_block_index, BlockFold::Text(String::new()))
+                {
+                    text.push_str(&d.text);
+                }
+                (d.content_block_index, CutKind::Text)
+            }
+            Body::ThinkingDelta(d) if d.message_id == self.id => {
+                let fresh = BlockFold::Thinking(String::new(), None);
+                if let Some(BlockFold::Thinking(text, seal)) =
+                    self.block(d.content_block_index, fresh)
+                {
+                    text.push_str(&d.text);
+                    if let Some(more) = &d.signature {
+                        seal.get_or_insert_default().push_str(more);
+                    }
+                }
+                (
+                    d.content_block_index,
+                    CutKind::Thinking {
+                        after_text: d.after_text,
+                        signed: d.signature.is_some(),
+                    },
+                )
+            }
+            Body::ToolUseStart(d) if d.message_id == self.id => {
+                self.block(
+                    d.content_block_index,
+                    BlockFold::Tool(d.tool_use_id, d.tool_name.clone(), String::new(), None),
+                );
+                (d.content_block_index, CutKind::ToolStart)
+            }
+            Body::ToolUseInputDelta(d) if d.message_id == self.id => {
+                if let Some(BlockFold::Tool(_, _, raw, _)) =
+                    self.block(d.content_block_index, BlockFold::Gap)
+                {
+                    raw.push_str(&d.partial_json);
+                }
+                (d.content_block_index, CutKind::ToolInput)
+            }
+            Body::ToolUseEnd(d) if d.message_id == self.id => {
+                if let Some(BlockFold::Tool(_, _, _, input)) =
+                    self.block(d.content_block_index, BlockFold::Gap)
+                {
+                    *input = Some(d.final_input.clone());
+                }
+                (d.content_block_index, CutKind::ToolEnd)
+            }
+            Body::MessageComplete(d) if d.message_id == self.id => {
+                self.completed = Some((at, time, d.stop_reason, d.usage));
+                return;
+            }
+            Body::SessionCreated(_)
+            | Body::SessionClosed(_)
+            | Body::TurnStarted(_)
+            | Body::TurnCompleted(_)
+            | Body::TurnCancelRequested(_)
+            | Body::TurnCancelled(_)
+            | Body::RouteDecided(_)
+            | Body::LlmCallStarted(_)
+            | Body::LlmCallCompleted(_)
+            | Body::LlmCallFailed(_)
+            | Body::ToolCalled(_)
+            | Body::ToolCompleted(_)
+            | Body::ToolFailed(_)
+            | Body::FeedbackRecorded(_)
+            | Body::BusSubscriberRegistered(_)
+            | Body::BusSubscriberUnregistered(_)
+            | Body::BusHandlerWarning(_)
+            | Body::MessageStart(_)
+            | Body::TextDelta(_)
+            | Body::ThinkingDelta(_)
+            | Body::ToolUseStart(_)
+            | Body::ToolUseInputDelta(_)
+            | Body::ToolUseEnd(_)
+            | Body::MessageComplete(_) => return,
+        };
+        let end = self
+            .blocks
+            .get(block as usize)
+            .map_or(0, |b| b.grown().len() as u32);
+        self.cuts.push(Cut {
+            at,
+            time,
+            kind,
+            block,
+            end,
+        });
+    }
+
+    /// Tool uses whose input is not whole: block, id, and what of the input parses, else `{}`.
+    pub fn open_tool_uses(&self) -> Vec<(u32, ToolUseId, Value)> {
+        let open = self
+            .blocks
+            .iter()
+            .enumerate()
+            .filter_map(|(at, block)| match block {
+                BlockFold::Tool(id, _, raw, None) => Some((at as u32, *id, parse_input(raw))),
+                BlockFold::Tool(..)
+                | BlockFold::Text(_)
+                | BlockFold::Thinking(..)
+                | BlockFold::Gap => None,
+            });
+        open.collect()
+    }
+
+    /// The content as it is now. A skipped index is an empty text, so that indices keep meaning
+    /// the same block.
+    pub fn content(&self) -> Vec<ContentBlock> {
+        let block = |block: &BlockFold| match block {
+            BlockFold::Text(text) => ContentBlock::text(text.clone()),
+            BlockFold::Thinking(text, seal) => ContentBlock::Thinking {
+                text: text.clone(),
+                signature: seal.clone(),
+            },
+            BlockFold::Tool(id, name, raw, input) => ContentBlock::ToolUse {
+                id: *id,
+                name: name.clone(),
+                input: input.clone().unwrap_or_else(|| parse_input(raw)),
+            },
+            BlockFold::Gap => ContentBlock::text(""),
+        };
+        self.blocks.iter().map(block).collect()
+    }
+
+    /// Bytes of words and reasoning so far.
+    pub fn text_bytes(&self) -> u64 {
+        let words = self
+            .blocks
+            .iter()
+            .filter(|b| matches!(b, BlockFold::Text(_) | BlockFold::Thinking(..)));
+        words.map(|b| b.grown().len() as u64).sum()
+    }
+
+    /// The message as clients see it while it is in flight.
+    pub fn in_progress(&self, session_id: SessionId) -> Message {
+        Message {
+            id: self.id,
+            session_id,
+            turn_id: self.turn_id,
+            role: Role::Assistant,
+            status: MessageStatus::InProgress,
+            content: self.content(),
+            model: Some(self.model.clone()),
+            stop_reason: None,
+            usage: None,
+            created_at: self.started_at,
+            metadata: Map::new(),
+        }
+    }
+
+    /// The event that ends it.
+    pub fn complete(&self, stop_reason: StopReason, usage: Usage) -> MessageComplete {
+        MessageComplete {
+            message_id: self.id,
+            stop_reason,
+            final_content: self.content(),
+            usage,
+        }
+    }
+
+    /// The row of it, ended as `end` says.
+    pub fn finished(&self, end: &MessageComplete) -> FinishedMessage {
+        let status = match end.stop_reason {
+            StopReason::Cancelled => MessageStatus::Cancelled,
+            StopReason::Error => MessageStatus::Failed,
+            StopReason::EndTurn
+            | StopReason::MaxTokens
+            | StopReason::StopSequence
+            | StopReason::ToolUse => MessageStatus::Complete,
+        };
+        FinishedMessage {
+            id: self.id,
+            status,
+            stop_reason: end.stop_reason,
+            model: self.model.clone(),
+            content: end.final_content.clone(),
+            usage: end.usage,
+            started: self.started,
+            started_at: self.started_at,
+            cuts: self.encode_cuts(0),
+            inputs: self.inputs(),
+        }
+    }
+
+    fn encode_cuts(&self, from: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity((self.cuts.len() - from) * 8);
+        for cut in &self.cuts[from..] {
+            cut.write((self.started, self.started_at), &mut out);
+        }
+        out
+    }
+
+    fn inputs(&self) -> Vec<(u32, String)> {
+        let raw = self
+            .blocks
+            .iter()
+            .enumerate()
+            .filter_map(|(at, block)| match block {
+                BlockFold::Tool(_, _, raw, _) => Some((at as u32, raw.clone())),
+                BlockFold::Text(_) | BlockFold::Thinking(..) | BlockFold::Gap => None,
+            });
+        raw.collect()
+    }
+
+    /// What grew since the checkpoint `done`, or nothing; `done` moves on.
+    pub fn part(&self, done: &mut Checkpoint) -> Option<MessagePart> {
+        if done.cuts == self.cuts.len() {
+            return None;
+        }
+        let grown: Vec<Grown> = self
+            .blocks
+            .iter()
+            .enumerate()
+            .filter_map(|(at, block)| done.grown(at, block))
+            .collect();
+        let part = MessagePart {
+            message_id: self.id,
+            turn_id: self.turn_id,
+            model: self.model.clone(),
+            started: self.started,
+            started_at: self.started_at,
+            index: done.parts,
+            blocks: serde_json::to_string(&grown).expect("plain data"),
+            cuts: self.encode_cuts(done.cuts),
+        };
+        done.parts += 1;
+        done.cuts = self.cuts.len();
+        Some(part)
+    }
+
+    /// A message rebuilt from its checkpoints, in order of their index.
+    pub fn from_parts(parts: &[MessagePart]) -> Option<Self> {
+        let first = parts.first()?;
+        let mut fold = Self::new(
+            first.message_id,
+            first.turn_id,
+            first.model.clone(),
+            first.started,
+            first.started_at,
+        );
+        for part in parts {
+            for grown in serde_json::from_str::<Vec<Grown>>(&part.blocks).ok()? {
+                grown.add_to(&mut fold);
+            }
+            fold.cuts
+                .extend(Cut::read_all((first.started, first.started_at), &part.cuts));
+        }
+        Some(fold)
+    }
+
+    /// A finished message read back from its row; none if it did not stream.
+    pub fn from_stored(stored: &StoredMessage) -> Option<Self> {
+        let message = &stored.message;
+        let (done, done_at) = stored.completed?;
+        if message.role != Role::Assistant || stored.started == done {
+            return None;
+        }
+        let raw = |at: usize| {
+            stored
+                .inputs
+                .iter()
+                .find(|(i, _)| *i as usize == at)
+                .map(|(_, s)| s.clone())
+        };
+        let blocks = message
+            .content
+            .iter()
+            .enumerate()
+            .map(|(at, block)| match block {
+                ContentBlock::Text { text } => BlockFold::Text(text.clone()),
+                ContentBlock::Thinking { text, signature } => {
+                    BlockFold::Thinking(text.clone(), signature.clone())
+                }
+                ContentBlock::ToolUse { id, name, input } => BlockFold::Tool(
+                    *id,
+                    name.clone(),
+                    raw(at).unwrap_or_default(),
+                    Some(input.clone()),
+                ),
+                ContentBlock::ToolResult { .. }
+                | ContentBlock::Component { .. }
+                | ContentBlock::Data { .. } => BlockFold::Gap,
+            });
+        Some(Self {
+            id: message.id,
+            turn_id: message.turn_id,
+            model: message.model.clone().unwrap_or_default(),
+            started: stored.started,
+            started_at: message.created_at,
+            blocks: blocks.collect(),
+            cuts: Cut::read_all((stored.started, message.created_at), &stored.cuts),
+            completed: Some((
+                done,
+                done_at,
+                message.stop_reason?,
+                message.usage.unwrap_or_default(),
+            )),
+        })
+    }
+}
+
+/// What of a raw tool input parses as an object, else `{}` (S3-072).
+pub fn parse_input(raw: &str) -> Value {
+    match serde_json::from_str(raw) {
+        Ok(value @ Value::Object(_)) => value,
+        Ok(_) | Err(_) => Value::Object(Map::new()),
+    }
+}
+
+/// How much of a message is already in the store.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Checkpoint {
+    parts: u32,
+    cuts: usize,
+    ends: Vec<usize>,
+    sealed: Vec<bool>,
+}
+
+/// What one block gained between two checkpoints.
+#[derive(Debug, Serialize, Deserialize)]
+struct Grown {
+    block: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    add: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    thinking: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool: Option<(ToolUseId, String)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    input: Option<Value>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Checkpoint {
+    fn grown(&mut self, at: usize, block: &BlockFold) -> Option<Grown> {
+        if self.ends.len() <= at {
+            self.ends.resize(at + 1, usize::MAX);
+            self.sealed.resize(at + 1, false);
+        }
+        let fresh = self.ends[at] == usize::MAX;
+        let from = if fresh { 0 } else { self.ends[at] };
+        let text = block.grown();
+        let seal = match block {
+            BlockFold::Thinking(_, seal) => seal.is_some(),
+            BlockFold::Tool(_, _, _, input) => input.is_some(),
+            BlockFold::Text(_) => false,
+            BlockFold::Gap => return None,
+        };
+        if !fresh && from == text.len() && seal == self.sealed[at] {
+            return None;
+        }
+        self.ends[at] = text.len();
+        self.sealed[at] = seal;
+        let (thinking, signature, tool, input) = match block {
+            BlockFold::Thinking(_, seal) => (true, seal.clone(), None, None),
+            BlockFold::Tool(id, name, _, input) => {
+                (false, None, Some((*id, name.clone())), input.clone())
+            }
+            BlockFold::Text(_) | BlockFold::Gap => (false, None, None, None),
+        };
+        Some(Grown {
+            block: at as u32,
+            add: text[from..].to_owned(),
+            thinking,
+            signature,
+            tool,
+            input,
+        })
+    }
+}
+
+impl Grown {
+    fn add_to(self, fold: &mut MessageFold) {
+        let fresh = match (&self.tool, self.thinking) {
+            (Some((id, name)), _) => BlockFold::Tool(*id, name.clone(), String::new(), None),
+            (None, true) => BlockFold::Thinking(String::new(), None),
+            (None, false) => BlockFold::Text(String::new()),
+        };
+        match fold.block(self.block, fresh) {
+            Some(BlockFold::Text(text)) => text.push_str(&self.add),
+            Some(BlockFold::Thinking(text, seal)) => {
+                text.push_str(&self.add);
+                *seal = self.signature.or(seal.take());
+            }
+            Some(BlockFold::Tool(_, _, raw, input)) => {
+                raw.push_str(&self.add);
+                *input = self.input.or(input.take());
+            }
+            Some(BlockFold::Gap) | None => {}
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A message told again to someone who has seen only part of it.
+//!
+//! ```text
+//! cursor before the message   finished: message.start ................ message.complete
+//!                             in flight: message.start, all deltas so far, joined
+//! cursor inside the message   the rest, joined, then message.complete if it has ended
+//! ```
+//! Only neighbours of one block between two persisted events are joined: a joined delta takes
+//! the id of its last piece, so a client cut anywhere holds a cursor that covers just what it got.
+
+use crate::actor::Actor;
+use crate::body::Body;
+use crate::body::stream::{
+    MessageStart, TextDelta, ThinkingDelta, ToolUseEnd, ToolUseInputDelta, ToolUseStart,
+};
+use crate::clock::Timestamp;
+use crate::envelope::Event;
+use crate::fold::cut::{Cut, CutKind};
+use crate::fold::message::{BlockFold, MessageFold};
+use crate::id::SessionId;
+use crate::message::Role;
+use crate::position::Position;
+
+/// Whether the deltas of a message that is over are told to one who has not seen its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// Start and end only; the end carries the whole content (S3-039).
+    Ends,
+    /// Everything, for wires whose text is in the deltas alone.
+    Deltas,
+}
+
+/// The events of `message` in the half-open stretch (`after`, `upto`].
+pub fn events(
+    message: &MessageFold,
+    session_id: SessionId,
+    after: Position,
+    upto: Position,
+    missed: Missed,
+) -> Vec<Event> {
+    let event = |id: Position, timestamp: Timestamp, body: Body| Event {
+        id,
+        session_id,
+        turn_id: Some(message.turn_id),
+        actor: Actor::ORCHESTRATOR,
+        timestamp,
+        trace: None,
+        render: None,
+        body,
+    };
+    let inside = |at: Position| after < at && at <= upto;
+    let mut out = Vec::new();
+    if inside(message.started) {
+        let start = MessageStart {
+            message_id: message.id,
+            role: Role::Assistant,
+            model: message.model.clone(),
+        };
+        out.push(event(
+            message.started,
+            message.started_at,
+            Body::MessageStart(start),
+        ));
+    }
+    let over = message.completed.filter(|&(at, ..)| at <= upto);
+    if over.is_none() || message.started <= after || missed == Missed::Deltas {
+        deltas(message, &inside, |at, time, body| {
+            out.push(event(at, time, body))
+        });
+    }
+    if let Some((at, time, stop_reason, usage)) = over
+        && inside(at)
+    {
+        out.push(event(
+            at,
+            time,
+            Body::MessageComplete(message.complete(stop_reason, usage)),
+        ));
+    }
+    out
+}
+
+fn deltas(
+    message: &MessageFold,
+    inside: &dyn Fn(Position) -> bool,
+    mut push: impl FnMut(Position, Timestamp, Body),
+) {
+    // Where each block's text stood before the stretch or the run at hand.
+    let mut ends = vec![0usize; message.blocks.len()];
+    let mut cuts = message.cuts.iter().peekable();
+    while let Some(cut) = cuts.next() {
+        let Some(end) = ends.get_mut(cut.block as usize) else {
+            continue;
+        };
+        if !inside(cut.at) {
+            *end = cut.end as usize;
+            continue;
+        }
+        let mut last = *cut;
+        while let Some(next) = cuts.next_if(|next| joins(&last, next) && inside(next.at)) {
+            last = *next;
+        }
+        let from = *end;
+        *end = last.end as usize;
+        if let Some(body) = delta(message, &last, from) {
+            push(last.at, last.time, body);
+        }
+    }
+}
+
+/// Whether `next` may be told in one event with `last`.
+fn joins(last: &Cut, next: &Cut) -> bool {
+    let same =
+        next.block == last.block && next.at.seq == last.at.seq && next.at.sub == last.at.sub.next();
+    same && match (last.kind, next.kind) {
+        (CutKind::Text, CutKind::Text) | (CutKind::ToolInput, CutKind::ToolInput) => true,
+        (
+            CutKind::Thinking {
+                after_text: a,
+                signed: false,
+            },
+            CutKind::Thinking { after_text: b, .. },
+        ) => a == b,
+        (
+            CutKind::Text
+            | CutKind::Thinking { .. }
+            | CutKind::ToolStart
+            | CutKind::ToolInput
+            | CutKind::ToolEnd,
+            _,
+        ) => false,
+    }
+}
+
+fn delta(message: &MessageFold, cut: &Cut, from: usize) -> Option<Body> {
+    let content_block_index = cut.block;
+    let message_id = message.id;
+    let block = message.blocks.get(cut.block as usize)?;
+    // `get` and not an index: after a crash a row may hold less text than its cuts promise.
+    let text = || block.grown().get(from..cut.end as usize).map(str::to_owned);
+    Some(match (cut.kind, block) {
+        (CutKind::Text, BlockFold::Text(_)) => Body::TextDelta(TextDelta {
+            message_id,
+            content_block_index,
+            text: text()?,
+        }),
+        (CutKind::Thinking { after_text, signed }, BlockFold::Thinking(_, seal)) => {
+            Body::ThinkingDelta(ThinkingDelta {
+                message_id,
+                content_block_index,
+                text: text()?,
+                signature: if signed { seal.clone() } else { None },
+                after_text,
+            })
+        }
+        (CutKind::ToolStart, BlockFold::Tool(tool_use_id, tool_name, ..)) => {
+            Body::ToolUseStart(ToolUseStart {
+                message_id,
+                content_block_index,
+                tool_use_id: *tool_use_id,
+                tool_name: tool_name.clone(),
+            })
+        }
+        (CutKind::ToolInput, BlockFold::Tool(tool_use_id, ..)) => {
+            Body::ToolUseInputDelta(ToolUseInputDelta {
+                message_id,
+                content_block_index,
+                tool_use_id: *tool_use_id,
+                partial_json: text()?,
+            })
+        }
+        (CutKind::ToolEnd, BlockFold::Tool(tool_use_id, _, _, Some(input))) => {
+            Body::ToolUseEnd(ToolUseEnd {
+                message_id,
+                content_block_index,
+                tool_use_id: *tool_use_id,
+                final_input: input.clone(),
+            })
+        }
+        (
+            CutKind::Text
+            | CutKind::Thinking { .. }
+            | CutKind::ToolStart
+            | CutKind::ToolInput
+            | CutKind::ToolEnd,
+            _,
+        ) => return None,
+    })
+}

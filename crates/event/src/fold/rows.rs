@@ -1,0 +1,81 @@
+//! Which rows an event changes, from the event alone.
+//!
+//! What needs more than the event (a turn's settings, a message's content) is added by whoever
+//! has it; this is the part that the live server and the sweep share.
+
+use crate::body::Body;
+use crate::code::{ToolErrorClass, ToolState};
+use crate::id::TurnId;
+use crate::row::RowChange;
+
+/// The row changes of an event of `turn`.
+pub fn rows(turn: Option<TurnId>, body: &Body) -> Vec<RowChange> {
+    let Some(turn_id) = turn else {
+        return Vec::new();
+    };
+    let tool = |tool_use_id, tool_name: &String, tool_type, status| RowChange::ToolCall {
+        tool_use_id,
+        turn_id,
+        tool_name: tool_name.clone(),
+        tool_type,
+        status,
+    };
+    let ended = || {
+        let mut payload = Vec::new();
+        body.write(&mut payload);
+        let payload = String::from_utf8(payload).unwrap_or_default();
+        vec![RowChange::TurnEnded {
+            turn_id,
+            terminal: body.kind(),
+            payload,
+        }]
+    };
+    match body {
+        Body::TurnCancelRequested(_) => vec![RowChange::TurnCancelling(turn_id)],
+        Body::TurnCompleted(_) | Body::TurnCancelled(_) => ended(),
+        Body::RouteDecided(route) => vec![RowChange::Routed {
+            model: route.model.clone(),
+            policy_version: route.routing_policy_version.clone(),
+        }],
+        Body::LlmCallCompleted(call) => vec![RowChange::CostAdd(call.usage.cost_usd)],
+        Body::ToolCalled(t) => vec![tool(
+            t.tool_use_id,
+            &t.tool_name,
+            t.tool_type,
+            ToolState::Running,
+        )],
+        Body::ToolCompleted(t) => vec![tool(
+            t.tool_use_id,
+            &t.tool_name,
+            t.tool_type,
+            ToolState::Completed,
+        )],
+        Body::ToolFailed(t) => {
+            let status = match t.error_class {
+                ToolErrorClass::Cancelled => ToolState::Cancelled,
+                ToolErrorClass::Timeout
+                | ToolErrorClass::EnvelopeError
+                | ToolErrorClass::PrincipalMismatch
+                | ToolErrorClass::InvalidInput
+                | ToolErrorClass::Internal => ToolState::Failed,
+            };
+            vec![tool(t.tool_use_id, &t.tool_name, t.tool_type, status)]
+        }
+        Body::SessionCreated(_)
+        | Body::SessionClosed(_)
+        | Body::TurnStarted(_)
+        | Body::LlmCallStarted(_)
+        | Body::LlmCallFailed(_)
+        | Body::FeedbackRecorded(_)
+        | Body::BusSubscriberRegistered(_)
+        | Body::BusSubscriberUnregistered(_)
+        | Body::BusHandlerWarning(_)
+        | Body::MessageStart(_)
+        | Body::TextDelta(_)
+        | Body::ThinkingDelta(_)
+        | Body::ToolUseStart(_)
+        | Body::ToolUseInputDelta(_)
+        | Body::ToolUseEnd(_)
+        | Body::MessageComplete(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,184 @@
+//! What a turn has open: its model call, the message in flight, its tools, what it has cost.
+
+use crate::body::Body;
+use crate::body::turn::{CancelRequested, ReceiptLine};
+use crate::clock::Timestamp;
+use crate::code::{Phase, ReceiptKind, StopOutcome, ToolType};
+use crate::content::{ContentBlock, StopReason, Usage};
+use crate::fold::message::{Checkpoint, MessageFold};
+use crate::id::{CallId, ToolUseId, TurnId};
+use crate::position::Position;
+
+/// A tool that the model asked for and that has not ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenTool {
+    /// Which use.
+    pub id: ToolUseId,
+    /// Which tool.
+    pub name: String,
+    /// What kind of tool.
+    pub tool_type: ToolType,
+    /// Whether it was called.
+    pub called: bool,
+}
+
+/// A turn that has not ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenTurn {
+    /// Which turn.
+    pub id: TurnId,
+    /// How many model calls were started.
+    pub calls: u32,
+    /// The model call in flight.
+    pub call: Option<CallId>,
+    /// The message in flight.
+    pub message: Option<MessageFold>,
+    /// How much of it is stored.
+    pub checkpoint: Checkpoint,
+    /// Tools asked for or running, in the order they were asked for.
+    pub tools: Vec<OpenTool>,
+    /// What its calls have cost.
+    pub usage: Usage,
+    /// The cancel, if one was asked for.
+    pub cancel: Option<(CancelRequested, Timestamp)>,
+    /// What ended by itself after the cancel.
+    pub finished: Vec<ReceiptLine>,
+}
+
+impl OpenTurn {
+    /// A turn that has just started.
+    pub fn new(id: TurnId) -> Self {
+        Self {
+            id,
+            calls: 0,
+            call: None,
+            message: None,
+            checkpoint: Checkpoint::default(),
+            tools: Vec::new(),
+            usage: Usage::default(),
+            cancel: None,
+            finished: Vec::new(),
+        }
+    }
+
+    /// Takes in one event of the turn.
+    pub fn apply(&mut self, at: Position, time: Timestamp, body: &Body) {
+        match body {
+            Body::TurnCancelRequested(cancel) => self.cancel = Some((cancel.clone(), time)),
+            Body::LlmCallStarted(call) => {
+                self.calls += 1;
+                self.call = Some(call.call_id);
+            }
+            Body::LlmCallCompleted(call) => {
+                self.usage = self.usage.plus(call.usage);
+                self.call = None;
+                self.finish(ReceiptKind::Llm, call.call_id.to_string(), time);
+            }
+            Body::LlmCallFailed(call) => {
+                self.finish(ReceiptKind::Llm, call.call_id.to_string(), time);
+                self.call = None;
+                self.message = None;
+            }
+            Body::MessageStart(start) => {
+                self.checkpoint = Checkpoint::default();
+                self.message = Some(MessageFold::new(
+                    start.message_id,
+                    self.id,
+                    start.model.clone(),
+                    at,
+                    time,
+                ));
+            }
+            Body::TextDelta(_)
+            | Body::ThinkingDelta(_)
+            | Body::ToolUseStart(_)
+            | Body::ToolUseInputDelta(_)
+            | Body::ToolUseEnd(_) => {
+                if let Some(message) = &mut self.message {
+                    message.apply(at, time, body);
+                }
+            }
+            Body::MessageComplete(end) => {
+                self.message = None;
+                // A message that was cut asks for nothing: its tools will never be called.
+                if !matches!(end.stop_reason, StopReason::Cancelled | StopReason::Error) {
+                    self.tools
+                        .extend(end.final_content.iter().filter_map(pending));
+                }
+            }
+            Body::ToolCalled(tool) => {
+                match self.tools.iter_mut().find(|t| t.id == tool.tool_use_id) {
+                    Some(open) => {
+                        open.called = true;
+                        open.tool_type = tool.tool_type;
+                    }
+                    None => self.tools.push(OpenTool {
+                        id: tool.tool_use_id,
+                        name: tool.tool_name.clone(),
+                        tool_type: tool.tool_type,
+                        called: true,
+                    }),
+                }
+            }
+            Body::ToolCompleted(tool) => self.end_tool(tool.tool_use_id, time),
+            Body::ToolFailed(tool) => self.end_tool(tool.tool_use_id, time),
+            Body::SessionCreated(_)
+            | Body::SessionClosed(_)
+            | Body::TurnStarted(_)
+            | Body::TurnCompleted(_)
+            | Body::TurnCancelled(_)
+            | Body::RouteDecided(_)
+            | Body::FeedbackRecorded(_)
+            | Body::BusSubscriberRegistered(_)
+            | Body::BusSubscriberUnregistered(_)
+            | Body::BusHandlerWarning(_) => {}
+        }
+    }
+
+    fn end_tool(&mut self, id: ToolUseId, time: Timestamp) {
+        self.tools.retain(|tool| tool.id != id);
+        self.finish(ReceiptKind::Tool, id.to_string(), time);
+    }
+
+    /// Notes for the receipt what ended by itself after the cancel was asked for.
+    fn finish(&mut self, kind: ReceiptKind, id: String, time: Timestamp) {
+        if let Some((_, asked)) = self.cancel {
+            let ms = time.as_millis().saturating_sub(asked.as_millis()).max(0) as u64;
+            self.finished.push(ReceiptLine {
+                kind,
+                id,
+                outcome: StopOutcome::Finished,
+                ms,
+            });
+        }
+    }
+
+    /// What the turn is doing, as the cancel cases tell them apart.
+    pub fn phase(&self) -> Phase {
+        if self.call.is_some() {
+            Phase::Llm
+        } else if self.tools.iter().any(|tool| tool.called) {
+            Phase::Tool
+        } else if self.calls == 0 {
+            Phase::Route
+        } else {
+            Phase::Seam
+        }
+    }
+}
+
+fn pending(block: &ContentBlock) -> Option<OpenTool> {
+    match block {
+        ContentBlock::ToolUse { id, name, .. } => Some(OpenTool {
+            id: *id,
+            name: name.clone(),
+            tool_type: ToolType::Function,
+            called: false,
+        }),
+        ContentBlock::Text { .. }
+        | ContentBlock::Thinking { .. }
+        | ContentBlock::ToolResult { .. }
+        | ContentBlock::Component { .. }
+        | ContentBlock::Data { .. } => None,
+    }
+}

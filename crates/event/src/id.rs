@@ -1,0 +1,270 @@
+//! Identifiers: 128 bits, printed as 26 Crockford characters behind a prefix that tells what
+//! they name. They are `Copy`, parse strictly, and carry no order that anyone may rely on.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub(crate) const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/// The value of one upper-case Crockford character; lower case and look-alikes are refused so
+/// that an identifier has exactly one spelling.
+pub(crate) fn crockford_value(byte: u8) -> Option<u8> {
+    CROCKFORD.iter().position(|&c| c == byte).map(|at| at as u8)
+}
+
+/// Why a text is not the identifier it was taken for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a valid {what}")]
+pub struct BadId {
+    /// What the text should have been.
+    pub what: &'static str,
+}
+
+/// 128 bits printed as 26 characters of Crockford base32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ulid(pub u128);
+
+impl Ulid {
+    /// The 26 characters, without allocating.
+    pub fn text(self) -> [u8; 26] {
+        let mut out = [0u8; 26];
+        let mut rest = self.0;
+        for slot in out.iter_mut().rev() {
+            *slot = CROCKFORD[(rest & 31) as usize];
+            rest >>= 5;
+        }
+        out
+    }
+}
+
+impl fmt::Display for Ulid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.text();
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+    }
+}
+
+impl FromStr for Ulid {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let bad = BadId { what: "identifier" };
+        let bytes = text.as_bytes();
+        if bytes.len() != 26 || bytes[0] > b'7' {
+            return Err(bad);
+        }
+        bytes
+            .iter()
+            .try_fold(0u128, |acc, &byte| {
+                crockford_value(byte)
+                    .map(|v| (acc << 5) | u128::from(v))
+                    .ok_or(bad.clone())
+            })
+            .map(Self)
+    }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub Ulid);
+
+        impl $name {
+            /// What every identifier of this kind starts with.
+            pub const PREFIX: &'static str = $prefix;
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadId;
+
+            fn from_str(text: &str) -> Result<Self, BadId> {
+                text.strip_prefix($prefix)
+                    .and_then(|rest| rest.parse().ok())
+                    .map(Self)
+                    .ok_or(BadId { what: $what })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let pattern = concat!("^", $prefix, "[0-7][0-9A-HJKMNP-TV-Z]{25}$");
+                schemars::json_schema!({ "type": "string", "pattern": pattern })
+            }
+        }
+    };
+}
+
+id!(/// A session: one conversation with its own order.
+    SessionId, "sess_", "session id");
+id!(/// A turn: one user input and everything done to answer it.
+    TurnId, "", "turn id");
+id!(/// The name a turn has on client wires; the same 128 bits as its turn id.
+    ResponseId, "resp_", "response id");
+id!(/// A stored message.
+    MessageId, "", "message id");
+id!(/// One call of a model.
+    CallId, "call_", "call id");
+id!(/// One use of a tool.
+    ToolUseId, "tu_", "tool use id");
+id!(/// A group of turns that belong together; one a session unless rotated.
+    EpisodeId, "ep_", "episode id");
+
+impl From<TurnId> for ResponseId {
+    fn from(turn: TurnId) -> Self {
+        Self(turn.0)
+    }
+}
+
+impl From<ResponseId> for TurnId {
+    fn from(response: ResponseId) -> Self {
+        Self(response.0)
+    }
+}
+
+/// A tenant: a UUID in its usual lower-case spelling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TenantId(pub u128);
+
+impl fmt::Display for TenantId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = format!("{:032x}", self.0);
+        write!(
+            f,
+            "{}-{}-{}-{}-{}",
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..]
+        )
+    }
+}
+
+impl FromStr for TenantId {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let bad = BadId {
+            what: "tenant id (a UUID)",
+        };
+        let bytes = text.as_bytes();
+        if bytes.len() != 36 || [8, 13, 18, 23].iter().any(|&at| bytes[at] != b'-') {
+            return Err(bad);
+        }
+        let hex: String = text.chars().filter(|&c| c != '-').collect();
+        if hex.len() != 32 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(bad);
+        }
+        u128::from_str_radix(&hex, 16).map(Self).map_err(|_| bad)
+    }
+}
+
+/// Who a request speaks for: an opaque name of 1 to 128 printable ASCII characters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Principal(Arc<str>);
+
+impl Principal {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Principal {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let fits = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        fits.then(|| Self(text.into()))
+            .ok_or(BadId { what: "principal" })
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whose a session, turn or row is. What belongs to another owner does not exist (law 10).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The principal inside the tenant.
+    pub principal: Principal,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_one_spelling() {
+        let id = SessionId(Ulid(u128::MAX));
+        assert_eq!(id.to_string(), "sess_7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
+        assert_eq!(id.to_string().parse::<SessionId>(), Ok(id));
+        for bad in [
+            "sess_",
+            "sess_8ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+            "sess_7zzzzzzzzzzzzzzzzzzzzzzzzz",
+            "7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+            "sess_7ZZZZZZZZZZZZZZZZZZZZZZZZU",
+        ] {
+            assert!(bad.parse::<SessionId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn response_id_names_its_turn() {
+        let turn = TurnId(Ulid(42));
+        let response = ResponseId::from(turn);
+        assert_eq!(response.to_string(), format!("resp_{turn}"));
+        assert_eq!(TurnId::from(response), turn);
+    }
+
+    #[test]
+    fn tenants_are_uuids() {
+        let nil = "00000000-0000-0000-0000-000000000000";
+        assert_eq!(nil.parse::<TenantId>(), Ok(TenantId(0)));
+        assert_eq!(TenantId(0).to_string(), nil);
+        let id = "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
+        assert_eq!(id.parse::<TenantId>().expect("a uuid").to_string(), id);
+        for bad in [
+            "",
+            "x",
+            "3c33212cd1194ef18db02ca93cd3b2dd",
+            "3c33212c-d119-4ef1-8db0-2ca93cd3b2dé",
+        ] {
+            assert!(bad.parse::<TenantId>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The closed list of event types, their lanes, and sets of them.
+//!
+//! One exhaustive match decides whether a type is persisted, transient or internal; adding a
+//! type makes the compiler name every place that must decide about it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::id::BadId;
+
+macro_rules! types {
+    ($($variant:ident = $name:literal),+ $(,)?) => {
+        /// Every type of event there is, `domain.verb`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs, reason = "each variant is its dotted name")]
+        #[repr(u8)]
+        pub enum EventType { $($variant),+ }
+
+        impl EventType {
+            /// All of them, in catalog order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The dotted name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+
+        impl FromStr for EventType {
+            type Err = BadId;
+
+            fn from_str(text: &str) -> Result<Self, BadId> {
+                match text {
+                    $($name => Ok(Self::$variant),)+
+                    _ => Err(BadId { what: "event type" }),
+                }
+            }
+        }
+    };
+}
+
+types! {
+    SessionCreated = "session.created",
+    SessionClosed = "session.closed",
+    TurnStarted = "turn.started",
+    TurnCompleted = "turn.completed",
+    TurnCancelRequested = "turn.cancel_requested",
+    TurnCancelled = "turn.cancelled",
+    ApprovalRequested = "approval.requested",
+    ApprovalResolved = "approval.resolved",
+    RouteDecided = "route.decided",
+    RoutingPolicyReloaded = "routing.policy_reloaded",
+    DispatchTraced = "dispatch.traced",
+    LlmCallStarted = "llm.call_started",
+    LlmCallCompleted = "llm.call_completed",
+    LlmCallFailed = "llm.call_failed",
+    ToolCalled = "tool.called",
+    ToolCompleted = "tool.completed",
+    ToolFailed = "tool.failed",
+    SubagentStarted = "subagent.started",
+    SubagentCompleted = "subagent.completed",
+    SubagentFailed = "subagent.failed",
+    DelegateStarted = "delegate.started",
+    DelegateCompleted = "delegate.completed",
+    DelegateFailed = "delegate.failed",
+    StatusEmitted = "status.emitted",
+    DataLoading = "data.loading",
+    DataLoaded = "data.loaded",
+    ComponentRendered = "component.rendered",
+    ErrorReported = "error.reported",
+    FeedbackRecorded = "feedback.recorded",
+    SkillLoaded = "skill.loaded",
+    PlanStepStarted = "plan.step_started",
+    PlanSubagentUpdated = "plan.subagent_updated",
+    PlanStepCompleted = "plan.step_completed",
+    PlanDegraded = "plan.degraded",
+    SafetyDecided = "safety.decided",
+    MissionStage = "mission.stage",
+    MissionExited = "mission.exited",
+    ArtifactCreated = "artifact.created",
+    EvidenceCreated = "evidence.created",
+    AgentErrorEmit = "agent.error_emit",
+    BusSubscriberRegistered = "bus.subscriber_registered",
+    BusSubscriberUnregistered = "bus.subscriber_unregistered",
+    BusHandlerWarning = "bus.handler_warning",
+    MessageStart = "message.start",
+    TextDelta = "text.delta",
+    ThinkingDelta = "thinking.delta",
+    ToolUseStart = "tool.use_start",
+    ToolUseInputDelta = "tool.use_input_delta",
+    ToolUseEnd = "tool.use_end",
+    MessageComplete = "message.complete",
+    McpListToolsStarted = "mcp.list_tools_started",
+    McpListToolsCompleted = "mcp.list_tools_completed",
+    McpSessionStarted = "mcp.session_started",
+    McpSessionProgressed = "mcp.session_progressed",
+    SupportNoted = "support.noted",
+}
+
+/// How an event lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Written to the log before anyone sees it; the catalog.
+    Persisted,
+    /// Live only; a client may name it in a filter.
+    Streaming,
+    /// Live only; belongs to one wire and cannot be filtered for.
+    Lifecycle,
+    /// Never published.
+    Internal,
+}
+
+impl EventType {
+    /// The one place that decides how a type lives.
+    pub const fn lane(self) -> Lane {
+        use EventType as T;
+        match self {
+            T::SessionCreated
+            | T::SessionClosed
+            | T::TurnStarted
+            | T::TurnCompleted
+            | T::TurnCancelRequested
+            | T::TurnCancelled
+            | T::ApprovalRequested
+            | T::ApprovalResolved
+            | T::RouteDecided
+            | T::RoutingPolicyReloaded
+            | T::DispatchTraced
+            | T::LlmCallStarted
+            | T::LlmCallCompleted
+            | T::LlmCallFailed
+            | T::ToolCalled
+            | T::ToolCompleted
+            | T::ToolFailed
+            | T::SubagentStarted
+            | T::SubagentCompleted
+            | T::SubagentFailed
+            | T::DelegateStarted
+            | T::DelegateCompleted
+            | T::DelegateFailed
+            | T::StatusEmitted
+            | T::DataLoading
+            | T::DataLoaded
+            | T::ComponentRendered
+            | T::ErrorReported
+            | T::FeedbackRecorded
+            | T::SkillLoaded
+            | T::PlanStepStarted
+            | T::PlanSubagentUpdated
+            | T::PlanStepCompleted
+            | T::PlanDegraded
+            | T::SafetyDecided
+            | T::MissionStage
+            | T::MissionExited
+            | T::ArtifactCreated
+            | T::EvidenceCreated
+            | T::AgentErrorEmit
+            | T::BusSubscriberRegistered
+            | T::BusSubscriberUnregistered
+            | T::BusHandlerWarning => Lane::Persisted,
+            T::MessageStart
+            | T::TextDelta
+            | T::ThinkingDelta
+            | T::ToolUseStart
+            | T::ToolUseInputDelta
+            | T::ToolUseEnd
+            | T::MessageComplete => Lane::Streaming,
+            T::McpListToolsStarted
+            | T::McpListToolsCompleted
+            | T::McpSessionStarted
+            | T::McpSessionProgressed => Lane::Lifecycle,
+            T::SupportNoted => Lane::Internal,
+        }
+    }
+
+    /// Whether it is written to the log.
+    pub const fn is_persisted(self) -> bool {
+        matches!(self.lane(), Lane::Persisted)
+    }
+
+    /// Whether it ends its turn.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::TurnCompleted | Self::TurnCancelled)
+    }
+
+    /// Whether it announces something new, which a cancelled turn may no longer do (law 8).
+    pub const fn is_start(self) -> bool {
+        matches!(
+            self,
+            Self::LlmCallStarted
+                | Self::MessageStart
+                | Self::ToolCalled
+                | Self::SubagentStarted
+                | Self::DelegateStarted
+                | Self::PlanStepStarted
+        )
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Serialize for EventType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for EventType {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A set of event types: one bit each, so that a filter is one AND.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TypeSet(u128);
+
+impl TypeSet {
+    /// The empty set.
+    pub const EMPTY: Self = Self(0);
+
+    /// The set with one more member.
+    #[must_use]
+    pub const fn with(self, kind: EventType) -> Self {
+        Self(self.0 | 1 << kind as u8)
+    }
+
+    /// Every type that a client may name: the catalog and the streaming types.
+    pub fn filterable() -> Self {
+        EventType::ALL
+            .iter()
+            .filter(|kind| matches!(kind.lane(), Lane::Persisted | Lane::Streaming))
+            .fold(Self::EMPTY, |set, &kind| set.with(kind))
+    }
+
+    /// Whether `kind` is a member.
+    pub const fn contains(self, kind: EventType) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+
+    /// Whether every member of `other` is one of this set's.
+    pub const fn covers(self, other: Self) -> bool {
+        other.0 & !self.0 == 0
+    }
+
+    /// Both sets' members.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Members in catalog order.
+    pub fn iter(self) -> impl Iterator<Item = EventType> {
+        EventType::ALL
+            .iter()
+            .copied()
+            .filter(move |&kind| self.contains(kind))
+    }
+}
+
+impl FromIterator<EventType> for TypeSet {
+    fn from_iter<I: IntoIterator<Item = EventType>>(kinds: I) -> Self {
+        kinds.into_iter().fold(Self::EMPTY, Self::with)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_parse_back() {
+        for &kind in EventType::ALL {
+            assert_eq!(kind.name().parse::<EventType>(), Ok(kind));
+        }
+        assert!(EventType::ALL.len() <= 128, "a TypeSet has 128 bits");
+    }
+
+    #[test]
+    fn s3_069_reserved_domains_never_enter_the_catalog() {
+        for &kind in EventType::ALL.iter().filter(|kind| kind.is_persisted()) {
+            let name = kind.name();
+            let reserved = ["message.", "text.", "thinking.", "tool.use_"];
+            assert!(
+                !reserved.iter().any(|domain| name.starts_with(domain)),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn s3_068_partial_parsed_input_is_reserved() {
+        assert!(
+            "tool.use_input_partial_parsed"
+                .parse::<EventType>()
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn sets_hold_what_was_put_in() {
+        let set: TypeSet = [EventType::TextDelta, EventType::TurnStarted]
+            .into_iter()
+            .collect();
+        assert_eq!(
+            set.iter().collect::<Vec<_>>(),
+            [EventType::TurnStarted, EventType::TextDelta]
+        );
+        assert!(TypeSet::filterable().covers(set));
+        assert!(!TypeSet::filterable().contains(EventType::SupportNoted));
+        assert!(!TypeSet::filterable().contains(EventType::McpSessionStarted));
+    }
+}

@@ -1,0 +1,38 @@
+//! The words of the house: what happened, where in the order, by whom, and for whom.
+//!
+//! Every other crate speaks these types and nothing else in common. No I/O, no clock, no
+//! runtime: values, pure functions over them, and the ports behind which the outside stands.
+//! Read top-down, the modules go from the smallest word to the folds made of them.
+
+#![deny(clippy::wildcard_enum_match_arm)]
+
+pub mod clock;
+pub mod id;
+pub mod position;
+pub mod kind;
+pub mod actor;
+pub mod code;
+pub mod content;
+pub mod message;
+pub mod body;
+pub mod envelope;
+pub mod filter;
+pub mod row;
+pub mod fold;
+pub mod port;
+pub mod metric;
+pub mod schema;
+
+pub use actor::{Actor, ActorKind};
+pub use body::Body;
+pub use clock::{Clock, Mint, Timestamp};
+pub use content::{ContentBlock, StopReason, Usage};
+pub use envelope::{Event, Head, Render, RenderPolicy, Trace};
+pub use filter::{Filter, FilterSpec};
+pub use id::{
+    CallId, EpisodeId, MessageId, Owner, Principal, ResponseId, SessionId, TenantId, ToolUseId,
+    TurnId, Ulid,
+};
+pub use kind::{EventType, Lane, TypeSet};
+pub use message::{Message, MessageStatus, Role};
+pub use position::{Epoch, EventId, Position, Seq, Sub};

@@ -1,0 +1,32 @@
+//! Names of metrics, in the dotted form the documents use; `/metrics` prints them with
+//! underscores and keeps the dotted name in the help text (D-16).
+
+macro_rules! metrics {
+    ($($const:ident = $name:literal, $help:literal;)+) => {
+        $(#[doc = $help] pub const $const: &str = $name;)+
+        /// Every metric with its help text.
+        pub const ALL: &[(&str, &str)] = &[$(($name, $help)),+];
+    };
+}
+
+metrics! {
+    WS_CONNECTIONS = "ws.connections", "WebSocket connections open now";
+    WS_QUEUE_DEPTH_MAX = "ws.queue_depth_max", "The furthest any connection has been behind its ring";
+    WS_SLOW_CLIENT_CLOSED_TOTAL = "ws.slow_client_closed_total", "Connections closed because they were too slow";
+    WS_FRAME_DROPPED_TOTAL = "ws.frame_dropped_total", "Events not delivered to connections that were cut";
+    WS_REPLAY_EVENTS_TOTAL = "ws.replay_events_total", "Persisted events replayed";
+    WS_SEAM_MS = "ws.seam_ms", "Time from subscribe to live";
+    WS_SUBSCRIBE_ERROR_TOTAL = "ws.subscribe_error_total", "Subscribes refused, by code";
+    WS_EVENTS_SENT_TOTAL = "ws.events_sent_total", "Events written to connections";
+    LLM_CALLS_TOTAL = "llm.calls_total", "Model calls ended, by model and status";
+    TURN_STARTED_TOTAL = "turn.started_total", "Turns accepted";
+    TURN_COMPLETED_TOTAL = "turn.completed_total", "Turns ended without a cancel, by status";
+    TURN_CANCELLED_TOTAL = "turn.cancelled_total", "Turns ended by a cancel, by phase";
+    TURN_REFUSED_TOTAL = "turn.emission_refused_total", "Events refused because their turn had ended or was stopping";
+    LOG_EVENTS_TOTAL = "log.events_total", "Events committed";
+    LOG_COMMITS_TOTAL = "log.commits_total", "Commits";
+    LOG_COMMIT_MS = "log.commit_ms", "Time of one commit";
+    LOG_STORAGE_FULL = "log.storage_full", "1 while the disk is full";
+    SESSIONS_OPEN = "session.open", "Sessions held in memory";
+    HTTP_REQUESTS_TOTAL = "http.requests_total", "Requests answered, by method, route and status";
+}

@@ -1,0 +1,181 @@
+//! Ports: what a producer of turns may ask of the house, and what the house asks of a producer.
+//!
+//! Producers know no session, log, hub or wire. They emit through `Emitter`, read through
+//! `History`, and are stopped by being dropped.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::actor::Actor;
+use crate::body::Body;
+use crate::body::turn::{TurnError, Versions};
+use crate::code::{LlmErrorClass, ToolType, TurnStatus};
+use crate::content::{ContentBlock, StopReason, Usage};
+use crate::id::{CallId, MessageId, Owner, SessionId, ToolUseId, TurnId};
+use crate::message::Message;
+use crate::position::Position;
+use crate::row::NewMessage;
+
+/// A boxed future, so that ports stay objects.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One event handed over, with a message row that commits with it if there is one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Emission {
+    /// Who did it.
+    pub actor: Actor,
+    /// What happened.
+    pub body: Body,
+    /// What was said with it.
+    pub message: Option<NewMessage>,
+}
+
+impl Emission {
+    /// An event alone.
+    pub fn new(actor: Actor, body: Body) -> Self {
+        Self {
+            actor,
+            body,
+            message: None,
+        }
+    }
+}
+
+/// Why an event was not taken. A producer that is refused has nothing left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The turn has its terminal.
+    #[error("the turn has ended")]
+    Ended,
+    /// The turn was asked to stop; nothing new may start.
+    #[error("the turn was asked to stop")]
+    Cancelled,
+    /// The session takes no events: deleted, quarantined, or the store is gone.
+    #[error("the session takes no events")]
+    Unavailable,
+}
+
+/// Why `emit` did not take an event now.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum EmitError {
+    /// The outbox is full; the event comes back. Await `ready`, then try again.
+    #[error("the outbox is full")]
+    Full(Box<Emission>),
+    /// It never will be taken.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// How a model call ended, for the message it wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageEnd {
+    /// Which call.
+    pub call_id: CallId,
+    /// Which message.
+    pub message_id: MessageId,
+    /// Why the model stopped; ignored when the call failed.
+    pub stop_reason: StopReason,
+    /// What it cost.
+    pub usage: Usage,
+    /// Why the call failed, if it did.
+    pub failure: Option<LlmErrorClass>,
+    /// The kinds of the tools that the message asks for.
+    pub tools: Vec<(ToolUseId, ToolType)>,
+}
+
+/// Where a turn's events go. Every implementation keeps the order of calls.
+pub trait Emitter: Send + Sync {
+    /// Hands over one event; returns its place at once, before it is durable.
+    fn emit(&self, emission: Emission) -> Result<Position, EmitError>;
+
+    /// Ends the message in flight: `message.complete` and the call's end together. Gives back
+    /// the content, which is the sum of the deltas.
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal>;
+
+    /// Resolves when the outbox has room.
+    fn ready(&self) -> BoxFuture<'_, ()>;
+
+    /// Resolves when what stands at `at` is durable.
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>>;
+}
+
+/// How much of a session's past a model is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryBudget {
+    /// At most so many messages.
+    pub messages_max: usize,
+    /// At most so many bytes of their JSON.
+    pub bytes_max: usize,
+}
+
+/// The history could not be read; the cause is in the server's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the history could not be read")]
+pub struct HistoryError;
+
+/// A session's past.
+pub trait History: Send + Sync {
+    /// The newest messages that fit the budget, oldest first, from the start of a turn; messages
+    /// of the turn at hand are the last.
+    fn recent(&self, budget: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
+}
+
+/// Work given to another session, for agents that delegate.
+pub trait Delegate: Send + Sync {
+    /// Gives `task` to a worker session and waits for its summary.
+    fn delegate(&self, task: String) -> BoxFuture<'_, Result<String, Refusal>>;
+}
+
+/// What a turn is about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnInput {
+    /// Its session.
+    pub session_id: SessionId,
+    /// Its id.
+    pub turn_id: TurnId,
+    /// Whose it is; never changes within the turn.
+    pub owner: Owner,
+    /// The language the person wants.
+    pub locale: String,
+    /// What the person said.
+    pub content: Vec<ContentBlock>,
+}
+
+/// What a producer is given for one turn.
+#[derive(Clone)]
+pub struct TurnContext {
+    /// What it is about.
+    pub input: TurnInput,
+    /// Where its events go.
+    pub emitter: Arc<dyn Emitter>,
+    /// What was said before.
+    pub history: Arc<dyn History>,
+}
+
+/// How a producer ended a turn; the session makes the terminal of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How it went.
+    pub status: TurnStatus,
+    /// What failed.
+    pub error: Option<TurnError>,
+}
+
+/// Something that can answer a turn: an agent here, a relay to one elsewhere, a mission.
+pub trait Producer: Send + Sync {
+    /// What its turns are bound to.
+    fn versions(&self) -> Versions;
+
+    /// How much history it reads.
+    fn history(&self) -> HistoryBudget;
+
+    /// Answers one turn. Dropping the future stops everything it started.
+    fn run(&self, turn: TurnContext) -> BoxFuture<'static, Outcome>;
+}
+
+/// What stands between every emitter and the log: it may stamp an event, never swallow one.
+pub trait Interceptor: Send + Sync {
+    /// Looks at an event on its way and says what the rendering policy makes of it.
+    fn intercept(&self, emission: &mut Emission) -> Option<crate::envelope::Render>;
+}
