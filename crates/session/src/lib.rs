@@ -1,1 +1,43 @@
-//! session
+//! The life of a session: who may open it, one turn at a time, exactly one ending each, what a
+//! client that comes late is told.
+//!
+//! ```text
+//!   submit ──▶ turn.started ──▶ producer task ──▶ TurnEmitter ──▶ Sequencer ──▶ Ring(Transcript)
+//!                                   ▲ aborted by        │ sealed before         │
+//!                   cancel ─────────┘                   ▼                       ▼
+//!                   panic, timeout, shutdown ──▶ ending from the open set   snapshot, catch-up
+//! ```
+//!
+//! A turn that is ended from outside is ended from what it has open, by the same pure function
+//! whether a person pressed stop, a producer panicked, or the process died and came back.
+
+pub mod clock;
+pub mod error;
+pub mod options;
+pub mod attach;
+pub mod transcript;
+pub mod bus;
+pub mod live;
+pub mod replay;
+pub mod emitter;
+pub mod history;
+pub mod ending;
+pub mod turn;
+pub mod cancel;
+pub mod watch;
+pub mod registry;
+pub mod sweep;
+pub mod upkeep;
+pub mod sessions;
+pub mod query;
+
+pub use clock::{SystemClock, SystemMint};
+pub use error::Error;
+pub use live::Live;
+pub use options::Options;
+pub use query::{EventPage, EventsQuery};
+pub use replay::{CatchUp, ReplayError};
+pub use sessions::{NewSession, Sessions, Ticket};
+pub use transcript::{Snapshot, Transcript};
+pub use turn::{Accepted, Submit};
+pub use turnwire_log::StoredEvent;

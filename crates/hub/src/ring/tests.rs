@@ -1,0 +1,1 @@
+//! Rings read by many cursors at once.

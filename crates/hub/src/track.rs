@@ -1,0 +1,135 @@
+//! Frame bytes of one wire, in runs: the frames made together stand together, so that a
+//! connection that wants them all sends one slice.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use turnwire_event::{Filter, Head, TypeSet};
+
+use crate::entry::Entry;
+
+/// How many kinds of frame bytes a ring can keep (wires and their versions).
+pub const TRACKS: usize = 4;
+
+/// Frames that were made together.
+#[derive(Clone, Debug)]
+pub struct Run {
+    bytes: Bytes,
+    /// Where each frame ends.
+    ends: Arc<[u32]>,
+    heads: Arc<[Head]>,
+    types: TypeSet,
+    any_hidden: bool,
+    /// The part that is meant, as frame numbers inside the run.
+    from: usize,
+    to: usize,
+}
+
+impl Run {
+    /// How many events it covers.
+    pub fn len(&self) -> usize {
+        self.to - self.from
+    }
+
+    /// Whether it covers none.
+    pub fn is_empty(&self) -> bool {
+        self.from == self.to
+    }
+
+    /// The heads of the events it covers.
+    pub fn heads(&self) -> &[Head] {
+        &self.heads[self.from..self.to]
+    }
+
+    fn start(&self, frame: usize) -> usize {
+        if frame == 0 { 0 } else { self.ends[frame - 1] as usize }
+    }
+
+    fn slice(&self, from: usize, to: usize) -> Bytes {
+        self.bytes.slice(self.start(from)..self.start(to))
+    }
+
+    /// The bytes that pass `filter`, as few slices as can be, with the number of events in them.
+    pub fn select(&self, filter: &Filter, mut put: impl FnMut(Bytes, usize)) {
+        if !self.any_hidden && filter.passes_all(self.types) {
+            return put(self.slice(self.from, self.to), self.len());
+        }
+        let mut at = self.from;
+        while at < self.to {
+            let begin = at;
+            while at < self.to && filter.matches(&self.heads[at]) {
+                at += 1;
+            }
+            if at > begin {
+                put(self.slice(begin, at), at - begin);
+            }
+            while at < self.to && !filter.matches(&self.heads[at]) {
+                at += 1;
+            }
+        }
+    }
+}
+
+/// The runs of one wire, over the entries of a ring.
+#[derive(Debug, Default)]
+pub(crate) struct Track {
+    /// The number of the first entry of each run, and the run.
+    runs: VecDeque<(u64, Run)>,
+    /// The number of the first entry that has no frame yet.
+    next: u64,
+}
+
+impl Track {
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Makes one run of `entries`, which begin at number `first`.
+    pub(crate) fn extend(&mut self, first: u64, entries: &[Entry], project: &dyn Fn(&Entry, &mut Vec<u8>)) {
+        let size: usize = entries.iter().map(|entry| entry.bytes.len() + 48).sum();
+        let mut bytes = Vec::with_capacity(size);
+        let mut ends = Vec::with_capacity(entries.len());
+        for entry in entries {
+            project(entry, &mut bytes);
+            ends.push(bytes.len() as u32);
+        }
+        let run = Run {
+            bytes: bytes.into(),
+            ends: ends.into(),
+            heads: entries.iter().map(|entry| entry.head.clone()).collect(),
+            types: entries.iter().map(|entry| entry.head.kind).collect(),
+            any_hidden: entries.iter().any(|entry| entry.head.suppressed),
+            from: 0,
+            to: entries.len(),
+        };
+        self.runs.push_back((first, run));
+        self.next = first + entries.len() as u64;
+    }
+
+    /// Forgets runs that lie wholly before entry `first`.
+    pub(crate) fn trim(&mut self, first: u64) {
+        while self.runs.front().is_some_and(|(at, run)| at + run.to as u64 <= first) {
+            self.runs.pop_front();
+        }
+        self.next = self.next.max(first);
+    }
+
+    /// Runs from entry `cursor` on, until about `events_max` events are in them.
+    pub(crate) fn read(&self, cursor: u64, events_max: usize, out: &mut Vec<Run>) -> u64 {
+        let begin = self.runs.partition_point(|(first, run)| first + run.to as u64 <= cursor);
+        let mut at = cursor;
+        let mut left = events_max;
+        for (first, run) in self.runs.iter().skip(begin) {
+            if left == 0 {
+                break;
+            }
+            let from = (at - first) as usize;
+            let to = run.to.min(from + left);
+            left -= to - from;
+            at = first + to as u64;
+            out.push(Run { from, to, ..run.clone() });
+        }
+        at
+    }
+}

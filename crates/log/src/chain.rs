@@ -1,0 +1,36 @@
+//! The hash chain: `hash(n) = SHA-256(hash(n-1) ‖ stored bytes)`, `hash(0)` of the session id.
+
+use sha2::{Digest, Sha256};
+use turnwire_event::SessionId;
+
+/// One link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hash(pub [u8; 32]);
+
+impl Hash {
+    /// What the first event is chained to.
+    pub fn seed(session: SessionId) -> Self {
+        Self(Sha256::digest(session.to_string().as_bytes()).into())
+    }
+
+    /// The link of the event after this one.
+    #[must_use]
+    pub fn next(self, bytes: &[u8]) -> Self {
+        Self(Sha256::new().chain_update(self.0).chain_update(bytes).finalize().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_and_every_link_counts() {
+        let seed = Hash::seed(SessionId(turnwire_event::Ulid(1)));
+        assert_ne!(seed, Hash::seed(SessionId(turnwire_event::Ulid(2))));
+        let one = seed.next(b"a");
+        assert_eq!(one, seed.next(b"a"));
+        assert_ne!(one, seed.next(b"b"));
+        assert_ne!(one.next(b"c"), seed.next(b"c"));
+    }
+}

@@ -1,0 +1,2 @@
+//! The sequencer over a store that commits when told: order, gates, latches.
+

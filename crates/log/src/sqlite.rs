@@ -1,0 +1,192 @@
+//! The embedded store: one SQLite file in WAL mode, one writing connection, readers on a pool.
+//!
+//! The folder is locked for one process. `synchronous=FULL` unless the operator chose `relaxed`,
+//! in which case an unclean start begins a new epoch: history a client saw may be gone.
+
+mod connection;
+mod migrate;
+mod read;
+mod row;
+mod rows;
+mod write;
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use turnwire_event::row::{MessagePart, SessionRow, StoredMessage, ToolCallRow, TurnRow};
+use turnwire_event::{Filter, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId};
+
+use crate::error::{AppendError, OpenError, ReadError};
+use crate::record::{Append, StoredEvent, Tail};
+use crate::sqlite::connection::Pool;
+use crate::sqlite::write::Tails;
+use crate::store::Store;
+
+/// How much a commit is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Survives a power cut.
+    Full,
+    /// Survives a crash of the process; a power cut may take the last commits.
+    Relaxed,
+}
+
+/// How to open the store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder.
+    pub dir: PathBuf,
+    /// How much a commit is worth.
+    pub durability: Durability,
+}
+
+/// The name of the database inside its folder.
+pub const FILE: &str = "turnwire.sqlite3";
+
+/// The SQLite store.
+#[derive(Debug)]
+pub struct Sqlite {
+    writer: Mutex<WriteHalf>,
+    readers: Pool,
+    /// Held for as long as the store lives; the lock goes with it.
+    _lock: Option<File>,
+}
+
+#[derive(Debug)]
+struct WriteHalf {
+    connection: Connection,
+    tails: Tails,
+}
+
+impl Sqlite {
+    /// Opens the store for this process alone, making it if there is none.
+    pub fn open(options: &Options) -> Result<Self, OpenError> {
+        let io = |path: &Path, error: std::io::Error| OpenError::Io {
+            path: path.display().to_string(),
+            what: error.to_string(),
+        };
+        fs::create_dir_all(&options.dir).map_err(|e| io(&options.dir, e))?;
+        let lock_path = options.dir.join("lock");
+        let lock = File::create(&lock_path).map_err(|e| io(&lock_path, e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(options.dir.display().to_string())),
+            Err(TryLockError::Error(error)) => return Err(io(&lock_path, error)),
+        }
+        let path = options.dir.join(FILE);
+        let connection = connection::writer(&path, options.durability)?;
+        migrate::migrate(&connection, &path, options.durability)?;
+        Ok(Self {
+            writer: Mutex::new(WriteHalf { connection, tails: Tails(HashMap::new()) }),
+            readers: Pool::new(path),
+            _lock: Some(lock),
+        })
+    }
+
+    /// Opens the store of another process for reading only.
+    pub fn open_read_only(dir: &Path) -> Result<Self, OpenError> {
+        let path = dir.join(FILE);
+        let connection = connection::reader(&path).map_err(|error| connection::open_error(&path, &error))?;
+        migrate::check(&connection, &path)?;
+        Ok(Self {
+            writer: Mutex::new(WriteHalf { connection, tails: Tails(HashMap::new()) }),
+            readers: Pool::new(path),
+            _lock: None,
+        })
+    }
+}
+
+impl Store for Sqlite {
+    fn append(&self, batch: &[Append]) -> Result<(), AppendError> {
+        let mut half = self.writer.lock();
+        let WriteHalf { connection, tails } = &mut *half;
+        write::append(connection, tails, batch)
+    }
+
+    fn delete(&self, session: SessionId) -> Result<(), AppendError> {
+        let mut half = self.writer.lock();
+        let WriteHalf { connection, tails } = &mut *half;
+        tails.0.remove(&session);
+        write::delete(connection, session)
+    }
+
+    fn trim(&self, before: Timestamp, sessions_max: usize) -> Result<Vec<(SessionId, Seq)>, AppendError> {
+        write::trim(&mut self.writer.lock().connection, before, sessions_max)
+    }
+
+    fn close(&self) {
+        migrate::mark_clean(&self.writer.lock().connection);
+    }
+
+    fn tail(&self, session: SessionId) -> Result<Option<Tail>, ReadError> {
+        self.readers.with(|c| read::tail(c, session))
+    }
+
+    fn hash_at(&self, session: SessionId, seq: Seq) -> Result<[u8; 32], ReadError> {
+        self.readers.with(|c| read::hash_at(c, session, seq)).map(|hash| hash.0)
+    }
+
+    fn events(&self, session: SessionId, after: Seq, upto: Seq, limit: usize) -> Result<Vec<StoredEvent>, ReadError> {
+        self.readers.with(|c| read::events(c, session, after, upto, limit))
+    }
+
+    fn count(&self, session: SessionId, after: Seq, upto: Seq, filter: &Filter) -> Result<u64, ReadError> {
+        self.readers.with(|c| read::count(c, session, after, upto, filter))
+    }
+
+    fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
+        self.readers.with(|c| rows::session(c, id))
+    }
+
+    fn sessions(&self, owner: &Owner, before: Option<SessionId>, limit: usize) -> Result<Vec<SessionRow>, ReadError> {
+        self.readers.with(|c| rows::sessions(c, owner, before, limit))
+    }
+
+    fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError> {
+        self.readers.with(|c| rows::turn(c, id))
+    }
+
+    fn turns(&self, session: SessionId, before: Option<TurnId>, limit: usize) -> Result<Vec<TurnRow>, ReadError> {
+        self.readers.with(|c| rows::turns(c, session, before, limit))
+    }
+
+    fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError> {
+        self.readers.with(rows::open_turns)
+    }
+
+    fn messages(&self, session: SessionId, upto: Position, before: Option<MessageId>, limit: usize)
+    -> Result<Vec<StoredMessage>, ReadError> {
+        self.readers.with(|c| rows::messages(c, session, upto, before, limit))
+    }
+
+    fn message(&self, session: SessionId, id: MessageId) -> Result<Option<StoredMessage>, ReadError> {
+        self.readers.with(|c| rows::message(c, session, id))
+    }
+
+    fn message_count(&self, session: SessionId, upto: Position) -> Result<u64, ReadError> {
+        self.readers.with(|c| rows::message_count(c, session, upto))
+    }
+
+    fn streamed(&self, session: SessionId, after: Position, upto: Position) -> Result<Vec<StoredMessage>, ReadError> {
+        self.readers.with(|c| rows::streamed(c, session, after, upto))
+    }
+
+    fn parts(&self, turn: TurnId) -> Result<Vec<MessagePart>, ReadError> {
+        self.readers.with(|c| rows::parts(c, turn))
+    }
+
+    fn tool_calls(&self, session: SessionId, before: Option<ToolUseId>, limit: usize)
+    -> Result<Vec<ToolCallRow>, ReadError> {
+        self.readers.with(|c| rows::tool_calls(c, session, before, limit))
+    }
+
+    fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError> {
+        self.readers.with(|c| rows::turn_tool_calls(c, turn))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Connections: how one is set up for writing and for reading, and the pool of readers.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::error::{OpenError, ReadError};
+use crate::sqlite::Durability;
+
+/// Readers kept open between uses: two cores need few, a burst may open more and drops them.
+const IDLE_READERS_MAX: usize = 8;
+
+/// The writing connection.
+pub(crate) fn writer(path: &Path, durability: Durability) -> Result<Connection, OpenError> {
+    let set_up = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(Duration::from_secs(5))?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        let synchronous = match durability {
+            Durability::Full => "FULL",
+            Durability::Relaxed => "NORMAL",
+        };
+        connection.pragma_update(None, "synchronous", synchronous)?;
+        connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+        connection.pragma_update(None, "cache_size", -65_536)?;
+        connection.pragma_update(None, "temp_store", "MEMORY")?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    };
+    set_up().map_err(|error| open_error(path, &error))
+}
+
+/// A reading connection.
+pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.pragma_update(None, "mmap_size", 1i64 << 30)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// What an error at open means to the person who started the server.
+pub(crate) fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
+    let path = path.display().to_string();
+    let what = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => OpenError::Corrupt { path, what },
+        _ => OpenError::Io { path, what },
+    }
+}
+
+/// Readers, opened as needed and kept for the next.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Pool {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Runs one read. No transaction outlives it, so that checkpoints are never held up.
+    pub(crate) fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T, ReadError>) -> Result<T, ReadError> {
+        let idle = self.idle.lock().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => reader(&self.path)?,
+        };
+        let result = read(&connection);
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE_READERS_MAX {
+            idle.push(connection);
+        }
+        result
+    }
+}
+
+impl From<rusqlite::Error> for ReadError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(error.to_string())
+    }
+}

@@ -1,0 +1,87 @@
+//! The schema and its history: numbered SQL files, applied in order, each in one transaction.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::error::OpenError;
+use crate::sqlite::Durability;
+use crate::sqlite::connection::open_error;
+
+/// `application_id` of our files: "TWIR".
+const APPLICATION_ID: i64 = 0x5457_4952;
+
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
+
+fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
+    let pragma = |name| {
+        connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(|e| open_error(path, &e))
+    };
+    let version = pragma("user_version")?;
+    let application = pragma("application_id")?;
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(|e| open_error(path, &e))?;
+    let shown = || path.display().to_string();
+    if tables > 0 && application != APPLICATION_ID {
+        return Err(OpenError::Foreign(shown()));
+    }
+    if version > MIGRATIONS.len() as i64 {
+        return Err(OpenError::Newer { path: shown(), found: version, known: MIGRATIONS.len() as i64 });
+    }
+    Ok(version)
+}
+
+/// Refuses a file that this release cannot read.
+pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    match version(connection, path)? {
+        found if found == MIGRATIONS.len() as i64 => Ok(()),
+        _ => Err(OpenError::Io {
+            path: path.display().to_string(),
+            what: "an older schema; start the server once to bring it up to date".into(),
+        }),
+    }
+}
+
+/// Brings the file up to date, and begins a new epoch if the last process ran `relaxed` and did
+/// not end in order.
+pub(crate) fn migrate(connection: &Connection, path: &Path, durability: Durability) -> Result<(), OpenError> {
+    let from = version(connection, path)? as usize;
+    let apply = || -> rusqlite::Result<()> {
+        for (index, sql) in MIGRATIONS.iter().enumerate().skip(from) {
+            connection.execute_batch(&format!(
+                "BEGIN IMMEDIATE; {sql} PRAGMA application_id = {APPLICATION_ID}; \
+                 PRAGMA user_version = {}; COMMIT;",
+                index + 1
+            ))?;
+        }
+        let unclean: Option<i64> = connection
+            .query_row("SELECT value FROM meta WHERE key = 'relaxed_open'", [], |row| row.get(0))
+            .map(Some)
+            .or_else(|e| if e == rusqlite::Error::QueryReturnedNoRows { Ok(None) } else { Err(e) })?;
+        if unclean == Some(1) {
+            connection.execute("UPDATE session SET epoch = epoch + 1", [])?;
+            tracing::warn!("the last run was `relaxed` and did not end in order: a new epoch begins");
+        }
+        set_relaxed_open(connection, durability == Durability::Relaxed)
+    };
+    apply().map_err(|error| open_error(path, &error))
+}
+
+fn set_relaxed_open(connection: &Connection, open: bool) -> rusqlite::Result<()> {
+    connection.execute(
+        "INSERT INTO meta (key, value) VALUES ('relaxed_open', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1",
+        [i64::from(open)],
+    )?;
+    Ok(())
+}
+
+/// The process ends in order: everything written is on disk.
+pub(crate) fn mark_clean(connection: &Connection) {
+    let done = connection
+        .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+        .and_then(|()| set_relaxed_open(connection, false));
+    if let Err(error) = done {
+        tracing::warn!(%error, "the store could not be closed in order");
+    }
+}

@@ -1,0 +1,45 @@
+//! Asking a turn to stop. The request is an event: from its position on nothing new starts.
+
+use std::sync::Arc;
+
+use turnwire_event::body::turn::CancelRequested;
+use turnwire_event::fold::rows;
+use turnwire_event::{Actor, Body, Position, TurnId};
+use turnwire_log::{Draft, Refused, Room};
+
+use crate::live::Live;
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requested {
+    /// It stands at this position.
+    At(Position),
+    /// One was there before.
+    Already,
+    /// The turn does not run here.
+    NotRunning,
+}
+
+/// The longest reason kept: a sentence, not a document.
+const REASON_CHARS_MAX: usize = 200;
+
+/// Asks `turn` to stop. From any client, any number of times, at any moment.
+pub fn request(live: &Arc<Live>, turn: TurnId, by: &str, reason: &str) -> Requested {
+    let slot = live.slot.lock();
+    let Some(running) = slot.as_ref().filter(|running| running.id == turn) else {
+        return Requested::NotRunning;
+    };
+    let reason = reason.chars().take(REASON_CHARS_MAX).collect();
+    let body = Body::TurnCancelRequested(CancelRequested { by: by.to_owned(), reason });
+    let actor = if by == "user" { Actor::USER } else { Actor::SYSTEM };
+    let mut draft = Draft::new(Some(turn), actor, body);
+    draft.rows = rows(Some(turn), &draft.body);
+    match live.sequencer.emit_one(draft, Room::Reserved) {
+        Ok((at, _)) => {
+            running.stop.cancel();
+            Requested::At(at)
+        }
+        Err(Refused::Cancelled) => Requested::Already,
+        Err(Refused::Ended | Refused::Closed | Refused::Full) => Requested::NotRunning,
+    }
+}

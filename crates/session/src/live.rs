@@ -1,0 +1,178 @@
+//! A session in memory: its order, its ring, the turn that holds its lock, those who watch it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use turnwire_event::code::OnDisconnect;
+use turnwire_event::fold::OpenTurn;
+use turnwire_event::row::SessionRow;
+use turnwire_event::{Actor, Body, Clock, Owner, Position, SessionId, TurnId};
+use turnwire_hub::{Closed, Pump, Ring};
+use turnwire_log::{Draft, Refused, Room, Sequencer, Store, Tail, Writer};
+
+use crate::bus::{Action, Bus, Note};
+use crate::options::Options;
+use crate::transcript::Transcript;
+
+/// What every session of a server shares.
+pub struct House {
+    /// Settings.
+    pub options: Options,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids come from.
+    pub mint: Arc<dyn turnwire_event::Mint>,
+    /// The writer behind every sequencer.
+    pub writer: Arc<Writer>,
+    /// What wakes viewers.
+    pub pump: Pump,
+}
+
+impl House {
+    /// The store behind the writer.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.writer.store().clone()
+    }
+}
+
+/// The turn that holds a session's lock.
+pub struct Running {
+    /// Which turn.
+    pub id: TurnId,
+    /// Told when the turn must stop.
+    pub stop: CancellationToken,
+    /// What happens when the last watcher leaves.
+    pub on_disconnect: OnDisconnect,
+    /// How long they may be away.
+    pub grace_ms: u64,
+}
+
+/// An open session. Everything about its order goes through `sequencer`, everything that a
+/// client can see comes from `ring`.
+pub struct Live {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Where its order is made.
+    pub sequencer: Arc<Sequencer>,
+    /// Where its events are read.
+    pub ring: Arc<Ring<Transcript>>,
+    /// What all sessions share.
+    pub house: Arc<House>,
+    /// The lock: one turn at a time.
+    pub(crate) slot: Mutex<Option<Running>>,
+    pub(crate) watchers: AtomicUsize,
+    pub(crate) idle_since: Mutex<Instant>,
+    bus: Bus,
+}
+
+impl Live {
+    /// Takes a session into memory where the store left it.
+    pub(crate) fn open(house: Arc<House>, row: SessionRow, tail: Tail, open: Option<OpenTurn>) -> Arc<Self> {
+        let (id, owner) = (row.id, row.owner.clone());
+        let bounds = turnwire_hub::ring::Bounds { events: house.options.ring_events, bytes: house.options.ring_bytes };
+        let ring = Ring::new(tail.position(), Transcript { row, open }, bounds, house.pump.clone());
+        let sequencer = Sequencer::open(
+            id,
+            tail,
+            turnwire_log::sequencer::Bounds::default(),
+            house.clock.clone(),
+            house.writer.clone(),
+            ring.clone(),
+        );
+        Arc::new(Self {
+            id,
+            owner,
+            sequencer,
+            ring,
+            house,
+            slot: Mutex::new(None),
+            watchers: AtomicUsize::new(0),
+            idle_since: Mutex::new(Instant::now()),
+            bus: Bus::default(),
+        })
+    }
+
+    /// What the turn `id` has open, counting everything emitted, released or not.
+    pub(crate) fn open_turn(&self, id: TurnId) -> Option<OpenTurn> {
+        // Under the sequencer's lock nothing can be released meanwhile.
+        self.sequencer.with_unreleased(|waiting| {
+            let mut open = self.ring.look(|transcript, _, _| transcript.open.clone()).filter(|open| open.id == id);
+            for event in waiting {
+                if event.turn != Some(id) {
+                    continue;
+                }
+                match (&mut open, &event.body) {
+                    (_, Body::TurnStarted(_)) => open = Some(OpenTurn::new(id)),
+                    (Some(open), body) => open.apply(event.head.position, event.time, body),
+                    (None, _) => {}
+                }
+            }
+            open
+        })
+    }
+
+    /// The turn in flight.
+    pub fn current_turn(&self) -> Option<TurnId> {
+        self.slot.lock().as_ref().map(|running| running.id)
+    }
+
+    /// Records an event that belongs to no turn.
+    pub fn emit(&self, actor: Actor, body: Body) -> Result<Position, Refused> {
+        let (position, _) = self.sequencer.emit_one(Draft::new(None, actor, body), Room::Reserved)?;
+        Ok(position)
+    }
+
+    /// Takes a note for the bus; never waited for, never a reason to fail.
+    pub fn note(self: &Arc<Self>, note: Note) {
+        match self.bus.note(note, Instant::now()) {
+            Action::Counted => {}
+            Action::Emit(body) => drop(self.emit(Actor::SYSTEM, body)),
+            Action::Flush(key, after) => {
+                let live = self.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(after).await;
+                    if let Some(body) = live.bus.flush(key, Instant::now()) {
+                        let _ = live.emit(Actor::SYSTEM, body);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Whether it may leave memory: nobody watches, nothing runs, nothing waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.slot.lock().is_none()
+            && self.watchers.load(Ordering::Acquire) == 0
+            && self.idle_since.lock().elapsed() >= self.house.options.idle_unload
+            && self.sequencer.is_settled()
+    }
+
+    /// Ends the session for everyone: running turn, connections, log.
+    pub(crate) fn shut(&self) {
+        if let Some(running) = self.slot.lock().take() {
+            running.stop.cancel();
+        }
+        self.sequencer.close();
+        self.ring.close(Closed::Deleted);
+    }
+
+    /// The log of this session cannot be trusted: nothing more is taken or told.
+    pub fn quarantine(&self) {
+        if let Some(running) = self.slot.lock().take() {
+            running.stop.cancel();
+        }
+        self.sequencer.close();
+        self.ring.close(Closed::Quarantined);
+    }
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,57 @@
+//! Settings of sessions, with the numbers in force unless the operator says otherwise.
+
+use std::time::Duration;
+
+/// How sessions behave.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A turn that takes longer is cancelled (D-44).
+    pub turn_timeout: Duration,
+    /// How long an attach token is good for (D-39).
+    pub token_ttl: Duration,
+    /// Attach tokens outstanding: each is 100 bytes, so this bounds a flood at 10 MB.
+    pub tokens_max: usize,
+    /// Released events kept in memory a session; what is older is read from the store.
+    pub ring_events: usize,
+    /// Bytes of them.
+    pub ring_bytes: usize,
+    /// Messages in a snapshot (S3-029).
+    pub snapshot_messages: usize,
+    /// Persisted events a replay may have (S3-037).
+    pub replay_max: u64,
+    /// A session nobody watches and nothing runs in leaves memory after this.
+    pub idle_unload: Duration,
+    /// Sessions held in memory.
+    pub open_max: usize,
+    /// How often messages in flight are checkpointed: what a crash may cost of their text.
+    pub checkpoint: Duration,
+    /// How old events may get.
+    pub retention: Duration,
+    /// How often old events are looked for.
+    pub retention_sweep: Duration,
+    /// The model of sessions that have had no turn.
+    pub default_model: String,
+    /// The routing policy of sessions that have had no turn.
+    pub routing_policy_version: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            turn_timeout: Duration::from_secs(600),
+            token_ttl: Duration::from_secs(60),
+            tokens_max: 100_000,
+            ring_events: 4096,
+            ring_bytes: 4 << 20,
+            snapshot_messages: 50,
+            replay_max: 10_000,
+            idle_unload: Duration::from_secs(60),
+            open_max: 20_000,
+            checkpoint: Duration::from_millis(250),
+            retention: Duration::from_secs(30 * 24 * 3600),
+            retention_sweep: Duration::from_secs(3600),
+            default_model: "scripted:default".into(),
+            routing_policy_version: "builtin-1".into(),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Telling a client what it has missed: from the store, in chunks, up to a fixed position; from
+//! there the ring goes on.
+//!
+//! ```text
+//!   cursor ──── store: persisted events, finished messages ──── T │ ring ──▶ live
+//!                       (200 or so a chunk, paced by the socket)  │ T, the ring's cursor and the
+//!                       in flight at T: the transcript's copy ────┘ message in flight: one moment
+//! ```
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use turnwire_event::fold::MessageFold;
+use turnwire_event::fold::replay::{Missed, events};
+use turnwire_event::{Filter, Head, Position, Seq};
+use turnwire_log::Store;
+
+use crate::error::Error;
+use crate::live::Live;
+use crate::transcript::Snapshot;
+
+/// Persisted events read at once: large enough to amortise a query, small enough to share two
+/// cores among many late readers.
+const CHUNK: usize = 256;
+
+/// Why a client cannot be told what it missed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// The cursor is of another epoch, ahead of the tail, or behind retention.
+    #[error("the cursor is outside of what is kept; take a snapshot")]
+    Expired,
+    /// There is too much.
+    #[error("{0} events were missed, {1} can be replayed; take a snapshot")]
+    TooLarge(u64, u64),
+    /// The session is damaged or gone.
+    #[error(transparent)]
+    Session(#[from] Error),
+}
+
+/// A client on its way to the ring.
+pub struct CatchUp {
+    live: Arc<Live>,
+    /// Everything up to here has been told.
+    at: Position,
+    upto: Position,
+    in_flight: Option<MessageFold>,
+    missed: Missed,
+    /// Where in the ring to go on when `next` gives nothing more.
+    pub cursor: u64,
+    /// How many persisted events pass the filter.
+    pub count: u64,
+}
+
+impl Live {
+    /// Starts telling everything after `since`, up to now.
+    pub async fn catch_up(self: &Arc<Self>, since: Position, filter: &Filter, missed: Missed) -> Result<CatchUp, ReplayError> {
+        let (in_flight, upto, cursor) = self.ring.look(|transcript, tail, cursor| {
+            (transcript.open.as_ref().and_then(|open| open.message.clone()), tail, cursor)
+        });
+        if since.epoch != upto.epoch || since > upto {
+            return Err(ReplayError::Expired);
+        }
+        let (live, filter) = (self.clone(), filter.clone());
+        let max = self.house.options.replay_max;
+        let count = blocking(self.house.store(), move |store| {
+            let tail = store.tail(live.id)?.ok_or(Error::SessionNotFound)?;
+            if since.seq < tail.low {
+                return Err(ReplayError::Expired);
+            }
+            let between = upto.seq.0 - since.seq.0;
+            // Every persisted type, from anyone: no need to look.
+            let all = filter.passes_all(turnwire_event::Filter::full().types());
+            let count = if between == 0 || all { between } else { store.count(live.id, since.seq, upto.seq, &filter)? };
+            if count > max { Err(ReplayError::TooLarge(count, max)) } else { Ok(count) }
+        })
+        .await?;
+        Ok(CatchUp { live: self.clone(), at: since, upto, in_flight, missed, cursor, count })
+    }
+
+    /// The session at this moment.
+    pub async fn snapshot(self: &Arc<Self>, messages_max: usize) -> Result<Snapshot, Error> {
+        let (row, current_turn, in_flight, at, cursor) = self.ring.look(|transcript, tail, cursor| {
+            (transcript.row.clone(), transcript.current_turn(), transcript.in_flight(), tail, cursor)
+        });
+        let id = self.id;
+        let stored_max = messages_max.saturating_sub(usize::from(in_flight.is_some()));
+        let stored = blocking(self.house.store(), move |store| Ok::<_, Error>(store.messages(id, at, None, stored_max)?)).await?;
+        let messages = stored.into_iter().map(|stored| stored.message).chain(in_flight).collect();
+        Ok(Snapshot { row, current_turn, messages, at, cursor })
+    }
+}
+
+impl CatchUp {
+    /// The next chunk, in order; none when the ring goes on.
+    pub async fn next(&mut self) -> Result<Option<Vec<(Head, Bytes)>>, ReplayError> {
+        if self.at == self.upto {
+            return Ok(None);
+        }
+        let (id, after, upto, missed) = (self.live.id, self.at, self.upto, self.missed);
+        let in_flight = self.in_flight.clone();
+        let (chunk, at) = blocking(self.live.house.store(), move |store| {
+            chunk(store, id, (after, upto), in_flight.as_ref(), missed).map_err(ReplayError::Session)
+        })
+        .await?;
+        self.at = at;
+        Ok(Some(chunk))
+    }
+}
+
+type Chunk = (Vec<(Head, Bytes)>, Position);
+
+fn chunk(
+    store: &dyn Store,
+    id: turnwire_event::SessionId,
+    (after, upto): (Position, Position),
+    in_flight: Option<&MessageFold>,
+    missed: Missed,
+) -> Result<Chunk, Error> {
+    let stored = store.events(id, after.seq, upto.seq, CHUNK)?;
+    let full = stored.len() == CHUNK;
+    let until = stored.last().filter(|_| full).map_or(upto, |last| last.head.position);
+    let mut out: Vec<(Head, Bytes)> = stored.into_iter().map(|event| (event.head, event.bytes)).collect();
+    let before = out.len();
+    let folds = store.streamed(id, after, until)?;
+    let folds = folds.iter().filter_map(MessageFold::from_stored);
+    for fold in folds.chain(in_flight.cloned()) {
+        for event in events(&fold, id, after, until, missed) {
+            out.push((event.head(), Bytes::from(event.to_bytes())));
+        }
+    }
+    if out.len() > before {
+        out.sort_by_key(|(head, _)| head.position);
+    }
+    Ok((out, until))
+}
+
+/// Runs a read off the runtime's threads.
+pub(crate) async fn blocking<T, E>(
+    store: Arc<dyn Store>,
+    read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    match tokio::task::spawn_blocking(move || read(store.as_ref())).await {
+        Ok(result) => result,
+        Err(_) => Err(Error::Internal.into()),
+    }
+}
+
+impl From<turnwire_log::ReadError> for ReplayError {
+    fn from(error: turnwire_log::ReadError) -> Self {
+        Self::Session(error.into())
+    }
+}
+
+/// The cursor before the first event of a session.
+pub fn beginning(of: Position) -> Position {
+    Position::persisted(of.epoch, Seq(0))
+}

@@ -1,0 +1,280 @@
+//! The service: what a server asks of sessions. Whatever belongs to another owner answers as if
+//! it did not exist.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
+use turnwire_event::body::feedback;
+use turnwire_event::body::session::Created;
+use turnwire_event::code::TurnState;
+use turnwire_event::port::{Interceptor, Producer};
+use turnwire_event::row::{RowChange, SessionRow};
+use turnwire_event::{Actor, Body, Clock, EpisodeId, Epoch, Mint, Owner, Position, Seq, SessionId, TurnId};
+use turnwire_hub::Pump;
+use turnwire_log::chain::Hash;
+use turnwire_log::{Draft, Room, Tail, Writer};
+
+use crate::attach::Tokens;
+use crate::bus::Note;
+use crate::cancel::{self, Requested};
+use crate::error::Error;
+use crate::live::{House, Live};
+use crate::options::Options;
+use crate::registry::Registry;
+use crate::replay::blocking;
+use crate::sweep;
+use crate::turn::{Accepted, Submit};
+use crate::upkeep;
+
+/// What a session is made with.
+#[derive(Clone, Debug, Default)]
+pub struct NewSession {
+    /// The folder it works in.
+    pub workspace_path: Option<String>,
+    /// Whatever its creator wants to keep with it.
+    pub metadata: Map<String, Value>,
+}
+
+/// Leave to attach.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    /// The token, good once.
+    pub token: String,
+    /// The session, with live numbers.
+    pub session: SessionRow,
+}
+
+/// All sessions of a server.
+pub struct Sessions {
+    pub(crate) house: Arc<House>,
+    pub(crate) registry: Registry,
+    pub(crate) tokens: Tokens,
+    interceptor: Arc<dyn Interceptor>,
+    producer: Arc<dyn Producer>,
+    turns: TaskTracker,
+    draining: AtomicBool,
+}
+
+/// What the service is built from.
+pub struct Parts {
+    /// Settings.
+    pub options: Options,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids come from.
+    pub mint: Arc<dyn Mint>,
+    /// The writer over the store.
+    pub writer: Arc<Writer>,
+    /// What stands between producers and the log.
+    pub interceptor: Arc<dyn Interceptor>,
+    /// What answers turns.
+    pub producer: Arc<dyn Producer>,
+}
+
+impl Sessions {
+    /// Starts the service: ends what a dead process left open, then starts its timers.
+    pub async fn start(parts: Parts) -> Result<Arc<Self>, Error> {
+        let tokens = Tokens::new(parts.options.token_ttl, parts.options.tokens_max);
+        let house = Arc::new(House {
+            options: parts.options,
+            clock: parts.clock,
+            mint: parts.mint,
+            writer: parts.writer,
+            pump: Pump::start(),
+        });
+        let swept = sweep::sweep(&house).await?;
+        if swept > 0 {
+            tracing::info!(turns = swept, "ended turns of the last run");
+        }
+        let sessions = Arc::new(Self {
+            house,
+            registry: Registry::default(),
+            tokens,
+            interceptor: parts.interceptor,
+            producer: parts.producer,
+            turns: TaskTracker::new(),
+            draining: AtomicBool::new(false),
+        });
+        upkeep::start(&sessions);
+        Ok(sessions)
+    }
+
+    /// Whether no new turn is taken because the server goes away.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Whether no new turn is taken because the disk is full.
+    pub fn storage_full(&self) -> bool {
+        self.house.writer.health().is_full()
+    }
+
+    fn admit(&self) -> Result<(), Error> {
+        if self.is_draining() {
+            return Err(Error::Draining);
+        }
+        if self.storage_full() { Err(Error::StorageFull) } else { Ok(()) }
+    }
+
+    /// A session of `owner`, in memory.
+    pub async fn live(&self, owner: &Owner, id: SessionId) -> Result<Arc<Live>, Error> {
+        let live = self.registry.get(&self.house, id).await?;
+        if live.owner != *owner {
+            return Err(Error::SessionNotFound);
+        }
+        match live.ring.closed() {
+            None => Ok(live),
+            Some(turnwire_hub::Closed::Deleted) => Err(Error::SessionNotFound),
+            Some(turnwire_hub::Closed::Quarantined) => Err(Error::Quarantined),
+        }
+    }
+
+    /// Makes a session. Durable on return.
+    pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
+        self.admit()?;
+        let now = self.house.clock.now();
+        let row = SessionRow {
+            id: SessionId(self.house.mint.ulid()),
+            owner: owner.clone(),
+            parent: None,
+            workspace_path: new.workspace_path,
+            metadata: new.metadata,
+            episode_id: EpisodeId(self.house.mint.ulid()),
+            active_model: self.house.options.default_model.clone(),
+            routing_policy_version: self.house.options.routing_policy_version.clone(),
+            cost_usd: 0.0,
+            turn_count: 0,
+            created_at: now,
+            updated_at: now,
+        };
+        let hash = Hash::seed(row.id);
+        let tail = Tail { epoch: Epoch::FIRST, seq: Seq(0), hash, time: now, low: Seq(0), low_hash: hash };
+        let live = Live::open(self.house.clone(), row.clone(), tail, None);
+        let created = Created { workspace_path: row.workspace_path.clone(), episode_id: row.episode_id };
+        let mut draft = Draft::new(None, Actor::USER, Body::SessionCreated(created));
+        draft.rows = vec![RowChange::SessionPut(Box::new(row.clone()))];
+        let (at, _) = live.sequencer.emit_one(draft, Room::Reserved)?;
+        live.sequencer.committed(at.seq).await?;
+        self.registry.insert(live, self.house.options.open_max)?;
+        Ok(row)
+    }
+
+    /// Leave to attach to a session, once.
+    pub async fn attach(&self, owner: &Owner, id: SessionId) -> Result<Ticket, Error> {
+        let live = self.live(owner, id).await?;
+        let session = live.ring.look(|transcript, _, _| transcript.row.clone());
+        Ok(Ticket { token: self.tokens.grant(id, owner)?, session })
+    }
+
+    /// Uses an attach token up.
+    pub fn redeem(&self, id: SessionId, token: &str) -> Result<Owner, Error> {
+        self.tokens.redeem(id, token)
+    }
+
+    /// Removes a session: its turn is stopped, its connections are closed, its rows are gone.
+    pub async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
+        let live = match self.live(owner, id).await {
+            Err(Error::Quarantined) => self.registry.get(&self.house, id).await?,
+            other => other?,
+        };
+        live.shut();
+        let (done, result) = oneshot::channel();
+        self.house.writer.run(Box::new(move |store| {
+            let _ = done.send(store.delete(id));
+        }));
+        let deleted = result.await.map_err(|_| Error::Internal)?;
+        self.registry.remove(id);
+        deleted.map_err(|error| {
+            tracing::error!(session = %id, %error, "a session could not be deleted");
+            Error::Internal
+        })
+    }
+
+    /// Accepts a turn. Goes on to the end even if the caller is no longer there.
+    pub async fn submit(self: &Arc<Self>, owner: &Owner, id: SessionId, submit: Submit) -> Result<Accepted, Error> {
+        self.admit()?;
+        let live = self.live(owner, id).await?;
+        let sessions = self.clone();
+        let accept = tokio::spawn(async move {
+            live.turn(submit, sessions.interceptor.clone(), sessions.producer.clone(), &sessions.turns).await
+        });
+        accept.await.map_err(|_| Error::Internal)?
+    }
+
+    /// Asks a turn to stop. Returns when the request is durable; a turn that has ended is left
+    /// as it is.
+    pub async fn cancel(&self, owner: &Owner, id: TurnId, reason: Option<String>) -> Result<TurnState, Error> {
+        let row = self.turn(owner, id).await?;
+        if row.ended.is_some() {
+            if let Ok(live) = self.live(owner, row.session_id).await {
+                live.note(Note::Warning { subscription: "http".into(), reason: "redundant_cancel" });
+            }
+            return Ok(row.state);
+        }
+        let live = self.live(owner, row.session_id).await?;
+        match cancel::request(&live, id, "user", reason.as_deref().unwrap_or("user_cancel")) {
+            Requested::At(at) => {
+                live.sequencer.committed(at.seq).await?;
+                Ok(TurnState::Cancelling)
+            }
+            Requested::Already => {
+                live.note(Note::Warning { subscription: "http".into(), reason: "redundant_cancel" });
+                Ok(TurnState::Cancelling)
+            }
+            // It ended between the look and the request: its terminal is on its way to the store.
+            Requested::NotRunning => {
+                live.sequencer.committed(live.sequencer.last().seq).await?;
+                Ok(self.turn(owner, id).await?.state)
+            }
+        }
+    }
+
+    /// Records what a person thought of a message or a turn of the session.
+    pub async fn feedback(&self, owner: &Owner, id: SessionId, feedback: feedback::Recorded) -> Result<Position, Error> {
+        let live = self.live(owner, id).await?;
+        let (turn, message) = (feedback.turn_id, feedback.message_id);
+        let in_flight = live.ring.look(|transcript, _, _| transcript.in_flight().map(|message| message.id));
+        blocking(self.house.store(), move |store| {
+            if let Some(turn) = turn {
+                store.turn(turn)?.filter(|(_, row)| row.session_id == id).ok_or(Error::TurnNotFound)?;
+            }
+            if let Some(message) = message.filter(|message| in_flight != Some(*message)) {
+                let found = store.message(id, message)?;
+                found.ok_or(Error::MessageNotFound)?;
+            }
+            Ok::<_, Error>(())
+        })
+        .await?;
+        let at = live.emit(Actor::USER, Body::FeedbackRecorded(feedback))?;
+        live.sequencer.committed(at.seq).await?;
+        Ok(at)
+    }
+
+    /// The server goes away: no new turns, running ones have `window` to end by themselves, then
+    /// they are ended; everything is written when this returns.
+    pub async fn drain(&self, window: Duration) {
+        self.draining.store(true, Ordering::Release);
+        self.turns.close();
+        if tokio::time::timeout(window, self.turns.wait()).await.is_err() {
+            for live in self.registry.running() {
+                if let Some(running) = live.slot.lock().as_ref() {
+                    running.stop.cancel();
+                }
+            }
+            let _ = tokio::time::timeout(Duration::from_secs(5), self.turns.wait()).await;
+        }
+        for live in self.registry.all() {
+            let last = live.sequencer.last();
+            let _ = tokio::time::timeout(Duration::from_secs(5), live.sequencer.committed(last.seq)).await;
+        }
+    }
+
+    /// Says that draining has begun, before connections are told.
+    pub fn refuse_turns(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+}

@@ -1,0 +1,93 @@
+//! The sweep: turns that a dead process left open are ended before anyone is let in.
+//!
+//! What each has open is folded from its stored events and the checkpoints of its message by the
+//! functions that live turns use; the ending is one commit a session. Running it again finds
+//! nothing to do.
+
+use std::sync::Arc;
+
+use turnwire_event::code::ErrorCode;
+use turnwire_event::fold::{MessageFold, OpenTurn};
+use turnwire_event::row::TurnRow;
+use turnwire_event::{Event, Seq};
+use turnwire_log::Store;
+
+use crate::ending::{self, ToolTypes};
+use crate::error::Error;
+use crate::live::{House, Live};
+use crate::replay::blocking;
+
+/// Events of a swept turn read at once.
+const PAGE: usize = 1000;
+
+/// Ends every turn that has started and not ended. Gives back how many.
+pub async fn sweep(house: &Arc<House>) -> Result<usize, Error> {
+    let open = blocking(house.store(), |store| Ok::<_, Error>(store.open_turns()?)).await?;
+    let count = open.len();
+    for row in open {
+        let id = row.id;
+        let session = row.session_id;
+        if let Err(error) = sweep_one(house, row).await {
+            // One damaged session must not keep the server down; it is quarantined on access.
+            tracing::error!(%session, turn = %id, %error, "a turn could not be swept");
+        }
+    }
+    Ok(count)
+}
+
+async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
+    let (turn, session) = (row.id, row.session_id);
+    let (open, types, session_row, tail) = blocking(house.store(), move |store| {
+        let session_row = store.session(session)?.ok_or(Error::SessionNotFound)?;
+        let tail = store.tail(session)?.ok_or(Error::SessionNotFound)?;
+        let (open, types) = reopen(store, &row, tail.seq)?;
+        Ok::<_, Error>((open, types, session_row, tail))
+    })
+    .await?;
+    let cancelled = open.cancel.is_some();
+    let cut = open.message.as_ref().map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
+    let live = Live::open(house.clone(), session_row, tail, Some(open));
+    live.sequencer.resume_turn(turn, cancelled, cut);
+    ending::close(&live, turn, ErrorCode::InternalError.into(), Some("server_restart"), &types);
+    let last = live.sequencer.last();
+    live.sequencer.committed(last.seq).await?;
+    tracing::info!(%session, %turn, "ended a turn that the last run left open");
+    Ok(())
+}
+
+/// What a stored turn has open.
+fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, ToolTypes), Error> {
+    let mut open = OpenTurn::new(row.id);
+    let mut after = row.started.seq;
+    while after < tail {
+        let page = store.events(row.session_id, after, tail, PAGE)?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        for stored in page.iter().filter(|stored| stored.turn == Some(row.id)) {
+            match Event::read(&stored.bytes) {
+                Ok(event) => open.apply(event.id, event.timestamp, &event.body),
+                Err(error) => {
+                    tracing::error!(session = %row.session_id, seq = stored.seq.0, %error, "an event cannot be read");
+                    return Err(Error::Quarantined);
+                }
+            }
+        }
+    }
+    // Transient events are not stored: the message in flight comes from its checkpoints, the
+    // tools it asked for from their rows.
+    if open.call.is_some() {
+        open.message = MessageFold::from_parts(&store.parts(row.id)?);
+    }
+    let tools = store.turn_tool_calls(row.id)?;
+    for tool in &tools {
+        if tool.status == turnwire_event::code::ToolState::Pending {
+            open.tools.push(turnwire_event::fold::turn::OpenTool {
+                id: tool.tool_use_id,
+                name: tool.tool_name.clone(),
+                tool_type: tool.tool_type,
+                called: false,
+            });
+        }
+    }
+    Ok((open, tools.into_iter().map(|tool| (tool.tool_use_id, tool.tool_type)).collect()))
+}

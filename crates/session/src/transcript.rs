@@ -1,0 +1,74 @@
+//! What a session is at one position: its summary and the turn in flight with its message.
+//!
+//! Folded from released events under the lock that publishes them, so that a snapshot taken
+//! under that lock is exact at its position, in mid-message too.
+
+use turnwire_event::fold::OpenTurn;
+use turnwire_event::row::SessionRow;
+use turnwire_event::{Body, Message, Position, TurnId};
+use turnwire_hub::Fold;
+use turnwire_log::Released;
+
+/// The state of a session at its ring's tail.
+#[derive(Clone, Debug)]
+pub struct Transcript {
+    /// The session, with live numbers.
+    pub row: SessionRow,
+    /// The turn in flight.
+    pub open: Option<OpenTurn>,
+}
+
+impl Fold for Transcript {
+    fn apply(&mut self, event: &Released) {
+        match &event.body {
+            Body::TurnStarted(_) => {
+                self.row.turn_count += 1;
+                self.row.updated_at = event.time;
+                self.open = event.turn.map(OpenTurn::new);
+                return;
+            }
+            Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
+                self.row.updated_at = event.time;
+                self.open = None;
+                return;
+            }
+            Body::RouteDecided(route) => {
+                self.row.active_model.clone_from(&route.model);
+                self.row.routing_policy_version.clone_from(&route.routing_policy_version);
+            }
+            Body::LlmCallCompleted(call) => self.row.cost_usd += call.usage.cost_usd,
+            _ => {}
+        }
+        if let Some(open) = self.open.as_mut().filter(|open| Some(open.id) == event.turn) {
+            open.apply(event.head.position, event.time, &event.body);
+        }
+    }
+}
+
+impl Transcript {
+    /// The turn in flight.
+    pub fn current_turn(&self) -> Option<TurnId> {
+        self.open.as_ref().map(|open| open.id)
+    }
+
+    /// The message in flight, as clients see it.
+    pub fn in_flight(&self) -> Option<Message> {
+        let message = self.open.as_ref()?.message.as_ref()?;
+        Some(message.in_progress(self.row.id))
+    }
+}
+
+/// A session at one position, for a client that starts there.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The session.
+    pub row: SessionRow,
+    /// The turn in flight.
+    pub current_turn: Option<TurnId>,
+    /// The newest messages, oldest first; the last may be in flight.
+    pub messages: Vec<Message>,
+    /// The position.
+    pub at: Position,
+    /// The ring's cursor at that position.
+    pub cursor: u64,
+}

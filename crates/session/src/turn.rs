@@ -1,0 +1,232 @@
+//! A turn from submit to terminal: the lock, the start, the task that runs the producer, and the
+//! guard that ends the turn if nothing else does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use turnwire_event::body::turn::Started;
+use turnwire_event::code::{ErrorCode, OnDisconnect, TurnKind, TurnState};
+use turnwire_event::port::{Interceptor, Outcome, Producer, TurnContext, TurnInput};
+use turnwire_event::row::{NewMessage, RowChange};
+use turnwire_event::{
+    Actor, Body, ContentBlock, Message, MessageId, MessageStatus, Position, Role, Seq, Trace, TurnId, metric,
+};
+use turnwire_log::{Draft, Room};
+
+use crate::cancel;
+use crate::emitter::TurnEmitter;
+use crate::ending;
+use crate::error::Error;
+use crate::history::{Past, fit};
+use crate::live::{Live, Running};
+use crate::replay::blocking;
+
+/// What a person asks for.
+#[derive(Clone, Debug)]
+pub struct Submit {
+    /// What they say.
+    pub content: Vec<ContentBlock>,
+    /// In which language they want the answer.
+    pub locale: String,
+    /// What happens when the last watcher leaves.
+    pub on_disconnect: OnDisconnect,
+    /// How long they may be away.
+    pub disconnect_grace_ms: u64,
+    /// The caller's trace.
+    pub trace: Option<Trace>,
+}
+
+/// An accepted turn: durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Its id.
+    pub turn_id: TurnId,
+    /// Where it stands.
+    pub state: TurnState,
+    /// The tail before it: a cursor that gives the whole turn.
+    pub position: Position,
+}
+
+/// How long a stopped producer may take to let go before the turn is ended without it. Its
+/// events are refused from the first moment on, so nothing depends on this but tidiness.
+const LET_GO: Duration = Duration::from_secs(1);
+
+/// Frees the session's lock if the turn never started.
+struct SlotGuard<'a>(&'a Live, bool);
+
+impl Drop for SlotGuard<'_> {
+    fn drop(&mut self) {
+        if !self.1 {
+            *self.0.slot.lock() = None;
+        }
+    }
+}
+
+impl Live {
+    /// Accepts a turn and runs it. Returns when `turn.started` is durable.
+    pub async fn turn(
+        self: &Arc<Self>,
+        submit: Submit,
+        interceptor: Arc<dyn Interceptor>,
+        producer: Arc<dyn Producer>,
+        tasks: &TaskTracker,
+    ) -> Result<Accepted, Error> {
+        let turn_id = TurnId(self.house.mint.ulid());
+        let stop = CancellationToken::new();
+        {
+            let mut slot = self.slot.lock();
+            if let Some(running) = slot.as_ref() {
+                return Err(Error::TurnInFlight(running.id));
+            }
+            *slot = Some(Running {
+                id: turn_id,
+                stop: stop.clone(),
+                on_disconnect: submit.on_disconnect,
+                grace_ms: submit.disconnect_grace_ms,
+            });
+        }
+        let mut guard = SlotGuard(self, false);
+        let budget = producer.history();
+        let (past, total) = self.past(budget.messages_max).await?;
+        let user = self.user_message(turn_id, submit.content.clone());
+        let shown = fit(past.into_iter().chain([user.clone()]).collect(), budget);
+        let omitted = (total + 1).saturating_sub(shown.len() as u64);
+        let at = self.start(turn_id, &submit, &user, omitted, producer.as_ref())?;
+        guard.1 = true;
+        metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
+        let input = TurnInput {
+            session_id: self.id,
+            turn_id,
+            owner: self.owner.clone(),
+            locale: submit.locale,
+            content: submit.content,
+        };
+        let trace = submit.trace.map(Arc::new);
+        let emitter = Arc::new(TurnEmitter::new(self.clone(), turn_id, trace, interceptor));
+        let context = TurnContext { input, emitter: emitter.clone(), history: Arc::new(Past::new(shown)) };
+        let work = tokio::spawn(producer.run(context));
+        let run = Run { live: self.clone(), turn: turn_id, emitter, stop, work, ended: false };
+        tasks.spawn(run.to_the_end());
+        self.sequencer.committed(at.seq).await?;
+        let position = Position::persisted(at.epoch, Seq(at.seq.0 - 1));
+        Ok(Accepted { turn_id, state: TurnState::Running, position })
+    }
+
+    /// The newest messages, and how many there are in all.
+    async fn past(self: &Arc<Self>, limit: usize) -> Result<(Vec<Message>, u64), Error> {
+        let (id, upto) = (self.id, self.ring.look(|_, tail, _| tail));
+        blocking(self.house.store(), move |store| {
+            let newest = store.messages(id, upto, None, limit)?;
+            let total = if newest.len() < limit { newest.len() as u64 } else { store.message_count(id, upto)? };
+            Ok((newest.into_iter().map(|stored| stored.message).collect(), total))
+        })
+        .await
+    }
+
+    fn user_message(&self, turn_id: TurnId, content: Vec<ContentBlock>) -> Message {
+        Message {
+            id: MessageId(self.house.mint.ulid()),
+            session_id: self.id,
+            turn_id,
+            role: Role::User,
+            status: MessageStatus::Complete,
+            content,
+            model: None,
+            stop_reason: None,
+            usage: None,
+            created_at: self.house.clock.now(),
+            metadata: serde_json::Map::new(),
+        }
+    }
+
+    fn start(&self, turn: TurnId, submit: &Submit, user: &Message, omitted: u64, producer: &dyn Producer) -> Result<Position, Error> {
+        let episode_id = self.ring.look(|transcript, _, _| transcript.row.episode_id);
+        let body = Body::TurnStarted(Started {
+            user_message_id: user.id,
+            input: submit.content.clone(),
+            kind: TurnKind::Chat,
+            episode_id,
+            locale: submit.locale.clone(),
+            wire_version: None,
+            history_omitted: omitted,
+            versions: producer.versions(),
+        });
+        let mut draft = Draft::new(Some(turn), Actor::USER, body);
+        draft.trace = submit.trace.clone().map(Arc::new);
+        draft.rows = vec![
+            RowChange::TurnStarted {
+                turn_id: turn,
+                kind: TurnKind::Chat,
+                on_disconnect: submit.on_disconnect,
+                disconnect_grace_ms: submit.disconnect_grace_ms,
+                trace: submit.trace.clone(),
+            },
+            RowChange::MessagePut(
+                turn,
+                NewMessage { id: user.id, role: Role::User, content: user.content.clone(), metadata: user.metadata.clone() },
+            ),
+        ];
+        let (at, _) = self.sequencer.emit_one(draft, Room::Reserved)?;
+        Ok(at)
+    }
+}
+
+/// A running turn. Dropped before its end, as when the runtime goes away, it still ends the turn.
+struct Run {
+    live: Arc<Live>,
+    turn: TurnId,
+    emitter: Arc<TurnEmitter>,
+    stop: CancellationToken,
+    work: JoinHandle<Outcome>,
+    ended: bool,
+}
+
+impl Run {
+    async fn to_the_end(mut self) {
+        let timeout = tokio::time::sleep(self.live.house.options.turn_timeout);
+        tokio::pin!(timeout);
+        let mut timed_out = false;
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break None,
+                result = &mut self.work => break Some(result),
+                () = &mut timeout, if !timed_out => {
+                    timed_out = true;
+                    cancel::request(&self.live, self.turn, "system", "turn_timeout");
+                }
+            }
+        };
+        self.emitter.seal();
+        let types = self.emitter.tool_types();
+        self.ended = true;
+        match outcome {
+            Some(Ok(outcome)) => ending::finish(&self.live, self.turn, outcome, &types),
+            Some(Err(error)) => {
+                // The panic's text stays in the server's log.
+                tracing::error!(session = %self.live.id, turn = %self.turn, panic = error.is_panic(), "a producer broke");
+                ending::close(&self.live, self.turn, ErrorCode::InternalError.into(), None, &types);
+            }
+            None => {
+                self.work.abort();
+                let _ = tokio::time::timeout(LET_GO, &mut self.work).await;
+                ending::close(&self.live, self.turn, ErrorCode::InternalError.into(), Some("server_shutdown"), &types);
+            }
+        }
+        *self.live.idle_since.lock() = std::time::Instant::now();
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.emitter.seal();
+            self.work.abort();
+            let types = self.emitter.tool_types();
+            ending::close(&self.live, self.turn, ErrorCode::InternalError.into(), Some("server_shutdown"), &types);
+        }
+    }
+}
