@@ -121,7 +121,7 @@ impl<S: Fold> Ring<S> {
             return Read::Empty;
         }
         let mut track = self.tracks[track].lock();
-        if cursor >= track.next() {
+        if track.next() < self.end() {
             let (first, fresh) = self.fresh(track.next());
             track.trim(first);
             let from = track.next();

@@ -1,1 +1,150 @@
-//! Rings read by many cursors at once.
+//! Rings read by cursors: sharing, order, falling off.
+
+use std::cell::Cell;
+
+use bytes::Bytes;
+use turnwire_event::body::feedback::Recorded;
+use turnwire_event::{Actor, Body, Epoch, Filter, Head, Seq, Timestamp, TypeSet};
+
+use super::*;
+
+struct Count(u64);
+
+impl Fold for Count {
+    fn apply(&mut self, _: &Released) {
+        self.0 += 1;
+    }
+}
+
+fn position(seq: u64) -> Position {
+    Position::persisted(Epoch(1), Seq(seq))
+}
+
+fn event(seq: u64) -> Released {
+    let body =
+        Body::FeedbackRecorded(Recorded { message_id: None, turn_id: None, rating: "1".into(), comment: None });
+    let head = Head { position: position(seq), kind: body.kind(), actor: Actor::USER, suppressed: false };
+    Released { head, turn: None, time: Timestamp::from_millis(0), bytes: Bytes::from(format!("<{seq}>")), body }
+}
+
+fn ring(events: usize) -> Arc<Ring<Count>> {
+    Ring::new(position(0), Count(0), Bounds { events, bytes: 1 << 20 }, Pump::start())
+}
+
+fn publish(ring: &Ring<Count>, seqs: std::ops::RangeInclusive<u64>) {
+    ring.publish(&mut seqs.map(event).collect());
+}
+
+fn plain(entry: &Entry, out: &mut Vec<u8>) {
+    out.extend_from_slice(&entry.bytes);
+}
+
+fn text(runs: &[Run], filter: &Filter) -> String {
+    let mut out = Vec::new();
+    for run in runs {
+        run.select(filter, |bytes, _| out.extend_from_slice(&bytes));
+    }
+    String::from_utf8(out).expect("utf-8")
+}
+
+fn read(ring: &Ring<Count>, cursor: u64, max: usize) -> (String, u64) {
+    match ring.read(0, cursor, max, &plain) {
+        Read::Runs(runs, after) => (text(&runs, &Filter::full()), after),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_reads_everything_once_in_order() {
+    let ring = ring(100);
+    assert!(matches!(ring.read(0, 0, 10, &plain), Read::Empty));
+    publish(&ring, 1..=3);
+    assert_eq!(read(&ring, 0, 2), ("<1><2>".into(), 2));
+    publish(&ring, 4..=5);
+    assert_eq!(read(&ring, 2, 10), ("<3><4><5>".into(), 5));
+    assert!(matches!(ring.read(0, 5, 10, &plain), Read::Empty));
+    assert_eq!(ring.look(|state, tail, cursor| (state.0, tail, cursor)), (5, position(5), 5));
+}
+
+#[tokio::test]
+async fn frames_are_made_once_for_all_viewers() {
+    let ring = ring(100);
+    publish(&ring, 1..=10);
+    let made = Cell::new(0);
+    let project = |entry: &Entry, out: &mut Vec<u8>| {
+        made.set(made.get() + 1);
+        plain(entry, out);
+    };
+    for cursor in [0, 0, 3, 9, 0] {
+        assert!(matches!(ring.read(1, cursor, 100, &project), Read::Runs(..)));
+    }
+    assert_eq!(made.get(), 10);
+}
+
+#[tokio::test]
+async fn falling_off_the_ring_is_told_and_never_skipped() {
+    let ring = ring(4);
+    publish(&ring, 1..=3);
+    assert_eq!(read(&ring, 0, 1), ("<1>".into(), 1));
+    publish(&ring, 4..=9);
+    assert!(matches!(ring.read(0, 1, 10, &plain), Read::Behind));
+    assert_eq!(read(&ring, 5, 10), ("<6><7><8><9>".into(), 9));
+}
+
+#[tokio::test]
+async fn a_filter_selects_inside_a_run() {
+    let ring = ring(100);
+    publish(&ring, 1..=4);
+    let Read::Runs(runs, _) = ring.read(0, 0, 10, &plain) else { panic!("runs") };
+    assert_eq!(text(&runs, &Filter::of(TypeSet::EMPTY)), "");
+    let spec = turnwire_event::FilterSpec { actors: Some(vec!["orchestrator".into()]), ..Default::default() };
+    assert_eq!(text(&runs, &Filter::resolve(&spec).expect("a filter")), "");
+    let spec = turnwire_event::FilterSpec { actors: Some(vec!["user".into()]), ..Default::default() };
+    assert_eq!(text(&runs, &Filter::resolve(&spec).expect("a filter")), "<1><2><3><4>");
+}
+
+#[tokio::test]
+async fn news_wakes_every_viewer() {
+    let ring = ring(100);
+    let viewers: Vec<_> = (0..50)
+        .map(|_| {
+            let ring = ring.clone();
+            tokio::spawn(async move {
+                let mut cursor = 0;
+                let mut seen = String::new();
+                while cursor < 20 {
+                    let news = ring.news();
+                    tokio::pin!(news);
+                    news.as_mut().enable();
+                    match ring.read(0, cursor, 3, &plain) {
+                        Read::Runs(runs, after) => {
+                            seen += &text(&runs, &Filter::full());
+                            cursor = after;
+                        }
+                        Read::Empty => news.await,
+                        Read::Behind => panic!("behind"),
+                    }
+                }
+                seen
+            })
+        })
+        .collect();
+    for seq in 1..=20 {
+        publish(&ring, seq..=seq);
+        tokio::task::yield_now().await;
+    }
+    let whole: String = (1..=20).map(|seq| format!("<{seq}>")).collect();
+    for viewer in viewers {
+        assert_eq!(viewer.await.expect("a viewer"), whole);
+    }
+}
+
+#[tokio::test]
+async fn closing_is_told_once_and_keeps_its_first_reason() {
+    let ring = ring(4);
+    let news = ring.news();
+    ring.close(Closed::Deleted);
+    ring.close(Closed::Quarantined);
+    tokio::time::timeout(std::time::Duration::from_secs(5), news).await.expect("told");
+    assert_eq!(ring.closed(), Some(Closed::Deleted));
+}

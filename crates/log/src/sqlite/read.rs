@@ -77,7 +77,8 @@ pub(crate) fn events(
     while let Some(row) = rows.next()? {
         let seq = Seq(row.get::<_, i64>(0)? as u64);
         let damaged = || ReadError::Damaged { session: id, seq: seq.0 };
-        let event = stored(row, seq)?.ok_or_else(damaged)?;
+        // A column of the wrong type is damage too.
+        let event = stored(row, seq).ok().flatten().ok_or_else(damaged)?;
         link = link.next(&event.bytes);
         if seq != expected || link.0 != event.hash {
             return Err(damaged());
@@ -89,7 +90,7 @@ pub(crate) fn events(
 }
 
 fn stored(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> {
-    let bytes = Bytes::copy_from_slice(row.get_ref(6)?.as_blob()?);
+    let bytes = Bytes::copy_from_slice(row.get_ref(6)?.as_bytes()?);
     let turn = match row.get_ref(2)?.as_str_or_null()? {
         None => None,
         Some(text) => match text.parse() {
@@ -103,7 +104,7 @@ fn stored(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> {
         return Ok(None);
     };
     let head = Head { position, kind, actor, suppressed: row.get(4)? };
-    Ok(Some(StoredEvent { seq, turn, head, hash: hash(row.get_ref(5)?.as_blob()?).0, bytes }))
+    Ok(Some(StoredEvent { seq, turn, head, hash: hash(row.get_ref(5)?.as_bytes()?).0, bytes }))
 }
 
 /// The id of an event from its bytes, which always begin with it; it keeps the epoch the event
