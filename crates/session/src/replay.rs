@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use turnwire_event::fold::MessageFold;
-use turnwire_event::fold::replay::{Missed, events};
+use turnwire_event::fold::replay::{Missed, Stretch, events};
 use turnwire_event::{Filter, Head, Position, Seq};
 use turnwire_log::Store;
 
@@ -40,11 +40,14 @@ pub enum ReplayError {
 /// A client on its way to the ring.
 pub struct CatchUp {
     live: Arc<Live>,
+    since: Position,
     /// Everything up to here has been told.
     at: Position,
-    upto: Position,
+    chunk: usize,
     in_flight: Option<MessageFold>,
     missed: Missed,
+    /// Where it leads: everything up to here is told when `next` gives nothing more.
+    pub upto: Position,
     /// Where in the ring to go on when `next` gives nothing more.
     pub cursor: u64,
     /// How many persisted events pass the filter.
@@ -52,8 +55,15 @@ pub struct CatchUp {
 }
 
 impl Live {
-    /// Starts telling everything after `since`, up to now.
-    pub async fn catch_up(self: &Arc<Self>, since: Position, filter: &Filter, missed: Missed) -> Result<CatchUp, ReplayError> {
+    /// Starts telling everything after `since`, up to now, if not more than `max` persisted
+    /// events pass the filter.
+    pub async fn catch_up(
+        self: &Arc<Self>,
+        since: Position,
+        filter: &Filter,
+        missed: Missed,
+        max: u64,
+    ) -> Result<CatchUp, ReplayError> {
         let (in_flight, upto, cursor) = self.ring.look(|transcript, tail, cursor| {
             (transcript.open.as_ref().and_then(|open| open.message.clone()), tail, cursor)
         });
@@ -61,7 +71,6 @@ impl Live {
             return Err(ReplayError::Expired);
         }
         let (live, filter) = (self.clone(), filter.clone());
-        let max = self.house.options.replay_max;
         let count = blocking(self.house.store(), move |store| {
             let tail = store.tail(live.id)?.ok_or(Error::SessionNotFound)?;
             if since.seq < tail.low {
@@ -74,7 +83,7 @@ impl Live {
             if count > max { Err(ReplayError::TooLarge(count, max)) } else { Ok(count) }
         })
         .await?;
-        Ok(CatchUp { live: self.clone(), at: since, upto, in_flight, missed, cursor, count })
+        Ok(CatchUp { live: self.clone(), since, at: since, chunk: CHUNK, upto, in_flight, missed, cursor, count })
     }
 
     /// The session at this moment.
@@ -96,10 +105,11 @@ impl CatchUp {
         if self.at == self.upto {
             return Ok(None);
         }
-        let (id, after, upto, missed) = (self.live.id, self.at, self.upto, self.missed);
+        let (id, missed, limit) = (self.live.id, self.missed, self.chunk);
+        let whole = Stretch { since: self.since, upto: self.upto, from: self.at, to: self.upto };
         let in_flight = self.in_flight.clone();
         let (chunk, at) = blocking(self.live.house.store(), move |store| {
-            chunk(store, id, (after, upto), in_flight.as_ref(), missed).map_err(ReplayError::Session)
+            chunk(store, id, whole, limit, in_flight.as_ref(), missed).map_err(ReplayError::Session)
         })
         .await?;
         self.at = at;
@@ -109,29 +119,34 @@ impl CatchUp {
 
 type Chunk = (Vec<(Head, Bytes)>, Position);
 
+/// The first piece of `left`, and where it ends.
 fn chunk(
     store: &dyn Store,
     id: turnwire_event::SessionId,
-    (after, upto): (Position, Position),
+    left: Stretch,
+    limit: usize,
     in_flight: Option<&MessageFold>,
     missed: Missed,
 ) -> Result<Chunk, Error> {
-    let stored = store.events(id, after.seq, upto.seq, CHUNK)?;
-    let full = stored.len() == CHUNK;
-    let until = stored.last().filter(|_| full).map_or(upto, |last| last.head.position);
+    let stored = store.events(id, left.from.seq, left.upto.seq, limit)?;
+    let full = stored.len() == limit;
+    let to = stored.last().filter(|_| full).map_or(left.upto, |last| last.head.position);
+    let piece = Stretch { to, ..left };
     let mut out: Vec<(Head, Bytes)> = stored.into_iter().map(|event| (event.head, event.bytes)).collect();
     let before = out.len();
-    let folds = store.streamed(id, after, until)?;
+    let folds = store.streamed(id, piece.from, piece.to)?;
+    // The message that was in flight at `upto` may be whole by now: it is told as it was then.
     let folds = folds.iter().filter_map(MessageFold::from_stored);
+    let folds = folds.filter(|fold| fold.completed.is_some_and(|(at, ..)| at <= left.upto));
     for fold in folds.chain(in_flight.cloned()) {
-        for event in events(&fold, id, after, until, missed) {
+        for event in events(&fold, id, piece, missed) {
             out.push((event.head(), Bytes::from(event.to_bytes())));
         }
     }
     if out.len() > before {
         out.sort_by_key(|(head, _)| head.position);
     }
-    Ok((out, until))
+    Ok((out, to))
 }
 
 /// Runs a read off the runtime's threads.
@@ -159,3 +174,6 @@ impl From<turnwire_log::ReadError> for ReplayError {
 pub fn beginning(of: Position) -> Position {
     Position::persisted(of.epoch, Seq(0))
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,14 +30,21 @@ pub enum Missed {
     Deltas,
 }
 
-/// The events of `message` in the half-open stretch (`after`, `upto`].
-pub fn events(
-    message: &MessageFold,
-    session_id: SessionId,
-    after: Position,
-    upto: Position,
-    missed: Missed,
-) -> Vec<Event> {
+/// What is told: a piece of the way from a client's cursor to a fixed position.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// The client's cursor: what it has seen.
+    pub since: Position,
+    /// Where the whole way ends; what is over by then is told as over.
+    pub upto: Position,
+    /// This piece begins after here.
+    pub from: Position,
+    /// This piece ends here.
+    pub to: Position,
+}
+
+/// The events of `message` that belong to a stretch.
+pub fn events(message: &MessageFold, session_id: SessionId, stretch: Stretch, missed: Missed) -> Vec<Event> {
     let event = |id: Position, timestamp: Timestamp, body: Body| Event {
         id,
         session_id,
@@ -48,34 +55,20 @@ pub fn events(
         render: None,
         body,
     };
-    let inside = |at: Position| after < at && at <= upto;
+    let inside = |at: Position| stretch.from < at && at <= stretch.to;
     let mut out = Vec::new();
     if inside(message.started) {
-        let start = MessageStart {
-            message_id: message.id,
-            role: Role::Assistant,
-            model: message.model.clone(),
-        };
-        out.push(event(
-            message.started,
-            message.started_at,
-            Body::MessageStart(start),
-        ));
+        let start = MessageStart { message_id: message.id, role: Role::Assistant, model: message.model.clone() };
+        out.push(event(message.started, message.started_at, Body::MessageStart(start)));
     }
-    let over = message.completed.filter(|&(at, ..)| at <= upto);
-    if over.is_none() || message.started <= after || missed == Missed::Deltas {
-        deltas(message, &inside, |at, time, body| {
-            out.push(event(at, time, body))
-        });
+    let over = message.completed.filter(|&(at, ..)| at <= stretch.upto);
+    if over.is_none() || message.started <= stretch.since || missed == Missed::Deltas {
+        deltas(message, &inside, |at, time, body| out.push(event(at, time, body)));
     }
     if let Some((at, time, stop_reason, usage)) = over
         && inside(at)
     {
-        out.push(event(
-            at,
-            time,
-            Body::MessageComplete(message.complete(stop_reason, usage)),
-        ));
+        out.push(event(at, time, Body::MessageComplete(message.complete(stop_reason, usage))));
     }
     out
 }

@@ -1,0 +1,330 @@
+//! The seam between store and ring, over every schedule.
+//!
+//! The steps of a writer (commit, publish) and of a reader (look, read a chunk, read the ring)
+//! are each atomic: one lock or one query. So running every interleaving of them on the real
+//! store, ring and catch-up visits every behaviour that threads could show. For each schedule
+//! and each cursor, what the client has is compared with what an uncut client has.
+
+use bytes::Bytes;
+use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::llm::{CallCompleted, CallStarted};
+use turnwire_event::body::stream::{MessageStart, TextDelta};
+use turnwire_event::body::turn::{Completed, Started, Versions};
+use turnwire_event::code::{CallPurpose, TurnKind, TurnStatus};
+use turnwire_event::fold::OpenTurn;
+use turnwire_event::row::{RowChange, SessionRow};
+use turnwire_event::{
+    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, EventType, MessageId, Owner, Role, SessionId,
+    StopReason, Sub, TenantId, Timestamp, TurnId, Ulid, Usage,
+};
+use turnwire_hub::{Pump, Read};
+use turnwire_log::chain::Hash;
+use turnwire_log::reserve::Reserve;
+use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
+use turnwire_log::{Append, Record, Released, Sink as _, Tail, Term, Writer};
+
+use super::*;
+use crate::clock::{SystemClock, SystemMint};
+use crate::live::House;
+use crate::options::Options;
+
+
+/// One atomic step of the writing side.
+#[derive(Clone)]
+enum Write {
+    Commit(Vec<Event>, Vec<(Position, RowChange)>),
+    Publish(Vec<Event>),
+}
+
+fn at(seq: u64, sub: u32) -> Position {
+    Position { epoch: Epoch(1), seq: Seq(seq), sub: Sub(sub) }
+}
+
+
+fn note() -> Body {
+    Body::FeedbackRecorded(Recorded { message_id: None, turn_id: None, rating: "1".into(), comment: None })
+}
+
+/// A turn whose message is interrupted by a persisted event, as steps.
+fn script(session: SessionId) -> Vec<Write> {
+    let (turn, message_id) = (TurnId(session.0), MessageId(session.0));
+    let text = |words: &str| Body::TextDelta(TextDelta { message_id, content_block_index: 0, text: words.into() });
+    let time = Timestamp::from_millis(5_000);
+    let event = |id: Position, body: Body| Event {
+        id,
+        session_id: session,
+        turn_id: (body.kind() != EventType::FeedbackRecorded).then_some(turn),
+        actor: Actor::ORCHESTRATOR,
+        timestamp: time,
+        trace: None,
+        render: None,
+        body,
+    };
+    let started = Body::TurnStarted(Started {
+        user_message_id: MessageId(Ulid(9)),
+        input: vec![ContentBlock::text("hi")],
+        kind: TurnKind::Chat,
+        episode_id: EpisodeId(Ulid(1)),
+        locale: "en".into(),
+        wire_version: None,
+        history_omitted: 0,
+        versions: Versions::default(),
+    });
+    let call = Body::LlmCallStarted(CallStarted {
+        call_id: CallId(Ulid(1)),
+        model: "m".into(),
+        purpose: CallPurpose::Orchestrate,
+        attempt: 1,
+        first: true,
+    });
+    let begin = Body::MessageStart(MessageStart { message_id, role: Role::Assistant, model: "m".into() });
+    let streamed = [
+        event(at(2, 1), begin),
+        event(at(2, 2), text("one ")),
+        event(at(2, 3), text("two ")),
+        event(at(3, 1), text("three ")),
+        event(at(3, 2), text("four")),
+    ];
+    let mut open = OpenTurn::new(turn);
+    streamed.iter().for_each(|e| open.apply(e.id, e.timestamp, &e.body));
+    let fold = open.message.expect("a message");
+    let complete = fold.complete(StopReason::EndTurn, Usage::default());
+    let row = RowChange::MessageFinished(turn, Box::new(fold.finished(&complete)));
+    let done = event(at(3, 3), Body::MessageComplete(complete));
+    let call_done = event(
+        at(4, 0),
+        Body::LlmCallCompleted(CallCompleted {
+            call_id: CallId(Ulid(1)),
+            message_id,
+            content_sha256: String::new(),
+            stop_reason: StopReason::EndTurn,
+            usage: Usage::default(),
+        }),
+    );
+    let usage = Usage::default();
+    let end = event(
+        at(5, 0),
+        Body::TurnCompleted(Completed { status: TurnStatus::Ok, usage, error: None, reason: None, partial: None }),
+    );
+    let persisted = |event: Event| [Write::Commit(vec![event.clone()], Vec::new()), Write::Publish(vec![event])];
+    let mut steps = Vec::new();
+    steps.extend(persisted(event(at(1, 0), started)));
+    steps.extend(persisted(event(at(2, 0), call)));
+    steps.extend(streamed[..3].iter().map(|e| Write::Publish(vec![e.clone()])));
+    steps.extend(persisted(event(at(3, 0), note())));
+    steps.extend(streamed[3..].iter().map(|e| Write::Publish(vec![e.clone()])));
+    steps.push(Write::Commit(vec![call_done.clone()], vec![(at(3, 3), row)]));
+    steps.push(Write::Publish(vec![done, call_done]));
+    steps.extend(persisted(end));
+    steps
+}
+
+/// A session under test: real store, real ring, stepped by hand.
+struct Stage {
+    live: Arc<Live>,
+    store: Arc<dyn Store>,
+    hash: Hash,
+    seq: Seq,
+    first: bool,
+    row: SessionRow,
+}
+
+impl Stage {
+    fn new(house: &Arc<House>, id: u128) -> Self {
+        let session = SessionId(Ulid(id));
+        let owner = Owner { tenant: TenantId(0), principal: "local".parse().expect("a principal") };
+        let row = SessionRow {
+            id: session,
+            owner,
+            parent: None,
+            workspace_path: None,
+            metadata: serde_json::Map::new(),
+            episode_id: EpisodeId(Ulid(1)),
+            active_model: "m".into(),
+            routing_policy_version: "1".into(),
+            cost_usd: 0.0,
+            turn_count: 0,
+            created_at: Timestamp::from_millis(0),
+            updated_at: Timestamp::from_millis(0),
+        };
+        let hash = Hash::seed(session);
+        let time = Timestamp::from_millis(0);
+        let tail = Tail { epoch: Epoch(1), seq: Seq(0), hash, time, low: Seq(0), low_hash: hash };
+        let live = Live::open(house.clone(), row.clone(), tail, None);
+        Self { live, store: house.store(), hash, seq: Seq(0), first: true, row }
+    }
+
+    fn step(&mut self, step: &Write) {
+        match step {
+            Write::Commit(events, rows) => self.commit(events, rows),
+            Write::Publish(events) => {
+                let mut released = events.iter().map(released).collect();
+                self.live.ring.publish(&mut released);
+            }
+        }
+    }
+
+    fn commit(&mut self, events: &[Event], rows: &[(Position, RowChange)]) {
+        let prev = self.seq;
+        let records = events
+            .iter()
+            .map(|event| {
+                let bytes = Bytes::from(event.to_bytes());
+                self.hash = self.hash.next(&bytes);
+                self.seq = event.id.seq;
+                Record {
+                    seq: event.id.seq,
+                    kind: event.body.kind(),
+                    turn: event.turn_id,
+                    actor: event.actor.clone(),
+                    time: event.timestamp,
+                    hidden: false,
+                    hash: self.hash,
+                    bytes,
+                }
+            })
+            .collect();
+        let time = Timestamp::from_millis(5_000);
+        let mut placed: Vec<_> = rows
+            .iter()
+            .map(|(at, change)| turnwire_event::row::Placed { at: *at, time, change: change.clone() })
+            .collect();
+        if std::mem::take(&mut self.first) {
+            let change = RowChange::SessionPut(Box::new(self.row.clone()));
+            placed.push(turnwire_event::row::Placed { at: at(1, 0), time, change });
+        }
+        let append = Append { session: self.live.id, term: Term(0), prev, records, rows: placed };
+        self.store.append(&[append]).expect("an append");
+    }
+}
+
+fn released(event: &Event) -> Released {
+    Released {
+        head: event.head(),
+        turn: event.turn_id,
+        time: event.timestamp,
+        bytes: Bytes::from(event.to_bytes()),
+        body: event.body.clone(),
+    }
+}
+
+fn house(dir: &std::path::Path) -> Arc<House> {
+    let options = StoreOptions { dir: dir.to_owned(), durability: Durability::Relaxed };
+    let store = Arc::new(Sqlite::open(&options).expect("a store"));
+    let writer = Writer::start(store, Reserve::new(dir.join("reserve"), 0), Box::new(|_| {})).expect("a writer");
+    Arc::new(House {
+        options: Options::default(),
+        clock: Arc::new(SystemClock),
+        mint: Arc::new(SystemMint),
+        writer,
+        pump: Pump::start(),
+    })
+}
+
+/// What the client has after `since`, if it looks, reads its chunks and reads the ring at the
+/// given moments of the writer.
+async fn client(stage: &mut Stage, steps: &[Write], since: Position, moments: [usize; 3], chunk: usize) -> Option<Vec<Event>> {
+    let mut done = 0;
+    let mut until = |stage: &mut Stage, moment: usize| {
+        steps[done..moment].iter().for_each(|step| stage.step(step));
+        done = moment;
+    };
+    until(stage, moments[0]);
+    let mut catch_up = stage.live.catch_up(since, &Filter::full(), Missed::Ends, u64::MAX).await.ok()?;
+    catch_up.chunk = chunk;
+    let mut got = Vec::new();
+    until(stage, moments[1]);
+    while let Some(chunk) = catch_up.next().await.expect("a chunk") {
+        got.extend(chunk.into_iter().map(|(_, bytes)| Event::read(&bytes).expect("an event")));
+    }
+    let mut cursor = catch_up.cursor;
+    for moment in [moments[2], steps.len()] {
+        until(stage, moment);
+        let plain = |entry: &turnwire_hub::Entry, out: &mut Vec<u8>| out.extend_from_slice(&[&entry.bytes[..], b"\n"].concat());
+        while let Read::Runs(runs, after) = stage.live.ring.read(0, cursor, 2, &plain) {
+            cursor = after;
+            for run in runs {
+                run.select(&Filter::full(), |bytes, _| {
+                    let lines = bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+                    got.extend(lines.map(|line| Event::read(line).expect("an event")));
+                });
+            }
+        }
+    }
+    Some(got)
+}
+
+/// The words a client has of the message: those it had at `since`, then what it got.
+fn words(uncut: &[Event], since: Position, got: &[Event]) -> String {
+    let had = uncut.iter().filter(|event| event.id <= since);
+    let mut out = String::new();
+    for event in had.chain(got) {
+        match &event.body {
+            Body::TextDelta(delta) => out.push_str(&delta.text),
+            // Authoritative, as every client treats it.
+            Body::MessageComplete(end) => out = end.final_content.iter().filter_map(ContentBlock::as_text).collect(),
+            _ => {}
+        }
+    }
+    out
+}
+
+#[tokio::test]
+async fn law_2_no_schedule_of_the_seam_loses_or_repeats() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let house = house(dir.path());
+    let reference = script(SessionId(Ulid(1)));
+    let publish = |step: &Write| match step {
+        Write::Publish(events) => events.clone(),
+        Write::Commit(..) => Vec::new(),
+    };
+    let uncut: Vec<Event> = reference.iter().flat_map(publish).collect();
+    let n = reference.len();
+    let mut id = 100;
+    let mut runs = 0;
+    for since in std::iter::once(at(0, 0)).chain(uncut.iter().map(|event| event.id)) {
+        for look in 1..=n {
+            for read in look..=n {
+                for ring in [read, n.min(read + 1), n] {
+                    id += 1;
+                    let steps = script(SessionId(Ulid(id)));
+                    let mut stage = Stage::new(&house, id);
+                    let chunk = 1 + (id as usize % 3);
+                    let Some(got) = client(&mut stage, &steps, since, [look, read, ring], chunk).await else { continue };
+                    runs += 1;
+                    let context = format!("since {since}, look {look}, read {read}, ring {ring}, chunk {chunk}: {got:#?}");
+                    assert!(got.windows(2).all(|pair| pair[0].id < pair[1].id), "order: {context}");
+                    assert!(got.iter().all(|event| event.id > since), "nothing twice: {context}");
+                    let persisted = |events: &[Event]| -> Vec<Position> {
+                        events.iter().filter(|e| e.body.kind().is_persisted() && e.id > since).map(|e| e.id).collect()
+                    };
+                    assert_eq!(persisted(&got), persisted(&uncut), "nothing lost: {context}");
+                    assert_eq!(words(&uncut, since, &got), "one two three four", "{context}");
+                    let complete = got.iter().filter(|e| e.body.kind() == EventType::MessageComplete).count();
+                    assert_eq!(complete, usize::from(since < at(3, 3)), "one end: {context}");
+                    s3_039(since, &got, &context);
+                }
+            }
+        }
+    }
+    assert!(runs > 1_000, "{runs} schedules were really run");
+}
+
+/// A message that was over before the client looked and had not begun for it comes without
+/// deltas; one that it was inside of comes with exactly the rest.
+fn s3_039(since: Position, got: &[Event], context: &str) {
+    let deltas: String = got
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::TextDelta(delta) => Some(delta.text.as_str()),
+            _ => None,
+        })
+        .collect();
+    if since < at(2, 1) {
+        assert!(deltas.is_empty() || deltas == "one two three four", "{context}");
+    } else if since < at(3, 2) {
+        let seen = ["", "one ", "one two ", "one two three "]
+            [[at(2, 2), at(2, 3), at(3, 1)].iter().filter(|&&cut| since >= cut).count()];
+        assert_eq!(format!("{seen}{deltas}"), "one two three four", "{context}");
+    }
+}
