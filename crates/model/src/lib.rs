@@ -1,1 +1,18 @@
-//! model
+//! Model providers in, canonical deltas out.
+//!
+//! A `Provider` is asked with a `Request` and answers with a stream of `Delta`s that ends in
+//! `Stop`. Whatever a vendor calls its blocks, fragments and reasons is translated behind that
+//! trait; nothing on this side of it knows a vendor. The provider that is here is `Scripted`: it
+//! says what a YAML file tells it to say, with real pauses, and needs no key and no network.
+
+pub mod request;
+pub mod delta;
+pub mod provider;
+pub mod script;
+pub mod scripted;
+
+pub use delta::{Delta, ModelError};
+pub use provider::Provider;
+pub use request::{Request, Said, ToolSpec};
+pub use script::{Script, ScriptError};
+pub use scripted::Scripted;

@@ -1,1 +1,24 @@
-//! serve
+//! Inbound HTTP: what comes in is guarded, read and answered here; nothing else of the house
+//! knows about requests.
+//!
+//! ```text
+//! listen ─▶ shell (trace, guard, problems, headers) ─▶ routes ─▶ session
+//! ```
+
+pub mod config;
+mod header;
+pub mod trace;
+pub mod error;
+pub mod guard;
+pub mod identity;
+pub mod path;
+pub mod query;
+pub mod metrics;
+pub mod state;
+pub mod body;
+pub mod page;
+pub mod routes;
+pub mod shell;
+pub mod listen;
+pub mod transport;
+pub mod app;

@@ -15,10 +15,6 @@ pub struct Options {
     pub ring_events: usize,
     /// Bytes of them.
     pub ring_bytes: usize,
-    /// Messages in a snapshot (S3-029).
-    pub snapshot_messages: usize,
-    /// Persisted events a replay may have (S3-037).
-    pub replay_max: u64,
     /// A session nobody watches and nothing runs in leaves memory after this.
     pub idle_unload: Duration,
     /// Sessions held in memory.
@@ -43,8 +39,6 @@ impl Default for Options {
             tokens_max: 100_000,
             ring_events: 4096,
             ring_bytes: 4 << 20,
-            snapshot_messages: 50,
-            replay_max: 10_000,
             idle_unload: Duration::from_secs(60),
             open_max: 20_000,
             checkpoint: Duration::from_millis(250),

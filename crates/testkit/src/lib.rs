@@ -1,1 +1,13 @@
-//! testkit
+//! What tests of the whole system are made of: seeded chance, scripts for the model, a journal,
+//! a checker that reads it, and clients and servers that misbehave on purpose.
+//!
+//! Only `e2e` and `bench` depend on it.
+
+pub mod dice;
+pub mod script;
+pub mod cases;
+pub mod history;
+pub mod journal;
+pub mod rest;
+pub mod server;
+pub mod watch;

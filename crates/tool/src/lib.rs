@@ -1,1 +1,16 @@
-//! tool
+//! Tools: what a model can have done.
+//!
+//! A `Tool` takes an input that the model wrote, which may be anything, and gives a result or a
+//! failure in words that the model may read. A `Toolbox` is the set an agent works with. A tool
+//! knows no session and no wire; one that has more to tell than its result emits events through
+//! its `Call`.
+
+pub mod deliver;
+pub mod tool;
+pub mod input;
+pub mod trial;
+pub mod toolbox;
+
+pub use deliver::deliver;
+pub use tool::{Call, Tool, ToolFailure};
+pub use toolbox::{NameTaken, Toolbox};

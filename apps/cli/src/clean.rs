@@ -1,0 +1,152 @@
+//! Text from a model made safe for a terminal.
+//!
+//! A model may write escape sequences that move the cursor, change the title or hide text, and
+//! marks that turn the direction of writing. None of them reaches the terminal. A sequence may be
+//! split over several deltas, so the cleaner remembers where it stands; one that never ends gives
+//! up after a bound, so that it cannot swallow the rest of the answer.
+
+/// A sequence longer than this is taken for text again.
+const SEQUENCE_CHARS_MAX: usize = 1_024;
+
+/// Where the cleaner stands in the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    /// After ESC.
+    Escape,
+    /// In `ESC [ …`, until its final character.
+    Control(usize),
+    /// In a title, a link or another string, until BEL or `ESC \`.
+    String(usize),
+    /// After ESC in a string.
+    StringEscape,
+}
+
+/// Cleans one stream of text.
+#[derive(Debug, Default)]
+pub(crate) struct Cleaner {
+    state: State,
+}
+
+impl Cleaner {
+    /// What of `text` may be shown. Newlines and tabs stay.
+    pub(crate) fn clean(&mut self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
+            let (state, shown) = self.state.step(c);
+            self.state = state;
+            if shown && !is_hidden(c) {
+                out.push(c);
+            }
+        }
+        out
+    }
+}
+
+/// What of `text` may be shown, on one line and at most `chars_max` characters long.
+pub(crate) fn line(text: &str, chars_max: usize) -> String {
+    let clean = Cleaner::default().clean(text);
+    let words: Vec<_> = clean.split_whitespace().collect();
+    let flat = words.join(" ");
+    match flat.char_indices().nth(chars_max) {
+        None => flat,
+        Some((at, _)) => format!("{}…", &flat[..at]),
+    }
+}
+
+impl State {
+    /// The state after `c`, and whether `c` is text.
+    fn step(self, c: char) -> (Self, bool) {
+        match (self, c) {
+            (Self::String(_), '\u{1b}') => (Self::StringEscape, false),
+            (_, '\u{1b}') => (Self::Escape, false),
+            (Self::Text, _) => (Self::begin(c), true),
+            (Self::Escape, '[') => (Self::Control(0), false),
+            (Self::Escape, ']' | 'P' | 'X' | '^' | '_') => (Self::String(0), false),
+            // Two-character sequences, with intermediates before the second.
+            (Self::Escape, ' '..='/') => (Self::Escape, false),
+            (Self::Escape, '0'..='~') => (Self::Text, false),
+            (Self::Escape, _) => (Self::begin(c), true),
+            (Self::Control(_), '@'..='~') => (Self::Text, false),
+            (Self::Control(n), ' '..='?') if n < SEQUENCE_CHARS_MAX => {
+                (Self::Control(n + 1), false)
+            }
+            (Self::Control(_), _) => (Self::begin(c), true),
+            (Self::String(_), '\u{7}' | '\u{9c}') => (Self::Text, false),
+            (Self::String(n), _) if n < SEQUENCE_CHARS_MAX && c != '\n' => {
+                (Self::String(n + 1), false)
+            }
+            (Self::String(_), _) => (Self::begin(c), true),
+            (Self::StringEscape, '\\') => (Self::Text, false),
+            (Self::StringEscape, _) => (Self::String(0), false),
+        }
+    }
+
+    /// The one-character forms of the same sequences.
+    fn begin(c: char) -> Self {
+        match c {
+            '\u{9b}' => Self::Control(0),
+            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => Self::String(0),
+            _ => Self::Text,
+        }
+    }
+}
+
+/// Control characters, and marks that turn the direction of writing.
+fn is_hidden(c: char) -> bool {
+    let control = c.is_control() && c != '\n' && c != '\t';
+    let direction = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    control || direction
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clean(text: &str) -> String {
+        Cleaner::default().clean(text)
+    }
+
+    #[test]
+    fn g_10_sequences_controls_and_direction_marks_never_reach_the_terminal() {
+        let cases = [
+            ("plain é 漢 👩‍🚀\n\tx", "plain é 漢 👩‍🚀\n\tx"),
+            ("a\u{1b}[31;1mred\u{1b}[0mb", "aredb"),
+            ("a\u{1b}]0;title\u{7}b\u{1b}]8;;http://x\u{1b}\\c", "abc"),
+            ("a\u{9b}2Jb\u{9d}t\u{9c}c", "abc"),
+            ("a\u{1b}cb\u{1b}(Bc\u{1b}7d", "abcd"),
+            ("a\u{1b}Pq#0\u{1b}\\b", "ab"),
+            ("over\rwrite\u{8}\u{7}\u{0}\u{7f}\u{85}", "overwrite"),
+            ("a\u{202e}b\u{2066}c\u{200f}d", "abcd"),
+            ("a\u{1b}\u{1b}[1mb\u{1b}", "ab"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(clean(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_sequence_split_over_deltas_is_still_one() {
+        let mut cleaner = Cleaner::default();
+        let parts = ["a\u{1b}", "[3", "1mb\u{1b}]0;t", "itle\u{1b}", "\\c"];
+        let shown: String = parts.iter().map(|part| cleaner.clean(part)).collect();
+        assert_eq!(shown, "abc");
+    }
+
+    #[test]
+    fn a_sequence_without_an_end_does_not_swallow_the_answer() {
+        assert_eq!(clean("\u{1b}]0;never\nends"), "\nends");
+        let long = format!("\u{1b}]{}", "x".repeat(2 * SEQUENCE_CHARS_MAX));
+        assert_eq!(clean(&long).len(), SEQUENCE_CHARS_MAX);
+    }
+
+    #[test]
+    fn a_line_is_one_line_and_short() {
+        assert_eq!(line("a\nb\t  c", 10), "a b c");
+        assert_eq!(line("éééé", 3), "ééé…");
+    }
+}

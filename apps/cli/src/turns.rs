@@ -1,0 +1,135 @@
+//! What a log must say about its turns: one terminal each, last of its turn; every tool and every
+//! model call that began has ended before it; nothing new after a cancel was asked for.
+
+use std::collections::HashMap;
+
+use turnwire_event::{Body, CallId, EventType, ToolUseId, TurnId};
+
+/// The turns of a session, as far as its log has been read.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// Whether the beginning of the log is gone: then a turn may be without its start.
+    pub(crate) trimmed: bool,
+    /// Turns that have not ended.
+    pub(crate) open: HashMap<TurnId, Open>,
+    /// How many ended.
+    pub(crate) ended: u64,
+    /// How many tool calls were closed.
+    pub(crate) tools: u64,
+    done: HashMap<TurnId, EventType>,
+}
+
+/// A turn that has not ended.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    tools: HashMap<ToolUseId, bool>,
+    call: Option<CallId>,
+    cancelled: bool,
+    /// Its start was trimmed, so what it opened before is not known.
+    cut: bool,
+}
+
+impl Turns {
+    /// Takes in an event of `turn`; gives back what is wrong with it.
+    pub(crate) fn take(&mut self, turn: Option<TurnId>, body: &Body) -> Vec<String> {
+        let Some(id) = turn else {
+            return Vec::new();
+        };
+        if let Some(terminal) = self.done.get(&id) {
+            let again = body.kind().is_terminal();
+            let which = if again {
+                "a second terminal"
+            } else {
+                "an event"
+            };
+            return vec![format!("{which} after {terminal} of turn {id}")];
+        }
+        let mut wrong = Vec::new();
+        let starts = matches!(body, Body::TurnStarted(_));
+        match (starts, self.open.contains_key(&id)) {
+            (true, true) => wrong.push(format!("turn {id} starts twice")),
+            (true, false) if !self.open.is_empty() => {
+                wrong.push(format!("turn {id} starts while another is in flight"));
+            }
+            (false, false) if !self.trimmed => wrong.push(format!("turn {id} has not started")),
+            _ => {}
+        }
+        let cut = !starts && self.trimmed;
+        let open = self.open.entry(id).or_insert_with(|| Open {
+            cut,
+            ..Open::default()
+        });
+        self.tools += open.take(body, &mut wrong);
+        if body.kind().is_terminal() {
+            open.close(body, &mut wrong);
+            self.open.remove(&id);
+            self.done.insert(id, body.kind());
+            self.ended += 1;
+        }
+        wrong
+    }
+}
+
+impl Open {
+    /// Takes in an event; gives back how many tool calls it closed.
+    fn take(&mut self, body: &Body, wrong: &mut Vec<String>) -> u64 {
+        if self.cancelled && body.kind().is_start() {
+            wrong.push(format!("{} after the cancel was asked for", body.kind()));
+        }
+        match body {
+            Body::TurnCancelRequested(_) => self.cancelled = true,
+            Body::LlmCallStarted(call) => {
+                if let Some(open) = self.call.replace(call.call_id) {
+                    wrong.push(format!("model call {open} has not ended"));
+                }
+            }
+            Body::LlmCallCompleted(call) => self.end_call(call.call_id, wrong),
+            Body::LlmCallFailed(call) => self.end_call(call.call_id, wrong),
+            Body::ToolCalled(tool) => {
+                let before = self.tools.insert(tool.tool_use_id, true);
+                wrong.extend(before.map(|_| format!("{} is called twice", tool.tool_use_id)));
+            }
+            Body::ToolCompleted(tool) => return self.end_tool(tool.tool_use_id, true, wrong),
+            Body::ToolFailed(tool) => return self.end_tool(tool.tool_use_id, tool.called, wrong),
+            _ => {}
+        }
+        0
+    }
+
+    fn end_call(&mut self, id: CallId, wrong: &mut Vec<String>) {
+        if self.call.take() != Some(id) && !self.cut {
+            wrong.push(format!("model call {id} was not in flight"));
+        }
+    }
+
+    /// A tool ends; one that failed before it was called (D-87) had no `tool.called`.
+    fn end_tool(&mut self, id: ToolUseId, called: bool, wrong: &mut Vec<String>) -> u64 {
+        match (self.tools.insert(id, false), called) {
+            (Some(true), true) => return 1,
+            (None, false) => {}
+            (None, true) if self.cut => return 1,
+            (Some(true), false) => wrong.push(format!("{id} was called, but its end denies it")),
+            (None, true) => wrong.push(format!("{id} ends without having been called")),
+            (Some(false), _) => wrong.push(format!("{id} ends twice")),
+        }
+        0
+    }
+
+    fn close(&self, body: &Body, wrong: &mut Vec<String>) {
+        let mut left: Vec<_> = self.tools.iter().filter(|(_, open)| **open).collect();
+        left.sort();
+        for (id, _) in left {
+            wrong.push(format!("{id} was called and has not ended"));
+        }
+        if let Some(call) = self.call {
+            wrong.push(format!("model call {call} has not ended"));
+        }
+        let cancelled = matches!(body, Body::TurnCancelled(_));
+        if self.cancelled && !cancelled {
+            wrong.push("a cancel was asked for, but the turn ends as completed".to_owned());
+        }
+        if !self.cancelled && !self.cut && cancelled {
+            wrong.push("the turn ends as cancelled, but no cancel was asked for".to_owned());
+        }
+    }
+}

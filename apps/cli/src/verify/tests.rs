@@ -1,0 +1,376 @@
+//! A sound log passes; each way of doctoring it is found and names the event.
+
+use super::*;
+use turnwire_event::body::{llm, session, tool, turn};
+use turnwire_event::code::{
+    CallPurpose, CancelCode, Phase, ToolErrorClass, ToolType, TurnKind, TurnStatus,
+};
+use turnwire_event::content::sha256_hex;
+use turnwire_event::{Actor, CallId, EpisodeId, Epoch, Role, StopReason, Sub, Ulid, Usage};
+
+const SESSION: SessionId = SessionId(Ulid(1));
+const TURN: TurnId = TurnId(Ulid(2));
+const OTHER: TurnId = TurnId(Ulid(3));
+const MESSAGE: MessageId = MessageId(Ulid(4));
+const TOOL: ToolUseId = ToolUseId(Ulid(5));
+const CALL: CallId = CallId(Ulid(6));
+
+fn started() -> Body {
+    Body::TurnStarted(turn::Started {
+        user_message_id: MESSAGE,
+        input: vec![ContentBlock::text("hi")],
+        kind: TurnKind::Chat,
+        episode_id: EpisodeId(Ulid(7)),
+        locale: "en".into(),
+        wire_version: None,
+        history_omitted: 0,
+        versions: turn::Versions::default(),
+    })
+}
+
+fn call_started() -> Body {
+    Body::LlmCallStarted(llm::CallStarted {
+        call_id: CALL,
+        model: "m".into(),
+        purpose: CallPurpose::Orchestrate,
+        attempt: 1,
+        first: true,
+    })
+}
+
+fn call_completed(content: &[ContentBlock]) -> Body {
+    Body::LlmCallCompleted(llm::CallCompleted {
+        call_id: CALL,
+        message_id: MESSAGE,
+        content_sha256: content_json(content).1,
+        stop_reason: StopReason::EndTurn,
+        usage: Usage::default(),
+    })
+}
+
+fn tool_called() -> Body {
+    Body::ToolCalled(tool::Called {
+        tool_use_id: TOOL,
+        tool_name: "echo".into(),
+        tool_type: ToolType::Function,
+        input_summary: "{}".into(),
+    })
+}
+
+fn tool_completed() -> Body {
+    Body::ToolCompleted(tool::Completed {
+        tool_use_id: TOOL,
+        tool_name: "echo".into(),
+        tool_type: ToolType::Function,
+        duration_ms: 1,
+        result_summary: "ok".into(),
+        result_sha256: sha256_hex(b"\"ok\""),
+    })
+}
+
+fn tool_failed(called: bool) -> Body {
+    Body::ToolFailed(tool::Failed {
+        tool_use_id: TOOL,
+        tool_name: "echo".into(),
+        tool_type: ToolType::Function,
+        error_class: ToolErrorClass::Cancelled,
+        called,
+    })
+}
+
+fn completed() -> Body {
+    Body::TurnCompleted(turn::Completed {
+        status: TurnStatus::Ok,
+        usage: Usage::default(),
+        error: None,
+        reason: None,
+        partial: None,
+    })
+}
+
+fn cancel_requested() -> Body {
+    Body::TurnCancelRequested(turn::CancelRequested {
+        by: "user".into(),
+        reason: "user_cancel".into(),
+    })
+}
+
+fn cancelled() -> Body {
+    Body::TurnCancelled(turn::Cancelled {
+        reason: "user_cancel".into(),
+        code: CancelCode::RequestCancelled,
+        phase: Phase::Tool,
+        partial: turn::Partial {
+            message_id: None,
+            bytes: 0,
+        },
+        receipt: Vec::new(),
+    })
+}
+
+/// The events of a log that begins with `session.created`, numbered from 1.
+fn log(bodies: &[(TurnId, Body)]) -> Vec<Event> {
+    let created = Body::SessionCreated(session::Created {
+        workspace_path: None,
+        episode_id: EpisodeId(Ulid(7)),
+    });
+    let rest = bodies
+        .iter()
+        .map(|(turn, body)| (Some(*turn), body.clone()));
+    std::iter::once((None, created))
+        .chain(rest)
+        .enumerate()
+        .map(|(at, (turn_id, body))| Event {
+            id: Position::persisted(Epoch(1), Seq(at as u64 + 1)),
+            session_id: SESSION,
+            turn_id,
+            actor: Actor::SYSTEM,
+            timestamp: Timestamp::from_millis(at as i64),
+            trace: None,
+            render: None,
+            body,
+        })
+        .collect()
+}
+
+/// The turn of a plain answer with one tool.
+fn sound() -> Vec<(TurnId, Body)> {
+    [
+        started(),
+        call_started(),
+        call_completed(&[ContentBlock::text("hello")]),
+        tool_called(),
+        tool_completed(),
+        completed(),
+    ]
+    .into_iter()
+    .map(|body| (TURN, body))
+    .collect()
+}
+
+fn messages() -> Vec<Message> {
+    let message = |id, role, content| Message {
+        id,
+        session_id: SESSION,
+        turn_id: TURN,
+        role,
+        status: MessageStatus::Complete,
+        content,
+        model: None,
+        stop_reason: None,
+        usage: None,
+        created_at: Timestamp::from_millis(0),
+        metadata: serde_json::Map::new(),
+    };
+    let result = ContentBlock::ToolResult {
+        tool_use_id: TOOL,
+        content: "ok".into(),
+        is_error: false,
+    };
+    vec![
+        message(MESSAGE, Role::Assistant, vec![ContentBlock::text("hello")]),
+        message(MessageId(Ulid(9)), Role::Tool, vec![result]),
+    ]
+}
+
+/// Checks a log as a store would give it, hashes made from its bytes.
+fn verify(events: &[Event]) -> Verdict {
+    let mut link = Hash::seed(SESSION);
+    let mut verifier = Verifier::new(SESSION, link, messages());
+    for event in events {
+        let bytes = Bytes::from(event.to_bytes());
+        link = link.next(&bytes);
+        verifier.take(&bytes, link);
+    }
+    verifier.finish()
+}
+
+fn found(events: &[Event]) -> Vec<String> {
+    let violations = verify(events).violations;
+    let text = |v: Violation| format!("{} {}", &v.event[v.event.len() - 2..], v.what);
+    violations.into_iter().map(text).collect()
+}
+
+#[test]
+fn a_sound_log_passes_and_is_counted() {
+    let events = log(&sound());
+    let verdict = verify(&events);
+    assert_eq!(verdict.violations, []);
+    assert_eq!((verdict.first, verdict.last), (1, Some(events[6].id)));
+    assert_eq!(
+        (verdict.turns, verdict.tools, verdict.contents),
+        ((1, 0), 1, (2, 0))
+    );
+    let open = verify(&events[..4]);
+    assert_eq!((open.violations, open.turns), (vec![], (0, 1)));
+    let cancel = [
+        started(),
+        cancel_requested(),
+        tool_failed(false),
+        cancelled(),
+    ];
+    assert_eq!(found(&log(&cancel.map(|body| (TURN, body)))), [""; 0]);
+}
+
+#[test]
+fn a_gap_and_a_foreign_event_are_found() {
+    let mut events = log(&sound());
+    events.remove(3);
+    let violations = found(&events);
+    assert_eq!(violations[0], "05 expected number 4");
+    let mut events = log(&sound());
+    events[2].session_id = SessionId(Ulid(99));
+    assert_eq!(
+        found(&events),
+        [format!("03 belongs to {}", SessionId(Ulid(99)))]
+    );
+    let mut events = log(&sound());
+    events[2].timestamp = Timestamp::from_millis(-5);
+    assert_eq!(
+        found(&events),
+        ["03 its time is before that of the event before"]
+    );
+    let mut events = log(&sound());
+    events[6].id.sub = Sub(1);
+    assert_eq!(verify(&events).violations.len(), 1);
+}
+
+#[test]
+fn one_changed_byte_is_one_violation_that_names_its_event() {
+    let events = log(&sound());
+    let mut link = Hash::seed(SESSION);
+    let mut verifier = Verifier::new(SESSION, link, messages());
+    for (at, event) in events.iter().enumerate() {
+        let mut bytes = event.to_bytes();
+        link = link.next(&bytes);
+        if at == 1 {
+            let text = String::from_utf8(bytes).expect("text");
+            bytes = text.replace("\"hi\"", "\"ho\"").into_bytes();
+        }
+        verifier.take(&bytes.into(), link);
+    }
+    let expected = Violation {
+        event: events[1].id.to_string(),
+        what: "does not match its hash".into(),
+    };
+    assert_eq!(verifier.finish().violations, [expected]);
+    let mut verifier = Verifier::new(SESSION, Hash([0; 32]), Vec::new());
+    let bytes = Bytes::from(events[0].to_bytes());
+    verifier.take(&bytes, Hash::seed(SESSION).next(&bytes));
+    assert_eq!(
+        verifier.finish().violations.len(),
+        1,
+        "a chain of another session"
+    );
+}
+
+#[test]
+fn law_1_terminals_are_one_and_last() {
+    let mut twice = sound();
+    twice.push((TURN, completed()));
+    let message = format!("08 a second terminal after turn.completed of turn {TURN}");
+    assert_eq!(found(&log(&twice)), [message]);
+    let mut after = sound();
+    after.push((TURN, tool_called()));
+    let message = format!("08 an event after turn.completed of turn {TURN}");
+    assert_eq!(found(&log(&after)), [message]);
+    let both = [(TURN, started()), (OTHER, started())];
+    assert_eq!(found(&log(&both)).len(), 2, "two at once, also at the end");
+    let none = [(TURN, completed())];
+    assert_eq!(
+        found(&log(&none)),
+        [format!("02 turn {TURN} has not started")]
+    );
+}
+
+#[test]
+fn law_6_tools_are_closed_once_and_before_the_terminal() {
+    let of = |bodies: &[Body]| {
+        let bodies: Vec<_> = bodies.iter().map(|body| (TURN, body.clone())).collect();
+        found(&log(&bodies))
+    };
+    let open = of(&[started(), tool_called(), completed()]);
+    assert_eq!(open, [format!("04 {TOOL} was called and has not ended")]);
+    let twice = of(&[
+        started(),
+        tool_called(),
+        tool_completed(),
+        tool_failed(true),
+        completed(),
+    ]);
+    assert_eq!(twice, [format!("05 {TOOL} ends twice")]);
+    let orphan = of(&[started(), tool_completed(), completed()]);
+    assert_eq!(
+        orphan,
+        [format!("03 {TOOL} ends without having been called")]
+    );
+    let denied = of(&[started(), tool_called(), tool_failed(false), completed()]);
+    assert_eq!(
+        denied,
+        [format!("04 {TOOL} was called, but its end denies it")]
+    );
+    let call = of(&[started(), call_started(), completed()]);
+    assert_eq!(call, [format!("04 model call {CALL} has not ended")]);
+}
+
+#[test]
+fn law_8_nothing_starts_after_a_cancel_and_it_ends_as_cancelled() {
+    let of = |bodies: [Body; 4]| found(&log(&bodies.map(|body| (TURN, body))));
+    let late = of([started(), cancel_requested(), call_started(), cancelled()]);
+    assert_eq!(
+        late[0],
+        "04 llm.call_started after the cancel was asked for"
+    );
+    let ends = of([
+        started(),
+        cancel_requested(),
+        tool_failed(false),
+        completed(),
+    ]);
+    assert_eq!(
+        ends,
+        ["05 a cancel was asked for, but the turn ends as completed"]
+    );
+    let unasked = of([started(), tool_called(), tool_completed(), cancelled()]);
+    assert_eq!(
+        unasked,
+        ["05 the turn ends as cancelled, but no cancel was asked for"]
+    );
+}
+
+#[test]
+fn contents_must_be_those_the_log_vouches_for() {
+    let mut events = sound();
+    events[2].1 = call_completed(&[ContentBlock::text("something else")]);
+    assert_eq!(
+        found(&log(&events)),
+        ["04 its message is not the one it vouches for"]
+    );
+    let mut verifier = Verifier::new(SESSION, Hash::seed(SESSION), Vec::new());
+    let mut link = Hash::seed(SESSION);
+    for event in log(&sound()) {
+        let bytes = Bytes::from(event.to_bytes());
+        link = link.next(&bytes);
+        verifier.take(&bytes, link);
+    }
+    assert_eq!(
+        verifier.finish().contents,
+        (0, 2),
+        "counted as not readable"
+    );
+}
+
+#[test]
+fn a_trimmed_log_may_begin_inside_a_turn() {
+    let events = log(&sound());
+    let link = Hash([9; 32]);
+    let mut verifier = Verifier::new(SESSION, link, messages());
+    let mut hash = link;
+    for event in &events[4..] {
+        let bytes = Bytes::from(event.to_bytes());
+        hash = hash.next(&bytes);
+        verifier.take(&bytes, hash);
+    }
+    let verdict = verifier.finish();
+    assert_eq!((verdict.violations, verdict.first), (vec![], 5));
+}

@@ -1,0 +1,223 @@
+//! The real binary on a real data folder: a sound log, one with a changed byte, none at all.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use turnwire_event::body::session::Created;
+use turnwire_event::body::turn::{Completed, Started, Versions};
+use turnwire_event::code::{OnDisconnect, TurnKind, TurnStatus};
+use turnwire_event::row::{NewMessage, Placed, RowChange, SessionRow};
+use turnwire_event::{
+    Actor, Body, ContentBlock, EpisodeId, Epoch, Event, MessageId, Owner, Position, Role, Seq,
+    SessionId, TenantId, Timestamp, TurnId, Ulid, Usage,
+};
+use turnwire_log::chain::Hash;
+use turnwire_log::sqlite::{Durability, FILE, Options, Sqlite};
+use turnwire_log::{Append, Record, Store as _, Term};
+
+const SESSION: SessionId = SessionId(Ulid(1));
+const TURN: TurnId = TurnId(Ulid(2));
+const EPISODE: EpisodeId = EpisodeId(Ulid(3));
+const MESSAGE: MessageId = MessageId(Ulid(4));
+
+fn events() -> Vec<Event> {
+    let created = Created {
+        workspace_path: None,
+        episode_id: EPISODE,
+    };
+    let started = Started {
+        user_message_id: MESSAGE,
+        input: vec![ContentBlock::text("hello \u{1b}[31mthere")],
+        kind: TurnKind::Chat,
+        episode_id: EPISODE,
+        locale: "en".into(),
+        wire_version: None,
+        history_omitted: 0,
+        versions: Versions::default(),
+    };
+    let completed = Completed {
+        status: TurnStatus::Ok,
+        usage: Usage::default(),
+        error: None,
+        reason: None,
+        partial: None,
+    };
+    let bodies = [
+        (None, Body::SessionCreated(created)),
+        (Some(TURN), Body::TurnStarted(started)),
+        (Some(TURN), Body::TurnCompleted(completed)),
+    ];
+    let event = |(seq, (turn_id, body)): (u64, (Option<TurnId>, Body))| Event {
+        id: Position::persisted(Epoch::FIRST, Seq(seq)),
+        session_id: SESSION,
+        turn_id,
+        actor: Actor::USER,
+        timestamp: Timestamp::from_millis(1_000),
+        trace: None,
+        render: None,
+        body,
+    };
+    (1..).zip(bodies).map(event).collect()
+}
+
+fn rows() -> Vec<RowChange> {
+    let session = SessionRow {
+        id: SESSION,
+        owner: Owner {
+            tenant: TenantId(0),
+            principal: "local".parse().expect("a principal"),
+        },
+        parent: None,
+        workspace_path: None,
+        metadata: Map::new(),
+        episode_id: EPISODE,
+        active_model: "m".into(),
+        routing_policy_version: "1".into(),
+        cost_usd: 0.0,
+        turn_count: 0,
+        created_at: Timestamp::from_millis(1_000),
+        updated_at: Timestamp::from_millis(1_000),
+    };
+    let message = NewMessage {
+        id: MESSAGE,
+        role: Role::User,
+        content: vec![ContentBlock::text("hello")],
+        metadata: Map::new(),
+    };
+    vec![
+        RowChange::SessionPut(Box::new(session)),
+        RowChange::TurnStarted {
+            turn_id: TURN,
+            kind: TurnKind::Chat,
+            on_disconnect: OnDisconnect::Continue,
+            disconnect_grace_ms: 0,
+            trace: None,
+        },
+        RowChange::MessagePut(TURN, message),
+    ]
+}
+
+/// Writes a session of three events into a new folder.
+fn write(dir: &Path) {
+    let options = Options {
+        dir: dir.to_owned(),
+        durability: Durability::Full,
+    };
+    let store = Sqlite::open(&options).expect("a new store");
+    let mut hash = Hash::seed(SESSION);
+    let record = |event: Event| {
+        let bytes = Bytes::from(event.to_bytes());
+        hash = hash.next(&bytes);
+        Record {
+            seq: event.id.seq,
+            kind: event.body.kind(),
+            turn: event.turn_id,
+            actor: event.actor,
+            time: event.timestamp,
+            hidden: false,
+            hash,
+            bytes,
+        }
+    };
+    let append = Append {
+        session: SESSION,
+        term: Term::default(),
+        prev: Seq(0),
+        records: events().into_iter().map(record).collect(),
+        rows: rows()
+            .into_iter()
+            .map(|change| Placed {
+                at: Position::persisted(Epoch::FIRST, Seq(1)),
+                time: Timestamp::from_millis(1_000),
+                change,
+            })
+            .collect(),
+    };
+    store.append(&[append]).expect("room on the disk");
+}
+
+fn turnwire(command: &str, dir: &Path, more: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_turnwire"))
+        .args([command, &SESSION.to_string(), "--data"])
+        .arg(dir)
+        .args(more)
+        .output()
+        .expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+#[test]
+fn a_sound_log_is_verified_and_told() {
+    let dir = tempfile::tempdir().expect("a folder");
+    write(dir.path());
+    let done = turnwire("verify", dir.path(), &[]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let lines: Vec<_> = text(&done.stdout).lines().take(2).collect();
+    assert_eq!(
+        lines,
+        ["✓ 1…3 contiguous", "✓ 1 turn with one terminal each"]
+    );
+
+    let done = turnwire("tail", dir.path(), &["--json"]);
+    let written: Vec<_> = events().iter().map(Event::to_bytes).collect();
+    let lines: Vec<_> = text(&done.stdout).lines().map(str::as_bytes).collect();
+    assert_eq!(lines, written, "byte for byte");
+
+    let from = Position::persisted(Epoch::FIRST, Seq(1)).to_string();
+    let done = turnwire("tail", dir.path(), &["--from", &from]);
+    assert_eq!(
+        text(&done.stdout),
+        "evt_00010000000002 00:00:01.000 turn.started user hello there\n\
+         evt_00010000000003 00:00:01.000 turn.completed user ok 0 tokens\n"
+    );
+}
+
+#[test]
+fn a_changed_byte_is_found_and_its_event_named() {
+    let dir = tempfile::tempdir().expect("a folder");
+    write(dir.path());
+    let database = rusqlite::Connection::open(dir.path().join(FILE)).expect("the database");
+    let sql = "UPDATE event SET bytes = CAST(replace(CAST(bytes AS TEXT), 'hello', 'hellu') AS BLOB) WHERE seq = 2";
+    assert_eq!(database.execute(sql, []).expect("an update"), 1);
+    drop(database);
+    let done = turnwire("verify", dir.path(), &[]);
+    assert_eq!(done.status.code(), Some(1));
+    assert_eq!(
+        text(&done.stdout),
+        "✗ evt_00010000000002: does not match its hash; nothing after it was read\n"
+    );
+    let done = turnwire("verify", dir.path(), &["--json"]);
+    let verdict: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!(verdict["ok"], false);
+    assert_eq!(verdict["violations"][0]["event"], "evt_00010000000002");
+}
+
+#[test]
+fn what_is_not_there_is_said_and_is_not_a_violation() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let done = turnwire("verify", dir.path(), &[]);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(
+        text(&done.stderr).contains("opening the data folder"),
+        "{}",
+        text(&done.stderr)
+    );
+    write(dir.path());
+    let other = SessionId(Ulid(9)).to_string();
+    let done = Command::new(env!("CARGO_BIN_EXE_turnwire"))
+        .args(["verify", &other, "--data"])
+        .arg(dir.path())
+        .output()
+        .expect("the binary runs");
+    assert_eq!(done.status.code(), Some(2));
+    let said = text(&done.stderr);
+    assert!(
+        said.ends_with(": there is no such session in this folder\n"),
+        "{said}"
+    );
+}

@@ -1,0 +1,221 @@
+//! The floor: a minimal server of the same interface that only writes bytes made beforehand.
+//!
+//! One ring a session, a cursor a connection, one write of all that is due per wake, the bytes
+//! shared by all. No durability, no filter, no JSON, no order to make: what is left is the
+//! socket, the runtime and the reader, which no server can do without. Two answers matter: a
+//! feedback publishes one frame, a turn publishes what its message says (`turn`, `paced`).
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, mpsc};
+
+use crate::frame;
+use crate::http::WEBSOCKET_ACCEPT;
+use crate::sample::Block;
+use crate::window::Pace;
+
+/// How many frames a turn publishes that is not paced: 200 deltas and what is around them.
+pub const TURN_FRAMES: u64 = 207;
+
+/// At most so many frames in one write, so that one late reader does not keep the others waiting.
+const CHUNK_FRAMES: u64 = 256;
+
+/// What a session has published, as a count: the bytes are the block's.
+#[derive(Debug, Default)]
+struct Ring {
+    head: AtomicU64,
+    wake: Notify,
+}
+
+impl Ring {
+    fn publish(&self, frames: u64) {
+        self.head.fetch_add(frames, Ordering::Release);
+        self.wake.notify_waiters();
+    }
+}
+
+/// The server's state.
+#[derive(Debug)]
+struct Floor {
+    block: Block,
+    rings: Mutex<HashMap<String, Arc<Ring>>>,
+    next: AtomicU64,
+    address: SocketAddr,
+    /// Side channels that wait for a paced turn; the listener holds the other end.
+    sides: tokio::sync::Mutex<mpsc::Receiver<TcpStream>>,
+}
+
+/// Serves until dropped. `side` takes the side channels of paced turns.
+pub async fn serve(listener: TcpListener, side: TcpListener, frame_bytes: usize) -> io::Result<()> {
+    let (give, take) = mpsc::channel(4);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = side.accept().await {
+            if stream.set_nodelay(true).is_err() || give.send(stream).await.is_err() {
+                break;
+            }
+        }
+    });
+    let floor = Arc::new(Floor {
+        block: Block::new(frame_bytes),
+        rings: Mutex::default(),
+        next: AtomicU64::new(1),
+        address: listener.local_addr()?,
+        sides: tokio::sync::Mutex::new(take),
+    });
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        // A connection that breaks ends its own task; its client tells.
+        tokio::spawn(converse(floor.clone(), stream));
+    }
+}
+
+/// A request: its first line's path, and its body.
+struct Request {
+    post: bool,
+    path: String,
+    body: Vec<u8>,
+}
+
+async fn converse(floor: Arc<Floor>, mut stream: TcpStream) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    while let Some(request) = read_request(&mut stream, &mut bytes).await? {
+        let mut parts = request.path.trim_start_matches('/').split(['/', '?']);
+        let (_, session, what) = (parts.next(), parts.next(), parts.next());
+        let ring = session.and_then(|id| floor.rings.lock().get(id).cloned());
+        let answer = match (request.post, session, what, ring) {
+            (true, None, ..) => create(&floor),
+            (true, _, Some("turns"), Some(ring)) => {
+                start_turn(&floor, ring, &request.body);
+                answer(202, r#"{"turn_id":"1","state":"running"}"#)
+            }
+            (true, _, Some("feedback"), Some(ring)) => {
+                ring.publish(1);
+                answer(202, "{}")
+            }
+            (false, Some("1"), None, None) => answer(200, r#"{"state":"completed"}"#),
+            (false, Some(id), None, Some(_)) => {
+                let url = format!("ws://{}/sessions/{id}/stream", floor.address);
+                answer(200, &format!(r#"{{"ws_url":"{url}"}}"#))
+            }
+            (false, _, Some("stream"), Some(ring)) => {
+                drop(bytes);
+                return carry(&floor, &ring, stream).await;
+            }
+            _ => answer(404, "{}"),
+        };
+        stream.write_all(&answer).await?;
+    }
+    Ok(())
+}
+
+fn create(floor: &Floor) -> Vec<u8> {
+    let id = format!("s{}", floor.next.fetch_add(1, Ordering::Relaxed));
+    floor.rings.lock().insert(id.clone(), Arc::default());
+    answer(201, &format!(r#"{{"session_id":"{id}"}}"#))
+}
+
+fn start_turn(floor: &Arc<Floor>, ring: Arc<Ring>, body: &[u8]) {
+    if !contains(body, b"paced") {
+        ring.publish(TURN_FRAMES);
+        return;
+    }
+    let floor = floor.clone();
+    tokio::spawn(async move {
+        let side = floor.sides.lock().await.recv().await;
+        let mut pace = Pace::open(side.ok_or(io::ErrorKind::BrokenPipe)?).await?;
+        loop {
+            match pace.permits().await? {
+                0 => return pace.drained().await,
+                frames => ring.publish(frames),
+            }
+        }
+    });
+}
+
+/// The WebSocket: one frame from the client (the subscribe), then all that is due, until broken.
+async fn carry(floor: &Floor, ring: &Ring, mut stream: TcpStream) -> io::Result<()> {
+    let accepted = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {WEBSOCKET_ACCEPT}\r\n\r\n"
+    );
+    stream.write_all(accepted.as_bytes()).await?;
+    let live = subscribed_live(&mut stream).await?;
+    let size = floor.block.frame_bytes();
+    let mut cursor = match live {
+        true => ring.head.load(Ordering::Acquire) * size,
+        false => 0,
+    };
+    let ack = br#"{"type":"subscribe_ack"}"#;
+    stream.write_all(&frame::text(ack)).await?;
+    loop {
+        let due = ring.head.load(Ordering::Acquire) * size;
+        if cursor < due {
+            let limit = (CHUNK_FRAMES * size) as usize;
+            let written = stream.write(floor.block.due(cursor, due, limit)).await?;
+            cursor += written as u64;
+            if written == limit {
+                tokio::task::yield_now().await;
+            }
+            continue;
+        }
+        let mut woken = std::pin::pin!(ring.wake.notified());
+        woken.as_mut().enable();
+        // Published between the look and the enable: look again rather than sleep on it.
+        if ring.head.load(Ordering::Acquire) * size == cursor {
+            woken.await;
+        }
+    }
+}
+
+/// Reads the subscribe frame, small enough to come in one piece on loopback. Apart from `carry`,
+/// so that its buffer is gone while the connection idles.
+async fn subscribed_live(stream: &mut TcpStream) -> io::Result<bool> {
+    let mut subscribe = [0; 1024];
+    let len = stream.read(&mut subscribe).await?;
+    Ok(contains(&subscribe[..len], br#""since":null"#))
+}
+
+/// Reads one request; bytes of a following one stay in `bytes`. None at the end of the stream.
+async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Option<Request>> {
+    loop {
+        if let Some((request, used)) = parse(bytes) {
+            bytes.drain(..used);
+            return Ok(Some(request));
+        }
+        if bytes.len() > 64 * 1024 || stream.read_buf(bytes).await? == 0 {
+            return Ok(None);
+        }
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<(Request, usize)> {
+    let head_len = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&bytes[..head_len]);
+    let mut first = head.lines().next()?.split(' ');
+    let post = first.next()? == "POST";
+    let path = first.next()?.to_owned();
+    let body_len = head
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .map_or(Some(0), |(_, value)| value.trim().parse().ok())?;
+    let body = bytes.get(head_len..head_len + body_len)?.to_vec();
+    Some((Request { post, path, body }, head_len + body_len))
+}
+
+fn answer(status: u16, body: &str) -> Vec<u8> {
+    let len = body.len();
+    format!("HTTP/1.1 {status} -\r\nContent-Length: {len}\r\n\r\n{body}").into_bytes()
+}
+
+fn contains(bytes: &[u8], needle: &[u8]) -> bool {
+    bytes.windows(needle.len()).any(|window| window == needle)
+}

@@ -1,0 +1,278 @@
+//! The load client: many WebSockets in one thread, read in large pieces and counted by header.
+//!
+//! It must cost less than what it measures: level-triggered epoll, one read per readiness, no
+//! allocation and no JSON per frame. What it did cost is part of every result, and so is what
+//! the server's process used in the same span.
+
+pub mod fanout;
+pub mod fill;
+pub mod idle;
+pub mod replay;
+pub mod turns;
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use serde::{Deserialize, Serialize};
+
+use crate::frame::{self, Counter};
+use crate::http::Http;
+use crate::machine;
+
+/// If nothing at all arrives for so long, the run has failed.
+const SILENCE_MAX: Duration = Duration::from_secs(20);
+
+/// At most so many bytes a read: a few hundred frames.
+const READ_BYTES: usize = 256 * 1024;
+
+/// The subscribe frame for `filter`, which is JSON, from the cursor `since`.
+pub fn subscribe_frame(filter: &str, since: Option<&str>) -> Vec<u8> {
+    let since = since.map_or("null".to_owned(), |id| format!("\"{id}\""));
+    let json =
+        format!(r#"{{"type":"subscribe","filter":{filter},"since":{since},"snapshot":false}}"#);
+    frame::client_text(json.as_bytes())
+}
+
+/// A filter that takes events of one type, so that every frame after the ack is counted.
+pub fn only(event_type: &str) -> String {
+    format!(r#"{{"event_types":["{event_type}"],"actors":null,"include_worker_sessions":false}}"#)
+}
+
+/// Which sockets have something to read.
+pub struct Readiness {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+    ready: Vec<usize>,
+}
+
+impl Readiness {
+    /// Watches nothing yet.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(1024),
+            ready: Vec::with_capacity(1024),
+        })
+    }
+
+    /// Watches one more socket under the name `token`.
+    pub fn watch(&self, socket: impl AsFd, token: usize) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(token as u64);
+        Ok(epoll::add(
+            &self.epoll,
+            socket,
+            data,
+            epoll::EventFlags::IN,
+        )?)
+    }
+
+    /// Waits for readable sockets; silence for too long is an error.
+    pub fn wait(&mut self) -> io::Result<&[usize]> {
+        let timeout = Timespec {
+            tv_sec: SILENCE_MAX.as_secs() as i64,
+            tv_nsec: 0,
+        };
+        self.events.clear();
+        epoll::wait(
+            &self.epoll,
+            spare_capacity(&mut self.events),
+            Some(&timeout),
+        )?;
+        if self.events.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "nothing arrives"));
+        }
+        self.ready.clear();
+        self.ready
+            .extend(self.events.iter().map(|event| event.data.u64() as usize));
+        Ok(&self.ready)
+    }
+}
+
+/// One WebSocket.
+#[derive(Debug)]
+pub struct Watcher {
+    stream: TcpStream,
+    counter: Counter,
+    /// Text frames so far, the ack included.
+    pub frames: u64,
+    /// Bytes so far.
+    pub bytes: u64,
+}
+
+impl Watcher {
+    /// A connection that keeps the first `keep` bytes of each frame for the caller to look at.
+    pub fn new(stream: TcpStream, keep: usize) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream,
+            counter: Counter::new(keep),
+            frames: 0,
+            bytes: 0,
+        })
+    }
+
+    /// Sends a frame made by `subscribe_frame`.
+    pub fn subscribe(&mut self, subscribe: &[u8]) -> io::Result<()> {
+        self.stream.write_all(subscribe)
+    }
+
+    /// Reads once what is there; `seen` gets the first bytes of each whole text frame.
+    pub fn read(&mut self, buffer: &mut [u8], mut seen: impl FnMut(&[u8])) -> io::Result<()> {
+        let len = match self.stream.read(buffer) {
+            Ok(0) => return Err(io::Error::other("the server hung up")),
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.bytes += len as u64;
+        let mut closed = None;
+        let frames = &mut self.frames;
+        self.counter
+            .feed(&buffer[..len], |opcode, prefix| match opcode {
+                frame::TEXT => {
+                    *frames += 1;
+                    seen(prefix);
+                }
+                frame::CLOSE => closed = Some(String::from_utf8_lossy(prefix).into_owned()),
+                _ => {}
+            });
+        match closed {
+            None => Ok(()),
+            Some(reason) => Err(io::Error::other(format!("closed by the server: {reason}"))),
+        }
+    }
+}
+
+/// Many WebSockets on one session.
+pub struct Fleet {
+    readiness: Readiness,
+    /// The connections.
+    pub watchers: Vec<Watcher>,
+    buffer: Vec<u8>,
+}
+
+impl Fleet {
+    /// Connects `count` times to one of `sessions` each, in turn, and sends `subscribe` if given.
+    pub fn connect(
+        http: &mut Http,
+        sessions: &[String],
+        count: usize,
+        subscribe: Option<&[u8]>,
+    ) -> io::Result<Self> {
+        let mut fleet = Self {
+            readiness: Readiness::new()?,
+            watchers: Vec::with_capacity(count),
+            buffer: vec![0; READ_BYTES],
+        };
+        for token in 0..count {
+            let mut watcher = Watcher::new(http.attach(&sessions[token % sessions.len()])?, 0)?;
+            if let Some(subscribe) = subscribe {
+                watcher.subscribe(subscribe)?;
+            }
+            fleet.readiness.watch(&watcher.stream, token)?;
+            fleet.watchers.push(watcher);
+        }
+        Ok(fleet)
+    }
+
+    /// Sends `subscribe` on every connection.
+    pub fn subscribe(&mut self, subscribe: &[u8]) -> io::Result<()> {
+        self.watchers
+            .iter_mut()
+            .try_for_each(|watcher| watcher.subscribe(subscribe))
+    }
+
+    /// Reads until every connection has its ack.
+    pub fn await_acks(&mut self) -> io::Result<()> {
+        let mut missing = self.watchers.iter().filter(|w| w.frames == 0).count();
+        while missing > 0 {
+            self.turn(|_, before, after| {
+                if before == 0 && after > 0 {
+                    missing -= 1;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Waits once, and reads each readable connection once: `seen` gets its number and its count
+    /// of frames before and after.
+    pub fn turn(
+        &mut self,
+        mut seen: impl FnMut(usize, u64, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        for &token in self.readiness.wait()? {
+            let watcher = &mut self.watchers[token];
+            let before = watcher.frames;
+            watcher.read(&mut self.buffer, |_| {})?;
+            if watcher.frames > before {
+                seen(token, before, watcher.frames)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes received by all.
+    pub fn bytes(&self) -> u64 {
+        self.watchers.iter().map(|watcher| watcher.bytes).sum()
+    }
+}
+
+/// A span of time, and the processor time that client and server used in it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Span {
+    /// Seconds on the clock.
+    pub seconds: f64,
+    /// Seconds of processor in this process.
+    pub client_cpu: f64,
+    /// Seconds of processor in the server's process.
+    pub server_cpu: f64,
+}
+
+/// A span that has begun.
+#[derive(Debug)]
+pub struct Stopwatch {
+    pid: u32,
+    begun: Instant,
+    client: Duration,
+    server: Duration,
+}
+
+impl Stopwatch {
+    /// Begins, with the server's process `pid`.
+    pub fn start(pid: u32) -> io::Result<Self> {
+        Ok(Self {
+            pid,
+            begun: Instant::now(),
+            client: machine::cpu_time(std::process::id())?,
+            server: machine::cpu_time(pid)?,
+        })
+    }
+
+    /// The span so far.
+    pub fn span(&self) -> io::Result<Span> {
+        let client = machine::cpu_time(std::process::id())? - self.client;
+        let server = machine::cpu_time(self.pid)? - self.server;
+        Ok(Span {
+            seconds: self.begun.elapsed().as_secs_f64(),
+            client_cpu: client.as_secs_f64(),
+            server_cpu: server.as_secs_f64(),
+        })
+    }
+}
+
+/// Where the server is.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Target {
+    /// Its address.
+    #[arg(long)]
+    pub server: SocketAddr,
+    /// Its process.
+    #[arg(long)]
+    pub pid: u32,
+}

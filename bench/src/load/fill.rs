@@ -1,0 +1,61 @@
+//! Filling: a session gets so many persisted events, by feedback posts from several threads.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use super::Target;
+use crate::http::Http;
+
+/// Posts in flight at once; enough for commits to be shared.
+const THREADS: u64 = 32;
+
+/// What to run.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// How many events.
+    #[arg(long)]
+    events: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The session that has them.
+    pub session: String,
+}
+
+/// Runs it.
+pub fn run(args: &Args) -> io::Result<Outcome> {
+    let server = args.target.server;
+    let mut http = Http::connect(server)?;
+    let session = http.create_session()?;
+    let turn = http.submit(&session, "turn")?;
+    http.await_turn(&turn)?;
+    let request = Http::feedback_bytes(server, &session, &turn);
+    let taken = AtomicU64::new(0);
+    let post = || -> io::Result<()> {
+        let mut http = Http::connect(server)?;
+        while taken.fetch_add(1, Ordering::Relaxed) < args.events {
+            http.send(&request)?;
+            let (status, body) = http.receive()?;
+            if !(200..300).contains(&status) {
+                let text = String::from_utf8_lossy(&body);
+                return Err(io::Error::other(format!("feedback: HTTP {status}: {text}")));
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(post)).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread
+                .join()
+                .map_err(|_| io::Error::other("a thread of the filler panicked"))?
+        })
+    })?;
+    Ok(Outcome { session })
+}

@@ -1,0 +1,80 @@
+//! Replay: late readers ask for everything from the start, at once.
+//!
+//! All connections are made first; the clock starts when the first subscribe is sent. Told per
+//! reader: the first event, and the last of the count that was stored.
+
+use std::io;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fleet, Target, only, subscribe_frame};
+use crate::http::Http;
+
+/// The cursor before the first event of a session.
+const START: &str = "evt_00010000000000";
+
+/// What to run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    target: Target,
+    #[arg(long)]
+    session: String,
+    /// How many events are stored.
+    #[arg(long)]
+    events: u64,
+    #[arg(long)]
+    readers: usize,
+    /// How often in a row.
+    #[arg(long)]
+    times: usize,
+}
+
+/// What came of one time.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Once {
+    /// When the last reader got its first event, in milliseconds.
+    pub first_ms: f64,
+    /// When the last reader had all.
+    pub all_ms: f64,
+}
+
+/// Runs it.
+pub fn run(args: &Args) -> io::Result<Vec<Once>> {
+    (0..args.times).map(|_| once(args)).collect()
+}
+
+fn once(args: &Args) -> io::Result<Once> {
+    let mut http = Http::connect(args.target.server)?;
+    let mut fleet = Fleet::connect(
+        &mut http,
+        std::slice::from_ref(&args.session),
+        args.readers,
+        None,
+    )?;
+    let begun = Instant::now();
+    fleet.subscribe(&subscribe_frame(&only("feedback.recorded"), Some(START)))?;
+    let wanted = args.events + 1;
+    let (mut started, mut finished) = (0, 0);
+    let mut once = Once {
+        first_ms: 0.0,
+        all_ms: 0.0,
+    };
+    while finished < args.readers {
+        fleet.turn(|_, before, after| {
+            let now = begun.elapsed().as_secs_f64() * 1e3;
+            if before <= 1 && after > 1 {
+                started += 1;
+                once.first_ms = now;
+            }
+            if before < wanted && after >= wanted {
+                finished += 1;
+                once.all_ms = now;
+            }
+            Ok(())
+        })?;
+    }
+    debug_assert_eq!(started, args.readers);
+    Ok(once)
+}

@@ -1,0 +1,146 @@
+//! The machine: cores and pinning, open files, and what the kernel says a process has used.
+//!
+//! Pinning works by inheritance: a thread takes a core, starts a child, and gives the core back.
+//! Every figure comes from `/proc`, so a process is measured from outside, whatever it runs.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// How many cores this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The processor's name, as the kernel tells it.
+pub fn processor() -> String {
+    fs::read_to_string("/proc/cpuinfo")
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find(|line| line.starts_with("model name"))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        })
+        .unwrap_or_else(|| "unknown processor".to_owned())
+}
+
+/// Memory of the machine, in GiB.
+pub fn memory_gib() -> u64 {
+    fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| kilobytes(&text, "MemTotal:"))
+        .map_or(0, |kb| kb.div_ceil(1 << 20))
+}
+
+/// The kernel's release.
+pub fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+}
+
+/// Holds this thread on one core; dropping it gives back what it had. Children started meanwhile
+/// stay on the core.
+#[derive(Debug)]
+pub struct Pin {
+    before: Option<CpuSet>,
+}
+
+/// Which of the cores a thread may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Core {
+    /// The first, for servers.
+    First,
+    /// The last, for load clients.
+    Last,
+}
+
+impl Pin {
+    /// Takes a core, or nothing where there is only one.
+    pub fn on(core: Core) -> io::Result<Self> {
+        let before = sched_getaffinity(None)?;
+        let mut allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| before.is_set(cpu));
+        let (first, last) = (allowed.next(), allowed.next_back());
+        let (Some(first), Some(last)) = (first, last) else {
+            return Ok(Self { before: None });
+        };
+        let mut one = CpuSet::new();
+        one.set(match core {
+            Core::First => first,
+            Core::Last => last,
+        });
+        sched_setaffinity(None, &one)?;
+        Ok(Self {
+            before: Some(before),
+        })
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // What was allowed before is allowed again; nothing depends on it if not.
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
+/// Raises the limit of open files as far as the machine allows, and says where it is now.
+pub fn raise_open_files() -> io::Result<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    )?;
+    Ok(limit.maximum.unwrap_or(u64::MAX))
+}
+
+/// Processor time that a process has used, user and system together.
+pub fn cpu_time(pid: u32) -> io::Result<Duration> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let ticks = cpu_ticks(&text).ok_or_else(|| io::Error::other("unreadable /proc/PID/stat"))?;
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Ok(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+}
+
+/// Resident memory of a process, in KiB.
+pub fn resident_kb(pid: u32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    kilobytes(&text, "VmRSS:").ok_or_else(|| io::Error::other("no VmRSS in /proc/PID/status"))
+}
+
+fn kilobytes(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Fields 14 and 15, counted behind the command's name, which may hold blanks and brackets.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_found_behind_a_name_with_brackets() {
+        let stat = "12 (a) b) S 1 2 3 4 5 6 7 8 9 10 70 30 0 0";
+        assert_eq!(cpu_ticks(stat), Some(100));
+        assert_eq!(cpu_ticks("12 no name"), None);
+    }
+
+    #[test]
+    fn own_process_is_measured() {
+        let pid = std::process::id();
+        assert!(resident_kb(pid).expect("own status") > 100);
+        assert!(cpu_time(pid).is_ok());
+    }
+}

@@ -1,0 +1,58 @@
+//! Turnwire in this process: the whole server as it is shipped, but for its producer.
+//!
+//! The composition root takes any producer; this one is paced by the load client, which is the
+//! only way to hold a window open from outside. Settings are the defaults, on a folder of its own.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use turnwire_serve::app::App;
+use turnwire_serve::config::{Config, Flag, Sources};
+use turnwire_serve::listen;
+
+use crate::producer::Paced;
+
+/// A server that is ready to serve.
+pub struct Server {
+    app: App,
+    /// Where clients connect.
+    pub listener: TcpListener,
+}
+
+/// Puts the server together on `dir`; side channels are taken from `side`.
+pub async fn start(dir: PathBuf, side: TcpListener) -> io::Result<Server> {
+    let sources = Sources {
+        flags: vec![Flag {
+            name: "--listen",
+            key: "listen.address",
+            value: "127.0.0.1:0".to_owned(),
+        }],
+        home: Some(dir),
+        ..Sources::default()
+    };
+    let config = Config::load(&sources).map_err(io::Error::other)?;
+    let listener = listen::bind(&config).map_err(io::Error::other)?;
+    let (give, take) = mpsc::channel(4);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = side.accept().await {
+            if stream.set_nodelay(true).is_err() || give.send(stream).await.is_err() {
+                break;
+            }
+        }
+    });
+    let app = App::start(config, Arc::new(Paced::new(take)))
+        .await
+        .map_err(io::Error::other)?;
+    Ok(Server { app, listener })
+}
+
+impl Server {
+    /// Serves until `drain` is cancelled.
+    pub async fn serve(self, drain: CancellationToken) {
+        self.app.serve(self.listener, drain).await;
+    }
+}

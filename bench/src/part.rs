@@ -1,0 +1,224 @@
+//! The parts of a run: each starts servers and clients in turn and makes its section.
+//!
+//! Within a round Turnwire and its reference follow each other at once, so that a noisy
+//! neighbour hits both; medians are taken over the rounds.
+
+pub mod append;
+pub mod fanout;
+pub mod idle;
+pub mod replay;
+pub mod turns;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::{Program, Server};
+use crate::report::Section;
+use crate::sample::WORDS;
+use crate::stat::median;
+
+/// Which servers a run measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Turnwire and the references.
+    Both,
+    /// The references alone: what this machine can do.
+    Reference,
+}
+
+/// How much a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Enough for figures.
+    Full,
+    /// Enough to see that it runs.
+    Quick,
+}
+
+/// What every part needs.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// This program.
+    pub program: Program,
+    /// Rounds that medians are taken of.
+    pub rounds: usize,
+    /// How much it does.
+    pub effort: Effort,
+    /// Whom it measures.
+    pub scope: Scope,
+    /// A folder on the disk that is measured.
+    pub data: PathBuf,
+}
+
+/// A part by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// One producer, many watchers.
+    Fanout,
+    /// Durable append.
+    Append,
+    /// Late readers.
+    Replay,
+    /// Whole turns.
+    Turns,
+    /// Idle connections.
+    Idle,
+}
+
+impl Part {
+    /// All, in the order of the report.
+    pub const ALL: [Self; 5] = [
+        Self::Fanout,
+        Self::Append,
+        Self::Replay,
+        Self::Turns,
+        Self::Idle,
+    ];
+
+    /// Whether it measures the release binary, and not only what this program links.
+    fn needs_binary(self) -> bool {
+        match self {
+            Self::Replay | Self::Turns | Self::Idle => true,
+            Self::Fanout | Self::Append => false,
+        }
+    }
+
+    /// Measures it.
+    pub fn run(self, bench: &Bench) -> io::Result<Section> {
+        match self {
+            Self::Fanout => fanout::run(bench),
+            Self::Append => append::run(bench),
+            Self::Replay => replay::run(bench),
+            Self::Turns => turns::run(bench),
+            Self::Idle => idle::run(bench),
+        }
+    }
+}
+
+impl Bench {
+    /// `full`, or a part of it for a quick run.
+    pub fn scaled(&self, full: u64) -> u64 {
+        match self.effort {
+            Effort::Full => full,
+            Effort::Quick => (full / 10).max(1),
+        }
+    }
+
+    /// The floor, with frames as long as Turnwire's were.
+    pub fn floor(&self, frame_bytes: f64) -> io::Result<Server> {
+        let bytes = (frame_bytes.round() as usize).to_string();
+        Server::start(self.program.role(&["floor", "--frame-bytes", &bytes]))
+    }
+
+    /// Builds the release binary that is measured, and writes what its model says.
+    pub fn prepare(&self, parts: &[Part]) -> io::Result<()> {
+        if self.scope == Scope::Reference || !parts.iter().any(|part| part.needs_binary()) {
+            return Ok(());
+        }
+        self.say("building the release binary");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo)
+            .args(["build", "--release", "--package", "turnwire"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()?;
+        if !built.success() {
+            return Err(io::Error::other("the release binary could not be built"));
+        }
+        let text = WORDS.repeat(200);
+        let chunk = WORDS.len();
+        let script = format!(
+            "- when: {{user: '.*'}}\n  steps:\n    - {{text: '{text}', chunk: {chunk}}}\n    \
+             - {{stop: end_turn}}\n"
+        );
+        std::fs::write(self.script(), script)
+    }
+
+    fn script(&self) -> PathBuf {
+        self.data.join("script.yaml")
+    }
+
+    /// Turnwire in this program, with a producer that the load client paces.
+    pub fn paced_server(&self) -> io::Result<Server> {
+        let dir = self.fresh_dir("paced")?.display().to_string();
+        Server::start(self.program.role(&["paced", "--dir", &dir]))
+    }
+
+    /// The release binary on `dir`, with more environment.
+    pub fn turnwire_server(&self, dir: &Path, env: &[(&str, &str)]) -> io::Result<Server> {
+        let mut command = Command::new(self.program.sibling("turnwire"));
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--home"])
+            .arg(dir)
+            .arg("--script")
+            .arg(self.script())
+            .env("TURNWIRE_LOG", "warn")
+            .envs(env.iter().copied());
+        Server::start(command)
+    }
+
+    /// A new empty folder on the disk that is measured.
+    pub fn fresh_dir(&self, name: &str) -> io::Result<PathBuf> {
+        let dir = self.data.join(name);
+        match std::fs::remove_dir_all(&dir) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => std::fs::create_dir_all(&dir)?,
+        }
+        Ok(dir)
+    }
+
+    /// Says on standard error what runs now.
+    pub fn say(&self, what: &str) {
+        eprintln!("bench: {what}");
+    }
+}
+
+/// What two servers gave, round by round.
+#[derive(Clone, Debug)]
+pub struct Pair<T> {
+    /// Turnwire; empty where only references run.
+    pub ours: Vec<T>,
+    /// The reference.
+    pub floor: Vec<T>,
+}
+
+impl<T> Default for Pair<T> {
+    fn default() -> Self {
+        Self {
+            ours: Vec::new(),
+            floor: Vec::new(),
+        }
+    }
+}
+
+impl<T> Pair<T> {
+    /// The medians of a figure.
+    pub fn medians(&self, figure: impl Fn(&T) -> f64) -> (Option<f64>, f64) {
+        let of = |all: &[T]| median(&all.iter().map(&figure).collect::<Vec<_>>());
+        (
+            (!self.ours.is_empty()).then(|| of(&self.ours)),
+            of(&self.floor),
+        )
+    }
+
+    /// The median over the rounds of ours : reference.
+    pub fn ratio(&self, figure: impl Fn(&T) -> f64) -> Option<f64> {
+        let ratios: Vec<f64> = self
+            .ours
+            .iter()
+            .zip(&self.floor)
+            .map(|(ours, floor)| figure(ours) / figure(floor))
+            .collect();
+        (!ratios.is_empty()).then(|| median(&ratios))
+    }
+}
+
+/// A figure in a table, a dash where there is none.
+pub fn cell(figure: Option<f64>, print: impl Fn(f64) -> String) -> String {
+    figure.map_or_else(|| "–".to_owned(), print)
+}
+
+/// A ratio in a table.
+pub fn ratio_cell(ratio: Option<f64>) -> String {
+    cell(ratio, |ratio| format!("{ratio:.2}"))
+}

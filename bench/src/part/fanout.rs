@@ -1,0 +1,164 @@
+//! Fan-out beside the floor: 1→100 and 1→1,000, window 16 and window 1, deltas and persisted.
+
+use std::io;
+
+use super::{Bench, Pair, Scope, cell, ratio_cell};
+use crate::load::fanout::Outcome;
+use crate::process::{Place, Server};
+use crate::report::{Aim, Section};
+use crate::stat::{share, short};
+
+/// One case: what makes the events, how many watch, how many are outstanding.
+struct Case {
+    source: Source,
+    clients: u64,
+    window: u64,
+    deliveries: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Paced,
+    Feedback,
+}
+
+const CASES: [Case; 6] = [
+    case(Source::Paced, 100, 16, 4_000_000),
+    case(Source::Paced, 1_000, 16, 4_000_000),
+    case(Source::Paced, 100, 1, 1_200_000),
+    case(Source::Paced, 1_000, 1, 1_200_000),
+    case(Source::Feedback, 100, 16, 800_000),
+    case(Source::Feedback, 1_000, 16, 2_000_000),
+];
+
+const fn case(source: Source, clients: u64, window: u64, deliveries: u64) -> Case {
+    Case {
+        source,
+        clients,
+        window,
+        deliveries,
+    }
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let what = match self.source {
+            Source::Paced => "deltas",
+            Source::Feedback => "persisted, posted over HTTP",
+        };
+        format!("1→{}, window {}, {what}", self.clients, self.window)
+    }
+
+    fn load(&self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
+        let events = (bench.scaled(self.deliveries) / self.clients).max(64);
+        let mut args = server.target();
+        for (name, value) in [
+            ("--clients", self.clients),
+            ("--window", self.window),
+            ("--events", events),
+        ] {
+            args.extend([name.to_owned(), value.to_string()]);
+        }
+        if let (Source::Paced, Some(side)) = (self.source, server.side) {
+            args.extend(["--side".to_owned(), side.to_string()]);
+        }
+        bench.program.tell(Place::LastCore, &["fanout"], &args)
+    }
+
+    fn measure(&self, bench: &Bench) -> io::Result<Pair<Outcome>> {
+        let mut pair = Pair::default();
+        for _ in 0..bench.rounds {
+            let mut frame_bytes = 0.0;
+            if bench.scope == Scope::Both {
+                let ours = self.load(bench, &bench.paced_server()?)?;
+                frame_bytes = ours.frame_bytes;
+                pair.ours.push(ours);
+            }
+            pair.floor
+                .push(self.load(bench, &bench.floor(frame_bytes)?)?);
+        }
+        Ok(pair)
+    }
+}
+
+fn rate(outcome: &Outcome) -> f64 {
+    outcome.deliveries as f64 / outcome.span.seconds
+}
+
+fn cpu_micros(outcome: &Outcome) -> f64 {
+    outcome.span.server_cpu * 1e6 / outcome.deliveries as f64
+}
+
+fn client_share(outcome: &Outcome) -> f64 {
+    outcome.span.client_cpu / outcome.span.seconds
+}
+
+fn row(case: &Case, pair: &Pair<Outcome>) -> Vec<String> {
+    let (ours, floor) = pair.medians(rate);
+    let (ours_cpu, floor_cpu) = pair.medians(cpu_micros);
+    let (ours_client, floor_client) = pair.medians(client_share);
+    let (ours_bytes, floor_bytes) = pair.medians(|outcome| outcome.frame_bytes);
+    vec![
+        case.name(),
+        cell(ours, short),
+        short(floor),
+        ratio_cell(pair.ratio(rate)),
+        format!("{} / {}", cell(ours_cpu, short), short(floor_cpu)),
+        format!("{} / {}", cell(ours_client, share), share(floor_client)),
+        format!("{:.0}", ours_bytes.unwrap_or(floor_bytes)),
+    ]
+}
+
+/// Measures it.
+pub fn run(bench: &Bench) -> io::Result<Section> {
+    let mut rows = Vec::new();
+    let mut aims = Vec::new();
+    for case in &CASES {
+        bench.say(&format!("fan-out {}", case.name()));
+        let pair = case.measure(bench)?;
+        rows.push(row(case, &pair));
+        if let (Source::Paced, 1_000, 16, Some(ratio), (Some(ours), _)) = (
+            case.source,
+            case.clients,
+            case.window,
+            pair.ratio(rate),
+            pair.medians(rate),
+        ) {
+            aims.push(Aim::at_least(
+                "fan-out 1→1,000, window 16, against the floor",
+                ratio,
+                0.7,
+                "",
+            ));
+            aims.push(Aim::at_least(
+                "fan-out 1→1,000, window 16",
+                ours,
+                850e3,
+                "/s",
+            ));
+        }
+    }
+    Ok(Section {
+        title: "Fan-out over WebSocket",
+        text: "Delivered events a second. Window W: the producer sends event n when every client \
+               has event n − W. *Deltas* are transient `text.delta` events emitted inside the \
+               server's process through the producer's port, paced by the clients over a side \
+               channel; everything behind the port is the real thing (sequencer, hub, wire, \
+               sockets). *Persisted* events are feedback posts, W in flight, so each waits for \
+               HTTP and a commit. The floor writes frames of the same length, made beforehand, \
+               with no order, filter or disk. The client's share is of the one core it has: near \
+               100 % it is as much the limit as the server."
+            .to_owned(),
+        columns: vec![
+            "case",
+            "Turnwire",
+            "floor",
+            "ratio",
+            "server CPU µs a delivery (Turnwire / floor)",
+            "client's share (Turnwire / floor)",
+            "frame bytes",
+        ],
+        rows,
+        aims,
+    })
+}

@@ -1,0 +1,153 @@
+//! The table: what was measured, beside what, and whether an aim was reached.
+
+use std::fmt::Write as _;
+
+use crate::machine;
+use crate::stat::short;
+
+/// One aim and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aim {
+    /// What is aimed at.
+    pub figure: String,
+    /// The bound, in words.
+    pub bound: String,
+    /// What was measured, in words.
+    pub measured: String,
+    /// Whether it was reached.
+    pub reached: bool,
+}
+
+impl Aim {
+    /// An aim that a figure should be at least `bound`.
+    pub fn at_least(figure: &str, measured: f64, bound: f64, unit: &str) -> Self {
+        Self::new(figure, "≥", measured, bound, unit, measured >= bound)
+    }
+
+    /// An aim that a figure should be at most `bound`.
+    pub fn at_most(figure: &str, measured: f64, bound: f64, unit: &str) -> Self {
+        Self::new(figure, "≤", measured, bound, unit, measured <= bound)
+    }
+
+    fn new(figure: &str, sign: &str, measured: f64, bound: f64, unit: &str, reached: bool) -> Self {
+        Self {
+            figure: figure.to_owned(),
+            bound: format!("{sign} {}{unit}", short(bound)),
+            measured: format!("{}{unit}", short(measured)),
+            reached,
+        }
+    }
+}
+
+/// One part of the report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// Its name.
+    pub title: &'static str,
+    /// What was done, in a few sentences.
+    pub text: String,
+    /// The columns.
+    pub columns: Vec<&'static str>,
+    /// The lines.
+    pub rows: Vec<Vec<String>>,
+    /// Its aims.
+    pub aims: Vec<Aim>,
+}
+
+/// How the run was made.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The command that makes it again.
+    pub command: String,
+    /// Rounds that medians are taken of.
+    pub rounds: usize,
+}
+
+/// The whole report as Markdown.
+pub fn markdown(run: &Run, sections: &[Section]) -> String {
+    let mut text = String::from("# Results\n\n");
+    let _ = writeln!(
+        text,
+        "Made by `{}`; medians of {} rounds, Turnwire and its reference in turn within each \
+         round. A figure counts as a ratio to its reference in the same run; a ratio is the \
+         median of the rounds' ratios.\n\n\
+         Machine: {} × {}, {} GiB, Linux {}. {}\n",
+        run.command,
+        run.rounds,
+        machine::cores(),
+        machine::processor(),
+        machine::memory_gib(),
+        machine::kernel(),
+        pinning(),
+    );
+    let aims: Vec<Vec<String>> = sections
+        .iter()
+        .flat_map(|section| &section.aims)
+        .map(|aim| {
+            let reached = if aim.reached { "yes" } else { "no" };
+            vec![
+                aim.figure.clone(),
+                aim.bound.clone(),
+                aim.measured.clone(),
+                reached.to_owned(),
+            ]
+        })
+        .collect();
+    if !aims.is_empty() {
+        text.push_str("## Aims\n\n");
+        table(&mut text, &["figure", "aim", "measured", "reached"], &aims);
+    }
+    for section in sections {
+        let _ = writeln!(text, "## {}\n\n{}\n", section.title, section.text);
+        table(&mut text, &section.columns, &section.rows);
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn pinning() -> &'static str {
+    match machine::cores() {
+        0 | 1 => "One core: server and load client share it.",
+        _ => {
+            "Servers are pinned to the first core and load clients to the last core; the append runs use \
+             all cores. Everything is on loopback."
+        }
+    }
+}
+
+fn table(text: &mut String, columns: &[&str], rows: &[Vec<String>]) {
+    let _ = writeln!(text, "| {} |", columns.join(" | "));
+    let _ = writeln!(text, "|{}", "---|".repeat(columns.len()));
+    for row in rows {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+    }
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aims_are_judged_by_their_bound() {
+        let met = Aim::at_most("first event p50", 2.5, 3.0, " ms");
+        assert_eq!(
+            met,
+            Aim {
+                figure: "first event p50".into(),
+                bound: "≤ 3.00 ms".into(),
+                measured: "2.50 ms".into(),
+                reached: true,
+            }
+        );
+        assert!(!Aim::at_least("fan-out", 0.69, 0.7, "").reached);
+    }
+
+    #[test]
+    fn tables_have_a_line_a_row() {
+        let mut text = String::new();
+        table(&mut text, &["a", "b"], &[vec!["1".into(), "2".into()]]);
+        assert_eq!(text, "| a | b |\n|---|---|\n| 1 | 2 |\n\n");
+    }
+}

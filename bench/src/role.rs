@@ -1,0 +1,125 @@
+//! The parts this program plays when it starts itself again, each in a process of its own.
+//!
+//! A server says its addresses in one line and serves until its standard input ends, which it
+//! does when the coordinator stops or dies. Every other role prints one line of JSON and ends.
+
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Subcommand;
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::load::{fanout, fill, idle, replay, turns};
+use crate::{append, floor, machine, paced};
+
+/// No server lives longer, whatever happens to its coordinator.
+const LIFE_MAX: Duration = Duration::from_secs(900);
+
+/// A part to play.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Role {
+    /// The floor server.
+    Floor {
+        /// Bytes of a frame on the wire.
+        #[arg(long)]
+        frame_bytes: usize,
+    },
+    /// Turnwire with a paced producer.
+    Paced {
+        /// A new folder for its files.
+        #[arg(long)]
+        dir: PathBuf,
+    },
+    /// Sessions that append in a closed loop.
+    Append(append::Args),
+    /// One producer, many watchers.
+    Fanout(fanout::Args),
+    /// A session gets many events.
+    Fill(fill::Args),
+    /// Late readers.
+    Replay(replay::Args),
+    /// Whole turns.
+    Turns(turns::Args),
+    /// Connections that do nothing.
+    Idle(idle::Args),
+}
+
+/// Plays it to its end.
+pub fn play(role: Role) -> io::Result<()> {
+    match role {
+        Role::Floor { frame_bytes } => serve_floor(frame_bytes),
+        Role::Paced { dir } => serve_paced(dir),
+        Role::Append(args) => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            tell(&runtime.block_on(append::run(&args))?)
+        }
+        Role::Fanout(args) => tell(&fanout::run(&args)?),
+        Role::Fill(args) => tell(&fill::run(&args)?),
+        Role::Replay(args) => tell(&replay::run(&args)?),
+        Role::Turns(args) => tell(&turns::run(&args)?),
+        Role::Idle(args) => tell(&idle::run(&args)?),
+    }
+}
+
+fn tell(outcome: &impl Serialize) -> io::Result<()> {
+    println!("{}", serde_json::to_string(outcome)?);
+    Ok(())
+}
+
+fn serve_floor(frame_bytes: usize) -> io::Result<()> {
+    machine::raise_open_files()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let side = TcpListener::bind("127.0.0.1:0").await?;
+        announce(&listener, side.local_addr()?)?;
+        tokio::select! {
+            served = floor::serve(listener, side, frame_bytes) => served,
+            () = ended() => Ok(()),
+        }
+    })
+}
+
+/// Runs on the runtime that the release binary builds.
+fn serve_paced(dir: PathBuf) -> io::Result<()> {
+    machine::raise_open_files()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let side = TcpListener::bind("127.0.0.1:0").await?;
+        let side_address = side.local_addr()?;
+        let server = paced::start(dir, side).await?;
+        announce(&server.listener, side_address)?;
+        let drain = CancellationToken::new();
+        tokio::select! {
+            () = server.serve(drain) => {}
+            () = ended() => {}
+        }
+        Ok(())
+    })
+}
+
+/// Says a server's two addresses.
+fn announce(listener: &TcpListener, side: SocketAddr) -> io::Result<()> {
+    println!("http {} side {side}", listener.local_addr()?);
+    Ok(())
+}
+
+/// Resolves when standard input ends, or after the longest life.
+async fn ended() {
+    let (done, over) = oneshot::channel();
+    std::thread::spawn(move || {
+        // Nobody writes there; it ends with the coordinator.
+        let _ = io::stdin().read_to_end(&mut Vec::new());
+        let _ = done.send(());
+    });
+    let _ = tokio::time::timeout(LIFE_MAX, over).await;
+}

@@ -1,0 +1,116 @@
+//! Frames made before the clock runs: real `text.delta` event frames of the session wire.
+//!
+//! The floor writes them, so it sends what Turnwire sends, byte for byte as long; and the paced
+//! producer emits the same words, so Turnwire makes what the floor has ready.
+
+use turnwire_event::body::stream::TextDelta;
+use turnwire_event::envelope::Envelope;
+use turnwire_event::position::{Epoch, Position, Seq, Sub};
+use turnwire_event::{Actor, Body, EventType, MessageId, SessionId, TurnId, Ulid};
+
+use crate::frame;
+
+/// What one delta says: about a word or two, as models stream them.
+pub const WORDS: &str = "a dozen more";
+
+/// How many frames a block holds; more than any window, so that a ring of them never laps.
+pub const FRAMES: usize = 1024;
+
+/// One frame of a delta that says `words`.
+pub fn delta_frame(sub: u32, words: &str) -> Vec<u8> {
+    let id = Ulid(0x0198_f3c5_8a7e_7d2b_9c41_5566_7788_99aa);
+    let body = Body::TextDelta(TextDelta {
+        message_id: MessageId(id),
+        content_block_index: 0,
+        text: words.to_owned(),
+    });
+    let mut payload = Vec::new();
+    body.write(&mut payload);
+    let envelope = Envelope {
+        id: Position {
+            epoch: Epoch::FIRST,
+            seq: Seq(4),
+            sub: Sub(sub),
+        },
+        kind: EventType::TextDelta,
+        session_id: SessionId(id),
+        turn_id: Some(TurnId(id)),
+        actor: &Actor::ORCHESTRATOR,
+        timestamp: "2026-01-01T00:00:00.000Z",
+        trace: None,
+        render: None,
+    };
+    let mut event = b"{\"type\":\"event\",\"event\":".to_vec();
+    envelope.write(&payload, &mut event);
+    event.push(b'}');
+    frame::text(&event)
+}
+
+/// A ring of frames that never changes: frame `n` of a stream is frame `n % FRAMES` of it, and
+/// any run of frames up to the end of the block is one slice.
+#[derive(Debug)]
+pub struct Block {
+    bytes: Vec<u8>,
+    frame_bytes: usize,
+}
+
+impl Block {
+    /// Frames of exactly `frame_bytes`, or of the natural length where that is longer.
+    pub fn new(frame_bytes: usize) -> Self {
+        let natural = delta_frame(1, WORDS).len();
+        let padding = "x".repeat(frame_bytes.saturating_sub(natural));
+        let words = format!("{WORDS}{padding}");
+        let bytes: Vec<u8> = (1..=FRAMES as u32)
+            .flat_map(|sub| delta_frame(sub, &words))
+            .collect();
+        Self {
+            frame_bytes: bytes.len() / FRAMES,
+            bytes,
+        }
+    }
+
+    /// The length of one frame on the wire.
+    pub fn frame_bytes(&self) -> u64 {
+        self.frame_bytes as u64
+    }
+
+    /// The bytes of a stream from offset `from` up to `to`, cut at `limit` bytes and at the end
+    /// of the block.
+    pub fn due(&self, from: u64, to: u64, limit: usize) -> &[u8] {
+        let start = (from % self.bytes.len() as u64) as usize;
+        let len = usize::try_from(to - from).unwrap_or(usize::MAX).min(limit);
+        &self.bytes[start..self.bytes.len().min(start.saturating_add(len))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_whole_frames_of_one_length() {
+        for wanted in [0, 400, 411] {
+            let block = Block::new(wanted);
+            assert!(block.frame_bytes() >= wanted as u64);
+            let mut counter = frame::Counter::new(0);
+            let mut frames = 0;
+            counter.feed(&block.bytes, |_, _| frames += 1);
+            assert_eq!((frames, counter.at_boundary()), (FRAMES, true));
+        }
+        assert_eq!(Block::new(411).frame_bytes(), 411);
+    }
+
+    #[test]
+    fn due_bytes_wrap_at_the_end_of_the_block() {
+        let block = Block::new(0);
+        let size = block.frame_bytes();
+        let whole = size * FRAMES as u64;
+        assert_eq!(block.due(0, 3 * size, usize::MAX).len() as u64, 3 * size);
+        assert_eq!(
+            block.due(whole - size, whole + size, usize::MAX),
+            &block.bytes[(whole - size) as usize..]
+        );
+        assert_eq!(block.due(whole, whole + 5, usize::MAX), &block.bytes[..5]);
+        assert_eq!(block.due(0, whole, 10).len(), 10);
+    }
+}

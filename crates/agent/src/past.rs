@@ -1,0 +1,127 @@
+//! What was said, as a model may be shown it: every tool use has its result and every result its
+//! use, and nothing is empty, because a model's vendor refuses a conversation that breaks this.
+//!
+//! Half pairs are normal: a cancel leaves uses without results, and the history's budget may cut
+//! between the two. So are empty blocks: they hold the place of a block a model has skipped.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use turnwire_event::port::TurnInput;
+use turnwire_event::{ContentBlock, Message, Role, ToolUseId};
+use turnwire_model::Said;
+
+/// The history, with the words of the turn at hand at its end.
+pub(crate) fn said(history: Vec<Message>, input: &TurnInput) -> Vec<Arc<Said>> {
+    let heard = |message: &Message| message.turn_id == input.turn_id && message.role == Role::User;
+    // Words larger than the budget are not in the history, and are what the turn is about.
+    let missing = !history.iter().any(heard);
+    let mut said: Vec<Arc<Said>> = history
+        .into_iter()
+        .map(|message| {
+            Arc::new(Said {
+                role: message.role,
+                content: message.content,
+            })
+        })
+        .collect();
+    if missing {
+        said.push(Arc::new(Said {
+            role: Role::User,
+            content: input.content.clone(),
+        }));
+    }
+    said
+}
+
+/// What of `said` can be shown: without half pairs, and without what says nothing.
+pub(crate) fn paired(said: &[Arc<Said>]) -> Vec<Arc<Said>> {
+    let mut uses: HashSet<ToolUseId> = HashSet::new();
+    let mut results: HashSet<ToolUseId> = HashSet::new();
+    for block in said.iter().flat_map(|said| &said.content) {
+        match block {
+            ContentBlock::ToolUse { id, .. } => uses.insert(*id),
+            ContentBlock::ToolResult { tool_use_id, .. } => results.insert(*tool_use_id),
+            _ => false,
+        };
+    }
+    let whole = |block: &ContentBlock| match block {
+        ContentBlock::ToolUse { id, .. } => results.contains(id),
+        ContentBlock::ToolResult { tool_use_id, .. } => uses.contains(tool_use_id),
+        ContentBlock::Text { text } => !text.is_empty(),
+        _ => true,
+    };
+    let shown = said.iter().filter_map(|said| {
+        if said.content.iter().all(whole) {
+            return (!said.content.is_empty()).then(|| Arc::clone(said));
+        }
+        let content: Vec<_> = said.content.iter().filter(|b| whole(b)).cloned().collect();
+        (!content.is_empty()).then(|| {
+            Arc::new(Said {
+                role: said.role,
+                content,
+            })
+        })
+    });
+    shown.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use turnwire_event::Ulid;
+
+    use super::*;
+
+    fn say(role: Role, content: Vec<ContentBlock>) -> Arc<Said> {
+        Arc::new(Said { role, content })
+    }
+
+    fn tool_use(n: u128) -> ContentBlock {
+        ContentBlock::ToolUse {
+            id: ToolUseId(Ulid(n)),
+            name: "echo".into(),
+            input: json!({}),
+        }
+    }
+
+    fn result(n: u128) -> ContentBlock {
+        ContentBlock::ToolResult {
+            tool_use_id: ToolUseId(Ulid(n)),
+            content: json!("done"),
+            is_error: false,
+        }
+    }
+
+    #[test]
+    fn half_pairs_and_empty_messages_are_left_out() {
+        let words = say(Role::User, vec![ContentBlock::text("hi")]);
+        let said = [
+            say(Role::Tool, vec![result(1)]),
+            Arc::clone(&words),
+            say(
+                Role::Assistant,
+                vec![ContentBlock::text("both"), tool_use(2), tool_use(3)],
+            ),
+            say(Role::Tool, vec![result(3)]),
+            say(Role::Assistant, vec![ContentBlock::text("")]),
+            say(Role::Assistant, vec![tool_use(4)]),
+            say(Role::Assistant, vec![]),
+        ];
+        assert_eq!(
+            paired(&said),
+            [
+                Arc::clone(&words),
+                say(
+                    Role::Assistant,
+                    vec![ContentBlock::text("both"), tool_use(3)]
+                ),
+                say(Role::Tool, vec![result(3)]),
+            ]
+        );
+        assert!(
+            Arc::ptr_eq(&paired(&said)[0], &words),
+            "whole messages are shared"
+        );
+    }
+}

@@ -1,0 +1,12 @@
+//! Turns as they are told: a scripted model, tools that do one thing, and an emitter that writes
+//! down every line in order.
+
+mod recorder;
+mod stage;
+
+mod plain;
+mod tools;
+mod failure;
+mod stop;
+mod past;
+mod first_run;

@@ -1,0 +1,232 @@
+//! Model calls that fail: the message is closed if one was open, the call always, and the turn
+//! says so in a code (D-45).
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::iter;
+use serde_json::json;
+use turnwire_event::code::{ErrorCode, LlmErrorClass, TurnStatus};
+use turnwire_event::content::{ContentBlock, content_json};
+use turnwire_event::port::{HistoryError, Outcome};
+use turnwire_event::{StopReason, Usage};
+use turnwire_model::{Delta, ModelError};
+
+use super::stage::{Past, Stage};
+
+fn failed(code: ErrorCode) -> Outcome {
+    Outcome {
+        status: TurnStatus::Failed,
+        error: Some(code.into()),
+    }
+}
+
+fn says(deltas: Vec<Result<Delta, ModelError>>) -> Stage {
+    Stage::of(move |_| iter(deltas.clone()).boxed())
+}
+
+fn text(block: u32, text: &str) -> Result<Delta, ModelError> {
+    Ok(Delta::Text {
+        block,
+        text: text.into(),
+    })
+}
+
+fn start(block: u32, name: &str) -> Result<Delta, ModelError> {
+    Ok(Delta::ToolStart {
+        block,
+        name: name.into(),
+        provider_id: Some("toolu_1".into()),
+    })
+}
+
+fn input(block: u32, fragment: &str) -> Result<Delta, ModelError> {
+    Ok(Delta::ToolInput {
+        block,
+        fragment: fragment.into(),
+    })
+}
+
+fn stop(reason: StopReason) -> Result<Delta, ModelError> {
+    Ok(Delta::Stop {
+        reason,
+        usage: Usage::default(),
+    })
+}
+
+#[tokio::test]
+async fn d_45_an_error_before_the_first_delta_fails_the_call_alone() {
+    let stage = Stage::script("- steps: [{error: rate_limited}]");
+    let recorder = Arc::clone(&stage.recorder);
+    assert_eq!(stage.play().await, failed(ErrorCode::RateLimitError));
+    assert_eq!(
+        recorder.lines()[2..],
+        [
+            r#"orchestrator llm.call_failed {"call_id":"call_01","message_id":null,"content_sha256":null,"error_class":"rate_limited"}"#
+        ]
+    );
+}
+
+#[tokio::test]
+async fn d_45_an_error_in_mid_message_closes_it_first() {
+    let stage = Stage::script("- steps: [{text: Hel}, {error: transport}]");
+    let recorder = Arc::clone(&stage.recorder);
+    assert_eq!(stage.play().await, failed(ErrorCode::InternalError));
+    let hash = content_json(&[ContentBlock::text("Hel")]).1;
+    assert_eq!(
+        recorder.lines()[4..],
+        [
+            r#"orchestrator message.complete {"message_id":"02","stop_reason":"error","final_content":[{"type":"text","text":"Hel"}],"usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0,"reasoning_tokens":0,"cached_tokens":0,"cost_usd":0.0}}"#.to_owned(),
+            format!(r#"orchestrator llm.call_failed {{"call_id":"call_01","message_id":"02","content_sha256":"{hash}","error_class":"transport"}}"#),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn tools_of_a_message_that_broke_are_ended_and_never_called() {
+    let stage = says(vec![
+        start(0, "echo"),
+        input(0, r#"{"text":"#),
+        start(1, "echo"),
+        input(1, "{}"),
+        Ok(Delta::ToolEnd { block: 1 }),
+        Err(LlmErrorClass::Timeout.into()),
+    ]);
+    let recorder = Arc::clone(&stage.recorder);
+    let stage = stage.tool("echo", |_| async { Ok(json!(1)) });
+    assert_eq!(stage.play().await, failed(ErrorCode::InternalError));
+    assert_eq!(
+        recorder.types()[2..],
+        [
+            "message.start",
+            "tool.use_start",
+            "tool.use_input_delta",
+            "tool.use_start",
+            "tool.use_input_delta",
+            "tool.use_end",
+            "tool.use_end",
+            "message.complete",
+            "llm.call_failed"
+        ]
+    );
+    assert_eq!(
+        recorder.lines()[8],
+        r#"orchestrator tool.use_end {"message_id":"02","content_block_index":0,"tool_use_id":"tu_03","final_input":{}}"#
+    );
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_without_a_stop_has_broken() {
+    for (deltas, tail) in [
+        (vec![], vec!["llm.call_failed"]),
+        (
+            vec![text(0, "a")],
+            vec![
+                "message.start",
+                "text.delta",
+                "message.complete",
+                "llm.call_failed",
+            ],
+        ),
+    ] {
+        let stage = says(deltas);
+        let recorder = Arc::clone(&stage.recorder);
+        assert_eq!(stage.play().await, failed(ErrorCode::InternalError));
+        assert_eq!(recorder.types()[2..], tail);
+        let last = recorder.lines().pop().expect("a line");
+        assert!(last.ends_with(r#""error_class":"transport"}"#), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_breaks_its_promises_is_stopped_there() {
+    let end = || Ok(Delta::ToolEnd { block: 0 });
+    let cases = [
+        (
+            "a block changes its kind",
+            vec![text(0, "a"), start(0, "echo")],
+        ),
+        (
+            "words in a tool's block",
+            vec![start(0, "echo"), text(0, "a")],
+        ),
+        ("input without a start", vec![input(0, "{}")]),
+        ("an end without a start", vec![end()]),
+        (
+            "input after the end",
+            vec![start(0, "echo"), end(), input(0, "{}")],
+        ),
+        ("two ends", vec![start(0, "echo"), end(), end()]),
+        ("a wild block number", vec![text(1024, "a")]),
+        ("a tool without a name", vec![start(0, "")]),
+        (
+            "more than a message may hold",
+            vec![text(0, "12345"), text(0, "67890"), text(0, "!")],
+        ),
+        (
+            "a stop that is the house's own",
+            vec![stop(StopReason::Cancelled)],
+        ),
+        (
+            "a cancel that nobody asked for",
+            vec![Err(LlmErrorClass::Cancelled.into())],
+        ),
+    ];
+    for (what, mut deltas) in cases {
+        deltas.push(stop(StopReason::EndTurn));
+        let mut stage = says(deltas);
+        stage.options.message_bytes_max = 10;
+        let recorder = Arc::clone(&stage.recorder);
+        assert_eq!(
+            stage.play().await,
+            failed(ErrorCode::InternalError),
+            "{what}"
+        );
+        let last = recorder.lines().pop().expect("a line");
+        assert!(
+            last.contains("llm.call_failed") && last.ends_with(r#""error_class":"provider"}"#),
+            "{what}: {last}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_tool_use_that_the_provider_left_open_is_ended_and_called() {
+    let stage = Stage::of(|request| {
+        let deltas = if request.call == 1 {
+            vec![
+                start(0, "echo"),
+                input(0, r#"{"a":1}"#),
+                stop(StopReason::ToolUse),
+            ]
+        } else {
+            vec![text(0, ""), text(0, "ok"), stop(StopReason::EndTurn)]
+        };
+        iter(deltas).boxed()
+    });
+    let recorder = Arc::clone(&stage.recorder);
+    let stage = stage.tool("echo", |call| async move { Ok(call.input) });
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let lines = recorder.lines();
+    assert!(
+        lines[5].ends_with(r#""tool_use_id":"tu_03","final_input":{"a":1}}"#),
+        "{}",
+        lines[5]
+    );
+    assert!(recorder.types().contains(&"tool.completed".to_owned()));
+    let deltas = recorder
+        .types()
+        .iter()
+        .filter(|t| *t == "text.delta")
+        .count();
+    assert_eq!(deltas, 1, "empty words are not told");
+}
+
+#[tokio::test]
+async fn a_past_that_cannot_be_read_fails_the_turn_before_any_call() {
+    let mut stage = Stage::script("- steps: [{text: hi}]");
+    stage.past = Past(Err(HistoryError));
+    let recorder = Arc::clone(&stage.recorder);
+    assert_eq!(stage.play().await, failed(ErrorCode::InternalError));
+    assert_eq!(recorder.types(), ["route.decided"]);
+}

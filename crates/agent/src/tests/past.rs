@@ -1,0 +1,84 @@
+//! What the model is shown: the session's past, the words of the turn once, and the tools.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use turnwire_event::code::TurnStatus;
+use turnwire_event::port::{HistoryBudget, Producer as _};
+use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
+use turnwire_model::{Said, ToolSpec};
+use turnwire_tool::Toolbox;
+
+use super::stage::{Count, Past, Stage, message};
+use crate::agent::Agent;
+use crate::options::Options;
+
+fn said(role: Role, text: &str) -> Arc<Said> {
+    Arc::new(Said {
+        role,
+        content: vec![ContentBlock::text(text)],
+    })
+}
+
+#[tokio::test]
+async fn the_past_comes_first_and_the_words_of_the_turn_once() {
+    let cancelled = ContentBlock::ToolUse {
+        id: ToolUseId(Ulid(5)),
+        name: "echo".into(),
+        input: json!({}),
+    };
+    let old = [
+        message(1, Role::User, vec![ContentBlock::text("before")]),
+        message(
+            1,
+            Role::Assistant,
+            vec![ContentBlock::text("answer"), cancelled],
+        ),
+    ];
+    let now = message(2, Role::User, vec![ContentBlock::text("hi")]);
+    let expected = [
+        said(Role::User, "before"),
+        said(Role::Assistant, "answer"),
+        said(Role::User, "hi"),
+    ];
+    // The words are the last of the history, or were too large for it.
+    for past in [[&old[..], &[now]].concat(), old.to_vec()] {
+        let mut stage =
+            Stage::script("- steps: [{text: ok}]").tool("echo", |_| async { Ok(json!(1)) });
+        stage.past = Past(Ok(past));
+        stage.options.system = Some("Be kind.".into());
+        let provider = Arc::clone(&stage.provider);
+        assert_eq!(stage.play().await.status, TurnStatus::Ok);
+        let requests = provider.requests.lock();
+        assert_eq!(requests[0].messages, expected);
+        assert_eq!(requests[0].system.as_deref(), Some("Be kind."));
+        assert_eq!(requests[0].agent, "orchestrator");
+        assert_eq!(
+            requests[0].tools[..],
+            [ToolSpec {
+                name: "echo".into(),
+                description: "does what a test says".into(),
+                input_schema: json!({"type": "object"}),
+            }]
+        );
+    }
+}
+
+#[test]
+fn an_agent_says_what_its_turns_are_bound_to() {
+    let stage = Stage::script("- steps: [{text: ok}]");
+    let agent = Agent::new(
+        Options::default(),
+        stage.provider,
+        Toolbox::new(),
+        Arc::new(Count::default()),
+    );
+    assert_eq!(agent.versions().agent_definition, "builtin-1");
+    assert_eq!(
+        agent.history(),
+        HistoryBudget {
+            messages_max: 200,
+            bytes_max: 1_048_576,
+        }
+    );
+}

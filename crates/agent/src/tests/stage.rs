@@ -1,0 +1,177 @@
+//! Where a turn is played: a model, tools that do what a test says, and a recorder.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::stream::BoxStream;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use turnwire_event::port::{
+    BoxFuture, Emitter, History, HistoryBudget, HistoryError, Outcome, Producer as _, TurnContext,
+    TurnInput,
+};
+use turnwire_event::{
+    ContentBlock, Message, MessageId, MessageStatus, Mint, Owner, Role, SessionId, TenantId,
+    Timestamp, TurnId, Ulid,
+};
+use turnwire_model::{Delta, ModelError, Provider, Request, Script, Scripted};
+use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
+
+use super::recorder::Recorder;
+use crate::agent::Agent;
+use crate::options::Options;
+
+/// Ids 1, 2, 3 …
+#[derive(Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Mint for Count {
+    fn ulid(&self) -> Ulid {
+        Ulid(u128::from(self.0.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+}
+
+/// A past that is given.
+pub(super) struct Past(pub(super) Result<Vec<Message>, HistoryError>);
+
+impl History for Past {
+    fn recent(&self, _: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
+        let past = self.0.clone();
+        Box::pin(async move { past })
+    }
+}
+
+/// A provider that remembers what it was asked, in front of another.
+pub(super) struct Asked {
+    pub(super) requests: Mutex<Vec<Request>>,
+    inner: Box<dyn Fn(Request) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync>,
+}
+
+impl Provider for Asked {
+    fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
+        self.requests.lock().push(request.clone());
+        (self.inner)(request)
+    }
+}
+
+/// A tool made of a function.
+pub(super) struct Doing<F> {
+    name: &'static str,
+    work: F,
+}
+
+impl<F> Tool for Doing<F>
+where
+    F: Fn(Call) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync,
+{
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn description(&self) -> &str {
+        "does what a test says"
+    }
+
+    fn input_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        (self.work)(call)
+    }
+}
+
+/// One turn, about to be played.
+pub(super) struct Stage {
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) provider: Arc<Asked>,
+    pub(super) toolbox: Toolbox,
+    pub(super) options: Options,
+    pub(super) past: Past,
+}
+
+impl Stage {
+    /// A turn whose model is made of a function.
+    pub(super) fn of(
+        model: impl Fn(Request) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            recorder: Arc::default(),
+            provider: Arc::new(Asked {
+                requests: Mutex::default(),
+                inner: Box::new(model),
+            }),
+            toolbox: Toolbox::new(),
+            options: Options::default(),
+            past: Past(Ok(Vec::new())),
+        }
+    }
+
+    /// A turn whose model plays a script.
+    pub(super) fn script(yaml: &str) -> Self {
+        let model = Scripted::new(Script::parse("test.yaml", yaml).expect("a script"));
+        Self::of(move |request| model.stream(request))
+    }
+
+    /// With one more tool.
+    pub(super) fn tool<F, W>(mut self, name: &'static str, work: F) -> Self
+    where
+        F: Fn(Call) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+    {
+        let work = move |call| -> BoxFuture<'static, _> { Box::pin(work(call)) };
+        let tool = Arc::new(Doing { name, work });
+        self.toolbox = self.toolbox.with(tool).expect("a new name");
+        self
+    }
+
+    /// With a recorder of a test's own.
+    pub(super) fn record(mut self, recorder: Recorder) -> Self {
+        self.recorder = Arc::new(recorder);
+        self
+    }
+
+    /// The turn, to be polled.
+    pub(super) fn play(self) -> BoxFuture<'static, Outcome> {
+        let agent = Agent::new(
+            self.options,
+            self.provider,
+            self.toolbox,
+            Arc::new(Count::default()),
+        );
+        agent.run(TurnContext {
+            input: input(),
+            emitter: self.recorder as Arc<dyn Emitter>,
+            history: Arc::new(self.past),
+        })
+    }
+}
+
+pub(super) fn input() -> TurnInput {
+    TurnInput {
+        session_id: SessionId(Ulid(1)),
+        turn_id: TurnId(Ulid(2)),
+        owner: Owner {
+            tenant: TenantId(0),
+            principal: "local".parse().expect("a principal"),
+        },
+        locale: "en".into(),
+        content: vec![ContentBlock::text("hi")],
+    }
+}
+
+pub(super) fn message(turn: u128, role: Role, content: Vec<ContentBlock>) -> Message {
+    Message {
+        id: MessageId(Ulid(9)),
+        session_id: SessionId(Ulid(1)),
+        turn_id: TurnId(Ulid(turn)),
+        role,
+        status: MessageStatus::Complete,
+        content,
+        model: None,
+        stop_reason: None,
+        usage: None,
+        created_at: Timestamp::default(),
+        metadata: serde_json::Map::new(),
+    }
+}

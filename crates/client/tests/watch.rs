@@ -1,0 +1,257 @@
+//! A watch against a server that cuts, refuses, pings and deletes: what it asks for when it
+//! comes back, and what it gives.
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::{WebSocketStream, accept_async};
+use turnwire_client::{Client, Error, Item, Start, Watch};
+use turnwire_event::{EpisodeId, Epoch, Position, Seq, SessionId, Ulid};
+use turnwire_wire::session::Close;
+
+const SESSION: SessionId = SessionId(Ulid(7));
+
+type Server = WebSocketStream<TcpStream>;
+
+fn at(seq: u64) -> Position {
+    Position::persisted(Epoch(1), Seq(seq))
+}
+
+fn event(seq: u64, kind: &str) -> Value {
+    json!({"type": "event", "event": {
+        "id": at(seq), "type": kind, "session_id": SESSION, "turn_id": null, "payload": {}
+    }})
+}
+
+fn subscribe(since: Option<u64>, snapshot: bool) -> Value {
+    json!({
+        "type": "subscribe", "filter": "preset:full", "since": since.map(at), "snapshot": snapshot
+    })
+}
+
+fn ack() -> Value {
+    json!({"type": "subscribe_ack", "replay_event_count": 0})
+}
+
+/// A server on its own port, and a watch of it.
+async fn start(start: Start) -> (TcpListener, Watch) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let client = Client::new(&format!("http://{address}")).expect("an address");
+    (listener, client.watch(SESSION, json!("preset:full"), start))
+}
+
+/// Answers one plain request.
+async fn answer(listener: &TcpListener, status: &str, body: &Value) {
+    let (mut stream, _) = listener.accept().await.expect("a client");
+    let mut request = vec![0; 4096];
+    let length = stream.read(&mut request).await.expect("a request");
+    let head = String::from_utf8_lossy(&request[..length]).into_owned();
+    assert!(
+        head.starts_with(&format!("GET /sessions/{SESSION} HTTP/1.1")),
+        "{head}"
+    );
+    let body = body.to_string();
+    let text = format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(text.as_bytes()).await.expect("an answer");
+}
+
+/// Answers the attach, then opens the WebSocket that the token is for.
+async fn accept(listener: &TcpListener) -> Server {
+    let attached = json!({
+        "session_id": SESSION, "active_model": "m", "routing_policy_version": "1",
+        "workspace_path": null, "parent_session_id": null, "tenant_id": "", "principal": "local",
+        "episode_id": EpisodeId(Ulid(1)), "metadata": {}, "cost_so_far_usd": 0.0, "turn_count": 0,
+        "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",
+        "attach_token": "atk_1", "ws_url": "ws://elsewhere/"
+    });
+    answer(listener, "200 OK", &attached).await;
+    let (stream, _) = listener.accept().await.expect("a client");
+    accept_async(stream).await.expect("an upgrade")
+}
+
+async fn receive(server: &mut Server) -> Value {
+    let frame = server.next().await.expect("a frame").expect("a frame");
+    serde_json::from_str(frame.to_text().expect("text")).expect("JSON")
+}
+
+async fn send(server: &mut Server, frames: &[Value]) {
+    for frame in frames {
+        server
+            .send(Message::text(frame.to_string()))
+            .await
+            .expect("sent");
+    }
+}
+
+async fn close(mut server: Server, close: Close) {
+    let frame = CloseFrame {
+        code: close.code().into(),
+        reason: close.reason_json().into(),
+    };
+    server.close(Some(frame)).await.expect("closed");
+}
+
+/// What a watch gave, in short.
+async fn next(watch: &mut Watch) -> String {
+    match watch.next().await {
+        Ok(None) => "end".to_owned(),
+        Ok(Some(Item::Connected { .. })) => "connected".to_owned(),
+        Ok(Some(Item::Snapshot(snapshot))) => format!("snapshot {}", snapshot.at.seq.0),
+        Ok(Some(Item::Event(event))) => format!("{} {}", event.kind, event.id.seq.0),
+        Ok(Some(Item::Lost { .. })) => "lost".to_owned(),
+        Err(Error::Closed(close)) => format!("closed {}", close.name()),
+        Err(error) => format!("error {error}"),
+    }
+}
+
+async fn take(watch: &mut Watch, count: usize) -> Vec<String> {
+    let mut items = Vec::new();
+    for _ in 0..count {
+        items.push(next(watch).await);
+    }
+    items
+}
+
+#[tokio::test]
+async fn s3_110_comes_back_after_a_cut_and_after_1008_with_the_last_id() {
+    let (listener, mut watch) = start(Start::After(at(1))).await;
+    let server = async {
+        let mut first = accept(&listener).await;
+        assert_eq!(receive(&mut first).await, subscribe(Some(1), false));
+        send(&mut first, &[ack(), event(2, "turn.started")]).await;
+        drop(first);
+        let mut second = accept(&listener).await;
+        assert_eq!(receive(&mut second).await, subscribe(Some(2), false));
+        send(&mut second, &[ack(), event(3, "turn.completed")]).await;
+        close(second, Close::TooSlow).await;
+        let mut third = accept(&listener).await;
+        assert_eq!(receive(&mut third).await, subscribe(Some(3), false));
+        send(&mut third, &[ack()]).await;
+        close(third, Close::SessionDeleted).await;
+    };
+    let (items, ()) = tokio::join!(take(&mut watch, 9), server);
+    let expected = [
+        "connected",
+        "turn.started 2",
+        "lost",
+        "connected",
+        "turn.completed 3",
+        "lost",
+        "connected",
+        "end",
+        "end",
+    ];
+    assert_eq!(items, expected);
+}
+
+#[tokio::test]
+async fn s3_036_a_cursor_that_is_gone_becomes_a_snapshot_on_the_same_socket() {
+    for code in ["cursor_expired", "replay_too_large"] {
+        let (listener, mut watch) = start(Start::After(at(1))).await;
+        let server = async {
+            let mut first = accept(&listener).await;
+            assert_eq!(receive(&mut first).await, subscribe(Some(1), false));
+            send(
+                &mut first,
+                &[json!({"type": "subscribe_error", "code": code, "message": ""})],
+            )
+            .await;
+            assert_eq!(receive(&mut first).await, subscribe(None, true));
+            let snapshot = json!({
+                "type": "snapshot", "session": {}, "messages": [], "snapshot_at_event_id": at(40)
+            });
+            send(&mut first, &[ack(), snapshot, event(41, "turn.started")]).await;
+            drop(first);
+            let mut second = accept(&listener).await;
+            assert_eq!(receive(&mut second).await, subscribe(Some(41), false));
+        };
+        let (items, ()) = tokio::join!(take(&mut watch, 5), server);
+        assert_eq!(
+            items,
+            [
+                "connected",
+                "snapshot 40",
+                "turn.started 41",
+                "lost",
+                "lost"
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn pings_are_answered_and_their_position_and_unknown_events_move_the_cursor() {
+    let (listener, mut watch) = start(Start::Live).await;
+    let server = async {
+        let mut first = accept(&listener).await;
+        assert_eq!(receive(&mut first).await, subscribe(None, false));
+        let ping = json!({"type": "ping", "nonce": "n1", "position": at(9)});
+        send(&mut first, &[ack(), ping]).await;
+        assert_eq!(
+            receive(&mut first).await,
+            json!({"type": "pong", "nonce": "n1"})
+        );
+        drop(first);
+        let mut second = accept(&listener).await;
+        assert_eq!(receive(&mut second).await, subscribe(Some(9), false));
+        let newer = [
+            ack(),
+            event(10, "dream.started"),
+            json!({"type": "weather"}),
+        ];
+        send(&mut second, &newer).await;
+        drop(second);
+        let mut third = accept(&listener).await;
+        assert_eq!(receive(&mut third).await, subscribe(Some(10), false));
+        close(third, Close::Quarantined).await;
+    };
+    let (items, ()) = tokio::join!(take(&mut watch, 6), server);
+    let expected = [
+        "connected",
+        "lost",
+        "connected",
+        "lost",
+        "closed session_quarantined",
+        "end",
+    ];
+    assert_eq!(items, expected);
+}
+
+#[tokio::test]
+async fn waits_out_a_draining_server_and_stops_where_there_is_no_session() {
+    let (listener, mut watch) = start(Start::Snapshot).await;
+    let problem = |status: u16, code: &str| json!({"status": status, "code": code});
+    let server = async {
+        answer(
+            &listener,
+            "503 Service Unavailable",
+            &problem(503, "draining"),
+        )
+        .await;
+        let mut first = accept(&listener).await;
+        assert_eq!(receive(&mut first).await, subscribe(None, true));
+        send(&mut first, &[ack()]).await;
+        close(first, Close::Draining).await;
+        answer(
+            &listener,
+            "404 Not Found",
+            &problem(404, "session_not_found"),
+        )
+        .await;
+    };
+    let (items, ()) = tokio::join!(take(&mut watch, 4), server);
+    assert_eq!(items, ["lost", "connected", "lost", "end"]);
+
+    let (listener, mut watch) = start(Start::Snapshot).await;
+    let missing = problem(404, "session_not_found");
+    let server = answer(&listener, "404 Not Found", &missing);
+    let (item, ()) = tokio::join!(next(&mut watch), server);
+    assert_eq!(item, "error  (session_not_found): ");
+}

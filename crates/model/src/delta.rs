@@ -1,0 +1,71 @@
+//! What a model says, piece by piece, in one vocabulary for every vendor.
+//!
+//! Blocks are numbered from 0 in the order the model opens them. A block keeps its kind; a tool's
+//! input comes as raw fragments that need not parse until the tool's end. `Stop` is the last
+//! delta: a stream that ends without it has broken.
+
+use turnwire_event::code::LlmErrorClass;
+use turnwire_event::{StopReason, Usage};
+
+/// One piece of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delta {
+    /// More words.
+    Text {
+        /// In which block.
+        block: u32,
+        /// The new words only.
+        text: String,
+    },
+    /// More reasoning.
+    Thinking {
+        /// In which block.
+        block: u32,
+        /// The new reasoning only.
+        text: String,
+        /// The provider's seal, or a piece of it; pieces append.
+        signature: Option<String>,
+    },
+    /// The model begins to ask for a tool.
+    ToolStart {
+        /// In which block.
+        block: u32,
+        /// Which tool.
+        name: String,
+        /// What the provider calls this use, where it names it.
+        provider_id: Option<String>,
+    },
+    /// More of a tool's input.
+    ToolInput {
+        /// In which block.
+        block: u32,
+        /// The raw fragment.
+        fragment: String,
+    },
+    /// A tool's input is whole.
+    ToolEnd {
+        /// In which block.
+        block: u32,
+    },
+    /// The answer is whole.
+    Stop {
+        /// Why the model stopped.
+        reason: StopReason,
+        /// What it cost.
+        usage: Usage,
+    },
+}
+
+/// A model call that failed. Only its class is told; the cause is for the server's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the model call failed: {class:?}")]
+pub struct ModelError {
+    /// Why.
+    pub class: LlmErrorClass,
+}
+
+impl From<LlmErrorClass> for ModelError {
+    fn from(class: LlmErrorClass) -> Self {
+        Self { class }
+    }
+}

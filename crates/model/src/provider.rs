@@ -1,0 +1,16 @@
+//! The one trait every model stands behind, whether it is a script, a vendor or a recording.
+
+use futures_util::stream::BoxStream;
+
+use crate::delta::{Delta, ModelError};
+use crate::request::Request;
+
+/// A model that can be asked.
+pub trait Provider: Send + Sync {
+    /// Asks, and gives the answer as it comes: deltas, then `Delta::Stop` or an error, then
+    /// nothing.
+    ///
+    /// Nothing happens before the stream is polled. Dropping it stops the call at once, between
+    /// any two deltas and while it waits; no task, connection or timer stays behind.
+    fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>>;
+}

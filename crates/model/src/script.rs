@@ -1,0 +1,131 @@
+//! A script: what the scripted model says, and when. Read from YAML, checked as a whole before
+//! anything is played, and then only looked up.
+//!
+//! ```yaml
+//! - when: {user: "(?i)time"}          # what the person said; also agent, call; all optional
+//!   steps:
+//!     - {thinking: "A clock will know.", signature: seal}
+//!     - tool: {name: clock, input: {}}
+//!     - {text: "It is {{last_tool_result}}.", delay_ms: 15}
+//! ```
+//! The first rule that matches wins.
+
+mod error;
+mod chunk;
+mod block;
+mod step;
+mod source;
+mod check;
+pub(crate) mod reel;
+mod rule;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::request::Request;
+
+pub use error::ScriptError;
+
+use reel::Reel;
+use rule::{Rule, Take};
+use step::Quotes;
+
+/// The built-in script's name in errors and the YAML itself.
+const DEFAULT: (&str, &str) = ("default.yaml", include_str!("../scripts/default.yaml"));
+/// Patterns named to a person whose words no rule heard.
+const NAMED_MAX: usize = 12;
+
+/// A script that can be played.
+#[derive(Debug)]
+pub struct Script {
+    rules: Vec<Rule>,
+}
+
+impl Script {
+    /// Reads a script from a file.
+    pub fn read(path: &Path) -> Result<Self, ScriptError> {
+        let file = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(yaml) => Self::parse(&file, &yaml),
+            Err(cause) => Err(ScriptError::Unreadable { file, cause }),
+        }
+    }
+
+    /// Reads a script from its YAML; `file` is named in errors.
+    pub fn parse(file: &str, yaml: &str) -> Result<Self, ScriptError> {
+        let sources = source::read(yaml).map_err(|wrong| wrong.of(file))?;
+        if sources.is_empty() {
+            return Err(ScriptError::Wrong {
+                file: file.to_owned(),
+                line: 1,
+                column: 1,
+                what: "the script has no rules: write a list of `when` and `steps`".to_owned(),
+            });
+        }
+        let rules = sources.into_iter().map(Rule::new);
+        let rules = rules.collect::<Result<_, _>>();
+        Ok(Self {
+            rules: rules.map_err(|wrong| wrong.of(file))?,
+        })
+    }
+
+    /// The script that is built in.
+    pub fn builtin() -> Self {
+        Self::parse(DEFAULT.0, DEFAULT.1).expect("the built-in script is checked by a test")
+    }
+
+    /// What is played for a request.
+    pub(crate) fn reel(&self, request: &Request) -> Arc<Reel> {
+        let user = request.user_text();
+        // Calls before this one that a rule with its own `call` has taken.
+        let mut taken: Vec<u32> = Vec::new();
+        for rule in &self.rules {
+            if !rule.hears(&request.agent, &user) {
+                continue;
+            }
+            let nth = match rule.call {
+                Some(call) if call == request.call => 0,
+                Some(call) => {
+                    if call < request.call && !taken.contains(&call) {
+                        taken.push(call);
+                    }
+                    continue;
+                }
+                None => (request.call as usize).saturating_sub(1 + taken.len()),
+            };
+            match rule.take(nth) {
+                Some(Take::Ready(reel)) => return Arc::clone(reel),
+                Some(Take::Fresh(steps)) => {
+                    let quotes = Quotes {
+                        last_tool_result: request.last_tool_result().unwrap_or_default(),
+                        user,
+                    };
+                    return Arc::new(Reel::new(steps, &quotes));
+                }
+                None => continue,
+            }
+        }
+        Arc::new(Reel::saying(self.known()))
+    }
+
+    /// What to say to words no rule heard.
+    fn known(&self) -> String {
+        let patterns: Vec<&str> = self.rules.iter().filter_map(Rule::pattern).collect();
+        if patterns.is_empty() {
+            return "This script has nothing to say to that.".to_owned();
+        }
+        let more = if patterns.len() > NAMED_MAX {
+            ", …"
+        } else {
+            ""
+        };
+        let named = &patterns[..patterns.len().min(NAMED_MAX)];
+        format!(
+            "This script has nothing to say to that. It listens for: {}{more}",
+            named.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

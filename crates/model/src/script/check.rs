@@ -1,0 +1,225 @@
+//! From what is written to what can be played: each step is one thing, says only what that thing
+//! can say, and keeps within bounds. The first thing that is wrong is told with its place.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use serde_saphyr::{Location, Spanned};
+use turnwire_event::code::LlmErrorClass;
+use turnwire_event::{StopReason, Usage};
+
+use super::error::Wrong;
+use super::source::{StepSource, ToolSource, UsageSource};
+use super::step::{Input, Step, Words, quotes};
+
+/// Steps of one rule; more is a program, not a script.
+pub(crate) const STEPS_MAX: usize = 1_000;
+/// Bytes of one step's words: as much as a request may bring in.
+pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Bytes of one step with its repeats: the agent takes no longer message.
+pub(crate) const CALL_BYTES_MAX: usize = 16 << 20;
+/// The wait before a delta.
+const DELAY_MS_MAX: u64 = 60_000;
+/// A pause; a turn may take no longer, and what waits for ever is a `stall`.
+const PAUSE_MS_MAX: u64 = 600_000;
+/// Pieces of a tool's input.
+const FRAGMENTS_MAX: u64 = 1_000;
+
+const CLASSES: [(&str, LlmErrorClass); 5] = [
+    ("rate_limited", LlmErrorClass::RateLimited),
+    ("timeout", LlmErrorClass::Timeout),
+    ("transport", LlmErrorClass::Transport),
+    ("provider", LlmErrorClass::Provider),
+    ("internal", LlmErrorClass::Internal),
+];
+
+const REASONS: [(&str, StopReason); 4] = [
+    ("end_turn", StopReason::EndTurn),
+    ("max_tokens", StopReason::MaxTokens),
+    ("stop_sequence", StopReason::StopSequence),
+    ("tool_use", StopReason::ToolUse),
+];
+
+/// The steps of a rule.
+pub(crate) fn steps(source: Spanned<Vec<Spanned<StepSource>>>) -> Result<Vec<Step>, Wrong> {
+    let at = source.referenced;
+    if source.value.is_empty() {
+        return Err(Wrong::new(at, "the rule has no steps: write at least one"));
+    }
+    if source.value.len() > STEPS_MAX {
+        let what = format!("{} steps; at most {STEPS_MAX}", source.value.len());
+        return Err(Wrong::new(at, what));
+    }
+    source.value.into_iter().map(step).collect()
+}
+
+fn step(source: Spanned<StepSource>) -> Result<Step, Wrong> {
+    let at = source.referenced;
+    let mut source = source.value;
+    let step = kind(at, &mut source)?;
+    // What is left over belongs to another kind of step.
+    let left = [
+        ("signature", source.signature.map(|s| s.referenced)),
+        ("chunk", source.chunk.map(|s| s.referenced)),
+        ("delay_ms", source.delay_ms.map(|s| s.referenced)),
+        ("repeat", source.repeat.map(|s| s.referenced)),
+        ("usage", source.usage.map(|s| s.referenced)),
+    ];
+    match left
+        .into_iter()
+        .find_map(|(key, at)| at.map(|at| (key, at)))
+    {
+        Some((key, at)) => Err(Wrong::new(at, format!("`{key}` does not fit this step"))),
+        None => Ok(step),
+    }
+}
+
+/// What the step is, taking out of `source` what that kind may say.
+fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
+    let kinds = usize::from(source.text.is_some())
+        + usize::from(source.thinking.is_some())
+        + usize::from(source.tool.is_some())
+        + usize::from(source.pause_ms.is_some())
+        + usize::from(source.stall.is_some())
+        + usize::from(source.error.is_some())
+        + usize::from(source.stop.is_some());
+    if kinds != 1 {
+        let what = "a step is exactly one of text, thinking, tool, pause_ms, stall, error, stop";
+        return Err(Wrong::new(at, what));
+    }
+    if let Some(text) = source.text.take() {
+        return say(text, source);
+    }
+    if let Some(text) = source.thinking.take() {
+        let signature = source.signature.take().map(|s| s.value);
+        return words(text, source).map(|words| Step::Thinking { words, signature });
+    }
+    if let Some(asked) = source.tool.take() {
+        return tool(asked.value);
+    }
+    if let Some(pause) = source.pause_ms.take() {
+        return millis(pause, "pause_ms", PAUSE_MS_MAX).map(Step::Pause);
+    }
+    if let Some(stall) = source.stall.take() {
+        let wrong = Wrong::new(stall.referenced, "`stall` is `true`, or leave the step out");
+        return stall.value.then_some(Step::Stall).ok_or(wrong);
+    }
+    if let Some(class) = source.error.take() {
+        return named(class, "an error class", &CLASSES).map(Step::Error);
+    }
+    match source.stop.take() {
+        Some(reason) => Ok(Step::Stop {
+            reason: named(reason, "a reason to stop", &REASONS)?,
+            usage: source.usage.take().map(usage).transpose()?,
+        }),
+        None => Err(Wrong::new(at, "an empty step")),
+    }
+}
+
+fn say(text: Spanned<String>, source: &mut StepSource) -> Result<Step, Wrong> {
+    let repeat = match source.repeat.take() {
+        None => 1,
+        Some(repeat) => {
+            let most = (CALL_BYTES_MAX / text.value.len().max(1)) as u64;
+            let at = repeat.referenced;
+            let times = bounded(repeat, "repeat", 1, most.min(1_000_000))?;
+            if quotes(&text.value) {
+                let what = "`repeat` does not go with text that quotes: write the text out";
+                return Err(Wrong::new(at, what));
+            }
+            times as u32
+        }
+    };
+    words(text, source).map(|words| Step::Text { words, repeat })
+}
+
+fn words(text: Spanned<String>, source: &mut StepSource) -> Result<Words, Wrong> {
+    if text.value.len() > TEXT_BYTES_MAX {
+        let what = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.value.len());
+        return Err(Wrong::new(text.referenced, what));
+    }
+    let chunk = source.chunk.take();
+    let chunk = chunk.map(|chunk| bounded(chunk, "chunk", 1, TEXT_BYTES_MAX as u64));
+    let delay = source.delay_ms.take();
+    let delay = delay.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
+    Ok(Words {
+        text: text.value,
+        chunk: chunk.transpose()?.map(|chars| chars as usize),
+        delay: delay.transpose()?.unwrap_or_default(),
+    })
+}
+
+fn tool(source: ToolSource) -> Result<Step, Wrong> {
+    if source.name.value.is_empty() || source.name.value.len() > 128 {
+        let what = "a tool's name has 1 to 128 characters";
+        return Err(Wrong::new(source.name.referenced, what));
+    }
+    let input = match source.input {
+        None => Input::Json(Value::Object(serde_json::Map::new())),
+        Some(input) => match input.value {
+            value @ Value::Object(_) => Input::Json(value),
+            Value::String(raw) => Input::Raw(raw),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+                let what = "`input` is `key: value` pairs, or text that is sent as it is";
+                return Err(Wrong::new(input.referenced, what));
+            }
+        },
+    };
+    let fragments = source.fragments;
+    let fragments = fragments.map(|count| bounded(count, "fragments", 1, FRAGMENTS_MAX));
+    let delay = source.delay_ms;
+    let delay = delay.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
+    Ok(Step::Tool {
+        name: source.name.value,
+        input,
+        fragments: fragments.transpose()?.map(|count| count as usize),
+        delay: delay.transpose()?.unwrap_or_default(),
+    })
+}
+
+fn usage(source: Spanned<UsageSource>) -> Result<Usage, Wrong> {
+    let given = source.value;
+    let cost_usd = given.cost_usd.unwrap_or_default();
+    if !cost_usd.is_finite() || cost_usd < 0.0 {
+        let what = "`cost_usd` is a number from 0 up";
+        return Err(Wrong::new(source.referenced, what));
+    }
+    let input_tokens = given.input_tokens.unwrap_or_default();
+    let output_tokens = given.output_tokens.unwrap_or_default();
+    Ok(Usage {
+        input_tokens,
+        output_tokens,
+        total_tokens: given
+            .total_tokens
+            .unwrap_or(input_tokens.saturating_add(output_tokens)),
+        reasoning_tokens: given.reasoning_tokens.unwrap_or_default(),
+        cached_tokens: given.cached_tokens.unwrap_or_default(),
+        cost_usd,
+    })
+}
+
+fn millis(value: Spanned<u64>, key: &str, most: u64) -> Result<Duration, Wrong> {
+    bounded(value, key, 0, most).map(Duration::from_millis)
+}
+
+pub(crate) fn bounded(value: Spanned<u64>, key: &str, least: u64, most: u64) -> Result<u64, Wrong> {
+    let (at, value) = (value.referenced, value.value);
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    let what = format!("`{key}` is {value}; {least} to {most} is allowed");
+    Err(Wrong::new(at, what))
+}
+
+fn named<T: Copy>(name: Spanned<String>, what: &str, known: &[(&str, T)]) -> Result<T, Wrong> {
+    if let Some((_, value)) = known.iter().find(|(known, _)| *known == name.value) {
+        return Ok(*value);
+    }
+    let known: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
+    let what = format!(
+        "`{}` is not {what}; write one of {}",
+        name.value.escape_debug(),
+        known.join(", ")
+    );
+    Err(Wrong::new(name.referenced, what))
+}

@@ -1,0 +1,71 @@
+//! A script as it is written: the shapes of its YAML, with the place of everything that can be
+//! wrong. Unknown keys are refused here; what the values mean is checked in `check`.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use super::error::Wrong;
+
+/// One rule.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RuleSource {
+    #[serde(default)]
+    pub(crate) when: WhenSource,
+    pub(crate) steps: Spanned<Vec<Spanned<StepSource>>>,
+}
+
+/// When a rule speaks.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WhenSource {
+    pub(crate) user: Option<Spanned<String>>,
+    pub(crate) agent: Option<String>,
+    pub(crate) call: Option<Spanned<u32>>,
+}
+
+/// One step: exactly one of the keys that say what it is, and those that say how.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepSource {
+    pub(crate) text: Option<Spanned<String>>,
+    pub(crate) thinking: Option<Spanned<String>>,
+    pub(crate) tool: Option<Spanned<ToolSource>>,
+    pub(crate) pause_ms: Option<Spanned<u64>>,
+    pub(crate) stall: Option<Spanned<bool>>,
+    pub(crate) error: Option<Spanned<String>>,
+    pub(crate) stop: Option<Spanned<String>>,
+    pub(crate) signature: Option<Spanned<String>>,
+    pub(crate) chunk: Option<Spanned<u64>>,
+    pub(crate) delay_ms: Option<Spanned<u64>>,
+    pub(crate) repeat: Option<Spanned<u64>>,
+    pub(crate) usage: Option<Spanned<UsageSource>>,
+}
+
+/// A tool the model asks for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolSource {
+    pub(crate) name: Spanned<String>,
+    pub(crate) input: Option<Spanned<Value>>,
+    pub(crate) fragments: Option<Spanned<u64>>,
+    pub(crate) delay_ms: Option<Spanned<u64>>,
+}
+
+/// What a call is said to cost.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UsageSource {
+    pub(crate) input_tokens: Option<u64>,
+    pub(crate) output_tokens: Option<u64>,
+    pub(crate) total_tokens: Option<u64>,
+    pub(crate) reasoning_tokens: Option<u64>,
+    pub(crate) cached_tokens: Option<u64>,
+    pub(crate) cost_usd: Option<f64>,
+}
+
+/// Reads the YAML.
+pub(crate) fn read(yaml: &str) -> Result<Vec<Spanned<RuleSource>>, Wrong> {
+    serde_saphyr::from_str(yaml).map_err(Wrong::from)
+}

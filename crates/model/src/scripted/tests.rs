@@ -1,0 +1,225 @@
+//! The stream as a consumer sees it: every delta in order, at its time, and nothing after a drop.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio::time::Instant;
+use turnwire_event::code::LlmErrorClass;
+use turnwire_event::{Role, StopReason, Usage};
+
+use super::*;
+use crate::request::Said;
+
+fn provider(yaml: &str) -> Scripted {
+    Scripted::new(Script::parse("s.yaml", yaml).expect("a script"))
+}
+
+fn request(user: &str) -> Request {
+    Request {
+        model: "scripted:default".into(),
+        agent: "orchestrator".into(),
+        call: 1,
+        system: None,
+        messages: vec![Arc::new(Said {
+            role: Role::User,
+            content: vec![ContentBlock::text(user)],
+        })],
+        tools: [].into(),
+    }
+}
+
+fn text(block: u32, text: &str) -> Delta {
+    Delta::Text {
+        block,
+        text: text.into(),
+    }
+}
+
+fn thinking(block: u32, text: &str, signature: Option<&str>) -> Delta {
+    Delta::Thinking {
+        block,
+        text: text.into(),
+        signature: signature.map(Into::into),
+    }
+}
+
+fn input(block: u32, fragment: &str) -> Delta {
+    Delta::ToolInput {
+        block,
+        fragment: fragment.into(),
+    }
+}
+
+fn start(block: u32, name: &str) -> Delta {
+    Delta::ToolStart {
+        block,
+        name: name.into(),
+        provider_id: None,
+    }
+}
+
+async fn play(yaml: &str) -> Vec<Result<Delta, ModelError>> {
+    provider(yaml).stream(request("1234567")).collect().await
+}
+
+#[tokio::test]
+async fn s3_055_all_kinds_of_blocks_in_order_with_the_seal_last() {
+    let said = play(
+        "- steps:\n\
+         \x20 - {thinking: a b, signature: s}\n\
+         \x20 - {thinking: c}\n\
+         \x20 - {text: one two}\n\
+         \x20 - {text: ' three', chunk: 4}\n\
+         \x20 - tool: {name: echo, input: {text: hi}, fragments: 2}\n\
+         \x20 - tool: {name: clock}\n\
+         \x20 - tool: {name: raw, input: '{\"a'}\n",
+    )
+    .await;
+    let expected = [
+        thinking(0, "a", None),
+        thinking(0, " b", Some("s")),
+        thinking(1, "c", None),
+        text(2, "one"),
+        text(2, " two"),
+        text(2, " thr"),
+        text(2, "ee"),
+        start(3, "echo"),
+        input(3, r#"{"text"#),
+        input(3, r#"":"hi"}"#),
+        Delta::ToolEnd { block: 3 },
+        start(4, "clock"),
+        input(4, "{}"),
+        Delta::ToolEnd { block: 4 },
+        start(5, "raw"),
+        input(5, "{\"a"),
+        Delta::ToolEnd { block: 5 },
+        Delta::Stop {
+            reason: StopReason::ToolUse,
+            usage: Usage {
+                input_tokens: 2,
+                output_tokens: 9,
+                total_tokens: 11,
+                reasoning_tokens: 1,
+                cached_tokens: 0,
+                cost_usd: 0.0,
+            },
+        },
+    ];
+    assert_eq!(said, expected.map(Ok));
+}
+
+#[tokio::test]
+async fn a_stop_says_why_and_what_it_cost() {
+    let said = play(
+        "- steps: [{stop: max_tokens, usage: {input_tokens: 3, output_tokens: 4, cost_usd: 0.5}}]",
+    )
+    .await;
+    let stop = Delta::Stop {
+        reason: StopReason::MaxTokens,
+        usage: Usage {
+            input_tokens: 3,
+            output_tokens: 4,
+            total_tokens: 7,
+            cost_usd: 0.5,
+            ..Usage::default()
+        },
+    };
+    assert_eq!(said, [Ok(stop)]);
+}
+
+#[tokio::test]
+async fn an_error_ends_the_stream_without_a_stop() {
+    let said = play("- steps: [{text: a}, {error: rate_limited}, {text: b}]").await;
+    let error = ModelError::from(LlmErrorClass::RateLimited);
+    assert_eq!(said, [Ok(text(0, "a")), Err(error)]);
+}
+
+#[tokio::test]
+async fn an_empty_thought_still_carries_its_seal() {
+    let said = play("- steps: [{thinking: '', signature: s}, {text: '', repeat: 9}]").await;
+    assert_eq!(said[..1], [Ok(thinking(0, "", Some("s")))]);
+    assert_eq!(said.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deltas_come_at_their_time() {
+    let begun = Instant::now();
+    let mut stream = provider(
+        "- steps: [{text: a b, delay_ms: 10}, {pause_ms: 500}, {text: c}, {text: ' d', delay_ms: 1, repeat: 100}]",
+    )
+    .stream(request("x"));
+    let mut times = Vec::new();
+    while let Some(said) = stream.next().await {
+        times.push((said.expect("no error"), begun.elapsed().as_millis()));
+    }
+    assert_eq!(
+        times[..4],
+        [
+            (text(0, "a"), 10),
+            (text(0, " b"), 20),
+            (text(0, "c"), 520),
+            (text(0, " d"), 521),
+        ]
+    );
+    let (stop, last) = times.pop().expect("a stop");
+    assert!(matches!(stop, Delta::Stop { .. }));
+    assert_eq!((times.len(), last), (103, 620));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_was_held_up_gets_a_little_back_not_a_flood() {
+    let mut stream =
+        provider("- steps: [{text: a, delay_ms: 10, repeat: 1000}]").stream(request("x"));
+    assert_eq!(stream.next().await, Some(Ok(text(0, "a"))));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let begun = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(stream.next().await, Some(Ok(text(0, "a"))));
+    }
+    assert_eq!(begun.elapsed().as_millis(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stall_lasts_until_it_is_dropped() {
+    let mut stream =
+        provider("- steps: [{text: a}, {stall: true}, {text: b}]").stream(request("x"));
+    assert_eq!(stream.next().await, Some(Ok(text(0, "a"))));
+    let hour = Duration::from_secs(3600);
+    let waited = tokio::time::timeout(hour, stream.next()).await;
+    assert!(waited.is_err(), "{waited:?}");
+}
+
+#[tokio::test]
+async fn a_stream_without_pauses_lets_others_run() {
+    let mut stream = provider("- steps: [{text: a, repeat: 100000}]").stream(request("x"));
+    let turns = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let counter = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let mut deltas = 0;
+    while stream.next().await.is_some() {
+        deltas += 1;
+    }
+    other.abort();
+    assert_eq!(deltas, 100_001);
+    assert!(turns.load(std::sync::atomic::Ordering::Relaxed) >= 100_000 / 64);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_chunk_size_streams_the_same_text(words in "\\PC{0,40}", chunk in 1u32..30, repeat in 1u32..4) {
+        let step = serde_json::json!([{"steps": [{"text": words, "chunk": chunk, "repeat": repeat}]}]);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let said = runtime.block_on(play(&step.to_string()));
+        let told: String = said.into_iter().filter_map(|delta| match delta {
+            Ok(Delta::Text { text, .. }) => Some(text),
+            _ => None,
+        }).collect();
+        prop_assert_eq!(told, words.repeat(repeat as usize));
+    }
+}

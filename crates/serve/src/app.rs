@@ -1,0 +1,249 @@
+//! The composition root: the parts of the house, put together in the order data flows.
+//!
+//! ```text
+//! script ─▶ model ─▶ agent ─┐                     store ─▶ writer
+//!            tools ─────────┘                                │
+//!        producer ─▶ sessions (interceptor, order, ring) ────┘ ─▶ routes, streams ─▶ listen
+//! ```
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use axum::extract::{Extension, Request, State};
+use axum::response::Response;
+use axum::routing::get;
+use axum::Router;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use turnwire_agent::Agent;
+use turnwire_event::port::Producer;
+use turnwire_event::{Clock, Mint};
+use turnwire_log::Writer;
+use turnwire_log::reserve::Reserve;
+use turnwire_log::sqlite::{self, Sqlite};
+use turnwire_model::{Script, ScriptError, Scripted};
+use turnwire_render::PassThrough;
+use turnwire_session::sessions::Parts;
+use turnwire_session::{Sessions, SystemClock, SystemMint};
+use turnwire_tool::Toolbox;
+use turnwire_wire::problem::Code;
+
+use crate::config::Config;
+use crate::config::store::Durability;
+use crate::error::Fault;
+use crate::metrics::Handle;
+use crate::state::AppState;
+use crate::transport::{self, Refused, Streams};
+use crate::listen::{self, Slot};
+use crate::path::SessionPath;
+use crate::{routes, shell};
+
+/// Why the server cannot run. Said to the person who started it.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The script cannot be played.
+    #[error("{0}")]
+    Script(#[from] ScriptError),
+    /// The store cannot be opened.
+    #[error("{0}")]
+    Store(#[from] turnwire_log::OpenError),
+    /// The turns of the last run could not be ended.
+    #[error("the turns of the last run could not be ended: {0}")]
+    Sweep(turnwire_session::Error),
+    /// The address cannot be listened on.
+    #[error("{0}")]
+    Listen(#[from] listen::BindError),
+    /// The system gave no thread, signal or socket.
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+}
+
+/// A server put together, not yet listening.
+pub struct App {
+    config: Arc<Config>,
+    sessions: Arc<Sessions>,
+    streams: Arc<Streams>,
+    writer: Arc<Writer>,
+    metrics: Handle,
+}
+
+/// Exit status when the disk failed: `EX_IOERR` of sysexits.
+const EXIT_DISK: i32 = 74;
+
+/// The agent of this release: the scripted model with tools for trying.
+pub fn agent(script: Option<&Path>) -> Result<Arc<dyn Producer>, RunError> {
+    let script = script.map_or_else(|| Ok(Script::builtin()), Script::read)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let mint: Arc<dyn Mint> = Arc::new(SystemMint);
+    let tools = Toolbox::trial(clock, mint.clone());
+    let options = turnwire_agent::Options::default();
+    Ok(Arc::new(Agent::new(options, Arc::new(Scripted::new(script)), tools, mint)))
+}
+
+impl App {
+    /// Opens the store, ends what the last run left open, and puts the rest around it.
+    pub async fn start(config: Config, producer: Arc<dyn Producer>) -> Result<Self, RunError> {
+        let metrics = Handle::install();
+        let store = Arc::new(Sqlite::open(&store_options(&config))?);
+        let reserve = Reserve::new(config.home.join("reserve"), config.store.reserve_bytes);
+        let writer = Writer::start(store, reserve, Box::new(fatal))?;
+        let parts = Parts {
+            options: session_options(&config),
+            clock: Arc::new(SystemClock),
+            mint: Arc::new(SystemMint),
+            writer: writer.clone(),
+            interceptor: Arc::new(PassThrough),
+            producer,
+        };
+        let sessions = Sessions::start(parts).await.map_err(RunError::Sweep)?;
+        let streams = Arc::new(Streams {
+            sessions: sessions.clone(),
+            options: stream_options(&config),
+            drain: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            next: AtomicU64::new(1),
+            depth: AtomicU64::new(0),
+        });
+        Ok(Self { config: Arc::new(config), sessions, streams, writer, metrics })
+    }
+
+    /// Everything a request can reach.
+    pub fn router(&self) -> Router {
+        let state = AppState {
+            sessions: self.sessions.clone(),
+            config: self.config.clone(),
+            metrics: self.metrics.clone(),
+        };
+        let stream = Router::new().route("/sessions/{id}/stream", get(stream)).with_state(self.streams.clone());
+        shell::wrap(routes::router(state).merge(stream))
+    }
+
+    /// Listens until `drain` is cancelled, then lets turns end and connections leave.
+    pub async fn serve(self, listener: TcpListener, drain: CancellationToken) {
+        let upkeep = self.metrics.spawn_upkeep(self.streams.stop.clone());
+        let accepting = {
+            let (router, config, stop) = (self.router(), self.config.clone(), self.streams.stop.clone());
+            tokio::spawn(async move { listen::serve(listener, router, &config, stop).await })
+        };
+        drain.cancelled().await;
+        tracing::info!("draining: no new turns, {} ms for those that run", self.config.listen.drain_ms);
+        self.sessions.refuse_turns();
+        self.streams.drain.cancel();
+        self.sessions.drain(Duration::from_millis(self.config.listen.drain_ms)).await;
+        // Connections see the last events and their close frame.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        self.streams.stop.cancel();
+        let _ = tokio::time::timeout(Duration::from_secs(5), accepting).await;
+        let _ = upkeep.await;
+        let writer = self.writer.clone();
+        let closing = tokio::task::spawn_blocking(move || writer.stop());
+        // A disk that is still full must not keep the process from ending.
+        let _ = tokio::time::timeout(Duration::from_secs(5), closing).await;
+    }
+}
+
+/// Runs the server until SIGTERM or SIGINT; a second signal ends it at once.
+pub fn run(config: Config) -> Result<(), RunError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let producer = agent(config.script.file.as_deref())?;
+        let listener = listen::bind(&config)?;
+        let address = listener.local_addr()?;
+        let app = App::start(config, producer).await?;
+        let drain = CancellationToken::new();
+        tokio::spawn(signals(drain.clone())?);
+        announce(address);
+        app.serve(listener, drain).await;
+        Ok(())
+    })
+}
+
+fn signals(drain: CancellationToken) -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        for first in [true, false] {
+            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+            if first {
+                drain.cancel();
+            } else {
+                end_process(1);
+            }
+        }
+    })
+}
+
+/// One line that says where, and one that can be pasted.
+fn announce(address: SocketAddr) {
+    println!(
+        "turnwire is at http://{address} — open it, or try: \
+         curl -s -X POST http://{address}/sessions"
+    );
+}
+
+/// The disk failed: nothing written after this could be trusted, so nothing is.
+fn fatal(what: &str) {
+    tracing::error!(what, "the disk failed; ending");
+    end_process(EXIT_DISK);
+}
+
+#[allow(clippy::disallowed_methods, reason = "the two ends that must not wait: a failed disk, a second signal")]
+fn end_process(code: i32) -> ! {
+    std::process::exit(code)
+}
+
+async fn stream(
+    State(streams): State<Arc<Streams>>,
+    SessionPath(id): SessionPath,
+    Extension(slot): Extension<Slot>,
+    request: Request,
+) -> Result<Response, Fault> {
+    let token = request.uri().query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("attach=")));
+    let token = token.unwrap_or_default().to_owned();
+    transport::stream(streams, id, &token, slot, request).await.map_err(|refused| match refused {
+        Refused::NotAnUpgrade => Fault::new(Code::InvalidRequest, "This path speaks WebSocket (RFC 6455, version 13)."),
+        Refused::Session(error) => error.into(),
+    })
+}
+
+fn store_options(config: &Config) -> sqlite::Options {
+    let durability = match config.store.durability {
+        Durability::Full => sqlite::Durability::Full,
+        Durability::Relaxed => sqlite::Durability::Relaxed,
+    };
+    sqlite::Options { dir: config.home.clone(), durability }
+}
+
+fn session_options(config: &Config) -> turnwire_session::Options {
+    let ms = Duration::from_millis;
+    turnwire_session::Options {
+        turn_timeout: ms(config.turn.timeout_ms),
+        token_ttl: ms(config.stream.token_ttl_ms),
+        ring_events: config.stream.ring_events,
+        ring_bytes: config.stream.ring_bytes,
+        idle_unload: ms(config.session.idle_unload_ms),
+        open_max: config.session.open_max,
+        checkpoint: ms(config.session.checkpoint_ms),
+        retention: Duration::from_secs(config.store.retention_s),
+        retention_sweep: ms(config.store.retention_sweep_ms),
+        ..turnwire_session::Options::default()
+    }
+}
+
+fn stream_options(config: &Config) -> transport::Options {
+    let (stream, ms) = (&config.stream, Duration::from_millis);
+    transport::Options {
+        queue_max: stream.queue_max as u64,
+        snapshot_messages: stream.snapshot_messages,
+        replay_max: stream.replay_max,
+        ping: ms(stream.ping_ms),
+        ping_misses: stream.ping_misses,
+        subscribe_wait: ms(stream.subscribe_wait_ms),
+        write_deadline: ms(stream.write_deadline_ms),
+        frame_in_max: stream.frame_in_max_bytes,
+    }
+}

@@ -1,0 +1,162 @@
+//! Bodies: what is taken, and what each refusal says.
+
+use axum::http::HeaderValue;
+use futures_util::stream;
+use serde_json::json;
+use turnwire_wire::rest::session::Create;
+use turnwire_wire::rest::turn::Submit;
+
+use super::*;
+use crate::config::{Config, Sources};
+
+fn headers(kind: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_str(kind).expect("a header"),
+    );
+    headers
+}
+
+fn limits(max: usize, timeout_ms: u64) -> Http {
+    let nowhere = Sources {
+        home: Some("/nonexistent/turnwire".into()),
+        ..Sources::default()
+    };
+    let mut http = Config::load(&nowhere).expect("defaults").http;
+    http.body_max_bytes = max;
+    http.body_timeout_ms = timeout_ms;
+    http
+}
+
+fn fault(body: &str) -> Fault {
+    parse::<Submit>(&headers("application/json"), body.as_bytes()).expect_err("refused")
+}
+
+#[test]
+fn json_is_taken_and_an_empty_body_means_an_empty_object() {
+    let none = Create::default();
+    assert_eq!(parse(&HeaderMap::new(), b""), Ok(none.clone()));
+    for kind in [
+        "application/json",
+        "Application/JSON; charset=utf-8",
+        "application/json;x=y",
+    ] {
+        assert_eq!(parse(&headers(kind), b"{}"), Ok(none.clone()), "{kind}");
+    }
+}
+
+#[test]
+fn other_content_types_are_refused() {
+    for kind in ["text/plain", "application/jsonx", "application/problem+json", ""] {
+        let fault = parse::<Create>(&headers(kind), b"{}").expect_err("refused");
+        assert_eq!(fault.code(), Code::UnsupportedMediaType, "{kind}");
+    }
+    let fault = parse::<Create>(&HeaderMap::new(), b"{}").expect_err("refused");
+    assert_eq!(fault.code(), Code::UnsupportedMediaType);
+}
+
+#[test]
+fn malformed_json_is_refused_with_its_place() {
+    let expected = Fault::new(
+        Code::MalformedJson,
+        "The body is not JSON from line 2, column 1 on.",
+    );
+    assert_eq!(
+        fault("{\"message\":\n}"),
+        expected.with("line", 2).with("column", 1)
+    );
+    for bad in ["{", "{\"message\":\"hi\"", "nul", "{\"a\":1}x", "\u{feff}{}", " "] {
+        assert_eq!(fault(bad).code(), Code::MalformedJson, "{bad}");
+    }
+    let deep = "[".repeat(10_000);
+    assert_eq!(fault(&deep).code(), Code::MalformedJson);
+    let not_text = parse::<Create>(&headers("application/json"), b"{\"a\":\"\xff\"}");
+    assert_eq!(
+        not_text.expect_err("refused").code(),
+        Code::MalformedJson
+    );
+}
+
+#[test]
+fn unknown_fields_are_named() {
+    let expected = Fault::new(
+        Code::UnknownField,
+        "There is no field \"mesage\" here, expected one of `message`, `locale`, \
+         `on_disconnect`, `disconnect_grace_ms`.",
+    );
+    assert_eq!(
+        fault(r#"{"mesage":"hi"}"#),
+        expected
+            .with("field", "mesage")
+            .with("line", 1)
+            .with("column", 9)
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_told_in_words_about_the_body() {
+    let detail = "The body does not fit: missing field `message`.";
+    assert_eq!(fault("{}"), Fault::new(Code::InvalidRequest, detail));
+    let detail = "The body must be a JSON object.";
+    for bad in ["[]", " 5", "\"x\"", "null"] {
+        assert_eq!(fault(bad), Fault::new(Code::InvalidRequest, detail), "{bad}");
+    }
+    let expected = Fault::new(
+        Code::InvalidRequest,
+        "The body does not fit: invalid type: integer `5`, expected a string or a list of \
+         content blocks.",
+    );
+    assert_eq!(
+        fault(r#"{"message":5}"#),
+        expected.with("line", 1).with("column", 12)
+    );
+    let long = json!({"message": "x", "on_disconnect": "y".repeat(5_000)}).to_string();
+    let text = format!("{:?}", fault(&long));
+    assert!(text.len() < 500, "{text}");
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_however_it_comes() {
+    let exact = collect(&HeaderMap::new(), Body::from("12345"), &limits(5, 1_000)).await;
+    assert_eq!(exact, Ok(Bytes::from("12345")));
+    let expected = Fault::new(Code::BodyTooLarge, "The body may have 5 bytes.");
+    let expected = expected.with("limit_bytes", 5);
+    let over = collect(&HeaderMap::new(), Body::from("123456"), &limits(5, 1_000)).await;
+    assert_eq!(over, Err(expected.clone()));
+    let pieces = stream::iter(["123", "456"].map(Ok::<_, std::io::Error>));
+    let streamed = collect(
+        &HeaderMap::new(),
+        Body::from_stream(pieces),
+        &limits(5, 1_000),
+    )
+    .await;
+    assert_eq!(streamed, Err(expected.clone()));
+    let mut announced = HeaderMap::new();
+    announced.insert(header::CONTENT_LENGTH, 6.into());
+    announced.insert(header::EXPECT, HeaderValue::from_static("100-continue"));
+    let pending = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+    let asked = collect(&announced, pending, &limits(5, 60_000)).await;
+    assert_eq!(asked, Err(expected));
+}
+
+#[tokio::test]
+async fn a_body_that_drips_or_breaks_ends_the_request() {
+    let pending = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+    let late = collect(&HeaderMap::new(), pending, &limits(5, 20)).await;
+    assert_eq!(
+        late.expect_err("refused").code(),
+        Code::RequestTimeout
+    );
+    let broken = stream::iter([Ok(Bytes::from("1")), Err(std::io::Error::other("reset"))]);
+    let broken = collect(
+        &HeaderMap::new(),
+        Body::from_stream(broken),
+        &limits(5, 1_000),
+    )
+    .await;
+    assert_eq!(
+        broken,
+        Err(Fault::new(Code::MalformedJson, "The body broke off."))
+    );
+}

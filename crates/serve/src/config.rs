@@ -1,0 +1,231 @@
+//! Every number and path an operator may set, one file a topic, each with its reason.
+//!
+//! ```text
+//! flag  >  TURNWIRE_<SECTION>_<KEY>  >  file ($TURNWIRE_HOME/turnwire.yaml or --config)  >  default
+//! ```
+//! What is not known is an error that names its place; what makes no sense is an error that says
+//! what would. Times are milliseconds unless a key says otherwise, sizes are bytes.
+
+pub mod origin;
+mod value;
+mod section;
+mod file;
+pub mod listen;
+pub mod http;
+pub mod stream;
+pub mod turn;
+pub mod session;
+pub mod store;
+pub mod script;
+pub mod log;
+
+use std::path::{Path, PathBuf};
+
+pub use origin::{Error, Origin};
+pub use section::Entry;
+use section::{Table, Values};
+
+const ENV_PREFIX: &str = "TURNWIRE_";
+const FILE_NAME: &str = "turnwire.yaml";
+
+const TABLES: &[Table] = &[
+    listen::Listen::TABLE,
+    http::Http::TABLE,
+    stream::Stream::TABLE,
+    turn::Turn::TABLE,
+    session::Session::TABLE,
+    store::Store::TABLE,
+    script::Script::TABLE,
+    log::Log::TABLE,
+];
+
+/// Everything that can be set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The folder that holds all state.
+    pub home: PathBuf,
+    /// Where the server listens, and how it leaves.
+    pub listen: listen::Listen,
+    /// What a request may cost.
+    pub http: http::Http,
+    /// The session wire.
+    pub stream: stream::Stream,
+    /// Turns.
+    pub turn: turn::Turn,
+    /// Sessions.
+    pub session: session::Session,
+    /// The store.
+    pub store: store::Store,
+    /// The scripted model.
+    pub script: script::Script,
+    /// The server's own log.
+    pub log: log::Log,
+    entries: Vec<Entry>,
+}
+
+/// A setting said on the command line.
+#[derive(Clone, Debug)]
+pub struct Flag {
+    /// The flag as the person wrote it, for complaints: `--listen`.
+    pub name: &'static str,
+    /// What it sets: `listen.address`.
+    pub key: &'static str,
+    /// To what.
+    pub value: String,
+}
+
+/// Where settings are looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// What the command line says.
+    pub flags: Vec<Flag>,
+    /// The environment.
+    pub env: Vec<(String, String)>,
+    /// The file named on the command line; it must exist.
+    pub config: Option<PathBuf>,
+    /// The home named on the command line.
+    pub home: Option<PathBuf>,
+}
+
+impl Sources {
+    /// The environment of this process, and nothing else yet.
+    pub fn from_env() -> Self {
+        let text = |s: std::ffi::OsString| s.to_string_lossy().into_owned();
+        Self {
+            env: std::env::vars_os()
+                .map(|(name, value)| (text(name), text(value)))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    fn var(&self, name: &str) -> Option<&str> {
+        let found = self.env.iter().find(|(known, _)| known == name);
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    }
+
+    fn home(&self) -> Result<PathBuf, Error> {
+        if let Some(home) = &self.home {
+            return Ok(home.clone());
+        }
+        if let Some(home) = self.var("TURNWIRE_HOME") {
+            return Ok(home.into());
+        }
+        let user = self.var("HOME").ok_or(Error::NoHome)?;
+        Ok(Path::new(user).join(".turnwire"))
+    }
+}
+
+impl Config {
+    /// Reads what the sources say, and refuses what does not make sense.
+    pub fn load(sources: &Sources) -> Result<Self, Error> {
+        let home = sources.home()?;
+        let mut values = Values::default();
+        said_in_file(sources, &home, &mut values)?;
+        said_in_env(sources, &mut values)?;
+        said_by_flags(sources, &mut values)?;
+        let mut config = Self {
+            home,
+            listen: listen::Listen::read(&mut values)?,
+            http: http::Http::read(&mut values)?,
+            stream: stream::Stream::read(&mut values)?,
+            turn: turn::Turn::read(&mut values)?,
+            session: session::Session::read(&mut values)?,
+            store: store::Store::read(&mut values)?,
+            script: script::Script::read(&mut values)?,
+            log: log::Log::read(&mut values)?,
+            entries: Vec::new(),
+        };
+        config.check(&values)?;
+        config.entries = values.entries;
+        Ok(config)
+    }
+
+    /// Every setting in force and where it comes from, in the order of the sections.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// What no single value can show.
+    fn check(&self, values: &Values) -> Result<(), Error> {
+        let s = &self.session;
+        for (key, page, max) in [
+            ("messages_page", s.messages_page, s.messages_page_max),
+            ("list_page", s.list_page, s.list_page_max),
+            ("events_page", s.events_page, s.events_page_max),
+        ] {
+            if page > max {
+                let expected = format!("at most session.{key}_max, which is {max}");
+                return Err(values.refuse("session", key, expected));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn said_in_file(sources: &Sources, home: &Path, values: &mut Values) -> Result<(), Error> {
+    let (path, named) = match &sources.config {
+        Some(path) => (path.clone(), true),
+        None => (home.join(FILE_NAME), false),
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => file::read(&path, &text, TABLES, values),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound && !named => Ok(()),
+        Err(why) => Err(Error::Unreadable { path, why }),
+    }
+}
+
+fn said_in_env(sources: &Sources, values: &mut Values) -> Result<(), Error> {
+    for (name, value) in &sources.env {
+        let Some(rest) = name.strip_prefix(ENV_PREFIX) else {
+            continue;
+        };
+        if rest == "LOG" && sources.var("TURNWIRE_LOG_FILTER").is_none() {
+            let at = Origin::Env(name.clone());
+            values.say("log", "filter", value.clone(), at);
+        }
+        // Other programs of the house have variables of their own; only what names a section
+        // here is held to its keys.
+        let Some((section, key)) = rest.split_once('_') else {
+            continue;
+        };
+        let wanted = section.to_ascii_lowercase();
+        let Some(table) = TABLES.iter().find(|table| table.name == wanted) else {
+            continue;
+        };
+        let at = Origin::Env(name.clone());
+        let key = find(table, &key.to_ascii_lowercase(), &at)?;
+        values.say(table.name, key, value.clone(), at);
+    }
+    Ok(())
+}
+
+fn said_by_flags(sources: &Sources, values: &mut Values) -> Result<(), Error> {
+    for flag in &sources.flags {
+        let at = Origin::Flag(flag.name.to_owned());
+        let (section, key) = flag.key.split_once('.').unwrap_or((flag.key, ""));
+        let table = TABLES.iter().find(|table| table.name == section);
+        let table = table.ok_or_else(|| Error::Unknown {
+            at: at.clone(),
+            name: flag.key.to_owned(),
+            known: "there is no such section".to_owned(),
+        })?;
+        let key = find(table, key, &at)?;
+        values.say(table.name, key, flag.value.clone(), at);
+    }
+    Ok(())
+}
+
+fn find(table: &Table, key: &str, at: &Origin) -> Result<&'static str, Error> {
+    let found = table.keys.iter().copied().find(|known| *known == key);
+    found.ok_or_else(|| Error::Unknown {
+        at: at.clone(),
+        name: format!("{}.{key}", table.name),
+        known: format!("section {} has: {}", table.name, table.keys.join(", ")),
+    })
+}
+
+#[cfg(test)]
+mod tests;

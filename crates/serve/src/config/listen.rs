@@ -1,0 +1,17 @@
+//! Where the server listens, and how it leaves.
+
+use std::net::SocketAddr;
+
+use super::section::section;
+use super::value::{loopback, number};
+
+section! {
+    /// Where the server listens, and how it leaves.
+    Listen, "listen" {
+        /// Address and port. Only loopback addresses: requests are not authenticated.
+        address: SocketAddr = "127.0.0.1:8421", loopback;
+        /// How long running turns may go on after SIGTERM before they are ended: most answers
+        /// are done in 10 s, and supervisors tend to wait 30 s before they kill.
+        drain_ms: u64 = "10000", number(0..=600_000);
+    }
+}

@@ -1,0 +1,83 @@
+//! Where a setting was said, and what is wrong with one: every complaint starts with the place a
+//! person has to go to mend it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a value comes from; a later one wins over those above it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// A place in the config file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The column, from 1.
+        column: u64,
+    },
+    /// An environment variable.
+    Env(String),
+    /// A flag of the command line.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line, column } => {
+                write!(f, "{}:{line}:{column}", path.display())
+            }
+            Self::Env(name) | Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Why a configuration was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("{}: the config file cannot be read: {why}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: std::io::Error,
+    },
+    /// The file is not what a config file is.
+    #[error("{at}: {message}")]
+    File {
+        /// The place in it.
+        at: Origin,
+        /// What is wrong there.
+        message: String,
+    },
+    /// A setting that does not exist.
+    #[error("{at}: there is no setting {name}; {known}")]
+    Unknown {
+        /// Where it was said.
+        at: Origin,
+        /// What it was taken for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A value that makes no sense.
+    #[error("{at}: {key} cannot be {text:?}; expected {expected}")]
+    Value {
+        /// Where it was said.
+        at: Origin,
+        /// Section and key.
+        key: String,
+        /// The value.
+        text: String,
+        /// What would make sense.
+        expected: String,
+    },
+    /// There is no home.
+    #[error("there is no home directory to keep data in; set TURNWIRE_HOME")]
+    NoHome,
+}

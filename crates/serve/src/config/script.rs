@@ -1,0 +1,14 @@
+//! The scripted model: which script it plays.
+
+use std::path::PathBuf;
+
+use super::section::section;
+use super::value::path;
+
+section! {
+    /// The scripted model.
+    Script, "script" {
+        /// The script it plays; the one that is built in if none is named.
+        file: Option<PathBuf> = "", path;
+    }
+}

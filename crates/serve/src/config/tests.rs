@@ -1,0 +1,245 @@
+//! Precedence, defaults, and the exact words of every complaint.
+
+use super::*;
+
+type Said<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [(&'static str, &'a str)]);
+
+fn try_load((file, env, flags): Said<'_>) -> (PathBuf, Result<Config, Error>) {
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::write(home.path().join(FILE_NAME), file).expect("the file is written");
+    let sources = Sources {
+        flags: flags
+            .iter()
+            .map(|(key, value)| Flag {
+                name: "--flag",
+                key,
+                value: (*value).to_owned(),
+            })
+            .collect(),
+        env: env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        config: None,
+        home: Some(home.path().to_owned()),
+    };
+    (home.path().to_owned(), Config::load(&sources))
+}
+
+fn load(file: &str, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> Config {
+    try_load((file, env, flags)).1.expect("a config")
+}
+
+/// The complaint, with the folder of the file cut off.
+fn refused(file: &str, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> String {
+    let (home, loaded) = try_load((file, env, flags));
+    let text = loaded.expect_err("refused").to_string();
+    text.replace(&format!("{}/", home.display()), "")
+}
+
+#[test]
+fn s3_102_defaults_are_those_of_the_documents() {
+    let config = load("", &[], &[]);
+    assert_eq!(config.listen.address.to_string(), "127.0.0.1:8421");
+    assert_eq!(config.stream.snapshot_messages, 50);
+    assert_eq!(config.stream.replay_max, 10_000);
+    assert_eq!(config.stream.queue_max, 1_000);
+    assert_eq!(config.stream.ping_ms, 30_000);
+    assert_eq!(config.stream.ping_misses, 3);
+    assert_eq!(config.stream.subscribe_wait_ms, 10_000);
+    assert_eq!(config.stream.token_ttl_ms, 60_000);
+    assert_eq!(config.turn.timeout_ms, 600_000);
+    assert_eq!(config.http.body_max_bytes, 1 << 20);
+    assert_eq!(config.session.messages_page, 50);
+    assert_eq!(config.session.messages_page_max, 200);
+    assert_eq!(config.store.durability, store::Durability::Full);
+    assert_eq!(config.store.retention_s, 30 * 24 * 3600);
+    assert_eq!(config.script.file, None);
+    assert!(
+        config
+            .entries()
+            .iter()
+            .all(|entry| entry.origin == Origin::Default && !entry.help.is_empty())
+    );
+    let keys: usize = TABLES.iter().map(|table| table.keys.len()).sum();
+    assert_eq!(config.entries().len(), keys);
+}
+
+#[test]
+fn flag_beats_environment_beats_file_beats_default() {
+    let file = "stream:\n  queue_max: 1\n  ping_ms: 100\n  ping_misses: 5\n";
+    let env = [
+        ("TURNWIRE_STREAM_QUEUE_MAX", "2"),
+        ("TURNWIRE_STREAM_PING_MS", "200"),
+    ];
+    let config = load(file, &env, &[("stream.queue_max", "3")]);
+    let stream = &config.stream;
+    assert_eq!(
+        (
+            stream.queue_max,
+            stream.ping_ms,
+            stream.ping_misses,
+            stream.replay_max
+        ),
+        (3, 200, 5, 10_000)
+    );
+    let origin = |key: &str| {
+        let entries = config.entries().iter();
+        let mut found = entries.filter(|entry| entry.section == "stream" && entry.key == key);
+        let text = found.next().expect("an entry").origin.to_string();
+        text.rsplit('/').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(origin("queue_max"), "--flag");
+    assert_eq!(origin("ping_ms"), "TURNWIRE_STREAM_PING_MS");
+    assert_eq!(origin("ping_misses"), "turnwire.yaml:4:16");
+    assert_eq!(origin("replay_max"), "default");
+}
+
+#[test]
+fn what_is_unknown_is_named_at_its_place() {
+    assert_eq!(
+        refused("turn:\n  timeout_ms: 20\n  timeout: 5\n", &[], &[]),
+        "turnwire.yaml:3:3: unknown key in section turn: \"timeout\"; there are: timeout_ms"
+    );
+    assert_eq!(
+        refused("strem:\n  ping_ms: 5\n", &[], &[]),
+        "turnwire.yaml:1:1: unknown section \"strem\"; there are: listen, http, stream, turn, \
+         session, store, script, log"
+    );
+    assert_eq!(
+        refused("", &[("TURNWIRE_LISTEN_PORT", "1")], &[]),
+        "TURNWIRE_LISTEN_PORT: there is no setting listen.port; section listen has: address, \
+         drain_ms"
+    );
+    assert_eq!(
+        refused("", &[], &[("turn.timeout", "1")]),
+        "--flag: there is no setting turn.timeout; section turn has: timeout_ms"
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_would() {
+    assert_eq!(
+        refused("stream:\n  queue_max: 0\n", &[], &[]),
+        "turnwire.yaml:2:14: stream.queue_max cannot be \"0\"; expected a whole number from 1 to \
+         1000000"
+    );
+    assert_eq!(
+        refused("", &[("TURNWIRE_STREAM_PING_MS", "30s")], &[]),
+        "TURNWIRE_STREAM_PING_MS: stream.ping_ms cannot be \"30s\"; expected a whole number from \
+         10 to 3600000"
+    );
+    assert_eq!(
+        refused("store:\n  durability: maybe\n", &[], &[]),
+        "turnwire.yaml:2:15: store.durability cannot be \"maybe\"; expected full or relaxed"
+    );
+    assert_eq!(
+        refused("", &[], &[("listen.address", "0.0.0.0:8421")]),
+        "--flag: listen.address cannot be \"0.0.0.0:8421\"; expected a loopback address such as \
+         127.0.0.1:8421: requests are not authenticated, so the server must not be reachable from \
+         other machines"
+    );
+    assert_eq!(
+        refused("", &[], &[("listen.address", "8421")]),
+        "--flag: listen.address cannot be \"8421\"; expected an IP address and a port, such as \
+         127.0.0.1:8421"
+    );
+    assert_eq!(
+        refused("session:\n  messages_page: 500\n", &[], &[]),
+        "turnwire.yaml:2:18: session.messages_page cannot be \"500\"; expected at most \
+         session.messages_page_max, which is 200"
+    );
+    for bad in ["-1", "1.5", "", " 1", "18446744073709551616", "١"] {
+        let text = refused("", &[("TURNWIRE_TURN_TIMEOUT_MS", bad)], &[]);
+        assert!(
+            text.ends_with("expected a whole number from 10 to 86400000"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_no_config_is_refused_at_its_place() {
+    for (file, message) in [
+        (
+            "stream: 5\n",
+            "turnwire.yaml:1:1: invalid type: integer `5`, expected the keys of section stream",
+        ),
+        (
+            "stream:\n  ping_ms: [1]\n",
+            "turnwire.yaml:2:12: stream.ping_ms must be a single value",
+        ),
+        (
+            "stream:\n  ping_ms: 20\n  ping_ms: 30\n",
+            "turnwire.yaml:3:3: duplicate mapping key: ping_ms not allowed here",
+        ),
+    ] {
+        assert_eq!(refused(file, &[], &[]), message);
+    }
+}
+
+#[test]
+fn files_may_be_empty_absent_or_say_nothing_about_a_key() {
+    for file in ["", "# nothing\n", "stream:\n", "stream:\n  ping_ms:\n"] {
+        assert_eq!(load(file, &[], &[]).stream.ping_ms, 30_000, "{file:?}");
+    }
+    let nowhere = Sources {
+        home: Some("/nonexistent/turnwire".into()),
+        ..Sources::default()
+    };
+    assert!(Config::load(&nowhere).is_ok());
+    let named = Sources {
+        config: Some("/nonexistent/t.yaml".into()),
+        ..nowhere
+    };
+    let text = Config::load(&named).expect_err("no such file").to_string();
+    assert!(
+        text.starts_with("/nonexistent/t.yaml: the config file cannot be read: No such file"),
+        "{text}"
+    );
+}
+
+#[test]
+fn d_73_home_is_said_by_flag_variable_or_user() {
+    let home = |home: Option<&str>, env: &[(&str, &str)]| {
+        let sources = Sources {
+            home: home.map(PathBuf::from),
+            env: env
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
+            ..Sources::default()
+        };
+        Config::load(&sources).map(|config| config.home)
+    };
+    let both = [("TURNWIRE_HOME", "/t"), ("HOME", "/u")];
+    assert_eq!(home(Some("/f"), &both).expect("a home"), Path::new("/f"));
+    assert_eq!(home(None, &both).expect("a home"), Path::new("/t"));
+    assert_eq!(
+        home(None, &both[1..]).expect("a home"),
+        Path::new("/u/.turnwire")
+    );
+    assert_eq!(
+        home(None, &[]).expect_err("none").to_string(),
+        "there is no home directory to keep data in; set TURNWIRE_HOME"
+    );
+}
+
+#[test]
+fn variables_of_other_programs_are_left_alone() {
+    let env = [
+        ("TURNWIRE_HOME", "/nonexistent"),
+        ("TURNWIRE_URL", "http://x"),
+        ("TURNWIRE_BENCH_SECONDS", "5"),
+        ("STREAM_PING_MS", "1"),
+        ("TURNWIRE_LOG", "debug"),
+    ];
+    let config = load("", &env, &[]);
+    assert_eq!(config.log.filter, "debug");
+    assert_eq!(config.stream.ping_ms, 30_000);
+    let more = [
+        ("TURNWIRE_LOG", "debug"),
+        ("TURNWIRE_LOG_FILTER", "trace"),
+    ];
+    assert_eq!(load("", &more, &[]).log.filter, "trace");
+}

@@ -1,0 +1,204 @@
+//! What goes wrong, as an answer: the one table from `session::Error` to problems, and the value
+//! that handlers return.
+//!
+//! A `Fault` knows neither its trace nor its bytes; the shell, which knows the request, writes
+//! the body. So nothing can answer with an error that is not a problem.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use turnwire_event::ResponseId;
+use turnwire_session::Error;
+use turnwire_wire::problem::{Code, MEDIA_TYPE, Problem};
+
+/// A request that cannot be answered as asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    code: Code,
+    status: u16,
+    detail: Cow<'static, str>,
+    extra: Map<String, Value>,
+}
+
+impl Fault {
+    /// A fault of this code; `detail` says what happened and what to do, and never what is inside.
+    pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            status: code.status(),
+            detail: detail.into(),
+            extra: Map::new(),
+        }
+    }
+
+    /// One more member of the problem.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The same fault with another status than the code's own.
+    #[must_use]
+    pub fn answered_with(mut self, status: StatusCode) -> Self {
+        self.status = status.as_u16();
+        self
+    }
+
+    /// Its code.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The nearest fault to a status that something else answered with.
+    fn of_status(status: StatusCode) -> Self {
+        let fault = match status {
+            StatusCode::NOT_FOUND => Self::not_found(),
+            StatusCode::METHOD_NOT_ALLOWED => Self::method_not_allowed(),
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                Self::new(Code::BodyTooLarge, "The body is over the limit.")
+            }
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                Self::new(Code::UnsupportedMediaType, "Send application/json.")
+            }
+            status if status.is_server_error() => Self::internal(),
+            _ => Self::new(Code::InvalidRequest, "The request cannot be read."),
+        };
+        fault.answered_with(status)
+    }
+
+    /// There is nothing at this path.
+    pub fn not_found() -> Self {
+        Self::new(Code::NotFound, "There is nothing at this path.")
+    }
+
+    /// There is something at this path, but not with this method.
+    pub fn method_not_allowed() -> Self {
+        Self::new(
+            Code::MethodNotAllowed,
+            "This path does not take this method; see the Allow header.",
+        )
+    }
+
+    /// Something broke; what, is in the server's log under the trace id.
+    pub fn internal() -> Self {
+        Self::new(
+            Code::Internal,
+            "Something went wrong inside; the server's log has more under the trace id.",
+        )
+    }
+
+    /// Seconds after which trying again makes sense.
+    fn retry_after_s(&self) -> Option<u64> {
+        match self.code {
+            Code::TooManyRequests | Code::QueueFull => Some(1),
+            Code::Draining | Code::StorageFull => Some(5),
+            Code::SessionQuarantined => Some(60),
+            _ => None,
+        }
+    }
+
+    fn answer(self, trace_id: &str) -> Response {
+        let retry_after_s = self.retry_after_s();
+        let mut problem = Problem::new(self.code, self.detail, trace_id);
+        problem.status = self.status;
+        problem.extra = self.extra;
+        let body = serde_json::to_vec(&problem).expect("a problem is plain data");
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        if let Some(seconds) = retry_after_s {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.code == Code::Unauthorized {
+            let scheme = HeaderValue::from_static("AttachToken");
+            headers.insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}
+
+impl IntoResponse for Fault {
+    /// An answer without a body: `written` gives it one.
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Gives an answer its problem if it is an error, whoever made it; others pass as they are.
+pub(crate) fn written(mut response: Response, trace_id: &str) -> Response {
+    let status = response.status();
+    if !status.is_client_error() && !status.is_server_error() {
+        return response;
+    }
+    let fault = response.extensions_mut().remove::<Fault>();
+    let fault = fault.unwrap_or_else(|| Fault::of_status(status));
+    let mut answer = fault.answer(trace_id);
+    // What the framework knows and the fault does not.
+    if let Some(allow) = response.headers_mut().remove(header::ALLOW) {
+        answer.headers_mut().insert(header::ALLOW, allow);
+    }
+    answer
+}
+
+impl From<Error> for Fault {
+    /// The one table. Details are the same whether a thing is another's or does not exist.
+    fn from(error: Error) -> Self {
+        let (code, detail) = match error {
+            Error::SessionNotFound => {
+                (Code::SessionNotFound, "There is no session with this id.")
+            }
+            Error::TurnNotFound => (Code::TurnNotFound, "There is no turn with this id."),
+            Error::MessageNotFound => {
+                (Code::MessageNotFound, "There is no message with this id.")
+            }
+            Error::ToolCallNotFound => (Code::NotFound, "There is no tool call with this id."),
+            Error::TurnInFlight(turn) => {
+                let detail = "The session is busy with a turn; wait for it or cancel it.";
+                return Self::new(Code::TurnInFlight, detail)
+                    .with("turn_id", json!(turn))
+                    .with("response_id", json!(ResponseId::from(turn)));
+            }
+            Error::InvalidCursor => (
+                Code::InvalidCursor,
+                "The cursor is not one of this session's.",
+            ),
+            Error::CursorExpired => (
+                Code::CursorExpired,
+                "The cursor points outside what is kept; start again without one.",
+            ),
+            Error::Unauthorized => (
+                Code::Unauthorized,
+                "The attach token is unknown, used, expired or another session's; ask for a new \
+                 one with GET /sessions/{id}.",
+            ),
+            Error::Quarantined => (
+                Code::SessionQuarantined,
+                "The session's record is damaged and is not shown; other sessions go on.",
+            ),
+            Error::StorageFull => (
+                Code::StorageFull,
+                "There is no room for a new turn; reading and cancelling still work.",
+            ),
+            Error::Draining => (
+                Code::Draining,
+                "The server is going away and takes no new work.",
+            ),
+            Error::TooMany => (Code::TooManyRequests, "A limit is reached; try again soon."),
+            Error::Internal => return Self::internal(),
+        };
+        Self::new(code, detail)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! The metrics endpoint: one recorder a process, names of `event::metric` with underscores for
+//! dots, the dotted name in the help text (D-16).
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use ::metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tokio_util::sync::CancellationToken;
+use turnwire_event::metric;
+
+/// Upper bounds of histogram buckets in milliseconds: fine where a commit or a seam should be,
+/// coarse where it is late anyway.
+const BUCKETS_MS: &[f64] = &[
+    0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0,
+];
+
+/// How often samples are folded into buckets: between scrapes they would only pile up.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Counters that exist only together with labels.
+const LABELLED: &[&str] = &[
+    metric::WS_SUBSCRIBE_ERROR_TOTAL,
+    metric::LLM_CALLS_TOTAL,
+    metric::TURN_COMPLETED_TOTAL,
+    metric::TURN_CANCELLED_TOTAL,
+    metric::HTTP_REQUESTS_TOTAL,
+];
+
+static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+
+/// What renders the metrics of this process.
+#[derive(Clone, Debug)]
+pub struct Handle(PrometheusHandle);
+
+impl Handle {
+    /// The recorder of this process, installed by whoever asks first.
+    pub fn install() -> Self {
+        let handle = RECORDER.get_or_init(|| {
+            let recorder = builder().build_recorder();
+            let handle = recorder.handle();
+            if ::metrics::set_global_recorder(recorder).is_err() {
+                tracing::warn!("another metrics recorder is installed; /metrics stays empty");
+            }
+            describe();
+            handle
+        });
+        Self(handle.clone())
+    }
+
+    /// The metrics now, as Prometheus text.
+    pub fn render(&self) -> String {
+        self.0.render()
+    }
+
+    /// Keeps the recorder's memory bounded until `stop`.
+    pub fn spawn_upkeep(&self, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
+        let handle = self.0.clone();
+        tokio::spawn(async move {
+            while stop
+                .run_until_cancelled(tokio::time::sleep(UPKEEP))
+                .await
+                .is_some()
+            {
+                handle.run_upkeep();
+            }
+        })
+    }
+}
+
+fn builder() -> PrometheusBuilder {
+    let histograms = metric::ALL.iter().filter(|(name, _)| kind(name) == Kind::Histogram);
+    histograms.fold(PrometheusBuilder::new(), |builder, (name, _)| {
+        builder
+            .set_buckets_for_metric(Matcher::Full((*name).to_owned()), BUCKETS_MS)
+            .expect("there are buckets")
+    })
+}
+
+#[derive(PartialEq, Eq)]
+enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// A name says what it is: `_total` counts, `_ms` is spread over buckets, the rest goes up and
+/// down.
+fn kind(name: &str) -> Kind {
+    if name.ends_with("_total") {
+        Kind::Counter
+    } else if name.ends_with("_ms") {
+        Kind::Histogram
+    } else {
+        Kind::Gauge
+    }
+}
+
+fn describe() {
+    for &(name, help) in metric::ALL {
+        let help = format!("{name}: {help}");
+        match kind(name) {
+            Kind::Counter => {
+                describe_counter!(name, help);
+                if !LABELLED.contains(&name) {
+                    counter!(name).absolute(0);
+                }
+            }
+            Kind::Gauge => {
+                describe_gauge!(name, help);
+                gauge!(name).set(0.0);
+            }
+            Kind::Histogram => describe_histogram!(name, help),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s3_109_names_have_underscores_and_help_has_the_dotted_name() {
+        let handle = Handle::install();
+        ::metrics::histogram!(metric::WS_SEAM_MS).record(3.0);
+        counter!(metric::WS_SUBSCRIBE_ERROR_TOTAL, "code" => "invalid_filter").increment(2);
+        let text = handle.render();
+        for line in [
+            "# HELP ws_connections ws.connections: WebSocket connections open now",
+            "# TYPE ws_connections gauge",
+            "ws_connections 0",
+            "# TYPE ws_slow_client_closed_total counter",
+            "ws_slow_client_closed_total 0",
+            "ws_replay_events_total 0",
+            "ws_queue_depth_max 0",
+            "log_storage_full 0",
+            "ws_subscribe_error_total{code=\"invalid_filter\"} 2",
+            "# TYPE ws_seam_ms histogram",
+            "ws_seam_ms_bucket{le=\"2.5\"} 0",
+            "ws_seam_ms_bucket{le=\"5\"} 1",
+            "ws_seam_ms_count 1",
+        ] {
+            assert!(text.lines().any(|have| have == line), "{line}\n{text}");
+        }
+        let again = Handle::install();
+        assert!(again.render().contains("ws_seam_ms_count 1"));
+    }
+}

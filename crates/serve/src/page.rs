@@ -1,0 +1,108 @@
+//! The live page at `/`: one embedded file with no build step. Its script and style are allowed
+//! by their hashes alone, so nothing that a model says can run.
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::http::{HeaderValue, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+
+const HTML: &str = include_str!("page/index.html");
+
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    HeaderValue::from_str(&policy(HTML)).expect("a policy is plain ASCII")
+});
+
+/// The route of the page, for any state.
+pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new().route("/", get(page))
+}
+
+async fn page() -> impl IntoResponse {
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
+        (header::CONTENT_SECURITY_POLICY, POLICY.clone()),
+        // A page of another version than the server would misread it.
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    (headers, HTML)
+}
+
+/// The policy that lets exactly this page work.
+fn policy(html: &str) -> String {
+    let allowed = |tag| {
+        let hashes: Vec<String> = inline(html, tag)
+            .map(|text| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text))))
+            .collect();
+        hashes.join(" ")
+    };
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data:; connect-src 'self'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        allowed("script"),
+        allowed("style"),
+    )
+}
+
+/// What stands inside each `<tag>…</tag>`.
+fn inline<'a>(html: &'a str, tag: &str) -> impl Iterator<Item = &'a str> {
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let mut rest = html;
+    std::iter::from_fn(move || {
+        let (_, after) = rest.split_once(&open)?;
+        let (inside, after) = after.split_once(&close)?;
+        rest = after;
+        Some(inside)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g10_the_policy_allows_one_script_and_one_style_by_hash() {
+        assert_eq!(inline(HTML, "script").count(), 1);
+        assert_eq!(inline(HTML, "style").count(), 1);
+        let policy = policy("<style>a</style><script>b</script>");
+        assert_eq!(
+            policy,
+            "default-src 'none'; \
+             script-src 'sha256-PiPoFgA5WUoziU9lZOGxNIu9egCI1CxKy3PurtWcAJ0='; \
+             style-src 'sha256-ypeBEsobvcr6wjGzmiPcTaeG7/gUfE5yuYB3ha/uSLs='; img-src data:; \
+             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        );
+        assert!(!policy.contains("unsafe"));
+    }
+
+    #[test]
+    fn g10_the_page_never_makes_html_from_text() {
+        for risky in [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "style=\"",
+            "onclick=",
+            "http://",
+            "https://",
+            "src=",
+        ] {
+            assert!(!HTML.contains(risky), "{risky}");
+        }
+    }
+
+    #[test]
+    fn the_page_stays_small() {
+        assert!(HTML.lines().count() < 400);
+    }
+}

@@ -1,0 +1,61 @@
+//! Ids in paths. A text that is no id at all answers exactly as an id that is nobody's (law 10).
+
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use turnwire_event::{ResponseId, SessionId, TurnId};
+use turnwire_session::Error;
+
+use crate::error::Fault;
+
+/// The session a path names.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionPath(pub SessionId);
+
+/// The turn a path names, by its turn id or its response id.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnPath(pub TurnId);
+
+impl<S: Sync + Send> FromRequestParts<S> for SessionPath {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Fault> {
+        let id = segment(parts, state).await.and_then(|id| id.parse().ok());
+        id.map(Self).ok_or_else(|| Error::SessionNotFound.into())
+    }
+}
+
+impl<S: Sync + Send> FromRequestParts<S> for TurnPath {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Fault> {
+        let id = segment(parts, state).await.and_then(|id| turn_id(&id));
+        id.map(Self).ok_or_else(|| Error::TurnNotFound.into())
+    }
+}
+
+async fn segment<S: Sync + Send>(parts: &mut Parts, state: &S) -> Option<String> {
+    let path = Path::<String>::from_request_parts(parts, state).await;
+    path.ok().map(|Path(segment)| segment)
+}
+
+/// Reads a turn id or a response id.
+pub fn turn_id(text: &str) -> Option<TurnId> {
+    let response = || text.parse::<ResponseId>().ok().map(TurnId::from);
+    text.parse().ok().or_else(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnwire_event::Ulid;
+
+    #[test]
+    fn d_03_a_turn_goes_by_two_names() {
+        let turn = TurnId(Ulid(7));
+        assert_eq!(turn_id(&turn.to_string()), Some(turn));
+        assert_eq!(turn_id(&format!("resp_{turn}")), Some(turn));
+        for bad in ["", "x", "sess_00000000000000000000000007", "resp_"] {
+            assert_eq!(turn_id(bad), None, "{bad}");
+        }
+    }
+}

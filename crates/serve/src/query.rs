@@ -1,0 +1,142 @@
+//! Query parameters, read strictly: each once, none unknown, numbers within bounds, cursors that
+//! are cursors.
+
+use std::str::FromStr;
+
+use axum::extract::{FromRequestParts, Query};
+use axum::http::Uri;
+use axum::http::request::Parts;
+use turnwire_wire::problem::Code;
+
+use crate::error::Fault;
+
+/// The parameters of a request that nobody has asked for yet.
+#[derive(Debug)]
+pub struct Params(Vec<(String, String)>);
+
+impl<S: Sync> FromRequestParts<S> for Params {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+        Self::read(&parts.uri)
+    }
+}
+
+impl Params {
+    fn read(uri: &Uri) -> Result<Self, Fault> {
+        Query::try_from_uri(uri)
+            .map(|Query(pairs)| Self(pairs))
+            .map_err(|_| Fault::new(Code::InvalidRequest, "The query cannot be read."))
+    }
+
+    /// A parameter, if it is there.
+    pub fn take(&mut self, name: &str) -> Result<Option<String>, Fault> {
+        let mut found = None;
+        while let Some(at) = self.0.iter().position(|(known, _)| known == name) {
+            if found.replace(self.0.swap_remove(at).1).is_some() {
+                return Err(wrong(name, "may be said once"));
+            }
+        }
+        Ok(found)
+    }
+
+    /// `limit`: how many a page.
+    pub fn limit(&mut self, default: usize, max: usize) -> Result<usize, Fault> {
+        let Some(text) = self.take("limit")? else {
+            return Ok(default);
+        };
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        let limit = digits.then(|| text.parse().ok()).flatten();
+        limit
+            .filter(|limit| (1..=max).contains(limit))
+            .ok_or_else(|| wrong("limit", &format!("must be a whole number from 1 to {max}")))
+    }
+
+    /// A cursor.
+    pub fn cursor<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, Fault> {
+        let text = self.take(name)?;
+        text.map(|text| text.parse()).transpose().map_err(|_| {
+            let detail = format!("{name} is not a cursor that this server has given.");
+            Fault::new(Code::InvalidCursor, detail).with("field", name)
+        })
+    }
+
+    /// A switch; off if it is not there.
+    pub fn flag(&mut self, name: &str) -> Result<bool, Fault> {
+        match self.take(name)?.as_deref() {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(wrong(name, "must be true or false")),
+        }
+    }
+
+    /// Everything has been asked for; what is left is not known.
+    pub fn done(self) -> Result<(), Fault> {
+        match self.0.into_iter().next() {
+            None => Ok(()),
+            Some((name, _)) => {
+                let name: String = name.chars().take(64).collect();
+                let detail = format!("There is no query parameter {name:?} here.");
+                Err(Fault::new(Code::UnknownField, detail).with("field", name))
+            }
+        }
+    }
+}
+
+fn wrong(name: &str, what: &str) -> Fault {
+    Fault::new(Code::InvalidRequest, format!("{name} {what}.")).with("field", name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnwire_event::{Epoch, Position, Seq};
+
+    fn params(query: &str) -> Params {
+        let uri: Uri = format!("/x?{query}").parse().expect("a uri");
+        Params::read(&uri).expect("pairs")
+    }
+
+    #[test]
+    fn each_is_read_once_and_what_is_left_is_named() {
+        let mut all = params("limit=7&since=evt_00010000000002&hashes=true&types=a%2Cb");
+        assert_eq!(all.limit(50, 200), Ok(7));
+        let since = Position::persisted(Epoch(1), Seq(2));
+        assert_eq!(all.cursor("since"), Ok(Some(since)));
+        assert_eq!(all.flag("hashes"), Ok(true));
+        assert_eq!(all.take("types"), Ok(Some("a,b".into())));
+        assert_eq!(all.done(), Ok(()));
+
+        let unknown = params("limt=7").done().expect_err("unknown");
+        let expected = Fault::new(
+            Code::UnknownField,
+            "There is no query parameter \"limt\" here.",
+        );
+        assert_eq!(unknown, expected.with("field", "limt"));
+        let twice = params("limit=1&limit=2").limit(50, 200);
+        assert_eq!(twice, Err(wrong("limit", "may be said once")));
+    }
+
+    #[test]
+    fn s3_008_limits_have_bounds() {
+        assert_eq!(params("").limit(50, 200), Ok(50));
+        assert_eq!(params("limit=1").limit(50, 200), Ok(1));
+        assert_eq!(params("limit=200").limit(50, 200), Ok(200));
+        for bad in ["", "0", "201", "-1", "x", "1.5", "+5", "99999999999999999999"] {
+            let fault = params(&format!("limit={bad}")).limit(50, 200);
+            let what = "must be a whole number from 1 to 200";
+            assert_eq!(fault, Err(wrong("limit", what)), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_bad_cursor_is_told_apart_from_a_bad_value() {
+        for bad in ["", "x", "evt_1"] {
+            let fault = params(&format!("since={bad}")).cursor::<Position>("since");
+            let code = fault.expect_err("no cursor").code();
+            assert_eq!(code, Code::InvalidCursor, "{bad}");
+        }
+        let fault = params("hashes=1").flag("hashes").expect_err("no flag");
+        assert_eq!(fault.code(), Code::InvalidRequest);
+    }
+}

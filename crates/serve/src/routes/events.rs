@@ -1,0 +1,90 @@
+//! `/sessions/{id}/events`: the log, byte for byte as it is stored.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use turnwire_event::{Filter, FilterSpec, TypeSet};
+use turnwire_session::{EventPage, EventsQuery};
+use turnwire_wire::problem::Code;
+use turnwire_wire::rest::event::{Hashes, write};
+
+use crate::error::Fault;
+use crate::identity::Identity;
+use crate::path::SessionPath;
+use crate::query::Params;
+use crate::state::AppState;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new().route("/sessions/{id}/events", get(list))
+}
+
+async fn list(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    mut params: Params,
+) -> Result<Response, Fault> {
+    let pages = &state.config.session;
+    let query = EventsQuery {
+        since: params.cursor("since")?,
+        types: params.take("types")?.as_deref().map(types).transpose()?,
+        limit: params.limit(pages.events_page, pages.events_page_max)?,
+    };
+    let hashes = params.flag("hashes")?;
+    params.done()?;
+    let page = state.sessions.events(&owner, id, query).await?;
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    Ok((kind, body(&page, hashes)).into_response())
+}
+
+fn body(page: &EventPage, hashes: bool) -> Vec<u8> {
+    let bytes: usize = page.events.iter().map(|event| event.bytes.len() + 80).sum();
+    let mut out = Vec::with_capacity(bytes + 128);
+    let events = page.events.iter().map(|event| event.bytes.as_ref());
+    let hashes = hashes.then(|| Hashes {
+        previous: &page.previous_hash,
+        each: page.events.iter().map(|event| &event.hash).collect(),
+    });
+    write(events, page.next, hashes.as_ref(), &mut out);
+    out
+}
+
+/// Type names between commas; one that is unknown is named, as on the stream.
+fn types(text: &str) -> Result<TypeSet, Fault> {
+    let spec = FilterSpec {
+        event_types: Some(text.split(',').map(|name| name.trim().to_owned()).collect()),
+        ..FilterSpec::default()
+    };
+    Filter::resolve(&spec)
+        .map(|filter| filter.types())
+        .map_err(|bad| {
+            let detail = format!("types has an {bad}.");
+            Fault::new(Code::InvalidFilter, detail).with("field", "types")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnwire_event::EventType;
+
+    #[test]
+    fn types_are_names_between_commas() {
+        let both: TypeSet = [EventType::TurnStarted, EventType::TurnCompleted]
+            .into_iter()
+            .collect();
+        assert_eq!(types("turn.started,turn.completed"), Ok(both));
+        assert_eq!(types(" turn.completed , turn.started"), Ok(both));
+        for (bad, name) in [
+            ("made.up.thing", "made.up.thing"),
+            ("turn.started,", ""),
+            ("", ""),
+        ] {
+            let detail = format!("types has an unknown event type {name:?}.");
+            let fault = Fault::new(Code::InvalidFilter, detail).with("field", "types");
+            assert_eq!(types(bad), Err(fault), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `/sessions/{id}/feedback`: what a person thought of a message or a turn.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use turnwire_event::body::feedback::Recorded;
+use turnwire_session::Error;
+use turnwire_wire::problem::Code;
+use turnwire_wire::rest::feedback::{
+    COMMENT_BYTES_MAX, Feedback, RATING_BYTES_MAX, Recorded as Answer,
+};
+
+use crate::body::JsonBody;
+use crate::error::Fault;
+use crate::identity::Identity;
+use crate::path::{SessionPath, turn_id};
+use crate::state::AppState;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new().route("/sessions/{id}/feedback", post(record))
+}
+
+async fn record(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    JsonBody(body): JsonBody<Feedback>,
+) -> Result<(StatusCode, Json<Answer>), Fault> {
+    let feedback = checked(body)?;
+    let position = state.sessions.feedback(&owner, id, feedback).await?;
+    Ok((StatusCode::ACCEPTED, Json(Answer { position })))
+}
+
+/// What the body says, or why it says nothing that can be kept.
+fn checked(body: Feedback) -> Result<Recorded, Fault> {
+    let invalid = |field: &str, detail: String| {
+        Err(Fault::new(Code::InvalidRequest, detail).with("field", field))
+    };
+    let rating = body.rating.to_string();
+    if rating.is_empty() || rating.len() > RATING_BYTES_MAX {
+        let detail = format!("rating must have 1 to {RATING_BYTES_MAX} bytes.");
+        return invalid("rating", detail);
+    }
+    let long = |comment: &String| comment.len() > COMMENT_BYTES_MAX;
+    if body.comment.as_ref().is_some_and(long) {
+        return invalid(
+            "comment",
+            format!("comment may have {COMMENT_BYTES_MAX} bytes."),
+        );
+    }
+    let (message_id, turn) = match (body.message_id, body.turn_id) {
+        (Some(message), None) => {
+            let id = message.parse().map_err(|_| Error::MessageNotFound)?;
+            (Some(id), None)
+        }
+        (None, Some(turn)) => (None, Some(turn_id(&turn).ok_or(Error::TurnNotFound)?)),
+        (Some(_), Some(_)) | (None, None) => {
+            let detail = "Feedback is about exactly one: a message_id or a turn_id.";
+            return invalid("message_id", detail.to_owned());
+        }
+    };
+    Ok(Recorded {
+        message_id,
+        turn_id: turn,
+        rating,
+        comment: body.comment,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use turnwire_event::{MessageId, TurnId, Ulid};
+
+    fn check(body: Value) -> Result<Recorded, Code> {
+        let body = serde_json::from_value(body).expect("a body");
+        checked(body).map_err(|fault| fault.code())
+    }
+
+    #[test]
+    fn r_08_feedback_is_about_exactly_one_thing() {
+        let id = MessageId(Ulid(5)).to_string();
+        let about = |message, turn| Recorded {
+            message_id: message,
+            turn_id: turn,
+            rating: "5".into(),
+            comment: None,
+        };
+        assert_eq!(
+            check(json!({"message_id": id, "rating": 5})),
+            Ok(about(Some(MessageId(Ulid(5))), None))
+        );
+        for turn in [id.clone(), format!("resp_{id}")] {
+            assert_eq!(
+                check(json!({"turn_id": turn, "rating": "5"})),
+                Ok(about(None, Some(TurnId(Ulid(5)))))
+            );
+        }
+        for body in [
+            json!({"rating": 1}),
+            json!({"message_id": id, "turn_id": id, "rating": 1}),
+            json!({"turn_id": id, "rating": ""}),
+            json!({"turn_id": id, "rating": "x".repeat(65)}),
+            json!({"turn_id": id, "rating": 1, "comment": "x".repeat(8_193)}),
+        ] {
+            assert_eq!(check(body), Err(Code::InvalidRequest));
+        }
+        assert_eq!(
+            check(json!({"message_id": "x", "rating": 1})),
+            Err(Code::MessageNotFound)
+        );
+        assert_eq!(
+            check(json!({"turn_id": "x", "rating": 1})),
+            Err(Code::TurnNotFound)
+        );
+    }
+}

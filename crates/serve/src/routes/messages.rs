@@ -1,0 +1,30 @@
+//! `/sessions/{id}/messages`: what was said, walking back a page at a time (S3-008).
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use turnwire_wire::rest::message::List;
+
+use crate::error::Fault;
+use crate::identity::Identity;
+use crate::path::SessionPath;
+use crate::query::Params;
+use crate::state::AppState;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new().route("/sessions/{id}/messages", get(list))
+}
+
+async fn list(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    mut params: Params,
+) -> Result<Json<List>, Fault> {
+    let pages = &state.config.session;
+    let limit = params.limit(pages.messages_page, pages.messages_page_max)?;
+    let before = params.cursor("before")?;
+    params.done()?;
+    let (messages, next) = state.sessions.messages(&owner, id, before, limit).await?;
+    Ok(Json(List { messages, next }))
+}

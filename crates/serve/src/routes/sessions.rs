@@ -1,0 +1,80 @@
+//! `/sessions`: make one, list them, attach to one, delete one.
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use turnwire_session::NewSession;
+use turnwire_wire::rest::session::{Attached, Create, Created, List};
+
+use crate::body::JsonBody;
+use crate::error::Fault;
+use crate::guard::OwnHost;
+use crate::identity::Identity;
+use crate::path::SessionPath;
+use crate::query::Params;
+use crate::state::AppState;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/sessions", post(create).get(list))
+        .route("/sessions/{id}", get(attach).delete(delete))
+}
+
+async fn create(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    JsonBody(body): JsonBody<Create>,
+) -> Result<Response, Fault> {
+    let new = NewSession {
+        workspace_path: body.workspace_path,
+        metadata: body.metadata.unwrap_or_default(),
+    };
+    let session = state.sessions.create(&owner, new).await?;
+    let created = Created {
+        session_id: session.id,
+        id: session.id,
+    };
+    let location = [(header::LOCATION, format!("/sessions/{}", session.id))];
+    Ok((StatusCode::CREATED, location, Json(created)).into_response())
+}
+
+async fn list(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    mut params: Params,
+) -> Result<Json<List>, Fault> {
+    let pages = &state.config.session;
+    let limit = params.limit(pages.list_page, pages.list_page_max)?;
+    let before = params.cursor("before")?;
+    params.done()?;
+    let (sessions, next) = state.sessions.list(&owner, before, limit).await?;
+    Ok(Json(List {
+        sessions: sessions.into_iter().map(Into::into).collect(),
+        next,
+    }))
+}
+
+async fn attach(
+    State(state): State<AppState>,
+    Extension(OwnHost(host)): Extension<OwnHost>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    params: Params,
+) -> Result<Json<Attached>, Fault> {
+    params.done()?;
+    let ticket = state.sessions.attach(&owner, id).await?;
+    Ok(Json(Attached::new(ticket.session, ticket.token, &host)))
+}
+
+async fn delete(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    params: Params,
+) -> Result<StatusCode, Fault> {
+    params.done()?;
+    state.sessions.delete(&owner, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

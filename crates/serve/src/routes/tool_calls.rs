@@ -1,0 +1,33 @@
+//! `/sessions/{id}/tool-calls`: which tools ran and how they ended.
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use turnwire_wire::rest::tool_call::List;
+
+use crate::error::Fault;
+use crate::identity::Identity;
+use crate::path::SessionPath;
+use crate::query::Params;
+use crate::state::AppState;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new().route("/sessions/{id}/tool-calls", get(list))
+}
+
+async fn list(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    mut params: Params,
+) -> Result<Json<List>, Fault> {
+    let pages = &state.config.session;
+    let limit = params.limit(pages.list_page, pages.list_page_max)?;
+    let before = params.cursor("before")?;
+    params.done()?;
+    let (calls, next) = state.sessions.tool_calls(&owner, id, before, limit).await?;
+    Ok(Json(List {
+        tool_calls: calls.into_iter().map(Into::into).collect(),
+        next,
+    }))
+}

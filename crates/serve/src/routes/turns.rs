@@ -1,0 +1,209 @@
+//! `/sessions/{id}/turns` and `/turns/{id}`: submit, list, read, cancel.
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use turnwire_event::Trace;
+use turnwire_event::code::OnDisconnect;
+use turnwire_session::Submit;
+use turnwire_wire::problem::Code;
+use turnwire_wire::rest::content::BadContent;
+use turnwire_wire::rest::turn::{
+    Accepted, Cancel, CancelAccepted, DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, List,
+    REASON_BYTES_MAX, Submit as SubmitBody, Turn,
+};
+
+use crate::body::JsonBody;
+use crate::error::Fault;
+use crate::identity::Identity;
+use crate::path::{SessionPath, TurnPath};
+use crate::query::Params;
+use crate::state::AppState;
+use crate::trace::RequestTrace;
+
+const LOCALE: &str = "en";
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/sessions/{id}/turns", post(submit).get(list))
+        .route("/turns/{id}", get(read))
+        .route("/turns/{id}/cancel", post(cancel))
+}
+
+async fn submit(
+    State(state): State<AppState>,
+    Extension(trace): Extension<RequestTrace>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    JsonBody(body): JsonBody<SubmitBody>,
+) -> Result<Response, Fault> {
+    let submit = checked(body, trace.for_turn())?;
+    let turn = state.sessions.submit(&owner, id, submit).await?;
+    let accepted = Accepted {
+        turn_id: turn.turn_id,
+        response_id: turn.turn_id.into(),
+        state: turn.state,
+        position: turn.position,
+    };
+    let location = [(header::LOCATION, format!("/turns/{}", turn.turn_id))];
+    Ok((StatusCode::ACCEPTED, location, Json(accepted)).into_response())
+}
+
+/// What a body says about a turn, or why it says nothing that can be done.
+fn checked(body: SubmitBody, trace: Option<Trace>) -> Result<Submit, Fault> {
+    let locale = body.locale.unwrap_or_else(|| LOCALE.to_owned());
+    let tag = (1..=LOCALE_BYTES_MAX).contains(&locale.len())
+        && locale
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    if !tag {
+        let what = format!("must be a language tag of at most {LOCALE_BYTES_MAX} characters");
+        return Err(invalid("locale", &what));
+    }
+    let disconnect_grace_ms = body.disconnect_grace_ms.unwrap_or(0);
+    if disconnect_grace_ms > DISCONNECT_GRACE_MS_MAX {
+        let what = format!("must be a whole number from 0 to {DISCONNECT_GRACE_MS_MAX}");
+        return Err(invalid("disconnect_grace_ms", &what));
+    }
+    let content = body.message.content().map_err(|bad| {
+        let detail = format!("{bad}.");
+        match bad {
+            BadContent::Empty | BadContent::Invalid { .. } => {
+                Fault::new(Code::InvalidRequest, detail).with("field", "message")
+            }
+            BadContent::Unsupported { kind, .. } => {
+                Fault::new(Code::UnsupportedContent, detail).with("content_type", kind)
+            }
+            BadContent::UnknownField { field, .. } => {
+                Fault::new(Code::UnknownField, detail).with("field", field)
+            }
+        }
+    })?;
+    Ok(Submit {
+        content,
+        locale,
+        on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Continue),
+        disconnect_grace_ms,
+        trace,
+    })
+}
+
+fn invalid(field: &str, what: &str) -> Fault {
+    Fault::new(Code::InvalidRequest, format!("{field} {what}.")).with("field", field)
+}
+
+async fn list(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    mut params: Params,
+) -> Result<Json<List>, Fault> {
+    let pages = &state.config.session;
+    let limit = params.limit(pages.list_page, pages.list_page_max)?;
+    let before = params.cursor("before")?;
+    params.done()?;
+    let (turns, next) = state.sessions.turns(&owner, id, before, limit).await?;
+    Ok(Json(List {
+        turns: turns.into_iter().map(Into::into).collect(),
+        next,
+    }))
+}
+
+async fn read(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    TurnPath(id): TurnPath,
+    params: Params,
+) -> Result<Json<Turn>, Fault> {
+    params.done()?;
+    let turn = state.sessions.turn(&owner, id).await?;
+    Ok(Json(turn.into()))
+}
+
+async fn cancel(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    TurnPath(id): TurnPath,
+    JsonBody(body): JsonBody<Cancel>,
+) -> Result<(StatusCode, Json<CancelAccepted>), Fault> {
+    let reason = body.reason.filter(|reason| !reason.is_empty());
+    if reason.as_ref().is_some_and(|r| r.len() > REASON_BYTES_MAX) {
+        let what = format!("may have {REASON_BYTES_MAX} bytes");
+        return Err(invalid("reason", &what));
+    }
+    let turn_state = state.sessions.cancel(&owner, id, reason).await?;
+    let accepted = CancelAccepted {
+        turn_id: id,
+        state: turn_state,
+    };
+    Ok((StatusCode::ACCEPTED, Json(accepted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use turnwire_event::ContentBlock;
+
+    fn check(body: Value) -> Result<Submit, Fault> {
+        checked(serde_json::from_value(body).expect("a body"), None)
+    }
+
+    #[test]
+    fn a_turn_that_says_only_its_message_goes_on_when_nobody_watches() {
+        let submit = check(json!({"message": "hi"})).expect("a turn");
+        assert_eq!(submit.content, [ContentBlock::text("hi")]);
+        assert_eq!(submit.locale, "en");
+        assert_eq!(submit.on_disconnect, OnDisconnect::Continue);
+        assert_eq!(submit.disconnect_grace_ms, 0);
+        let body = json!({"message": [{"type": "text", "text": "hi"}], "locale": "de-AT",
+            "on_disconnect": "cancel", "disconnect_grace_ms": 30_000});
+        let submit = check(body).expect("a turn");
+        assert_eq!(submit.locale, "de-AT");
+        assert_eq!(submit.on_disconnect, OnDisconnect::Cancel);
+        assert_eq!(submit.disconnect_grace_ms, 30_000);
+    }
+
+    #[test]
+    fn what_cannot_be_taken_is_refused_with_its_code() {
+        let long = "x".repeat(36);
+        for (body, fault) in [
+            (
+                json!({"message": ""}),
+                Fault::new(Code::InvalidRequest, "message is empty.").with("field", "message"),
+            ),
+            (
+                json!({"message": [{"type": "image", "source": {}}]}),
+                Fault::new(
+                    Code::UnsupportedContent,
+                    "message[0] is a \"image\" block; only \"text\" blocks are taken.",
+                )
+                .with("content_type", "image"),
+            ),
+            (
+                json!({"message": [{"type": "text", "text": "a", "x": 1}]}),
+                Fault::new(Code::UnknownField, "message[0] has an unknown field \"x\".")
+                    .with("field", "x"),
+            ),
+            (
+                json!({"message": "a", "locale": "d e"}),
+                invalid("locale", "must be a language tag of at most 35 characters"),
+            ),
+            (
+                json!({"message": "a", "locale": long}),
+                invalid("locale", "must be a language tag of at most 35 characters"),
+            ),
+            (
+                json!({"message": "a", "disconnect_grace_ms": 30_001}),
+                invalid(
+                    "disconnect_grace_ms",
+                    "must be a whole number from 0 to 30000",
+                ),
+            ),
+        ] {
+            assert_eq!(check(body).err(), Some(fault));
+        }
+    }
+}

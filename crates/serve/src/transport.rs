@@ -1,0 +1,63 @@
+//! The session wire on a WebSocket: from the upgrade to the last frame.
+//!
+//! ```text
+//!   ring ──▶ runs of framed bytes, shared ──▶ Outbound ──▶ Pipe ──▶ socket     (raw, coalesced)
+//!   client frames ◀── tungstenite ◀──────────────────────  Pipe ◀── socket     (checked)
+//! ```
+//!
+//! Reading, pongs and the closing handshake are the library's. Frames that every viewer gets are
+//! framed once and written as they are: a server's frames carry no mask, so they are the same
+//! bytes for all.
+
+mod connection;
+mod frame;
+mod outbound;
+mod pipe;
+mod subscription;
+mod upgrade;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use turnwire_session::Sessions;
+
+pub use upgrade::{Refused, stream};
+
+/// Settings of connections, each with its reason in the configuration.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How far a connection may be behind before it is cut.
+    pub queue_max: u64,
+    /// Messages in a snapshot.
+    pub snapshot_messages: usize,
+    /// Persisted events in a replay.
+    pub replay_max: u64,
+    /// How long without traffic before a ping.
+    pub ping: Duration,
+    /// Unanswered pings before the end.
+    pub ping_misses: u32,
+    /// How long a connection may take to subscribe.
+    pub subscribe_wait: Duration,
+    /// How long a write may make no progress.
+    pub write_deadline: Duration,
+    /// The largest frame a client may send.
+    pub frame_in_max: usize,
+}
+
+/// What all connections share.
+pub struct Streams {
+    /// The sessions.
+    pub sessions: Arc<Sessions>,
+    /// Settings.
+    pub options: Options,
+    /// The server goes away: connections leave when their turn is over.
+    pub drain: CancellationToken,
+    /// The server is gone: connections leave now.
+    pub stop: CancellationToken,
+    /// Numbers for connections, so that the log can name one.
+    pub next: AtomicU64,
+    /// The furthest any connection has been behind.
+    pub depth: AtomicU64,
+}

@@ -1,0 +1,102 @@
+//! What a connection has asked for and how far it has been served.
+
+use bytes::Bytes;
+use turnwire_event::fold::replay::Missed;
+use turnwire_event::{Filter, Position};
+use turnwire_hub::Read;
+use turnwire_session::watch::Watcher;
+use turnwire_session::{CatchUp, Live, ReplayError};
+use std::sync::Arc;
+
+use super::frame;
+use super::outbound::Outbound;
+
+/// The track of this wire in every ring.
+const TRACK: usize = 0;
+/// Events taken from the ring at once: bounds what one viewer holds.
+const TAKE: usize = 256;
+
+/// A live subscription.
+pub(super) struct Subscription {
+    pub(super) filter: Filter,
+    /// Everything up to here was looked at; a legal cursor.
+    pub(super) at: Position,
+    cursor: u64,
+    /// On the way to the ring; none when live.
+    catch_up: Option<CatchUp>,
+    /// Whether the ring was reached: from then on falling off it is the end.
+    live: bool,
+    pub(super) _watcher: Option<Watcher>,
+}
+
+/// What a fill found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// Something may be due now.
+    Some,
+    /// Nothing new.
+    Nothing,
+    /// The ring has gone on without the client.
+    Behind,
+}
+
+impl Subscription {
+    pub(super) fn new(filter: Filter, at: Position, cursor: u64, catch_up: Option<CatchUp>) -> Self {
+        Self { filter, at, cursor, catch_up, live: false, _watcher: None }
+    }
+
+    /// Whether the client is still being told the past.
+    pub(super) fn is_catching_up(&self) -> bool {
+        self.catch_up.is_some() || !self.live
+    }
+
+    /// How many events the ring has that this client has not been given.
+    pub(super) fn behind(&self, live: &Live) -> u64 {
+        if self.catch_up.is_some() { 0 } else { live.ring.end().saturating_sub(self.cursor) }
+    }
+
+    /// Puts what is due next into `out`, which is empty.
+    pub(super) async fn fill(&mut self, live: &Arc<Live>, out: &mut Outbound) -> Result<Filled, ReplayError> {
+        if let Some(catch_up) = &mut self.catch_up {
+            let Some(chunk) = catch_up.next().await? else {
+                (self.at, self.cursor) = (catch_up.upto, catch_up.cursor);
+                self.catch_up = None;
+                return Ok(Filled::Some);
+            };
+            let mut frames = Vec::new();
+            let mut events = 0;
+            for (head, json) in &chunk {
+                if self.filter.matches(head) {
+                    frame::event(json, &mut frames);
+                    events += 1;
+                }
+                self.at = head.position;
+            }
+            out.push(Bytes::from(frames), events);
+            return Ok(Filled::Some);
+        }
+        match live.ring.read(TRACK, self.cursor, TAKE, &frame::project) {
+            Read::Runs(runs, cursor) => {
+                self.live = true;
+                self.cursor = cursor;
+                for run in &runs {
+                    run.select(&self.filter, |bytes, events| out.push(bytes, events));
+                }
+                if let Some(last) = runs.last().and_then(|run| run.heads().last()) {
+                    self.at = last.position;
+                }
+                Ok(Filled::Some)
+            }
+            Read::Empty => {
+                self.live = true;
+                Ok(Filled::Nothing)
+            }
+            Read::Behind if self.live => Ok(Filled::Behind),
+            // The ring moved on while the past was told: tell some more of it.
+            Read::Behind => {
+                self.catch_up = Some(live.catch_up(self.at, &self.filter, Missed::Ends, u64::MAX).await?);
+                Ok(Filled::Some)
+            }
+        }
+    }
+}

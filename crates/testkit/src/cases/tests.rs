@@ -1,0 +1,355 @@
+//! The cases on turns that are made up: each is told for what it is, and a step out of place,
+//! left out or added is refused.
+
+use serde_json::json;
+use turnwire_event::body::{llm, route, stream, tool, turn};
+use turnwire_event::code::{CallPurpose, ToolType, TurnKind, TurnStatus};
+use turnwire_event::fold::{End, OpenTurn, closing};
+use turnwire_event::{
+    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, EventType, MessageId, Position,
+    Role, Seq, SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
+};
+
+use super::{Case, cancel_case, plain_turn};
+
+/// A turn that is told step by step.
+struct Told {
+    events: Vec<Event>,
+    open: OpenTurn,
+    ids: u128,
+}
+
+impl Told {
+    fn started() -> Self {
+        let mut told = Self {
+            events: Vec::new(),
+            open: OpenTurn::new(TurnId(Ulid(1))),
+            ids: 1,
+        };
+        told.say(Body::TurnStarted(turn::Started {
+            user_message_id: MessageId(Ulid(2)),
+            input: vec![ContentBlock::text("hi")],
+            kind: TurnKind::Chat,
+            episode_id: EpisodeId(Ulid(3)),
+            locale: "en".into(),
+            wire_version: None,
+            history_omitted: 0,
+            versions: turn::Versions::default(),
+        }));
+        told
+    }
+
+    fn routed() -> Self {
+        let mut told = Self::started();
+        told.say(Body::RouteDecided(route::Decided {
+            model: "m".into(),
+            routing_policy_version: "1".into(),
+            reason: "default".into(),
+            candidates: Vec::new(),
+        }));
+        told
+    }
+
+    fn say(&mut self, body: Body) {
+        let last = self
+            .events
+            .last()
+            .map_or(Position::persisted(Epoch::FIRST, Seq(0)), |e| e.id);
+        let id = if body.kind().is_persisted() {
+            Position::persisted(last.epoch, last.seq.next())
+        } else {
+            Position {
+                sub: Sub(last.sub.0 + 1),
+                ..last
+            }
+        };
+        let timestamp = Timestamp::from_millis(0);
+        self.open.apply(id, timestamp, &body);
+        self.events.push(Event {
+            id,
+            session_id: SessionId(Ulid(1)),
+            turn_id: Some(self.open.id),
+            actor: Actor::ORCHESTRATOR,
+            timestamp,
+            trace: None,
+            render: None,
+            body,
+        });
+    }
+
+    fn id(&mut self) -> Ulid {
+        self.ids += 100;
+        Ulid(self.ids)
+    }
+
+    fn call(&mut self) -> CallId {
+        let call_id = CallId(self.id());
+        self.say(Body::LlmCallStarted(llm::CallStarted {
+            call_id,
+            model: "m".into(),
+            purpose: CallPurpose::Orchestrate,
+            attempt: 1,
+            first: self.open.calls == 0,
+        }));
+        call_id
+    }
+
+    fn message(&mut self) -> MessageId {
+        let message_id = MessageId(self.id());
+        let model = "m".to_owned();
+        self.say(Body::MessageStart(stream::MessageStart {
+            message_id,
+            role: Role::Assistant,
+            model,
+        }));
+        let text = "some words".to_owned();
+        self.say(Body::TextDelta(stream::TextDelta {
+            message_id,
+            content_block_index: 0,
+            text,
+        }));
+        message_id
+    }
+
+    fn tool_use(&mut self, message_id: MessageId, content_block_index: u32) -> ToolUseId {
+        let tool_use_id = ToolUseId(self.id());
+        let tool_name = "echo".to_owned();
+        self.say(Body::ToolUseStart(stream::ToolUseStart {
+            message_id,
+            content_block_index,
+            tool_use_id,
+            tool_name,
+        }));
+        tool_use_id
+    }
+
+    fn end_use(&mut self, message_id: MessageId, content_block_index: u32, tool_use_id: ToolUseId) {
+        let final_input = json!({});
+        self.say(Body::ToolUseEnd(stream::ToolUseEnd {
+            message_id,
+            content_block_index,
+            tool_use_id,
+            final_input,
+        }));
+    }
+
+    fn end_message(&mut self, call_id: CallId, message_id: MessageId, stop_reason: StopReason) {
+        let fold = self.open.message.as_ref().expect("a message is open");
+        let end = fold.complete(stop_reason, Usage::default());
+        self.say(Body::MessageComplete(end));
+        self.say(Body::LlmCallCompleted(llm::CallCompleted {
+            call_id,
+            message_id,
+            content_sha256: String::new(),
+            stop_reason,
+            usage: Usage::default(),
+        }));
+    }
+
+    /// A call that asks for two tools.
+    fn asks(&mut self) -> [ToolUseId; 2] {
+        let call = self.call();
+        let message = self.message();
+        let tools = [self.tool_use(message, 1), self.tool_use(message, 2)];
+        self.end_use(message, 1, tools[0]);
+        self.end_use(message, 2, tools[1]);
+        self.end_message(call, message, StopReason::ToolUse);
+        tools
+    }
+
+    fn called(&mut self, tool_use_id: ToolUseId) {
+        self.say(Body::ToolCalled(tool::Called {
+            tool_use_id,
+            tool_name: "echo".into(),
+            tool_type: ToolType::Function,
+            input_summary: String::new(),
+        }));
+    }
+
+    fn done(&mut self, tool_use_id: ToolUseId) {
+        self.say(Body::ToolCompleted(tool::Completed {
+            tool_use_id,
+            tool_name: "echo".into(),
+            tool_type: ToolType::Function,
+            duration_ms: 0,
+            result_summary: String::new(),
+            result_sha256: String::new(),
+        }));
+    }
+
+    fn asked(&mut self) {
+        self.say(Body::TurnCancelRequested(turn::CancelRequested {
+            by: "user".into(),
+            reason: "why".into(),
+        }));
+    }
+
+    fn closed(mut self) -> Vec<Event> {
+        let end = End::Cancelled {
+            reason: "why".into(),
+            asked: Timestamp::from_millis(0),
+        };
+        for part in closing(&self.open.clone(), &end, Timestamp::from_millis(0)) {
+            self.say(part.body);
+        }
+        self.events
+    }
+
+    fn cancelled(mut self) -> Vec<Event> {
+        self.asked();
+        self.closed()
+    }
+}
+
+fn all() -> Vec<(Case, Vec<Event>)> {
+    let mut silent = Told::routed();
+    silent.call();
+    let mut first = Told::routed();
+    first.call();
+    first.message();
+    let mut tools = Told::routed();
+    let [a, b] = tools.asks();
+    tools.called(a);
+    let mut seam = Told::routed();
+    seam.asks();
+    let mut later = Told::routed();
+    let [c, d] = later.asks();
+    for tool in [c, d] {
+        later.called(tool);
+        later.done(tool);
+    }
+    let mut idle = Told::routed();
+    let [e, f] = idle.asks();
+    for tool in [e, f] {
+        idle.called(tool);
+    }
+    idle.done(f);
+    idle.asked();
+    idle.done(e);
+    let mut mixed = Told::routed();
+    let [g, h] = mixed.asks();
+    mixed.called(g);
+    mixed.called(h);
+    mixed.done(h);
+    later.call();
+    later.message();
+    let _ = b;
+    vec![
+        (Case::Route, Told::started().cancelled()),
+        (Case::Route, Told::routed().cancelled()),
+        (Case::Silent, silent.cancelled()),
+        (Case::Llm, first.cancelled()),
+        (Case::Tool, tools.cancelled()),
+        (Case::Tool, mixed.cancelled()),
+        (Case::Seam, seam.cancelled()),
+        (Case::LaterLlm, later.cancelled()),
+        (Case::Idle, idle.closed()),
+    ]
+}
+
+#[test]
+fn s3_077_each_case_is_told_for_what_it_is() {
+    for (case, events) in all() {
+        assert_eq!(cancel_case(&events), Ok(case));
+        assert!(plain_turn(&events).is_err());
+    }
+}
+
+#[test]
+fn s3_072_an_open_tool_use_is_ended_before_the_message() {
+    let mut told = Told::routed();
+    told.call();
+    let message = told.message();
+    let tool = told.tool_use(message, 1);
+    told.asked();
+    let mut without = Told {
+        events: told.events.clone(),
+        open: told.open.clone(),
+        ids: told.ids,
+    };
+    told.end_use(message, 1, tool);
+    assert_eq!(cancel_case(&told.closed()), Ok(Case::Llm));
+    without.ids += 1;
+    assert!(cancel_case(&without.closed()).is_err());
+}
+
+#[test]
+fn s3_077_any_event_left_out_or_doubled_is_refused() {
+    // What the order alone cannot tell: a delta more or less, and a choice of model that a very
+    // early cancel may have come before.
+    let free = [EventType::TextDelta, EventType::RouteDecided];
+    for (case, events) in all() {
+        for at in 0..events.len() {
+            if free.contains(&events[at].body.kind()) {
+                continue;
+            }
+            let mut less = events.clone();
+            less.remove(at);
+            assert_ne!(cancel_case(&less), Ok(case), "{case:?} without number {at}");
+            let mut more = events.clone();
+            more.insert(at, events[at].clone());
+            assert_ne!(
+                cancel_case(&more),
+                Ok(case),
+                "{case:?} with number {at} twice"
+            );
+        }
+    }
+}
+
+#[test]
+fn s3_077_two_neighbours_swapped_are_refused() {
+    for (case, events) in all() {
+        for at in 1..events.len() {
+            let kinds = (events[at - 1].body.kind(), events[at].body.kind());
+            let free = matches!(
+                kinds,
+                (EventType::ToolUseStart, _) | (EventType::ToolUseEnd, _)
+            ) || matches!(kinds, (EventType::TextDelta, EventType::ToolUseStart))
+                || matches!(
+                    kinds.0,
+                    EventType::ToolCalled | EventType::ToolCompleted | EventType::ToolFailed
+                )
+                || matches!(kinds.1, EventType::TurnCancelRequested)
+                || matches!(kinds.0, EventType::TurnCancelRequested);
+            let mut other = events.clone();
+            other.swap(at - 1, at);
+            if !free {
+                assert_ne!(
+                    cancel_case(&other),
+                    Ok(case),
+                    "{case:?} with {kinds:?} swapped"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn s3_052_a_plain_turn_is_in_order_and_over() {
+    let mut told = Told::routed();
+    let [a, b] = told.asks();
+    told.called(a);
+    told.called(b);
+    told.done(b);
+    told.done(a);
+    let call = told.call();
+    let message = told.message();
+    told.end_message(call, message, StopReason::EndTurn);
+    assert!(plain_turn(&told.events).is_err(), "it has no end");
+    told.say(Body::TurnCompleted(turn::Completed {
+        status: TurnStatus::Ok,
+        usage: Usage::default(),
+        error: None,
+        reason: None,
+        partial: None,
+    }));
+    assert_eq!(plain_turn(&told.events), Ok(()));
+    for at in 0..told.events.len() {
+        let mut less = told.events.clone();
+        let gone = less.remove(at).body.kind();
+        if gone != EventType::TextDelta {
+            assert!(plain_turn(&less).is_err(), "without {gone}");
+        }
+    }
+}

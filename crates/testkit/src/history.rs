@@ -1,0 +1,71 @@
+//! The history checker: what clients asked and got, the faults that were made and the final log
+//! go in; a list of broken promises comes out. It knows the contract and nothing of the server:
+//! it folds events with code of its own.
+
+mod record;
+mod violation;
+mod reading;
+mod chain;
+mod turns;
+mod answers;
+mod delivery;
+mod rows;
+mod snapshot;
+mod growth;
+mod text;
+#[cfg(test)]
+mod story;
+#[cfg(test)]
+mod watchers;
+#[cfg(test)]
+mod tests;
+
+pub use record::{
+    Connection, Fault, FaultKind, Frame, History, Line, LoggedEvent, Request, SessionLog, Subscribe,
+};
+pub use violation::Violation;
+
+/// How many violations a failed assertion prints; the first ones explain the rest.
+const PRINTED_MAX: usize = 20;
+
+impl History {
+    /// Every broken promise in it.
+    pub fn violations(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let logs = reading::logs(self, &mut found);
+        let clients = reading::clients(self, &mut found);
+        answers::check(self, &logs, &mut found);
+        for log in logs.values() {
+            chain::check(log, &mut found);
+            rows::check(log, &mut found);
+            let ends = turns::check(log, &mut found);
+            for client in clients.iter().filter(|client| client.session == log.id) {
+                delivery::check(log, client, &mut found);
+                turns::check_transient(log, &ends, client, &mut found);
+                text::check(self, log, client, &mut found);
+                snapshot::check(log, client, &mut found);
+            }
+        }
+        found
+    }
+
+    /// Panics with what is broken, if anything is.
+    pub fn assert_clean(&self) {
+        let found = self.violations();
+        if found.is_empty() {
+            return;
+        }
+        let lines = found
+            .iter()
+            .take(PRINTED_MAX)
+            .map(|violation| format!("\n- {violation}"));
+        panic!(
+            "{} broken promises in {} connections, {} sessions, {} kills:{}",
+            found.len(),
+            self.connections.len(),
+            self.sessions.len(),
+            self.count(FaultKind::Kill),
+            lines.collect::<String>(),
+        );
+    }
+}

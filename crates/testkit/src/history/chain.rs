@@ -1,0 +1,54 @@
+//! The log by itself (I2 and the chain): numbers 1..n without hole in one epoch, persisted
+//! types only, and each hash made from the one before it and the stored bytes.
+
+use sha2::{Digest as _, Sha256};
+use turnwire_event::{Epoch, Position, Seq};
+
+use super::reading::Log;
+use super::violation::Violation;
+
+/// Checks one session's log.
+pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) {
+    let epoch = log.events.first().map_or(Epoch::FIRST, |e| e.id.epoch);
+    for (event, number) in log.events.iter().zip(1u64..) {
+        let place = Position::persisted(epoch, Seq(number));
+        let mine = event.session_id == log.id;
+        if event.id != place || !event.body.kind().is_persisted() || !mine {
+            found.push(Violation::NotDense {
+                session: log.id,
+                expected: number,
+                found: event.id,
+                kind: event.body.kind(),
+            });
+        }
+    }
+    let mut hash = Sha256::digest(log.id.to_string().as_bytes());
+    for (event, logged) in log.events.iter().zip(&log.raw.events) {
+        let mut next = Sha256::new();
+        next.update(hash);
+        next.update(logged.text.as_bytes());
+        hash = next.finalize();
+        let expected = hex(&hash);
+        if logged.hash != expected {
+            found.push(Violation::ChainBroken {
+                session: log.id,
+                id: event.id,
+                found: logged.hash.clone(),
+                expected,
+            });
+            // One break spoils all that follows; the first is the one to look at.
+            return;
+        }
+    }
+}
+
+/// Lower-case hex.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            use std::fmt::Write as _;
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

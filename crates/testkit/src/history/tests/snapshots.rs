@@ -1,0 +1,56 @@
+//! Doctored snapshots (I5, law 4).
+
+use super::*;
+
+fn snapshots(expected: &[&str], doctor: impl Fn(&mut serde_json::Value) -> bool) {
+    for seed in SEEDS {
+        let mut history = watched(&mut Story::new(seed));
+        let mut doctored = false;
+        for connection in &mut history.connections {
+            for line in &mut connection.lines {
+                if let Line::Received(frame) = line
+                    && frame.text.starts_with("{\"type\":\"snapshot\"")
+                {
+                    let mut value = serde_json::from_str(&frame.text).expect("a snapshot");
+                    doctored |= doctor(&mut value);
+                    frame.text = value.to_string();
+                }
+            }
+        }
+        let expected: BTreeSet<String> = expected.iter().map(|&name| name.to_owned()).collect();
+        assert_eq!(
+            names(&history),
+            if doctored { expected } else { BTreeSet::new() },
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn i5_a_wrong_summary_is_told() {
+    snapshots(&["SnapshotDiffers"], |snapshot| {
+        snapshot["session"]["turn_count"] = 99.into();
+        true
+    });
+}
+
+#[test]
+fn i5_a_message_missing_from_a_snapshot_is_told() {
+    snapshots(&["SnapshotDiffers"], |snapshot| {
+        let messages = snapshot["messages"].as_array_mut().expect("a list");
+        let whole = messages.iter().position(|m| m["role"] == "user");
+        whole.map(|at| messages.remove(at)).is_some()
+    });
+}
+
+#[test]
+fn i5_a_snapshot_whose_rest_does_not_add_up_is_told() {
+    snapshots(&["TextDiffers", "SnapshotDiffers"], |snapshot| {
+        let messages = snapshot["messages"].as_array_mut().expect("a list");
+        let open = messages.iter_mut().find(|m| m["status"] == "in_progress");
+        let block = open
+            .and_then(|m| m["content"].as_array_mut())
+            .and_then(|c| c.first_mut());
+        block.map(|block| block["text"] = "x".into()).is_some()
+    });
+}

@@ -1,0 +1,230 @@
+//! What was streamed against what was stored (I5, law 5): the sum of the deltas a client was
+//! sent of a message is the message. Shorter only after a crash, and then by no more than the
+//! checkpoints allow.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use turnwire_event::body::stream::MessageComplete;
+use turnwire_event::{
+    Body, ContentBlock, Event, Filter, Message, MessageId, Position, Sub, TypeSet,
+};
+
+use super::growth::{Growth, Origin};
+use super::reading::{Client, Item, Log, Stretch};
+use super::record::History;
+use super::violation::Violation;
+
+/// How much older than the kill text may be that the crash cost: the checkpoint's quarter of a
+/// second, and room for a commit on a busy disk.
+const CHECKPOINT_SLACK: Duration = Duration::from_secs(3);
+
+/// One client's view of the messages, as it grows.
+struct View<'a> {
+    history: &'a History,
+    log: &'a Log<'a>,
+    name: &'a str,
+    growing: BTreeMap<MessageId, Growth>,
+    /// The last id, to tell whether a subscribe goes on where the one before it was cut.
+    last: Option<Position>,
+}
+
+/// Puts together what one client was sent and compares it.
+pub(super) fn check(
+    history: &History,
+    log: &Log<'_>,
+    client: &Client<'_>,
+    found: &mut Vec<Violation>,
+) {
+    let mut view = View {
+        history,
+        log,
+        name: client.name,
+        growing: BTreeMap::new(),
+        last: None,
+    };
+    for stretch in &client.stretches {
+        view.begin(stretch);
+        let mut persisted = 0;
+        for item in &stretch.items {
+            match item {
+                Item::Served(upto) => view.last = view.last.max(Some(*upto)),
+                Item::Event(at, _, event) => {
+                    persisted += u64::from(event.body.kind().is_persisted());
+                    if streams(&stretch.asked.filter) {
+                        view.event(*at, event, persisted < stretch.replay_count, found);
+                    }
+                    view.last = Some(event.id);
+                }
+            }
+        }
+    }
+    let unfinished = std::mem::take(&mut view.growing);
+    for (id, growth) in unfinished {
+        view.unfinished(id, &growth, found);
+    }
+}
+
+/// Whether a filter lets everything through that a message is made of.
+fn streams(filter: &Filter) -> bool {
+    use turnwire_event::EventType as T;
+    let parts = [
+        T::MessageStart,
+        T::TextDelta,
+        T::ThinkingDelta,
+        T::ToolUseStart,
+        T::ToolUseInputDelta,
+        T::ToolUseEnd,
+        T::MessageComplete,
+    ];
+    filter.passes_all(parts.into_iter().collect::<TypeSet>())
+}
+
+impl View<'_> {
+    fn begin(&mut self, stretch: &Stretch<'_>) {
+        // Cut before the snapshot came: nothing was sent, and the reader stands where it stood.
+        if stretch.asked.snapshot && stretch.snapshot.is_none() {
+            return;
+        }
+        let goes_on = stretch.asked.since.is_some() && stretch.asked.since == self.last;
+        if let Some(snapshot) = &stretch.snapshot {
+            self.growing = Growth::of_snapshot(&snapshot.messages);
+            self.last = Some(snapshot.at);
+        } else if !goes_on || !streams(&stretch.asked.filter) {
+            self.growing.clear();
+            self.last = stretch.asked.since;
+        }
+    }
+
+    fn event(&mut self, at: Duration, event: &Event, replayed: bool, found: &mut Vec<Violation>) {
+        match &event.body {
+            Body::MessageStart(start) => {
+                self.growing
+                    .insert(start.message_id, Growth::new(Origin::Start));
+            }
+            Body::MessageComplete(end) => {
+                let growth = self.growing.remove(&end.message_id);
+                let growth = growth.unwrap_or_else(|| Growth::new(Origin::Middle));
+                self.complete(event.id, end, &growth, replayed, found);
+            }
+            body => {
+                if let Some((id, wrong)) = Growth::apply(&mut self.growing, at, body) {
+                    found.extend(wrong.map(|(block, seen, whole)| {
+                        self.differs(id, block, seen, whole, "tool.use_end")
+                    }));
+                }
+            }
+        }
+    }
+
+    fn differs(
+        &self,
+        message: MessageId,
+        block: u32,
+        seen: String,
+        whole: String,
+        whence: &'static str,
+    ) -> Violation {
+        Violation::TextDiffers {
+            client: self.name.to_owned(),
+            message,
+            block,
+            seen,
+            whole,
+            whence,
+        }
+    }
+
+    fn complete(
+        &self,
+        id: Position,
+        end: &MessageComplete,
+        growth: &Growth,
+        replayed: bool,
+        found: &mut Vec<Violation>,
+    ) {
+        let message = end.message_id;
+        let swept = id.sub == Sub::LAST;
+        if swept && self.history.kill_after(Duration::ZERO).is_none() {
+            let client = self.name.to_owned();
+            found.push(Violation::SweptWithoutCrash {
+                client,
+                message,
+                id,
+            });
+        }
+        self.row(end, found);
+        // A message that was over when the client asked comes as its two ends (S3-039).
+        if growth.is_empty() && replayed && growth.origin == Origin::Start {
+            return;
+        }
+        for (block, seen, whole) in growth.compare(&end.final_content, swept) {
+            found.push(self.differs(message, block, seen, whole, "message.complete"));
+        }
+        if swept {
+            self.late(message, growth, &end.final_content, found);
+        }
+    }
+
+    /// The end a client was told is the row that is stored.
+    fn row(&self, end: &MessageComplete, found: &mut Vec<Violation>) {
+        let Some(row) = self.stored(end.message_id) else {
+            return;
+        };
+        let told = (&end.final_content, Some(end.stop_reason), Some(end.usage));
+        let has = (&row.content, row.stop_reason, row.usage);
+        if told != has {
+            found.push(Violation::MessageDiffers {
+                session: self.log.id,
+                message: end.message_id,
+                row: format!("{has:?}"),
+                told: format!("{told:?}"),
+            });
+        }
+    }
+
+    fn stored(&self, id: MessageId) -> Option<&Message> {
+        self.log.messages.iter().find(|row| row.id == id)
+    }
+
+    /// A message whose end the client was not there to see: its text is a part of the row's, or
+    /// the crash cost the rest.
+    fn unfinished(&self, id: MessageId, growth: &Growth, found: &mut Vec<Violation>) {
+        if growth.origin == Origin::Middle {
+            return;
+        }
+        let content = self.stored(id).map_or(&[][..], |row| &row.content);
+        let cut = growth.compare(content, true).is_empty();
+        if growth.is_part_of(content) {
+            return;
+        }
+        if cut && self.history.kill_after(Duration::ZERO).is_some() {
+            self.late(id, growth, content, found);
+            return;
+        }
+        let (seen, whole) = (growth.text(), format!("{content:?}"));
+        found.push(self.differs(id, 0, seen, whole, "stored row"));
+    }
+
+    /// Text that a crash cost must have been sent shortly before the kill.
+    fn late(
+        &self,
+        message: MessageId,
+        growth: &Growth,
+        content: &[ContentBlock],
+        found: &mut Vec<Violation>,
+    ) {
+        let lost = growth.lost(content).filter_map(|at| {
+            let kill = self.history.kill_after(at).unwrap_or(Duration::MAX);
+            let age = kill.saturating_sub(at);
+            (age > CHECKPOINT_SLACK).then_some(age)
+        });
+        if let Some(age) = lost.max() {
+            found.push(Violation::CheckpointLate {
+                client: self.name.to_owned(),
+                message,
+                ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+            });
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Settings of a server under test, as its configuration file has them: sections of keys.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// A configuration file in the making.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    sections: BTreeMap<&'static str, BTreeMap<&'static str, String>>,
+}
+
+impl Settings {
+    /// Everything as it is by default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One value.
+    #[must_use]
+    pub fn set(mut self, section: &'static str, key: &'static str, value: impl ToString) -> Self {
+        self.sections
+            .entry(section)
+            .or_default()
+            .insert(key, value.to_string());
+        self
+    }
+
+    /// The file's text.
+    pub fn yaml(&self) -> String {
+        let mut text = String::new();
+        for (section, keys) in &self.sections {
+            let _ = writeln!(text, "{section}:");
+            for (key, value) in keys {
+                let _ = writeln!(text, "  {key}: {value}");
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Settings;
+
+    #[test]
+    fn keys_stand_under_their_sections() {
+        let settings = Settings::new()
+            .set("b", "x", 1)
+            .set("a", "y", "z")
+            .set("b", "w", true);
+        assert_eq!(settings.yaml(), "a:\n  y: z\nb:\n  w: true\n  x: 1\n");
+    }
+}

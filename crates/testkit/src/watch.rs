@@ -1,0 +1,11 @@
+//! Watchers of a session over its WebSocket: one that behaves, one whose line is cut, one that
+//! stops reading. Each writes all it gets into the journal, and none waits for ever.
+
+mod tap;
+mod client;
+mod reader;
+mod frozen;
+
+pub use client::{Ask, Client, End, Refused, Seen};
+pub use frozen::Frozen;
+pub use reader::{Cut, Reader};

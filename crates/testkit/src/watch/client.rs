@@ -1,0 +1,392 @@
+//! One connection: opens with an attach token, subscribes, reads frames, answers pings.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use turnwire_event::{Event, Filter, FilterSpec, Position, SessionId, TurnId};
+
+use super::tap::Tap;
+use crate::history::Subscribe;
+use crate::journal::Page;
+use crate::rest::Rest;
+
+/// How long to wait for a frame. Servers under load, under `strace` or after a kill are slow.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What a client asks for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The filter, as it is sent.
+    pub filter: Value,
+    /// The cursor.
+    pub since: Option<Position>,
+    /// Whether a snapshot is wanted.
+    pub snapshot: bool,
+}
+
+impl Ask {
+    /// Everything from now on.
+    pub fn live() -> Self {
+        Self {
+            filter: "preset:full".into(),
+            since: None,
+            snapshot: false,
+        }
+    }
+
+    /// Everything after a position.
+    pub fn since(position: Position) -> Self {
+        Self {
+            since: Some(position),
+            ..Self::live()
+        }
+    }
+
+    /// The state, and everything after it.
+    pub fn snapshot() -> Self {
+        Self {
+            snapshot: true,
+            ..Self::live()
+        }
+    }
+
+    /// The same through a filter.
+    #[must_use]
+    pub fn filter(mut self, filter: impl Into<Value>) -> Self {
+        self.filter = filter.into();
+        self
+    }
+
+    /// The frame.
+    pub fn frame(&self) -> Value {
+        json!({"type": "subscribe", "filter": self.filter, "since": self.since, "snapshot": self.snapshot})
+    }
+
+    /// The filter as the server should understand it; none if it should not.
+    fn resolved(&self) -> Option<Filter> {
+        match &self.filter {
+            Value::Null => Some(Filter::full()),
+            Value::String(preset) => Filter::preset(preset).ok(),
+            spec => Filter::resolve(&FilterSpec::deserialize(spec).ok()?).ok(),
+        }
+    }
+}
+
+/// The connection was not opened: the status of the answer, and its body.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was refused ({status}): {body}")]
+pub struct Refused {
+    /// The status; 0 if there was no answer.
+    pub status: u16,
+    /// The answer's body, or what went wrong.
+    pub body: String,
+}
+
+/// How a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum End {
+    /// The server closed it, with this code and reason.
+    #[error("closed by the server: {0} {1}")]
+    Closed(u16, String),
+    /// The line broke.
+    #[error("cut: {0}")]
+    Cut(String),
+    /// Nothing came for too long; the connection may be alive.
+    #[error("nothing came within the deadline")]
+    Silent,
+}
+
+impl End {
+    /// The code in the reason of a close; empty for other ends.
+    pub fn code(&self) -> String {
+        let Self::Closed(_, reason) = self else {
+            return String::new();
+        };
+        let reason: Value = serde_json::from_str(reason).unwrap_or(Value::Null);
+        reason["code"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// A frame, read.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    /// An event.
+    Event(Box<Event>),
+    /// Anything else.
+    Frame(Value),
+}
+
+#[derive(Deserialize)]
+struct EventFrame<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    event: Option<&'a RawValue>,
+}
+
+/// One connection of a client.
+#[derive(Debug)]
+pub struct Client {
+    socket: WebSocketStream<Tap>,
+    page: Page,
+    last: Option<Position>,
+    /// Whether pings are answered.
+    pub answers: bool,
+    /// How long to wait for a frame.
+    pub patience: Duration,
+}
+
+impl Client {
+    /// Asks for a token and connects.
+    pub async fn connect(rest: &Rest, name: &str, session: SessionId) -> Result<Self, Refused> {
+        Self::connect_small(rest, name, session, None).await
+    }
+
+    /// The same with a receive buffer of so many bytes.
+    pub(super) async fn connect_small(
+        rest: &Rest,
+        name: &str,
+        session: SessionId,
+        buffer: Option<u32>,
+    ) -> Result<Self, Refused> {
+        let lost = |why: String| Refused {
+            status: 0,
+            body: why,
+        };
+        let attached = rest
+            .get(&format!("/sessions/{session}"))
+            .await
+            .map_err(|why| lost(why.to_string()))?;
+        if attached.status != 200 {
+            return Err(Refused {
+                status: attached.status,
+                body: attached.body,
+            });
+        }
+        let url = attached.json()["ws_url"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        Self::open(rest, name, session, &url, buffer).await
+    }
+
+    /// Connects to an address as it was given, token included.
+    pub async fn open(
+        rest: &Rest,
+        name: &str,
+        session: SessionId,
+        url: &str,
+        buffer: Option<u32>,
+    ) -> Result<Self, Refused> {
+        let opened = tokio::time::timeout(DEADLINE, handshake(rest.addr(), url, buffer)).await;
+        let socket = match opened {
+            Ok(Ok(socket)) => socket,
+            Ok(Err(Error::Http(response))) => {
+                let body = response.body().clone().unwrap_or_default();
+                return Err(Refused {
+                    status: response.status().as_u16(),
+                    body: String::from_utf8_lossy(&body).into_owned(),
+                });
+            }
+            Ok(Err(why)) => {
+                return Err(Refused {
+                    status: 0,
+                    body: why.to_string(),
+                });
+            }
+            Err(_) => {
+                return Err(Refused {
+                    status: 0,
+                    body: "no answer in time".into(),
+                });
+            }
+        };
+        Ok(Self {
+            socket,
+            page: rest.journal().connection(name, session),
+            last: None,
+            answers: true,
+            patience: DEADLINE,
+        })
+    }
+
+    /// The id of the last event it got, or the cursor it asked from.
+    pub fn last(&self) -> Option<Position> {
+        self.last
+    }
+
+    /// Ends the stream after so many more bytes.
+    pub fn end_after(&mut self, bytes: u64) {
+        self.socket.get_mut().end_after(bytes);
+    }
+
+    /// Sends a subscribe frame.
+    pub async fn subscribe(&mut self, ask: &Ask) -> Result<(), End> {
+        if let Some(filter) = ask.resolved() {
+            self.page.subscribed(Subscribe {
+                filter,
+                since: ask.since,
+                snapshot: ask.snapshot,
+            });
+        }
+        self.last = ask.since.or(self.last);
+        self.send(&ask.frame()).await
+    }
+
+    /// Subscribes and waits for the acknowledgement, which must come.
+    pub async fn subscribed(&mut self, ask: &Ask) -> Result<Value, End> {
+        self.subscribe(ask).await?;
+        loop {
+            match self.next().await? {
+                Seen::Frame(frame) if frame["type"] == "subscribe_ack" => return Ok(frame),
+                Seen::Frame(frame) => assert_ne!(frame["type"], "subscribe_error", "{frame}"),
+                Seen::Event(_) => {}
+            }
+        }
+    }
+
+    /// Sends a frame.
+    pub async fn send(&mut self, frame: &Value) -> Result<(), End> {
+        self.send_message(Message::text(frame.to_string())).await
+    }
+
+    /// Sends whatever it is given.
+    pub async fn send_message(&mut self, message: Message) -> Result<(), End> {
+        self.socket
+            .send(message)
+            .await
+            .map_err(|why| End::Cut(why.to_string()))
+    }
+
+    /// The next frame, pings aside if they are answered.
+    pub async fn next(&mut self) -> Result<Seen, End> {
+        loop {
+            let seen = self.receive().await;
+            if let Err(end) = &seen {
+                self.page.ended(end.to_string());
+            }
+            match seen? {
+                Seen::Frame(frame) if self.answers && frame["type"] == "ping" => {
+                    self.send(&json!({"type": "pong", "nonce": frame["nonce"]}))
+                        .await?;
+                }
+                seen => return Ok(seen),
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Result<Seen, End> {
+        let message = match tokio::time::timeout(self.patience, self.socket.next()).await {
+            Err(_) => return Err(End::Silent),
+            Ok(None) => return Err(End::Cut("the stream is over".into())),
+            Ok(Some(Err(why))) => return Err(End::Cut(why.to_string())),
+            Ok(Some(Ok(message))) => message,
+        };
+        match message {
+            Message::Text(text) => {
+                self.page.received(&text);
+                Ok(self.read(&text))
+            }
+            Message::Close(frame) => {
+                let (code, reason) = frame.map_or((1005, String::new()), |f| {
+                    (f.code.into(), f.reason.to_string())
+                });
+                Err(End::Closed(code, reason))
+            }
+            other => Err(End::Cut(format!("not a text frame: {other:?}"))),
+        }
+    }
+
+    fn read(&mut self, text: &str) -> Seen {
+        let event = serde_json::from_str::<EventFrame<'_>>(text)
+            .ok()
+            .filter(|frame| frame.kind == "event");
+        let event = event.and_then(|frame| Event::read(frame.event?.get().as_bytes()).ok());
+        match event {
+            Some(event) => {
+                self.last = Some(event.id);
+                Seen::Event(Box::new(event))
+            }
+            None => {
+                let frame: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+                let told = [&frame["snapshot_at_event_id"], &frame["position"]];
+                let told = told
+                    .into_iter()
+                    .find_map(|id| id.as_str()?.parse::<Position>().ok());
+                self.last = self.last.max(told);
+                Seen::Frame(frame)
+            }
+        }
+    }
+
+    /// The next event, whatever comes before it.
+    pub async fn event(&mut self) -> Result<Event, End> {
+        loop {
+            if let Seen::Event(event) = self.next().await? {
+                return Ok(*event);
+            }
+        }
+    }
+
+    /// Events up to and with the first that `wanted` says yes to.
+    pub async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Result<Vec<Event>, End> {
+        let mut events = Vec::new();
+        loop {
+            let event = self.event().await?;
+            let done = wanted(&event);
+            events.push(event);
+            if done {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// All events of a turn, to its terminal.
+    pub async fn turn(&mut self, turn: TurnId) -> Result<Vec<Event>, End> {
+        let ends = |e: &Event| e.turn_id == Some(turn) && e.body.kind().is_terminal();
+        let mut events = self.until(ends).await?;
+        events.retain(|event| event.turn_id == Some(turn));
+        Ok(events)
+    }
+
+    /// Reads until the connection ends, and says how.
+    pub async fn end(&mut self) -> End {
+        loop {
+            if let Err(end) = self.next().await {
+                return end;
+            }
+        }
+    }
+
+    /// Whether the stream ended because it was told to.
+    pub(super) fn was_cut(&self) -> bool {
+        self.socket.get_ref().is_spent()
+    }
+}
+
+async fn handshake(
+    addr: SocketAddr,
+    url: &str,
+    buffer: Option<u32>,
+) -> Result<WebSocketStream<Tap>, Error> {
+    let stream = match buffer {
+        None => TcpStream::connect(addr).await?,
+        Some(bytes) => {
+            let socket = TcpSocket::new_v4()?;
+            socket.set_recv_buffer_size(bytes)?;
+            socket.connect(addr).await?
+        }
+    };
+    stream.set_nodelay(true)?;
+    let request = url.into_client_request()?;
+    let (socket, _) = tokio_tungstenite::client_async(request, Tap::new(stream)).await?;
+    Ok(socket)
+}

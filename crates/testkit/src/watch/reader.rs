@@ -1,0 +1,193 @@
+//! A reader whose line is cut again and again: after a number of bytes, wherever that falls. It
+//! comes back with the id of the last event it got whole, as the contract says.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use turnwire_event::{Body, Epoch, Event, MessageId, Position, Seq, SessionId, TurnId};
+
+use super::client::{Ask, Client, End, Seen};
+use crate::history::FaultKind;
+use crate::rest::Rest;
+
+/// Where a reader was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Between two messages.
+    Between,
+    /// Inside a message: it has seen its start and not its end.
+    Inside,
+}
+
+/// A client that goes on over many connections.
+#[derive(Debug)]
+pub struct Reader {
+    rest: Rest,
+    name: String,
+    session: SessionId,
+    filter: Value,
+    last: Position,
+    open: Option<MessageId>,
+    client: Option<Client>,
+    ended: Vec<TurnId>,
+}
+
+impl Reader {
+    /// A reader that begins with the session's first event.
+    pub fn new(rest: &Rest, name: &str, session: SessionId) -> Self {
+        Self {
+            rest: rest.clone(),
+            name: name.to_owned(),
+            session,
+            filter: "preset:full".into(),
+            last: Position::persisted(Epoch::FIRST, Seq(0)),
+            open: None,
+            client: None,
+            ended: Vec::new(),
+        }
+    }
+
+    /// The same through a filter.
+    #[must_use]
+    pub fn filter(mut self, filter: impl Into<Value>) -> Self {
+        self.filter = filter.into();
+        self
+    }
+
+    /// The session it reads.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// The last id it got.
+    pub fn last(&self) -> Position {
+        self.last
+    }
+
+    /// Whether it is inside a message.
+    pub fn place(&self) -> Cut {
+        if self.open.is_some() {
+            Cut::Inside
+        } else {
+            Cut::Between
+        }
+    }
+
+    /// Whether it has seen the end of a turn.
+    pub fn has_ended(&self, turn: TurnId) -> bool {
+        self.ended.contains(&turn)
+    }
+
+    /// Connects if it is not connected: with its cursor, or anew with a snapshot.
+    pub async fn resume(&mut self, snapshot: bool) -> Result<(), End> {
+        if self.client.is_some() {
+            return Ok(());
+        }
+        let lost = |why: &dyn std::fmt::Display| End::Cut(why.to_string());
+        let mut client = Client::connect(&self.rest, &self.name, self.session)
+            .await
+            .map_err(|why| lost(&why))?;
+        let ask = if snapshot {
+            Ask::snapshot()
+        } else {
+            Ask::since(self.last)
+        };
+        client.subscribe(&ask.filter(self.filter.clone())).await?;
+        self.client = Some(client);
+        Ok(())
+    }
+
+    /// Reads one frame; the reader is disconnected when the line is gone.
+    pub async fn step(&mut self) -> Result<Seen, End> {
+        self.resume(false).await?;
+        let client = self.client.as_mut().expect("just connected");
+        match client.next().await {
+            Ok(seen) => {
+                self.take(&seen);
+                Ok(seen)
+            }
+            Err(end) => {
+                self.client = None;
+                Err(end)
+            }
+        }
+    }
+
+    fn take(&mut self, seen: &Seen) {
+        match seen {
+            Seen::Event(event) => self.event(event),
+            Seen::Frame(frame) => {
+                assert_ne!(
+                    frame["type"], "subscribe_error",
+                    "{} at {}: {frame}",
+                    self.name, self.last
+                );
+                let at = frame["snapshot_at_event_id"]
+                    .as_str()
+                    .and_then(|id| id.parse().ok());
+                if let Some(at) = at {
+                    self.last = at;
+                    let mut messages = frame["messages"].as_array().into_iter().flatten();
+                    let open = messages.rfind(|m| m["status"] == "in_progress");
+                    self.open = open.and_then(|m| m["id"].as_str()?.parse().ok());
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.last = event.id;
+        match &event.body {
+            Body::MessageStart(start) => self.open = Some(start.message_id),
+            Body::MessageComplete(_) => self.open = None,
+            Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
+                self.open = None;
+                self.ended.extend(event.turn_id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads until `bytes` more have come over the line, then is cut; says where. None if the
+    /// line ended otherwise, or nothing more came for a while.
+    pub async fn cut_after(&mut self, bytes: u64, patience: Duration) -> Option<Cut> {
+        if self.resume(false).await.is_err() {
+            return None;
+        }
+        if let Some(client) = &mut self.client {
+            client.end_after(bytes);
+            client.patience = patience;
+        }
+        let spent = loop {
+            let client = self.client.as_mut()?;
+            match client.next().await {
+                Ok(seen) => self.take(&seen),
+                Err(_) => break client.was_cut(),
+            }
+        };
+        self.drop_line();
+        spent.then(|| self.place())
+    }
+
+    /// Drops the line as it is.
+    pub fn drop_line(&mut self) {
+        if self.client.take().is_some() {
+            self.rest.journal().fault(FaultKind::Cut);
+        }
+    }
+
+    /// Reads until it has seen the end of a turn, over as many connections as it takes.
+    pub async fn finish(&mut self, turn: TurnId) {
+        let begun = std::time::Instant::now();
+        while !self.has_ended(turn) {
+            if let Err(end) = self.step().await {
+                assert!(
+                    begun.elapsed() < Duration::from_secs(60),
+                    "{}: {turn} has no end: {end}",
+                    self.name
+                );
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The failing one: never gives a result.
+
+use serde_json::{Value, json};
+use turnwire_event::port::BoxFuture;
+
+use crate::input::Input;
+use crate::tool::{Call, Tool, ToolFailure};
+
+/// Fails, with `message` as what the model is told.
+pub struct Fail;
+
+impl Tool for Fail {
+    fn name(&self) -> &str {
+        "fail"
+    }
+
+    fn description(&self) -> &str {
+        "Always fails. Good for trying what happens then."
+    }
+
+    fn input_schema(&self) -> Value {
+        json!({
+            "type": "object",
+            "properties": {"message": {"type": "string"}},
+            "additionalProperties": false,
+        })
+    }
+
+    fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        Box::pin(async move {
+            let message = Input::new(&call.input, &["message"])?.optional_text("message")?;
+            Err(ToolFailure::internal(
+                message.unwrap_or("This tool always fails."),
+            ))
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! Errors as REST clients see them (RFC 9457): one closed list of codes, each with its status
+//! and title, and the body they travel in. What a code means never depends on the endpoint.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The media type of a problem.
+pub const MEDIA_TYPE: &str = "application/problem+json";
+
+macro_rules! codes {
+    ($($variant:ident = $name:literal, $status:literal, $title:literal;)+) => {
+        /// Every way a request can fail, in one word (R-37).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "each variant is its code")]
+        pub enum Code { $($variant),+ }
+
+        impl Code {
+            /// All of them, by status.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word on the wire.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// The HTTP status it answers with.
+            pub const fn status(self) -> u16 {
+                match self { $(Self::$variant => $status),+ }
+            }
+
+            /// What it means in general, in a few words.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title),+ }
+            }
+
+            /// Where it is described: `/problems/<code>`.
+            pub const fn kind(self) -> &'static str {
+                match self { $(Self::$variant => concat!("/problems/", $name)),+ }
+            }
+
+            /// The code with this name.
+            pub fn named(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+codes! {
+    MalformedJson = "malformed_json", 400, "The body is not JSON";
+    InvalidCursor = "invalid_cursor", 400, "The cursor cannot be read";
+    TenantRequired = "tenant_required", 400, "A tenant is required";
+    TenantInvalid = "tenant_invalid", 400, "The tenant is not a UUID";
+    Unauthorized = "unauthorized", 401, "Not authorised";
+    HostNotAllowed = "host_not_allowed", 403, "The Host header is not one of this server's";
+    OriginNotAllowed = "origin_not_allowed", 403, "The Origin header is not this server's own";
+    NotFound = "not_found", 404, "There is nothing here";
+    SessionNotFound = "session_not_found", 404, "No such session";
+    TurnNotFound = "turn_not_found", 404, "No such turn";
+    MessageNotFound = "message_not_found", 404, "No such message";
+    MethodNotAllowed = "method_not_allowed", 405, "The method is not allowed here";
+    RequestTimeout = "request_timeout", 408, "The request took too long to arrive";
+    TurnInFlight = "turn_in_flight", 409, "A turn is already in flight";
+    StreamingDisabled = "streaming_disabled", 409, "Streaming is switched off";
+    StepConflict = "step_conflict", 409, "The step exists with another content";
+    WireVersionMismatch = "wire_version_mismatch", 409, "The turn is bound to another wire version";
+    CursorExpired = "cursor_expired", 410, "The cursor is outside what is kept";
+    ReplayExpired = "replay_expired", 410, "The replay is no longer kept";
+    BodyTooLarge = "body_too_large", 413, "The body is too large";
+    UnsupportedMediaType = "unsupported_media_type", 415, "The body must be JSON";
+    InvalidRequest = "invalid_request", 422, "The request does not make sense";
+    UnknownField = "unknown_field", 422, "A field is not known";
+    UnsupportedContent = "unsupported_content", 422, "The content cannot be taken";
+    InvalidFilter = "invalid_filter", 422, "The filter names something unknown";
+    IdempotencyMismatch = "idempotency_mismatch", 422, "The key was used with another body";
+    ModeUnsupported = "mode_unsupported", 422, "The mode is not supported";
+    QueueFull = "queue_full", 429, "Too many turns are waiting";
+    TooManyRequests = "too_many_requests", 429, "Too many requests";
+    Internal = "internal", 500, "Something went wrong inside";
+    Draining = "draining", 503, "The server is going away";
+    SessionQuarantined = "session_quarantined", 503, "The session's record is damaged";
+    StorageFull = "storage_full", 507, "The disk is full";
+}
+
+/// The body of every error answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Where the code is described.
+    #[serde(rename = "type")]
+    pub kind: Cow<'static, str>,
+    /// What the code means in general.
+    pub title: Cow<'static, str>,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened here, and what to do about it.
+    pub detail: String,
+    /// The code; text, so that a client can read one it does not know yet.
+    pub code: Cow<'static, str>,
+    /// Ties the answer to the server's log.
+    pub trace_id: String,
+    /// What else is known: the running turn, the field, the place in the body.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl Problem {
+    /// A problem of this code.
+    pub fn new(code: Code, detail: impl Into<String>, trace_id: impl Into<String>) -> Self {
+        Self {
+            kind: code.kind().into(),
+            title: code.title().into(),
+            status: code.status(),
+            detail: detail.into(),
+            code: code.name().into(),
+            trace_id: trace_id.into(),
+            extra: Map::new(),
+        }
+    }
+
+    /// The code, if it is one that is known here.
+    pub fn code(&self) -> Option<Code> {
+        Code::named(&self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn r_37_every_code_is_there_with_its_status() {
+        let table: Vec<(&str, u16)> = Code::ALL.iter().map(|c| (c.name(), c.status())).collect();
+        let expected = [
+            ("malformed_json", 400),
+            ("invalid_cursor", 400),
+            ("tenant_required", 400),
+            ("tenant_invalid", 400),
+            ("unauthorized", 401),
+            ("host_not_allowed", 403),
+            ("origin_not_allowed", 403),
+            ("not_found", 404),
+            ("session_not_found", 404),
+            ("turn_not_found", 404),
+            ("message_not_found", 404),
+            ("method_not_allowed", 405),
+            ("request_timeout", 408),
+            ("turn_in_flight", 409),
+            ("streaming_disabled", 409),
+            ("step_conflict", 409),
+            ("wire_version_mismatch", 409),
+            ("cursor_expired", 410),
+            ("replay_expired", 410),
+            ("body_too_large", 413),
+            ("unsupported_media_type", 415),
+            ("invalid_request", 422),
+            ("unknown_field", 422),
+            ("unsupported_content", 422),
+            ("invalid_filter", 422),
+            ("idempotency_mismatch", 422),
+            ("mode_unsupported", 422),
+            ("queue_full", 429),
+            ("too_many_requests", 429),
+            ("internal", 500),
+            ("draining", 503),
+            ("session_quarantined", 503),
+            ("storage_full", 507),
+        ];
+        assert_eq!(table, expected);
+        for &code in Code::ALL {
+            assert_eq!(Code::named(code.name()), Some(code));
+            assert_eq!(code.kind(), format!("/problems/{}", code.name()));
+            assert!(!code.title().is_empty() && !code.title().ends_with('.'));
+        }
+    }
+
+    #[test]
+    fn r_37_a_problem_has_its_members_in_order_and_extras_after() {
+        let mut problem = Problem::new(Code::TurnInFlight, "Wait for it or cancel it.", "ab");
+        problem.extra.insert("turn_id".into(), json!("01T"));
+        let text = serde_json::to_string(&problem).expect("plain data");
+        assert_eq!(
+            text,
+            "{\"type\":\"/problems/turn_in_flight\",\"title\":\"A turn is already in flight\",\
+             \"status\":409,\"detail\":\"Wait for it or cancel it.\",\"code\":\"turn_in_flight\",\
+             \"trace_id\":\"ab\",\"turn_id\":\"01T\"}"
+        );
+        let read: Problem = serde_json::from_str(&text).expect("its own text");
+        assert_eq!(read, problem);
+        assert_eq!(read.code(), Some(Code::TurnInFlight));
+    }
+}

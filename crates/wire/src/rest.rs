@@ -1,0 +1,16 @@
+//! Bodies of the REST endpoints, one file a topic, shared by the server and the client.
+//!
+//! Requests refuse fields they do not know; answers may grow. Lists are
+//! `{"<plural>": […], "next": cursor | null}`.
+
+pub mod session;
+pub mod content;
+pub mod turn;
+pub mod message;
+pub mod event;
+pub mod tool_call;
+pub mod feedback;
+pub mod health;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! `/sessions/{id}/feedback`: what a person thought of a message or a turn.
+
+use std::fmt;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+use turnwire_event::Position;
+
+/// The longest rating: a word, a number or a few stars.
+pub const RATING_BYTES_MAX: usize = 64;
+
+/// The longest comment: a page of text.
+pub const COMMENT_BYTES_MAX: usize = 8_192;
+
+/// A rating in the client's own scale: a word or a number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Rating {
+    /// A word.
+    Word(String),
+    /// A number.
+    Number(Number),
+}
+
+impl fmt::Display for Rating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => f.write_str(word),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+/// `POST /sessions/{id}/feedback`; exactly one of the two ids.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Feedback {
+    /// The message it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The turn it is about, by turn id or response id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<String>,
+    /// The rating.
+    pub rating: Rating,
+    /// In words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+/// 202 of `POST /sessions/{id}/feedback`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Where it stands in the log.
+    pub position: Position,
+}
+
+impl<'de> Deserialize<'de> for Rating {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl Visitor<'_> for Either {
+            type Value = Rating;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a number")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Rating, E> {
+                Ok(Rating::Word(word.to_owned()))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Rating, E> {
+                Ok(Rating::Number(number.into()))
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Rating, E> {
+                Ok(Rating::Number(number.into()))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Rating, E> {
+                Number::from_f64(number)
+                    .map(Rating::Number)
+                    .ok_or_else(|| E::custom("a rating must be finite"))
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r_08_a_rating_is_a_word_or_a_number() {
+        for (json, text) in [
+            ("\"up\"", "up"),
+            ("5", "5"),
+            ("-1", "-1"),
+            ("0.5", "0.5"),
+            ("18446744073709551615", "18446744073709551615"),
+        ] {
+            let rating: Rating = serde_json::from_str(json).expect("a rating");
+            assert_eq!(rating.to_string(), text);
+            assert_eq!(serde_json::to_string(&rating).expect("plain data"), json);
+        }
+        for json in ["null", "true", "[1]", "{}"] {
+            let error = serde_json::from_str::<Rating>(json).expect_err("no rating");
+            assert!(
+                error.to_string().contains("expected a string or a number"),
+                "{error}"
+            );
+        }
+    }
+}

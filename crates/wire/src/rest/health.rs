@@ -1,0 +1,20 @@
+//! `/healthz` and `/readyz`: whether the process lives, and whether it takes work.
+
+use serde::{Deserialize, Serialize};
+
+/// 200 of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// The word.
+    pub status: Status,
+}
+
+/// How the server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It lives.
+    Ok,
+    /// It takes work.
+    Ready,
+}

@@ -1,0 +1,162 @@
+//! The shapes of the bodies, exactly as clients see them.
+
+use serde_json::{Map, Value, json};
+use turnwire_event::code::{OnDisconnect, TurnKind, TurnState};
+use turnwire_event::row::{SessionRow, TurnRow};
+use turnwire_event::{
+    EpisodeId, Epoch, EventType, Owner, Position, Seq, SessionId, TenantId, Timestamp, TurnId, Ulid,
+};
+
+use super::{feedback, session, turn};
+
+fn session_row() -> SessionRow {
+    let metadata: Map<String, Value> = [("a".to_owned(), json!(1))].into_iter().collect();
+    SessionRow {
+        id: SessionId(Ulid(1)),
+        owner: Owner {
+            tenant: TenantId(0),
+            principal: "local".parse().expect("a principal"),
+        },
+        parent: None,
+        workspace_path: Some("/w".into()),
+        metadata,
+        episode_id: EpisodeId(Ulid(2)),
+        active_model: "scripted:demo".into(),
+        routing_policy_version: "builtin-1".into(),
+        cost_usd: 0.5,
+        turn_count: 3,
+        created_at: Timestamp::from_millis(0),
+        updated_at: Timestamp::from_millis(1_000),
+    }
+}
+
+fn turn_row(state: TurnState, terminal: Option<(EventType, Value)>) -> TurnRow {
+    TurnRow {
+        id: TurnId(Ulid(3)),
+        session_id: SessionId(Ulid(1)),
+        kind: TurnKind::Chat,
+        state,
+        on_disconnect: OnDisconnect::Continue,
+        disconnect_grace_ms: 0,
+        trace: None,
+        started: Position::persisted(Epoch(1), Seq(8)),
+        started_at: Timestamp::from_millis(0),
+        ended: terminal
+            .as_ref()
+            .map(|_| Position::persisted(Epoch(1), Seq(12))),
+        ended_at: terminal.as_ref().map(|_| Timestamp::from_millis(1_000)),
+        terminal,
+    }
+}
+
+#[test]
+fn s3_001_attach_names_session_model_token_and_url() {
+    let attached = session::Attached::new(session_row(), "atk_X".into(), "localhost:8421");
+    let expected = json!({
+        "session_id": "sess_00000000000000000000000001",
+        "active_model": "scripted:demo",
+        "routing_policy_version": "builtin-1",
+        "workspace_path": "/w",
+        "parent_session_id": null,
+        "tenant_id": "00000000-0000-0000-0000-000000000000",
+        "principal": "local",
+        "episode_id": "ep_00000000000000000000000002",
+        "metadata": {"a": 1},
+        "cost_so_far_usd": 0.5,
+        "turn_count": 3,
+        "created_at": "1970-01-01T00:00:00.000Z",
+        "updated_at": "1970-01-01T00:00:01.000Z",
+        "attach_token": "atk_X",
+        "ws_url": "ws://localhost:8421/sessions/sess_00000000000000000000000001/stream?attach=atk_X",
+    });
+    let value = serde_json::to_value(&attached).expect("plain data");
+    assert_eq!(value, expected);
+    let read: session::Attached = serde_json::from_value(value).expect("its own JSON");
+    assert_eq!(read, attached);
+}
+
+#[test]
+fn a_running_turn_has_no_ending() {
+    let value = serde_json::to_value(turn::Turn::from(turn_row(TurnState::Running, None)));
+    let expected = json!({
+        "turn_id": "00000000000000000000000003",
+        "response_id": "resp_00000000000000000000000003",
+        "session_id": "sess_00000000000000000000000001",
+        "kind": "chat",
+        "state": "running",
+        "position": "evt_00010000000007",
+        "started_at": "1970-01-01T00:00:00.000Z",
+        "ended_at": null,
+        "on_disconnect": "continue",
+        "disconnect_grace_ms": 0,
+        "terminal": null,
+        "usage": null,
+        "receipt": null,
+    });
+    assert_eq!(value.expect("plain data"), expected);
+}
+
+#[test]
+fn an_ended_turn_shows_its_terminal_usage_or_receipt() {
+    let usage = json!({"input_tokens": 1, "output_tokens": 2, "total_tokens": 3,
+        "reasoning_tokens": 0, "cached_tokens": 0, "cost_usd": 0.25});
+    let completed = json!({"status": "ok", "usage": usage, "error": null, "partial": null});
+    let row = turn_row(
+        TurnState::Completed,
+        Some((EventType::TurnCompleted, completed.clone())),
+    );
+    let value = serde_json::to_value(turn::Turn::from(row)).expect("plain data");
+    assert_eq!(value["usage"], usage);
+    assert_eq!(value["receipt"], Value::Null);
+    let terminal =
+        json!({"id": "evt_0001000000000C", "type": "turn.completed", "payload": completed});
+    assert_eq!(value["terminal"], terminal);
+
+    let receipt = json!([{"kind": "tool", "id": "tu_1", "outcome": "stopped", "ms": 4}]);
+    let cancelled = json!({"reason": "user_cancel", "code": "REQUEST_CANCELLED", "phase": "tool",
+        "partial": {"message_id": null, "bytes": 0}, "receipt": receipt});
+    let row = turn_row(
+        TurnState::Cancelled,
+        Some((EventType::TurnCancelled, cancelled)),
+    );
+    let value = serde_json::to_value(turn::Turn::from(row)).expect("plain data");
+    assert_eq!(value["receipt"], receipt);
+    assert_eq!(value["usage"], Value::Null);
+    assert_eq!(value["ended_at"], "1970-01-01T00:00:01.000Z");
+}
+
+#[test]
+fn requests_name_the_field_they_do_not_know() {
+    fn unknown<T: serde::de::DeserializeOwned + std::fmt::Debug>(body: &str) -> String {
+        serde_json::from_str::<T>(body)
+            .expect_err("refused")
+            .to_string()
+    }
+    let created = unknown::<session::Create>(r#"{"workspace":"/w"}"#);
+    assert!(
+        created.starts_with("unknown field `workspace`"),
+        "{created}"
+    );
+    let submitted = unknown::<turn::Submit>(r#"{"message":"hi","on_busy":"enqueue"}"#);
+    assert!(
+        submitted.starts_with("unknown field `on_busy`"),
+        "{submitted}"
+    );
+    let cancelled = unknown::<turn::Cancel>(r#"{"why":"x"}"#);
+    assert!(cancelled.starts_with("unknown field `why`"), "{cancelled}");
+    let rated = unknown::<feedback::Feedback>(r#"{"rating":1,"stars":5}"#);
+    assert!(rated.starts_with("unknown field `stars`"), "{rated}");
+    let silent = unknown::<turn::Submit>("{}");
+    assert!(silent.starts_with("missing field `message`"), "{silent}");
+}
+
+#[test]
+fn requests_written_by_the_client_are_as_small_as_can_be() {
+    let text = |value: Value| value.to_string();
+    let submit = serde_json::to_value(turn::Submit::text("hi")).expect("plain data");
+    assert_eq!(text(submit), r#"{"message":"hi"}"#);
+    let create = serde_json::to_value(session::Create::default()).expect("plain data");
+    assert_eq!(text(create), "{}");
+    let cancel = serde_json::to_value(turn::Cancel::default()).expect("plain data");
+    assert_eq!(text(cancel), "{}");
+}

@@ -1,0 +1,21 @@
+//! The session wire: JSON text frames over one WebSocket per client and session (S3).
+//!
+//! ```text
+//! client  subscribe · cancel · ping · pong                                  → read strictly
+//! server  subscribe_ack | subscribe_error, snapshot?, event*, ping · pong   → written
+//! end     a close code with a JSON reason
+//! ```
+
+pub mod close;
+pub mod summary;
+pub mod subscribe;
+pub mod server;
+pub mod client;
+
+pub use client::{ClientFrame, ClientFrameError};
+pub use close::{Close, Reconnect};
+pub use server::{
+    Ack, ServerFrame, Snapshot, ack, event_frame, ping, pong, snapshot, subscribe_error,
+};
+pub use subscribe::{Since, Subscribe, SubscribeCode, SubscribeError};
+pub use summary::SessionSummary;

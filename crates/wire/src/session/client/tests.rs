@@ -1,0 +1,222 @@
+//! Client frames: what is accepted, what is named, what ends the connection.
+
+use proptest::prelude::*;
+use turnwire_event::{Epoch, EventType, Filter, Position, Seq, SessionId, TypeSet, Ulid};
+
+use super::*;
+use crate::session::subscribe::{Since, SubscribeCode};
+
+fn subscribe(text: &str) -> Subscribe {
+    match ClientFrame::read(text) {
+        Ok(ClientFrame::Subscribe(subscribe)) => subscribe,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+fn refused(text: &str) -> String {
+    match ClientFrame::read(text) {
+        Err(ClientFrameError::Subscribe(error)) => {
+            assert_eq!(error.code, SubscribeCode::InvalidFilter, "{text}");
+            error.message
+        }
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn s3_013_subscribe_is_read_whole() {
+    let read = subscribe(
+        r#"{"type":"subscribe","filter":{"event_types":["text.delta","turn.started"],
+            "actors":["orchestrator"],"include_worker_sessions":true},
+            "since":"evt_00010000000007","snapshot":true}"#,
+    );
+    let types: TypeSet = [EventType::TextDelta, EventType::TurnStarted]
+        .into_iter()
+        .collect();
+    assert_eq!(read.filter.types(), types);
+    assert_eq!(read.filter.spec().actors, Some(vec!["orchestrator".into()]));
+    assert!(read.filter.spec().include_worker_sessions);
+    assert_eq!(read.since, Some(Since::Id("evt_00010000000007".into())));
+    assert!(read.snapshot);
+}
+
+#[test]
+fn s3_015_what_is_left_out_has_its_default() {
+    let everything = Subscribe {
+        filter: Filter::full(),
+        since: None,
+        snapshot: false,
+    };
+    for text in [
+        r#"{"type":"subscribe"}"#,
+        r#"{"type":"subscribe","filter":null,"since":null}"#,
+        r#"{"type":"subscribe","filter":{}}"#,
+        r#"{"type":"subscribe","filter":{"event_types":null,"actors":null}}"#,
+        r#"{"type":"subscribe","filter":"preset:full","since":null,"snapshot":false}"#,
+    ] {
+        assert_eq!(subscribe(text), everything, "{text}");
+    }
+    let chat = subscribe(r#"{"type":"subscribe","filter":"preset:chat"}"#);
+    assert_eq!(chat.filter, Filter::chat());
+}
+
+#[test]
+fn s3_017_what_is_unknown_or_wrongly_typed_is_named() {
+    for (fields, message) in [
+        (
+            r#""filter":{"event_types":["made.up.thing"]}"#,
+            "unknown event type \"made.up.thing\"",
+        ),
+        (
+            r#""filter":{"actors":["nobody"]}"#,
+            "unknown actor \"nobody\"",
+        ),
+        (
+            r#""filter":"preset:all""#,
+            "unknown preset \"preset:all\"; there are preset:chat and preset:full",
+        ),
+        (
+            r#""filter":{"event_types":"text.delta"}"#,
+            "filter.event_types must be a list of strings or null",
+        ),
+        (
+            r#""filter":{"event_types":[5]}"#,
+            "filter.event_types must be a list of strings or null",
+        ),
+        (
+            r#""filter":{"actors":{}}"#,
+            "filter.actors must be a list of strings or null",
+        ),
+        (
+            r#""filter":{"include_worker_sessions":1}"#,
+            "filter.include_worker_sessions must be true or false",
+        ),
+        (
+            r#""filter":{"include_suppressed":"yes"}"#,
+            "filter.include_suppressed must be true or false",
+        ),
+        (r#""filter":{"types":[]}"#, "unknown field \"filter.types\""),
+        (
+            r#""filter":7"#,
+            "filter must be an object, a preset or null",
+        ),
+        (r#""since":7"#, "since must be an event id or null"),
+        (r#""since":{"a":7}"#, "since must be an event id or null"),
+        (r#""snapshot":"true""#, "snapshot must be true or false"),
+        (r#""snapshot":null"#, "snapshot must be true or false"),
+        (r#""snapshots":true"#, "unknown field \"snapshots\""),
+    ] {
+        let text = format!(r#"{{"type":"subscribe",{fields}}}"#);
+        assert_eq!(refused(&text), message, "{text}");
+    }
+}
+
+#[test]
+fn d_40_a_cursor_that_cannot_be_read_has_expired() {
+    let session = SessionId(Ulid(1));
+    let at = Position::persisted(Epoch(1), Seq(7));
+    let id = Since::from(at);
+    assert_eq!(id.position(session), Ok(at));
+    let garbage = subscribe(r#"{"type":"subscribe","since":"yesterday"}"#);
+    let error = garbage
+        .since
+        .expect("a cursor")
+        .position(session)
+        .expect_err("no id");
+    assert_eq!(error, SubscribeError::cursor_expired());
+
+    let map = format!(
+        r#"{{"type":"subscribe","since":{{"{session}":"evt_00010000000007","sess_x":"y"}}}}"#
+    );
+    let map = subscribe(&map).since.expect("a cursor");
+    assert_eq!(map.position(session), Ok(at));
+    let other = map
+        .position(SessionId(Ulid(2)))
+        .expect_err("no entry for it");
+    assert_eq!(other.code, SubscribeCode::InvalidFilter);
+}
+
+#[test]
+fn s3_070_cancel_carries_its_reason() {
+    assert_eq!(
+        ClientFrame::read(r#"{"type":"cancel","turn_id":"01T","reason":"user_cancel"}"#),
+        Ok(ClientFrame::Cancel {
+            turn_id: "01T".into(),
+            reason: Some("user_cancel".into())
+        })
+    );
+    for text in [
+        r#"{"type":"cancel","turn_id":"01T"}"#,
+        r#"{"type":"cancel","turn_id":"01T","reason":null}"#,
+    ] {
+        let frame = ClientFrame::Cancel {
+            turn_id: "01T".into(),
+            reason: None,
+        };
+        assert_eq!(ClientFrame::read(text), Ok(frame));
+    }
+}
+
+#[test]
+fn s3_044_heartbeats_carry_their_nonce() {
+    let nonce = String::from("n1");
+    assert_eq!(
+        ClientFrame::read(r#"{"type":"ping","nonce":"n1"}"#),
+        Ok(ClientFrame::Ping {
+            nonce: nonce.clone()
+        })
+    );
+    assert_eq!(
+        ClientFrame::read(r#"{"type":"pong","nonce":"n1"}"#),
+        Ok(ClientFrame::Pong { nonce })
+    );
+}
+
+#[test]
+fn s3_031_json_that_is_no_frame_is_told_apart_from_what_is_not_json() {
+    for (text, kind) in [
+        (r#"{"type":"submit"}"#, "submit"),
+        (r#"{"type":7}"#, ""),
+        ("{}", ""),
+        ("[]", ""),
+        ("null", ""),
+        ("\"subscribe\"", ""),
+    ] {
+        let unknown = ClientFrame::Unknown { kind: kind.into() };
+        assert_eq!(ClientFrame::read(text), Ok(unknown), "{text}");
+    }
+    for text in ["", "hello", "{\"type\":\"ping\"", "{}{}", "\u{feff}{}"] {
+        assert_eq!(
+            ClientFrame::read(text),
+            Err(ClientFrameError::NotJson),
+            "{text}"
+        );
+    }
+    for (text, kind, field) in [
+        (r#"{"type":"cancel"}"#, "cancel", "turn_id"),
+        (r#"{"type":"cancel","turn_id":3}"#, "cancel", "turn_id"),
+        (
+            r#"{"type":"cancel","turn_id":"t","reason":3}"#,
+            "cancel",
+            "reason",
+        ),
+        (r#"{"type":"ping"}"#, "ping", "nonce"),
+        (r#"{"type":"pong","nonce":1}"#, "pong", "nonce"),
+    ] {
+        let malformed = ClientFrameError::Malformed { kind, field };
+        assert_eq!(ClientFrame::read(text), Err(malformed), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in ".{0,200}") {
+        let _ = ClientFrame::read(&text);
+    }
+
+    #[test]
+    fn no_subscribe_panics(filter in "[\\[\\]{}\",:a-z0-9.]{0,60}", since in ".{0,40}") {
+        let text = format!("{{\"type\":\"subscribe\",\"filter\":{filter},\"since\":{since:?}}}");
+        let _ = ClientFrame::read(&text);
+    }
+}

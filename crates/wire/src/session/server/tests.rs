@@ -1,0 +1,184 @@
+//! Server frames: their exact bytes, and that the client reads what the server wrote.
+
+use serde_json::{Map, Value, json};
+use turnwire_event::row::SessionRow;
+use turnwire_event::{
+    ContentBlock, EpisodeId, Epoch, EventType, MessageId, MessageStatus, Owner, Role, Seq,
+    SessionId, Sub, TenantId, Timestamp, TurnId, TypeSet, Ulid,
+};
+
+use super::*;
+
+const AT: Position = Position {
+    epoch: Epoch(1),
+    seq: Seq(7),
+    sub: Sub(2),
+};
+
+fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    String::from_utf8(out).expect("frames are text")
+}
+
+fn read(frame: &str) -> ServerFrame<'_> {
+    ServerFrame::read(frame).expect("a frame")
+}
+
+fn row() -> SessionRow {
+    SessionRow {
+        id: SessionId(Ulid(1)),
+        owner: Owner {
+            tenant: TenantId(0),
+            principal: "local".parse().expect("a principal"),
+        },
+        parent: None,
+        workspace_path: None,
+        metadata: Map::new(),
+        episode_id: EpisodeId(Ulid(2)),
+        active_model: "scripted:demo".into(),
+        routing_policy_version: "2026-11-01".into(),
+        cost_usd: 0.142,
+        turn_count: 7,
+        created_at: Timestamp::from_millis(0),
+        updated_at: Timestamp::from_millis(0),
+    }
+}
+
+#[test]
+fn s3_048_an_event_frame_is_the_stored_bytes_between_two_constants() {
+    let stored = "{\"id\":\"evt_00010000000001\",\"odd\" :  1.0}";
+    let frame = text(|out| event_frame(stored.as_bytes(), out));
+    assert_eq!(frame, format!("{{\"type\":\"event\",\"event\":{stored}}}"));
+    let ServerFrame::Event(event) = read(&frame) else {
+        panic!("{frame}");
+    };
+    assert_eq!(event.get(), stored);
+}
+
+#[test]
+fn s3_018_an_ack_echoes_and_expands() {
+    let filter = Filter::of(TypeSet::EMPTY.with(EventType::TextDelta));
+    let since = Since::Id("evt_00010000000007".into());
+    let frame = text(|out| ack(&filter, Some(&since), false, 47, out));
+    assert_eq!(
+        frame,
+        "{\"type\":\"subscribe_ack\",\"resolved_filter\":{\"event_types\":[\"text.delta\"],\
+         \"actors\":null,\"include_worker_sessions\":false,\"include_suppressed\":false},\
+         \"since\":\"evt_00010000000007\",\"snapshot\":false,\"replay_event_count\":47}"
+    );
+    let ServerFrame::Ack(ack_read) = read(&frame) else {
+        panic!("{frame}");
+    };
+    let expected = Ack {
+        resolved_filter: filter.spec(),
+        since: Some(since),
+        snapshot: false,
+        replay_event_count: 47,
+    };
+    assert_eq!(ack_read, expected);
+    let none = text(|out| ack(&filter, None, true, 0, out));
+    assert!(none.ends_with("\"since\":null,\"snapshot\":true,\"replay_event_count\":0}"));
+}
+
+#[test]
+fn s3_024_every_refusal_has_its_code() {
+    for (error, code) in [
+        (SubscribeError::session_not_found(), "session_not_found"),
+        (SubscribeError::cursor_expired(), "cursor_expired"),
+        (SubscribeError::replay_too_large(10_000), "replay_too_large"),
+        (SubscribeError::invalid_filter("x"), "invalid_filter"),
+    ] {
+        assert_eq!(error.code.name(), code);
+        let frame = text(|out| subscribe_error(&error, out));
+        let value: Value = serde_json::from_str(&frame).expect("JSON");
+        let expected = json!({"type": "subscribe_error", "code": code, "message": error.message});
+        assert_eq!(value, expected);
+    }
+    let frame = text(|out| subscribe_error(&SubscribeError::replay_too_large(10_000), out));
+    assert_eq!(
+        frame,
+        "{\"type\":\"subscribe_error\",\"code\":\"replay_too_large\",\"message\":\
+         \"More than 10000 events are missing; subscribe with snapshot: true instead.\"}"
+    );
+}
+
+#[test]
+fn s3_028_a_summary_has_its_fields_idle_and_in_flight() {
+    let idle = SessionSummary::new(&row(), None);
+    let value = serde_json::to_value(&idle).expect("plain data");
+    let expected = json!({
+        "id": "sess_00000000000000000000000001",
+        "workspace_path": null,
+        "active_model": "scripted:demo",
+        "routing_policy_version": "2026-11-01",
+        "cost_so_far_usd": 0.142,
+        "turn_count": 7,
+        "current_turn_id": null,
+        "current_turn_status": null,
+        "tenant_id": "00000000-0000-0000-0000-000000000000",
+        "episode_id": "ep_00000000000000000000000002",
+    });
+    assert_eq!(value, expected);
+    let busy = SessionSummary::new(&row(), Some(TurnId(Ulid(9))));
+    let value = serde_json::to_value(&busy).expect("plain data");
+    assert_eq!(value["current_turn_id"], "00000000000000000000000009");
+    assert_eq!(value["current_turn_status"], "in_flight");
+}
+
+#[test]
+fn s3_027_a_snapshot_reads_back() {
+    let message = Message {
+        id: MessageId(Ulid(3)),
+        session_id: SessionId(Ulid(1)),
+        turn_id: TurnId(Ulid(9)),
+        role: Role::Assistant,
+        status: MessageStatus::InProgress,
+        content: vec![ContentBlock::text("so f")],
+        model: Some("scripted:demo".into()),
+        stop_reason: None,
+        usage: None,
+        created_at: Timestamp::from_millis(5),
+        metadata: Map::new(),
+    };
+    let summary = SessionSummary::new(&row(), Some(TurnId(Ulid(9))));
+    let messages = [message];
+    let frame = text(|out| snapshot(&summary, &messages, AT, out));
+    assert!(frame.starts_with("{\"type\":\"snapshot\",\"session\":{\"id\":"));
+    assert!(frame.ends_with(",\"snapshot_at_event_id\":\"evt_00010000000007.000002\"}"));
+    let ServerFrame::Snapshot(snapshot_read) = read(&frame) else {
+        panic!("{frame}");
+    };
+    let expected = Snapshot {
+        session: summary,
+        messages: messages.to_vec(),
+        snapshot_at_event_id: AT,
+    };
+    assert_eq!(*snapshot_read, expected);
+}
+
+#[test]
+fn s3_042_heartbeats_have_their_nonce_and_a_ping_its_position() {
+    let frame = text(|out| ping("a\"b", AT, out));
+    assert_eq!(
+        frame,
+        "{\"type\":\"ping\",\"nonce\":\"a\\\"b\",\"position\":\"evt_00010000000007.000002\"}"
+    );
+    let ServerFrame::Ping { nonce, position } = read(&frame) else {
+        panic!("{frame}");
+    };
+    assert_eq!((nonce.as_str(), position), ("a\"b", Some(AT)));
+    assert_eq!(
+        text(|out| pong("n", out)),
+        "{\"type\":\"pong\",\"nonce\":\"n\"}"
+    );
+}
+
+#[test]
+fn s3_098_a_frame_from_the_future_is_passed_over() {
+    let frame = r#"{"type":"zzz","event":5,"nonce":[1]}"#;
+    let ServerFrame::Unknown { kind } = read(frame) else {
+        panic!("{frame}");
+    };
+    assert_eq!(kind, "zzz");
+}

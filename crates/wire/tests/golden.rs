@@ -1,0 +1,118 @@
+//! The golden matrix: one log in, one file per wire out, for every scenario.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p turnwire-wire --test golden` rewrites the files; otherwise any
+//! difference fails. Every scenario is also held to the laws that a list of events can break.
+
+mod scenario;
+
+use std::path::{Path, PathBuf};
+
+use scenario::{catalog, law};
+use turnwire_event::{Event, Filter};
+use turnwire_wire::session::{self, ServerFrame};
+
+fn lines<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    items.fold(Vec::new(), |mut out, item| {
+        out.extend_from_slice(item);
+        out.push(b'\n');
+        out
+    })
+}
+
+fn session_frames(events: &[Event]) -> Vec<Vec<u8>> {
+    let filter = Filter::full();
+    let seen = events.iter().filter(|event| filter.matches(&event.head()));
+    seen.map(|event| {
+        let mut frame = Vec::new();
+        session::event_frame(&event.to_bytes(), &mut frame);
+        frame
+    })
+    .collect()
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+}
+
+fn compare(path: &Path, made: &[u8]) {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(path.parent().expect("in a folder")).expect("a folder");
+        std::fs::write(path, made).expect("the golden file is written");
+        return;
+    }
+    let stored = std::fs::read(path).unwrap_or_default();
+    let stored: Vec<&[u8]> = stored.split(|&b| b == b'\n').collect();
+    let made: Vec<&[u8]> = made.split(|&b| b == b'\n').collect();
+    for (at, (was, is)) in stored.iter().zip(&made).enumerate() {
+        let (was, is) = (String::from_utf8_lossy(was), String::from_utf8_lossy(is));
+        assert_eq!(was, is, "{}:{}", path.display(), at + 1);
+    }
+    assert_eq!(stored.len(), made.len(), "lines of {}", path.display());
+}
+
+#[test]
+fn every_scenario_prints_as_its_golden_files_say() {
+    let scenarios = catalog::all();
+    assert!(scenarios.len() >= 10);
+    for (name, events) in &scenarios {
+        let bytes: Vec<Vec<u8>> = events.iter().map(Event::to_bytes).collect();
+        let log = lines(bytes.iter().map(Vec::as_slice));
+        compare(&folder(name).join("events.jsonl"), &log);
+        let frames = session_frames(events);
+        let wire = lines(frames.iter().map(Vec::as_slice));
+        compare(&folder(name).join("session.jsonl"), &wire);
+    }
+}
+
+#[test]
+fn no_golden_folder_is_without_a_scenario() {
+    let known: Vec<&str> = catalog::all().iter().map(|(name, _)| *name).collect();
+    for entry in std::fs::read_dir(folder("")).expect("the golden folder") {
+        let name = entry.expect("an entry").file_name();
+        let name = name.to_str().expect("a plain name");
+        assert!(known.contains(&name), "{name} is left over");
+    }
+}
+
+#[test]
+fn every_scenario_keeps_the_laws() {
+    for (name, events) in catalog::all() {
+        assert_eq!(law::broken(&events), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn s3_048_what_the_client_reads_is_what_the_log_has() {
+    for (name, events) in catalog::all() {
+        let frames = session_frames(&events);
+        assert_eq!(frames.len(), events.len(), "{name}");
+        for (event, frame) in events.iter().zip(&frames) {
+            let text = std::str::from_utf8(frame).expect("frames are text");
+            assert!(!text.contains('\n'), "{name}: a frame is one line");
+            let ServerFrame::Event(raw) = ServerFrame::read(text).expect("a frame") else {
+                panic!("{name}: {text}");
+            };
+            assert_eq!(raw.get().as_bytes(), event.to_bytes(), "{name}");
+            let read = Event::read(raw.get().as_bytes()).expect("an event");
+            assert_eq!(&read, event, "{name}");
+        }
+    }
+}
+
+#[test]
+fn each_broken_law_is_noticed() {
+    let by_name = |wanted: &str| {
+        let found = catalog::all().into_iter().find(|(name, _)| *name == wanted);
+        found.expect("a scenario").1
+    };
+    let tool = by_name("one_tool");
+    for (what, expected) in law::doctored(&tool) {
+        let broken = law::broken(&what);
+        assert!(
+            broken.iter().any(|line| line.contains(expected)),
+            "{expected:?} is not among {broken:?}"
+        );
+    }
+}

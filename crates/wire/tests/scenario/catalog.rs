@@ -1,0 +1,259 @@
+//! The stories of the golden matrix, one function each, in the order of S3-052 and its endings.
+
+use serde_json::json;
+use turnwire_event::body::bus::{HandlerWarning, SubscriberRegistered, SubscriberUnregistered};
+use turnwire_event::body::feedback::Recorded;
+use turnwire_event::code::{ErrorCode, LlmErrorClass, ToolErrorClass, TurnStatus};
+use turnwire_event::fold::End;
+use turnwire_event::{Actor, Body, Event, StopReason};
+
+use super::Log;
+
+/// Every scenario with its name.
+pub(crate) fn all() -> Vec<(&'static str, Vec<Event>)> {
+    vec![
+        ("plain_text", plain_text()),
+        ("thinking_with_signature", thinking_with_signature()),
+        ("one_tool", one_tool()),
+        ("parallel_tools", parallel_tools()),
+        ("tool_failure", tool_failure()),
+        ("model_error_before_message", model_error_before_message()),
+        ("model_error_mid_message", model_error_mid_message()),
+        ("cancel_in_route", cancel_in_route()),
+        ("cancel_in_llm_with_open_tool_use", cancel_in_llm()),
+        ("cancel_in_tool", cancel_in_tool()),
+        ("cancel_at_the_seam", cancel_at_the_seam()),
+        ("turn_after_cancel", turn_after_cancel()),
+        ("sweep_after_restart", sweep_after_restart()),
+        ("feedback_and_bus", feedback_and_bus()),
+        ("unicode_and_long_text", unicode_and_long_text()),
+    ]
+}
+
+fn say(log: &mut Log, pieces: &[&str]) {
+    let call = log.call();
+    log.message();
+    for piece in pieces {
+        log.text(0, piece);
+    }
+    log.complete(call, StopReason::EndTurn);
+}
+
+fn plain_text() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("hi");
+    say(&mut log, &["Hello", ", ", "there", "."]);
+    log.end(TurnStatus::Ok, None);
+    log.events
+}
+
+fn thinking_with_signature() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("why?");
+    let call = log.call();
+    log.message();
+    log.thinking(0, "They ask ", None);
+    log.thinking(0, "for a reason.", None);
+    log.thinking(0, "", Some("c2VhbA=="));
+    log.text(1, "Because.");
+    log.complete(call, StopReason::EndTurn);
+    log.end(TurnStatus::Ok, None);
+    log.events
+}
+
+fn one_tool() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("what time is it?");
+    let call = log.call();
+    log.message();
+    log.text(0, "Let me look.");
+    let clock = log.tool_start(1, "clock");
+    log.input(1, clock, "{\"zone\":");
+    log.input(1, clock, "\"UTC\"}");
+    log.tool_end(1, clock, json!({"zone": "UTC"}));
+    log.complete(call, StopReason::ToolUse);
+    log.called(clock, "clock", "{\"zone\":\"UTC\"}");
+    log.completed(clock, "clock", "12:00");
+    say(&mut log, &["It is ", "noon."]);
+    log.end(TurnStatus::Ok, None);
+    log.events
+}
+
+fn parallel_tools() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("both, please");
+    let call = log.call();
+    log.message();
+    let clock = log.tool_start(0, "clock");
+    let echo = log.tool_start(1, "echo");
+    log.input(0, clock, "{}");
+    log.input(1, echo, "{\"text\":");
+    log.tool_end(0, clock, json!({}));
+    log.input(1, echo, "\"hi\"}");
+    log.tool_end(1, echo, json!({"text": "hi"}));
+    log.complete(call, StopReason::ToolUse);
+    log.called(clock, "clock", "{}");
+    log.called(echo, "echo", "{\"text\":\"hi\"}");
+    log.completed(echo, "echo", "hi");
+    log.completed(clock, "clock", "12:00");
+    say(&mut log, &["Done."]);
+    log.end(TurnStatus::Ok, None);
+    log.events
+}
+
+fn tool_failure() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("break it");
+    let call = log.call();
+    log.message();
+    let broken = log.tool_start(0, "broken");
+    log.tool_end(0, broken, json!({}));
+    log.complete(call, StopReason::ToolUse);
+    log.called(broken, "broken", "{}");
+    log.failed(broken, "broken", ToolErrorClass::Internal);
+    say(&mut log, &["It broke."]);
+    log.end(TurnStatus::Ok, None);
+    log.events
+}
+
+fn model_error_before_message() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("hi");
+    let call = log.call();
+    log.fail(call, LlmErrorClass::RateLimited);
+    log.end(TurnStatus::Failed, Some(ErrorCode::RateLimitError));
+    log.events
+}
+
+fn model_error_mid_message() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("hi");
+    let call = log.call();
+    log.message();
+    log.text(0, "Well, ");
+    log.text(0, "I was about to");
+    log.fail(call, LlmErrorClass::Transport);
+    log.end(TurnStatus::Failed, Some(ErrorCode::InternalError));
+    log.events
+}
+
+fn cancel_in_route() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn_unrouted("never mind");
+    log.cancel("user_cancel");
+    log.events
+}
+
+fn cancel_in_llm() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("read the file");
+    log.call();
+    log.message();
+    log.text(0, "I'll start by");
+    let read = log.tool_start(1, "read_file");
+    log.input(1, read, "{\"path\":\"/a");
+    log.cancel("user_cancel");
+    log.events
+}
+
+fn cancel_in_tool() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("sleep twice");
+    let call = log.call();
+    log.message();
+    let one = log.tool_start(0, "sleep");
+    log.tool_end(0, one, json!({"ms": 60_000}));
+    let two = log.tool_start(1, "sleep");
+    log.tool_end(1, two, json!({"ms": 90_000}));
+    log.complete(call, StopReason::ToolUse);
+    log.called(one, "sleep", "{\"ms\":60000}");
+    log.called(two, "sleep", "{\"ms\":90000}");
+    log.cancel("changed my mind");
+    log.events
+}
+
+fn cancel_at_the_seam() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("touch x");
+    let call = log.call();
+    log.message();
+    let touch = log.tool_start(0, "touch");
+    log.tool_end(0, touch, json!({"path": "x"}));
+    log.complete(call, StopReason::ToolUse);
+    log.cancel("user_cancel");
+    log.events
+}
+
+fn turn_after_cancel() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("a long story");
+    log.call();
+    log.message();
+    log.text(0, "Once upon");
+    log.cancel("user_cancel");
+    log.turn("a short one");
+    say(&mut log, &["The end."]);
+    log.end(TurnStatus::Ok, None);
+    log.events
+}
+
+fn sweep_after_restart() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("a long story");
+    log.call();
+    log.message();
+    log.text(0, "Once upon ");
+    log.text(0, "a time");
+    log.sweep(&End::Failed {
+        error: ErrorCode::InternalError.into(),
+        reason: Some("server_restart".into()),
+    });
+    log.events
+}
+
+fn feedback_and_bus() -> Vec<Event> {
+    let mut log = Log::new();
+    let joined = SubscriberRegistered { count: 2 };
+    log.emit(Actor::SYSTEM, Body::BusSubscriberRegistered(joined));
+    log.turn("hi");
+    say(&mut log, &["Hello."]);
+    log.end(TurnStatus::Ok, None);
+    let turn_id = log.events.last().expect("the terminal").turn_id;
+    let feedback = Recorded {
+        message_id: None,
+        turn_id,
+        rating: "5".into(),
+        comment: Some("quick".into()),
+    };
+    log.emit(Actor::USER, Body::FeedbackRecorded(feedback));
+    let warning = HandlerWarning {
+        subscription_name: "ws-7".into(),
+        reason: "client_too_slow".into(),
+        count: 1,
+    };
+    log.emit(Actor::SYSTEM, Body::BusHandlerWarning(warning));
+    let left = SubscriberUnregistered { count: 2 };
+    log.emit(Actor::SYSTEM, Body::BusSubscriberUnregistered(left));
+    log.events
+}
+
+fn unicode_and_long_text() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("grüße \"alle\" \\ \u{2028} 👋🏽");
+    let call = log.call();
+    log.message();
+    let odd = "a\u{0}b\u{1f}\t\r\n\u{7f}\u{2028}\u{2029}\u{feff}\u{202e}</script>";
+    log.text(0, odd);
+    log.text(0, "e\u{301} 漢字 👩‍👩‍👧 \u{10ffff}");
+    log.text(0, &"long ".repeat(1_000));
+    let echo = log.tool_start(1, "echo");
+    log.input(1, echo, "{\"text\":\"\\u20");
+    log.input(1, echo, "28\\\"é\"}");
+    log.tool_end(1, echo, json!({"text": "\u{2028}\"é"}));
+    log.complete(call, StopReason::ToolUse);
+    log.called(echo, "echo", "{\"text\":\"\u{2028}\\\"é\"}");
+    log.completed(echo, "echo", "\u{2028}\"é");
+    say(&mut log, &["\u{1F980}"]);
+    log.end(TurnStatus::Ok, None);
+    log.events
+}

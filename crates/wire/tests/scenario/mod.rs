@@ -1,0 +1,357 @@
+//! Scenarios: logs written by hand the way the sequencer would number them.
+//!
+//! `Log` gives positions, times and ids that are the same in every run; `catalog` tells the
+//! stories; `law` says what must hold of every list of events.
+
+pub(crate) mod catalog;
+pub(crate) mod law;
+
+use serde_json::Value;
+use turnwire_event::body::llm::{CallCompleted, CallFailed, CallStarted};
+use turnwire_event::body::route::Decided;
+use turnwire_event::body::session::Created;
+use turnwire_event::body::stream::{
+    MessageStart, TextDelta, ThinkingDelta, ToolUseEnd, ToolUseInputDelta, ToolUseStart,
+};
+use turnwire_event::body::tool::{Called, Completed as ToolCompleted, Failed};
+use turnwire_event::body::turn::{CancelRequested, Completed, Started, Versions};
+use turnwire_event::code::{
+    CallPurpose, LlmErrorClass, ToolErrorClass, ToolType, TurnKind, TurnStatus,
+};
+use turnwire_event::content::{content_json, sha256_hex};
+use turnwire_event::fold::{End, OpenTurn, closing};
+use turnwire_event::{
+    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, MessageId, Position, Role, Seq,
+    SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
+};
+
+pub(crate) const MODEL: &str = "scripted:demo";
+const SESSION: SessionId = SessionId(Ulid(0x5E55));
+
+/// A log being written.
+pub(crate) struct Log {
+    pub(crate) events: Vec<Event>,
+    seq: Seq,
+    sub: Sub,
+    ms: i64,
+    ids: u128,
+    open: Option<OpenTurn>,
+}
+
+impl Log {
+    /// A session that has just been made.
+    pub(crate) fn new() -> Self {
+        let mut log = Self {
+            events: Vec::new(),
+            seq: Seq(0),
+            sub: Sub(0),
+            ms: 1_794_000_000_000,
+            ids: 0,
+            open: None,
+        };
+        let created = Created {
+            workspace_path: None,
+            episode_id: EpisodeId(Ulid(0xE9)),
+        };
+        log.emit(Actor::SYSTEM, Body::SessionCreated(created));
+        log
+    }
+
+    fn id(&mut self) -> Ulid {
+        self.ids += 1;
+        Ulid(0x0100 + self.ids)
+    }
+
+    /// The next event, numbered as the sequencer would.
+    pub(crate) fn emit(&mut self, actor: Actor, body: Body) {
+        if body.kind().is_persisted() {
+            self.seq = self.seq.next();
+            self.sub = Sub(0);
+        } else {
+            self.sub = self.sub.next();
+        }
+        let id = Position {
+            epoch: Epoch::FIRST,
+            seq: self.seq,
+            sub: self.sub,
+        };
+        self.place(id, actor, body);
+    }
+
+    fn place(&mut self, id: Position, actor: Actor, body: Body) {
+        self.ms += 7;
+        let timestamp = Timestamp::from_millis(self.ms);
+        let turn_id = self.open.as_ref().map(|open| open.id);
+        if let Some(open) = &mut self.open {
+            open.apply(id, timestamp, &body);
+            if body.kind().is_terminal() {
+                self.open = None;
+            }
+        }
+        self.events.push(Event {
+            id,
+            session_id: SESSION,
+            turn_id,
+            actor,
+            timestamp,
+            trace: None,
+            render: None,
+            body,
+        });
+    }
+
+    /// A person says something: the turn starts and is routed.
+    pub(crate) fn turn(&mut self, text: &str) {
+        self.turn_unrouted(text);
+        let route = Decided {
+            model: MODEL.into(),
+            routing_policy_version: "builtin-1".into(),
+            reason: "default".into(),
+            candidates: Vec::new(),
+        };
+        self.emit(Actor::SYSTEM, Body::RouteDecided(route));
+    }
+
+    /// As far as a turn gets before its model is chosen.
+    pub(crate) fn turn_unrouted(&mut self, text: &str) {
+        let turn = TurnId(self.id());
+        let started = Started {
+            user_message_id: MessageId(self.id()),
+            input: vec![ContentBlock::text(text)],
+            kind: TurnKind::Chat,
+            episode_id: EpisodeId(Ulid(0xE9)),
+            locale: "en".into(),
+            wire_version: None,
+            history_omitted: 0,
+            versions: Versions::default(),
+        };
+        self.open = Some(OpenTurn::new(turn));
+        self.emit(Actor::USER, Body::TurnStarted(started));
+    }
+
+    /// The model is called.
+    pub(crate) fn call(&mut self) -> CallId {
+        let call_id = CallId(self.id());
+        let first = self.open.as_ref().is_some_and(|open| open.calls == 0);
+        let started = CallStarted {
+            call_id,
+            model: MODEL.into(),
+            purpose: CallPurpose::Orchestrate,
+            attempt: 1,
+            first,
+        };
+        self.emit(Actor::ORCHESTRATOR, Body::LlmCallStarted(started));
+        call_id
+    }
+
+    /// The model begins to answer.
+    pub(crate) fn message(&mut self) -> MessageId {
+        let message_id = MessageId(self.id());
+        let start = MessageStart {
+            message_id,
+            role: Role::Assistant,
+            model: MODEL.into(),
+        };
+        self.emit(Actor::ORCHESTRATOR, Body::MessageStart(start));
+        message_id
+    }
+
+    fn in_flight(&self) -> &turnwire_event::fold::MessageFold {
+        let open = self.open.as_ref().expect("a turn");
+        open.message.as_ref().expect("a message in flight")
+    }
+
+    /// More words.
+    pub(crate) fn text(&mut self, block: u32, text: &str) {
+        let delta = TextDelta {
+            message_id: self.in_flight().id,
+            content_block_index: block,
+            text: text.into(),
+        };
+        self.emit(Actor::ORCHESTRATOR, Body::TextDelta(delta));
+    }
+
+    /// More reasoning; the last piece of a block has the seal.
+    pub(crate) fn thinking(&mut self, block: u32, text: &str, seal: Option<&str>) {
+        let delta = ThinkingDelta {
+            message_id: self.in_flight().id,
+            content_block_index: block,
+            text: text.into(),
+            signature: seal.map(str::to_owned),
+            after_text: false,
+        };
+        self.emit(Actor::ORCHESTRATOR, Body::ThinkingDelta(delta));
+    }
+
+    /// The model begins to ask for a tool.
+    pub(crate) fn tool_start(&mut self, block: u32, name: &str) -> ToolUseId {
+        let tool_use_id = ToolUseId(self.id());
+        let start = ToolUseStart {
+            message_id: self.in_flight().id,
+            content_block_index: block,
+            tool_use_id,
+            tool_name: name.into(),
+        };
+        self.emit(Actor::ORCHESTRATOR, Body::ToolUseStart(start));
+        tool_use_id
+    }
+
+    /// A fragment of a tool's input.
+    pub(crate) fn input(&mut self, block: u32, tool_use_id: ToolUseId, partial_json: &str) {
+        let delta = ToolUseInputDelta {
+            message_id: self.in_flight().id,
+            content_block_index: block,
+            tool_use_id,
+            partial_json: partial_json.into(),
+        };
+        self.emit(Actor::ORCHESTRATOR, Body::ToolUseInputDelta(delta));
+    }
+
+    /// A tool's input is whole.
+    pub(crate) fn tool_end(&mut self, block: u32, tool_use_id: ToolUseId, final_input: Value) {
+        let end = ToolUseEnd {
+            message_id: self.in_flight().id,
+            content_block_index: block,
+            tool_use_id,
+            final_input,
+        };
+        self.emit(Actor::ORCHESTRATOR, Body::ToolUseEnd(end));
+    }
+
+    /// The model has said all.
+    pub(crate) fn complete(&mut self, call_id: CallId, stop_reason: StopReason) {
+        let usage = Usage {
+            input_tokens: 20,
+            output_tokens: 8,
+            total_tokens: 28,
+            reasoning_tokens: 0,
+            cached_tokens: 4,
+            cost_usd: 0.00125,
+        };
+        let complete = self.in_flight().complete(stop_reason, usage);
+        let (_, content_sha256) = content_json(&complete.final_content);
+        let completed = CallCompleted {
+            call_id,
+            message_id: complete.message_id,
+            content_sha256,
+            stop_reason,
+            usage,
+        };
+        self.emit(Actor::ORCHESTRATOR, Body::MessageComplete(complete));
+        self.emit(Actor::ORCHESTRATOR, Body::LlmCallCompleted(completed));
+    }
+
+    /// The call fails, with what there is of its message.
+    pub(crate) fn fail(&mut self, call_id: CallId, error_class: LlmErrorClass) {
+        let open = self.open.as_ref().expect("a turn");
+        let complete = open
+            .message
+            .as_ref()
+            .map(|message| message.complete(StopReason::Error, Usage::default()));
+        let failed = CallFailed {
+            call_id,
+            message_id: complete.as_ref().map(|c| c.message_id),
+            content_sha256: complete.as_ref().map(|c| content_json(&c.final_content).1),
+            error_class,
+        };
+        if let Some(complete) = complete {
+            self.emit(Actor::ORCHESTRATOR, Body::MessageComplete(complete));
+        }
+        self.emit(Actor::ORCHESTRATOR, Body::LlmCallFailed(failed));
+    }
+
+    /// A tool begins to act.
+    pub(crate) fn called(&mut self, tool_use_id: ToolUseId, name: &str, input: &str) {
+        let called = Called {
+            tool_use_id,
+            tool_name: name.into(),
+            tool_type: ToolType::Function,
+            input_summary: input.into(),
+        };
+        self.emit(Actor::tool(name), Body::ToolCalled(called));
+    }
+
+    /// A tool gives its result.
+    pub(crate) fn completed(&mut self, tool_use_id: ToolUseId, name: &str, result: &str) {
+        let completed = ToolCompleted {
+            tool_use_id,
+            tool_name: name.into(),
+            tool_type: ToolType::Function,
+            duration_ms: 12,
+            result_summary: result.into(),
+            result_sha256: sha256_hex(result.as_bytes()),
+        };
+        self.emit(Actor::tool(name), Body::ToolCompleted(completed));
+    }
+
+    /// A tool gives none.
+    pub(crate) fn failed(&mut self, tool_use_id: ToolUseId, name: &str, class: ToolErrorClass) {
+        let failed = Failed {
+            tool_use_id,
+            tool_name: name.into(),
+            tool_type: ToolType::Function,
+            error_class: class,
+            called: true,
+        };
+        self.emit(Actor::tool(name), Body::ToolFailed(failed));
+    }
+
+    /// The turn ends by itself.
+    pub(crate) fn end(
+        &mut self,
+        status: TurnStatus,
+        error: Option<turnwire_event::code::ErrorCode>,
+    ) {
+        let completed = Completed {
+            status,
+            usage: self.open.as_ref().expect("a turn").usage,
+            error: error.map(Into::into),
+            reason: None,
+            partial: None,
+        };
+        self.emit(Actor::SYSTEM, Body::TurnCompleted(completed));
+    }
+
+    /// Someone stops the turn, and everything in it ends in the one consistent order.
+    pub(crate) fn cancel(&mut self, reason: &str) {
+        let asked = CancelRequested {
+            by: "user".into(),
+            reason: reason.into(),
+        };
+        self.emit(Actor::USER, Body::TurnCancelRequested(asked));
+        let asked = self.events.last().expect("just emitted").timestamp;
+        let reason = reason.to_owned();
+        self.close(End::Cancelled { reason, asked });
+    }
+
+    /// Ends the open turn as the server does.
+    pub(crate) fn close(&mut self, end: End) {
+        let open = self.open.as_ref().expect("a turn");
+        let uses = open.message.as_ref().map(|m| m.open_tool_uses());
+        for (block, id, input) in uses.unwrap_or_default() {
+            self.tool_end(block, id, input);
+        }
+        let now = Timestamp::from_millis(self.ms + 7);
+        for closing in closing(self.open.as_ref().expect("a turn"), &end, now) {
+            self.emit(closing.actor, closing.body);
+        }
+    }
+
+    /// The server died and came back: the sweep ends the turn. Its `message.complete` takes the
+    /// place after every transient event that a client can have seen.
+    pub(crate) fn sweep(&mut self, end: &End) {
+        let now = Timestamp::from_millis(self.ms + 7);
+        for closing in closing(self.open.as_ref().expect("a turn"), end, now) {
+            if closing.body.kind().is_persisted() {
+                self.emit(closing.actor, closing.body);
+            } else {
+                let id = Position {
+                    epoch: Epoch::FIRST,
+                    seq: self.seq,
+                    sub: Sub::LAST,
+                };
+                self.place(id, closing.actor, closing.body);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Cuts: readers whose line breaks after a random number of bytes and who resume, half of them
+//! inside a message, half of them on a server that was started after the cut (F5).
+//!
+//! ```text
+//! a round:  read ✂ resume, read ✂ │ server killed or drained, started │ resume ...
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Barrier;
+use turnwire_testkit::dice::Dice;
+use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::watch::{Cut, Reader};
+
+use crate::load::{self, Halt};
+
+const SESSIONS: usize = 25;
+/// Readers of each session.
+const WATCHERS: usize = 2;
+/// Cuts of one round: each reader is cut once and resumes at once, and once before the restart.
+const ROUND: usize = SESSIONS * WATCHERS * 2;
+/// How long a reader waits for something to be cut in.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a campaign has seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// Cuts, each followed by a resume.
+    pub cuts: usize,
+    /// Of them inside a message.
+    pub inside: usize,
+    /// Of them before a restart that the resume came after.
+    pub restarted: usize,
+    /// Restarts, every other one a kill.
+    pub restarts: usize,
+}
+
+/// Makes at least so many cuts on one server, and judges.
+pub async fn run(cuts: usize, mut dice: Dice) -> Report {
+    let options = Options::script(load::script()).set("listen", "drain_ms", 300);
+    let mut server = Server::start(options).await;
+    let rest = server.rest();
+    let sessions = load::sessions(&rest, SESSIONS).await;
+    let halt = Halt::default();
+    let drivers: Vec<_> = sessions
+        .iter()
+        .map(|&session| tokio::spawn(load::drive(rest.clone(), session, dice.fork(), halt.clone(), 5)))
+        .collect();
+    let rounds = cuts.div_ceil(ROUND).max(1);
+    let barrier = Arc::new(Barrier::new(SESSIONS * WATCHERS + 1));
+    let mut readers = Vec::new();
+    for &session in &sessions {
+        for number in 0..WATCHERS {
+            let reader = Reader::new(&rest, &format!("reader {number}"), session);
+            readers.push(tokio::spawn(read(reader, dice.fork(), rounds, Arc::clone(&barrier))));
+        }
+    }
+    for round in 0..rounds {
+        barrier.wait().await;
+        restart(&mut server, round).await;
+        barrier.wait().await;
+    }
+    let mut report = Report { restarts: rounds, ..Report::default() };
+    halt.halt();
+    for driver in drivers {
+        driver.await.expect("a driver");
+    }
+    for reader in readers {
+        let (mut reader, places) = reader.await.expect("a reader");
+        report.cuts += places.len();
+        report.inside += places.iter().filter(|place| place.0 == Cut::Inside).count();
+        report.restarted += places.iter().filter(|place| place.1).count();
+        if let Some(turn) = load::quiet(&rest, reader.session()).await {
+            reader.finish(turn).await;
+        }
+    }
+    load::judge(&rest, &sessions).await;
+    report
+}
+
+async fn restart(server: &mut Server, round: usize) {
+    if round % 2 == 0 {
+        server.kill9().await;
+    } else {
+        server.sigterm();
+        let status = server.wait(Duration::from_secs(20)).await;
+        assert!(status.success(), "a drained server ends with {status}");
+    }
+    server.run().await.unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// One reader over all rounds: where each of its cuts was, and whether a restart followed it.
+async fn read(
+    mut reader: Reader,
+    mut dice: Dice,
+    rounds: usize,
+    barrier: Arc<Barrier>,
+) -> (Reader, Vec<(Cut, bool)>) {
+    let mut places = Vec::with_capacity(rounds * 2);
+    for _ in 0..rounds {
+        for restarted in [false, true] {
+            places.push((cut(&mut reader, &mut dice).await, restarted));
+        }
+        barrier.wait().await;
+        barrier.wait().await;
+    }
+    (reader, places)
+}
+
+/// Reads and is cut: most of the time inside a message, else anywhere.
+async fn cut(reader: &mut Reader, dice: &mut Dice) -> Cut {
+    let begun = std::time::Instant::now();
+    loop {
+        assert!(begun.elapsed() < 6 * PATIENCE, "nothing to be cut in at {}", reader.last());
+        let bytes = if dice.chance(70) {
+            while reader.place() != Cut::Inside && begun.elapsed() < PATIENCE {
+                let _ = reader.step().await;
+            }
+            dice.between(1, 900)
+        } else {
+            dice.between(1, 6_000)
+        };
+        if let Some(place) = reader.cut_after(bytes, Duration::from_secs(2)).await {
+            return place;
+        }
+    }
+}

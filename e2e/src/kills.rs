@@ -1,0 +1,108 @@
+//! Kills: the server is killed at random moments while fifty turns run and fifty readers with
+//! bad lines watch, and starts again on the same folder each time. In the end nothing that was
+//! acknowledged or seen may be missing, and every turn has its one end (F1).
+
+use std::time::{Duration, Instant};
+
+use turnwire_event::{Body, SessionId};
+use turnwire_testkit::dice::Dice;
+use turnwire_testkit::history::FaultKind;
+use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::watch::Reader;
+
+use crate::load::{self, Halt};
+
+/// Turns at once.
+const SESSIONS: usize = 50;
+/// Cancels among a hundred turns.
+const CANCELS: u64 = 15;
+
+/// What a campaign has seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// Kills.
+    pub kills: usize,
+    /// Turns that were accepted.
+    pub turns: usize,
+    /// Turns that a kill ended.
+    pub swept: usize,
+    /// Lines that were cut.
+    pub cuts: usize,
+    /// Events stored.
+    pub events: usize,
+    /// The longest time from start to ready.
+    pub ready_max: Duration,
+}
+
+/// Kills one server so many times, and judges.
+pub async fn run(kills: usize, mut dice: Dice) -> Report {
+    let mut server = Server::start(Options::script(load::script())).await;
+    let rest = server.rest();
+    let sessions = load::sessions(&rest, SESSIONS).await;
+    let halt = Halt::default();
+    let drivers: Vec<_> = sessions
+        .iter()
+        .map(|&session| {
+            let work = load::drive(rest.clone(), session, dice.fork(), halt.clone(), CANCELS);
+            tokio::spawn(work)
+        })
+        .collect();
+    let readers: Vec<_> = sessions
+        .iter()
+        .map(|&session| {
+            let reader = Reader::new(&rest, "reader", session);
+            tokio::spawn(read(reader, dice.fork(), halt.clone()))
+        })
+        .collect();
+    let mut report = Report { kills, ..Report::default() };
+    for _ in 0..kills {
+        tokio::time::sleep(dice.millis(100, 900)).await;
+        server.kill9().await;
+        let begun = Instant::now();
+        server.run().await.unwrap_or_else(|why| panic!("{why}"));
+        report.ready_max = report.ready_max.max(begun.elapsed());
+    }
+    halt.halt();
+    for driver in drivers {
+        report.turns += driver.await.expect("a driver").accepted.len();
+    }
+    for reader in readers {
+        let mut reader = reader.await.expect("a reader");
+        if let Some(turn) = load::quiet(&rest, reader.session()).await {
+            reader.finish(turn).await;
+        }
+    }
+    judge(&server, &sessions, &mut report).await;
+    report
+}
+
+/// Reads with a line that is cut again and again.
+async fn read(mut reader: Reader, mut dice: Dice, halt: Halt) -> Reader {
+    while !halt.is_halted() {
+        if dice.chance(10) {
+            // Comes back as one who has lost everything.
+            reader.drop_line();
+            let _ = reader.resume(true).await;
+        }
+        let bytes = dice.between(1, 30_000);
+        if reader.cut_after(bytes, Duration::from_millis(500)).await.is_none() {
+            tokio::time::sleep(dice.millis(1, 30)).await;
+        }
+    }
+    reader
+}
+
+async fn judge(server: &Server, sessions: &[SessionId], report: &mut Report) {
+    let history = load::judge(&server.rest(), sessions).await;
+    report.cuts = history.count(FaultKind::Cut);
+    assert_eq!(history.count(FaultKind::Kill), report.kills);
+    for log in &history.sessions {
+        report.events += log.events.len();
+        for logged in &log.events {
+            let event = turnwire_event::Event::read(logged.text.as_bytes()).expect("judged above");
+            if let Body::TurnCompleted(end) = &event.body {
+                report.swept += usize::from(end.reason.as_deref() == Some("server_restart"));
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Attaching to a session: tokens, the first subscribe, the first turn (SC-19, SC-27).
+
+use std::time::Duration;
+
+use serde_json::json;
+use turnwire_e2e::scene::{Scene, shape};
+use turnwire_event::{Body, EventType};
+use turnwire_testkit::script::Step;
+use turnwire_testkit::server::Options;
+use turnwire_testkit::watch::{Ask, Client, Seen};
+
+#[tokio::test]
+async fn sc_19_attach_snapshot_live() {
+    let scene = Scene::saying([Step::slow("Hello from the script.", 4, 2)]).await;
+    let attached = scene.rest.attach(scene.session).await.expect("an answer");
+    let token = attached["attach_token"].as_str().expect("a token");
+    assert_eq!(token.len(), "atk_".len() + 26);
+    assert_eq!(attached["session_id"], scene.session.to_string());
+    assert!(attached["active_model"].is_string());
+    let url = format!("ws://{}/sessions/{}/stream?attach={token}", scene.rest.addr(), scene.session);
+    assert_eq!(attached["ws_url"], url);
+
+    let mut client = Client::open(&scene.rest, "first", scene.session, &url, None).await.expect("the url works");
+    let ask = Ask::snapshot().filter("preset:chat");
+    let ack = client.subscribed(&ask).await.expect("an acknowledgement");
+    assert_eq!(ack["replay_event_count"], 0);
+    assert_eq!(ack["snapshot"], true);
+    assert_eq!(ack["resolved_filter"]["event_types"].as_array().map(Vec::len), Some(26));
+    let Seen::Frame(snapshot) = client.next().await.expect("a frame") else { panic!("an event before the snapshot") };
+    assert_eq!(snapshot["type"], "snapshot");
+    assert_eq!(snapshot["messages"], json!([]));
+    let summary = snapshot["session"].as_object().expect("a summary");
+    for field in [
+        "id",
+        "workspace_path",
+        "active_model",
+        "routing_policy_version",
+        "cost_so_far_usd",
+        "turn_count",
+        "current_turn_id",
+        "current_turn_status",
+    ] {
+        assert!(summary.contains_key(field), "{field} is missing: {summary:?}");
+    }
+    let at = client.last().expect("the snapshot's position");
+
+    let turn = scene.rest.submit(scene.session, "hi").await.expect("an answer");
+    let events = client.turn(turn.turn_id).await.expect("the turn");
+    let expected = [
+        "turn.started",
+        "route.decided",
+        "llm.call_started",
+        "message.start",
+        "text.delta",
+        "message.complete",
+        "llm.call_completed",
+        "turn.completed",
+    ];
+    assert_eq!(shape(&events), expected);
+    assert!(events.iter().all(|event| event.id > at));
+    let said: String = events
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::TextDelta(delta) => Some(delta.text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said, "Hello from the script.");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_004_a_token_opens_one_connection_once() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let url = scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
+    let url = url.trim_matches('"');
+    let first = Client::open(&scene.rest, "first", scene.session, url, None).await;
+    assert!(first.is_ok());
+    let second = Client::open(&scene.rest, "second", scene.session, url, None).await;
+    let refused = second.expect_err("a token is good once");
+    assert_eq!(refused.status, 401);
+    assert!(refused.body.contains("\"code\":\"unauthorized\""), "{}", refused.body);
+    let without = url.split('?').next().expect("a path");
+    let refused = Client::open(&scene.rest, "third", scene.session, without, None).await;
+    assert_eq!(refused.expect_err("no token").status, 401);
+}
+
+#[tokio::test]
+async fn s3_004_two_racing_uses_of_a_token_have_one_winner() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    for _ in 0..20 {
+        let url = scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
+        let url = url.trim_matches('"');
+        let (a, b) = tokio::join!(
+            Client::open(&scene.rest, "a", scene.session, url, None),
+            Client::open(&scene.rest, "b", scene.session, url, None),
+        );
+        assert_eq!(u8::from(a.is_ok()) + u8::from(b.is_ok()), 1);
+    }
+}
+
+#[tokio::test]
+async fn s3_004_a_token_is_good_for_a_short_time() {
+    let script = turnwire_testkit::script::Script::new().on("", [Step::text("hi")]);
+    let options = Options::script(script).set("stream", "token_ttl_ms", 150);
+    let scene = Scene::new(options).await;
+    let url = || async { scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string() };
+    let fresh = url().await;
+    let opened = Client::open(&scene.rest, "fresh", scene.session, fresh.trim_matches('"'), None).await;
+    assert!(opened.is_ok());
+    let old = url().await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let refused = Client::open(&scene.rest, "old", scene.session, old.trim_matches('"'), None).await;
+    assert_eq!(refused.expect_err("an old token").status, 401);
+}
+
+#[tokio::test]
+async fn s3_005_a_token_is_good_for_its_session_only() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let other = scene.rest.create().await.expect("a session");
+    let url = scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
+    let stolen = url.trim_matches('"').replace(&scene.session.to_string(), &other.to_string());
+    let refused = Client::open(&scene.rest, "thief", other, &stolen, None).await;
+    assert_eq!(refused.expect_err("another session's token").status, 401);
+}
+
+#[tokio::test]
+async fn s3_003_an_unknown_session_is_not_found() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    for id in ["sess_00000000000000000000000000", "sess_x", "x"] {
+        let answer = scene.rest.get(&format!("/sessions/{id}")).await.expect("an answer");
+        assert_eq!((answer.status, answer.code().as_str()), (404, "session_not_found"), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn s3_006_each_connection_has_its_own_filter_and_cursor() {
+    let scene = Scene::saying([Step::slow("a few words here", 3, 2)]).await;
+    let mut chat = scene.watch("chat", Ask::live().filter("preset:chat")).await;
+    let only = json!({"event_types": ["turn.completed"]});
+    let mut ends = scene.watch("ends", Ask::live().filter(only)).await;
+    let first = scene.rest.submit(scene.session, "one").await.expect("an answer");
+    let whole = chat.turn(first.turn_id).await.expect("the turn");
+    assert!(whole.len() > 8);
+    let end = ends.turn(first.turn_id).await.expect("the turn");
+    assert_eq!(shape(&end), ["turn.completed"]);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_045_a_turn_goes_on_when_its_watcher_is_gone() {
+    let scene = Scene::saying([Step::slow("a long answer that goes on and on", 2, 20)]).await;
+    let mut client = scene.watch("gone", Ask::live()).await;
+    let turn = scene.rest.submit(scene.session, "go").await.expect("an answer");
+    client.until(|e| e.body.kind() == EventType::TextDelta).await.expect("words");
+    drop(client);
+    let row = scene.rest.ended(turn.turn_id).await.expect("an end");
+    assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
+    scene.logged(|e| matches!(e.body, Body::BusSubscriberUnregistered(_))).await;
+    scene.judge().await;
+}

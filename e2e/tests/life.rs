@@ -1,0 +1,155 @@
+//! The life of a connection: heartbeats, close codes, frames that are none (SC-27, S3-031).
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio_tungstenite::tungstenite::Message;
+use turnwire_e2e::scene::Scene;
+use turnwire_event::Body;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::Options;
+use turnwire_testkit::watch::{Ask, End, Seen};
+
+fn fast() -> Options {
+    let script = Script::new().on("", [Step::text("hello")]);
+    Options::script(script)
+        .set("stream", "ping_ms", 120)
+        .set("stream", "subscribe_wait_ms", 300)
+}
+
+#[tokio::test]
+async fn s3_042_an_idle_socket_is_pinged_and_lives_while_it_answers() {
+    let scene = Scene::new(fast()).await;
+    let mut client = scene.watch("alive", Ask::live()).await;
+    client.answers = false;
+    let mut nonces = Vec::new();
+    while nonces.len() < 8 {
+        match client.next().await.expect("the socket lives") {
+            Seen::Frame(frame) if frame["type"] == "ping" => {
+                let nonce = frame["nonce"].as_str().expect("a nonce").to_owned();
+                client.send(&json!({"type": "pong", "nonce": nonce})).await.expect("sent");
+                nonces.push(nonce);
+            }
+            Seen::Frame(frame) => panic!("{frame}"),
+            Seen::Event(_) => {}
+        }
+    }
+    let all = nonces.len();
+    nonces.sort();
+    nonces.dedup();
+    assert_eq!(nonces.len(), all, "every ping has a nonce of its own");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_043_three_unanswered_pings_end_the_connection() {
+    let scene = Scene::new(fast()).await;
+    let mut client = scene.watch("silent", Ask::live()).await;
+    client.answers = false;
+    let mut pings = 0;
+    let end = loop {
+        match client.next().await {
+            Ok(Seen::Frame(frame)) if frame["type"] == "ping" => pings += 1,
+            Ok(_) => {}
+            Err(end) => break end,
+        }
+    };
+    assert_eq!(pings, 3);
+    assert!(matches!(end, End::Closed(1008, _)), "{end}");
+    assert_eq!(end.code(), "ping_timeout");
+}
+
+#[tokio::test]
+async fn s3_044_a_ping_is_answered_with_its_nonce() {
+    let scene = Scene::saying([Step::text("hello")]).await;
+    let mut client = scene.connect("asking").await;
+    // Also before the first subscribe (D-40).
+    for nonce in ["a", "\u{1f30a}"] {
+        client.send(&json!({"type": "ping", "nonce": nonce})).await.expect("sent");
+        let Seen::Frame(frame) = client.next().await.expect("an answer") else { panic!("an event") };
+        assert_eq!(frame, json!({"type": "pong", "nonce": nonce}));
+    }
+}
+
+#[tokio::test]
+async fn s3_042_the_position_of_a_ping_is_a_cursor_that_does_not_rot() {
+    let scene = Scene::new(fast()).await;
+    let nothing = Ask::live().filter(json!({"event_types": ["approval.requested"]}));
+    let mut client = scene.watch("bored", nothing).await;
+    scene.turn("x").await;
+    let last = scene.log().await.last().expect("an event").id;
+    client.answers = false;
+    let position = loop {
+        let Seen::Frame(frame) = client.next().await.expect("a ping") else { panic!("an event") };
+        client.send(&json!({"type": "pong", "nonce": frame["nonce"]})).await.expect("sent");
+        let position = frame["position"].as_str().expect("a position").parse().expect("a position");
+        if position >= last {
+            break position;
+        }
+    };
+    let mut again = scene.connect("back").await;
+    let filter = json!({"event_types": ["turn.started", "turn.completed"]});
+    let ack = again.subscribed(&Ask::since(position).filter(filter)).await.expect("a legal cursor");
+    assert_eq!(ack["replay_event_count"], 0);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn d_40_a_client_that_does_not_subscribe_is_sent_away() {
+    let scene = Scene::new(fast()).await;
+    let mut client = scene.connect("mute").await;
+    let begun = std::time::Instant::now();
+    let end = client.end().await;
+    assert!(matches!(end, End::Closed(1008, _)), "{end}");
+    assert_eq!(end.code(), "subscribe_timeout");
+    assert!(begun.elapsed() > Duration::from_millis(200), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn s3_031_binary_is_1003_text_that_is_no_json_1007_too_much_1009() {
+    let scene = Scene::saying([Step::text("hello")]).await;
+    let large = format!("{{\"type\":\"ping\",\"nonce\":\"{}\"}}", "x".repeat(70_000));
+    let cases = [
+        (Message::binary(vec![1, 2, 3]), 1003, "binary"),
+        (Message::text("not json"), 1007, "non_json"),
+        (Message::text("{\"type\":"), 1007, "non_json"),
+        (Message::text(large), 1009, "oversized"),
+    ];
+    for (message, code, word) in cases {
+        for subscribed in [false, true] {
+            let mut client = scene.connect(&format!("{word} {subscribed}")).await;
+            if subscribed {
+                client.subscribed(&Ask::live()).await.expect("an acknowledgement");
+            }
+            client.send_message(message.clone()).await.expect("sent");
+            let end = client.end().await;
+            let End::Closed(told, reason) = &end else { panic!("{end}") };
+            assert_eq!((*told, end.code().as_str()), (code, word), "{reason}");
+            assert!(reason.len() <= 123);
+        }
+    }
+}
+
+#[tokio::test]
+async fn s3_031_json_of_an_unknown_type_is_passed_over_with_a_warning() {
+    let scene = Scene::saying([Step::text("hello")]).await;
+    let mut client = scene.watch("odd", Ask::live()).await;
+    for frame in [json!({"type": "submit", "message": "hi"}), json!({"no": "type"}), json!([1])] {
+        client.send(&frame).await.expect("sent");
+    }
+    client.send(&json!({"type": "ping", "nonce": "still here"})).await.expect("sent");
+    loop {
+        if let Seen::Frame(frame) = client.next().await.expect("the socket lives") {
+            assert_eq!(frame, json!({"type": "pong", "nonce": "still here"}));
+            break;
+        }
+    }
+    let warning = scene.logged(|e| matches!(e.body, Body::BusHandlerWarning(_))).await;
+    let Body::BusHandlerWarning(warning) = warning.body else { panic!("just found") };
+    assert_eq!(warning.reason, "unknown_frame");
+    assert!(!warning.subscription_name.is_empty());
+    // No turn came of it.
+    let turns = scene.rest.get(&format!("/sessions/{}/turns", scene.session)).await.expect("an answer");
+    assert_eq!(turns.json()["turns"], json!([]));
+    scene.judge().await;
+}

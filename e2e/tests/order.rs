@@ -1,0 +1,238 @@
+//! What a turn tells, and in which order (S3-046 to S3-061, S3-096).
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use turnwire_e2e::scene::{Scene, kinds, shape};
+use turnwire_event::code::{LlmErrorClass, ToolErrorClass, TurnStatus};
+use turnwire_event::{Body, Event, EventType, StopReason};
+use turnwire_testkit::cases::plain_turn;
+use turnwire_testkit::script::{Script, Step, tool};
+use turnwire_testkit::server::Options;
+use turnwire_testkit::watch::Ask;
+
+#[tokio::test]
+async fn s3_052_a_turn_with_a_tool_tells_its_story_in_order() {
+    let steps = [
+        Step::thinking("Let me see.", "c2Vhb"),
+        Step::text("I will echo. "),
+        Step::slow_tool(tool::ECHO, json!({"text": "x"}), 3, 1),
+        Step::text("Done."),
+    ];
+    let scene = Scene::saying(steps).await;
+    let events = scene.turn("go").await;
+    let expected = [
+        "turn.started",
+        "route.decided",
+        "llm.call_started",
+        "message.start",
+        "thinking.delta",
+        "text.delta",
+        "tool.use_start",
+        "tool.use_input_delta",
+        "tool.use_end",
+        "message.complete",
+        "llm.call_completed",
+        "tool.called",
+        "tool.completed",
+        "llm.call_started",
+        "message.start",
+        "text.delta",
+        "message.complete",
+        "llm.call_completed",
+        "turn.completed",
+    ];
+    assert_eq!(shape(&events), expected);
+    assert_eq!(plain_turn(&events), Ok(()));
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_055_the_seal_of_a_thought_is_on_its_last_delta() {
+    let scene = Scene::saying([Step::thinking("One two three four five six", "c2Vhb"), Step::text("Yes.")]).await;
+    let events = scene.turn("think").await;
+    let seals: Vec<Option<String>> = events
+        .iter()
+        .filter_map(|e| match &e.body {
+            Body::ThinkingDelta(delta) => Some(delta.signature.clone()),
+            _ => None,
+        })
+        .collect();
+    let (last, others) = seals.split_last().expect("thoughts");
+    assert_eq!(last.as_deref(), Some("c2Vhb"));
+    assert!(others.iter().all(Option::is_none), "{seals:?}");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_057_fragments_of_an_input_add_up_to_it() {
+    let input = json!({"text": "a \"quoted\" \u{6c34} \u{1f30a} word"});
+    let scene = Scene::saying([Step::slow_tool(tool::ECHO, input.clone(), 9, 1), Step::text("ok")]).await;
+    let events = scene.turn("go").await;
+    let mut raw = String::new();
+    let mut pieces = 0;
+    for event in &events {
+        match &event.body {
+            Body::ToolUseInputDelta(delta) => {
+                raw.push_str(&delta.partial_json);
+                pieces += 1;
+            }
+            Body::ToolUseEnd(end) => assert_eq!(end.final_input, input),
+            _ => {}
+        }
+    }
+    assert_eq!(serde_json::from_str::<Value>(&raw).expect("JSON"), input);
+    assert!(pieces > 1);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_066_tools_asked_for_together_run_at_once() {
+    let steps = [
+        Step::tool(tool::SLEEP, json!({"ms": 400})),
+        Step::tool(tool::SLEEP, json!({"ms": 400})),
+        Step::tool(tool::SLEEP, json!({"ms": 400})),
+        Step::text("done"),
+    ];
+    let scene = Scene::saying(steps).await;
+    let begun = Instant::now();
+    let events = scene.turn("go").await;
+    assert!(begun.elapsed() < Duration::from_millis(1_100), "{:?}", begun.elapsed());
+    let tools: Vec<EventType> = kinds(&events)
+        .into_iter()
+        .filter(|kind| matches!(kind, EventType::ToolCalled | EventType::ToolCompleted))
+        .collect();
+    let (called, done) = (EventType::ToolCalled, EventType::ToolCompleted);
+    assert_eq!(tools, [called, called, called, done, done, done]);
+    assert_eq!(plain_turn(&events), Ok(()));
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_061_a_large_message_is_sent_whole() {
+    let line = "0123456789".repeat(10);
+    let scene = Scene::saying([Step::slow(&line, 1_000, 0).repeat(3_000)]).await;
+    let events = scene.turn("go").await;
+    let end = events.iter().find_map(|e| match &e.body {
+        Body::MessageComplete(end) => Some(end),
+        _ => None,
+    });
+    let end = end.expect("a message");
+    let text = end.final_content[0].as_text().expect("words");
+    assert_eq!(text.len(), 300_000);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_096_a_model_that_breaks_ends_the_turn_as_failed() {
+    let script = Script::new()
+        .on("^early", [Step::error("rate_limited")])
+        .on("", [Step::text("In the middle of this"), Step::error("transport")]);
+    let scene = Scene::new(Options::script(script)).await;
+    let events = scene.turn("late").await;
+    let tail: Vec<&str> = shape(&events).into_iter().skip(4).collect();
+    assert_eq!(tail, ["text.delta", "message.complete", "llm.call_failed", "turn.completed"]);
+    for event in &events {
+        match &event.body {
+            Body::MessageComplete(end) => assert_eq!(end.stop_reason, StopReason::Error),
+            Body::LlmCallFailed(call) => assert_eq!(call.error_class, LlmErrorClass::Transport),
+            Body::TurnCompleted(end) => assert_eq!(end.status, TurnStatus::Failed),
+            _ => {}
+        }
+    }
+    let early = scene.turn("early").await;
+    let expected = ["turn.started", "route.decided", "llm.call_started", "llm.call_failed", "turn.completed"];
+    assert_eq!(shape(&early), expected);
+    let Some(Body::TurnCompleted(end)) = early.last().map(|e| &e.body) else { panic!("no end") };
+    assert_eq!(serde_json::to_value(&end.error).expect("plain data")["code"], "RATE_LIMIT_ERROR");
+    let history = scene.judge().await;
+    let failed = history.sessions[0].messages.iter().filter(|m| m["status"] == "failed").count();
+    assert_eq!(failed, 1);
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_fails_alone() {
+    let steps = [
+        Step::tool(tool::FAIL, json!({"message": "no luck"})),
+        Step::tool(tool::ECHO, json!({"text": "still here"})),
+        Step::tool("no_such_tool", json!({})),
+        Step::text("done"),
+    ];
+    let scene = Scene::saying(steps).await;
+    let events = scene.turn("go").await;
+    assert_eq!(plain_turn(&events), Ok(()));
+    let failed: Vec<(&str, ToolErrorClass)> = events
+        .iter()
+        .filter_map(|e| match &e.body {
+            Body::ToolFailed(tool) => Some((tool.tool_name.as_str(), tool.error_class)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    assert!(failed.contains(&("fail", ToolErrorClass::Internal)), "{failed:?}");
+    assert!(failed.contains(&("no_such_tool", ToolErrorClass::InvalidInput)), "{failed:?}");
+    assert_eq!(kinds(&events).iter().filter(|&&k| k == EventType::ToolCompleted).count(), 1);
+    let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else { panic!("no end") };
+    assert_eq!(end.status, TurnStatus::Ok);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_047_two_clients_see_the_same_in_the_same_order() {
+    let scene = Scene::saying([
+        Step::slow("some words", 2, 3),
+        Step::tool(tool::CLOCK, json!({})),
+        Step::slow("and more", 2, 3),
+    ])
+    .await;
+    let mut one = scene.watch("one", Ask::live()).await;
+    let mut two = scene.watch("two", Ask::live()).await;
+    let turn = scene.rest.submit(scene.session, "go").await.expect("an answer").turn_id;
+    let (a, b) = tokio::join!(one.turn(turn), two.turn(turn));
+    let (a, b): (Vec<Event>, Vec<Event>) = (a.expect("events"), b.expect("events"));
+    assert_eq!(a, b);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_107_what_the_calls_cost_is_what_the_session_costs() {
+    let script = Script::new().on(
+        "",
+        [
+            Step::text("a"),
+            Step::tool(tool::CLOCK, json!({})),
+            Step::stop("tool_use", 0.25),
+            Step::text("b"),
+            Step::stop("end_turn", 0.5),
+        ],
+    );
+    let scene = Scene::new(Options::script(script)).await;
+    for _ in 0..2 {
+        let events = scene.turn("go").await;
+        let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else { panic!("no end") };
+        assert_eq!((end.usage.cost_usd, end.usage.input_tokens, end.usage.output_tokens), (0.75, 22, 14));
+    }
+    let attached = scene.rest.attach(scene.session).await.expect("an answer");
+    assert_eq!((&attached["cost_so_far_usd"], &attached["turn_count"]), (&json!(1.5), &json!(2)));
+    let mut client = scene.watch("looking", Ask::snapshot()).await;
+    client.send(&json!({"type": "ping", "nonce": "x"})).await.expect("sent");
+    client.next().await.expect("the snapshot");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_080_what_was_said_before_is_told_to_the_model() {
+    let script = Script::new().on("^again", [Step::text("You said: {{user}}")]).on("", [Step::text("I heard you.")]);
+    let scene = Scene::new(Options::script(script)).await;
+    scene.turn("first").await;
+    let events = scene.turn("again, please").await;
+    let said: String = events
+        .iter()
+        .filter_map(|e| match &e.body {
+            Body::TextDelta(delta) => Some(delta.text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said, "You said: again, please");
+    scene.judge().await;
+}

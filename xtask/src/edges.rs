@@ -1,0 +1,148 @@
+//! Which crate may know which: the arrows of ARCHITECTURE.md, as a table that is checked.
+//!
+//! The table lists the crates from left to right. Normal dependencies must be in a crate's row;
+//! dev-dependencies may reach anything on its left, so that no test turns an arrow around. The
+//! test kit stands at the far right and only `e2e` and `bench` may lean on it.
+
+use crate::finding::Finding;
+use crate::metadata::Metadata;
+
+const PREFIX: &str = "turnwire-";
+
+/// A row: a crate and what it may import.
+type Row = (&'static str, &'static [&'static str]);
+
+const LEFT_OF_SERVE: &[&str] = &[
+    "event", "model", "tool", "agent", "render", "log", "hub", "session", "wire",
+];
+const ANYTHING: &[&str] = &[
+    "event", "model", "tool", "agent", "render", "log", "hub", "session", "wire", "serve",
+    "client", "testkit",
+];
+
+/// The crates from left to right, each with what it may import.
+const ROWS: &[Row] = &[
+    ("event", &[]),
+    ("model", &["event"]),
+    ("tool", &["event"]),
+    ("agent", &["event", "model", "tool"]),
+    ("render", &["event"]),
+    ("log", &["event"]),
+    ("hub", &["event", "log"]),
+    ("session", &["event", "render", "log", "hub"]),
+    ("wire", &["event"]),
+    ("serve", LEFT_OF_SERVE),
+    ("client", &["event", "wire"]),
+    ("cli", &["event", "log", "wire", "serve", "client"]),
+    ("xtask", &["event"]),
+    ("testkit", ANYTHING),
+    ("e2e", ANYTHING),
+    ("bench", ANYTHING),
+];
+
+/// Arrows that may not be.
+pub fn forbidden(metadata: &Metadata) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for package in metadata.members() {
+        let Some(name) = short(&package.name) else {
+            continue;
+        };
+        let Some(index) = ROWS.iter().position(|(row, _)| *row == name) else {
+            let message = "a crate that the table in xtask/src/edges.rs does not know: add its row";
+            found.push(Finding::about(&package.name, message));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let Some(target) = short(&dependency.name) else {
+                continue;
+            };
+            if let Some(message) = judge(index, target, dependency.kind.as_deref()) {
+                found.push(Finding::about(&package.name, message));
+            }
+        }
+    }
+    found
+}
+
+/// The folder-like name of one of our crates; `None` for others'.
+fn short(name: &str) -> Option<&str> {
+    match name {
+        "turnwire" => Some("cli"),
+        name => name.strip_prefix(PREFIX),
+    }
+}
+
+fn judge(index: usize, target: &str, kind: Option<&str>) -> Option<String> {
+    let (name, allowed) = ROWS[index];
+    if target == "testkit" && !["testkit", "e2e", "bench"].contains(&name) {
+        return Some(format!("{name} leans on testkit: only e2e and bench may"));
+    }
+    if kind == Some("dev") {
+        let left = ROWS[..index].iter().any(|(row, _)| *row == target);
+        return (!left && target != name).then(|| {
+            format!("{name} has a dev-dependency on {target}, which stands on its right")
+        });
+    }
+    (!allowed.contains(&target)).then(|| {
+        let allowed = if allowed.is_empty() {
+            "nothing of ours".to_owned()
+        } else {
+            allowed.join(", ")
+        };
+        format!("{name} may not know {target}; it may know {allowed}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::examples::graph;
+
+    fn found(edges: &[(&str, Option<&str>, &str)]) -> Vec<String> {
+        let found = forbidden(&graph(edges, &[]));
+        found.iter().map(Finding::to_string).collect()
+    }
+
+    #[test]
+    fn the_arrows_of_the_picture_are_fine() {
+        let edges = [
+            ("turnwire-hub", None, "turnwire-log"),
+            ("turnwire-hub", None, "tokio"),
+            ("turnwire-serve", None, "turnwire-session"),
+            ("turnwire-session", Some("dev"), "turnwire-agent"),
+            ("turnwire", None, "turnwire-serve"),
+            ("turnwire-e2e", None, "turnwire-testkit"),
+            ("turnwire-testkit", Some("dev"), "turnwire-session"),
+        ];
+        assert_eq!(found(&edges), [""; 0]);
+    }
+
+    #[test]
+    fn arrows_back_are_named() {
+        let cases = [
+            (
+                ("turnwire-wire", None, "turnwire-log"),
+                "turnwire-wire: wire may not know log; it may know event",
+            ),
+            (
+                ("turnwire-event", Some("build"), "turnwire-wire"),
+                "turnwire-event: event may not know wire; it may know nothing of ours",
+            ),
+            (
+                ("turnwire-log", Some("dev"), "turnwire-session"),
+                "turnwire-log: log has a dev-dependency on session, which stands on its right",
+            ),
+            (
+                ("turnwire-session", Some("dev"), "turnwire-testkit"),
+                "turnwire-session: session leans on testkit: only e2e and bench may",
+            ),
+            (
+                ("turnwire-mystery", None, "turnwire-event"),
+                "turnwire-mystery: a crate that the table in xtask/src/edges.rs does not know: add its row",
+            ),
+        ];
+        for (edge, message) in cases {
+            assert_eq!(found(&[edge]), [message]);
+        }
+    }
+}

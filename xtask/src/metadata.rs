@@ -1,0 +1,126 @@
+//! The dependency graph as cargo tells it, with only what the checks look at.
+//!
+//! Only the packages of this platform are asked for: those are the ones a build has downloaded,
+//! so a fresh machine can answer without the network.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+/// All packages, and which of them are ours.
+#[derive(Debug, Deserialize)]
+pub struct Metadata {
+    /// Every package of the graph.
+    pub packages: Vec<Package>,
+    /// The ids of our own.
+    pub workspace_members: Vec<String>,
+}
+
+/// One package.
+#[derive(Debug, Deserialize)]
+pub struct Package {
+    /// Its id in the graph.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its licence, as an SPDX expression.
+    pub license: Option<String>,
+    /// What it asks for.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// One thing a package asks for.
+#[derive(Debug, Deserialize)]
+pub struct Dependency {
+    /// The name of the package asked for.
+    pub name: String,
+    /// `None` for a normal dependency, else `dev` or `build`.
+    pub kind: Option<String>,
+}
+
+impl Metadata {
+    /// Asks cargo; without the network if the packages are here already.
+    pub fn read(root: &Path) -> Result<Self> {
+        let version = output(Command::new("rustc").arg("-vV"))?;
+        let host = version
+            .lines()
+            .find_map(|line| line.strip_prefix("host: "))
+            .context("rustc -vV names no host")?;
+        let ask = |network: &[&str]| {
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            let mut command = Command::new(cargo);
+            command
+                .args(["metadata", "--format-version", "1"])
+                .args(["--filter-platform", host])
+                .args(network)
+                .current_dir(root);
+            output(&mut command)
+        };
+        Self::parse(&ask(&["--offline"]).or_else(|_| ask(&[]))?)
+    }
+
+    /// Reads what `cargo metadata` printed.
+    pub fn parse(json: &str) -> Result<Self> {
+        serde_json::from_str(json).context("cargo metadata printed something unexpected")
+    }
+
+    /// Our own packages.
+    pub fn members(&self) -> impl Iterator<Item = &Package> {
+        self.packages
+            .iter()
+            .filter(|package| self.workspace_members.contains(&package.id))
+    }
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let done = command
+        .output()
+        .with_context(|| format!("starting {command:?}"))?;
+    if !done.status.success() {
+        bail!("{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+#[cfg(test)]
+pub(crate) mod examples {
+    //! Small graphs for the checks' tests.
+
+    use super::*;
+
+    /// A graph of our own packages with `(package, kind, dependency)` edges and others beside.
+    pub(crate) fn graph(edges: &[(&str, Option<&str>, &str)], others: &[(&str, &str)]) -> Metadata {
+        let mut packages: Vec<Package> = Vec::new();
+        for (name, kind, dependency) in edges {
+            let at = packages.iter().position(|p| p.name == *name);
+            let at = at.unwrap_or_else(|| {
+                packages.push(package(name, "Apache-2.0"));
+                packages.len() - 1
+            });
+            packages[at].dependencies.push(Dependency {
+                name: (*dependency).to_owned(),
+                kind: kind.map(str::to_owned),
+            });
+        }
+        let workspace_members = packages.iter().map(|p| p.id.clone()).collect();
+        packages.extend(others.iter().map(|(name, license)| package(name, license)));
+        Metadata {
+            packages,
+            workspace_members,
+        }
+    }
+
+    fn package(name: &str, license: &str) -> Package {
+        Package {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            version: "1.0.0".to_owned(),
+            license: (!license.is_empty()).then(|| license.to_owned()),
+            dependencies: Vec::new(),
+        }
+    }
+}

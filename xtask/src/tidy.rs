@@ -1,0 +1,48 @@
+//! All checks over the whole tree: what fails, and what is only told.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::finding::Finding;
+use crate::metadata::Metadata;
+use crate::source::{self, Source};
+use crate::{edges, licence, order, size, words};
+
+/// What tidy has to say.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What must be put right.
+    pub failures: Vec<Finding>,
+    /// What deserves a look.
+    pub remarks: Vec<Finding>,
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask stands one below the root")
+        .to_owned()
+}
+
+/// Runs every check.
+pub fn run(root: &Path) -> Result<Report> {
+    let sources = source::all(root)?;
+    let metadata = Metadata::read(root)?;
+    Ok(judge(&sources, &metadata))
+}
+
+/// Runs every check over what was read.
+pub fn judge(sources: &[Source], metadata: &Metadata) -> Report {
+    let mut failures = source::undocumented(sources);
+    failures.extend(order::backward(sources));
+    failures.extend(words::forbidden(sources));
+    failures.extend(edges::forbidden(metadata));
+    failures.extend(licence::not_allowed(metadata));
+    failures.extend(licence::refused(metadata));
+    Report {
+        failures,
+        remarks: size::large(sources),
+    }
+}
