@@ -16,6 +16,7 @@ pub mod edges;
 pub mod licence;
 pub mod tidy;
 pub mod schema;
+pub mod trace;
 pub mod suite;
 
 pub use finding::Finding;

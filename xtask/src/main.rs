@@ -1,13 +1,14 @@
-//! `cargo xtask tidy | schema | test`.
+//! `cargo xtask tidy | schema | trace | test`.
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use turnwire_xtask::{schema, suite, tidy};
+use turnwire_xtask::{schema, source, suite, tidy, trace};
 
 const HELP: &str = "\
 cargo xtask tidy     check the rules of the house; reports large files and functions
 cargo xtask schema   write schema/*.json from the types
+cargo xtask trace    write which tests answer which requirement into docs/wires/*.md
 cargo xtask test     install what the tests need, then format check, lints and all tests
 ";
 
@@ -30,6 +31,7 @@ fn main() -> Result<ExitCode> {
             Ok(ExitCode::from(u8::from(!report.failures.is_empty())))
         }
         Some("schema") => schema::write(&root).map(|()| ExitCode::SUCCESS),
+        Some("trace") => trace::write(&root, &source::all(&root)?).map(|()| ExitCode::SUCCESS),
         Some("test") => suite::run(&root).map(|()| ExitCode::SUCCESS),
         Some("help" | "--help" | "-h") | None => {
             print!("{HELP}");

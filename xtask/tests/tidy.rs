@@ -1,6 +1,6 @@
 //! `cargo xtask tidy` as a test: the tree keeps the rules of the house.
 
-use turnwire_xtask::{schema, tidy};
+use turnwire_xtask::{schema, source, tidy, trace};
 
 #[test]
 fn the_tree_is_tidy() {
@@ -16,4 +16,16 @@ fn the_schemas_are_those_of_the_types() {
         .map(ToString::to_string)
         .collect();
     assert_eq!(drifted, [""; 0]);
+}
+
+#[test]
+fn every_requirement_of_a_wire_has_its_tests() {
+    let root = tidy::root();
+    let sources = source::all(&root).expect("the sources can be read");
+    let untrue: Vec<_> = trace::check(&root, &sources)
+        .expect("the documents can be read")
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(untrue, [""; 0]);
 }

@@ -35,8 +35,20 @@ fn main() -> ExitCode {
         Command::Config(args) => settings::show(&args).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
-        eprintln!("turnwire: {error:#}");
+        eprintln!("turnwire: {}", tell(&error));
         ExitCode::from(2)
+    })
+}
+
+/// An error with its causes, each said once: some repeat the one below.
+fn tell(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |told, cause| {
+        let cause = cause.to_string();
+        match told.as_str() {
+            "" => cause,
+            before if before.ends_with(&cause) => told,
+            _ => format!("{told}: {cause}"),
+        }
     })
 }
 
@@ -46,4 +58,19 @@ fn here<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
         .enable_all()
         .build()?
         .block_on(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tell;
+
+    #[test]
+    fn a_cause_that_repeats_what_was_said_is_left_out() {
+        let inner = anyhow::anyhow!("the port is in use");
+        assert_eq!(tell(&inner), "the port is in use");
+        let doubled = anyhow::anyhow!("the port is in use").context("the port is in use");
+        assert_eq!(tell(&doubled), "the port is in use");
+        let both = anyhow::anyhow!("the port is in use").context("starting");
+        assert_eq!(tell(&both), "starting: the port is in use");
+    }
 }

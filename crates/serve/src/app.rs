@@ -6,6 +6,7 @@
 //!        producer ─▶ sessions (interceptor, order, ring) ────┘ ─▶ routes, streams ─▶ listen
 //! ```
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use axum::Router;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use turnwire_agent::Agent;
 use turnwire_event::port::Producer;
 use turnwire_event::{Clock, Mint};
@@ -46,19 +48,19 @@ use crate::{routes, shell};
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The script cannot be played.
-    #[error("{0}")]
+    #[error(transparent)]
     Script(#[from] ScriptError),
     /// The store cannot be opened.
-    #[error("{0}")]
+    #[error(transparent)]
     Store(#[from] turnwire_log::OpenError),
     /// The turns of the last run could not be ended.
     #[error("the turns of the last run could not be ended: {0}")]
     Sweep(turnwire_session::Error),
     /// The address cannot be listened on.
-    #[error("{0}")]
+    #[error(transparent)]
     Listen(#[from] listen::BindError),
     /// The system gave no thread, signal or socket.
-    #[error("{0}")]
+    #[error(transparent)]
     System(#[from] std::io::Error),
 }
 
@@ -70,6 +72,9 @@ pub struct App {
     writer: Arc<Writer>,
     metrics: Handle,
 }
+
+/// How long connections may take to say goodbye when the server ends.
+const GOODBYES: Duration = Duration::from_secs(3);
 
 /// Exit status when the disk failed: `EX_IOERR` of sysexits.
 const EXIT_DISK: i32 = 74;
@@ -107,6 +112,7 @@ impl App {
             stop: CancellationToken::new(),
             next: AtomicU64::new(1),
             depth: AtomicU64::new(0),
+            tasks: TaskTracker::new(),
         });
         Ok(Self { config: Arc::new(config), sessions, streams, writer, metrics })
     }
@@ -134,9 +140,10 @@ impl App {
         self.sessions.refuse_turns();
         self.streams.drain.cancel();
         self.sessions.drain(Duration::from_millis(self.config.listen.drain_ms)).await;
-        // Connections see the last events and their close frame.
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        // Connections without a turn have left; the others have their last events by now.
         self.streams.stop.cancel();
+        self.streams.tasks.close();
+        let _ = tokio::time::timeout(GOODBYES, self.streams.tasks.wait()).await;
         let _ = tokio::time::timeout(Duration::from_secs(5), accepting).await;
         let _ = upkeep.await;
         let writer = self.writer.clone();
@@ -179,10 +186,11 @@ fn signals(drain: CancellationToken) -> std::io::Result<impl Future<Output = ()>
 
 /// One line that says where, and one that can be pasted.
 fn announce(address: SocketAddr) {
-    println!(
-        "turnwire is at http://{address} — open it, or try: \
-         curl -s -X POST http://{address}/sessions"
+    let line = format!(
+        "turnwire is at http://{address} — open it, or try: curl -s -X POST http://{address}/sessions"
     );
+    // A closed standard output is no reason not to serve.
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// The disk failed: nothing written after this could be trusted, so nothing is.

@@ -10,7 +10,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use turnwire_wire::problem::Code;
 
@@ -108,12 +108,17 @@ fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Fa
             "Send the body as Content-Type: application/json.",
         ));
     }
-    serde_json::from_slice(bytes).map_err(|error| refused(&error, bytes))
+    serde_json::from_slice(bytes).map_err(|error| {
+        // What is not JSON at all is told first, however wrong its beginning was.
+        let whole = serde_json::from_slice::<IgnoredAny>(bytes);
+        refused(&whole.err().unwrap_or(error), bytes)
+    })
 }
 
 /// What is wrong with a body, in words about the body alone.
 fn refused(error: &serde_json::Error, bytes: &[u8]) -> Fault {
-    let (line, column) = (error.line(), error.column());
+    // The end of a body that ends with a new line has no column of its own.
+    let (line, column) = (error.line(), error.column().max(1));
     let at = |fault: Fault| fault.with("line", line).with("column", column);
     match error.classify() {
         Category::Syntax | Category::Eof | Category::Io => at(Fault::new(
@@ -136,9 +141,16 @@ fn refused(error: &serde_json::Error, bytes: &[u8]) -> Fault {
                 return at(Fault::new(Code::UnknownField, detail).with("field", name));
             }
             let text: String = text.chars().take(ECHO_CHARS_MAX).collect();
-            let fault = Fault::new(Code::InvalidRequest, format!("The body does not fit: {text}."));
+            let fault = Fault::new(
+                Code::InvalidRequest,
+                format!("The body does not fit: {text}."),
+            );
             // A field that is missing has no place in the body.
-            if text.starts_with("missing field") { fault } else { at(fault) }
+            if text.starts_with("missing field") {
+                fault
+            } else {
+                at(fault)
+            }
         }
     }
 }

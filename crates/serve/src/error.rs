@@ -154,13 +154,9 @@ impl From<Error> for Fault {
     /// The one table. Details are the same whether a thing is another's or does not exist.
     fn from(error: Error) -> Self {
         let (code, detail) = match error {
-            Error::SessionNotFound => {
-                (Code::SessionNotFound, "There is no session with this id.")
-            }
+            Error::SessionNotFound => (Code::SessionNotFound, "There is no session with this id."),
             Error::TurnNotFound => (Code::TurnNotFound, "There is no turn with this id."),
-            Error::MessageNotFound => {
-                (Code::MessageNotFound, "There is no message with this id.")
-            }
+            Error::MessageNotFound => (Code::MessageNotFound, "There is no message with this id."),
             Error::ToolCallNotFound => (Code::NotFound, "There is no tool call with this id."),
             Error::TurnInFlight(turn) => {
                 let detail = "The session is busy with a turn; wait for it or cancel it.";

@@ -94,7 +94,9 @@ impl Authority {
         };
         let port = match port {
             None => 80,
-            Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok()?,
+            Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
+                digits.parse().ok()?
+            }
             Some(_) => return None,
         };
         Some(Self { host, port })
@@ -166,7 +168,10 @@ mod tests {
             admitted("http://evil.com/", &["localhost"], &[]),
             Err(Code::HostNotAllowed)
         );
-        assert_eq!(admitted("http://localhost/", &["localhost:80"], &[]), Ok(()));
+        assert_eq!(
+            admitted("http://localhost/", &["localhost:80"], &[]),
+            Ok(())
+        );
     }
 
     #[test]

@@ -69,7 +69,9 @@ impl Handle {
 }
 
 fn builder() -> PrometheusBuilder {
-    let histograms = metric::ALL.iter().filter(|(name, _)| kind(name) == Kind::Histogram);
+    let histograms = metric::ALL
+        .iter()
+        .filter(|(name, _)| kind(name) == Kind::Histogram);
     histograms.fold(PrometheusBuilder::new(), |builder, (name, _)| {
         builder
             .set_buckets_for_metric(Matcher::Full((*name).to_owned()), BUCKETS_MS)

@@ -13,9 +13,8 @@ use sha2::{Digest as _, Sha256};
 
 const HTML: &str = include_str!("page/index.html");
 
-static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-    HeaderValue::from_str(&policy(HTML)).expect("a policy is plain ASCII")
-});
+static POLICY: LazyLock<HeaderValue> =
+    LazyLock::new(|| HeaderValue::from_str(&policy(HTML)).expect("a policy is plain ASCII"));
 
 /// The route of the page, for any state.
 pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {

@@ -122,7 +122,16 @@ mod tests {
         assert_eq!(params("").limit(50, 200), Ok(50));
         assert_eq!(params("limit=1").limit(50, 200), Ok(1));
         assert_eq!(params("limit=200").limit(50, 200), Ok(200));
-        for bad in ["", "0", "201", "-1", "x", "1.5", "+5", "99999999999999999999"] {
+        for bad in [
+            "",
+            "0",
+            "201",
+            "-1",
+            "x",
+            "1.5",
+            "+5",
+            "99999999999999999999",
+        ] {
             let fault = params(&format!("limit={bad}")).limit(50, 200);
             let what = "must be a whole number from 1 to 200";
             assert_eq!(fault, Err(wrong("limit", what)), "{bad}");

@@ -108,7 +108,10 @@ mod tests {
     fn app() -> Router {
         let routes = Router::new()
             .route("/here", get(async || "ok"))
-            .route("/panic", get(async || -> &'static str { panic!("at /src/x") }))
+            .route(
+                "/panic",
+                get(async || -> &'static str { panic!("at /src/x") }),
+            )
             .route("/both", get(async || "a").post(async || "b"))
             .route("/make", post(async || "made"));
         wrap(routes)
@@ -143,7 +146,10 @@ mod tests {
     #[tokio::test]
     async fn errors_of_the_framework_are_problems() {
         let (answer, body) = problem("GET", "/nowhere", &[HOST]).await;
-        assert_eq!((answer.status().as_u16(), &body["code"]), (404, &"not_found".into()));
+        assert_eq!(
+            (answer.status().as_u16(), &body["code"]),
+            (404, &"not_found".into())
+        );
         let (answer, body) = problem("DELETE", "/both", &[HOST]).await;
         assert_eq!(answer.status().as_u16(), 405);
         assert_eq!(body["code"], "method_not_allowed");

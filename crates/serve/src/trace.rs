@@ -71,10 +71,12 @@ fn hex<const N: usize>() -> String {
     use std::fmt::Write as _;
     let mut bytes = [0u8; N];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
-    bytes.iter().fold(String::with_capacity(2 * N), |mut text, b| {
-        let _ = write!(text, "{b:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * N), |mut text, b| {
+            let _ = write!(text, "{b:02x}");
+            text
+        })
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use turnwire_session::Sessions;
 
 pub use upgrade::{Refused, stream};
@@ -58,6 +59,8 @@ pub struct Streams {
     pub stop: CancellationToken,
     /// Numbers for connections, so that the log can name one.
     pub next: AtomicU64,
+    /// The connections, so that the server can wait for their goodbyes.
+    pub tasks: TaskTracker,
     /// The furthest any connection has been behind.
     pub depth: AtomicU64,
 }

@@ -1,5 +1,6 @@
 //! A session in memory: its order, its ring, the turn that holds its lock, those who watch it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -29,6 +30,8 @@ pub struct House {
     pub writer: Arc<Writer>,
     /// What wakes viewers.
     pub pump: Pump,
+    /// Sessions found damaged; they answer nothing else until the process ends.
+    pub quarantined: Mutex<HashSet<SessionId>>,
 }
 
 impl House {
@@ -129,6 +132,9 @@ impl Live {
 
     /// Takes a note for the bus; never waited for, never a reason to fail.
     pub fn note(self: &Arc<Self>, note: Note) {
+        if self.house.writer.health().is_full() {
+            return; // what room is left is for the endings of turns
+        }
         match self.bus.note(note, Instant::now()) {
             Action::Counted => {}
             Action::Emit(body) => drop(self.emit(Actor::SYSTEM, body)),
@@ -163,6 +169,7 @@ impl Live {
 
     /// The log of this session cannot be trusted: nothing more is taken or told.
     pub fn quarantine(&self) {
+        self.house.quarantined.lock().insert(self.id);
         if let Some(running) = self.slot.lock().take() {
             running.stop.cancel();
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
@@ -85,6 +86,7 @@ impl Sessions {
             mint: parts.mint,
             writer: parts.writer,
             pump: Pump::start(),
+            quarantined: Mutex::default(),
         });
         let swept = sweep::sweep(&house).await?;
         if swept > 0 {
@@ -127,6 +129,7 @@ impl Sessions {
             return Err(Error::SessionNotFound);
         }
         match live.ring.closed() {
+            None if self.house.quarantined.lock().contains(&id) => Err(Error::Quarantined),
             None => Ok(live),
             Some(turnwire_hub::Closed::Deleted) => Err(Error::SessionNotFound),
             Some(turnwire_hub::Closed::Quarantined) => Err(Error::Quarantined),
@@ -235,6 +238,9 @@ impl Sessions {
 
     /// Records what a person thought of a message or a turn of the session.
     pub async fn feedback(&self, owner: &Owner, id: SessionId, feedback: feedback::Recorded) -> Result<Position, Error> {
+        if self.storage_full() {
+            return Err(Error::StorageFull);
+        }
         let live = self.live(owner, id).await?;
         let (turn, message) = (feedback.turn_id, feedback.message_id);
         let in_flight = live.ring.look(|transcript, _, _| transcript.in_flight().map(|message| message.id));

@@ -28,7 +28,8 @@ pub async fn sweep(house: &Arc<House>) -> Result<usize, Error> {
         let id = row.id;
         let session = row.session_id;
         if let Err(error) = sweep_one(house, row).await {
-            // One damaged session must not keep the server down; it is quarantined on access.
+            // One damaged session must not keep the server down.
+            house.quarantined.lock().insert(session);
             tracing::error!(%session, turn = %id, %error, "a turn could not be swept");
         }
     }

@@ -2,7 +2,11 @@
 
 use super::*;
 
-type Said<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [(&'static str, &'a str)]);
+type Said<'a> = (
+    &'a str,
+    &'a [(&'a str, &'a str)],
+    &'a [(&'static str, &'a str)],
+);
 
 fn try_load((file, env, flags): Said<'_>) -> (PathBuf, Result<Config, Error>) {
     let home = tempfile::tempdir().expect("a folder");
@@ -237,9 +241,6 @@ fn variables_of_other_programs_are_left_alone() {
     let config = load("", &env, &[]);
     assert_eq!(config.log.filter, "debug");
     assert_eq!(config.stream.ping_ms, 30_000);
-    let more = [
-        ("TURNWIRE_LOG", "debug"),
-        ("TURNWIRE_LOG_FILTER", "trace"),
-    ];
+    let more = [("TURNWIRE_LOG", "debug"), ("TURNWIRE_LOG_FILTER", "trace")];
     assert_eq!(load("", &more, &[]).log.filter, "trace");
 }

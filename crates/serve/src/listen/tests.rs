@@ -28,15 +28,13 @@ struct Server {
 fn start(config: Config) -> Server {
     let listener = bind(&config).expect("a port");
     let address = listener.local_addr().expect("an address");
-    let app = Router::new()
-        .route("/", get(async || "hello"))
-        .route(
-            "/slow",
-            get(async || {
-                tokio::time::sleep(Duration::from_millis(200)).await;
-                "late"
-            }),
-        );
+    let app = Router::new().route("/", get(async || "hello")).route(
+        "/slow",
+        get(async || {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            "late"
+        }),
+    );
     let stop = CancellationToken::new();
     let token = stop.clone();
     let task = tokio::spawn(async move { serve(listener, app, &config, token).await });
@@ -112,7 +110,9 @@ async fn headers_are_bounded_in_bytes_and_time() {
     assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
 
     let mut slow = connect(&server).await;
-    slow.write_all(b"GET / HTTP/1.1\r\nhost: ").await.expect("sent");
+    slow.write_all(b"GET / HTTP/1.1\r\nhost: ")
+        .await
+        .expect("sent");
     let since = Instant::now();
     let answer = rest(&mut slow).await;
     assert!(since.elapsed() < Duration::from_secs(2), "{answer}");

@@ -57,7 +57,8 @@ pub async fn stream(
     let accept = handshake(request.headers()).ok_or(Refused::NotAnUpgrade)?;
     let on_upgrade = request.extensions_mut().remove::<OnUpgrade>().ok_or(Refused::NotAnUpgrade)?;
     let owner = streams.sessions.redeem(id, token).map_err(Refused::Session)?;
-    tokio::spawn(async move {
+    let tasks = streams.tasks.clone();
+    tasks.spawn(async move {
         serve(streams, id, owner, on_upgrade).await;
         drop(slot); // a WebSocket counts among the connections for as long as it lives
     });

@@ -218,6 +218,7 @@ fn house(dir: &std::path::Path) -> Arc<House> {
         mint: Arc::new(SystemMint),
         writer,
         pump: Pump::start(),
+        quarantined: Default::default(),
     })
 }
 

@@ -1,0 +1,58 @@
+//! Deleting a session: everything of it is gone at once, and those who watched are told.
+
+use hyper::Method;
+use serde_json::json;
+use turnwire_e2e::scene::Scene;
+use turnwire_event::EventType;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::Options;
+use turnwire_testkit::watch::{Ask, End};
+
+#[tokio::test]
+async fn a_deleted_session_closes_its_connections_and_is_gone() {
+    let script = Script::new().on("^stall", [Step::text("wait"), Step::stall()]).on("", [Step::text("hi")]);
+    let scene = Scene::new(Options::script(script)).await;
+    let other = scene.rest.create().await.expect("a session");
+    let mut watching = scene.watch("watching", Ask::live()).await;
+    let turn = scene.rest.submit(scene.session, "stall").await.expect("an answer").turn_id;
+    watching.until(|e| e.body.kind() == EventType::TextDelta).await.expect("words");
+    let path = format!("/sessions/{}", scene.session);
+    let answer = scene.rest.send(Method::DELETE, &path, None).await.expect("an answer");
+    assert_eq!((answer.status, answer.body.as_str()), (204, ""));
+    let end = watching.end().await;
+    assert!(matches!(end, End::Closed(1008, _)), "{end}");
+    assert_eq!(end.code(), "session_deleted");
+    for path in [
+        path.clone(),
+        format!("{path}/events"),
+        format!("{path}/messages"),
+        format!("{path}/turns"),
+        format!("{path}/tool-calls"),
+    ] {
+        let answer = scene.rest.get(&path).await.expect("an answer");
+        assert_eq!((answer.status, answer.code().as_str()), (404, "session_not_found"), "{path}");
+    }
+    let gone = scene.rest.try_submit(scene.session, "hi").await.expect("an answer");
+    assert_eq!((gone.status, gone.code().as_str()), (404, "session_not_found"));
+    let gone = scene.rest.get(&format!("/turns/{turn}")).await.expect("an answer");
+    assert_eq!((gone.status, gone.code().as_str()), (404, "turn_not_found"));
+    let again = scene.rest.send(Method::DELETE, &path, None).await.expect("an answer");
+    assert_eq!((again.status, again.code().as_str()), (404, "session_not_found"));
+    // The others are as they were.
+    let turn = scene.rest.submit(other, "hi").await.expect("an answer").turn_id;
+    let row = scene.rest.ended(turn).await.expect("an end");
+    assert_eq!(row["state"], "completed");
+    let list = scene.rest.get("/sessions").await.expect("an answer").json();
+    assert_eq!(list["sessions"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn a_deleted_session_stays_gone_after_a_kill() {
+    let mut scene = Scene::saying([Step::text("hi")]).await;
+    scene.turn("x").await;
+    let path = format!("/sessions/{}", scene.session);
+    scene.rest.send(Method::DELETE, &path, None).await.expect("an answer");
+    scene.server.restart().await;
+    let answer = scene.rest.get(&path).await.expect("an answer");
+    assert_eq!((answer.status, answer.json()["code"].clone()), (404, json!("session_not_found")));
+}

@@ -1,0 +1,120 @@
+//! The data folder: one server at a time, and only a database it understands.
+
+use std::time::Duration;
+
+use serde_json::json;
+use turnwire_e2e::scene::Scene;
+use turnwire_testkit::journal::Journal;
+use turnwire_testkit::script::Step;
+use turnwire_testkit::server::{Options, Server};
+
+/// Starts a server on a folder and must be refused; gives what it said.
+async fn refused(home: std::path::PathBuf) -> String {
+    let options = Options {
+        home: Some(home),
+        ..Options::default()
+    };
+    let begun = std::time::Instant::now();
+    let why = Server::try_start(options, Journal::new()).await.expect_err("it must not come up");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(why.status.is_some_and(|status| !status.success()), "{why}");
+    assert!(!why.stderr.contains("panicked"), "{why}");
+    why.stderr
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let said = refused(scene.server.home()).await;
+    assert!(said.contains("another") || said.contains("in use") || said.contains("already"), "{said}");
+    scene.turn("still there?").await;
+    scene.judge().await;
+}
+
+/// The database of a folder.
+fn database(home: &std::path::Path) -> std::path::PathBuf {
+    let files = std::fs::read_dir(home).expect("a folder").flatten().map(|entry| entry.path());
+    let mut found = files.filter(|path| {
+        let mut head = [0u8; 15];
+        let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
+        read.is_ok() && &head == b"SQLite format 3"
+    });
+    found.next().expect("a database")
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused_with_what_to_do() {
+    let mut scene = Scene::saying([Step::text("hi")]).await;
+    scene.turn("x").await;
+    scene.server.sigterm();
+    assert!(scene.server.wait(Duration::from_secs(15)).await.success());
+    let path = database(&scene.server.home());
+    // The version is a big-endian number in the header (`PRAGMA user_version`).
+    let mut bytes = std::fs::read(&path).expect("readable");
+    let old = bytes[60..64].to_vec();
+    assert_ne!(old, [0; 4], "the store has a version from the first day");
+    bytes[60..64].copy_from_slice(&9_999u32.to_be_bytes());
+    std::fs::write(&path, &bytes).expect("writable");
+    let said = refused(scene.server.home()).await;
+    assert!(said.contains("newer"), "{said}");
+    bytes[60..64].copy_from_slice(&old);
+    std::fs::write(&path, &bytes).expect("writable");
+    scene.server.run().await.expect("it is as it was");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_and_left_alone() {
+    let mut scene = Scene::saying([Step::text("hi")]).await;
+    scene.turn("x").await;
+    scene.server.sigterm();
+    assert!(scene.server.wait(Duration::from_secs(15)).await.success());
+    let path = database(&scene.server.home());
+    let whole = std::fs::read(&path).expect("readable");
+    let garbage = b"this is no database, and nobody should write over it".repeat(100);
+    std::fs::write(&path, &garbage).expect("writable");
+    let said = refused(scene.server.home()).await;
+    let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+    assert!(said.contains(name), "it says which file: {said}");
+    assert_eq!(std::fs::read(&path).expect("readable"), garbage);
+    std::fs::write(&path, &whole).expect("writable");
+    scene.server.run().await.expect("it is as it was");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn a_setting_that_does_not_exist_is_refused_with_its_place() {
+    let options = Options::default().set("stream", "colour", "red");
+    let why = Server::try_start(options, Journal::new()).await.expect_err("it must not come up");
+    assert!(why.stderr.contains("colour") && why.stderr.contains(":"), "{why}");
+    let options = Options {
+        env: vec![("TURNWIRE_STREAM_QUEUE_MAX".into(), "none".into())],
+        ..Options::default()
+    };
+    let why = Server::try_start(options, Journal::new()).await.expect_err("it must not come up");
+    assert!(why.stderr.contains("TURNWIRE_STREAM_QUEUE_MAX"), "{why}");
+}
+
+#[tokio::test]
+async fn an_address_that_is_not_loopback_is_refused() {
+    let options = Options {
+        env: vec![("TURNWIRE_LISTEN_ADDRESS".into(), "0.0.0.0:18421".into())],
+        ..Options::default()
+    };
+    let why = Server::try_start(options, Journal::new()).await.expect_err("it must not come up");
+    assert!(why.stderr.contains("loopback"), "{why}");
+}
+
+#[tokio::test]
+async fn a_session_survives_a_kill_and_its_cursor_too() {
+    let mut scene = Scene::saying([Step::text("hi")]).await;
+    let events = scene.turn("x").await;
+    let last = events.last().expect("an end").id;
+    scene.server.restart().await;
+    let mut client = scene.connect("back").await;
+    let ask = turnwire_testkit::watch::Ask::since(last).filter(json!({"event_types": ["turn.started", "turn.completed"]}));
+    let ack = client.subscribed(&ask).await.expect("the cursor works");
+    assert_eq!(ack["replay_event_count"], 0);
+    scene.turn("y").await;
+    scene.judge().await;
+}

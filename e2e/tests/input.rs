@@ -1,0 +1,165 @@
+//! Bad input: every mistake has its answer, in problem+json, and none hurts the server (R-37).
+
+use hyper::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use turnwire_e2e::scene::Scene;
+use turnwire_testkit::rest::Answer;
+use turnwire_testkit::script::Step;
+use turnwire_testkit::watch::Client;
+
+fn problem(answer: &Answer, status: u16, code: &str) {
+    assert_eq!((answer.status, answer.code().as_str()), (status, code), "{}", answer.body);
+    assert_eq!(answer.header("content-type"), "application/problem+json");
+    let body = answer.json();
+    assert_eq!(body["status"], status);
+    assert_eq!(body["type"], format!("/problems/{code}"));
+    for field in ["title", "detail", "trace_id"] {
+        assert!(body[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn r_37_bad_bodies_are_told_what_is_wrong_with_them() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let turns = format!("/sessions/{}/turns", scene.session);
+    let post = |body: &'static str| {
+        let (rest, path) = (scene.rest.clone(), turns.clone());
+        async move { rest.send(Method::POST, &path, Some(body)).await.expect("an answer") }
+    };
+    for (body, status, code, mentions) in [
+        ("{\n  \"message\": oops}", 400, "malformed_json", "line 2"),
+        ("", 400, "malformed_json", ""),
+        ("{\"message\":\"hi\"", 400, "malformed_json", "column"),
+        ("{\"message\":\"hi\",\"colour\":\"red\"}", 422, "unknown_field", "colour"),
+        ("{}", 422, "invalid_request", "message"),
+        ("{\"message\":7}", 422, "invalid_request", "message"),
+        ("{\"message\":\"\"}", 422, "invalid_request", "message"),
+        ("[]", 422, "invalid_request", ""),
+        ("{\"message\":\"hi\",\"disconnect_grace_ms\":30001}", 422, "invalid_request", "disconnect_grace_ms"),
+        ("{\"message\":\"hi\",\"on_disconnect\":\"explode\"}", 422, "invalid_request", "on_disconnect"),
+        (
+            "{\"message\":[{\"type\":\"image\",\"url\":\"x\"}]}",
+            422,
+            "unsupported_content",
+            "image",
+        ),
+        (
+            "{\"message\":[{\"type\":\"tool_result\",\"tool_use_id\":\"tu_00000000000000000000000000\",\"content\":1,\"is_error\":false}]}",
+            422,
+            "unsupported_content",
+            "tool_result",
+        ),
+    ] {
+        let answer = post(body).await;
+        problem(&answer, status, code);
+        assert!(answer.body.contains(mentions), "{body} should mention {mentions}: {}", answer.body);
+    }
+    let answer = scene.rest.post("/sessions", json!({"colour": "red"})).await.expect("an answer");
+    problem(&answer, 422, "unknown_field");
+    assert!(answer.body.contains("colour"));
+    // None of it started a turn.
+    let list = scene.rest.get(&turns).await.expect("an answer").json();
+    assert_eq!(list["turns"], json!([]));
+}
+
+#[tokio::test]
+async fn r_37_a_body_over_the_limit_is_413() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let turns = format!("/sessions/{}/turns", scene.session);
+    let wrap = r#"{"message":""}"#.len();
+    for (length, status) in [((1 << 20) + 1, 413), (1 << 20, 202)] {
+        let body = format!("{{\"message\":\"{}\"}}", "x".repeat(length - wrap));
+        assert_eq!(body.len(), length);
+        let answer = scene.rest.send(Method::POST, &turns, Some(&body)).await.expect("an answer");
+        assert_eq!(answer.status, status, "{}", answer.body.chars().take(300).collect::<String>());
+        if status == 413 {
+            problem(&answer, 413, "body_too_large");
+        }
+    }
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn r_37_paths_verbs_and_types_that_are_wrong() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let session = format!("/sessions/{}", scene.session);
+    let get = scene.rest.get("/nowhere").await.expect("an answer");
+    problem(&get, 404, "not_found");
+    let put = scene.rest.send(Method::PUT, "/sessions", None).await.expect("an answer");
+    problem(&put, 405, "method_not_allowed");
+    assert!(put.header("allow").contains("POST"), "{:?}", put.headers);
+    let delete = scene.rest.send(Method::DELETE, &format!("{session}/events"), None).await.expect("an answer");
+    problem(&delete, 405, "method_not_allowed");
+    let text = scene.rest.clone().with("content-type", "text/plain");
+    let answer = text.send(Method::POST, &format!("{session}/turns"), Some("{\"message\":\"hi\"}")).await.expect("an answer");
+    problem(&answer, 415, "unsupported_media_type");
+    // An empty POST needs no content type.
+    let empty = scene.rest.send(Method::POST, "/sessions", None).await.expect("an answer");
+    assert_eq!(empty.status, 201, "{}", empty.body);
+    let upgrade = scene.rest.get(&format!("{session}/stream")).await.expect("an answer");
+    assert!((400..500).contains(&upgrade.status), "{}", upgrade.body);
+    assert_eq!(upgrade.header("content-type"), "application/problem+json");
+}
+
+#[tokio::test]
+async fn g4_a_foreign_host_or_origin_is_refused() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let foreign = scene.rest.clone().with("host", "evil.example:8421");
+    problem(&foreign.get("/sessions").await.expect("an answer"), 403, "host_not_allowed");
+    problem(&foreign.post("/sessions", json!({})).await.expect("an answer"), 403, "host_not_allowed");
+    for origin in ["http://evil.example", "null", "https://127.0.0.1"] {
+        let foreign = scene.rest.clone().with("origin", origin);
+        let answer = foreign.post("/sessions", json!({})).await.expect("an answer");
+        problem(&answer, 403, "origin_not_allowed");
+    }
+    let own = scene.rest.clone().with("origin", &format!("http://{}", scene.rest.addr()));
+    assert_eq!(own.post("/sessions", json!({})).await.expect("an answer").status, 201);
+    // Any loopback name and port may be the host.
+    let named = scene.rest.clone().with("host", "localhost:9");
+    assert_eq!(named.get("/sessions").await.expect("an answer").status, 200);
+}
+
+#[tokio::test]
+async fn g4_a_foreign_origin_opens_no_stream() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let attached = scene.rest.attach(scene.session).await.expect("an answer");
+    let token = attached["attach_token"].as_str().expect("a token");
+    let mut socket = tokio::net::TcpStream::connect(scene.rest.addr()).await.expect("a connection");
+    let request = format!(
+        "GET /sessions/{}/stream?attach={token} HTTP/1.1\r\nHost: {}\r\nOrigin: http://evil.example\r\n\
+         Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        scene.session,
+        scene.rest.addr()
+    );
+    socket.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = vec![0; 1_024];
+    let read = socket.read(&mut answer).await.expect("an answer");
+    let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    // And the token was not used up by it.
+    let url = attached["ws_url"].as_str().expect("a url");
+    assert!(Client::open(&scene.rest, "own", scene.session, url, None).await.is_ok());
+}
+
+#[tokio::test]
+async fn w4_garbage_on_the_socket_does_not_hurt_the_server() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    for garbage in [
+        &b"\x00\x01\x02\x03\r\n\r\n"[..],
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /sessions HTTP/1.1\r\n\r\n",
+        b"POST /sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        b"POST /sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n{",
+    ] {
+        let mut socket = tokio::net::TcpStream::connect(scene.rest.addr()).await.expect("a connection");
+        socket.write_all(garbage).await.expect("sent");
+        socket.shutdown().await.expect("closed");
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(std::time::Duration::from_secs(5), socket.read_to_end(&mut answer)).await;
+        assert!(read.is_ok(), "the server keeps {garbage:?} waiting");
+    }
+    scene.turn("still there?").await;
+    scene.judge().await;
+}

@@ -1,0 +1,85 @@
+//! What belongs to another tenant or principal does not exist (law 10, G1).
+
+use hyper::Method;
+use serde_json::{Value, json};
+use turnwire_e2e::scene::Scene;
+use turnwire_testkit::rest::{Answer, Rest};
+use turnwire_testkit::script::Step;
+use turnwire_testkit::watch::Client;
+
+const OTHER_TENANT: &str = "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
+
+/// The answer without what names the request itself.
+fn essence(answer: &Answer) -> (u16, Value) {
+    let mut body = answer.json();
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("trace_id");
+    }
+    (answer.status, body)
+}
+
+#[tokio::test]
+async fn g1_foreign_and_missing_are_answered_alike() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let turn = scene.turn("x").await[0].turn_id.expect("a turn").to_string();
+    let session = scene.session.to_string();
+    let (no_session, no_turn) = ("sess_00000000000000000000000001", "00000000000000000000000001");
+    let requests = |session: &str, turn: &str| {
+        let text = json!({"message": "hi"}).to_string();
+        let rating = json!({"turn_id": turn, "rating": "up"}).to_string();
+        vec![
+            (Method::GET, format!("/sessions/{session}"), None),
+            (Method::GET, format!("/sessions/{session}/events"), None),
+            (Method::GET, format!("/sessions/{session}/messages"), None),
+            (Method::GET, format!("/sessions/{session}/turns"), None),
+            (Method::GET, format!("/sessions/{session}/tool-calls"), None),
+            (Method::POST, format!("/sessions/{session}/turns"), Some(text)),
+            (Method::POST, format!("/sessions/{session}/feedback"), Some(rating)),
+            (Method::GET, format!("/turns/{turn}"), None),
+            (Method::POST, format!("/turns/{turn}/cancel"), None),
+            (Method::DELETE, format!("/sessions/{session}"), None),
+        ]
+    };
+    let strangers: [Rest; 2] = [
+        scene.rest.clone().with("x-tenant-id", OTHER_TENANT),
+        scene.rest.clone().with("x-turnwire-principal", "mallory"),
+    ];
+    for stranger in strangers {
+        let pairs = requests(&session, &turn).into_iter().zip(requests(no_session, no_turn));
+        for ((method, foreign, body), (_, missing, other)) in pairs {
+            let one = stranger.send(method.clone(), &foreign, body.as_deref()).await.expect("an answer");
+            let two = stranger.send(method.clone(), &missing, other.as_deref()).await.expect("an answer");
+            assert_eq!(one.status, 404, "{method} {foreign}: {}", one.body);
+            assert_eq!(essence(&one), essence(&two), "{method} {foreign}");
+        }
+        let list = stranger.get("/sessions").await.expect("an answer").json();
+        assert_eq!(list["sessions"], json!([]));
+    }
+    // The owner still has everything.
+    let own = scene.rest.get(&format!("/sessions/{session}")).await.expect("an answer");
+    assert_eq!(own.status, 200);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn g1_a_principal_sees_its_own_sessions_only() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let anna = scene.rest.clone().with("x-turnwire-principal", "anna");
+    let mine = anna.create().await.expect("a session");
+    let list = anna.get("/sessions").await.expect("an answer").json();
+    let ids: Vec<&str> = list["sessions"].as_array().expect("a list").iter().filter_map(|s| s["session_id"].as_str()).collect();
+    assert_eq!(ids, [mine.to_string()]);
+    let url = anna.attach(mine).await.expect("an answer")["ws_url"].to_string();
+    // The token is what opens the stream; no header is needed with it.
+    assert!(Client::open(&scene.rest, "anna", mine, url.trim_matches('"'), None).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_tenant_that_is_no_uuid_is_refused() {
+    let scene = Scene::saying([Step::text("hi")]).await;
+    let odd = scene.rest.clone().with("x-tenant-id", "acme");
+    let answer = odd.get("/sessions").await.expect("an answer");
+    assert_eq!((answer.status, answer.code().as_str()), (400, "tenant_invalid"));
+    let odd = scene.rest.clone().with("x-turnwire-principal", "a b");
+    assert_eq!(odd.get("/sessions").await.expect("an answer").status, 422);
+}
