@@ -13,11 +13,13 @@
 //! Publishing is O(1) whatever the number of viewers: waking them is the pump's work. The hub
 //! never looks inside an event; frames are bytes that the caller's projector made.
 
+pub mod bell;
 pub mod entry;
 pub mod track;
 pub mod pump;
 pub mod ring;
 
+pub use bell::{Bell, Seat};
 pub use entry::Entry;
 pub use pump::Pump;
 pub use ring::{Closed, Fold, Read, Ring};

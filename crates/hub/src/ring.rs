@@ -3,14 +3,15 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::sync::{Arc, Weak};
 
+use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 use turnwire_event::Position;
 use turnwire_log::{Released, Sink};
 
+use crate::bell::{Bell, Seat};
 use crate::entry::Entry;
 use crate::pump::{Pump, Wake};
 use crate::track::{Run, TRACKS, Track};
@@ -65,10 +66,12 @@ pub struct Ring<S> {
     core: Mutex<Core<S>>,
     tracks: [Mutex<Track>; TRACKS],
     bounds: Bounds,
-    /// The number after the last entry, for a look without the lock.
+    /// The number of the first entry and the one after the last, for a look without the lock.
+    first: AtomicU64,
     end: AtomicU64,
+    ended: AtomicBool,
     dirty: AtomicBool,
-    news: Notify,
+    bell: Arc<Bell>,
     pump: Pump,
     this: Weak<Self>,
 }
@@ -81,9 +84,11 @@ impl<S: Fold> Ring<S> {
             core: Mutex::new(core),
             tracks: Default::default(),
             bounds,
+            first: AtomicU64::new(0),
             end: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
             dirty: AtomicBool::new(false),
-            news: Notify::new(),
+            bell: Arc::default(),
             pump,
             this: this.clone(),
         })
@@ -105,9 +110,22 @@ impl<S: Fold> Ring<S> {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Resolves at the next news after this call; get it before looking.
-    pub fn news(&self) -> Notified<'_> {
-        self.news.notified()
+    /// A place among those who are told of news.
+    pub fn sit(&self, waker: Arc<AtomicWaker>) -> Seat {
+        self.bell.sit(waker)
+    }
+
+    /// Ready when there is something after `cursor` or the ring has ended; else the task is woken
+    /// through `waker`, which has a seat.
+    pub fn poll_news(&self, waker: &AtomicWaker, cursor: u64, cx: &mut Context<'_>) -> Poll<()> {
+        // Registered before the look: news in between finds the waker.
+        waker.register(cx.waker());
+        if self.end() > cursor || self.is_ended() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Whether the ring has ended.
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Why the ring has ended, if it has.
@@ -129,7 +147,7 @@ impl<S: Fold> Ring<S> {
         }
         let mut runs = Vec::new();
         // Entries leave the ring before their frames leave the track.
-        if cursor < self.core.lock().first {
+        if cursor < self.first.load(Ordering::Acquire) {
             return Read::Behind;
         }
         let after = track.read(cursor, events_max, &mut runs);
@@ -146,6 +164,7 @@ impl<S: Fold> Ring<S> {
     /// Ends the ring: viewers find out at once.
     pub fn close(&self, why: Closed) {
         self.core.lock().closed.get_or_insert(why);
+        self.ended.store(true, Ordering::Release);
         self.signal();
     }
 
@@ -162,7 +181,7 @@ impl<S: Fold> Wake for Ring<S> {
     fn wake(&self) {
         // Cleared first: news that comes while we wake gets a round of its own.
         self.dirty.store(false, Ordering::Release);
-        self.news.notify_waiters();
+        self.bell.ring();
     }
 }
 
@@ -180,6 +199,7 @@ impl<S: Fold> Sink for Ring<S> {
             core.bytes -= gone.bytes.len();
             core.first += 1;
         }
+        self.first.store(core.first, Ordering::Release);
         self.end.store(core.first + core.entries.len() as u64, Ordering::Release);
         drop(core);
         self.signal();

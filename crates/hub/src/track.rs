@@ -13,15 +13,21 @@ use crate::entry::Entry;
 pub const TRACKS: usize = 4;
 
 /// Frames that were made together.
-#[derive(Clone, Debug)]
-pub struct Run {
+#[derive(Debug)]
+struct Made {
     bytes: Bytes,
     /// Where each frame ends.
-    ends: Arc<[u32]>,
-    heads: Arc<[Head]>,
+    ends: Vec<u32>,
+    heads: Vec<Head>,
     types: TypeSet,
     any_hidden: bool,
-    /// The part that is meant, as frame numbers inside the run.
+}
+
+/// Part of the frames that were made together.
+#[derive(Clone, Debug)]
+pub struct Run {
+    made: Arc<Made>,
+    /// The part that is meant, as frame numbers.
     from: usize,
     to: usize,
 }
@@ -39,32 +45,30 @@ impl Run {
 
     /// The heads of the events it covers.
     pub fn heads(&self) -> &[Head] {
-        &self.heads[self.from..self.to]
-    }
-
-    fn start(&self, frame: usize) -> usize {
-        if frame == 0 { 0 } else { self.ends[frame - 1] as usize }
+        &self.made.heads[self.from..self.to]
     }
 
     fn slice(&self, from: usize, to: usize) -> Bytes {
-        self.bytes.slice(self.start(from)..self.start(to))
+        let start = |frame: usize| if frame == 0 { 0 } else { self.made.ends[frame - 1] as usize };
+        self.made.bytes.slice(start(from)..start(to))
     }
 
     /// The bytes that pass `filter`, as few slices as can be, with the number of events in them.
     pub fn select(&self, filter: &Filter, mut put: impl FnMut(Bytes, usize)) {
-        if !self.any_hidden && filter.passes_all(self.types) {
+        if !self.made.any_hidden && filter.passes_all(self.made.types) {
             return put(self.slice(self.from, self.to), self.len());
         }
+        let passes = |at: usize| filter.matches(&self.made.heads[at]);
         let mut at = self.from;
         while at < self.to {
             let begin = at;
-            while at < self.to && filter.matches(&self.heads[at]) {
+            while at < self.to && passes(at) {
                 at += 1;
             }
             if at > begin {
                 put(self.slice(begin, at), at - begin);
             }
-            while at < self.to && !filter.matches(&self.heads[at]) {
+            while at < self.to && !passes(at) {
                 at += 1;
             }
         }
@@ -94,15 +98,14 @@ impl Track {
             project(entry, &mut bytes);
             ends.push(bytes.len() as u32);
         }
-        let run = Run {
+        let made = Made {
             bytes: bytes.into(),
-            ends: ends.into(),
+            ends,
             heads: entries.iter().map(|entry| entry.head.clone()).collect(),
             types: entries.iter().map(|entry| entry.head.kind).collect(),
             any_hidden: entries.iter().any(|entry| entry.head.suppressed),
-            from: 0,
-            to: entries.len(),
         };
+        let run = Run { made: Arc::new(made), from: 0, to: entries.len() };
         self.runs.push_back((first, run));
         self.next = first + entries.len() as u64;
     }
@@ -128,7 +131,7 @@ impl Track {
             let to = run.to.min(from + left);
             left -= to - from;
             at = first + to as u64;
-            out.push(Run { from, to, ..run.clone() });
+            out.push(Run { made: run.made.clone(), from, to });
         }
         at
     }

@@ -39,7 +39,7 @@ use crate::config::store::Durability;
 use crate::error::Fault;
 use crate::metrics::Handle;
 use crate::state::AppState;
-use crate::transport::{self, Refused, Streams};
+use crate::transport::{self, Phase, Refused, Streams};
 use crate::listen::{self, Slot};
 use crate::path::SessionPath;
 use crate::{routes, shell};
@@ -108,8 +108,8 @@ impl App {
         let streams = Arc::new(Streams {
             sessions: sessions.clone(),
             options: stream_options(&config),
-            drain: CancellationToken::new(),
-            stop: CancellationToken::new(),
+            phase: Phase::default(),
+            sent: ::metrics::counter!(turnwire_event::metric::WS_EVENTS_SENT_TOTAL),
             next: AtomicU64::new(1),
             depth: AtomicU64::new(0),
             tasks: TaskTracker::new(),
@@ -130,18 +130,20 @@ impl App {
 
     /// Listens until `drain` is cancelled, then lets turns end and connections leave.
     pub async fn serve(self, listener: TcpListener, drain: CancellationToken) {
-        let upkeep = self.metrics.spawn_upkeep(self.streams.stop.clone());
+        let stop = CancellationToken::new();
+        let upkeep = self.metrics.spawn_upkeep(stop.clone());
         let accepting = {
-            let (router, config, stop) = (self.router(), self.config.clone(), self.streams.stop.clone());
+            let (router, config, stop) = (self.router(), self.config.clone(), stop.clone());
             tokio::spawn(async move { listen::serve(listener, router, &config, stop).await })
         };
         drain.cancelled().await;
         tracing::info!("draining: no new turns, {} ms for those that run", self.config.listen.drain_ms);
         self.sessions.refuse_turns();
-        self.streams.drain.cancel();
+        self.streams.phase.drain();
         self.sessions.drain(Duration::from_millis(self.config.listen.drain_ms)).await;
         // Connections without a turn have left; the others have their last events by now.
-        self.streams.stop.cancel();
+        self.streams.phase.stop();
+        stop.cancel();
         self.streams.tasks.close();
         let _ = tokio::time::timeout(GOODBYES, self.streams.tasks.wait()).await;
         let _ = tokio::time::timeout(Duration::from_secs(5), accepting).await;

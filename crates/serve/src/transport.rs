@@ -12,6 +12,7 @@
 mod connection;
 mod frame;
 mod outbound;
+mod phase;
 mod pipe;
 mod subscription;
 mod upgrade;
@@ -20,10 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwire_session::Sessions;
 
+pub use phase::Phase;
 pub use upgrade::{Refused, stream};
 
 /// Settings of connections, each with its reason in the configuration.
@@ -53,10 +54,10 @@ pub struct Streams {
     pub sessions: Arc<Sessions>,
     /// Settings.
     pub options: Options,
-    /// The server goes away: connections leave when their turn is over.
-    pub drain: CancellationToken,
-    /// The server is gone: connections leave now.
-    pub stop: CancellationToken,
+    /// Whether connections may stay.
+    pub phase: Phase,
+    /// Events written to all connections.
+    pub sent: metrics::Counter,
     /// Numbers for connections, so that the log can name one.
     pub next: AtomicU64,
     /// The connections, so that the server can wait for their goodbyes.

@@ -13,6 +13,7 @@ mod rows;
 mod snapshot;
 mod growth;
 mod text;
+mod dump;
 #[cfg(test)]
 mod story;
 #[cfg(test)]
@@ -60,11 +61,12 @@ impl History {
             .take(PRINTED_MAX)
             .map(|violation| format!("\n- {violation}"));
         panic!(
-            "{} broken promises in {} connections, {} sessions, {} kills:{}",
+            "{} broken promises in {} connections, {} sessions, {} kills ({}):{}",
             found.len(),
             self.connections.len(),
             self.sessions.len(),
             self.count(FaultKind::Kill),
+            dump::write(self),
             lines.collect::<String>(),
         );
     }

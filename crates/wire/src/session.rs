@@ -14,8 +14,6 @@ pub mod client;
 
 pub use client::{ClientFrame, ClientFrameError};
 pub use close::{Close, Reconnect};
-pub use server::{
-    Ack, ServerFrame, Snapshot, ack, event_frame, ping, pong, snapshot, subscribe_error,
-};
+pub use server::{ack, event_frame, ping, pong, snapshot, subscribe_error};
 pub use subscribe::{Since, Subscribe, SubscribeCode, SubscribeError};
 pub use summary::SessionSummary;

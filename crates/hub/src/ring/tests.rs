@@ -1,6 +1,7 @@
 //! Rings read by cursors: sharing, order, falling off.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 
 use bytes::Bytes;
 use turnwire_event::body::feedback::Recorded;
@@ -110,18 +111,17 @@ async fn news_wakes_every_viewer() {
         .map(|_| {
             let ring = ring.clone();
             tokio::spawn(async move {
+                let waker = Arc::new(AtomicWaker::new());
+                let _seat = ring.sit(waker.clone());
                 let mut cursor = 0;
                 let mut seen = String::new();
                 while cursor < 20 {
-                    let news = ring.news();
-                    tokio::pin!(news);
-                    news.as_mut().enable();
                     match ring.read(0, cursor, 3, &plain) {
                         Read::Runs(runs, after) => {
                             seen += &text(&runs, &Filter::full());
                             cursor = after;
                         }
-                        Read::Empty => news.await,
+                        Read::Empty => poll_fn(|cx| ring.poll_news(&waker, cursor, cx)).await,
                         Read::Behind => panic!("behind"),
                     }
                 }
@@ -142,9 +142,13 @@ async fn news_wakes_every_viewer() {
 #[tokio::test]
 async fn closing_is_told_once_and_keeps_its_first_reason() {
     let ring = ring(4);
-    let news = ring.news();
+    let waker = Arc::new(AtomicWaker::new());
+    let _seat = ring.sit(waker.clone());
+    let waiting = ring.clone();
+    let news = tokio::spawn(async move { poll_fn(|cx| waiting.poll_news(&waker, 0, cx)).await });
+    tokio::task::yield_now().await;
     ring.close(Closed::Deleted);
     ring.close(Closed::Quarantined);
-    tokio::time::timeout(std::time::Duration::from_secs(5), news).await.expect("told");
+    tokio::time::timeout(std::time::Duration::from_secs(5), news).await.expect("told").expect("the task");
     assert_eq!(ring.closed(), Some(Closed::Deleted));
 }

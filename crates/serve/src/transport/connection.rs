@@ -4,7 +4,7 @@
 //! writes as can be, and looks at the ring again when there is news. A client that cannot keep
 //! up is cut; nobody ever waits for it.
 
-use std::future::{Future, poll_fn};
+use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::task::AtomicWaker;
 use futures_util::{Sink as _, SinkExt as _, Stream as _, StreamExt as _};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_tungstenite::WebSocketStream;
@@ -20,7 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{ResponseId, TurnId, metric};
-use turnwire_hub::Closed;
+use turnwire_hub::{Closed, Seat};
 use turnwire_session::bus::Note;
 use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Error, Live, ReplayError};
@@ -37,6 +38,10 @@ use super::subscription::{Filled, Subscription};
 /// How long a closing handshake may take after the close frame is out.
 const CLOSING: Duration = Duration::from_secs(2);
 
+/// How long a socket must take nothing to count as blocked: a reader that is busy with a burst
+/// takes something every few milliseconds, a frozen one never again.
+const BLOCKED: Duration = Duration::from_millis(50);
+
 /// How a connection ends.
 enum End {
     /// By the server, with a close frame.
@@ -50,9 +55,14 @@ enum Step {
     Received(Option<Result<Message, WsError>>),
     Written,
     Failed,
-    News,
-    Timer,
-    Drain,
+    Look,
+}
+
+/// What had been seen before the task went to sleep.
+#[derive(Clone, Copy)]
+struct Seen {
+    ring: Option<u64>,
+    phase: u8,
 }
 
 /// A connection and everything it holds.
@@ -61,6 +71,9 @@ pub(super) struct Connection {
     live: Result<Arc<Live>, Error>,
     socket: WebSocketStream<Pipe>,
     name: String,
+    /// Rung by the ring and by the server's phase.
+    waker: Arc<AtomicWaker>,
+    _seats: (Option<Seat>, Seat),
     subscription: Option<Subscription>,
     out: Outbound,
     timer: Pin<Box<Sleep>>,
@@ -83,11 +96,16 @@ impl Connection {
     ) -> Self {
         let now = Instant::now();
         let subscribe_by = now + streams.options.subscribe_wait;
+        let waker = Arc::new(AtomicWaker::new());
+        let ring = live.as_ref().ok().map(|live| live.ring.sit(waker.clone()));
+        let seats = (ring, streams.phase.sit(waker.clone()));
         Self {
             streams,
             live,
             socket,
             name,
+            waker,
+            _seats: seats,
             subscription: None,
             out: Outbound::default(),
             timer: Box::pin(sleep_until(subscribe_by)),
@@ -104,8 +122,13 @@ impl Connection {
         let connections = metrics::gauge!(metric::WS_CONNECTIONS);
         connections.increment(1.0);
         let end = self.serve().await;
-        if let End::Close(close) = end {
-            self.close(close).await;
+        match end {
+            End::Close(close) => self.close(close).await,
+            End::Gone if !self.out.is_partial() => {
+                // Answers the client's close, if it said one.
+                let _ = tokio::time::timeout(CLOSING, self.socket.close(None)).await;
+            }
+            End::Gone => {}
         }
         connections.decrement(1.0);
     }
@@ -116,18 +139,13 @@ impl Connection {
                 return End::Close(close);
             }
             // Taken before the look at the ring, so that no news is missed in between.
-            let live = self.live.clone();
-            let news = live.as_ref().ok().map(|live| live.ring.news());
-            let mut news = std::pin::pin!(news);
-            if let Some(news) = news.as_mut().as_pin_mut() {
-                news.enable();
-            }
+            let seen = self.seen();
             match self.fill().await {
                 Ok(true) if self.out.is_empty() => continue,
                 Ok(_) => {}
                 Err(close) => return End::Close(close),
             }
-            match self.step(news).await {
+            match self.step(seen).await {
                 Step::Received(None | Some(Ok(Message::Close(_)))) | Step::Failed => return End::Gone,
                 Step::Received(Some(Ok(message))) => {
                     if let Err(close) = self.receive(message).await {
@@ -135,7 +153,7 @@ impl Connection {
                     }
                 }
                 Step::Received(Some(Err(error))) => return bad_frame(&error),
-                Step::Written | Step::News | Step::Timer | Step::Drain => {}
+                Step::Written | Step::Look => {}
             }
         }
     }
@@ -147,30 +165,32 @@ impl Connection {
         if self.blocked.is_some_and(|since| now >= since + options.write_deadline) {
             return Some(Close::TooSlow);
         }
-        if self.streams.stop.is_cancelled() {
+        if self.streams.phase.is_stopped() {
             return Some(Close::Draining);
         }
         let Some(subscription) = &self.subscription else {
-            if self.streams.drain.is_cancelled() {
+            if self.streams.phase.is_draining() {
                 return Some(Close::Draining);
             }
             return (now >= self.subscribe_by).then_some(Close::SubscribeTimeout);
         };
         let Ok(live) = &self.live else { return None };
         let behind = subscription.behind(live);
-        if self.streams.depth.fetch_max(behind, Ordering::Relaxed) < behind {
+        // A look first: all connections share this word, and it seldom changes.
+        if behind > self.streams.depth.load(Ordering::Relaxed) {
+            self.streams.depth.fetch_max(behind, Ordering::Relaxed);
             metrics::gauge!(metric::WS_QUEUE_DEPTH_MAX).set(behind as f64);
         }
-        if self.blocked.is_some() && behind + self.out.events() as u64 > options.queue_max && !subscription.is_catching_up() {
+        let blocked = self.blocked.is_some_and(|since| now >= since + BLOCKED);
+        if blocked && behind + self.out.events() as u64 > options.queue_max && !subscription.is_catching_up() {
             return Some(Close::TooSlow);
         }
         if behind == 0 && self.out.is_empty() {
-            match live.ring.closed() {
-                Some(Closed::Deleted) => return Some(Close::SessionDeleted),
-                Some(Closed::Quarantined) => return Some(Close::Quarantined),
-                None => {}
+            if live.ring.is_ended() {
+                let deleted = live.ring.closed() == Some(Closed::Deleted);
+                return Some(if deleted { Close::SessionDeleted } else { Close::Quarantined });
             }
-            if self.streams.drain.is_cancelled() && live.current_turn().is_none() && live.sequencer.is_settled() {
+            if self.streams.phase.is_draining() && live.current_turn().is_none() && live.sequencer.is_settled() {
                 return Some(Close::Draining);
             }
         }
@@ -195,7 +215,7 @@ impl Connection {
         let result = subscription.fill(live, &mut self.out).await;
         let events = self.out.events();
         if events > 0 {
-            metrics::counter!(metric::WS_EVENTS_SENT_TOTAL).increment(events as u64);
+            self.streams.sent.increment(events as u64);
         }
         match result {
             Ok(Filled::Some) => Ok(true),
@@ -210,16 +230,22 @@ impl Connection {
         }
     }
 
+    /// How far the ring and the server were when they were last looked at.
+    fn seen(&self) -> Seen {
+        let ring = match (&self.live, &self.subscription) {
+            (Ok(live), Some(_)) if !live.ring.is_ended() => Some(live.ring.end()),
+            _ => None,
+        };
+        Seen { ring, phase: self.streams.phase.now() }
+    }
+
     /// Waits for the next thing to happen.
-    async fn step<F: Future<Output = ()>>(&mut self, mut news: Pin<&mut Option<F>>) -> Step {
+    async fn step(&mut self, seen: Seen) -> Step {
         let wake = self.wake_at();
-        if self.timer.deadline() != wake {
+        // A deadline that has moved back is not chased: it is looked up when the timer fires.
+        if wake < self.timer.deadline() || self.timer.is_elapsed() {
             self.timer.as_mut().reset(wake);
         }
-        let streams = self.streams.clone();
-        let mut drain = std::pin::pin!(streams.drain.cancelled());
-        let mut stop = std::pin::pin!(streams.stop.cancelled());
-        let draining = streams.drain.is_cancelled();
         poll_fn(move |cx| {
             if let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(cx) {
                 return Poll::Ready(Step::Received(message));
@@ -227,20 +253,24 @@ impl Connection {
             if let Poll::Ready(step) = self.poll_write(cx) {
                 return Poll::Ready(step);
             }
-            if let Some(news) = news.as_mut().as_pin_mut()
-                && news.poll(cx).is_ready()
-            {
-                return Poll::Ready(Step::News);
-            }
-            if self.timer.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Step::Timer);
-            }
-            if (!draining && drain.as_mut().poll(cx).is_ready()) || stop.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Step::Drain);
+            if self.poll_bell(seen, cx).is_ready() || self.timer.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Step::Look);
             }
             Poll::Pending
         })
         .await
+    }
+
+    /// Ready when the ring or the server has gone on since `seen`.
+    fn poll_bell(&self, seen: Seen, cx: &mut Context<'_>) -> Poll<()> {
+        let news = match (&self.live, seen.ring) {
+            (Ok(live), Some(end)) => live.ring.poll_news(&self.waker, end, cx),
+            _ => {
+                self.waker.register(cx.waker());
+                Poll::Pending
+            }
+        };
+        if self.streams.phase.now() == seen.phase { news } else { Poll::Ready(()) }
     }
 
     /// When to look at the rules again even if nothing happens.
@@ -249,13 +279,12 @@ impl Connection {
         let beat = match &self.subscription {
             None => self.subscribe_by,
             // A turn that ends during a drain is seen by its news; its last commit may not be.
-            Some(_) if self.streams.drain.is_cancelled() => Instant::now() + Duration::from_millis(50),
+            Some(_) if self.streams.phase.is_draining() => Instant::now() + Duration::from_millis(50),
             Some(_) => self.sent + options.ping,
         };
-        match self.blocked {
-            Some(since) => beat.min(since + options.write_deadline).max(Instant::now()),
-            None => beat,
-        }
+        let Some(since) = self.blocked else { return beat };
+        // No ping is due while something waits to be written.
+        if Instant::now() < since + BLOCKED { since + BLOCKED } else { since + options.write_deadline }
     }
 
     /// Writes what is due. Ready when something changed that the loop should look at.
@@ -287,7 +316,7 @@ impl Connection {
                     if self.blocked.is_none() {
                         // The loop must know, to watch the deadline and the queue.
                         self.blocked = Some(Instant::now());
-                        return Poll::Ready(Step::Timer);
+                        return Poll::Ready(Step::Look);
                     }
                     return Poll::Pending;
                 }

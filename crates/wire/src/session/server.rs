@@ -1,10 +1,9 @@
-//! Frames the server sends: written here, and read back for the client.
+//! Frames the server sends.
 //!
 //! An event frame is the stored bytes between two constants, so that live and replayed frames
 //! are the same bytes and nothing is serialised twice.
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 use turnwire_event::{Filter, FilterSpec, Message, Position};
 
 use super::subscribe::{Since, SubscribeError};
@@ -14,30 +13,6 @@ use super::summary::SessionSummary;
 pub const EVENT_PREFIX: &[u8] = b"{\"type\":\"event\",\"event\":";
 /// What stands after them.
 pub const EVENT_SUFFIX: &[u8] = b"}";
-
-/// The answer to a subscribe that is accepted (S3-018).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ack {
-    /// The filter, presets expanded.
-    pub resolved_filter: FilterSpec,
-    /// The client's cursor, as it came.
-    pub since: Option<Since>,
-    /// Whether a snapshot follows.
-    pub snapshot: bool,
-    /// How many persisted events are replayed.
-    pub replay_event_count: u64,
-}
-
-/// The state of a session at one position (S3-027).
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Snapshot {
-    /// The session.
-    pub session: SessionSummary,
-    /// Its newest messages, oldest first, the one in flight last.
-    pub messages: Vec<Message>,
-    /// The position it is the state of; only events after it follow.
-    pub snapshot_at_event_id: Position,
-}
 
 #[derive(Serialize)]
 struct Tagged<'a, T> {
@@ -59,7 +34,8 @@ pub fn event_frame(event_json: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(EVENT_SUFFIX);
 }
 
-/// Writes the acknowledgement of a subscribe.
+/// Writes the acknowledgement of a subscribe (S3-018): the filter with presets expanded, the
+/// cursor as it came, and how many persisted events are replayed.
 pub fn ack(
     filter: &Filter,
     since: Option<&Since>,
@@ -67,13 +43,20 @@ pub fn ack(
     replay_event_count: u64,
     out: &mut Vec<u8>,
 ) {
-    let ack = Ack {
+    #[derive(Serialize)]
+    struct Frame<'a> {
+        resolved_filter: FilterSpec,
+        since: Option<&'a Since>,
+        snapshot: bool,
+        replay_event_count: u64,
+    }
+    let frame = Frame {
         resolved_filter: filter.spec(),
-        since: since.cloned(),
+        since,
         snapshot,
         replay_event_count,
     };
-    write("subscribe_ack", ack, out);
+    write("subscribe_ack", frame, out);
 }
 
 /// Writes the refusal of a subscribe.
@@ -81,7 +64,8 @@ pub fn subscribe_error(error: &SubscribeError, out: &mut Vec<u8>) {
     write("subscribe_error", error, out);
 }
 
-/// Writes a snapshot.
+/// Writes a snapshot (S3-027): the state of a session at one position; only events after it
+/// follow.
 pub fn snapshot(session: &SessionSummary, messages: &[Message], at: Position, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Frame<'a> {
@@ -114,69 +98,6 @@ pub fn pong(nonce: &str, out: &mut Vec<u8>) {
         nonce: &'a str,
     }
     write("pong", Frame { nonce }, out);
-}
-
-/// A frame of the server, read back. What is not known is passed over, never an error.
-#[derive(Debug)]
-pub enum ServerFrame<'a> {
-    /// An event, its bytes as the log has them.
-    Event(&'a RawValue),
-    /// The subscribe was accepted.
-    Ack(Ack),
-    /// The subscribe was refused.
-    SubscribeError(SubscribeError),
-    /// The state of the session.
-    Snapshot(Box<Snapshot>),
-    /// The server asks whether the client is there.
-    Ping {
-        /// To be sent back.
-        nonce: String,
-        /// How far the connection has been served.
-        position: Option<Position>,
-    },
-    /// The server answers.
-    Pong {
-        /// What the client had sent.
-        nonce: String,
-    },
-    /// A kind of frame that is newer than this code.
-    Unknown {
-        /// Its type.
-        kind: String,
-    },
-}
-
-impl<'a> ServerFrame<'a> {
-    /// Reads a text frame.
-    pub fn read(text: &'a str) -> serde_json::Result<Self> {
-        #[derive(Deserialize)]
-        struct Head<'a> {
-            #[serde(rename = "type")]
-            kind: String,
-            #[serde(borrow, default)]
-            event: Option<&'a RawValue>,
-        }
-        #[derive(Deserialize)]
-        struct Beat {
-            nonce: String,
-            position: Option<Position>,
-        }
-        let head: Head<'a> = serde_json::from_str(text)?;
-        Ok(match (head.kind.as_str(), head.event) {
-            ("event", Some(event)) => Self::Event(event),
-            ("subscribe_ack", _) => Self::Ack(serde_json::from_str(text)?),
-            ("subscribe_error", _) => Self::SubscribeError(serde_json::from_str(text)?),
-            ("snapshot", _) => Self::Snapshot(serde_json::from_str(text)?),
-            ("ping", _) => {
-                let Beat { nonce, position } = serde_json::from_str(text)?;
-                Self::Ping { nonce, position }
-            }
-            ("pong", _) => Self::Pong {
-                nonce: serde_json::from_str::<Beat>(text)?.nonce,
-            },
-            _ => Self::Unknown { kind: head.kind },
-        })
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Server frames: their exact bytes, and that the client reads what the server wrote.
+//! Server frames: their exact bytes.
 
 use serde_json::{Map, Value, json};
 use turnwire_event::row::SessionRow;
@@ -19,10 +19,6 @@ fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();
     write(&mut out);
     String::from_utf8(out).expect("frames are text")
-}
-
-fn read(frame: &str) -> ServerFrame<'_> {
-    ServerFrame::read(frame).expect("a frame")
 }
 
 fn row() -> SessionRow {
@@ -50,10 +46,6 @@ fn s3_048_an_event_frame_is_the_stored_bytes_between_two_constants() {
     let stored = "{\"id\":\"evt_00010000000001\",\"odd\" :  1.0}";
     let frame = text(|out| event_frame(stored.as_bytes(), out));
     assert_eq!(frame, format!("{{\"type\":\"event\",\"event\":{stored}}}"));
-    let ServerFrame::Event(event) = read(&frame) else {
-        panic!("{frame}");
-    };
-    assert_eq!(event.get(), stored);
 }
 
 #[test]
@@ -67,16 +59,6 @@ fn s3_018_an_ack_echoes_and_expands() {
          \"actors\":null,\"include_worker_sessions\":false,\"include_suppressed\":false},\
          \"since\":\"evt_00010000000007\",\"snapshot\":false,\"replay_event_count\":47}"
     );
-    let ServerFrame::Ack(ack_read) = read(&frame) else {
-        panic!("{frame}");
-    };
-    let expected = Ack {
-        resolved_filter: filter.spec(),
-        since: Some(since),
-        snapshot: false,
-        replay_event_count: 47,
-    };
-    assert_eq!(ack_read, expected);
     let none = text(|out| ack(&filter, None, true, 0, out));
     assert!(none.ends_with("\"since\":null,\"snapshot\":true,\"replay_event_count\":0}"));
 }
@@ -127,7 +109,7 @@ fn s3_028_a_summary_has_its_fields_idle_and_in_flight() {
 }
 
 #[test]
-fn s3_027_a_snapshot_reads_back() {
+fn s3_027_a_snapshot_has_session_messages_and_position() {
     let message = Message {
         id: MessageId(Ulid(3)),
         session_id: SessionId(Ulid(1)),
@@ -146,15 +128,12 @@ fn s3_027_a_snapshot_reads_back() {
     let frame = text(|out| snapshot(&summary, &messages, AT, out));
     assert!(frame.starts_with("{\"type\":\"snapshot\",\"session\":{\"id\":"));
     assert!(frame.ends_with(",\"snapshot_at_event_id\":\"evt_00010000000007.000002\"}"));
-    let ServerFrame::Snapshot(snapshot_read) = read(&frame) else {
-        panic!("{frame}");
-    };
-    let expected = Snapshot {
-        session: summary,
-        messages: messages.to_vec(),
-        snapshot_at_event_id: AT,
-    };
-    assert_eq!(*snapshot_read, expected);
+    let value: Value = serde_json::from_str(&frame).expect("JSON");
+    let session: SessionSummary =
+        serde_json::from_value(value["session"].clone()).expect("a summary");
+    assert_eq!(session, summary);
+    let read: Vec<Message> = serde_json::from_value(value["messages"].clone()).expect("messages");
+    assert_eq!(read, messages);
 }
 
 #[test]
@@ -164,21 +143,8 @@ fn s3_042_heartbeats_have_their_nonce_and_a_ping_its_position() {
         frame,
         "{\"type\":\"ping\",\"nonce\":\"a\\\"b\",\"position\":\"evt_00010000000007.000002\"}"
     );
-    let ServerFrame::Ping { nonce, position } = read(&frame) else {
-        panic!("{frame}");
-    };
-    assert_eq!((nonce.as_str(), position), ("a\"b", Some(AT)));
     assert_eq!(
         text(|out| pong("n", out)),
         "{\"type\":\"pong\",\"nonce\":\"n\"}"
     );
-}
-
-#[test]
-fn s3_098_a_frame_from_the_future_is_passed_over() {
-    let frame = r#"{"type":"zzz","event":5,"nonce":[1]}"#;
-    let ServerFrame::Unknown { kind } = read(frame) else {
-        panic!("{frame}");
-    };
-    assert_eq!(kind, "zzz");
 }
