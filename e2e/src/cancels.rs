@@ -61,7 +61,14 @@ pub async fn run(cancels: usize, mut dice: Dice) -> Report {
     let left = Arc::new(AtomicUsize::new(cancels));
     let tasks: Vec<_> = sessions
         .iter()
-        .map(|&session| tokio::spawn(cancel(rest.clone(), session, dice.fork(), Arc::clone(&left))))
+        .map(|&session| {
+            tokio::spawn(cancel(
+                rest.clone(),
+                session,
+                dice.fork(),
+                Arc::clone(&left),
+            ))
+        })
         .collect();
     let mut report = Report::new();
     for task in tasks {
@@ -76,8 +83,13 @@ pub async fn run(cancels: usize, mut dice: Dice) -> Report {
 /// Cancels turns in one session until enough have been cancelled in all.
 async fn cancel(rest: Rest, session: SessionId, mut dice: Dice, left: Arc<AtomicUsize>) -> Report {
     let mut report = Report::new();
-    let mut client = Client::connect(&rest, "canceller", session).await.expect("a connection");
-    client.subscribed(&Ask::live()).await.expect("an acknowledgement");
+    let mut client = Client::connect(&rest, "canceller", session)
+        .await
+        .expect("a connection");
+    client
+        .subscribed(&Ask::live())
+        .await
+        .expect("an acknowledgement");
     while left.load(Ordering::Acquire) > 0 {
         let kinds = ["silent", "talk", "tools", "tools", "seam", "seam"];
         let kind = kinds[dice.index(kinds.len())];
@@ -101,7 +113,8 @@ async fn cancel(rest: Rest, session: SessionId, mut dice: Dice, left: Arc<Atomic
             plain_turn(&events).unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
             continue;
         }
-        let case = cancel_case(&events).unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
+        let case =
+            cancel_case(&events).unwrap_or_else(|why| panic!("{kind} {turn}: {why}\n{events:#?}"));
         *report.entry(case).or_default() += 1;
         let _ = left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
     }

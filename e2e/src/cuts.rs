@@ -45,7 +45,15 @@ pub async fn run(cuts: usize, mut dice: Dice) -> Report {
     let halt = Halt::default();
     let drivers: Vec<_> = sessions
         .iter()
-        .map(|&session| tokio::spawn(load::drive(rest.clone(), session, dice.fork(), halt.clone(), 5)))
+        .map(|&session| {
+            tokio::spawn(load::drive(
+                rest.clone(),
+                session,
+                dice.fork(),
+                halt.clone(),
+                5,
+            ))
+        })
         .collect();
     let rounds = cuts.div_ceil(ROUND).max(1);
     let barrier = Arc::new(Barrier::new(SESSIONS * WATCHERS + 1));
@@ -53,7 +61,12 @@ pub async fn run(cuts: usize, mut dice: Dice) -> Report {
     for &session in &sessions {
         for number in 0..WATCHERS {
             let reader = Reader::new(&rest, &format!("reader {number}"), session);
-            readers.push(tokio::spawn(read(reader, dice.fork(), rounds, Arc::clone(&barrier))));
+            readers.push(tokio::spawn(read(
+                reader,
+                dice.fork(),
+                rounds,
+                Arc::clone(&barrier),
+            )));
         }
     }
     for round in 0..rounds {
@@ -61,7 +74,10 @@ pub async fn run(cuts: usize, mut dice: Dice) -> Report {
         restart(&mut server, round).await;
         barrier.wait().await;
     }
-    let mut report = Report { restarts: rounds, ..Report::default() };
+    let mut report = Report {
+        restarts: rounds,
+        ..Report::default()
+    };
     halt.halt();
     for driver in drivers {
         driver.await.expect("a driver");
@@ -112,7 +128,11 @@ async fn read(
 async fn cut(reader: &mut Reader, dice: &mut Dice) -> Cut {
     let begun = std::time::Instant::now();
     loop {
-        assert!(begun.elapsed() < 6 * PATIENCE, "nothing to be cut in at {}", reader.last());
+        assert!(
+            begun.elapsed() < 6 * PATIENCE,
+            "nothing to be cut in at {}",
+            reader.last()
+        );
         let bytes = if dice.chance(70) {
             while reader.place() != Cut::Inside && begun.elapsed() < PATIENCE {
                 let _ = reader.step().await;

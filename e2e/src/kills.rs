@@ -54,7 +54,10 @@ pub async fn run(kills: usize, mut dice: Dice) -> Report {
             tokio::spawn(read(reader, dice.fork(), halt.clone()))
         })
         .collect();
-    let mut report = Report { kills, ..Report::default() };
+    let mut report = Report {
+        kills,
+        ..Report::default()
+    };
     for _ in 0..kills {
         tokio::time::sleep(dice.millis(100, 900)).await;
         server.kill9().await;
@@ -85,7 +88,11 @@ async fn read(mut reader: Reader, mut dice: Dice, halt: Halt) -> Reader {
             let _ = reader.resume(true).await;
         }
         let bytes = dice.between(1, 30_000);
-        if reader.cut_after(bytes, Duration::from_millis(500)).await.is_none() {
+        if reader
+            .cut_after(bytes, Duration::from_millis(500))
+            .await
+            .is_none()
+        {
             tokio::time::sleep(dice.millis(1, 30)).await;
         }
     }

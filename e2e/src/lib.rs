@@ -3,6 +3,7 @@
 
 pub mod load;
 pub mod scene;
+pub mod trace;
 pub mod kills;
 pub mod cuts;
 pub mod cancels;

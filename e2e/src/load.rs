@@ -73,7 +73,13 @@ pub struct Driven {
 
 /// Keeps a turn in flight in a session until it is halted; some of them are cancelled. Says which
 /// were accepted; when it is back, all of them have ended.
-pub async fn drive(rest: Rest, session: SessionId, mut dice: Dice, halt: Halt, cancels: u64) -> Driven {
+pub async fn drive(
+    rest: Rest,
+    session: SessionId,
+    mut dice: Dice,
+    halt: Halt,
+    cancels: u64,
+) -> Driven {
     let mut done = Driven::default();
     while !halt.is_halted() {
         let answer = rest.try_submit(session, question(&mut dice)).await;
@@ -107,7 +113,10 @@ pub async fn ended(rest: &Rest, turn: TurnId) {
         {
             return;
         }
-        assert!(begun.elapsed() < Duration::from_secs(90), "turn {turn} does not end: {row:?}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(90),
+            "turn {turn} does not end: {row:?}"
+        );
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
 }
@@ -117,7 +126,9 @@ pub async fn quiet(rest: &Rest, session: SessionId) -> Option<TurnId> {
     loop {
         let path = format!("/sessions/{session}/turns?limit=1");
         if let Ok(answer) = rest.get(&path).await {
-            let turn = answer.json()["turns"][0]["turn_id"].as_str().map(str::parse);
+            let turn = answer.json()["turns"][0]["turn_id"]
+                .as_str()
+                .map(str::parse);
             let turn = turn.and_then(Result::ok);
             if let Some(turn) = turn {
                 ended(rest, turn).await;

@@ -31,7 +31,10 @@ async fn main() -> ExitCode {
     while done < count {
         let part = (*round).min(count - done);
         let seeded = dice.fork();
-        println!("{done} of {count} {kind}, next round has seed {}", seeded.seed());
+        println!(
+            "{done} of {count} {kind}, next round has seed {}",
+            seeded.seed()
+        );
         match kind.as_str() {
             "kills" => println!("{:?}", kills::run(part, seeded).await),
             "cuts" => println!("{:?}", cuts::run(part, seeded).await),
@@ -39,6 +42,9 @@ async fn main() -> ExitCode {
         }
         done += part;
     }
-    println!("{count} {kind} without a broken promise in {:?}", begun.elapsed());
+    println!(
+        "{count} {kind} without a broken promise in {:?}",
+        begun.elapsed()
+    );
     ExitCode::SUCCESS
 }

@@ -55,7 +55,11 @@ impl Scene {
     /// Submits a turn and gives all its events, as one who watches sees them.
     pub async fn turn(&self, message: &str) -> Vec<Event> {
         let mut client = self.watch(&format!("turn {message}"), Ask::live()).await;
-        let turn = self.rest.submit(self.session, message).await.expect("an answer");
+        let turn = self
+            .rest
+            .submit(self.session, message)
+            .await
+            .expect("an answer");
         client.turn(turn.turn_id).await.expect("the turn's events")
     }
 

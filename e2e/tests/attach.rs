@@ -17,16 +17,29 @@ async fn sc_19_attach_snapshot_live() {
     assert_eq!(token.len(), "atk_".len() + 26);
     assert_eq!(attached["session_id"], scene.session.to_string());
     assert!(attached["active_model"].is_string());
-    let url = format!("ws://{}/sessions/{}/stream?attach={token}", scene.rest.addr(), scene.session);
+    let url = format!(
+        "ws://{}/sessions/{}/stream?attach={token}",
+        scene.rest.addr(),
+        scene.session
+    );
     assert_eq!(attached["ws_url"], url);
 
-    let mut client = Client::open(&scene.rest, "first", scene.session, &url, None).await.expect("the url works");
+    let mut client = Client::open(&scene.rest, "first", scene.session, &url, None)
+        .await
+        .expect("the url works");
     let ask = Ask::snapshot().filter("preset:chat");
     let ack = client.subscribed(&ask).await.expect("an acknowledgement");
     assert_eq!(ack["replay_event_count"], 0);
     assert_eq!(ack["snapshot"], true);
-    assert_eq!(ack["resolved_filter"]["event_types"].as_array().map(Vec::len), Some(26));
-    let Seen::Frame(snapshot) = client.next().await.expect("a frame") else { panic!("an event before the snapshot") };
+    assert_eq!(
+        ack["resolved_filter"]["event_types"]
+            .as_array()
+            .map(Vec::len),
+        Some(26)
+    );
+    let Seen::Frame(snapshot) = client.next().await.expect("a frame") else {
+        panic!("an event before the snapshot")
+    };
     assert_eq!(snapshot["type"], "snapshot");
     assert_eq!(snapshot["messages"], json!([]));
     let summary = snapshot["session"].as_object().expect("a summary");
@@ -40,11 +53,18 @@ async fn sc_19_attach_snapshot_live() {
         "current_turn_id",
         "current_turn_status",
     ] {
-        assert!(summary.contains_key(field), "{field} is missing: {summary:?}");
+        assert!(
+            summary.contains_key(field),
+            "{field} is missing: {summary:?}"
+        );
     }
     let at = client.last().expect("the snapshot's position");
 
-    let turn = scene.rest.submit(scene.session, "hi").await.expect("an answer");
+    let turn = scene
+        .rest
+        .submit(scene.session, "hi")
+        .await
+        .expect("an answer");
     let events = client.turn(turn.turn_id).await.expect("the turn");
     let expected = [
         "turn.started",
@@ -79,7 +99,11 @@ async fn s3_004_a_token_opens_one_connection_once() {
     let second = Client::open(&scene.rest, "second", scene.session, url, None).await;
     let refused = second.expect_err("a token is good once");
     assert_eq!(refused.status, 401);
-    assert!(refused.body.contains("\"code\":\"unauthorized\""), "{}", refused.body);
+    assert!(
+        refused.body.contains("\"code\":\"unauthorized\""),
+        "{}",
+        refused.body
+    );
     let without = url.split('?').next().expect("a path");
     let refused = Client::open(&scene.rest, "third", scene.session, without, None).await;
     assert_eq!(refused.expect_err("no token").status, 401);
@@ -104,13 +128,29 @@ async fn s3_004_a_token_is_good_for_a_short_time() {
     let script = turnwire_testkit::script::Script::new().on("", [Step::text("hi")]);
     let options = Options::script(script).set("stream", "token_ttl_ms", 150);
     let scene = Scene::new(options).await;
-    let url = || async { scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string() };
+    let url = || async {
+        scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string()
+    };
     let fresh = url().await;
-    let opened = Client::open(&scene.rest, "fresh", scene.session, fresh.trim_matches('"'), None).await;
+    let opened = Client::open(
+        &scene.rest,
+        "fresh",
+        scene.session,
+        fresh.trim_matches('"'),
+        None,
+    )
+    .await;
     assert!(opened.is_ok());
     let old = url().await;
     tokio::time::sleep(Duration::from_millis(400)).await;
-    let refused = Client::open(&scene.rest, "old", scene.session, old.trim_matches('"'), None).await;
+    let refused = Client::open(
+        &scene.rest,
+        "old",
+        scene.session,
+        old.trim_matches('"'),
+        None,
+    )
+    .await;
     assert_eq!(refused.expect_err("an old token").status, 401);
 }
 
@@ -119,7 +159,9 @@ async fn s3_005_a_token_is_good_for_its_session_only() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let other = scene.rest.create().await.expect("a session");
     let url = scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
-    let stolen = url.trim_matches('"').replace(&scene.session.to_string(), &other.to_string());
+    let stolen = url
+        .trim_matches('"')
+        .replace(&scene.session.to_string(), &other.to_string());
     let refused = Client::open(&scene.rest, "thief", other, &stolen, None).await;
     assert_eq!(refused.expect_err("another session's token").status, 401);
 }
@@ -128,8 +170,16 @@ async fn s3_005_a_token_is_good_for_its_session_only() {
 async fn s3_003_an_unknown_session_is_not_found() {
     let scene = Scene::saying([Step::text("hi")]).await;
     for id in ["sess_00000000000000000000000000", "sess_x", "x"] {
-        let answer = scene.rest.get(&format!("/sessions/{id}")).await.expect("an answer");
-        assert_eq!((answer.status, answer.code().as_str()), (404, "session_not_found"), "{id}");
+        let answer = scene
+            .rest
+            .get(&format!("/sessions/{id}"))
+            .await
+            .expect("an answer");
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (404, "session_not_found"),
+            "{id}"
+        );
     }
 }
 
@@ -139,7 +189,11 @@ async fn s3_006_each_connection_has_its_own_filter_and_cursor() {
     let mut chat = scene.watch("chat", Ask::live().filter("preset:chat")).await;
     let only = json!({"event_types": ["turn.completed"]});
     let mut ends = scene.watch("ends", Ask::live().filter(only)).await;
-    let first = scene.rest.submit(scene.session, "one").await.expect("an answer");
+    let first = scene
+        .rest
+        .submit(scene.session, "one")
+        .await
+        .expect("an answer");
     let whole = chat.turn(first.turn_id).await.expect("the turn");
     assert!(whole.len() > 8);
     let end = ends.turn(first.turn_id).await.expect("the turn");
@@ -151,11 +205,20 @@ async fn s3_006_each_connection_has_its_own_filter_and_cursor() {
 async fn s3_045_a_turn_goes_on_when_its_watcher_is_gone() {
     let scene = Scene::saying([Step::slow("a long answer that goes on and on", 2, 20)]).await;
     let mut client = scene.watch("gone", Ask::live()).await;
-    let turn = scene.rest.submit(scene.session, "go").await.expect("an answer");
-    client.until(|e| e.body.kind() == EventType::TextDelta).await.expect("words");
+    let turn = scene
+        .rest
+        .submit(scene.session, "go")
+        .await
+        .expect("an answer");
+    client
+        .until(|e| e.body.kind() == EventType::TextDelta)
+        .await
+        .expect("words");
     drop(client);
     let row = scene.rest.ended(turn.turn_id).await.expect("an end");
     assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
-    scene.logged(|e| matches!(e.body, Body::BusSubscriberUnregistered(_))).await;
+    scene
+        .logged(|e| matches!(e.body, Body::BusSubscriberUnregistered(_)))
+        .await;
     scene.judge().await;
 }

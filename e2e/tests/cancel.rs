@@ -15,11 +15,26 @@ use turnwire_testkit::watch::{Ask, Client};
 const SLOW: &str = "a long answer that takes its time and that nobody will want to hear to its end";
 
 /// Watches a turn up to its first event of a kind, and on for a moment.
-async fn reach(scene: &Scene, client: &mut Client, kind: EventType, nth: usize) -> (TurnId, Vec<Event>) {
-    let turn = scene.rest.submit(scene.session, "go").await.expect("an answer").turn_id;
+async fn reach(
+    scene: &Scene,
+    client: &mut Client,
+    kind: EventType,
+    nth: usize,
+) -> (TurnId, Vec<Event>) {
+    let turn = scene
+        .rest
+        .submit(scene.session, "go")
+        .await
+        .expect("an answer")
+        .turn_id;
     let mut seen = Vec::new();
     for _ in 0..nth {
-        seen.extend(client.until(|e| e.body.kind() == kind).await.expect("it comes"));
+        seen.extend(
+            client
+                .until(|e| e.body.kind() == kind)
+                .await
+                .expect("it comes"),
+        );
     }
     (turn, seen)
 }
@@ -33,15 +48,23 @@ async fn rest_of(client: &mut Client, turn: TurnId, mut seen: Vec<Event>) -> Vec
 
 /// The types after the cancel was asked for.
 fn tail(events: &[Event]) -> Vec<&'static str> {
-    let asked = events.iter().position(|e| e.body.kind() == EventType::TurnCancelRequested);
+    let asked = events
+        .iter()
+        .position(|e| e.body.kind() == EventType::TurnCancelRequested);
     let rest = &events[asked.expect("it was asked for") + 1..];
     let names = shape(rest);
     // How much still comes between the request and the stop is no promise.
-    names.into_iter().filter(|name| !name.ends_with("delta")).collect()
+    names
+        .into_iter()
+        .filter(|name| !name.ends_with("delta"))
+        .collect()
 }
 
 fn statuses<'a>(history: &'a History, role: &str) -> Vec<&'a str> {
-    let rows = history.sessions[0].messages.iter().filter(|row| row["role"] == role);
+    let rows = history.sessions[0]
+        .messages
+        .iter()
+        .filter(|row| row["role"] == role);
     rows.filter_map(|row| row["status"].as_str()).collect()
 }
 
@@ -49,7 +72,12 @@ fn statuses<'a>(history: &'a History, role: &str) -> Vec<&'a str> {
 async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
     let steps = [
         Step::text("I'll start by"),
-        Step::slow_tool("read_file", json!("{\"path\":\"/a very long path that takes a while\"}"), 40, 100),
+        Step::slow_tool(
+            "read_file",
+            json!("{\"path\":\"/a very long path that takes a while\"}"),
+            40,
+            100,
+        ),
         Step::stall(),
     ];
     let scene = Scene::saying(steps).await;
@@ -58,7 +86,15 @@ async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
     let frame = json!({"type": "cancel", "turn_id": turn, "reason": "user_cancel"});
     client.send(&frame).await.expect("sent");
     let events = rest_of(&mut client, turn, seen).await;
-    assert_eq!(tail(&events), ["tool.use_end", "message.complete", "llm.call_failed", "turn.cancelled"]);
+    assert_eq!(
+        tail(&events),
+        [
+            "tool.use_end",
+            "message.complete",
+            "llm.call_failed",
+            "turn.cancelled"
+        ]
+    );
     assert_eq!(cancel_case(&events), Ok(Case::Llm));
     for event in &events {
         match &event.body {
@@ -69,7 +105,10 @@ async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
             }
             Body::LlmCallFailed(call) => assert_eq!(call.error_class, LlmErrorClass::Cancelled),
             Body::TurnCancelled(end) => {
-                assert_eq!((end.reason.as_str(), end.phase), ("user_cancel", Phase::Llm));
+                assert_eq!(
+                    (end.reason.as_str(), end.phase),
+                    ("user_cancel", Phase::Llm)
+                );
                 assert_eq!(end.partial.bytes, 13);
                 assert_eq!(end.receipt.len(), 1);
             }
@@ -78,11 +117,25 @@ async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
     }
     // A second cancel adds nothing anyone sees; a new turn is a new turn (S3-080).
     client.send(&frame).await.expect("sent");
-    assert_eq!(scene.rest.cancel(turn).await.expect("an answer").json()["state"], "cancelled");
-    let next = scene.rest.submit(scene.session, "again").await.expect("an answer").turn_id;
+    assert_eq!(
+        scene.rest.cancel(turn).await.expect("an answer").json()["state"],
+        "cancelled"
+    );
+    let next = scene
+        .rest
+        .submit(scene.session, "again")
+        .await
+        .expect("an answer")
+        .turn_id;
     assert_ne!(next, turn);
-    client.until(|e| e.turn_id == Some(next) && e.body.kind() == EventType::RouteDecided).await.expect("fresh routing");
-    assert_eq!(scene.rest.cancel(next).await.expect("an answer").status, 202);
+    client
+        .until(|e| e.turn_id == Some(next) && e.body.kind() == EventType::RouteDecided)
+        .await
+        .expect("fresh routing");
+    assert_eq!(
+        scene.rest.cancel(next).await.expect("an answer").status,
+        202
+    );
     client.turn(next).await.expect("an end");
     let history = scene.judge().await;
     assert_eq!(statuses(&history, "assistant")[0], "cancelled");
@@ -101,24 +154,40 @@ async fn sc_23_s3_073_cancel_while_tools_run() {
     let (turn, seen) = reach(&scene, &mut client, EventType::ToolCompleted, 1).await;
     let begun = std::time::Instant::now();
     let answer = scene.rest.cancel(turn).await.expect("an answer");
-    assert_eq!((answer.status, answer.json()["turn_id"].clone()), (202, json!(turn)));
+    assert_eq!(
+        (answer.status, answer.json()["turn_id"].clone()),
+        (202, json!(turn))
+    );
     let events = rest_of(&mut client, turn, seen).await;
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begun.elapsed()
+    );
     assert_eq!(tail(&events), ["tool.failed", "turn.cancelled"]);
     assert_eq!(cancel_case(&events), Ok(Case::Tool));
     let failed = events.iter().filter_map(|e| match &e.body {
         Body::ToolFailed(tool) => Some((tool.error_class, tool.called)),
         _ => None,
     });
-    assert_eq!(failed.collect::<Vec<_>>(), [(ToolErrorClass::Cancelled, true); 2]);
+    assert_eq!(
+        failed.collect::<Vec<_>>(),
+        [(ToolErrorClass::Cancelled, true); 2]
+    );
     let names = shape(&events);
     assert!(!names.contains(&"llm.call_failed"));
-    assert_eq!(names.iter().filter(|&&n| n == "message.complete").count(), 1);
+    assert_eq!(
+        names.iter().filter(|&&n| n == "message.complete").count(),
+        1
+    );
     let history = scene.judge().await;
     // S3-079: what was stopped is stored as cancelled, what was done as done.
     let calls = &history.sessions[0].tool_calls;
     let count = |status: &str| calls.iter().filter(|call| call["status"] == status).count();
-    assert_eq!((count("cancelled"), count("completed"), calls.len()), (2, 1, 3));
+    assert_eq!(
+        (count("cancelled"), count("completed"), calls.len()),
+        (2, 1, 3)
+    );
 }
 
 #[tokio::test]
@@ -131,10 +200,18 @@ async fn s3_076_cancel_in_a_later_call_is_as_in_the_first() {
     let scene = Scene::saying(steps).await;
     let mut client = scene.watch("canceller", Ask::live()).await;
     let (turn, mut seen) = reach(&scene, &mut client, EventType::ToolCompleted, 1).await;
-    seen.extend(client.until(|e| e.body.kind() == EventType::TextDelta).await.expect("words"));
+    seen.extend(
+        client
+            .until(|e| e.body.kind() == EventType::TextDelta)
+            .await
+            .expect("words"),
+    );
     scene.rest.cancel(turn).await.expect("an answer");
     let events = rest_of(&mut client, turn, seen).await;
-    assert_eq!(tail(&events), ["message.complete", "llm.call_failed", "turn.cancelled"]);
+    assert_eq!(
+        tail(&events),
+        ["message.complete", "llm.call_failed", "turn.cancelled"]
+    );
     assert_eq!(cancel_case(&events), Ok(Case::LaterLlm));
     let history = scene.judge().await;
     assert_eq!(statuses(&history, "assistant"), ["complete", "cancelled"]);
@@ -163,12 +240,21 @@ async fn s3_082_a_redundant_cancel_changes_nothing_and_leaves_a_warning() {
     client.send(&frame).await.expect("sent");
     let events = rest_of(&mut client, turn, seen).await;
     assert_eq!(cancel_case(&events), Ok(Case::Llm));
-    let Some(Body::TurnCancelled(end)) = events.last().map(|e| &e.body) else { panic!("no end") };
+    let Some(Body::TurnCancelled(end)) = events.last().map(|e| &e.body) else {
+        panic!("no end")
+    };
     assert_eq!(end.reason, "user_cancel", "the reason nobody gave");
-    let warning = scene.logged(|e| matches!(e.body, Body::BusHandlerWarning(_))).await;
-    let Body::BusHandlerWarning(warning) = warning.body else { panic!("just found") };
+    let warning = scene
+        .logged(|e| matches!(e.body, Body::BusHandlerWarning(_)))
+        .await;
+    let Body::BusHandlerWarning(warning) = warning.body else {
+        panic!("just found")
+    };
     // Which of the two it is depends on whether the turn had ended when the second one came.
-    assert!(["redundant_cancel", "unknown_turn"].contains(&warning.reason.as_str()), "{warning:?}");
+    assert!(
+        ["redundant_cancel", "unknown_turn"].contains(&warning.reason.as_str()),
+        "{warning:?}"
+    );
     scene.judge().await;
 }
 
@@ -177,15 +263,30 @@ async fn s3_083_a_cancel_of_no_turn_or_an_ended_one_changes_nothing() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let ended = scene.turn("x").await[0].turn_id.expect("a turn");
     let answer = scene.rest.cancel(ended).await.expect("an answer");
-    assert_eq!((answer.status, answer.json()["state"].clone()), (202, json!("completed")));
+    assert_eq!(
+        (answer.status, answer.json()["state"].clone()),
+        (202, json!("completed"))
+    );
     for unknown in ["00000000000000000000000000", "nothing"] {
         let path = format!("/turns/{unknown}/cancel");
-        let answer = scene.rest.send(hyper::Method::POST, &path, None).await.expect("an answer");
-        assert_eq!((answer.status, answer.code().as_str()), (404, "turn_not_found"), "{unknown}");
+        let answer = scene
+            .rest
+            .send(hyper::Method::POST, &path, None)
+            .await
+            .expect("an answer");
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (404, "turn_not_found"),
+            "{unknown}"
+        );
     }
     let mut client = scene.watch("wrong", Ask::live()).await;
-    client.send(&json!({"type": "cancel", "turn_id": "00000000000000000000000000"})).await.expect("sent");
-    let warned = |e: &Event| matches!(&e.body, Body::BusHandlerWarning(w) if w.reason == "unknown_turn");
+    client
+        .send(&json!({"type": "cancel", "turn_id": "00000000000000000000000000"}))
+        .await
+        .expect("sent");
+    let warned =
+        |e: &Event| matches!(&e.body, Body::BusHandlerWarning(w) if w.reason == "unknown_turn");
     scene.logged(warned).await;
     scene.judge().await;
 }
@@ -196,11 +297,16 @@ async fn s3_078_every_client_sees_the_cancel_alike() {
     let mut other = scene.watch("other", Ask::live()).await;
     let mut client = scene.watch("canceller", Ask::live()).await;
     let (turn, seen) = reach(&scene, &mut client, EventType::TextDelta, 2).await;
-    client.send(&json!({"type": "cancel", "turn_id": turn, "reason": "because"})).await.expect("sent");
+    client
+        .send(&json!({"type": "cancel", "turn_id": turn, "reason": "because"}))
+        .await
+        .expect("sent");
     let mine = rest_of(&mut client, turn, seen).await;
     let theirs = other.turn(turn).await.expect("an end");
     assert_eq!(mine, theirs);
-    let Some(Body::TurnCancelled(end)) = mine.last().map(|e| &e.body) else { panic!("no end") };
+    let Some(Body::TurnCancelled(end)) = mine.last().map(|e| &e.body) else {
+        panic!("no end")
+    };
     assert_eq!(end.reason, "because");
     scene.judge().await;
 }
@@ -214,7 +320,10 @@ async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_server() {
     for event in &events {
         match &event.body {
             Body::TurnCancelRequested(asked) => {
-                assert_eq!((asked.by.as_str(), asked.reason.as_str()), ("system", "turn_timeout"));
+                assert_eq!(
+                    (asked.by.as_str(), asked.reason.as_str()),
+                    ("system", "turn_timeout")
+                );
             }
             Body::TurnCancelled(end) => assert_eq!(end.reason, "turn_timeout"),
             _ => {}
@@ -231,8 +340,14 @@ async fn d_05_a_turn_that_asked_for_it_is_cancelled_when_its_watchers_leave() {
         let mut client = scene.watch(mode, Ask::live()).await;
         let body = json!({"message": "go", "on_disconnect": mode, "disconnect_grace_ms": 100});
         let answer = scene.rest.post(&path, body).await.expect("an answer");
-        let turn: TurnId = answer.json()["turn_id"].as_str().and_then(|id| id.parse().ok()).expect("a turn");
-        client.until(|e| e.turn_id == Some(turn) && e.body.kind() == EventType::TextDelta).await.expect("words");
+        let turn: TurnId = answer.json()["turn_id"]
+            .as_str()
+            .and_then(|id| id.parse().ok())
+            .expect("a turn");
+        client
+            .until(|e| e.turn_id == Some(turn) && e.body.kind() == EventType::TextDelta)
+            .await
+            .expect("words");
         drop(client);
         let row = scene.rest.ended(turn).await.expect("an end");
         assert_eq!(row["state"], state, "{row}");
@@ -246,13 +361,26 @@ async fn d_05_a_watcher_that_comes_back_in_time_keeps_the_turn() {
     let scene = Scene::saying([Step::slow(SLOW, 2, 25)]).await;
     let mut client = scene.watch("brief", Ask::live()).await;
     let body = json!({"message": "go", "on_disconnect": "cancel", "disconnect_grace_ms": 5_000});
-    let answer = scene.rest.post(&format!("/sessions/{}/turns", scene.session), body).await.expect("an answer");
-    let turn: TurnId = answer.json()["turn_id"].as_str().and_then(|id| id.parse().ok()).expect("a turn");
-    client.until(|e| e.body.kind() == EventType::TextDelta).await.expect("words");
+    let answer = scene
+        .rest
+        .post(&format!("/sessions/{}/turns", scene.session), body)
+        .await
+        .expect("an answer");
+    let turn: TurnId = answer.json()["turn_id"]
+        .as_str()
+        .and_then(|id| id.parse().ok())
+        .expect("a turn");
+    client
+        .until(|e| e.body.kind() == EventType::TextDelta)
+        .await
+        .expect("words");
     let last = client.last().expect("a cursor");
     drop(client);
     let mut client = scene.watch("brief", Ask::since(last)).await;
     let events = client.turn(turn).await.expect("an end");
-    assert_eq!(events.last().map(|e| e.body.kind()), Some(EventType::TurnCompleted));
+    assert_eq!(
+        events.last().map(|e| e.body.kind()),
+        Some(EventType::TurnCompleted)
+    );
     scene.judge().await;
 }

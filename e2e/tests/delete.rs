@@ -10,14 +10,28 @@ use turnwire_testkit::watch::{Ask, End};
 
 #[tokio::test]
 async fn a_deleted_session_closes_its_connections_and_is_gone() {
-    let script = Script::new().on("^stall", [Step::text("wait"), Step::stall()]).on("", [Step::text("hi")]);
+    let script = Script::new()
+        .on("^stall", [Step::text("wait"), Step::stall()])
+        .on("", [Step::text("hi")]);
     let scene = Scene::new(Options::script(script)).await;
     let other = scene.rest.create().await.expect("a session");
     let mut watching = scene.watch("watching", Ask::live()).await;
-    let turn = scene.rest.submit(scene.session, "stall").await.expect("an answer").turn_id;
-    watching.until(|e| e.body.kind() == EventType::TextDelta).await.expect("words");
+    let turn = scene
+        .rest
+        .submit(scene.session, "stall")
+        .await
+        .expect("an answer")
+        .turn_id;
+    watching
+        .until(|e| e.body.kind() == EventType::TextDelta)
+        .await
+        .expect("words");
     let path = format!("/sessions/{}", scene.session);
-    let answer = scene.rest.send(Method::DELETE, &path, None).await.expect("an answer");
+    let answer = scene
+        .rest
+        .send(Method::DELETE, &path, None)
+        .await
+        .expect("an answer");
     assert_eq!((answer.status, answer.body.as_str()), (204, ""));
     let end = watching.end().await;
     assert!(matches!(end, End::Closed(1008, _)), "{end}");
@@ -30,16 +44,43 @@ async fn a_deleted_session_closes_its_connections_and_is_gone() {
         format!("{path}/tool-calls"),
     ] {
         let answer = scene.rest.get(&path).await.expect("an answer");
-        assert_eq!((answer.status, answer.code().as_str()), (404, "session_not_found"), "{path}");
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (404, "session_not_found"),
+            "{path}"
+        );
     }
-    let gone = scene.rest.try_submit(scene.session, "hi").await.expect("an answer");
-    assert_eq!((gone.status, gone.code().as_str()), (404, "session_not_found"));
-    let gone = scene.rest.get(&format!("/turns/{turn}")).await.expect("an answer");
+    let gone = scene
+        .rest
+        .try_submit(scene.session, "hi")
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (gone.status, gone.code().as_str()),
+        (404, "session_not_found")
+    );
+    let gone = scene
+        .rest
+        .get(&format!("/turns/{turn}"))
+        .await
+        .expect("an answer");
     assert_eq!((gone.status, gone.code().as_str()), (404, "turn_not_found"));
-    let again = scene.rest.send(Method::DELETE, &path, None).await.expect("an answer");
-    assert_eq!((again.status, again.code().as_str()), (404, "session_not_found"));
+    let again = scene
+        .rest
+        .send(Method::DELETE, &path, None)
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (again.status, again.code().as_str()),
+        (404, "session_not_found")
+    );
     // The others are as they were.
-    let turn = scene.rest.submit(other, "hi").await.expect("an answer").turn_id;
+    let turn = scene
+        .rest
+        .submit(other, "hi")
+        .await
+        .expect("an answer")
+        .turn_id;
     let row = scene.rest.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed");
     let list = scene.rest.get("/sessions").await.expect("an answer").json();
@@ -51,8 +92,15 @@ async fn a_deleted_session_stays_gone_after_a_kill() {
     let mut scene = Scene::saying([Step::text("hi")]).await;
     scene.turn("x").await;
     let path = format!("/sessions/{}", scene.session);
-    scene.rest.send(Method::DELETE, &path, None).await.expect("an answer");
+    scene
+        .rest
+        .send(Method::DELETE, &path, None)
+        .await
+        .expect("an answer");
     scene.server.restart().await;
     let answer = scene.rest.get(&path).await.expect("an answer");
-    assert_eq!((answer.status, answer.json()["code"].clone()), (404, json!("session_not_found")));
+    assert_eq!(
+        (answer.status, answer.json()["code"].clone()),
+        (404, json!("session_not_found"))
+    );
 }

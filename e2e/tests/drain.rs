@@ -13,20 +13,38 @@ use turnwire_testkit::watch::{Ask, End};
 fn script() -> Script {
     Script::new()
         .on("^stall", [Step::text("wait"), Step::stall()])
-        .on("", [Step::slow("a slow answer that takes about a second", 2, 50)])
+        .on(
+            "",
+            [Step::slow("a slow answer that takes about a second", 2, 50)],
+        )
 }
 
 #[tokio::test]
 async fn f15_a_drained_server_lets_a_turn_finish_and_ends_with_0() {
     let mut scene = Scene::new(Options::script(script())).await;
     let mut client = scene.watch("watching", Ask::live()).await;
-    let turn = scene.rest.submit(scene.session, "go").await.expect("an answer");
-    let mut events = client.until(|e| e.body.kind() == EventType::TextDelta).await.expect("words");
+    let turn = scene
+        .rest
+        .submit(scene.session, "go")
+        .await
+        .expect("an answer");
+    let mut events = client
+        .until(|e| e.body.kind() == EventType::TextDelta)
+        .await
+        .expect("words");
     scene.server.sigterm();
     tokio::time::sleep(Duration::from_millis(150)).await;
-    let ready = scene.rest.get("/readyz").await.expect("an answer while draining");
+    let ready = scene
+        .rest
+        .get("/readyz")
+        .await
+        .expect("an answer while draining");
     assert_eq!((ready.status, ready.code().as_str()), (503, "draining"));
-    let refused = scene.rest.post("/sessions", json!({})).await.expect("an answer while draining");
+    let refused = scene
+        .rest
+        .post("/sessions", json!({}))
+        .await
+        .expect("an answer while draining");
     assert_eq!((refused.status, refused.code().as_str()), (503, "draining"));
     let last = loop {
         match client.event().await {
@@ -39,7 +57,11 @@ async fn f15_a_drained_server_lets_a_turn_finish_and_ends_with_0() {
     assert!(scene.server.wait(Duration::from_secs(10)).await.success());
     scene.server.run().await.expect("it comes up again");
     let row = scene.rest.turn(turn.turn_id).await.expect("an answer");
-    assert_eq!((&row["state"], &row["terminal"]["payload"]["status"]), (&json!("completed"), &json!("ok")), "{row}");
+    assert_eq!(
+        (&row["state"], &row["terminal"]["payload"]["status"]),
+        (&json!("completed"), &json!("ok")),
+        "{row}"
+    );
     scene.judge().await;
 }
 
@@ -47,16 +69,33 @@ async fn f15_a_drained_server_lets_a_turn_finish_and_ends_with_0() {
 async fn f15_a_turn_that_does_not_finish_is_ended_when_the_window_is_over() {
     let mut scene = Scene::new(Options::script(script()).set("listen", "drain_ms", 400)).await;
     let mut client = scene.watch("watching", Ask::live()).await;
-    let turn = scene.rest.submit(scene.session, "stall").await.expect("an answer").turn_id;
-    client.until(|e| e.body.kind() == EventType::TextDelta).await.expect("words");
+    let turn = scene
+        .rest
+        .submit(scene.session, "stall")
+        .await
+        .expect("an answer")
+        .turn_id;
+    client
+        .until(|e| e.body.kind() == EventType::TextDelta)
+        .await
+        .expect("words");
     let begun = Instant::now();
     scene.server.sigterm();
     assert!(scene.server.wait(Duration::from_secs(10)).await.success());
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begun.elapsed()
+    );
     scene.server.run().await.expect("it comes up again");
     let log = scene.log().await;
-    let end = log.iter().find(|e| e.turn_id == Some(turn) && e.body.kind().is_terminal()).expect("an end");
-    let Body::TurnCompleted(end) = &end.body else { panic!("{end:?}") };
+    let end = log
+        .iter()
+        .find(|e| e.turn_id == Some(turn) && e.body.kind().is_terminal())
+        .expect("an end");
+    let Body::TurnCompleted(end) = &end.body else {
+        panic!("{end:?}")
+    };
     assert_eq!(end.reason.as_deref(), Some("server_shutdown"));
     scene.judge().await;
 }
@@ -64,13 +103,21 @@ async fn f15_a_turn_that_does_not_finish_is_ended_when_the_window_is_over() {
 #[tokio::test]
 async fn f15_a_second_signal_ends_at_once() {
     let mut scene = Scene::new(Options::script(script()).set("listen", "drain_ms", 60_000)).await;
-    scene.rest.submit(scene.session, "stall").await.expect("an answer");
+    scene
+        .rest
+        .submit(scene.session, "stall")
+        .await
+        .expect("an answer");
     scene.server.sigterm();
     tokio::time::sleep(Duration::from_millis(300)).await;
     let begun = Instant::now();
     scene.server.signal(Signal::TERM);
     scene.server.wait(Duration::from_secs(5)).await;
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
     scene.server.run().await.expect("it comes up again");
     scene.judge().await;
 }

@@ -15,8 +15,14 @@ async fn refused(home: std::path::PathBuf) -> String {
         ..Options::default()
     };
     let begun = std::time::Instant::now();
-    let why = Server::try_start(options, Journal::new()).await.expect_err("it must not come up");
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let why = Server::try_start(options, Journal::new())
+        .await
+        .expect_err("it must not come up");
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
     assert!(why.status.is_some_and(|status| !status.success()), "{why}");
     assert!(!why.stderr.contains("panicked"), "{why}");
     why.stderr
@@ -26,17 +32,24 @@ async fn refused(home: std::path::PathBuf) -> String {
 async fn a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let said = refused(scene.server.home()).await;
-    assert!(said.contains("another") || said.contains("in use") || said.contains("already"), "{said}");
+    assert!(
+        said.contains("another") || said.contains("in use") || said.contains("already"),
+        "{said}"
+    );
     scene.turn("still there?").await;
     scene.judge().await;
 }
 
 /// The database of a folder.
 fn database(home: &std::path::Path) -> std::path::PathBuf {
-    let files = std::fs::read_dir(home).expect("a folder").flatten().map(|entry| entry.path());
+    let files = std::fs::read_dir(home)
+        .expect("a folder")
+        .flatten()
+        .map(|entry| entry.path());
     let mut found = files.filter(|path| {
         let mut head = [0u8; 15];
-        let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
+        let read = std::fs::File::open(path)
+            .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
         read.is_ok() && &head == b"SQLite format 3"
     });
     found.next().expect("a database")
@@ -74,7 +87,10 @@ async fn a_file_that_is_no_database_is_refused_and_left_alone() {
     let garbage = b"this is no database, and nobody should write over it".repeat(100);
     std::fs::write(&path, &garbage).expect("writable");
     let said = refused(scene.server.home()).await;
-    let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("a name");
     assert!(said.contains(name), "it says which file: {said}");
     assert_eq!(std::fs::read(&path).expect("readable"), garbage);
     std::fs::write(&path, &whole).expect("writable");
@@ -85,13 +101,20 @@ async fn a_file_that_is_no_database_is_refused_and_left_alone() {
 #[tokio::test]
 async fn a_setting_that_does_not_exist_is_refused_with_its_place() {
     let options = Options::default().set("stream", "colour", "red");
-    let why = Server::try_start(options, Journal::new()).await.expect_err("it must not come up");
-    assert!(why.stderr.contains("colour") && why.stderr.contains(":"), "{why}");
+    let why = Server::try_start(options, Journal::new())
+        .await
+        .expect_err("it must not come up");
+    assert!(
+        why.stderr.contains("colour") && why.stderr.contains(":"),
+        "{why}"
+    );
     let options = Options {
         env: vec![("TURNWIRE_STREAM_QUEUE_MAX".into(), "none".into())],
         ..Options::default()
     };
-    let why = Server::try_start(options, Journal::new()).await.expect_err("it must not come up");
+    let why = Server::try_start(options, Journal::new())
+        .await
+        .expect_err("it must not come up");
     assert!(why.stderr.contains("TURNWIRE_STREAM_QUEUE_MAX"), "{why}");
 }
 
@@ -101,7 +124,9 @@ async fn an_address_that_is_not_loopback_is_refused() {
         env: vec![("TURNWIRE_LISTEN_ADDRESS".into(), "0.0.0.0:18421".into())],
         ..Options::default()
     };
-    let why = Server::try_start(options, Journal::new()).await.expect_err("it must not come up");
+    let why = Server::try_start(options, Journal::new())
+        .await
+        .expect_err("it must not come up");
     assert!(why.stderr.contains("loopback"), "{why}");
 }
 
@@ -112,7 +137,8 @@ async fn a_session_survives_a_kill_and_its_cursor_too() {
     let last = events.last().expect("an end").id;
     scene.server.restart().await;
     let mut client = scene.connect("back").await;
-    let ask = turnwire_testkit::watch::Ask::since(last).filter(json!({"event_types": ["turn.started", "turn.completed"]}));
+    let ask = turnwire_testkit::watch::Ask::since(last)
+        .filter(json!({"event_types": ["turn.started", "turn.completed"]}));
     let ack = client.subscribed(&ask).await.expect("the cursor works");
     assert_eq!(ack["replay_event_count"], 0);
     scene.turn("y").await;

@@ -9,13 +9,22 @@ use turnwire_testkit::script::Step;
 use turnwire_testkit::watch::Client;
 
 fn problem(answer: &Answer, status: u16, code: &str) {
-    assert_eq!((answer.status, answer.code().as_str()), (status, code), "{}", answer.body);
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (status, code),
+        "{}",
+        answer.body
+    );
     assert_eq!(answer.header("content-type"), "application/problem+json");
     let body = answer.json();
     assert_eq!(body["status"], status);
     assert_eq!(body["type"], format!("/problems/{code}"));
     for field in ["title", "detail", "trace_id"] {
-        assert!(body[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {}", answer.body);
+        assert!(
+            body[field].as_str().is_some_and(|text| !text.is_empty()),
+            "{field}: {}",
+            answer.body
+        );
     }
 }
 
@@ -25,19 +34,38 @@ async fn r_37_bad_bodies_are_told_what_is_wrong_with_them() {
     let turns = format!("/sessions/{}/turns", scene.session);
     let post = |body: &'static str| {
         let (rest, path) = (scene.rest.clone(), turns.clone());
-        async move { rest.send(Method::POST, &path, Some(body)).await.expect("an answer") }
+        async move {
+            rest.send(Method::POST, &path, Some(body))
+                .await
+                .expect("an answer")
+        }
     };
     for (body, status, code, mentions) in [
         ("{\n  \"message\": oops}", 400, "malformed_json", "line 2"),
-        ("", 400, "malformed_json", ""),
+        ("", 422, "invalid_request", "message"),
         ("{\"message\":\"hi\"", 400, "malformed_json", "column"),
-        ("{\"message\":\"hi\",\"colour\":\"red\"}", 422, "unknown_field", "colour"),
+        (
+            "{\"message\":\"hi\",\"colour\":\"red\"}",
+            422,
+            "unknown_field",
+            "colour",
+        ),
         ("{}", 422, "invalid_request", "message"),
         ("{\"message\":7}", 422, "invalid_request", "message"),
         ("{\"message\":\"\"}", 422, "invalid_request", "message"),
         ("[]", 422, "invalid_request", ""),
-        ("{\"message\":\"hi\",\"disconnect_grace_ms\":30001}", 422, "invalid_request", "disconnect_grace_ms"),
-        ("{\"message\":\"hi\",\"on_disconnect\":\"explode\"}", 422, "invalid_request", "on_disconnect"),
+        (
+            "{\"message\":\"hi\",\"disconnect_grace_ms\":30001}",
+            422,
+            "invalid_request",
+            "disconnect_grace_ms",
+        ),
+        (
+            "{\"message\":\"hi\",\"on_disconnect\":\"explode\"}",
+            422,
+            "invalid_request",
+            "on_disconnect",
+        ),
         (
             "{\"message\":[{\"type\":\"image\",\"url\":\"x\"}]}",
             422,
@@ -53,9 +81,17 @@ async fn r_37_bad_bodies_are_told_what_is_wrong_with_them() {
     ] {
         let answer = post(body).await;
         problem(&answer, status, code);
-        assert!(answer.body.contains(mentions), "{body} should mention {mentions}: {}", answer.body);
+        assert!(
+            answer.body.contains(mentions),
+            "{body} should mention {mentions}: {}",
+            answer.body
+        );
     }
-    let answer = scene.rest.post("/sessions", json!({"colour": "red"})).await.expect("an answer");
+    let answer = scene
+        .rest
+        .post("/sessions", json!({"colour": "red"}))
+        .await
+        .expect("an answer");
     problem(&answer, 422, "unknown_field");
     assert!(answer.body.contains("colour"));
     // None of it started a turn.
@@ -71,8 +107,17 @@ async fn r_37_a_body_over_the_limit_is_413() {
     for (length, status) in [((1 << 20) + 1, 413), (1 << 20, 202)] {
         let body = format!("{{\"message\":\"{}\"}}", "x".repeat(length - wrap));
         assert_eq!(body.len(), length);
-        let answer = scene.rest.send(Method::POST, &turns, Some(&body)).await.expect("an answer");
-        assert_eq!(answer.status, status, "{}", answer.body.chars().take(300).collect::<String>());
+        let answer = scene
+            .rest
+            .send(Method::POST, &turns, Some(&body))
+            .await
+            .expect("an answer");
+        assert_eq!(
+            answer.status,
+            status,
+            "{}",
+            answer.body.chars().take(300).collect::<String>()
+        );
         if status == 413 {
             problem(&answer, 413, "body_too_large");
         }
@@ -86,18 +131,41 @@ async fn r_37_paths_verbs_and_types_that_are_wrong() {
     let session = format!("/sessions/{}", scene.session);
     let get = scene.rest.get("/nowhere").await.expect("an answer");
     problem(&get, 404, "not_found");
-    let put = scene.rest.send(Method::PUT, "/sessions", None).await.expect("an answer");
+    let put = scene
+        .rest
+        .send(Method::PUT, "/sessions", None)
+        .await
+        .expect("an answer");
     problem(&put, 405, "method_not_allowed");
     assert!(put.header("allow").contains("POST"), "{:?}", put.headers);
-    let delete = scene.rest.send(Method::DELETE, &format!("{session}/events"), None).await.expect("an answer");
+    let delete = scene
+        .rest
+        .send(Method::DELETE, &format!("{session}/events"), None)
+        .await
+        .expect("an answer");
     problem(&delete, 405, "method_not_allowed");
     let text = scene.rest.clone().with("content-type", "text/plain");
-    let answer = text.send(Method::POST, &format!("{session}/turns"), Some("{\"message\":\"hi\"}")).await.expect("an answer");
+    let answer = text
+        .send(
+            Method::POST,
+            &format!("{session}/turns"),
+            Some("{\"message\":\"hi\"}"),
+        )
+        .await
+        .expect("an answer");
     problem(&answer, 415, "unsupported_media_type");
     // An empty POST needs no content type.
-    let empty = scene.rest.send(Method::POST, "/sessions", None).await.expect("an answer");
+    let empty = scene
+        .rest
+        .send(Method::POST, "/sessions", None)
+        .await
+        .expect("an answer");
     assert_eq!(empty.status, 201, "{}", empty.body);
-    let upgrade = scene.rest.get(&format!("{session}/stream")).await.expect("an answer");
+    let upgrade = scene
+        .rest
+        .get(&format!("{session}/stream"))
+        .await
+        .expect("an answer");
     assert!((400..500).contains(&upgrade.status), "{}", upgrade.body);
     assert_eq!(upgrade.header("content-type"), "application/problem+json");
 }
@@ -106,15 +174,38 @@ async fn r_37_paths_verbs_and_types_that_are_wrong() {
 async fn g4_a_foreign_host_or_origin_is_refused() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let foreign = scene.rest.clone().with("host", "evil.example:8421");
-    problem(&foreign.get("/sessions").await.expect("an answer"), 403, "host_not_allowed");
-    problem(&foreign.post("/sessions", json!({})).await.expect("an answer"), 403, "host_not_allowed");
+    problem(
+        &foreign.get("/sessions").await.expect("an answer"),
+        403,
+        "host_not_allowed",
+    );
+    problem(
+        &foreign
+            .post("/sessions", json!({}))
+            .await
+            .expect("an answer"),
+        403,
+        "host_not_allowed",
+    );
     for origin in ["http://evil.example", "null", "https://127.0.0.1"] {
         let foreign = scene.rest.clone().with("origin", origin);
-        let answer = foreign.post("/sessions", json!({})).await.expect("an answer");
+        let answer = foreign
+            .post("/sessions", json!({}))
+            .await
+            .expect("an answer");
         problem(&answer, 403, "origin_not_allowed");
     }
-    let own = scene.rest.clone().with("origin", &format!("http://{}", scene.rest.addr()));
-    assert_eq!(own.post("/sessions", json!({})).await.expect("an answer").status, 201);
+    let own = scene
+        .rest
+        .clone()
+        .with("origin", &format!("http://{}", scene.rest.addr()));
+    assert_eq!(
+        own.post("/sessions", json!({}))
+            .await
+            .expect("an answer")
+            .status,
+        201
+    );
     // Any loopback name and port may be the host.
     let named = scene.rest.clone().with("host", "localhost:9");
     assert_eq!(named.get("/sessions").await.expect("an answer").status, 200);
@@ -125,7 +216,9 @@ async fn g4_a_foreign_origin_opens_no_stream() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let attached = scene.rest.attach(scene.session).await.expect("an answer");
     let token = attached["attach_token"].as_str().expect("a token");
-    let mut socket = tokio::net::TcpStream::connect(scene.rest.addr()).await.expect("a connection");
+    let mut socket = tokio::net::TcpStream::connect(scene.rest.addr())
+        .await
+        .expect("a connection");
     let request = format!(
         "GET /sessions/{}/stream?attach={token} HTTP/1.1\r\nHost: {}\r\nOrigin: http://evil.example\r\n\
          Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -140,7 +233,11 @@ async fn g4_a_foreign_origin_opens_no_stream() {
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     // And the token was not used up by it.
     let url = attached["ws_url"].as_str().expect("a url");
-    assert!(Client::open(&scene.rest, "own", scene.session, url, None).await.is_ok());
+    assert!(
+        Client::open(&scene.rest, "own", scene.session, url, None)
+            .await
+            .is_ok()
+    );
 }
 
 #[tokio::test]

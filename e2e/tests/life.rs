@@ -27,7 +27,10 @@ async fn s3_042_an_idle_socket_is_pinged_and_lives_while_it_answers() {
         match client.next().await.expect("the socket lives") {
             Seen::Frame(frame) if frame["type"] == "ping" => {
                 let nonce = frame["nonce"].as_str().expect("a nonce").to_owned();
-                client.send(&json!({"type": "pong", "nonce": nonce})).await.expect("sent");
+                client
+                    .send(&json!({"type": "pong", "nonce": nonce}))
+                    .await
+                    .expect("sent");
                 nonces.push(nonce);
             }
             Seen::Frame(frame) => panic!("{frame}"),
@@ -65,8 +68,13 @@ async fn s3_044_a_ping_is_answered_with_its_nonce() {
     let mut client = scene.connect("asking").await;
     // Also before the first subscribe (D-40).
     for nonce in ["a", "\u{1f30a}"] {
-        client.send(&json!({"type": "ping", "nonce": nonce})).await.expect("sent");
-        let Seen::Frame(frame) = client.next().await.expect("an answer") else { panic!("an event") };
+        client
+            .send(&json!({"type": "ping", "nonce": nonce}))
+            .await
+            .expect("sent");
+        let Seen::Frame(frame) = client.next().await.expect("an answer") else {
+            panic!("an event")
+        };
         assert_eq!(frame, json!({"type": "pong", "nonce": nonce}));
     }
 }
@@ -80,16 +88,28 @@ async fn s3_042_the_position_of_a_ping_is_a_cursor_that_does_not_rot() {
     let last = scene.log().await.last().expect("an event").id;
     client.answers = false;
     let position = loop {
-        let Seen::Frame(frame) = client.next().await.expect("a ping") else { panic!("an event") };
-        client.send(&json!({"type": "pong", "nonce": frame["nonce"]})).await.expect("sent");
-        let position = frame["position"].as_str().expect("a position").parse().expect("a position");
+        let Seen::Frame(frame) = client.next().await.expect("a ping") else {
+            panic!("an event")
+        };
+        client
+            .send(&json!({"type": "pong", "nonce": frame["nonce"]}))
+            .await
+            .expect("sent");
+        let position = frame["position"]
+            .as_str()
+            .expect("a position")
+            .parse()
+            .expect("a position");
         if position >= last {
             break position;
         }
     };
     let mut again = scene.connect("back").await;
     let filter = json!({"event_types": ["turn.started", "turn.completed"]});
-    let ack = again.subscribed(&Ask::since(position).filter(filter)).await.expect("a legal cursor");
+    let ack = again
+        .subscribed(&Ask::since(position).filter(filter))
+        .await
+        .expect("a legal cursor");
     assert_eq!(ack["replay_event_count"], 0);
     scene.judge().await;
 }
@@ -102,7 +122,11 @@ async fn d_40_a_client_that_does_not_subscribe_is_sent_away() {
     let end = client.end().await;
     assert!(matches!(end, End::Closed(1008, _)), "{end}");
     assert_eq!(end.code(), "subscribe_timeout");
-    assert!(begun.elapsed() > Duration::from_millis(200), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() > Duration::from_millis(200),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -119,11 +143,16 @@ async fn s3_031_binary_is_1003_text_that_is_no_json_1007_too_much_1009() {
         for subscribed in [false, true] {
             let mut client = scene.connect(&format!("{word} {subscribed}")).await;
             if subscribed {
-                client.subscribed(&Ask::live()).await.expect("an acknowledgement");
+                client
+                    .subscribed(&Ask::live())
+                    .await
+                    .expect("an acknowledgement");
             }
             client.send_message(message.clone()).await.expect("sent");
             let end = client.end().await;
-            let End::Closed(told, reason) = &end else { panic!("{end}") };
+            let End::Closed(told, reason) = &end else {
+                panic!("{end}")
+            };
             assert_eq!((*told, end.code().as_str()), (code, word), "{reason}");
             assert!(reason.len() <= 123);
         }
@@ -134,22 +163,37 @@ async fn s3_031_binary_is_1003_text_that_is_no_json_1007_too_much_1009() {
 async fn s3_031_json_of_an_unknown_type_is_passed_over_with_a_warning() {
     let scene = Scene::saying([Step::text("hello")]).await;
     let mut client = scene.watch("odd", Ask::live()).await;
-    for frame in [json!({"type": "submit", "message": "hi"}), json!({"no": "type"}), json!([1])] {
+    for frame in [
+        json!({"type": "submit", "message": "hi"}),
+        json!({"no": "type"}),
+        json!([1]),
+    ] {
         client.send(&frame).await.expect("sent");
     }
-    client.send(&json!({"type": "ping", "nonce": "still here"})).await.expect("sent");
+    client
+        .send(&json!({"type": "ping", "nonce": "still here"}))
+        .await
+        .expect("sent");
     loop {
         if let Seen::Frame(frame) = client.next().await.expect("the socket lives") {
             assert_eq!(frame, json!({"type": "pong", "nonce": "still here"}));
             break;
         }
     }
-    let warning = scene.logged(|e| matches!(e.body, Body::BusHandlerWarning(_))).await;
-    let Body::BusHandlerWarning(warning) = warning.body else { panic!("just found") };
+    let warning = scene
+        .logged(|e| matches!(e.body, Body::BusHandlerWarning(_)))
+        .await;
+    let Body::BusHandlerWarning(warning) = warning.body else {
+        panic!("just found")
+    };
     assert_eq!(warning.reason, "unknown_frame");
     assert!(!warning.subscription_name.is_empty());
     // No turn came of it.
-    let turns = scene.rest.get(&format!("/sessions/{}/turns", scene.session)).await.expect("an answer");
+    let turns = scene
+        .rest
+        .get(&format!("/sessions/{}/turns", scene.session))
+        .await
+        .expect("an answer");
     assert_eq!(turns.json()["turns"], json!([]));
     scene.judge().await;
 }

@@ -49,7 +49,11 @@ async fn s3_052_a_turn_with_a_tool_tells_its_story_in_order() {
 
 #[tokio::test]
 async fn s3_055_the_seal_of_a_thought_is_on_its_last_delta() {
-    let scene = Scene::saying([Step::thinking("One two three four five six", "c2Vhb"), Step::text("Yes.")]).await;
+    let scene = Scene::saying([
+        Step::thinking("One two three four five six", "c2Vhb"),
+        Step::text("Yes."),
+    ])
+    .await;
     let events = scene.turn("think").await;
     let seals: Vec<Option<String>> = events
         .iter()
@@ -67,7 +71,11 @@ async fn s3_055_the_seal_of_a_thought_is_on_its_last_delta() {
 #[tokio::test]
 async fn s3_057_fragments_of_an_input_add_up_to_it() {
     let input = json!({"text": "a \"quoted\" \u{6c34} \u{1f30a} word"});
-    let scene = Scene::saying([Step::slow_tool(tool::ECHO, input.clone(), 9, 1), Step::text("ok")]).await;
+    let scene = Scene::saying([
+        Step::slow_tool(tool::ECHO, input.clone(), 9, 1),
+        Step::text("ok"),
+    ])
+    .await;
     let events = scene.turn("go").await;
     let mut raw = String::new();
     let mut pieces = 0;
@@ -97,7 +105,11 @@ async fn s3_066_tools_asked_for_together_run_at_once() {
     let scene = Scene::saying(steps).await;
     let begun = Instant::now();
     let events = scene.turn("go").await;
-    assert!(begun.elapsed() < Duration::from_millis(1_100), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_millis(1_100),
+        "{:?}",
+        begun.elapsed()
+    );
     let tools: Vec<EventType> = kinds(&events)
         .into_iter()
         .filter(|kind| matches!(kind, EventType::ToolCalled | EventType::ToolCompleted))
@@ -127,11 +139,25 @@ async fn s3_061_a_large_message_is_sent_whole() {
 async fn s3_096_a_model_that_breaks_ends_the_turn_as_failed() {
     let script = Script::new()
         .on("^early", [Step::error("rate_limited")])
-        .on("", [Step::text("In the middle of this"), Step::error("transport")]);
+        .on(
+            "",
+            [
+                Step::text("In the middle of this"),
+                Step::error("transport"),
+            ],
+        );
     let scene = Scene::new(Options::script(script)).await;
     let events = scene.turn("late").await;
     let tail: Vec<&str> = shape(&events).into_iter().skip(4).collect();
-    assert_eq!(tail, ["text.delta", "message.complete", "llm.call_failed", "turn.completed"]);
+    assert_eq!(
+        tail,
+        [
+            "text.delta",
+            "message.complete",
+            "llm.call_failed",
+            "turn.completed"
+        ]
+    );
     for event in &events {
         match &event.body {
             Body::MessageComplete(end) => assert_eq!(end.stop_reason, StopReason::Error),
@@ -141,12 +167,27 @@ async fn s3_096_a_model_that_breaks_ends_the_turn_as_failed() {
         }
     }
     let early = scene.turn("early").await;
-    let expected = ["turn.started", "route.decided", "llm.call_started", "llm.call_failed", "turn.completed"];
+    let expected = [
+        "turn.started",
+        "route.decided",
+        "llm.call_started",
+        "llm.call_failed",
+        "turn.completed",
+    ];
     assert_eq!(shape(&early), expected);
-    let Some(Body::TurnCompleted(end)) = early.last().map(|e| &e.body) else { panic!("no end") };
-    assert_eq!(serde_json::to_value(&end.error).expect("plain data")["code"], "RATE_LIMIT_ERROR");
+    let Some(Body::TurnCompleted(end)) = early.last().map(|e| &e.body) else {
+        panic!("no end")
+    };
+    assert_eq!(
+        serde_json::to_value(&end.error).expect("plain data")["code"],
+        "RATE_LIMIT_ERROR"
+    );
     let history = scene.judge().await;
-    let failed = history.sessions[0].messages.iter().filter(|m| m["status"] == "failed").count();
+    let failed = history.sessions[0]
+        .messages
+        .iter()
+        .filter(|m| m["status"] == "failed")
+        .count();
     assert_eq!(failed, 1);
 }
 
@@ -169,10 +210,24 @@ async fn a_tool_that_fails_fails_alone() {
         })
         .collect();
     assert_eq!(failed.len(), 2, "{failed:?}");
-    assert!(failed.contains(&("fail", ToolErrorClass::Internal)), "{failed:?}");
-    assert!(failed.contains(&("no_such_tool", ToolErrorClass::InvalidInput)), "{failed:?}");
-    assert_eq!(kinds(&events).iter().filter(|&&k| k == EventType::ToolCompleted).count(), 1);
-    let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else { panic!("no end") };
+    assert!(
+        failed.contains(&("fail", ToolErrorClass::Internal)),
+        "{failed:?}"
+    );
+    assert!(
+        failed.contains(&("no_such_tool", ToolErrorClass::InvalidInput)),
+        "{failed:?}"
+    );
+    assert_eq!(
+        kinds(&events)
+            .iter()
+            .filter(|&&k| k == EventType::ToolCompleted)
+            .count(),
+        1
+    );
+    let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else {
+        panic!("no end")
+    };
     assert_eq!(end.status, TurnStatus::Ok);
     scene.judge().await;
 }
@@ -187,7 +242,12 @@ async fn s3_047_two_clients_see_the_same_in_the_same_order() {
     .await;
     let mut one = scene.watch("one", Ask::live()).await;
     let mut two = scene.watch("two", Ask::live()).await;
-    let turn = scene.rest.submit(scene.session, "go").await.expect("an answer").turn_id;
+    let turn = scene
+        .rest
+        .submit(scene.session, "go")
+        .await
+        .expect("an answer")
+        .turn_id;
     let (a, b) = tokio::join!(one.turn(turn), two.turn(turn));
     let (a, b): (Vec<Event>, Vec<Event>) = (a.expect("events"), b.expect("events"));
     assert_eq!(a, b);
@@ -209,13 +269,28 @@ async fn s3_107_what_the_calls_cost_is_what_the_session_costs() {
     let scene = Scene::new(Options::script(script)).await;
     for _ in 0..2 {
         let events = scene.turn("go").await;
-        let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else { panic!("no end") };
-        assert_eq!((end.usage.cost_usd, end.usage.input_tokens, end.usage.output_tokens), (0.75, 22, 14));
+        let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else {
+            panic!("no end")
+        };
+        assert_eq!(
+            (
+                end.usage.cost_usd,
+                end.usage.input_tokens,
+                end.usage.output_tokens
+            ),
+            (0.75, 22, 14)
+        );
     }
     let attached = scene.rest.attach(scene.session).await.expect("an answer");
-    assert_eq!((&attached["cost_so_far_usd"], &attached["turn_count"]), (&json!(1.5), &json!(2)));
+    assert_eq!(
+        (&attached["cost_so_far_usd"], &attached["turn_count"]),
+        (&json!(1.5), &json!(2))
+    );
     let mut client = scene.watch("looking", Ask::snapshot()).await;
-    client.send(&json!({"type": "ping", "nonce": "x"})).await.expect("sent");
+    client
+        .send(&json!({"type": "ping", "nonce": "x"}))
+        .await
+        .expect("sent");
     client.next().await.expect("the snapshot");
     scene.judge().await;
 }
@@ -231,6 +306,9 @@ async fn what_was_said_before_is_shown_to_the_model() {
         };
         read.push(end.usage.input_tokens);
     }
-    assert!(read.is_sorted_by(|a, b| a < b), "each turn reads more than the one before: {read:?}");
+    assert!(
+        read.is_sorted_by(|a, b| a < b),
+        "each turn reads more than the one before: {read:?}"
+    );
     scene.judge().await;
 }

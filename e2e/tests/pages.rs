@@ -8,13 +8,22 @@ use turnwire_testkit::script::{Step, tool};
 async fn s3_008_130_messages_in_three_pages_without_gap_or_repetition() {
     let scene = Scene::saying([Step::text("You said: {{user}}")]).await;
     for number in 0..65 {
-        let turn = scene.rest.submit(scene.session, &format!("number {number}")).await.expect("an answer");
+        let turn = scene
+            .rest
+            .submit(scene.session, &format!("number {number}"))
+            .await
+            .expect("an answer");
         scene.rest.ended(turn.turn_id).await.expect("an end");
     }
     let base = format!("/sessions/{}/messages", scene.session);
     let (mut pages, mut query) = (Vec::new(), String::new());
     loop {
-        let page = scene.rest.get(&format!("{base}{query}")).await.expect("an answer").json();
+        let page = scene
+            .rest
+            .get(&format!("{base}{query}"))
+            .await
+            .expect("an answer")
+            .json();
         pages.push(page["messages"].as_array().expect("a list").clone());
         match page["next"].as_str() {
             None => break,
@@ -27,11 +36,17 @@ async fn s3_008_130_messages_in_three_pages_without_gap_or_repetition() {
         assert_eq!(pair[0]["role"], "user");
         assert_eq!(pair[0]["content"][0]["text"], format!("number {number}"));
         assert_eq!(pair[1]["role"], "assistant");
-        assert_eq!(pair[1]["content"][0]["text"], format!("You said: number {number}"));
+        assert_eq!(
+            pair[1]["content"][0]["text"],
+            format!("You said: number {number}")
+        );
     }
     // S3-029: a snapshot holds the newest 50.
-    let mut client = scene.watch("looking", turnwire_testkit::watch::Ask::snapshot()).await;
-    let turnwire_testkit::watch::Seen::Frame(snapshot) = client.next().await.expect("a frame") else {
+    let mut client = scene
+        .watch("looking", turnwire_testkit::watch::Ask::snapshot())
+        .await;
+    let turnwire_testkit::watch::Seen::Frame(snapshot) = client.next().await.expect("a frame")
+    else {
         panic!("an event")
     };
     let shown = snapshot["messages"].as_array().expect("a list");
@@ -41,7 +56,11 @@ async fn s3_008_130_messages_in_three_pages_without_gap_or_repetition() {
 
 #[tokio::test]
 async fn r_25_events_page_by_page_with_hashes_that_chain() {
-    let scene = Scene::saying([Step::tool(tool::BURST, json!({"count": 40})), Step::text("done")]).await;
+    let scene = Scene::saying([
+        Step::tool(tool::BURST, json!({"count": 40})),
+        Step::text("done"),
+    ])
+    .await;
     scene.turn("go").await;
     let base = format!("/sessions/{}/events", scene.session);
     let whole = scene.rest.events(scene.session).await.expect("an answer");
@@ -63,22 +82,48 @@ async fn r_25_events_page_by_page_with_hashes_that_chain() {
         }
     }
     assert_eq!(hashes.len(), texts.len());
-    let told: Vec<&str> = hashes.iter().take(whole.len()).filter_map(Value::as_str).collect();
-    assert_eq!(told, whole.iter().map(|e| e.hash.as_str()).collect::<Vec<_>>());
+    let told: Vec<&str> = hashes
+        .iter()
+        .take(whole.len())
+        .filter_map(Value::as_str)
+        .collect();
+    assert_eq!(
+        told,
+        whole.iter().map(|e| e.hash.as_str()).collect::<Vec<_>>()
+    );
     let plain = scene.rest.get(&base).await.expect("an answer").json();
     assert!(plain.get("hashes").is_none());
-    let some = scene.rest.get(&format!("{base}?types=turn.started,turn.completed")).await.expect("an answer").json();
-    let kinds: Vec<&Value> = some["events"].as_array().expect("a list").iter().map(|e| &e["type"]).collect();
+    let some = scene
+        .rest
+        .get(&format!("{base}?types=turn.started,turn.completed"))
+        .await
+        .expect("an answer")
+        .json();
+    let kinds: Vec<&Value> = some["events"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|e| &e["type"])
+        .collect();
     assert_eq!(kinds, ["turn.started", "turn.completed"]);
     scene.judge().await;
 }
 
 #[tokio::test]
 async fn lists_of_sessions_turns_and_tool_calls_walk_back() {
-    let scene = Scene::saying([Step::tool(tool::ECHO, json!({"text": "x"})), Step::text("done")]).await;
+    let scene = Scene::saying([
+        Step::tool(tool::ECHO, json!({"text": "x"})),
+        Step::text("done"),
+    ])
+    .await;
     let mut turns = Vec::new();
     for _ in 0..5 {
-        let turn = scene.rest.submit(scene.session, "go").await.expect("an answer").turn_id;
+        let turn = scene
+            .rest
+            .submit(scene.session, "go")
+            .await
+            .expect("an answer")
+            .turn_id;
         scene.rest.ended(turn).await.expect("an end");
         turns.push(turn.to_string());
     }
@@ -90,17 +135,36 @@ async fn lists_of_sessions_turns_and_tool_calls_walk_back() {
     sessions.reverse();
     let base = format!("/sessions/{}", scene.session);
     let lists = [
-        ("/sessions".to_owned(), "sessions", "session_id", Some(sessions)),
+        (
+            "/sessions".to_owned(),
+            "sessions",
+            "session_id",
+            Some(sessions),
+        ),
         (format!("{base}/turns"), "turns", "turn_id", Some(turns)),
-        (format!("{base}/tool-calls"), "tool_calls", "tool_use_id", None),
+        (
+            format!("{base}/tool-calls"),
+            "tool_calls",
+            "tool_use_id",
+            None,
+        ),
     ];
     for (path, plural, id, expected) in lists {
         let (mut found, mut query) = (Vec::new(), String::new());
         loop {
-            let page = scene.rest.get(&format!("{path}?limit=2{query}")).await.expect("an answer").json();
+            let page = scene
+                .rest
+                .get(&format!("{path}?limit=2{query}"))
+                .await
+                .expect("an answer")
+                .json();
             let rows = page[plural].as_array().expect("a list");
             assert!(!rows.is_empty() && rows.len() <= 2, "{path}: {page}");
-            found.extend(rows.iter().filter_map(|row| row[id].as_str()).map(str::to_owned));
+            found.extend(
+                rows.iter()
+                    .filter_map(|row| row[id].as_str())
+                    .map(str::to_owned),
+            );
             match page["next"].as_str() {
                 None => break,
                 Some(next) => query = format!("&before={next}"),
@@ -120,18 +184,52 @@ async fn a_cursor_that_is_none_is_refused() {
     scene.turn("x").await;
     let base = format!("/sessions/{}", scene.session);
     for (path, status, code) in [
-        (format!("{base}/events?since=garbage"), 400, "invalid_cursor"),
-        (format!("{base}/events?since=evt_00010000999999"), 410, "cursor_expired"),
-        (format!("{base}/events?types=made.up"), 422, "invalid_filter"),
-        (format!("{base}/messages?before=garbage"), 400, "invalid_cursor"),
-        (format!("{base}/turns?before=garbage"), 400, "invalid_cursor"),
+        (
+            format!("{base}/events?since=garbage"),
+            400,
+            "invalid_cursor",
+        ),
+        (
+            format!("{base}/events?since=evt_00010000999999"),
+            410,
+            "cursor_expired",
+        ),
+        (
+            format!("{base}/events?types=made.up"),
+            422,
+            "invalid_filter",
+        ),
+        (
+            format!("{base}/messages?before=garbage"),
+            400,
+            "invalid_cursor",
+        ),
+        (
+            format!("{base}/turns?before=garbage"),
+            400,
+            "invalid_cursor",
+        ),
         (format!("{base}/messages?limit=0"), 422, "invalid_request"),
-        (format!("{base}/messages?limit=many"), 422, "invalid_request"),
+        (
+            format!("{base}/messages?limit=many"),
+            422,
+            "invalid_request",
+        ),
     ] {
         let answer = scene.rest.get(&path).await.expect("an answer");
-        assert_eq!((answer.status, answer.code().as_str()), (status, code), "{path}: {}", answer.body);
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (status, code),
+            "{path}: {}",
+            answer.body
+        );
     }
-    let answer = scene.rest.get(&format!("{base}/messages?before=00000000000000000000000000")).await;
+    let answer = scene
+        .rest
+        .get(&format!(
+            "{base}/messages?before=00000000000000000000000000"
+        ))
+        .await;
     let answer = answer.expect("an answer");
     assert!([400, 404].contains(&answer.status), "{}", answer.body);
 }

@@ -21,9 +21,15 @@ fn essence(answer: &Answer) -> (u16, Value) {
 #[tokio::test]
 async fn g1_foreign_and_missing_are_answered_alike() {
     let scene = Scene::saying([Step::text("hi")]).await;
-    let turn = scene.turn("x").await[0].turn_id.expect("a turn").to_string();
+    let turn = scene.turn("x").await[0]
+        .turn_id
+        .expect("a turn")
+        .to_string();
     let session = scene.session.to_string();
-    let (no_session, no_turn) = ("sess_00000000000000000000000001", "00000000000000000000000001");
+    let (no_session, no_turn) = (
+        "sess_00000000000000000000000001",
+        "00000000000000000000000001",
+    );
     let requests = |session: &str, turn: &str| {
         let text = json!({"message": "hi"}).to_string();
         let rating = json!({"turn_id": turn, "rating": "up"}).to_string();
@@ -33,8 +39,16 @@ async fn g1_foreign_and_missing_are_answered_alike() {
             (Method::GET, format!("/sessions/{session}/messages"), None),
             (Method::GET, format!("/sessions/{session}/turns"), None),
             (Method::GET, format!("/sessions/{session}/tool-calls"), None),
-            (Method::POST, format!("/sessions/{session}/turns"), Some(text)),
-            (Method::POST, format!("/sessions/{session}/feedback"), Some(rating)),
+            (
+                Method::POST,
+                format!("/sessions/{session}/turns"),
+                Some(text),
+            ),
+            (
+                Method::POST,
+                format!("/sessions/{session}/feedback"),
+                Some(rating),
+            ),
             (Method::GET, format!("/turns/{turn}"), None),
             (Method::POST, format!("/turns/{turn}/cancel"), None),
             (Method::DELETE, format!("/sessions/{session}"), None),
@@ -45,10 +59,18 @@ async fn g1_foreign_and_missing_are_answered_alike() {
         scene.rest.clone().with("x-turnwire-principal", "mallory"),
     ];
     for stranger in strangers {
-        let pairs = requests(&session, &turn).into_iter().zip(requests(no_session, no_turn));
+        let pairs = requests(&session, &turn)
+            .into_iter()
+            .zip(requests(no_session, no_turn));
         for ((method, foreign, body), (_, missing, other)) in pairs {
-            let one = stranger.send(method.clone(), &foreign, body.as_deref()).await.expect("an answer");
-            let two = stranger.send(method.clone(), &missing, other.as_deref()).await.expect("an answer");
+            let one = stranger
+                .send(method.clone(), &foreign, body.as_deref())
+                .await
+                .expect("an answer");
+            let two = stranger
+                .send(method.clone(), &missing, other.as_deref())
+                .await
+                .expect("an answer");
             assert_eq!(one.status, 404, "{method} {foreign}: {}", one.body);
             assert_eq!(essence(&one), essence(&two), "{method} {foreign}");
         }
@@ -56,7 +78,11 @@ async fn g1_foreign_and_missing_are_answered_alike() {
         assert_eq!(list["sessions"], json!([]));
     }
     // The owner still has everything.
-    let own = scene.rest.get(&format!("/sessions/{session}")).await.expect("an answer");
+    let own = scene
+        .rest
+        .get(&format!("/sessions/{session}"))
+        .await
+        .expect("an answer");
     assert_eq!(own.status, 200);
     scene.judge().await;
 }
@@ -67,11 +93,20 @@ async fn g1_a_principal_sees_its_own_sessions_only() {
     let anna = scene.rest.clone().with("x-turnwire-principal", "anna");
     let mine = anna.create().await.expect("a session");
     let list = anna.get("/sessions").await.expect("an answer").json();
-    let ids: Vec<&str> = list["sessions"].as_array().expect("a list").iter().filter_map(|s| s["session_id"].as_str()).collect();
+    let ids: Vec<&str> = list["sessions"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|s| s["session_id"].as_str())
+        .collect();
     assert_eq!(ids, [mine.to_string()]);
     let url = anna.attach(mine).await.expect("an answer")["ws_url"].to_string();
     // The token is what opens the stream; no header is needed with it.
-    assert!(Client::open(&scene.rest, "anna", mine, url.trim_matches('"'), None).await.is_ok());
+    assert!(
+        Client::open(&scene.rest, "anna", mine, url.trim_matches('"'), None)
+            .await
+            .is_ok()
+    );
 }
 
 #[tokio::test]
@@ -79,7 +114,10 @@ async fn a_tenant_that_is_no_uuid_is_refused() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let odd = scene.rest.clone().with("x-tenant-id", "acme");
     let answer = odd.get("/sessions").await.expect("an answer");
-    assert_eq!((answer.status, answer.code().as_str()), (400, "tenant_invalid"));
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (400, "tenant_invalid")
+    );
     let odd = scene.rest.clone().with("x-turnwire-principal", "a b");
     assert_eq!(odd.get("/sessions").await.expect("an answer").status, 422);
 }

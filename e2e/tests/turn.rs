@@ -10,17 +10,36 @@ use turnwire_testkit::watch::Ask;
 #[tokio::test]
 async fn s3_011_one_turn_at_a_time() {
     let scene = Scene::saying([Step::slow("a slow answer to something", 2, 30)]).await;
-    let running = scene.rest.submit(scene.session, "one").await.expect("an answer").turn_id;
-    let busy = scene.rest.try_submit(scene.session, "two").await.expect("an answer");
+    let running = scene
+        .rest
+        .submit(scene.session, "one")
+        .await
+        .expect("an answer")
+        .turn_id;
+    let busy = scene
+        .rest
+        .try_submit(scene.session, "two")
+        .await
+        .expect("an answer");
     assert_eq!((busy.status, busy.code().as_str()), (409, "turn_in_flight"));
     assert_eq!(busy.header("content-type"), "application/problem+json");
     assert_eq!(busy.json()["turn_id"], running.to_string());
     // Another session is not concerned.
     let other = scene.rest.create().await.expect("a session");
-    let there = scene.rest.submit(other, "three").await.expect("an answer").turn_id;
+    let there = scene
+        .rest
+        .submit(other, "three")
+        .await
+        .expect("an answer")
+        .turn_id;
     scene.rest.ended(running).await.expect("an end");
     scene.rest.ended(there).await.expect("an end");
-    let after = scene.rest.submit(scene.session, "four").await.expect("an answer").turn_id;
+    let after = scene
+        .rest
+        .submit(scene.session, "four")
+        .await
+        .expect("an answer")
+        .turn_id;
     scene.rest.ended(after).await.expect("an end");
     scene.judge().await;
 }
@@ -31,7 +50,12 @@ async fn s3_011_of_many_submits_at_once_one_is_accepted() {
     let tasks: Vec<_> = (0..12)
         .map(|_| {
             let (rest, session) = (scene.rest.clone(), scene.session);
-            tokio::spawn(async move { rest.try_submit(session, "me").await.expect("an answer").status })
+            tokio::spawn(async move {
+                rest.try_submit(session, "me")
+                    .await
+                    .expect("an answer")
+                    .status
+            })
         })
         .collect();
     let mut accepted = 0;
@@ -47,17 +71,32 @@ async fn s3_011_of_many_submits_at_once_one_is_accepted() {
 
 #[tokio::test]
 async fn s3_007_the_position_of_an_accepted_turn_gives_the_whole_turn() {
-    let scene = Scene::saying([Step::text("hello "), Step::tool(tool::CLOCK, json!({})), Step::text("done")]).await;
+    let scene = Scene::saying([
+        Step::text("hello "),
+        Step::tool(tool::CLOCK, json!({})),
+        Step::text("done"),
+    ])
+    .await;
     for number in 0..3 {
-        let answer = scene.rest.try_submit(scene.session, "go").await.expect("an answer");
+        let answer = scene
+            .rest
+            .try_submit(scene.session, "go")
+            .await
+            .expect("an answer");
         assert_eq!(answer.status, 202);
         let body = answer.json();
         let turn = body["turn_id"].as_str().expect("a turn");
         assert_eq!(body["response_id"], format!("resp_{turn}"));
         assert!(["queued", "running"].contains(&body["state"].as_str().expect("a state")));
-        let since = body["position"].as_str().expect("a position").parse().expect("a position");
+        let since = body["position"]
+            .as_str()
+            .expect("a position")
+            .parse()
+            .expect("a position");
         let turn = turn.parse().expect("a turn");
-        let mut client = scene.watch(&format!("since {number}"), Ask::since(since)).await;
+        let mut client = scene
+            .watch(&format!("since {number}"), Ask::since(since))
+            .await;
         let events = client.turn(turn).await.expect("the turn");
         assert_eq!(shape(&events)[..2], ["turn.started", "route.decided"]);
         let row = scene.rest.turn(turn).await.expect("an answer");
@@ -72,13 +111,32 @@ async fn s3_007_the_position_of_an_accepted_turn_gives_the_whole_turn() {
 #[tokio::test]
 async fn d_03_a_turn_answers_to_its_response_id() {
     let scene = Scene::saying([Step::stall()]).await;
-    let turn = scene.rest.submit(scene.session, "go").await.expect("an answer").turn_id;
+    let turn = scene
+        .rest
+        .submit(scene.session, "go")
+        .await
+        .expect("an answer")
+        .turn_id;
     let path = format!("/turns/resp_{turn}/cancel");
-    let answer = scene.rest.send(hyper::Method::POST, &path, None).await.expect("an answer");
-    assert_eq!((answer.status, answer.json()["turn_id"].clone()), (202, json!(turn)));
+    let answer = scene
+        .rest
+        .send(hyper::Method::POST, &path, None)
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (answer.status, answer.json()["turn_id"].clone()),
+        (202, json!(turn))
+    );
     scene.rest.ended(turn).await.expect("an end");
-    let row = scene.rest.get(&format!("/turns/resp_{turn}")).await.expect("an answer");
-    assert_eq!((row.status, row.json()["state"].clone()), (200, json!("cancelled")));
+    let row = scene
+        .rest
+        .get(&format!("/turns/resp_{turn}"))
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (row.status, row.json()["state"].clone()),
+        (200, json!("cancelled"))
+    );
     assert!(row.json()["receipt"].is_array());
     scene.judge().await;
 }
@@ -89,14 +147,27 @@ async fn a_message_is_a_string_or_blocks_and_the_log_keeps_it() {
     let blocks = json!([{"type": "text", "text": "two "}, {"type": "text", "text": "blocks"}]);
     let mut client = scene.watch("blocks", Ask::live()).await;
     let path = format!("/sessions/{}/turns", scene.session);
-    let answer = scene.rest.post(&path, json!({"message": blocks})).await.expect("an answer");
+    let answer = scene
+        .rest
+        .post(&path, json!({"message": blocks}))
+        .await
+        .expect("an answer");
     assert_eq!(answer.status, 202, "{}", answer.body);
-    let events = client.until(|e| e.body.kind().is_terminal()).await.expect("the turn");
-    let Some(Body::TurnStarted(started)) = events.iter().map(|e| &e.body).find(|b| b.kind() == EventType::TurnStarted)
+    let events = client
+        .until(|e| e.body.kind().is_terminal())
+        .await
+        .expect("the turn");
+    let Some(Body::TurnStarted(started)) = events
+        .iter()
+        .map(|e| &e.body)
+        .find(|b| b.kind() == EventType::TurnStarted)
     else {
         panic!("no start")
     };
-    assert_eq!(serde_json::to_value(&started.input).expect("plain data"), blocks);
+    assert_eq!(
+        serde_json::to_value(&started.input).expect("plain data"),
+        blocks
+    );
     let history = scene.judge().await;
     assert_eq!(history.sessions[0].messages[0]["content"], blocks);
 }
@@ -110,27 +181,48 @@ async fn r_08_feedback_is_in_the_log_and_on_the_wire() {
         Body::MessageComplete(end) => Some(end.message_id),
         _ => None,
     });
-    let mut client = scene.watch("watching", Ask::live().filter("preset:chat")).await;
+    let mut client = scene
+        .watch("watching", Ask::live().filter("preset:chat"))
+        .await;
     let path = format!("/sessions/{}/feedback", scene.session);
     let bodies = [
         json!({"message_id": message, "rating": "up", "comment": "good"}),
         json!({"turn_id": turn, "rating": 4}),
     ];
     for body in bodies {
-        let answer = scene.rest.post(&path, body.clone()).await.expect("an answer");
+        let answer = scene
+            .rest
+            .post(&path, body.clone())
+            .await
+            .expect("an answer");
         assert_eq!(answer.status, 202, "{}", answer.body);
         let event = client.event().await.expect("the feedback");
         assert_eq!(answer.json()["position"], event.id.to_string());
         assert_eq!(event.turn_id, None, "feedback belongs to no turn");
-        let Body::FeedbackRecorded(feedback) = event.body else { panic!("something else") };
-        assert_eq!(feedback.rating, body["rating"].to_string().trim_matches('"'));
+        let Body::FeedbackRecorded(feedback) = event.body else {
+            panic!("something else")
+        };
+        assert_eq!(
+            feedback.rating,
+            body["rating"].to_string().trim_matches('"')
+        );
     }
     for (body, status) in [
         (json!({"rating": "up"}), 422),
-        (json!({"message_id": "00000000000000000000000000", "rating": "up"}), 404),
-        (json!({"turn_id": "00000000000000000000000000", "rating": "up"}), 404),
+        (
+            json!({"message_id": "00000000000000000000000000", "rating": "up"}),
+            404,
+        ),
+        (
+            json!({"turn_id": "00000000000000000000000000", "rating": "up"}),
+            404,
+        ),
     ] {
-        let answer = scene.rest.post(&path, body.clone()).await.expect("an answer");
+        let answer = scene
+            .rest
+            .post(&path, body.clone())
+            .await
+            .expect("an answer");
         assert_eq!(answer.status, status, "{body}: {}", answer.body);
     }
     scene.judge().await;
@@ -138,18 +230,37 @@ async fn r_08_feedback_is_in_the_log_and_on_the_wire() {
 
 #[tokio::test]
 async fn s3_109_metrics_tell_of_turns_and_connections() {
-    let script = Script::new().on("^stall", [Step::stall()]).on("", [Step::text("hi")]);
+    let script = Script::new()
+        .on("^stall", [Step::stall()])
+        .on("", [Step::text("hi")]);
     let scene = Scene::new(Options::script(script)).await;
     scene.turn("x").await;
-    let turn = scene.rest.submit(scene.session, "stall").await.expect("an answer").turn_id;
+    let turn = scene
+        .rest
+        .submit(scene.session, "stall")
+        .await
+        .expect("an answer")
+        .turn_id;
     scene.rest.cancel(turn).await.expect("an answer");
     scene.rest.ended(turn).await.expect("an end");
     let metrics = scene.rest.get("/metrics").await.expect("an answer");
     assert_eq!(metrics.status, 200);
-    for name in ["ws_connections", "turn_cancelled_total", "llm_calls_total", "log_commits_total"] {
-        assert!(metrics.body.lines().any(|line| line.starts_with(name)), "{name} is missing:\n{}", metrics.body);
+    for name in [
+        "ws_connections",
+        "turn_cancelled_total",
+        "llm_calls_total",
+        "log_commits_total",
+    ] {
+        assert!(
+            metrics.body.lines().any(|line| line.starts_with(name)),
+            "{name} is missing:\n{}",
+            metrics.body
+        );
     }
-    assert!(!metrics.body.contains(&scene.session.to_string()), "no session ids as labels");
+    assert!(
+        !metrics.body.contains(&scene.session.to_string()),
+        "no session ids as labels"
+    );
     for path in ["/healthz", "/readyz"] {
         assert_eq!(scene.rest.get(path).await.expect("an answer").status, 200);
     }

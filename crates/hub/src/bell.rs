@@ -22,7 +22,10 @@ impl Bell {
         seats.0 += 1;
         let number = seats.0;
         seats.1.insert(number, waker);
-        Seat { bell: self.clone(), number }
+        Seat {
+            bell: self.clone(),
+            number,
+        }
     }
 
     /// Wakes everyone.

@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
@@ -79,7 +79,14 @@ pub struct Ring<S> {
 impl<S: Fold> Ring<S> {
     /// An empty ring whose next event comes after `tail`; `state` is what was folded up to there.
     pub fn new(tail: Position, state: S, bounds: Bounds, pump: Pump) -> Arc<Self> {
-        let core = Core { state, entries: VecDeque::new(), bytes: 0, first: 0, tail, closed: None };
+        let core = Core {
+            state,
+            entries: VecDeque::new(),
+            bytes: 0,
+            first: 0,
+            tail,
+            closed: None,
+        };
         Arc::new_cyclic(|this| Self {
             core: Mutex::new(core),
             tracks: Default::default(),
@@ -97,7 +104,11 @@ impl<S: Fold> Ring<S> {
     /// Looks at the state, the tail and the cursor behind it, all of one moment.
     pub fn look<T>(&self, look: impl FnOnce(&S, Position, u64) -> T) -> T {
         let core = self.core.lock();
-        look(&core.state, core.tail, core.first + core.entries.len() as u64)
+        look(
+            &core.state,
+            core.tail,
+            core.first + core.entries.len() as u64,
+        )
     }
 
     /// Changes the state outside of any event: bookkeeping that no client sees.
@@ -120,7 +131,11 @@ impl<S: Fold> Ring<S> {
     pub fn poll_news(&self, waker: &AtomicWaker, cursor: u64, cx: &mut Context<'_>) -> Poll<()> {
         // Registered before the look: news in between finds the waker.
         waker.register(cx.waker());
-        if self.end() > cursor || self.is_ended() { Poll::Ready(()) } else { Poll::Pending }
+        if self.end() > cursor || self.is_ended() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 
     /// Whether the ring has ended.
@@ -134,7 +149,13 @@ impl<S: Fold> Ring<S> {
     }
 
     /// Frames of `track` from `cursor` on, made by `project` where nobody has wanted them yet.
-    pub fn read(&self, track: usize, cursor: u64, events_max: usize, project: &dyn Fn(&Entry, &mut Vec<u8>)) -> Read {
+    pub fn read(
+        &self,
+        track: usize,
+        cursor: u64,
+        events_max: usize,
+        project: &dyn Fn(&Entry, &mut Vec<u8>),
+    ) -> Read {
         if cursor >= self.end() {
             return Read::Empty;
         }
@@ -158,7 +179,10 @@ impl<S: Fold> Ring<S> {
     fn fresh(&self, from: u64) -> (u64, Vec<Entry>) {
         let core = self.core.lock();
         let skip = from.max(core.first) - core.first;
-        (core.first, core.entries.iter().skip(skip as usize).cloned().collect())
+        (
+            core.first,
+            core.entries.iter().skip(skip as usize).cloned().collect(),
+        )
     }
 
     /// Ends the ring: viewers find out at once.
@@ -192,15 +216,23 @@ impl<S: Fold> Sink for Ring<S> {
             core.state.apply(&event);
             core.tail = event.head.position;
             core.bytes += event.bytes.len();
-            core.entries.push_back(Entry { head: event.head, bytes: event.bytes });
+            core.entries.push_back(Entry {
+                head: event.head,
+                bytes: event.bytes,
+            });
         }
-        while core.entries.len() > self.bounds.events || (core.bytes > self.bounds.bytes && core.entries.len() > 1) {
-            let Some(gone) = core.entries.pop_front() else { break };
+        while core.entries.len() > self.bounds.events
+            || (core.bytes > self.bounds.bytes && core.entries.len() > 1)
+        {
+            let Some(gone) = core.entries.pop_front() else {
+                break;
+            };
             core.bytes -= gone.bytes.len();
             core.first += 1;
         }
         self.first.store(core.first, Ordering::Release);
-        self.end.store(core.first + core.entries.len() as u64, Ordering::Release);
+        self.end
+            .store(core.first + core.entries.len() as u64, Ordering::Release);
         drop(core);
         self.signal();
     }
@@ -212,7 +244,9 @@ impl<S: Fold> Sink for Ring<S> {
 
 impl<S> std::fmt::Debug for Ring<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ring").field("end", &self.end).finish_non_exhaustive()
+        f.debug_struct("Ring")
+            .field("end", &self.end)
+            .finish_non_exhaustive()
     }
 }
 

@@ -49,7 +49,13 @@ impl Run {
     }
 
     fn slice(&self, from: usize, to: usize) -> Bytes {
-        let start = |frame: usize| if frame == 0 { 0 } else { self.made.ends[frame - 1] as usize };
+        let start = |frame: usize| {
+            if frame == 0 {
+                0
+            } else {
+                self.made.ends[frame - 1] as usize
+            }
+        };
         self.made.bytes.slice(start(from)..start(to))
     }
 
@@ -90,7 +96,12 @@ impl Track {
     }
 
     /// Makes one run of `entries`, which begin at number `first`.
-    pub(crate) fn extend(&mut self, first: u64, entries: &[Entry], project: &dyn Fn(&Entry, &mut Vec<u8>)) {
+    pub(crate) fn extend(
+        &mut self,
+        first: u64,
+        entries: &[Entry],
+        project: &dyn Fn(&Entry, &mut Vec<u8>),
+    ) {
         let size: usize = entries.iter().map(|entry| entry.bytes.len() + 48).sum();
         let mut bytes = Vec::with_capacity(size);
         let mut ends = Vec::with_capacity(entries.len());
@@ -105,14 +116,22 @@ impl Track {
             types: entries.iter().map(|entry| entry.head.kind).collect(),
             any_hidden: entries.iter().any(|entry| entry.head.suppressed),
         };
-        let run = Run { made: Arc::new(made), from: 0, to: entries.len() };
+        let run = Run {
+            made: Arc::new(made),
+            from: 0,
+            to: entries.len(),
+        };
         self.runs.push_back((first, run));
         self.next = first + entries.len() as u64;
     }
 
     /// Forgets runs that lie wholly before entry `first`.
     pub(crate) fn trim(&mut self, first: u64) {
-        while self.runs.front().is_some_and(|(at, run)| at + run.to as u64 <= first) {
+        while self
+            .runs
+            .front()
+            .is_some_and(|(at, run)| at + run.to as u64 <= first)
+        {
             self.runs.pop_front();
         }
         self.next = self.next.max(first);
@@ -120,7 +139,9 @@ impl Track {
 
     /// Runs from entry `cursor` on, until about `events_max` events are in them.
     pub(crate) fn read(&self, cursor: u64, events_max: usize, out: &mut Vec<Run>) -> u64 {
-        let begin = self.runs.partition_point(|(first, run)| first + run.to as u64 <= cursor);
+        let begin = self
+            .runs
+            .partition_point(|(first, run)| first + run.to as u64 <= cursor);
         let mut at = cursor;
         let mut left = events_max;
         for (first, run) in self.runs.iter().skip(begin) {
@@ -131,7 +152,11 @@ impl Track {
             let to = run.to.min(from + left);
             left -= to - from;
             at = first + to as u64;
-            out.push(Run { made: run.made.clone(), from, to });
+            out.push(Run {
+                made: run.made.clone(),
+                from,
+                to,
+            });
         }
         at
     }

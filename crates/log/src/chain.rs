@@ -16,7 +16,13 @@ impl Hash {
     /// The link of the event after this one.
     #[must_use]
     pub fn next(self, bytes: &[u8]) -> Self {
-        Self(Sha256::new().chain_update(self.0).chain_update(bytes).finalize().into())
+        Self(
+            Sha256::new()
+                .chain_update(self.0)
+                .chain_update(bytes)
+                .finalize()
+                .into(),
+        )
     }
 }
 

@@ -6,10 +6,14 @@ use turnwire_event::SessionId;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has the folder.
-    #[error("{0} is in use by another turnwire process; stop it, or give this one a folder of its own with TURNWIRE_HOME")]
+    #[error(
+        "{0} is in use by another turnwire process; stop it, or give this one a folder of its own with TURNWIRE_HOME"
+    )]
     InUse(String),
     /// Not a database, or a damaged one.
-    #[error("{path} cannot be read as a turnwire database ({what}); restore it from a backup, or move it away to start empty")]
+    #[error(
+        "{path} cannot be read as a turnwire database ({what}); restore it from a backup, or move it away to start empty"
+    )]
     Corrupt {
         /// Which file.
         path: String,
@@ -17,7 +21,9 @@ pub enum OpenError {
         what: String,
     },
     /// Written by a newer release.
-    #[error("{path} has schema {found}, this release knows up to {known}; start the newer release that wrote it")]
+    #[error(
+        "{path} has schema {found}, this release knows up to {known}; start the newer release that wrote it"
+    )]
     Newer {
         /// Which file.
         path: String,
@@ -27,7 +33,9 @@ pub enum OpenError {
         known: i64,
     },
     /// Some other program's database.
-    #[error("{0} is a SQLite database, but not one of turnwire's; move it away or choose another folder")]
+    #[error(
+        "{0} is a SQLite database, but not one of turnwire's; move it away or choose another folder"
+    )]
     Foreign(String),
     /// The folder cannot be used.
     #[error("{path}: {what}")]

@@ -13,7 +13,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use turnwire_event::row::RowChange;
-use turnwire_event::{Actor, Body, Clock, Head, Position, Render, Seq, SessionId, Sub, Timestamp, Trace, TurnId};
+use turnwire_event::{
+    Actor, Body, Clock, Head, Position, Render, Seq, SessionId, Sub, Timestamp, Trace, TurnId,
+};
 
 use crate::record::{Append, Tail};
 use crate::sequencer::state::State;
@@ -44,7 +46,15 @@ impl Draft {
     pub fn new(turn: Option<TurnId>, actor: Actor, body: Body) -> Self {
         let mut payload = Vec::with_capacity(192);
         body.write(&mut payload);
-        Self { turn, actor, body, payload, trace: None, render: None, rows: Vec::new() }
+        Self {
+            turn,
+            actor,
+            body,
+            payload,
+            trace: None,
+            render: None,
+            rows: Vec::new(),
+        }
     }
 }
 
@@ -108,7 +118,10 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { events: 4096, bytes: 4 << 20 }
+        Self {
+            events: 4096,
+            bytes: 4 << 20,
+        }
     }
 }
 
@@ -135,7 +148,15 @@ impl Sequencer {
         sink: Arc<dyn Sink>,
     ) -> Arc<Self> {
         let state = Mutex::new(State::new(tail));
-        Arc::new(Self { session, bounds, clock, writer, sink, state, moved: Notify::new() })
+        Arc::new(Self {
+            session,
+            bounds,
+            clock,
+            writer,
+            sink,
+            state,
+            moved: Notify::new(),
+        })
     }
 
     /// Takes up a turn that was open when the process before ended. Transient events from here
@@ -148,20 +169,31 @@ impl Sequencer {
     }
 
     /// Hands over events, all or none, in order. Gives the place of each.
-    pub fn emit(self: &Arc<Self>, drafts: Vec<Draft>, room: Room) -> Result<Vec<(Position, Timestamp)>, Refused> {
+    pub fn emit(
+        self: &Arc<Self>,
+        drafts: Vec<Draft>,
+        room: Room,
+    ) -> Result<Vec<(Position, Timestamp)>, Refused> {
         let mut state = self.state.lock();
         if room == Room::Bounded && state.outbox.is_full(self.bounds) {
             return Err(Refused::Full);
         }
         state.admit(&drafts)?;
         let now = self.clock.now();
-        let places = drafts.into_iter().map(|draft| state.place(self.session, now, draft)).collect();
+        let places = drafts
+            .into_iter()
+            .map(|draft| state.place(self.session, now, draft))
+            .collect();
         self.after_emit(&mut state);
         Ok(places)
     }
 
     /// Hands over one event: the path of every token.
-    pub fn emit_one(self: &Arc<Self>, draft: Draft, room: Room) -> Result<(Position, Timestamp), Refused> {
+    pub fn emit_one(
+        self: &Arc<Self>,
+        draft: Draft,
+        room: Room,
+    ) -> Result<(Position, Timestamp), Refused> {
         let mut state = self.state.lock();
         if room == Room::Bounded && state.outbox.is_full(self.bounds) {
             return Err(Refused::Full);
@@ -223,7 +255,10 @@ impl Sequencer {
 
     /// Runs `look` on the events that are placed but not released, in order, under the lock:
     /// with what was released it is everything that was ever emitted.
-    pub fn with_unreleased<T>(&self, look: impl FnOnce(&mut dyn Iterator<Item = &Released>) -> T) -> T {
+    pub fn with_unreleased<T>(
+        &self,
+        look: impl FnOnce(&mut dyn Iterator<Item = &Released>) -> T,
+    ) -> T {
         let state = self.state.lock();
         look(&mut state.outbox.iter())
     }
@@ -235,13 +270,15 @@ impl Sequencer {
 
     /// Resolves when everything up to `seq` is durable.
     pub async fn committed(&self, seq: Seq) -> Result<(), Refused> {
-        self.wait(|state| (state.committed >= seq).then_some(())).await
+        self.wait(|state| (state.committed >= seq).then_some(()))
+            .await
     }
 
     /// Resolves when the outbox has room.
     pub async fn ready(&self) -> Result<(), Refused> {
         let bounds = self.bounds;
-        self.wait(|state| (!state.outbox.is_full(bounds)).then_some(())).await
+        self.wait(|state| (!state.outbox.is_full(bounds)).then_some(()))
+            .await
     }
 
     async fn wait<T>(&self, look: impl Fn(&State) -> Option<T>) -> Result<T, Refused> {
@@ -293,7 +330,9 @@ impl Source for Sequencer {
 
 impl std::fmt::Debug for Sequencer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sequencer").field("session", &self.session).finish_non_exhaustive()
+        f.debug_struct("Sequencer")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
     }
 }
 

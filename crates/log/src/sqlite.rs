@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use turnwire_event::row::{MessagePart, SessionRow, StoredMessage, ToolCallRow, TurnRow};
-use turnwire_event::{Filter, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId};
+use turnwire_event::{
+    Filter, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId,
+};
 
 use crate::error::{AppendError, OpenError, ReadError};
 use crate::record::{Append, StoredEvent, Tail};
@@ -73,14 +75,19 @@ impl Sqlite {
         let lock = File::create(&lock_path).map_err(|e| io(&lock_path, e))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(options.dir.display().to_string())),
+            Err(TryLockError::WouldBlock) => {
+                return Err(OpenError::InUse(options.dir.display().to_string()));
+            }
             Err(TryLockError::Error(error)) => return Err(io(&lock_path, error)),
         }
         let path = options.dir.join(FILE);
         let connection = connection::writer(&path, options.durability)?;
         migrate::migrate(&connection, &path, options.durability)?;
         Ok(Self {
-            writer: Mutex::new(WriteHalf { connection, tails: Tails(HashMap::new()) }),
+            writer: Mutex::new(WriteHalf {
+                connection,
+                tails: Tails(HashMap::new()),
+            }),
             readers: Pool::new(path),
             _lock: Some(lock),
         })
@@ -89,10 +96,14 @@ impl Sqlite {
     /// Opens the store of another process for reading only.
     pub fn open_read_only(dir: &Path) -> Result<Self, OpenError> {
         let path = dir.join(FILE);
-        let connection = connection::reader(&path).map_err(|error| connection::open_error(&path, &error))?;
+        let connection =
+            connection::reader(&path).map_err(|error| connection::open_error(&path, &error))?;
         migrate::check(&connection, &path)?;
         Ok(Self {
-            writer: Mutex::new(WriteHalf { connection, tails: Tails(HashMap::new()) }),
+            writer: Mutex::new(WriteHalf {
+                connection,
+                tails: Tails(HashMap::new()),
+            }),
             readers: Pool::new(path),
             _lock: None,
         })
@@ -113,7 +124,11 @@ impl Store for Sqlite {
         write::delete(connection, session)
     }
 
-    fn trim(&self, before: Timestamp, sessions_max: usize) -> Result<Vec<(SessionId, Seq)>, AppendError> {
+    fn trim(
+        &self,
+        before: Timestamp,
+        sessions_max: usize,
+    ) -> Result<Vec<(SessionId, Seq)>, AppendError> {
         write::trim(&mut self.writer.lock().connection, before, sessions_max)
     }
 
@@ -126,43 +141,81 @@ impl Store for Sqlite {
     }
 
     fn hash_at(&self, session: SessionId, seq: Seq) -> Result<[u8; 32], ReadError> {
-        self.readers.with(|c| read::hash_at(c, session, seq)).map(|hash| hash.0)
+        self.readers
+            .with(|c| read::hash_at(c, session, seq))
+            .map(|hash| hash.0)
     }
 
-    fn events(&self, session: SessionId, after: Seq, upto: Seq, limit: usize) -> Result<Vec<StoredEvent>, ReadError> {
-        self.readers.with(|c| read::events(c, session, after, upto, limit))
+    fn events(
+        &self,
+        session: SessionId,
+        after: Seq,
+        upto: Seq,
+        limit: usize,
+    ) -> Result<Vec<StoredEvent>, ReadError> {
+        self.readers
+            .with(|c| read::events(c, session, after, upto, limit))
     }
 
-    fn count(&self, session: SessionId, after: Seq, upto: Seq, filter: &Filter) -> Result<u64, ReadError> {
-        self.readers.with(|c| read::count(c, session, after, upto, filter))
+    fn count(
+        &self,
+        session: SessionId,
+        after: Seq,
+        upto: Seq,
+        filter: &Filter,
+    ) -> Result<u64, ReadError> {
+        self.readers
+            .with(|c| read::count(c, session, after, upto, filter))
     }
 
     fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
         self.readers.with(|c| rows::session(c, id))
     }
 
-    fn sessions(&self, owner: &Owner, before: Option<SessionId>, limit: usize) -> Result<Vec<SessionRow>, ReadError> {
-        self.readers.with(|c| rows::sessions(c, owner, before, limit))
+    fn sessions(
+        &self,
+        owner: &Owner,
+        before: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ReadError> {
+        self.readers
+            .with(|c| rows::sessions(c, owner, before, limit))
     }
 
     fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError> {
         self.readers.with(|c| rows::turn(c, id))
     }
 
-    fn turns(&self, session: SessionId, before: Option<TurnId>, limit: usize) -> Result<Vec<TurnRow>, ReadError> {
-        self.readers.with(|c| rows::turns(c, session, before, limit))
+    fn turns(
+        &self,
+        session: SessionId,
+        before: Option<TurnId>,
+        limit: usize,
+    ) -> Result<Vec<TurnRow>, ReadError> {
+        self.readers
+            .with(|c| rows::turns(c, session, before, limit))
     }
 
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError> {
         self.readers.with(rows::open_turns)
     }
 
-    fn messages(&self, session: SessionId, upto: Position, before: Option<MessageId>, limit: usize)
-    -> Result<Vec<StoredMessage>, ReadError> {
-        self.readers.with(|c| rows::messages(c, session, upto, before, limit))
+    fn messages(
+        &self,
+        session: SessionId,
+        upto: Position,
+        before: Option<MessageId>,
+        limit: usize,
+    ) -> Result<Vec<StoredMessage>, ReadError> {
+        self.readers
+            .with(|c| rows::messages(c, session, upto, before, limit))
     }
 
-    fn message(&self, session: SessionId, id: MessageId) -> Result<Option<StoredMessage>, ReadError> {
+    fn message(
+        &self,
+        session: SessionId,
+        id: MessageId,
+    ) -> Result<Option<StoredMessage>, ReadError> {
         self.readers.with(|c| rows::message(c, session, id))
     }
 
@@ -170,17 +223,28 @@ impl Store for Sqlite {
         self.readers.with(|c| rows::message_count(c, session, upto))
     }
 
-    fn streamed(&self, session: SessionId, after: Position, upto: Position) -> Result<Vec<StoredMessage>, ReadError> {
-        self.readers.with(|c| rows::streamed(c, session, after, upto))
+    fn streamed(
+        &self,
+        session: SessionId,
+        after: Position,
+        upto: Position,
+    ) -> Result<Vec<StoredMessage>, ReadError> {
+        self.readers
+            .with(|c| rows::streamed(c, session, after, upto))
     }
 
     fn parts(&self, turn: TurnId) -> Result<Vec<MessagePart>, ReadError> {
         self.readers.with(|c| rows::parts(c, turn))
     }
 
-    fn tool_calls(&self, session: SessionId, before: Option<ToolUseId>, limit: usize)
-    -> Result<Vec<ToolCallRow>, ReadError> {
-        self.readers.with(|c| rows::tool_calls(c, session, before, limit))
+    fn tool_calls(
+        &self,
+        session: SessionId,
+        before: Option<ToolUseId>,
+        limit: usize,
+    ) -> Result<Vec<ToolCallRow>, ReadError> {
+        self.readers
+            .with(|c| rows::tool_calls(c, session, before, limit))
     }
 
     fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError> {

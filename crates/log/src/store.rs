@@ -10,7 +10,9 @@
 pub(crate) mod conformance;
 
 use turnwire_event::row::{MessagePart, SessionRow, StoredMessage, ToolCallRow, TurnRow};
-use turnwire_event::{Filter, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId};
+use turnwire_event::{
+    Filter, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId,
+};
 
 use crate::error::{AppendError, ReadError};
 use crate::record::{Append, StoredEvent, Tail};
@@ -25,7 +27,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Removes events older than `before` from at most `sessions_max` sessions, never those of a
     /// turn that has not ended, and moves their low-water marks. Gives back which.
-    fn trim(&self, before: Timestamp, sessions_max: usize) -> Result<Vec<(SessionId, Seq)>, AppendError>;
+    fn trim(
+        &self,
+        before: Timestamp,
+        sessions_max: usize,
+    ) -> Result<Vec<(SessionId, Seq)>, AppendError>;
 
     /// Says that the process ends in order.
     fn close(&self);
@@ -37,45 +43,85 @@ pub trait Store: Send + Sync + 'static {
     fn hash_at(&self, session: SessionId, seq: Seq) -> Result<[u8; 32], ReadError>;
 
     /// Events with `after < seq <= upto`, oldest first, at most `limit`; hashes checked.
-    fn events(&self, session: SessionId, after: Seq, upto: Seq, limit: usize) -> Result<Vec<StoredEvent>, ReadError>;
+    fn events(
+        &self,
+        session: SessionId,
+        after: Seq,
+        upto: Seq,
+        limit: usize,
+    ) -> Result<Vec<StoredEvent>, ReadError>;
 
     /// How many events with `after < seq <= upto` pass the filter.
-    fn count(&self, session: SessionId, after: Seq, upto: Seq, filter: &Filter) -> Result<u64, ReadError>;
+    fn count(
+        &self,
+        session: SessionId,
+        after: Seq,
+        upto: Seq,
+        filter: &Filter,
+    ) -> Result<u64, ReadError>;
 
     /// A session.
     fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError>;
 
     /// An owner's sessions, newest first, older than `before`.
-    fn sessions(&self, owner: &Owner, before: Option<SessionId>, limit: usize) -> Result<Vec<SessionRow>, ReadError>;
+    fn sessions(
+        &self,
+        owner: &Owner,
+        before: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ReadError>;
 
     /// A turn and whose it is.
     fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError>;
 
     /// A session's turns, newest first, older than `before`.
-    fn turns(&self, session: SessionId, before: Option<TurnId>, limit: usize) -> Result<Vec<TurnRow>, ReadError>;
+    fn turns(
+        &self,
+        session: SessionId,
+        before: Option<TurnId>,
+        limit: usize,
+    ) -> Result<Vec<TurnRow>, ReadError>;
 
     /// Turns that have started and not ended.
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError>;
 
     /// Messages that were whole at `upto`, older than `before`, the newest `limit`, oldest first.
-    fn messages(&self, session: SessionId, upto: Position, before: Option<MessageId>, limit: usize)
-    -> Result<Vec<StoredMessage>, ReadError>;
+    fn messages(
+        &self,
+        session: SessionId,
+        upto: Position,
+        before: Option<MessageId>,
+        limit: usize,
+    ) -> Result<Vec<StoredMessage>, ReadError>;
 
     /// One message of a session that is whole.
-    fn message(&self, session: SessionId, id: MessageId) -> Result<Option<StoredMessage>, ReadError>;
+    fn message(
+        &self,
+        session: SessionId,
+        id: MessageId,
+    ) -> Result<Option<StoredMessage>, ReadError>;
 
     /// How many messages were whole at `upto`.
     fn message_count(&self, session: SessionId, upto: Position) -> Result<u64, ReadError>;
 
     /// Messages that streamed and have something in (`after`, `upto`].
-    fn streamed(&self, session: SessionId, after: Position, upto: Position) -> Result<Vec<StoredMessage>, ReadError>;
+    fn streamed(
+        &self,
+        session: SessionId,
+        after: Position,
+        upto: Position,
+    ) -> Result<Vec<StoredMessage>, ReadError>;
 
     /// The checkpoints of the message that a turn had in flight, in order.
     fn parts(&self, turn: TurnId) -> Result<Vec<MessagePart>, ReadError>;
 
     /// A session's tool calls, newest first, older than `before`.
-    fn tool_calls(&self, session: SessionId, before: Option<ToolUseId>, limit: usize)
-    -> Result<Vec<ToolCallRow>, ReadError>;
+    fn tool_calls(
+        &self,
+        session: SessionId,
+        before: Option<ToolUseId>,
+        limit: usize,
+    ) -> Result<Vec<ToolCallRow>, ReadError>;
 
     /// A turn's tool calls, in the order they were asked for.
     fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError>;

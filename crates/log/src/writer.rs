@@ -74,16 +74,33 @@ pub struct Writer {
 
 impl Writer {
     /// Starts the thread. `fatal` is called when the disk failed and must not return.
-    pub fn start(store: Arc<dyn Store>, reserve: Reserve, fatal: Box<dyn Fn(&str) + Send>) -> std::io::Result<Arc<Self>> {
+    pub fn start(
+        store: Arc<dyn Store>,
+        reserve: Reserve,
+        fatal: Box<dyn Fn(&str) + Send>,
+    ) -> std::io::Result<Arc<Self>> {
         let queue = Arc::new(Queue::default());
         let health = Arc::new(Health::default());
         if let Err(error) = reserve.hold() {
             tracing::warn!(%error, "no room for the reserve file: new turns are refused until there is");
             health.full.store(true, Ordering::Release);
         }
-        let work = Loop { queue: queue.clone(), store: store.clone(), reserve, health: health.clone(), fatal };
-        let thread = std::thread::Builder::new().name("turnwire-writer".into()).spawn(move || work.run())?;
-        Ok(Arc::new(Self { queue, health, store, thread: Mutex::new(Some(thread)) }))
+        let work = Loop {
+            queue: queue.clone(),
+            store: store.clone(),
+            reserve,
+            health: health.clone(),
+            fatal,
+        };
+        let thread = std::thread::Builder::new()
+            .name("turnwire-writer".into())
+            .spawn(move || work.run())?;
+        Ok(Arc::new(Self {
+            queue,
+            health,
+            store,
+            thread: Mutex::new(Some(thread)),
+        }))
     }
 
     /// What the owner should know.
@@ -102,7 +119,11 @@ impl Writer {
 
     /// Queues many at once, so that they are written in one commit.
     pub(crate) fn enqueue_all(&self, sources: Vec<Arc<dyn Source>>) {
-        self.queue.jobs.lock().0.extend(sources.into_iter().map(Job::Batch));
+        self.queue
+            .jobs
+            .lock()
+            .0
+            .extend(sources.into_iter().map(Job::Batch));
         self.queue.wake.notify_one();
     }
 
@@ -128,7 +149,9 @@ impl Writer {
 
 impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("health", &self.health).finish_non_exhaustive()
+        f.debug_struct("Writer")
+            .field("health", &self.health)
+            .finish_non_exhaustive()
     }
 }
 
@@ -199,7 +222,10 @@ impl Loop {
             }
         }
         drop(jobs);
-        let taken = sources.into_iter().filter_map(|source| source.take().map(|append| (source, append))).collect();
+        let taken = sources
+            .into_iter()
+            .filter_map(|source| source.take().map(|append| (source, append)))
+            .collect();
         Some((taken, tasks))
     }
 
@@ -238,7 +264,9 @@ impl Loop {
                 }
                 Err(AppendError::Full) => {
                     if !self.health.full.swap(true, Ordering::AcqRel) {
-                        tracing::error!("the disk is full: new turns are refused, running turns use the reserve");
+                        tracing::error!(
+                            "the disk is full: new turns are refused, running turns use the reserve"
+                        );
                         metrics::gauge!(metric::LOG_STORAGE_FULL).set(1.0);
                     }
                     self.reserve.release();

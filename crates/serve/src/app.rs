@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use axum::routing::get;
-use axum::Router;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -37,11 +37,11 @@ use turnwire_wire::problem::Code;
 use crate::config::Config;
 use crate::config::store::Durability;
 use crate::error::Fault;
+use crate::listen::{self, Slot};
 use crate::metrics::Handle;
+use crate::path::SessionPath;
 use crate::state::AppState;
 use crate::transport::{self, Phase, Refused, Streams};
-use crate::listen::{self, Slot};
-use crate::path::SessionPath;
 use crate::{routes, shell};
 
 /// Why the server cannot run. Said to the person who started it.
@@ -86,7 +86,12 @@ pub fn agent(script: Option<&Path>) -> Result<Arc<dyn Producer>, RunError> {
     let mint: Arc<dyn Mint> = Arc::new(SystemMint);
     let tools = Toolbox::trial(clock, mint.clone());
     let options = turnwire_agent::Options::default();
-    Ok(Arc::new(Agent::new(options, Arc::new(Scripted::new(script)), tools, mint)))
+    Ok(Arc::new(Agent::new(
+        options,
+        Arc::new(Scripted::new(script)),
+        tools,
+        mint,
+    )))
 }
 
 impl App {
@@ -114,7 +119,13 @@ impl App {
             depth: AtomicU64::new(0),
             tasks: TaskTracker::new(),
         });
-        Ok(Self { config: Arc::new(config), sessions, streams, writer, metrics })
+        Ok(Self {
+            config: Arc::new(config),
+            sessions,
+            streams,
+            writer,
+            metrics,
+        })
     }
 
     /// Everything a request can reach.
@@ -124,7 +135,9 @@ impl App {
             config: self.config.clone(),
             metrics: self.metrics.clone(),
         };
-        let stream = Router::new().route("/sessions/{id}/stream", get(stream)).with_state(self.streams.clone());
+        let stream = Router::new()
+            .route("/sessions/{id}/stream", get(stream))
+            .with_state(self.streams.clone());
         shell::wrap(routes::router(state).merge(stream))
     }
 
@@ -137,10 +150,15 @@ impl App {
             tokio::spawn(async move { listen::serve(listener, router, &config, stop).await })
         };
         drain.cancelled().await;
-        tracing::info!("draining: no new turns, {} ms for those that run", self.config.listen.drain_ms);
+        tracing::info!(
+            "draining: no new turns, {} ms for those that run",
+            self.config.listen.drain_ms
+        );
         self.sessions.refuse_turns();
         self.streams.phase.drain();
-        self.sessions.drain(Duration::from_millis(self.config.listen.drain_ms)).await;
+        self.sessions
+            .drain(Duration::from_millis(self.config.listen.drain_ms))
+            .await;
         // Connections without a turn have left; the others have their last events by now.
         self.streams.phase.stop();
         stop.cancel();
@@ -157,7 +175,9 @@ impl App {
 
 /// Runs the server until SIGTERM or SIGINT; a second signal ends it at once.
 pub fn run(config: Config) -> Result<(), RunError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let producer = agent(config.script.file.as_deref())?;
         let listener = listen::bind(&config)?;
@@ -201,7 +221,10 @@ fn fatal(what: &str) {
     end_process(EXIT_DISK);
 }
 
-#[allow(clippy::disallowed_methods, reason = "the two ends that must not wait: a failed disk, a second signal")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the two ends that must not wait: a failed disk, a second signal"
+)]
 fn end_process(code: i32) -> ! {
     std::process::exit(code)
 }
@@ -212,12 +235,21 @@ async fn stream(
     Extension(slot): Extension<Slot>,
     request: Request,
 ) -> Result<Response, Fault> {
-    let token = request.uri().query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("attach=")));
+    let token = request.uri().query().and_then(|query| {
+        query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("attach="))
+    });
     let token = token.unwrap_or_default().to_owned();
-    transport::stream(streams, id, &token, slot, request).await.map_err(|refused| match refused {
-        Refused::NotAnUpgrade => Fault::new(Code::InvalidRequest, "This path speaks WebSocket (RFC 6455, version 13)."),
-        Refused::Session(error) => error.into(),
-    })
+    transport::stream(streams, id, &token, slot, request)
+        .await
+        .map_err(|refused| match refused {
+            Refused::NotAnUpgrade => Fault::new(
+                Code::InvalidRequest,
+                "This path speaks WebSocket (RFC 6455, version 13).",
+            ),
+            Refused::Session(error) => error.into(),
+        })
 }
 
 fn store_options(config: &Config) -> sqlite::Options {
@@ -225,7 +257,10 @@ fn store_options(config: &Config) -> sqlite::Options {
         Durability::Full => sqlite::Durability::Full,
         Durability::Relaxed => sqlite::Durability::Relaxed,
     };
-    sqlite::Options { dir: config.home.clone(), durability }
+    sqlite::Options {
+        dir: config.home.clone(),
+        durability,
+    }
 }
 
 fn session_options(config: &Config) -> turnwire_session::Options {

@@ -124,8 +124,8 @@ impl Config {
         let home = sources.home()?;
         let mut values = Values::default();
         said_in_file(sources, &home, &mut values)?;
-        said_by_flags(sources, &mut values)?;
         said_in_env(sources, &mut values)?;
+        said_by_flags(sources, &mut values)?;
         let mut config = Self {
             home,
             listen: listen::Listen::read(&mut values)?,

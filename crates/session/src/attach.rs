@@ -27,7 +27,11 @@ pub struct Tokens {
 impl Tokens {
     /// None outstanding.
     pub fn new(ttl: Duration, max: usize) -> Self {
-        Self { grants: Mutex::default(), ttl, max }
+        Self {
+            grants: Mutex::default(),
+            ttl,
+            max,
+        }
     }
 
     /// A fresh token.
@@ -43,7 +47,14 @@ impl Tokens {
         if grants.len() >= self.max {
             return Err(Error::TooMany);
         }
-        grants.insert(hash(&token), Grant { session, owner: owner.clone(), expires: now + self.ttl });
+        grants.insert(
+            hash(&token),
+            Grant {
+                session,
+                owner: owner.clone(),
+                expires: now + self.ttl,
+            },
+        );
         Ok(token)
     }
 
@@ -52,7 +63,10 @@ impl Tokens {
         let key = hash(token);
         let mut grants = self.grants.lock();
         // A token shown at the wrong door stays good at its own.
-        if grants.get(&key).is_none_or(|grant| grant.session != session) {
+        if grants
+            .get(&key)
+            .is_none_or(|grant| grant.session != session)
+        {
             return Err(Error::Unauthorized);
         }
         match grants.remove(&key) {
@@ -78,7 +92,10 @@ mod tests {
     use turnwire_event::TenantId;
 
     fn owner() -> Owner {
-        Owner { tenant: TenantId(0), principal: "local".parse().expect("a principal") }
+        Owner {
+            tenant: TenantId(0),
+            principal: "local".parse().expect("a principal"),
+        }
     }
 
     #[test]
@@ -95,14 +112,20 @@ mod tests {
     fn s3_004_a_token_expires() {
         let tokens = Tokens::new(Duration::ZERO, 10);
         let token = tokens.grant(SessionId(Ulid(1)), &owner()).expect("a token");
-        assert_eq!(tokens.redeem(SessionId(Ulid(1)), &token), Err(Error::Unauthorized));
+        assert_eq!(
+            tokens.redeem(SessionId(Ulid(1)), &token),
+            Err(Error::Unauthorized)
+        );
     }
 
     #[test]
     fn s3_005_a_token_opens_its_own_session_only() {
         let tokens = Tokens::new(Duration::from_secs(60), 10);
         let token = tokens.grant(SessionId(Ulid(1)), &owner()).expect("a token");
-        assert_eq!(tokens.redeem(SessionId(Ulid(2)), &token), Err(Error::Unauthorized));
+        assert_eq!(
+            tokens.redeem(SessionId(Ulid(2)), &token),
+            Err(Error::Unauthorized)
+        );
         assert_eq!(tokens.redeem(SessionId(Ulid(1)), &token), Ok(owner()));
     }
 

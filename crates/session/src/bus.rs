@@ -60,7 +60,10 @@ impl Bus {
         let (key, subscription) = match note {
             Note::Registered => ("registered", String::new()),
             Note::Unregistered => ("unregistered", String::new()),
-            Note::Warning { subscription, reason } => (reason, subscription),
+            Note::Warning {
+                subscription,
+                reason,
+            } => (reason, subscription),
         };
         let mut counts = self.counts.lock();
         let entry = counts.entry(key).or_default();
@@ -69,7 +72,10 @@ impl Bus {
         if entry.waiting {
             return Action::Counted;
         }
-        match entry.last.map(|last| WINDOW.saturating_sub(now.duration_since(last))) {
+        match entry
+            .last
+            .map(|last| WINDOW.saturating_sub(now.duration_since(last)))
+        {
             Some(left) if !left.is_zero() => {
                 entry.waiting = true;
                 Action::Flush(key, left)
@@ -115,13 +121,19 @@ mod tests {
         let emitted = |count| Body::BusSubscriberRegistered(SubscriberRegistered { count });
         assert_eq!(bus.note(Note::Registered, start), Action::Emit(emitted(1)));
         let soon = start + Duration::from_millis(400);
-        assert_eq!(bus.note(Note::Registered, soon), Action::Flush("registered", Duration::from_millis(600)));
+        assert_eq!(
+            bus.note(Note::Registered, soon),
+            Action::Flush("registered", Duration::from_millis(600))
+        );
         assert_eq!(bus.note(Note::Registered, soon), Action::Counted);
         let later = start + Duration::from_secs(1);
         assert_eq!(bus.flush("registered", later), Some(emitted(2)));
         assert_eq!(bus.flush("registered", later), None);
         let much_later = later + Duration::from_secs(1);
-        assert_eq!(bus.note(Note::Registered, much_later), Action::Emit(emitted(1)));
+        assert_eq!(
+            bus.note(Note::Registered, much_later),
+            Action::Emit(emitted(1))
+        );
     }
 
     #[test]
@@ -129,9 +141,19 @@ mod tests {
         let bus = Bus::default();
         let now = Instant::now();
         for reason in ["client_too_slow", "redundant_cancel"] {
-            let note = Note::Warning { subscription: "ws-1".into(), reason };
-            let expected = HandlerWarning { subscription_name: "ws-1".into(), reason: reason.into(), count: 1 };
-            assert_eq!(bus.note(note, now), Action::Emit(Body::BusHandlerWarning(expected)));
+            let note = Note::Warning {
+                subscription: "ws-1".into(),
+                reason,
+            };
+            let expected = HandlerWarning {
+                subscription_name: "ws-1".into(),
+                reason: reason.into(),
+                count: 1,
+            };
+            assert_eq!(
+                bus.note(note, now),
+                Action::Emit(Body::BusHandlerWarning(expected))
+            );
         }
     }
 }

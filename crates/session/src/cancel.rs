@@ -30,8 +30,15 @@ pub fn request(live: &Arc<Live>, turn: TurnId, by: &str, reason: &str) -> Reques
         return Requested::NotRunning;
     };
     let reason = reason.chars().take(REASON_CHARS_MAX).collect();
-    let body = Body::TurnCancelRequested(CancelRequested { by: by.to_owned(), reason });
-    let actor = if by == "user" { Actor::USER } else { Actor::SYSTEM };
+    let body = Body::TurnCancelRequested(CancelRequested {
+        by: by.to_owned(),
+        reason,
+    });
+    let actor = if by == "user" {
+        Actor::USER
+    } else {
+        Actor::SYSTEM
+    };
     let mut draft = Draft::new(Some(turn), actor, body);
     draft.rows = rows(Some(turn), &draft.body);
     match live.sequencer.emit_one(draft, Room::Reserved) {

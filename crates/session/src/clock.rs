@@ -10,7 +10,9 @@ impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is the clock file")]
     fn now(&self) -> Timestamp {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Timestamp::from_millis(since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
+        Timestamp::from_millis(
+            since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)),
+        )
     }
 }
 

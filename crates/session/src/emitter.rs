@@ -9,9 +9,13 @@ use turnwire_event::body::llm::{CallCompleted, CallFailed};
 use turnwire_event::code::{ToolState, ToolType};
 use turnwire_event::content::content_json;
 use turnwire_event::fold::rows;
-use turnwire_event::port::{BoxFuture, EmitError, Emission, Emitter, Interceptor, MessageEnd, Refusal};
+use turnwire_event::port::{
+    BoxFuture, Emission, EmitError, Emitter, Interceptor, MessageEnd, Refusal,
+};
 use turnwire_event::row::RowChange;
-use turnwire_event::{Actor, Body, ContentBlock, Position, StopReason, ToolUseId, Trace, TurnId, metric};
+use turnwire_event::{
+    Actor, Body, ContentBlock, Position, StopReason, ToolUseId, Trace, TurnId, metric,
+};
 use turnwire_log::{Draft, Refused, Room};
 
 use crate::live::Live;
@@ -38,8 +42,19 @@ pub struct TurnEmitter {
 
 impl TurnEmitter {
     /// The emitter of `turn`, which has started.
-    pub fn new(live: Arc<Live>, turn: TurnId, trace: Option<Arc<Trace>>, interceptor: Arc<dyn Interceptor>) -> Self {
-        Self { live, turn, trace, interceptor, said: Mutex::default() }
+    pub fn new(
+        live: Arc<Live>,
+        turn: TurnId,
+        trace: Option<Arc<Trace>>,
+        interceptor: Arc<dyn Interceptor>,
+    ) -> Self {
+        Self {
+            live,
+            turn,
+            trace,
+            interceptor,
+            said: Mutex::default(),
+        }
     }
 
     /// From here on nothing of the producer is taken; the session ends the turn.
@@ -58,7 +73,11 @@ impl TurnEmitter {
         draft.trace.clone_from(&self.trace);
         draft.render = render;
         draft.rows = rows(Some(self.turn), &draft.body);
-        draft.rows.extend(emission.message.map(|message| RowChange::MessagePut(self.turn, message)));
+        draft.rows.extend(
+            emission
+                .message
+                .map(|message| RowChange::MessagePut(self.turn, message)),
+        );
         draft
     }
 }
@@ -120,12 +139,17 @@ impl Emitter for TurnEmitter {
                 said.text = true;
                 None
             }
-            Body::LlmCallStarted(_) | Body::ToolCalled(_) | Body::LlmCallFailed(_) | Body::LlmCallCompleted(_) => {
-                Some(draft.body.clone())
-            }
+            Body::LlmCallStarted(_)
+            | Body::ToolCalled(_)
+            | Body::LlmCallFailed(_)
+            | Body::LlmCallCompleted(_) => Some(draft.body.clone()),
             _ => None,
         };
-        let (position, _) = self.live.sequencer.emit_one(draft, Room::Reserved).map_err(refusal)?;
+        let (position, _) = self
+            .live
+            .sequencer
+            .emit_one(draft, Room::Reserved)
+            .map_err(refusal)?;
         if let Some(body) = remembered {
             said.take_in(&body);
         }
@@ -138,8 +162,15 @@ impl Emitter for TurnEmitter {
             return Err(refusal(Refused::Ended));
         }
         let open = self.live.open_turn(self.turn).ok_or(Refusal::Ended)?;
-        let message = open.message.filter(|message| message.id == end.message_id).ok_or(Refusal::Ended)?;
-        let stop_reason = if end.failure.is_some() { StopReason::Error } else { end.stop_reason };
+        let message = open
+            .message
+            .filter(|message| message.id == end.message_id)
+            .ok_or(Refusal::Ended)?;
+        let stop_reason = if end.failure.is_some() {
+            StopReason::Error
+        } else {
+            end.stop_reason
+        };
         let complete = message.complete(stop_reason, end.usage);
         let content = complete.final_content.clone();
         let content_sha256 = content_json(&content).1;
@@ -160,7 +191,10 @@ impl Emitter for TurnEmitter {
             }),
         };
         said.take_in(&after);
-        let mut first = self.draft(Emission::new(Actor::ORCHESTRATOR, Body::MessageComplete(complete)));
+        let mut first = self.draft(Emission::new(
+            Actor::ORCHESTRATOR,
+            Body::MessageComplete(complete),
+        ));
         first.rows.push(finished);
         let mut second = self.draft(Emission::new(Actor::ORCHESTRATOR, after));
         said.types.extend(end.tools.iter().copied());
@@ -168,7 +202,10 @@ impl Emitter for TurnEmitter {
             second.rows.extend(self.pending(&content, &end.tools));
         }
         // Together, so that both are released by the commit that holds the message.
-        self.live.sequencer.emit(vec![first, second], Room::Reserved).map_err(refusal)?;
+        self.live
+            .sequencer
+            .emit(vec![first, second], Room::Reserved)
+            .map_err(refusal)?;
         Ok(content)
     }
 
@@ -187,7 +224,9 @@ impl TurnEmitter {
     /// Rows of the tools a message asks for, before any is called.
     fn pending(&self, content: &[ContentBlock], types: &[(ToolUseId, ToolType)]) -> Vec<RowChange> {
         let row = |block: &ContentBlock| {
-            let ContentBlock::ToolUse { id, name, .. } = block else { return None };
+            let ContentBlock::ToolUse { id, name, .. } = block else {
+                return None;
+            };
             let known = types.iter().find(|(tool, _)| tool == id);
             Some(RowChange::ToolCall {
                 tool_use_id: *id,

@@ -42,7 +42,9 @@ pub fn fit(messages: Vec<Message>, budget: HistoryBudget) -> Vec<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnwire_event::{ContentBlock, MessageId, MessageStatus, SessionId, Timestamp, TurnId, Ulid};
+    use turnwire_event::{
+        ContentBlock, MessageId, MessageStatus, SessionId, Timestamp, TurnId, Ulid,
+    };
 
     fn message(id: u128, role: Role) -> Message {
         Message {
@@ -68,11 +70,27 @@ mod tests {
     fn whole_turns_only() {
         use Role::{Assistant, Tool, User};
         let roles = [User, Assistant, User, Assistant, Tool, Assistant, User];
-        let past: Vec<_> = roles.into_iter().enumerate().map(|(at, role)| message(at as u128, role)).collect();
-        let kept = |messages_max, bytes_max| ids(&fit(past.clone(), HistoryBudget { messages_max, bytes_max }));
+        let past: Vec<_> = roles
+            .into_iter()
+            .enumerate()
+            .map(|(at, role)| message(at as u128, role))
+            .collect();
+        let kept = |messages_max, bytes_max| {
+            ids(&fit(
+                past.clone(),
+                HistoryBudget {
+                    messages_max,
+                    bytes_max,
+                },
+            ))
+        };
         assert_eq!(kept(100, 10_000), [0, 1, 2, 3, 4, 5, 6]);
         assert_eq!(kept(5, 10_000), [2, 3, 4, 5, 6]);
-        assert_eq!(kept(4, 10_000), [6], "the turn of four messages does not fit whole");
+        assert_eq!(
+            kept(4, 10_000),
+            [6],
+            "the turn of four messages does not fit whole"
+        );
         assert_eq!(kept(100, 200), [2, 3, 4, 5, 6]);
         assert_eq!(kept(0, 0), [6], "the input itself is always shown");
     }

@@ -75,10 +75,23 @@ pub struct Live {
 
 impl Live {
     /// Takes a session into memory where the store left it.
-    pub(crate) fn open(house: Arc<House>, row: SessionRow, tail: Tail, open: Option<OpenTurn>) -> Arc<Self> {
+    pub(crate) fn open(
+        house: Arc<House>,
+        row: SessionRow,
+        tail: Tail,
+        open: Option<OpenTurn>,
+    ) -> Arc<Self> {
         let (id, owner) = (row.id, row.owner.clone());
-        let bounds = turnwire_hub::ring::Bounds { events: house.options.ring_events, bytes: house.options.ring_bytes };
-        let ring = Ring::new(tail.position(), Transcript { row, open }, bounds, house.pump.clone());
+        let bounds = turnwire_hub::ring::Bounds {
+            events: house.options.ring_events,
+            bytes: house.options.ring_bytes,
+        };
+        let ring = Ring::new(
+            tail.position(),
+            Transcript { row, open },
+            bounds,
+            house.pump.clone(),
+        );
         let sequencer = Sequencer::open(
             id,
             tail,
@@ -104,7 +117,10 @@ impl Live {
     pub(crate) fn open_turn(&self, id: TurnId) -> Option<OpenTurn> {
         // Under the sequencer's lock nothing can be released meanwhile.
         self.sequencer.with_unreleased(|waiting| {
-            let mut open = self.ring.look(|transcript, _, _| transcript.open.clone()).filter(|open| open.id == id);
+            let mut open = self
+                .ring
+                .look(|transcript, _, _| transcript.open.clone())
+                .filter(|open| open.id == id);
             for event in waiting {
                 if event.turn != Some(id) {
                     continue;
@@ -126,7 +142,9 @@ impl Live {
 
     /// Records an event that belongs to no turn.
     pub fn emit(&self, actor: Actor, body: Body) -> Result<Position, Refused> {
-        let (position, _) = self.sequencer.emit_one(Draft::new(None, actor, body), Room::Reserved)?;
+        let (position, _) = self
+            .sequencer
+            .emit_one(Draft::new(None, actor, body), Room::Reserved)?;
         Ok(position)
     }
 
@@ -180,6 +198,8 @@ impl Live {
 
 impl std::fmt::Debug for Live {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Live").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Live")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }

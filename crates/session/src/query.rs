@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use turnwire_event::row::{SessionRow, ToolCallRow, TurnRow};
-use turnwire_event::{Message, MessageId, Owner, Position, Seq, SessionId, ToolUseId, TurnId, TypeSet};
+use turnwire_event::{
+    Message, MessageId, Owner, Position, Seq, SessionId, ToolUseId, TurnId, TypeSet,
+};
 use turnwire_log::{Store, StoredEvent};
 
 use crate::error::Error;
@@ -43,30 +45,63 @@ fn page<T, K>(mut rows: Vec<T>, limit: usize, key: impl Fn(&T) -> K) -> (Vec<T>,
 
 impl Sessions {
     /// An owner's sessions, newest first.
-    pub async fn list(&self, owner: &Owner, before: Option<SessionId>, limit: usize) -> Result<(Vec<SessionRow>, Option<SessionId>), Error> {
+    pub async fn list(
+        &self,
+        owner: &Owner,
+        before: Option<SessionId>,
+        limit: usize,
+    ) -> Result<(Vec<SessionRow>, Option<SessionId>), Error> {
         let owner = owner.clone();
-        let rows = blocking(self.house.store(), move |store| Ok::<_, Error>(store.sessions(&owner, before, limit + 1)?)).await?;
+        let rows = blocking(self.house.store(), move |store| {
+            Ok::<_, Error>(store.sessions(&owner, before, limit + 1)?)
+        })
+        .await?;
         Ok(page(rows, limit, |row| row.id))
     }
 
     /// A session's turns, newest first.
-    pub async fn turns(&self, owner: &Owner, id: SessionId, before: Option<TurnId>, limit: usize) -> Result<(Vec<TurnRow>, Option<TurnId>), Error> {
+    pub async fn turns(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        before: Option<TurnId>,
+        limit: usize,
+    ) -> Result<(Vec<TurnRow>, Option<TurnId>), Error> {
         let live = self.live(owner, id).await?;
-        let rows = read(&live, move |store| Ok(store.turns(id, before, limit + 1)?)).await?;
+        let rows = read(&live, move |store| {
+            Ok(store.turns(id, before, limit + 1)?)
+        })
+        .await?;
         Ok(page(rows, limit, |row| row.id))
     }
 
     /// One turn.
     pub async fn turn(&self, owner: &Owner, id: TurnId) -> Result<TurnRow, Error> {
-        let found = blocking(self.house.store(), move |store| Ok::<_, Error>(store.turn(id)?)).await?;
-        found.filter(|(of, _)| of == owner).map(|(_, row)| row).ok_or(Error::TurnNotFound)
+        let found = blocking(self.house.store(), move |store| {
+            Ok::<_, Error>(store.turn(id)?)
+        })
+        .await?;
+        found
+            .filter(|(of, _)| of == owner)
+            .map(|(_, row)| row)
+            .ok_or(Error::TurnNotFound)
     }
 
     /// A session's messages, the newest page first, each page oldest first.
-    pub async fn messages(&self, owner: &Owner, id: SessionId, before: Option<MessageId>, limit: usize) -> Result<(Vec<Message>, Option<MessageId>), Error> {
+    pub async fn messages(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        before: Option<MessageId>,
+        limit: usize,
+    ) -> Result<(Vec<Message>, Option<MessageId>), Error> {
         let live = self.live(owner, id).await?;
-        let in_flight = live.ring.look(|transcript, _, _| transcript.in_flight().map(|message| message.id));
-        let before = before.filter(|before| Some(*before) != in_flight).map_or(Ok(None), |before| Ok::<_, Error>(Some(before)))?;
+        let in_flight = live
+            .ring
+            .look(|transcript, _, _| transcript.in_flight().map(|message| message.id));
+        let before = before
+            .filter(|before| Some(*before) != in_flight)
+            .map_or(Ok(None), |before| Ok::<_, Error>(Some(before)))?;
         let mut messages = match before {
             None => live.snapshot(limit + 1).await?.messages,
             Some(before) => {
@@ -88,41 +123,70 @@ impl Sessions {
     }
 
     /// A session's tool calls, newest first.
-    pub async fn tool_calls(&self, owner: &Owner, id: SessionId, before: Option<ToolUseId>, limit: usize) -> Result<(Vec<ToolCallRow>, Option<ToolUseId>), Error> {
+    pub async fn tool_calls(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        before: Option<ToolUseId>,
+        limit: usize,
+    ) -> Result<(Vec<ToolCallRow>, Option<ToolUseId>), Error> {
         let live = self.live(owner, id).await?;
-        let rows = read(&live, move |store| Ok(store.tool_calls(id, before, limit + 1)?)).await?;
+        let rows = read(&live, move |store| {
+            Ok(store.tool_calls(id, before, limit + 1)?)
+        })
+        .await?;
         Ok(page(rows, limit, |row| row.tool_use_id))
     }
 
     /// A session's log.
-    pub async fn events(&self, owner: &Owner, id: SessionId, query: EventsQuery) -> Result<EventPage, Error> {
+    pub async fn events(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        query: EventsQuery,
+    ) -> Result<EventPage, Error> {
         let live = self.live(owner, id).await?;
         let tail = live.ring.look(|_, tail, _| tail);
         read(&live, move |store| {
             let low = store.tail(id)?.ok_or(Error::SessionNotFound)?.low;
             let after = match query.since {
                 None => low,
-                Some(since) if since.epoch != tail.epoch || since > tail || since.seq < low => return Err(Error::CursorExpired),
+                Some(since) if since.epoch != tail.epoch || since > tail || since.seq < low => {
+                    return Err(Error::CursorExpired);
+                }
                 Some(since) => since.seq,
             };
             let previous_hash = store.hash_at(id, after)?;
             let events = select(store, id, (after, tail.seq), &query)?;
             let last = events.last().map_or(tail.seq, |event| event.seq);
             let more = events.len() == query.limit && last < tail.seq;
-            Ok(EventPage { next: more.then_some(Position::persisted(tail.epoch, last)), events, previous_hash })
+            Ok(EventPage {
+                next: more.then_some(Position::persisted(tail.epoch, last)),
+                events,
+                previous_hash,
+            })
         })
         .await
     }
 }
 
 /// Up to `limit` events of the wanted types, reading page by page.
-fn select(store: &dyn Store, id: SessionId, (mut after, upto): (Seq, Seq), query: &EventsQuery) -> Result<Vec<StoredEvent>, Error> {
+fn select(
+    store: &dyn Store,
+    id: SessionId,
+    (mut after, upto): (Seq, Seq),
+    query: &EventsQuery,
+) -> Result<Vec<StoredEvent>, Error> {
     let mut out = Vec::new();
     while after < upto && out.len() < query.limit {
         let page = store.events(id, after, upto, query.limit)?;
         let Some(last) = page.last() else { break };
         after = last.seq;
-        let wanted = |event: &StoredEvent| query.types.is_none_or(|types| types.contains(event.head.kind));
+        let wanted = |event: &StoredEvent| {
+            query
+                .types
+                .is_none_or(|types| types.contains(event.head.kind))
+        };
         out.extend(page.into_iter().filter(wanted));
     }
     out.truncate(query.limit);

@@ -28,7 +28,10 @@ impl Registry {
             Ok::<_, Error>((row, tail))
         })
         .await?;
-        self.insert(Live::open(house.clone(), row, tail, None), house.options.open_max)
+        self.insert(
+            Live::open(house.clone(), row, tail, None),
+            house.options.open_max,
+        )
     }
 
     /// Puts a session in; if another was quicker, that one is the session.
@@ -57,7 +60,12 @@ impl Registry {
 
     /// Those with a turn in flight.
     pub fn running(&self) -> Vec<Arc<Live>> {
-        self.open.lock().values().filter(|live| live.slot.lock().is_some()).cloned().collect()
+        self.open
+            .lock()
+            .values()
+            .filter(|live| live.slot.lock().is_some())
+            .cloned()
+            .collect()
     }
 
     /// Lets the idle ones go.

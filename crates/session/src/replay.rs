@@ -65,7 +65,14 @@ impl Live {
         max: u64,
     ) -> Result<CatchUp, ReplayError> {
         let (in_flight, upto, cursor) = self.ring.look(|transcript, tail, cursor| {
-            (transcript.open.as_ref().and_then(|open| open.message.clone()), tail, cursor)
+            (
+                transcript
+                    .open
+                    .as_ref()
+                    .and_then(|open| open.message.clone()),
+                tail,
+                cursor,
+            )
         });
         if since.epoch != upto.epoch || since > upto {
             return Err(ReplayError::Expired);
@@ -79,23 +86,61 @@ impl Live {
             let between = upto.seq.0 - since.seq.0;
             // Every persisted type, from anyone: no need to look.
             let all = filter.passes_all(turnwire_event::Filter::full().types());
-            let count = if between == 0 || all { between } else { store.count(live.id, since.seq, upto.seq, &filter)? };
-            if count > max { Err(ReplayError::TooLarge(count, max)) } else { Ok(count) }
+            let count = if between == 0 || all {
+                between
+            } else {
+                store.count(live.id, since.seq, upto.seq, &filter)?
+            };
+            if count > max {
+                Err(ReplayError::TooLarge(count, max))
+            } else {
+                Ok(count)
+            }
         })
         .await?;
-        Ok(CatchUp { live: self.clone(), since, at: since, chunk: CHUNK, upto, in_flight, missed, cursor, count })
+        Ok(CatchUp {
+            live: self.clone(),
+            since,
+            at: since,
+            chunk: CHUNK,
+            upto,
+            in_flight,
+            missed,
+            cursor,
+            count,
+        })
     }
 
     /// The session at this moment.
     pub async fn snapshot(self: &Arc<Self>, messages_max: usize) -> Result<Snapshot, Error> {
-        let (row, current_turn, in_flight, at, cursor) = self.ring.look(|transcript, tail, cursor| {
-            (transcript.row.clone(), transcript.current_turn(), transcript.in_flight(), tail, cursor)
-        });
+        let (row, current_turn, in_flight, at, cursor) =
+            self.ring.look(|transcript, tail, cursor| {
+                (
+                    transcript.row.clone(),
+                    transcript.current_turn(),
+                    transcript.in_flight(),
+                    tail,
+                    cursor,
+                )
+            });
         let id = self.id;
         let stored_max = messages_max.saturating_sub(usize::from(in_flight.is_some()));
-        let stored = blocking(self.house.store(), move |store| Ok::<_, Error>(store.messages(id, at, None, stored_max)?)).await?;
-        let messages = stored.into_iter().map(|stored| stored.message).chain(in_flight).collect();
-        Ok(Snapshot { row, current_turn, messages, at, cursor })
+        let stored = blocking(self.house.store(), move |store| {
+            Ok::<_, Error>(store.messages(id, at, None, stored_max)?)
+        })
+        .await?;
+        let messages = stored
+            .into_iter()
+            .map(|stored| stored.message)
+            .chain(in_flight)
+            .collect();
+        Ok(Snapshot {
+            row,
+            current_turn,
+            messages,
+            at,
+            cursor,
+        })
     }
 }
 
@@ -106,7 +151,12 @@ impl CatchUp {
             return Ok(None);
         }
         let (id, missed, limit) = (self.live.id, self.missed, self.chunk);
-        let whole = Stretch { since: self.since, upto: self.upto, from: self.at, to: self.upto };
+        let whole = Stretch {
+            since: self.since,
+            upto: self.upto,
+            from: self.at,
+            to: self.upto,
+        };
         let in_flight = self.in_flight.clone();
         let (chunk, at) = blocking(self.live.house.store(), move |store| {
             chunk(store, id, whole, limit, in_flight.as_ref(), missed).map_err(ReplayError::Session)
@@ -130,9 +180,15 @@ fn chunk(
 ) -> Result<Chunk, Error> {
     let stored = store.events(id, left.from.seq, left.upto.seq, limit)?;
     let full = stored.len() == limit;
-    let to = stored.last().filter(|_| full).map_or(left.upto, |last| last.head.position);
+    let to = stored
+        .last()
+        .filter(|_| full)
+        .map_or(left.upto, |last| last.head.position);
     let piece = Stretch { to, ..left };
-    let mut out: Vec<(Head, Bytes)> = stored.into_iter().map(|event| (event.head, event.bytes)).collect();
+    let mut out: Vec<(Head, Bytes)> = stored
+        .into_iter()
+        .map(|event| (event.head, event.bytes))
+        .collect();
     let before = out.len();
     let folds = store.streamed(id, piece.from, piece.to)?;
     // The message that was in flight at `upto` may be whole by now: it is told as it was then.

@@ -14,7 +14,9 @@ use turnwire_event::body::session::Created;
 use turnwire_event::code::TurnState;
 use turnwire_event::port::{Interceptor, Producer};
 use turnwire_event::row::{RowChange, SessionRow};
-use turnwire_event::{Actor, Body, Clock, EpisodeId, Epoch, Mint, Owner, Position, Seq, SessionId, TurnId};
+use turnwire_event::{
+    Actor, Body, Clock, EpisodeId, Epoch, Mint, Owner, Position, Seq, SessionId, TurnId,
+};
 use turnwire_hub::Pump;
 use turnwire_log::chain::Hash;
 use turnwire_log::{Draft, Room, Tail, Writer};
@@ -119,7 +121,11 @@ impl Sessions {
         if self.is_draining() {
             return Err(Error::Draining);
         }
-        if self.storage_full() { Err(Error::StorageFull) } else { Ok(()) }
+        if self.storage_full() {
+            Err(Error::StorageFull)
+        } else {
+            Ok(())
+        }
     }
 
     /// A session of `owner`, in memory.
@@ -155,9 +161,19 @@ impl Sessions {
             updated_at: now,
         };
         let hash = Hash::seed(row.id);
-        let tail = Tail { epoch: Epoch::FIRST, seq: Seq(0), hash, time: now, low: Seq(0), low_hash: hash };
+        let tail = Tail {
+            epoch: Epoch::FIRST,
+            seq: Seq(0),
+            hash,
+            time: now,
+            low: Seq(0),
+            low_hash: hash,
+        };
         let live = Live::open(self.house.clone(), row.clone(), tail, None);
-        let created = Created { workspace_path: row.workspace_path.clone(), episode_id: row.episode_id };
+        let created = Created {
+            workspace_path: row.workspace_path.clone(),
+            episode_id: row.episode_id,
+        };
         let mut draft = Draft::new(None, Actor::USER, Body::SessionCreated(created));
         draft.rows = vec![RowChange::SessionPut(Box::new(row.clone()))];
         let (at, _) = live.sequencer.emit_one(draft, Room::Reserved)?;
@@ -170,7 +186,10 @@ impl Sessions {
     pub async fn attach(&self, owner: &Owner, id: SessionId) -> Result<Ticket, Error> {
         let live = self.live(owner, id).await?;
         let session = live.ring.look(|transcript, _, _| transcript.row.clone());
-        Ok(Ticket { token: self.tokens.grant(id, owner)?, session })
+        Ok(Ticket {
+            token: self.tokens.grant(id, owner)?,
+            session,
+        })
     }
 
     /// Uses an attach token up.
@@ -198,34 +217,61 @@ impl Sessions {
     }
 
     /// Accepts a turn. Goes on to the end even if the caller is no longer there.
-    pub async fn submit(self: &Arc<Self>, owner: &Owner, id: SessionId, submit: Submit) -> Result<Accepted, Error> {
+    pub async fn submit(
+        self: &Arc<Self>,
+        owner: &Owner,
+        id: SessionId,
+        submit: Submit,
+    ) -> Result<Accepted, Error> {
         self.admit()?;
         let live = self.live(owner, id).await?;
         let sessions = self.clone();
         let accept = tokio::spawn(async move {
-            live.turn(submit, sessions.interceptor.clone(), sessions.producer.clone(), &sessions.turns).await
+            live.turn(
+                submit,
+                sessions.interceptor.clone(),
+                sessions.producer.clone(),
+                &sessions.turns,
+            )
+            .await
         });
         accept.await.map_err(|_| Error::Internal)?
     }
 
     /// Asks a turn to stop. Returns when the request is durable; a turn that has ended is left
     /// as it is.
-    pub async fn cancel(&self, owner: &Owner, id: TurnId, reason: Option<String>) -> Result<TurnState, Error> {
+    pub async fn cancel(
+        &self,
+        owner: &Owner,
+        id: TurnId,
+        reason: Option<String>,
+    ) -> Result<TurnState, Error> {
         let row = self.turn(owner, id).await?;
         if row.ended.is_some() {
             if let Ok(live) = self.live(owner, row.session_id).await {
-                live.note(Note::Warning { subscription: "http".into(), reason: "redundant_cancel" });
+                live.note(Note::Warning {
+                    subscription: "http".into(),
+                    reason: "redundant_cancel",
+                });
             }
             return Ok(row.state);
         }
         let live = self.live(owner, row.session_id).await?;
-        match cancel::request(&live, id, "user", reason.as_deref().unwrap_or("user_cancel")) {
+        match cancel::request(
+            &live,
+            id,
+            "user",
+            reason.as_deref().unwrap_or("user_cancel"),
+        ) {
             Requested::At(at) => {
                 live.sequencer.committed(at.seq).await?;
                 Ok(TurnState::Cancelling)
             }
             Requested::Already => {
-                live.note(Note::Warning { subscription: "http".into(), reason: "redundant_cancel" });
+                live.note(Note::Warning {
+                    subscription: "http".into(),
+                    reason: "redundant_cancel",
+                });
                 Ok(TurnState::Cancelling)
             }
             // It ended between the look and the request: its terminal is on its way to the store.
@@ -237,16 +283,26 @@ impl Sessions {
     }
 
     /// Records what a person thought of a message or a turn of the session.
-    pub async fn feedback(&self, owner: &Owner, id: SessionId, feedback: feedback::Recorded) -> Result<Position, Error> {
+    pub async fn feedback(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        feedback: feedback::Recorded,
+    ) -> Result<Position, Error> {
         if self.storage_full() {
             return Err(Error::StorageFull);
         }
         let live = self.live(owner, id).await?;
         let (turn, message) = (feedback.turn_id, feedback.message_id);
-        let in_flight = live.ring.look(|transcript, _, _| transcript.in_flight().map(|message| message.id));
+        let in_flight = live
+            .ring
+            .look(|transcript, _, _| transcript.in_flight().map(|message| message.id));
         blocking(self.house.store(), move |store| {
             if let Some(turn) = turn {
-                store.turn(turn)?.filter(|(_, row)| row.session_id == id).ok_or(Error::TurnNotFound)?;
+                store
+                    .turn(turn)?
+                    .filter(|(_, row)| row.session_id == id)
+                    .ok_or(Error::TurnNotFound)?;
             }
             if let Some(message) = message.filter(|message| in_flight != Some(*message)) {
                 let found = store.message(id, message)?;
@@ -265,7 +321,10 @@ impl Sessions {
     pub async fn drain(&self, window: Duration) {
         self.draining.store(true, Ordering::Release);
         self.turns.close();
-        if tokio::time::timeout(window, self.turns.wait()).await.is_err() {
+        if tokio::time::timeout(window, self.turns.wait())
+            .await
+            .is_err()
+        {
             for live in self.registry.running() {
                 if let Some(running) = live.slot.lock().as_ref() {
                     running.stop.cancel();
@@ -275,7 +334,9 @@ impl Sessions {
         }
         for live in self.registry.all() {
             let last = live.sequencer.last();
-            let _ = tokio::time::timeout(Duration::from_secs(5), live.sequencer.committed(last.seq)).await;
+            let _ =
+                tokio::time::timeout(Duration::from_secs(5), live.sequencer.committed(last.seq))
+                    .await;
         }
     }
 

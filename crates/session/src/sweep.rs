@@ -46,10 +46,19 @@ async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
     })
     .await?;
     let cancelled = open.cancel.is_some();
-    let cut = open.message.as_ref().map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
+    let cut = open
+        .message
+        .as_ref()
+        .map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
     let live = Live::open(house.clone(), session_row, tail, Some(open));
     live.sequencer.resume_turn(turn, cancelled, cut);
-    ending::close(&live, turn, ErrorCode::InternalError.into(), Some("server_restart"), &types);
+    ending::close(
+        &live,
+        turn,
+        ErrorCode::InternalError.into(),
+        Some("server_restart"),
+        &types,
+    );
     let last = live.sequencer.last();
     live.sequencer.committed(last.seq).await?;
     tracing::info!(%session, %turn, "ended a turn that the last run left open");
@@ -90,5 +99,11 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Tool
             });
         }
     }
-    Ok((open, tools.into_iter().map(|tool| (tool.tool_use_id, tool.tool_type)).collect()))
+    Ok((
+        open,
+        tools
+            .into_iter()
+            .map(|tool| (tool.tool_use_id, tool.tool_type))
+            .collect(),
+    ))
 }

@@ -34,12 +34,18 @@ impl Fold for Transcript {
             }
             Body::RouteDecided(route) => {
                 self.row.active_model.clone_from(&route.model);
-                self.row.routing_policy_version.clone_from(&route.routing_policy_version);
+                self.row
+                    .routing_policy_version
+                    .clone_from(&route.routing_policy_version);
             }
             Body::LlmCallCompleted(call) => self.row.cost_usd += call.usage.cost_usd,
             _ => {}
         }
-        if let Some(open) = self.open.as_mut().filter(|open| Some(open.id) == event.turn) {
+        if let Some(open) = self
+            .open
+            .as_mut()
+            .filter(|open| Some(open.id) == event.turn)
+        {
             open.apply(event.head.position, event.time, &event.body);
         }
     }

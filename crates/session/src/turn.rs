@@ -12,7 +12,8 @@ use turnwire_event::code::{ErrorCode, OnDisconnect, TurnKind, TurnState};
 use turnwire_event::port::{Interceptor, Outcome, Producer, TurnContext, TurnInput};
 use turnwire_event::row::{NewMessage, RowChange};
 use turnwire_event::{
-    Actor, Body, ContentBlock, Message, MessageId, MessageStatus, Position, Role, Seq, Trace, TurnId, metric,
+    Actor, Body, ContentBlock, Message, MessageId, MessageStatus, Position, Role, Seq, Trace,
+    TurnId, metric,
 };
 use turnwire_log::{Draft, Room};
 
@@ -106,13 +107,28 @@ impl Live {
         };
         let trace = submit.trace.map(Arc::new);
         let emitter = Arc::new(TurnEmitter::new(self.clone(), turn_id, trace, interceptor));
-        let context = TurnContext { input, emitter: emitter.clone(), history: Arc::new(Past::new(shown)) };
+        let context = TurnContext {
+            input,
+            emitter: emitter.clone(),
+            history: Arc::new(Past::new(shown)),
+        };
         let work = tokio::spawn(producer.run(context));
-        let run = Run { live: self.clone(), turn: turn_id, emitter, stop, work, ended: false };
-        tasks.spawn(run.to_the_end());
+        let run = Run {
+            live: self.clone(),
+            turn: turn_id,
+            emitter,
+            stop,
+            work,
+            ended: false,
+        };
+        tasks.spawn(run.end());
         self.sequencer.committed(at.seq).await?;
         let position = Position::persisted(at.epoch, Seq(at.seq.0 - 1));
-        Ok(Accepted { turn_id, state: TurnState::Running, position })
+        Ok(Accepted {
+            turn_id,
+            state: TurnState::Running,
+            position,
+        })
     }
 
     /// The newest messages, and how many there are in all.
@@ -120,8 +136,15 @@ impl Live {
         let (id, upto) = (self.id, self.ring.look(|_, tail, _| tail));
         blocking(self.house.store(), move |store| {
             let newest = store.messages(id, upto, None, limit)?;
-            let total = if newest.len() < limit { newest.len() as u64 } else { store.message_count(id, upto)? };
-            Ok((newest.into_iter().map(|stored| stored.message).collect(), total))
+            let total = if newest.len() < limit {
+                newest.len() as u64
+            } else {
+                store.message_count(id, upto)?
+            };
+            Ok((
+                newest.into_iter().map(|stored| stored.message).collect(),
+                total,
+            ))
         })
         .await
     }
@@ -142,7 +165,14 @@ impl Live {
         }
     }
 
-    fn start(&self, turn: TurnId, submit: &Submit, user: &Message, omitted: u64, producer: &dyn Producer) -> Result<Position, Error> {
+    fn start(
+        &self,
+        turn: TurnId,
+        submit: &Submit,
+        user: &Message,
+        omitted: u64,
+        producer: &dyn Producer,
+    ) -> Result<Position, Error> {
         let episode_id = self.ring.look(|transcript, _, _| transcript.row.episode_id);
         let body = Body::TurnStarted(Started {
             user_message_id: user.id,
@@ -166,7 +196,12 @@ impl Live {
             },
             RowChange::MessagePut(
                 turn,
-                NewMessage { id: user.id, role: Role::User, content: user.content.clone(), metadata: user.metadata.clone() },
+                NewMessage {
+                    id: user.id,
+                    role: Role::User,
+                    content: user.content.clone(),
+                    metadata: user.metadata.clone(),
+                },
             ),
         ];
         let (at, _) = self.sequencer.emit_one(draft, Room::Reserved)?;
@@ -185,7 +220,7 @@ struct Run {
 }
 
 impl Run {
-    async fn to_the_end(mut self) {
+    async fn end(mut self) {
         let timeout = tokio::time::sleep(self.live.house.options.turn_timeout);
         tokio::pin!(timeout);
         let mut timed_out = false;
@@ -208,12 +243,24 @@ impl Run {
             Some(Err(error)) => {
                 // The panic's text stays in the server's log.
                 tracing::error!(session = %self.live.id, turn = %self.turn, panic = error.is_panic(), "a producer broke");
-                ending::close(&self.live, self.turn, ErrorCode::InternalError.into(), None, &types);
+                ending::close(
+                    &self.live,
+                    self.turn,
+                    ErrorCode::InternalError.into(),
+                    None,
+                    &types,
+                );
             }
             None => {
                 self.work.abort();
                 let _ = tokio::time::timeout(LET_GO, &mut self.work).await;
-                ending::close(&self.live, self.turn, ErrorCode::InternalError.into(), Some("server_shutdown"), &types);
+                ending::close(
+                    &self.live,
+                    self.turn,
+                    ErrorCode::InternalError.into(),
+                    Some("server_shutdown"),
+                    &types,
+                );
             }
         }
         *self.live.idle_since.lock() = std::time::Instant::now();
@@ -226,7 +273,13 @@ impl Drop for Run {
             self.emitter.seal();
             self.work.abort();
             let types = self.emitter.tool_types();
-            ending::close(&self.live, self.turn, ErrorCode::InternalError.into(), Some("server_shutdown"), &types);
+            ending::close(
+                &self.live,
+                self.turn,
+                ErrorCode::InternalError.into(),
+                Some("server_shutdown"),
+                &types,
+            );
         }
     }
 }

@@ -19,10 +19,14 @@ const UNLOAD_EVERY: Duration = Duration::from_secs(5);
 pub(crate) fn start(sessions: &Arc<Sessions>) {
     let options = &sessions.house.options;
     every(sessions, options.checkpoint, Sessions::checkpoint);
-    every(sessions, UNLOAD_EVERY.min(options.idle_unload.max(Duration::from_millis(50))), |sessions| {
-        sessions.registry.unload();
-        sessions.tokens.sweep();
-    });
+    every(
+        sessions,
+        UNLOAD_EVERY.min(options.idle_unload.max(Duration::from_millis(50))),
+        |sessions| {
+            sessions.registry.unload();
+            sessions.tokens.sweep();
+        },
+    );
     every(sessions, options.retention_sweep, Sessions::retain);
 }
 
@@ -33,7 +37,9 @@ fn every(sessions: &Arc<Sessions>, period: Duration, work: fn(&Sessions)) {
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             timer.tick().await;
-            let Some(sessions) = weak.upgrade() else { return };
+            let Some(sessions) = weak.upgrade() else {
+                return;
+            };
             work(&sessions);
         }
     });

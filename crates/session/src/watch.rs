@@ -22,7 +22,10 @@ impl Live {
     pub fn watch(self: &Arc<Self>) -> Watcher {
         self.watchers.fetch_add(1, Ordering::AcqRel);
         self.note(Note::Registered);
-        Watcher { live: self.clone(), quiet: false }
+        Watcher {
+            live: self.clone(),
+            quiet: false,
+        }
     }
 }
 
@@ -45,7 +48,8 @@ impl Drop for Watcher {
             return;
         }
         let due = self.live.slot.lock().as_ref().and_then(|running| {
-            (running.on_disconnect == OnDisconnect::Cancel).then_some((running.id, running.grace_ms))
+            (running.on_disconnect == OnDisconnect::Cancel)
+                .then_some((running.id, running.grace_ms))
         });
         if let Some((turn, grace_ms)) = due {
             let live = self.live.clone();

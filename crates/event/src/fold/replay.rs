@@ -44,7 +44,12 @@ pub struct Stretch {
 }
 
 /// The events of `message` that belong to a stretch.
-pub fn events(message: &MessageFold, session_id: SessionId, stretch: Stretch, missed: Missed) -> Vec<Event> {
+pub fn events(
+    message: &MessageFold,
+    session_id: SessionId,
+    stretch: Stretch,
+    missed: Missed,
+) -> Vec<Event> {
     let event = |id: Position, timestamp: Timestamp, body: Body| Event {
         id,
         session_id,
@@ -58,17 +63,31 @@ pub fn events(message: &MessageFold, session_id: SessionId, stretch: Stretch, mi
     let inside = |at: Position| stretch.from < at && at <= stretch.to;
     let mut out = Vec::new();
     if inside(message.started) {
-        let start = MessageStart { message_id: message.id, role: Role::Assistant, model: message.model.clone() };
-        out.push(event(message.started, message.started_at, Body::MessageStart(start)));
+        let start = MessageStart {
+            message_id: message.id,
+            role: Role::Assistant,
+            model: message.model.clone(),
+        };
+        out.push(event(
+            message.started,
+            message.started_at,
+            Body::MessageStart(start),
+        ));
     }
     let over = message.completed.filter(|&(at, ..)| at <= stretch.upto);
     if over.is_none() || message.started <= stretch.since || missed == Missed::Deltas {
-        deltas(message, &inside, |at, time, body| out.push(event(at, time, body)));
+        deltas(message, &inside, |at, time, body| {
+            out.push(event(at, time, body))
+        });
     }
     if let Some((at, time, stop_reason, usage)) = over
         && inside(at)
     {
-        out.push(event(at, time, Body::MessageComplete(message.complete(stop_reason, usage))));
+        out.push(event(
+            at,
+            time,
+            Body::MessageComplete(message.complete(stop_reason, usage)),
+        ));
     }
     out
 }

@@ -22,14 +22,37 @@ fn position(seq: u64) -> Position {
 }
 
 fn event(seq: u64) -> Released {
-    let body =
-        Body::FeedbackRecorded(Recorded { message_id: None, turn_id: None, rating: "1".into(), comment: None });
-    let head = Head { position: position(seq), kind: body.kind(), actor: Actor::USER, suppressed: false };
-    Released { head, turn: None, time: Timestamp::from_millis(0), bytes: Bytes::from(format!("<{seq}>")), body }
+    let body = Body::FeedbackRecorded(Recorded {
+        message_id: None,
+        turn_id: None,
+        rating: "1".into(),
+        comment: None,
+    });
+    let head = Head {
+        position: position(seq),
+        kind: body.kind(),
+        actor: Actor::USER,
+        suppressed: false,
+    };
+    Released {
+        head,
+        turn: None,
+        time: Timestamp::from_millis(0),
+        bytes: Bytes::from(format!("<{seq}>")),
+        body,
+    }
 }
 
 fn ring(events: usize) -> Arc<Ring<Count>> {
-    Ring::new(position(0), Count(0), Bounds { events, bytes: 1 << 20 }, Pump::start())
+    Ring::new(
+        position(0),
+        Count(0),
+        Bounds {
+            events,
+            bytes: 1 << 20,
+        },
+        Pump::start(),
+    )
 }
 
 fn publish(ring: &Ring<Count>, seqs: std::ops::RangeInclusive<u64>) {
@@ -64,7 +87,10 @@ async fn a_cursor_reads_everything_once_in_order() {
     publish(&ring, 4..=5);
     assert_eq!(read(&ring, 2, 10), ("<3><4><5>".into(), 5));
     assert!(matches!(ring.read(0, 5, 10, &plain), Read::Empty));
-    assert_eq!(ring.look(|state, tail, cursor| (state.0, tail, cursor)), (5, position(5), 5));
+    assert_eq!(
+        ring.look(|state, tail, cursor| (state.0, tail, cursor)),
+        (5, position(5), 5)
+    );
 }
 
 #[tokio::test]
@@ -77,7 +103,10 @@ async fn frames_are_made_once_for_all_viewers() {
         plain(entry, out);
     };
     for cursor in [0, 0, 3, 9, 0] {
-        assert!(matches!(ring.read(1, cursor, 100, &project), Read::Runs(..)));
+        assert!(matches!(
+            ring.read(1, cursor, 100, &project),
+            Read::Runs(..)
+        ));
     }
     assert_eq!(made.get(), 10);
 }
@@ -96,12 +125,23 @@ async fn falling_off_the_ring_is_told_and_never_skipped() {
 async fn a_filter_selects_inside_a_run() {
     let ring = ring(100);
     publish(&ring, 1..=4);
-    let Read::Runs(runs, _) = ring.read(0, 0, 10, &plain) else { panic!("runs") };
+    let Read::Runs(runs, _) = ring.read(0, 0, 10, &plain) else {
+        panic!("runs")
+    };
     assert_eq!(text(&runs, &Filter::of(TypeSet::EMPTY)), "");
-    let spec = turnwire_event::FilterSpec { actors: Some(vec!["orchestrator".into()]), ..Default::default() };
+    let spec = turnwire_event::FilterSpec {
+        actors: Some(vec!["orchestrator".into()]),
+        ..Default::default()
+    };
     assert_eq!(text(&runs, &Filter::resolve(&spec).expect("a filter")), "");
-    let spec = turnwire_event::FilterSpec { actors: Some(vec!["user".into()]), ..Default::default() };
-    assert_eq!(text(&runs, &Filter::resolve(&spec).expect("a filter")), "<1><2><3><4>");
+    let spec = turnwire_event::FilterSpec {
+        actors: Some(vec!["user".into()]),
+        ..Default::default()
+    };
+    assert_eq!(
+        text(&runs, &Filter::resolve(&spec).expect("a filter")),
+        "<1><2><3><4>"
+    );
 }
 
 #[tokio::test]
@@ -149,6 +189,9 @@ async fn closing_is_told_once_and_keeps_its_first_reason() {
     tokio::task::yield_now().await;
     ring.close(Closed::Deleted);
     ring.close(Closed::Quarantined);
-    tokio::time::timeout(std::time::Duration::from_secs(5), news).await.expect("told").expect("the task");
+    tokio::time::timeout(std::time::Duration::from_secs(5), news)
+        .await
+        .expect("told")
+        .expect("the task");
     assert_eq!(ring.closed(), Some(Closed::Deleted));
 }

@@ -31,7 +31,11 @@ impl Outbox {
 
     /// Everything at the front whose gate is committed.
     pub(crate) fn release(&mut self, committed: Seq) -> Vec<Released> {
-        let due = self.queue.iter().take_while(|waiting| waiting.gate <= committed).count();
+        let due = self
+            .queue
+            .iter()
+            .take_while(|waiting| waiting.gate <= committed)
+            .count();
         let mut out = Vec::with_capacity(due);
         for waiting in self.queue.drain(..due) {
             self.bytes -= waiting.event.bytes.len();

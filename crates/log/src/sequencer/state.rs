@@ -72,11 +72,22 @@ impl State {
     }
 
     pub(crate) fn open_turn(&mut self, turn: TurnId, cancelled: bool) {
-        self.turns.insert(turn, if cancelled { Latch::Cancelling } else { Latch::Running });
+        self.turns.insert(
+            turn,
+            if cancelled {
+                Latch::Cancelling
+            } else {
+                Latch::Running
+            },
+        );
     }
 
     pub(crate) fn last(&self) -> Position {
-        Position { epoch: self.epoch, seq: self.seq, sub: self.sub }
+        Position {
+            epoch: self.epoch,
+            seq: self.seq,
+            sub: self.sub,
+        }
     }
 
     /// Whether the events may be given places, one after the other. Nothing is changed.
@@ -97,10 +108,15 @@ impl State {
                 (EventType::TurnStarted, None) => Some(Latch::Running),
                 (_, None) => return Err(Refused::Ended),
                 (EventType::TurnCancelRequested, Some(Latch::Running)) => Some(Latch::Cancelling),
-                (EventType::TurnCancelRequested | EventType::TurnCompleted, Some(Latch::Cancelling)) => {
+                (
+                    EventType::TurnCancelRequested | EventType::TurnCompleted,
+                    Some(Latch::Cancelling),
+                ) => {
                     return Err(Refused::Cancelled);
                 }
-                (kind, Some(Latch::Cancelling)) if kind.is_start() => return Err(Refused::Cancelled),
+                (kind, Some(Latch::Cancelling)) if kind.is_start() => {
+                    return Err(Refused::Cancelled);
+                }
                 (kind, Some(_)) if kind.is_terminal() => None,
                 (_, latch) => latch,
             };
@@ -128,7 +144,12 @@ impl State {
     }
 
     /// Gives an admitted event its place, and puts it where it belongs.
-    pub(crate) fn place(&mut self, session: SessionId, now: Timestamp, draft: Draft) -> (Position, Timestamp) {
+    pub(crate) fn place(
+        &mut self,
+        session: SessionId,
+        now: Timestamp,
+        draft: Draft,
+    ) -> (Position, Timestamp) {
         let time = self.tick(now);
         let kind = draft.body.kind();
         if let Some(turn) = draft.turn {
@@ -156,10 +177,22 @@ impl State {
         }
         .write(&draft.payload, &mut bytes);
         let bytes = Bytes::from(bytes);
-        let hidden = draft.render.as_ref().is_some_and(|r| r.policy == RenderPolicy::Suppress);
+        let hidden = draft
+            .render
+            .as_ref()
+            .is_some_and(|r| r.policy == RenderPolicy::Suppress);
         // A barrier waits for the persisted event that comes with it.
-        let gate = if !persisted && !draft.rows.is_empty() { self.seq.next() } else { self.seq };
-        self.rows.extend(draft.rows.into_iter().map(|change| Placed { at, time, change }));
+        let gate = if !persisted && !draft.rows.is_empty() {
+            self.seq.next()
+        } else {
+            self.seq
+        };
+        self.rows.extend(
+            draft
+                .rows
+                .into_iter()
+                .map(|change| Placed { at, time, change }),
+        );
         if persisted {
             self.hash = self.hash.next(&bytes);
             self.records.push(Record {
@@ -173,21 +206,36 @@ impl State {
                 bytes: bytes.clone(),
             });
         }
-        let head = Head { position: at, kind, actor: draft.actor, suppressed: hidden };
-        self.outbox.push(gate, Released { head, turn: draft.turn, time, bytes, body: draft.body });
+        let head = Head {
+            position: at,
+            kind,
+            actor: draft.actor,
+            suppressed: hidden,
+        };
+        self.outbox.push(
+            gate,
+            Released {
+                head,
+                turn: draft.turn,
+                time,
+                bytes,
+                body: draft.body,
+            },
+        );
         (at, time)
     }
 
     pub(crate) fn put_rows(&mut self, now: Timestamp, rows: Vec<RowChange>) {
         let time = self.tick(now);
         let at = self.last();
-        self.rows.extend(rows.into_iter().map(|change| Placed { at, time, change }));
+        self.rows
+            .extend(rows.into_iter().map(|change| Placed { at, time, change }));
     }
 
     /// Whether there is something for the writer and it does not know yet. Rows of a barrier go
     /// with the persisted event that follows in the same call, so they are never taken alone.
     pub(crate) fn wants_writer(&self) -> bool {
-        !self.queued && !(self.records.is_empty() && self.rows.is_empty())
+        !self.queued && (!self.records.is_empty() || !self.rows.is_empty())
     }
 
     pub(crate) fn is_settled(&self) -> bool {

@@ -57,7 +57,11 @@ struct Seen(Mutex<(Vec<String>, bool)>);
 
 impl Sink for Seen {
     fn publish(&self, events: &mut Vec<Released>) {
-        self.0.lock().0.extend(events.drain(..).map(|event| event.head.position.to_string()));
+        self.0.lock().0.extend(
+            events
+                .drain(..)
+                .map(|event| event.head.position.to_string()),
+        );
     }
     fn quarantined(&self) {
         self.0.lock().1 = true;
@@ -81,22 +85,52 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let (permit, permits) = mpsc::channel();
-        let store = Arc::new(Gated { permits: Mutex::new(permits), written: Mutex::default() });
-        let reserve = Reserve::new(std::env::temp_dir().join(format!("turnwire-reserve-{}", std::process::id())), 0);
+        let store = Arc::new(Gated {
+            permits: Mutex::new(permits),
+            written: Mutex::default(),
+        });
+        let reserve = Reserve::new(
+            std::env::temp_dir().join(format!("turnwire-reserve-{}", std::process::id())),
+            0,
+        );
         let fatal = Box::new(|_: &str| {});
         let writer = Writer::start(store.clone(), reserve, fatal).expect("a writer");
         let seen = Arc::new(Seen::default());
         let session = SessionId(Ulid(1));
         let hash = Hash::seed(session);
         let time = Timestamp::from_millis(0);
-        let tail = Tail { epoch: Epoch(1), seq: Seq(0), hash, time, low: Seq(0), low_hash: hash };
-        let bounds = Bounds { events: 4, bytes: 1 << 20 };
-        let sequencer = Sequencer::open(session, tail, bounds, Arc::new(FrozenClock), writer, seen.clone());
-        Self { sequencer, seen, store, permit }
+        let tail = Tail {
+            epoch: Epoch(1),
+            seq: Seq(0),
+            hash,
+            time,
+            low: Seq(0),
+            low_hash: hash,
+        };
+        let bounds = Bounds {
+            events: 4,
+            bytes: 1 << 20,
+        };
+        let sequencer = Sequencer::open(
+            session,
+            tail,
+            bounds,
+            Arc::new(FrozenClock),
+            writer,
+            seen.clone(),
+        );
+        Self {
+            sequencer,
+            seen,
+            store,
+            permit,
+        }
     }
 
     fn emit(&self, body: Body) -> Result<Position, Refused> {
-        self.sequencer.emit_one(draft(body), Room::Reserved).map(|(at, _)| at)
+        self.sequencer
+            .emit_one(draft(body), Room::Reserved)
+            .map(|(at, _)| at)
     }
 
     fn seen(&self) -> Vec<String> {
@@ -106,7 +140,11 @@ impl Bench {
     fn eventually(&self, what: impl Fn() -> bool) {
         let patience = std::time::Instant::now() + Duration::from_secs(10);
         while !what() {
-            assert!(std::time::Instant::now() < patience, "never happened; seen {:?}", self.seen());
+            assert!(
+                std::time::Instant::now() < patience,
+                "never happened; seen {:?}",
+                self.seen()
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -120,25 +158,48 @@ fn draft(body: Body) -> Draft {
 }
 
 fn note() -> Body {
-    Body::FeedbackRecorded(Recorded { message_id: None, turn_id: None, rating: "1".into(), comment: None })
+    Body::FeedbackRecorded(Recorded {
+        message_id: None,
+        turn_id: None,
+        rating: "1".into(),
+        comment: None,
+    })
 }
 
 fn delta() -> Body {
-    Body::TextDelta(TextDelta { message_id: MessageId(Ulid(1)), content_block_index: 0, text: "x".into() })
+    Body::TextDelta(TextDelta {
+        message_id: MessageId(Ulid(1)),
+        content_block_index: 0,
+        text: "x".into(),
+    })
 }
 
 fn complete() -> Body {
     let stop_reason = StopReason::EndTurn;
-    Body::MessageComplete(MessageComplete { message_id: MessageId(Ulid(1)), stop_reason, final_content: vec![], usage: Usage::default() })
+    Body::MessageComplete(MessageComplete {
+        message_id: MessageId(Ulid(1)),
+        stop_reason,
+        final_content: vec![],
+        usage: Usage::default(),
+    })
 }
 
 fn completed() -> Body {
     let usage = Usage::default();
-    Body::TurnCompleted(Completed { status: TurnStatus::Ok, usage, error: None, reason: None, partial: None })
+    Body::TurnCompleted(Completed {
+        status: TurnStatus::Ok,
+        usage,
+        error: None,
+        reason: None,
+        partial: None,
+    })
 }
 
 fn cancel() -> Body {
-    Body::TurnCancelRequested(CancelRequested { by: "user".into(), reason: "x".into() })
+    Body::TurnCancelRequested(CancelRequested {
+        by: "user".into(),
+        reason: "x".into(),
+    })
 }
 
 #[test]
@@ -151,10 +212,19 @@ fn nothing_is_visible_before_it_is_durable_and_order_is_kept() {
     bench.emit(delta()).expect("taken");
     bench.emit(delta()).expect("taken");
     std::thread::sleep(Duration::from_millis(30));
-    assert_eq!(bench.seen().len(), 1, "the deltas wait behind the event that is not durable");
+    assert_eq!(
+        bench.seen().len(),
+        1,
+        "the deltas wait behind the event that is not durable"
+    );
     bench.permit.send(Ok(())).expect("the store");
     bench.eventually(|| bench.seen().len() == 4);
-    let expected = ["evt_00010000000000.000001", "evt_00010000000001", "evt_00010000000001.000001", "evt_00010000000001.000002"];
+    let expected = [
+        "evt_00010000000000.000001",
+        "evt_00010000000001",
+        "evt_00010000000001.000001",
+        "evt_00010000000001.000002",
+    ];
     assert_eq!(bench.seen(), expected);
 }
 
@@ -164,9 +234,15 @@ fn a_barrier_waits_for_the_commit_that_holds_its_row() {
     bench.sequencer.resume_turn(TURN, false, Sub::LAST.0);
     let mut barrier = draft(complete());
     barrier.rows.push(RowChange::CostAdd(1.0));
-    bench.sequencer.emit(vec![barrier, draft(note())], Room::Reserved).expect("taken");
+    bench
+        .sequencer
+        .emit(vec![barrier, draft(note())], Room::Reserved)
+        .expect("taken");
     std::thread::sleep(Duration::from_millis(30));
-    assert!(bench.seen().is_empty(), "message.complete is not shown before its message is stored");
+    assert!(
+        bench.seen().is_empty(),
+        "message.complete is not shown before its message is stored"
+    );
     bench.permit.send(Ok(())).expect("the store");
     bench.eventually(|| bench.seen().len() == 2);
 }
@@ -175,11 +251,18 @@ fn a_barrier_waits_for_the_commit_that_holds_its_row() {
 fn a_full_disk_is_waited_out_with_the_same_numbers() {
     let bench = Bench::new();
     bench.emit(note()).expect("taken");
-    bench.permit.send(Err(AppendError::Full)).expect("the store");
+    bench
+        .permit
+        .send(Err(AppendError::Full))
+        .expect("the store");
     bench.permit.send(Ok(())).expect("the store");
     bench.eventually(|| bench.seen().len() == 1);
     assert_eq!(*bench.store.written.lock(), [Seq(1)]);
-    assert_eq!(bench.emit(note()).map(|at| at.seq), Ok(Seq(2)), "no number is skipped or given twice");
+    assert_eq!(
+        bench.emit(note()).map(|at| at.seq),
+        Ok(Seq(2)),
+        "no number is skipped or given twice"
+    );
     bench.permit.send(Ok(())).expect("the store");
 }
 
@@ -188,7 +271,10 @@ fn what_can_never_be_written_quarantines_the_session() {
     let bench = Bench::new();
     bench.emit(note()).expect("taken");
     for _ in 0..2 {
-        bench.permit.send(Err(AppendError::Refused("no".into()))).expect("the store");
+        bench
+            .permit
+            .send(Err(AppendError::Refused("no".into())))
+            .expect("the store");
     }
     bench.eventually(|| bench.seen.0.lock().1);
     assert_eq!(bench.emit(note()), Err(Refused::Closed));
@@ -198,7 +284,11 @@ fn what_can_never_be_written_quarantines_the_session() {
 #[test]
 fn law_1_a_turn_has_one_terminal_and_nothing_after() {
     let bench = Bench::new();
-    assert_eq!(bench.emit(delta()), Err(Refused::Ended), "it has not started");
+    assert_eq!(
+        bench.emit(delta()),
+        Err(Refused::Ended),
+        "it has not started"
+    );
     bench.sequencer.resume_turn(TURN, false, Sub::LAST.0);
     bench.emit(completed()).expect("the terminal");
     for body in [delta(), completed(), cancel()] {
@@ -221,7 +311,9 @@ fn law_8_after_a_cancel_nothing_starts_and_only_the_cancel_ends_it() {
         input_summary: String::new(),
     };
     assert_eq!(bench.emit(Body::ToolCalled(start)), Err(Refused::Cancelled));
-    bench.emit(delta()).expect("what was under way may still be told");
+    bench
+        .emit(delta())
+        .expect("what was under way may still be told");
     bench.permit.send(Ok(())).expect("the store");
 }
 
@@ -229,10 +321,21 @@ fn law_8_after_a_cancel_nothing_starts_and_only_the_cancel_ends_it() {
 fn a_full_outbox_makes_producers_wait_and_endings_pass() {
     let bench = Bench::new();
     for _ in 0..4 {
-        bench.sequencer.emit_one(draft(note()), Room::Bounded).expect("room");
+        bench
+            .sequencer
+            .emit_one(draft(note()), Room::Bounded)
+            .expect("room");
     }
-    assert_eq!(bench.sequencer.emit_one(draft(note()), Room::Bounded).err(), Some(Refused::Full));
-    assert!(bench.sequencer.emit_one(draft(note()), Room::Reserved).is_ok());
+    assert_eq!(
+        bench.sequencer.emit_one(draft(note()), Room::Bounded).err(),
+        Some(Refused::Full)
+    );
+    assert!(
+        bench
+            .sequencer
+            .emit_one(draft(note()), Room::Reserved)
+            .is_ok()
+    );
     for _ in 0..3 {
         let _ = bench.permit.send(Ok(()));
     }

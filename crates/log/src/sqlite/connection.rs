@@ -47,7 +47,9 @@ pub(crate) fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = path.display().to_string();
     let what = error.to_string();
     match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => OpenError::Corrupt { path, what },
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            OpenError::Corrupt { path, what }
+        }
         _ => OpenError::Io { path, what },
     }
 }
@@ -61,11 +63,17 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::new(Vec::new()) }
+        Self {
+            path,
+            idle: Mutex::new(Vec::new()),
+        }
     }
 
     /// Runs one read. No transaction outlives it, so that checkpoints are never held up.
-    pub(crate) fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T, ReadError>) -> Result<T, ReadError> {
+    pub(crate) fn with<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,

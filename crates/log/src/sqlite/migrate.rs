@@ -15,7 +15,9 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     let pragma = |name| {
-        connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(|e| open_error(path, &e))
+        connection
+            .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+            .map_err(|e| open_error(path, &e))
     };
     let version = pragma("user_version")?;
     let application = pragma("application_id")?;
@@ -27,7 +29,11 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
         return Err(OpenError::Foreign(shown()));
     }
     if version > MIGRATIONS.len() as i64 {
-        return Err(OpenError::Newer { path: shown(), found: version, known: MIGRATIONS.len() as i64 });
+        return Err(OpenError::Newer {
+            path: shown(),
+            found: version,
+            known: MIGRATIONS.len() as i64,
+        });
     }
     Ok(version)
 }
@@ -45,7 +51,11 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), OpenErro
 
 /// Brings the file up to date, and begins a new epoch if the last process ran `relaxed` and did
 /// not end in order.
-pub(crate) fn migrate(connection: &Connection, path: &Path, durability: Durability) -> Result<(), OpenError> {
+pub(crate) fn migrate(
+    connection: &Connection,
+    path: &Path,
+    durability: Durability,
+) -> Result<(), OpenError> {
     let from = version(connection, path)? as usize;
     let apply = || -> rusqlite::Result<()> {
         for (index, sql) in MIGRATIONS.iter().enumerate().skip(from) {
@@ -56,12 +66,24 @@ pub(crate) fn migrate(connection: &Connection, path: &Path, durability: Durabili
             ))?;
         }
         let unclean: Option<i64> = connection
-            .query_row("SELECT value FROM meta WHERE key = 'relaxed_open'", [], |row| row.get(0))
+            .query_row(
+                "SELECT value FROM meta WHERE key = 'relaxed_open'",
+                [],
+                |row| row.get(0),
+            )
             .map(Some)
-            .or_else(|e| if e == rusqlite::Error::QueryReturnedNoRows { Ok(None) } else { Err(e) })?;
+            .or_else(|e| {
+                if e == rusqlite::Error::QueryReturnedNoRows {
+                    Ok(None)
+                } else {
+                    Err(e)
+                }
+            })?;
         if unclean == Some(1) {
             connection.execute("UPDATE session SET epoch = epoch + 1", [])?;
-            tracing::warn!("the last run was `relaxed` and did not end in order: a new epoch begins");
+            tracing::warn!(
+                "the last run was `relaxed` and did not end in order: a new epoch begins"
+            );
         }
         set_relaxed_open(connection, durability == Durability::Relaxed)
     };

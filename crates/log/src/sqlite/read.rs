@@ -15,7 +15,12 @@ fn session(c: &Connection, id: SessionId) -> Result<Option<(i64, Epoch, Seq, Has
         .prepare_cached("SELECT sid, epoch, low_seq, low_hash FROM session WHERE id = ?1")?
         .query_row([id.to_string()], |row| {
             let low_hash: Vec<u8> = row.get(3)?;
-            Ok((row.get(0)?, Epoch(row.get(1)?), Seq(row.get::<_, i64>(2)? as u64), hash(&low_hash)))
+            Ok((
+                row.get(0)?,
+                Epoch(row.get(1)?),
+                Seq(row.get::<_, i64>(2)? as u64),
+                hash(&low_hash),
+            ))
         })
         .optional()?;
     Ok(found)
@@ -27,16 +32,31 @@ fn known(c: &Connection, id: SessionId) -> Result<(i64, Epoch, Seq, Hash), ReadE
 
 /// Where a session's log stands.
 pub(crate) fn tail(c: &Connection, id: SessionId) -> Result<Option<Tail>, ReadError> {
-    let Some((sid, epoch, low, low_hash)) = session(c, id)? else { return Ok(None) };
+    let Some((sid, epoch, low, low_hash)) = session(c, id)? else {
+        return Ok(None);
+    };
     let last = c
-        .prepare_cached("SELECT seq, hash, time FROM event WHERE sid = ?1 ORDER BY seq DESC LIMIT 1")?
+        .prepare_cached(
+            "SELECT seq, hash, time FROM event WHERE sid = ?1 ORDER BY seq DESC LIMIT 1",
+        )?
         .query_row([sid], |row| {
             let bytes: Vec<u8> = row.get(1)?;
-            Ok((Seq(row.get::<_, i64>(0)? as u64), hash(&bytes), Timestamp::from_millis(row.get(2)?)))
+            Ok((
+                Seq(row.get::<_, i64>(0)? as u64),
+                hash(&bytes),
+                Timestamp::from_millis(row.get(2)?),
+            ))
         })
         .optional()?;
     let (seq, hash, time) = last.unwrap_or((low, low_hash, Timestamp::from_millis(0)));
-    Ok(Some(Tail { epoch, seq, hash, time, low, low_hash }))
+    Ok(Some(Tail {
+        epoch,
+        seq,
+        hash,
+        time,
+        low,
+        low_hash,
+    }))
 }
 
 /// The hash at `seq`.
@@ -45,7 +65,12 @@ pub(crate) fn hash_at(c: &Connection, id: SessionId, seq: Seq) -> Result<Hash, R
     hash_of(c, id, (sid, low, low_hash), seq)
 }
 
-fn hash_of(c: &Connection, id: SessionId, at: (i64, Seq, Hash), seq: Seq) -> Result<Hash, ReadError> {
+fn hash_of(
+    c: &Connection,
+    id: SessionId,
+    at: (i64, Seq, Hash),
+    seq: Seq,
+) -> Result<Hash, ReadError> {
     if seq <= at.1 {
         return Ok(at.2);
     }
@@ -53,7 +78,10 @@ fn hash_of(c: &Connection, id: SessionId, at: (i64, Seq, Hash), seq: Seq) -> Res
         .prepare_cached("SELECT hash FROM event WHERE sid = ?1 AND seq = ?2")?
         .query_row([at.0, seq.0 as i64], |row| row.get(0))
         .optional()?;
-    bytes.map(|b| hash(&b)).ok_or(ReadError::Damaged { session: id, seq: seq.0 })
+    bytes.map(|b| hash(&b)).ok_or(ReadError::Damaged {
+        session: id,
+        seq: seq.0,
+    })
 }
 
 /// Events in order; every one is checked against the one before.
@@ -72,11 +100,19 @@ pub(crate) fn events(
         "SELECT seq, type, turn, actor, hidden, hash, bytes FROM event \
          WHERE sid = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4",
     )?;
-    let mut rows = statement.query(params![sid, after.0 as i64, upto.0.min(i64::MAX as u64) as i64, limit as i64])?;
+    let mut rows = statement.query(params![
+        sid,
+        after.0 as i64,
+        upto.0.min(i64::MAX as u64) as i64,
+        limit as i64
+    ])?;
     let mut out = Vec::with_capacity(limit.min(512));
     while let Some(row) = rows.next()? {
         let seq = Seq(row.get::<_, i64>(0)? as u64);
-        let damaged = || ReadError::Damaged { session: id, seq: seq.0 };
+        let damaged = || ReadError::Damaged {
+            session: id,
+            seq: seq.0,
+        };
         // A column of the wrong type is damage too.
         let event = stored(row, seq).ok().flatten().ok_or_else(damaged)?;
         link = link.next(&event.bytes);
@@ -98,13 +134,26 @@ fn stored(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> {
             Err(_) => return Ok(None),
         },
     };
-    let (Some(position), Ok(kind), Ok(actor)) =
-        (position(&bytes), row.get_ref(1)?.as_str()?.parse(), row.get_ref(3)?.as_str()?.parse())
-    else {
+    let (Some(position), Ok(kind), Ok(actor)) = (
+        position(&bytes),
+        row.get_ref(1)?.as_str()?.parse(),
+        row.get_ref(3)?.as_str()?.parse(),
+    ) else {
         return Ok(None);
     };
-    let head = Head { position, kind, actor, suppressed: row.get(4)? };
-    Ok(Some(StoredEvent { seq, turn, head, hash: hash(row.get_ref(5)?.as_bytes()?).0, bytes }))
+    let head = Head {
+        position,
+        kind,
+        actor,
+        suppressed: row.get(4)?,
+    };
+    Ok(Some(StoredEvent {
+        seq,
+        turn,
+        head,
+        hash: hash(row.get_ref(5)?.as_bytes()?).0,
+        bytes,
+    }))
 }
 
 /// The id of an event from its bytes, which always begin with it; it keeps the epoch the event
@@ -115,24 +164,47 @@ fn position(bytes: &[u8]) -> Option<Position> {
 }
 
 /// How many events pass the filter, by the columns alone.
-pub(crate) fn count(c: &Connection, id: SessionId, after: Seq, upto: Seq, filter: &Filter) -> Result<u64, ReadError> {
+pub(crate) fn count(
+    c: &Connection,
+    id: SessionId,
+    after: Seq,
+    upto: Seq,
+    filter: &Filter,
+) -> Result<u64, ReadError> {
     let (sid, _, low, _) = known(c, id)?;
     let after = after.max(low);
-    let types: Vec<&str> = filter.types().iter().filter(|t| t.is_persisted()).map(|t| t.name()).collect();
+    let types: Vec<&str> = filter
+        .types()
+        .iter()
+        .filter(|t| t.is_persisted())
+        .map(|t| t.name())
+        .collect();
     if types.is_empty() || after >= upto {
         return Ok(0);
     }
     let marks = vec!["?"; types.len()].join(",");
-    let hidden = if filter.spec().include_suppressed { "" } else { "AND hidden = 0" };
-    let range = [Value::from(sid), Value::from(after.0 as i64), Value::from(upto.0 as i64)];
+    let hidden = if filter.spec().include_suppressed {
+        ""
+    } else {
+        "AND hidden = 0"
+    };
+    let range = [
+        Value::from(sid),
+        Value::from(after.0 as i64),
+        Value::from(upto.0 as i64),
+    ];
     let words = types.iter().map(|t| Value::from((*t).to_owned()));
     let values = params_from_iter(range.into_iter().chain(words));
-    let from = format!("FROM event WHERE sid = ? AND seq > ? AND seq <= ? AND type IN ({marks}) {hidden}");
+    let from =
+        format!("FROM event WHERE sid = ? AND seq > ? AND seq <= ? AND type IN ({marks}) {hidden}");
     let Some(actors) = filter.actors() else {
-        let n: i64 = c.prepare_cached(&format!("SELECT count(*) {from}"))?.query_row(values, |row| row.get(0))?;
+        let n: i64 = c
+            .prepare_cached(&format!("SELECT count(*) {from}"))?
+            .query_row(values, |row| row.get(0))?;
         return Ok(n as u64);
     };
-    let mut statement = c.prepare_cached(&format!("SELECT actor, count(*) {from} GROUP BY actor"))?;
+    let mut statement =
+        c.prepare_cached(&format!("SELECT actor, count(*) {from} GROUP BY actor"))?;
     let mut rows = statement.query(values)?;
     let mut total = 0;
     while let Some(row) = rows.next()? {
@@ -141,7 +213,11 @@ pub(crate) fn count(c: &Connection, id: SessionId, after: Seq, upto: Seq, filter
             .ok()
             .and_then(|actor| actor.as_str().ok()?.parse::<turnwire_event::Actor>().ok())
             .is_some_and(|actor| actors.iter().any(|wanted| actor.matches(wanted)));
-        total += if passes { row.get::<_, i64>(1)? as u64 } else { 0 };
+        total += if passes {
+            row.get::<_, i64>(1)? as u64
+        } else {
+            0
+        };
     }
     Ok(total)
 }

@@ -4,7 +4,9 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 use serde::Serialize;
 use turnwire_event::code::ToolState;
 use turnwire_event::content::content_json;
-use turnwire_event::row::{FinishedMessage, MessagePart, NewMessage, Placed, RowChange, SessionRow};
+use turnwire_event::row::{
+    FinishedMessage, MessagePart, NewMessage, Placed, RowChange, SessionRow,
+};
 use turnwire_event::{Epoch, EventType, MessageStatus, Role, Seq, SessionId, TurnId};
 
 use crate::chain::Hash;
@@ -65,7 +67,11 @@ fn insert_session(tx: &Transaction<'_>, s: &SessionRow, term: Term) -> rusqlite:
 }
 
 /// The row number and last event of a session that the writer has not seen yet.
-pub(crate) fn find_session(tx: &Transaction<'_>, id: SessionId, term: Term) -> Result<(i64, Seq), AppendError> {
+pub(crate) fn find_session(
+    tx: &Transaction<'_>,
+    id: SessionId,
+    term: Term,
+) -> Result<(i64, Seq), AppendError> {
     let found: Option<(i64, i64, i64)> = tx
         .prepare_cached(
             "SELECT s.sid, s.term, coalesce((SELECT max(e.seq) FROM event e WHERE e.sid = s.sid), s.low_seq) \
@@ -89,7 +95,13 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
     let time = placed.time.as_millis();
     match &placed.change {
         RowChange::SessionPut(_) => Ok(()), // made before the events; see `create_session`
-        RowChange::TurnStarted { turn_id, kind, on_disconnect, disconnect_grace_ms, trace } => {
+        RowChange::TurnStarted {
+            turn_id,
+            kind,
+            on_disconnect,
+            disconnect_grace_ms,
+            trace,
+        } => {
             tx.prepare_cached(
                 "INSERT INTO turn (id, sid, kind, state, on_disconnect, disconnect_grace_ms, trace, started, started_at) \
                  VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?7, ?8)",
@@ -98,25 +110,41 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
                 turn_id.to_string(), sid, word(kind), word(on_disconnect), *disconnect_grace_ms as i64,
                 trace.as_ref().map(json), placed.at.to_string(), time
             ])?;
-            tx.prepare_cached("UPDATE session SET turn_count = turn_count + 1, updated_at = ?2 WHERE sid = ?1")?
-                .execute(params![sid, time])?;
+            tx.prepare_cached(
+                "UPDATE session SET turn_count = turn_count + 1, updated_at = ?2 WHERE sid = ?1",
+            )?
+            .execute(params![sid, time])?;
             Ok(())
         }
         RowChange::TurnCancelling(turn) => {
-            tx.prepare_cached("UPDATE turn SET state = 'cancelling' WHERE id = ?1 AND ended IS NULL")?
-                .execute([turn.to_string()])?;
+            tx.prepare_cached(
+                "UPDATE turn SET state = 'cancelling' WHERE id = ?1 AND ended IS NULL",
+            )?
+            .execute([turn.to_string()])?;
             Ok(())
         }
-        RowChange::TurnEnded { turn_id, terminal, payload } => {
-            let state = if *terminal == EventType::TurnCancelled { "cancelled" } else { "completed" };
+        RowChange::TurnEnded {
+            turn_id,
+            terminal,
+            payload,
+        } => {
+            let state = if *terminal == EventType::TurnCancelled {
+                "cancelled"
+            } else {
+                "completed"
+            };
             tx.prepare_cached(
                 "UPDATE turn SET state = ?2, ended = ?3, ended_at = ?4, terminal_type = ?5, terminal = ?6 WHERE id = ?1",
             )?
             .execute(params![turn_id.to_string(), state, placed.at.to_string(), time, terminal.name(), payload])?;
-            tx.prepare_cached("UPDATE session SET updated_at = ?2 WHERE sid = ?1")?.execute(params![sid, time])?;
+            tx.prepare_cached("UPDATE session SET updated_at = ?2 WHERE sid = ?1")?
+                .execute(params![sid, time])?;
             Ok(())
         }
-        RowChange::Routed { model, policy_version } => {
+        RowChange::Routed {
+            model,
+            policy_version,
+        } => {
             tx.prepare_cached(
                 "UPDATE session SET active_model = ?2, routing_policy_version = ?3 \
                  WHERE sid = ?1 AND (active_model <> ?2 OR routing_policy_version <> ?3)",
@@ -126,25 +154,62 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
         }
         RowChange::CostAdd(usd) if *usd == 0.0 => Ok(()),
         RowChange::CostAdd(usd) => {
-            tx.prepare_cached("UPDATE session SET cost_usd = cost_usd + ?2 WHERE sid = ?1")?.execute(params![sid, usd])?;
+            tx.prepare_cached("UPDATE session SET cost_usd = cost_usd + ?2 WHERE sid = ?1")?
+                .execute(params![sid, usd])?;
             Ok(())
         }
         RowChange::MessagePut(turn, message) => put_message(tx, sid, *turn, message, placed),
         RowChange::MessagePart(part) => put_part(tx, sid, part),
-        RowChange::MessageFinished(turn, message) => finish_message(tx, sid, *turn, message, placed),
-        RowChange::ToolCall { tool_use_id, turn_id, tool_name, tool_type, status } => {
-            put_tool_call(tx, sid, (&tool_use_id.to_string(), &turn_id.to_string(), tool_name, &word(tool_type)), *status, time)
+        RowChange::MessageFinished(turn, message) => {
+            finish_message(tx, sid, *turn, message, placed)
         }
+        RowChange::ToolCall {
+            tool_use_id,
+            turn_id,
+            tool_name,
+            tool_type,
+            status,
+        } => put_tool_call(
+            tx,
+            sid,
+            (
+                &tool_use_id.to_string(),
+                &turn_id.to_string(),
+                tool_name,
+                &word(tool_type),
+            ),
+            *status,
+            time,
+        ),
     }
 }
 
-fn put_message(tx: &Transaction<'_>, sid: i64, turn: TurnId, m: &NewMessage, placed: &Placed) -> rusqlite::Result<()> {
+fn put_message(
+    tx: &Transaction<'_>,
+    sid: i64,
+    turn: TurnId,
+    m: &NewMessage,
+    placed: &Placed,
+) -> rusqlite::Result<()> {
     let time = placed.time.as_millis();
     let at = placed.at.to_string();
     insert_message(tx)?.execute(params![
-        m.id.to_string(), sid, turn.to_string(), word(&m.role), word(&MessageStatus::Complete),
-        content_json(&m.content).0, None::<String>, None::<String>, None::<String>, json(&m.metadata),
-        time, time, at, at, &[] as &[u8], "[]"
+        m.id.to_string(),
+        sid,
+        turn.to_string(),
+        word(&m.role),
+        word(&MessageStatus::Complete),
+        content_json(&m.content).0,
+        None::<String>,
+        None::<String>,
+        None::<String>,
+        json(&m.metadata),
+        time,
+        time,
+        at,
+        at,
+        &[] as &[u8],
+        "[]"
     ])?;
     Ok(())
 }
@@ -165,12 +230,25 @@ fn finish_message(
     placed: &Placed,
 ) -> rusqlite::Result<()> {
     insert_message(tx)?.execute(params![
-        m.id.to_string(), sid, turn.to_string(), word(&Role::Assistant), word(&m.status),
-        content_json(&m.content).0, m.model, word(&m.stop_reason), json(&m.usage), "{}",
-        m.started_at.as_millis(), placed.time.as_millis(), m.started.to_string(), placed.at.to_string(),
-        m.cuts, json(&m.inputs)
+        m.id.to_string(),
+        sid,
+        turn.to_string(),
+        word(&Role::Assistant),
+        word(&m.status),
+        content_json(&m.content).0,
+        m.model,
+        word(&m.stop_reason),
+        json(&m.usage),
+        "{}",
+        m.started_at.as_millis(),
+        placed.time.as_millis(),
+        m.started.to_string(),
+        placed.at.to_string(),
+        m.cuts,
+        json(&m.inputs)
     ])?;
-    tx.prepare_cached("DELETE FROM message_part WHERE message = ?1")?.execute([m.id.to_string()])?;
+    tx.prepare_cached("DELETE FROM message_part WHERE message = ?1")?
+        .execute([m.id.to_string()])?;
     Ok(())
 }
 
@@ -195,7 +273,11 @@ fn put_tool_call(
     time: i64,
 ) -> rusqlite::Result<()> {
     let started = matches!(status, ToolState::Running).then_some(time);
-    let ended = matches!(status, ToolState::Completed | ToolState::Failed | ToolState::Cancelled).then_some(time);
+    let ended = matches!(
+        status,
+        ToolState::Completed | ToolState::Failed | ToolState::Cancelled
+    )
+    .then_some(time);
     tx.prepare_cached(
         "INSERT INTO tool_call (id, sid, turn, name, type, status, started_at, ended_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \

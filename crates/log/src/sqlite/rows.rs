@@ -3,7 +3,9 @@
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 use serde::de::DeserializeOwned;
 use turnwire_event::row::{MessagePart, SessionRow, StoredMessage, ToolCallRow, TurnRow};
-use turnwire_event::{Message, MessageId, Owner, Position, SessionId, Timestamp, ToolUseId, TurnId};
+use turnwire_event::{
+    Message, MessageId, Owner, Position, SessionId, Timestamp, ToolUseId, TurnId,
+};
 
 use crate::error::ReadError;
 
@@ -24,7 +26,11 @@ fn value<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
 }
 
 fn optional<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<T>> {
-    if row.get_ref(at)? == rusqlite::types::ValueRef::Null { Ok(None) } else { value(row, at).map(Some) }
+    if row.get_ref(at)? == rusqlite::types::ValueRef::Null {
+        Ok(None)
+    } else {
+        value(row, at).map(Some)
+    }
 }
 
 fn bad(at: usize) -> rusqlite::Error {
@@ -57,14 +63,19 @@ const SESSION: &str = "SELECT s.id, s.tenant, s.principal, s.parent, s.workspace
     s.active_model, s.routing_policy_version, s.cost_usd, s.turn_count, s.created_at, s.updated_at FROM session s";
 
 fn read_owner(row: &Row<'_>, at: usize) -> rusqlite::Result<Owner> {
-    Ok(Owner { tenant: parsed(row, at)?, principal: parsed(row, at + 1)? })
+    Ok(Owner {
+        tenant: parsed(row, at)?,
+        principal: parsed(row, at + 1)?,
+    })
 }
 
 fn read_session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     Ok(SessionRow {
         id: parsed(row, 0)?,
         owner: read_owner(row, 1)?,
-        parent: row.get::<_, Option<String>>(3)?.and_then(|id| id.parse().ok()),
+        parent: row
+            .get::<_, Option<String>>(3)?
+            .and_then(|id| id.parse().ok()),
         workspace_path: row.get(4)?,
         metadata: value(row, 5)?,
         episode_id: parsed(row, 6)?,
@@ -79,12 +90,26 @@ fn read_session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
 
 pub(crate) fn session(c: &Connection, id: SessionId) -> Result<Option<SessionRow>> {
     let sql = format!("{SESSION} WHERE s.id = ?1");
-    Ok(c.prepare_cached(&sql)?.query_row([id.to_string()], read_session).optional()?)
+    Ok(c.prepare_cached(&sql)?
+        .query_row([id.to_string()], read_session)
+        .optional()?)
 }
 
-pub(crate) fn sessions(c: &Connection, owner: &Owner, before: Option<SessionId>, limit: usize) -> Result<Vec<SessionRow>> {
-    let sql = format!("{SESSION} WHERE s.tenant = ?1 AND s.principal = ?2 AND s.id < ?3 ORDER BY s.id DESC LIMIT ?4");
-    let values = params![owner.tenant.to_string(), owner.principal.as_str(), cursor(before), limit as i64];
+pub(crate) fn sessions(
+    c: &Connection,
+    owner: &Owner,
+    before: Option<SessionId>,
+    limit: usize,
+) -> Result<Vec<SessionRow>> {
+    let sql = format!(
+        "{SESSION} WHERE s.tenant = ?1 AND s.principal = ?2 AND s.id < ?3 ORDER BY s.id DESC LIMIT ?4"
+    );
+    let values = params![
+        owner.tenant.to_string(),
+        owner.principal.as_str(),
+        cursor(before),
+        limit as i64
+    ];
     many(c, &sql, values, read_session)
 }
 
@@ -107,7 +132,9 @@ fn read_turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
         trace: optional(row, 6)?,
         started: parsed(row, 7)?,
         started_at: time(row, 8)?,
-        ended: row.get::<_, Option<String>>(9)?.and_then(|at| at.parse().ok()),
+        ended: row
+            .get::<_, Option<String>>(9)?
+            .and_then(|at| at.parse().ok()),
         ended_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
         terminal,
     })
@@ -116,16 +143,33 @@ fn read_turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
 pub(crate) fn turn(c: &Connection, id: TurnId) -> Result<Option<(Owner, TurnRow)>> {
     let sql = format!("{TURN} WHERE t.id = ?1");
     let read = |row: &Row<'_>| Ok((read_owner(row, 13)?, read_turn(row)?));
-    Ok(c.prepare_cached(&sql)?.query_row([id.to_string()], read).optional()?)
+    Ok(c.prepare_cached(&sql)?
+        .query_row([id.to_string()], read)
+        .optional()?)
 }
 
-pub(crate) fn turns(c: &Connection, session: SessionId, before: Option<TurnId>, limit: usize) -> Result<Vec<TurnRow>> {
+pub(crate) fn turns(
+    c: &Connection,
+    session: SessionId,
+    before: Option<TurnId>,
+    limit: usize,
+) -> Result<Vec<TurnRow>> {
     let sql = format!("{TURN} WHERE s.id = ?1 AND t.id < ?2 ORDER BY t.id DESC LIMIT ?3");
-    many(c, &sql, params![session.to_string(), cursor(before), limit as i64], read_turn)
+    many(
+        c,
+        &sql,
+        params![session.to_string(), cursor(before), limit as i64],
+        read_turn,
+    )
 }
 
 pub(crate) fn open_turns(c: &Connection) -> Result<Vec<TurnRow>> {
-    many(c, &format!("{TURN} WHERE t.ended IS NULL ORDER BY t.id"), [], read_turn)
+    many(
+        c,
+        &format!("{TURN} WHERE t.ended IS NULL ORDER BY t.id"),
+        [],
+        read_turn,
+    )
 }
 
 const MESSAGE: &str = "SELECT m.id, s.id, m.turn, m.role, m.status, m.content, m.model, m.stop_reason, m.usage, \
@@ -170,16 +214,24 @@ pub(crate) fn messages(
             .optional()?
             .unwrap_or_default(),
     };
-    let sql = format!("{MESSAGE} WHERE s.id = ?1 AND m.completed <= ?2 AND m.completed < ?3 ORDER BY m.completed DESC LIMIT ?4");
+    let sql = format!(
+        "{MESSAGE} WHERE s.id = ?1 AND m.completed <= ?2 AND m.completed < ?3 ORDER BY m.completed DESC LIMIT ?4"
+    );
     let values = params![session.to_string(), upto.to_string(), bound, limit as i64];
     let mut found = many(c, &sql, values, read_message)?;
     found.reverse();
     Ok(found)
 }
 
-pub(crate) fn message(c: &Connection, session: SessionId, id: MessageId) -> Result<Option<StoredMessage>> {
+pub(crate) fn message(
+    c: &Connection,
+    session: SessionId,
+    id: MessageId,
+) -> Result<Option<StoredMessage>> {
     let sql = format!("{MESSAGE} WHERE m.id = ?1 AND s.id = ?2");
-    Ok(c.prepare_cached(&sql)?.query_row([id.to_string(), session.to_string()], read_message).optional()?)
+    Ok(c.prepare_cached(&sql)?
+        .query_row([id.to_string(), session.to_string()], read_message)
+        .optional()?)
 }
 
 pub(crate) fn message_count(c: &Connection, session: SessionId, upto: Position) -> Result<u64> {
@@ -189,18 +241,33 @@ pub(crate) fn message_count(c: &Connection, session: SessionId, upto: Position) 
     Ok(n as u64)
 }
 
-pub(crate) fn streamed(c: &Connection, session: SessionId, after: Position, upto: Position) -> Result<Vec<StoredMessage>> {
+pub(crate) fn streamed(
+    c: &Connection,
+    session: SessionId,
+    after: Position,
+    upto: Position,
+) -> Result<Vec<StoredMessage>> {
     // Messages of a session stream one after the other, so besides those that end inside the
     // stretch only the next to end can have begun in it; a range open at the end would read
     // every later message for every chunk of a long replay.
     let within = format!(
         "{MESSAGE} WHERE s.id = ?1 AND m.completed > ?2 AND m.completed <= ?3 AND m.role = 'assistant' ORDER BY m.completed"
     );
-    let mut found = many(c, &within, params![session.to_string(), after.to_string(), upto.to_string()], read_message)?;
+    let mut found = many(
+        c,
+        &within,
+        params![session.to_string(), after.to_string(), upto.to_string()],
+        read_message,
+    )?;
     let next = format!(
         "{MESSAGE} WHERE s.id = ?1 AND m.completed > ?2 AND m.role = 'assistant' ORDER BY m.completed LIMIT 1"
     );
-    let next = many(c, &next, params![session.to_string(), upto.to_string()], read_message)?;
+    let next = many(
+        c,
+        &next,
+        params![session.to_string(), upto.to_string()],
+        read_message,
+    )?;
     found.extend(next.into_iter().filter(|message| message.started <= upto));
     Ok(found)
 }
@@ -237,11 +304,26 @@ fn read_tool(row: &Row<'_>) -> rusqlite::Result<ToolCallRow> {
     })
 }
 
-pub(crate) fn tool_calls(c: &Connection, session: SessionId, before: Option<ToolUseId>, limit: usize) -> Result<Vec<ToolCallRow>> {
+pub(crate) fn tool_calls(
+    c: &Connection,
+    session: SessionId,
+    before: Option<ToolUseId>,
+    limit: usize,
+) -> Result<Vec<ToolCallRow>> {
     let sql = format!("{TOOL} WHERE s.id = ?1 AND t.id < ?2 ORDER BY t.id DESC LIMIT ?3");
-    many(c, &sql, params![session.to_string(), cursor(before), limit as i64], read_tool)
+    many(
+        c,
+        &sql,
+        params![session.to_string(), cursor(before), limit as i64],
+        read_tool,
+    )
 }
 
 pub(crate) fn turn_tool_calls(c: &Connection, turn: TurnId) -> Result<Vec<ToolCallRow>> {
-    many(c, &format!("{TOOL} WHERE t.turn = ?1 ORDER BY t.id"), [turn.to_string()], read_tool)
+    many(
+        c,
+        &format!("{TOOL} WHERE t.turn = ?1 ORDER BY t.id"),
+        [turn.to_string()],
+        read_tool,
+    )
 }

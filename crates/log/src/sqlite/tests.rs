@@ -8,7 +8,10 @@ use super::*;
 use crate::store::conformance::{self, Maker};
 
 fn options(dir: &Path) -> Options {
-    Options { dir: dir.to_owned(), durability: Durability::Full }
+    Options {
+        dir: dir.to_owned(),
+        durability: Durability::Full,
+    }
 }
 
 fn open(dir: &Path) -> Sqlite {
@@ -29,10 +32,20 @@ fn keeps_the_promises_of_a_store() {
 fn everything_is_there_after_reopening() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut maker = Maker::new(1);
-    open(dir.path()).append(&[maker.notes(5)]).expect("an append");
+    open(dir.path())
+        .append(&[maker.notes(5)])
+        .expect("an append");
     let store = open(dir.path());
-    assert_eq!(store.events(maker.session, Seq(0), Seq(5), 10).expect("events").len(), 5);
-    store.append(&[maker.notes(1)]).expect("the tail is found again");
+    assert_eq!(
+        store
+            .events(maker.session, Seq(0), Seq(5), 10)
+            .expect("events")
+            .len(),
+        5
+    );
+    store
+        .append(&[maker.notes(1)])
+        .expect("the tail is found again");
 }
 
 #[test]
@@ -40,7 +53,10 @@ fn a_second_process_is_refused_with_what_to_do() {
     let dir = tempfile::tempdir().expect("a folder");
     let _first = open(dir.path());
     let error = Sqlite::open(&options(dir.path())).expect_err("in use");
-    assert!(matches!(error, OpenError::InUse(_)) && error.to_string().contains("TURNWIRE_HOME"), "{error}");
+    assert!(
+        matches!(error, OpenError::InUse(_)) && error.to_string().contains("TURNWIRE_HOME"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -56,13 +72,18 @@ fn a_newer_or_foreign_database_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     drop(open(dir.path()));
     let raw = Connection::open(dir.path().join(FILE)).expect("a connection");
-    raw.pragma_update(None, "user_version", 999).expect("a pragma");
+    raw.pragma_update(None, "user_version", 999)
+        .expect("a pragma");
     drop(raw);
     let error = Sqlite::open(&options(dir.path())).expect_err("newer");
-    assert!(matches!(error, OpenError::Newer { found: 999, .. }), "{error}");
+    assert!(
+        matches!(error, OpenError::Newer { found: 999, .. }),
+        "{error}"
+    );
     let other = tempfile::tempdir().expect("a folder");
     let raw = Connection::open(other.path().join(FILE)).expect("a connection");
-    raw.execute_batch("CREATE TABLE theirs (x)").expect("a table");
+    raw.execute_batch("CREATE TABLE theirs (x)")
+        .expect("a table");
     drop(raw);
     let error = Sqlite::open(&options(other.path())).expect_err("foreign");
     assert!(matches!(error, OpenError::Foreign(_)), "{error}");
@@ -72,17 +93,33 @@ fn a_newer_or_foreign_database_is_refused() {
 fn a_changed_record_is_found_and_others_are_not_blamed() {
     let dir = tempfile::tempdir().expect("a folder");
     let (mut a, mut b) = (Maker::new(1), Maker::new(2));
-    open(dir.path()).append(&[a.notes(5), b.notes(5)]).expect("an append");
+    open(dir.path())
+        .append(&[a.notes(5), b.notes(5)])
+        .expect("an append");
     let raw = Connection::open(dir.path().join(FILE)).expect("a connection");
     let changed = raw
-        .execute("UPDATE event SET bytes = replace(bytes, 'note 2', 'nope 2') WHERE seq = 3 AND sid = 1", [])
+        .execute(
+            "UPDATE event SET bytes = replace(bytes, 'note 2', 'nope 2') WHERE seq = 3 AND sid = 1",
+            [],
+        )
         .expect("an update");
     assert_eq!(changed, 1);
     drop(raw);
     let store = open(dir.path());
-    let error = store.events(a.session, Seq(0), Seq(5), 10).expect_err("damaged");
-    assert!(matches!(error, ReadError::Damaged { seq: 3, .. }), "{error}");
-    assert_eq!(store.events(b.session, Seq(0), Seq(5), 10).expect("sound").len(), 5);
+    let error = store
+        .events(a.session, Seq(0), Seq(5), 10)
+        .expect_err("damaged");
+    assert!(
+        matches!(error, ReadError::Damaged { seq: 3, .. }),
+        "{error}"
+    );
+    assert_eq!(
+        store
+            .events(b.session, Seq(0), Seq(5), 10)
+            .expect("sound")
+            .len(),
+        5
+    );
 }
 
 #[test]
@@ -91,16 +128,31 @@ fn a_missing_record_is_found() {
     let mut a = Maker::new(1);
     open(dir.path()).append(&[a.notes(5)]).expect("an append");
     let raw = Connection::open(dir.path().join(FILE)).expect("a connection");
-    raw.execute("DELETE FROM event WHERE seq = 3", []).expect("a delete");
+    raw.execute("DELETE FROM event WHERE seq = 3", [])
+        .expect("a delete");
     drop(raw);
-    assert!(open(dir.path()).events(a.session, Seq(0), Seq(5), 10).is_err());
+    assert!(
+        open(dir.path())
+            .events(a.session, Seq(0), Seq(5), 10)
+            .is_err()
+    );
 }
 
 #[test]
 fn an_unclean_end_of_a_relaxed_run_begins_an_epoch() {
     let dir = tempfile::tempdir().expect("a folder");
-    let relaxed = Options { dir: dir.path().to_owned(), durability: Durability::Relaxed };
-    let epoch = |store: &Sqlite| store.tail(SessionId(Ulid(1))).expect("a tail").expect("a session").epoch.0;
+    let relaxed = Options {
+        dir: dir.path().to_owned(),
+        durability: Durability::Relaxed,
+    };
+    let epoch = |store: &Sqlite| {
+        store
+            .tail(SessionId(Ulid(1)))
+            .expect("a tail")
+            .expect("a session")
+            .epoch
+            .0
+    };
     let store = Sqlite::open(&relaxed).expect("a store");
     store.append(&[Maker::new(1).notes(1)]).expect("an append");
     store.close();
@@ -121,6 +173,12 @@ fn another_process_can_read_along() {
     let mut a = Maker::new(1);
     store.append(&[a.notes(2)]).expect("an append");
     let reader = Sqlite::open_read_only(dir.path()).expect("a reader");
-    assert_eq!(reader.events(a.session, Seq(0), Seq(2), 10).expect("events").len(), 2);
+    assert_eq!(
+        reader
+            .events(a.session, Seq(0), Seq(2), 10)
+            .expect("events")
+            .len(),
+        2
+    );
     assert!(reader.append(&[a.notes(1)]).is_err(), "it cannot write");
 }

@@ -19,17 +19,25 @@ pub(crate) struct Tails(pub(crate) HashMap<SessionId, (i64, Seq)>);
 pub(crate) fn classify(error: &rusqlite::Error) -> AppendError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => AppendError::Full,
-        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::DatabaseCorrupt) => {
-            AppendError::Fatal(error.to_string())
-        }
+        Some(
+            ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::ReadOnly
+            | ErrorCode::DatabaseCorrupt,
+        ) => AppendError::Fatal(error.to_string()),
         _ => AppendError::Refused(error.to_string()),
     }
 }
 
 /// Writes a batch in one transaction.
-pub(crate) fn append(connection: &mut Connection, tails: &mut Tails, batch: &[Append]) -> Result<(), AppendError> {
-    let transaction =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| classify(&e))?;
+pub(crate) fn append(
+    connection: &mut Connection,
+    tails: &mut Tails,
+    batch: &[Append],
+) -> Result<(), AppendError> {
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|e| classify(&e))?;
     let mut moved = Vec::with_capacity(batch.len());
     for part in batch {
         let (sid, tail) = append_one(&transaction, tails, part)?;
@@ -42,7 +50,11 @@ pub(crate) fn append(connection: &mut Connection, tails: &mut Tails, batch: &[Ap
     Ok(())
 }
 
-fn append_one(tx: &Transaction<'_>, tails: &Tails, part: &Append) -> Result<(i64, Seq), AppendError> {
+fn append_one(
+    tx: &Transaction<'_>,
+    tails: &Tails,
+    part: &Append,
+) -> Result<(i64, Seq), AppendError> {
     let sql = |error: rusqlite::Error| classify(&error);
     let (sid, tail) = match tails.0.get(&part.session) {
         Some(&known) => known,
@@ -53,12 +65,18 @@ fn append_one(tx: &Transaction<'_>, tails: &Tails, part: &Append) -> Result<(i64
         }
     };
     if tail != part.prev {
-        return Err(AppendError::Refused(format!("expected event {} to be the last, it is {}", part.prev.0, tail.0)));
+        return Err(AppendError::Refused(format!(
+            "expected event {} to be the last, it is {}",
+            part.prev.0, tail.0
+        )));
     }
     let mut last = tail;
     for record in &part.records {
         if record.seq != last.next() {
-            return Err(AppendError::Refused(format!("event {} does not follow {}", record.seq.0, last.0)));
+            return Err(AppendError::Refused(format!(
+                "event {} does not follow {}",
+                record.seq.0, last.0
+            )));
         }
         insert(tx, sid, record).map_err(sql)?;
         last = record.seq;
@@ -93,8 +111,17 @@ pub(crate) fn delete(connection: &mut Connection, session: SessionId) -> Result<
     let run = |connection: &mut Connection| -> rusqlite::Result<()> {
         let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let id = session.to_string();
-        let sid: i64 = tx.query_row("SELECT sid FROM session WHERE id = ?1", [&id], |row| row.get(0))?;
-        for table in ["event", "turn", "message", "message_part", "tool_call", "session"] {
+        let sid: i64 = tx.query_row("SELECT sid FROM session WHERE id = ?1", [&id], |row| {
+            row.get(0)
+        })?;
+        for table in [
+            "event",
+            "turn",
+            "message",
+            "message_part",
+            "tool_call",
+            "session",
+        ] {
             tx.execute(&format!("DELETE FROM {table} WHERE sid = ?1"), [sid])?;
         }
         tx.execute("INSERT OR IGNORE INTO tombstone (id) VALUES (?1)", [&id])?;
@@ -124,12 +151,18 @@ pub(crate) fn trim(
             )?;
             let mut rows = due.query(params![before.as_millis(), sessions_max as i64])?;
             while let Some(row) = rows.next()? {
-                found.push((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?));
+                found.push((
+                    row.get::<_, i64>(0)?,
+                    row.get::<_, String>(1)?,
+                    row.get::<_, i64>(2)?,
+                ));
             }
         }
         let mut trimmed = Vec::new();
         for (sid, id, low) in found {
-            let Ok(session) = id.parse::<SessionId>() else { continue };
+            let Ok(session) = id.parse::<SessionId>() else {
+                continue;
+            };
             if let Some(mark) = trim_one(&tx, sid, low, before)? {
                 trimmed.push((session, Seq(mark as u64)));
             }
@@ -140,7 +173,12 @@ pub(crate) fn trim(
     run(connection).map_err(|error| classify(&error))
 }
 
-fn trim_one(tx: &Transaction<'_>, sid: i64, low: i64, before: Timestamp) -> rusqlite::Result<Option<i64>> {
+fn trim_one(
+    tx: &Transaction<'_>,
+    sid: i64,
+    low: i64,
+    before: Timestamp,
+) -> rusqlite::Result<Option<i64>> {
     let mark: Option<i64> = tx
         .prepare_cached(
             "SELECT max(e.seq) FROM event e WHERE e.sid = ?1 AND e.time < ?2 AND e.seq < \
@@ -148,13 +186,16 @@ fn trim_one(tx: &Transaction<'_>, sid: i64, low: i64, before: Timestamp) -> rusq
                        WHERE o.sid = ?1 AND t.ended IS NULL), 9223372036854775807)",
         )?
         .query_row(params![sid, before.as_millis()], |row| row.get(0))?;
-    let Some(mark) = mark.filter(|&mark| mark > low) else { return Ok(None) };
+    let Some(mark) = mark.filter(|&mark| mark > low) else {
+        return Ok(None);
+    };
     let hash: Vec<u8> = tx
         .prepare_cached("SELECT hash FROM event WHERE sid = ?1 AND seq = ?2")?
         .query_row([sid, mark], |row| row.get(0))?;
     tx.prepare_cached("UPDATE session SET low_seq = ?2, low_hash = ?3 WHERE sid = ?1")?
         .execute(params![sid, mark, hash])?;
-    tx.prepare_cached("DELETE FROM event WHERE sid = ?1 AND seq <= ?2")?.execute([sid, mark])?;
+    tx.prepare_cached("DELETE FROM event WHERE sid = ?1 AND seq <= ?2")?
+        .execute([sid, mark])?;
     Ok(Some(mark))
 }
 

@@ -8,8 +8,8 @@ use turnwire_event::body::feedback::Recorded;
 use turnwire_event::code::{OnDisconnect, TurnKind, TurnState};
 use turnwire_event::row::{Placed, RowChange, SessionRow};
 use turnwire_event::{
-    Actor, Body, EpisodeId, Epoch, Event, EventType, Filter, Owner, Position, Seq, SessionId, TenantId, Timestamp,
-    TurnId, TypeSet, Ulid,
+    Actor, Body, EpisodeId, Epoch, Event, EventType, Filter, Owner, Position, Seq, SessionId,
+    TenantId, Timestamp, TurnId, TypeSet, Ulid,
 };
 
 use crate::chain::Hash;
@@ -18,7 +18,10 @@ use crate::record::{Append, Record, Term};
 use crate::store::Store;
 
 pub(crate) fn owner(name: &str) -> Owner {
-    Owner { tenant: TenantId(0), principal: name.parse().expect("a principal") }
+    Owner {
+        tenant: TenantId(0),
+        principal: name.parse().expect("a principal"),
+    }
 }
 
 pub(crate) fn session_row(id: u128, name: &str) -> SessionRow {
@@ -49,7 +52,12 @@ pub(crate) struct Maker {
 impl Maker {
     pub(crate) fn new(id: u128) -> Self {
         let session = SessionId(Ulid(id));
-        Self { session, seq: Seq(0), hash: Hash::seed(session), all: Vec::new() }
+        Self {
+            session,
+            seq: Seq(0),
+            hash: Hash::seed(session),
+            all: Vec::new(),
+        }
     }
 
     fn record(&mut self, turn: Option<TurnId>, body: Body) -> Record {
@@ -69,12 +77,25 @@ impl Maker {
         self.hash = self.hash.next(&bytes);
         self.all.push(bytes.clone());
         let (seq, hash, kind) = (self.seq, self.hash, event.body.kind());
-        Record { seq, kind, turn, actor: Actor::USER, time, hidden: false, hash, bytes }
+        Record {
+            seq,
+            kind,
+            turn,
+            actor: Actor::USER,
+            time,
+            hidden: false,
+            hash,
+            bytes,
+        }
     }
 
     fn note(&mut self, comment: &str) -> Record {
-        let feedback =
-            Recorded { message_id: None, turn_id: None, rating: "1".into(), comment: Some(comment.into()) };
+        let feedback = Recorded {
+            message_id: None,
+            turn_id: None,
+            rating: "1".into(),
+            comment: Some(comment.into()),
+        };
         self.record(None, Body::FeedbackRecorded(feedback))
     }
 
@@ -83,13 +104,27 @@ impl Maker {
         let prev = self.seq;
         let records = (0..n).map(|at| self.note(&format!("note {at}"))).collect();
         let change = RowChange::SessionPut(Box::new(session_row(self.session.0.0, "local")));
-        let rows = if prev == Seq(0) { vec![self.placed(change)] } else { Vec::new() };
-        Append { session: self.session, term: Term(0), prev, records, rows }
+        let rows = if prev == Seq(0) {
+            vec![self.placed(change)]
+        } else {
+            Vec::new()
+        };
+        Append {
+            session: self.session,
+            term: Term(0),
+            prev,
+            records,
+            rows,
+        }
     }
 
     pub(crate) fn placed(&self, change: RowChange) -> Placed {
         let time = Timestamp::from_millis(self.seq.0 as i64 * 10);
-        Placed { at: Position::persisted(Epoch(1), self.seq), time, change }
+        Placed {
+            at: Position::persisted(Epoch(1), self.seq),
+            time,
+            change,
+        }
     }
 
     pub(crate) fn turn_started(&mut self, turn: TurnId) -> Append {
@@ -110,9 +145,19 @@ impl Maker {
         let mut record = self.note("ended");
         record.turn = Some(turn);
         record.kind = EventType::TurnCompleted;
-        let change = RowChange::TurnEnded { turn_id: turn, terminal: EventType::TurnCompleted, payload: "{}".into() };
+        let change = RowChange::TurnEnded {
+            turn_id: turn,
+            terminal: EventType::TurnCompleted,
+            payload: "{}".into(),
+        };
         let rows = vec![self.placed(change)];
-        Append { session: self.session, term: Term(0), prev, records: vec![record], rows }
+        Append {
+            session: self.session,
+            term: Term(0),
+            prev,
+            records: vec![record],
+            rows,
+        }
     }
 }
 
@@ -134,12 +179,32 @@ fn what_was_written_is_read(store: &dyn Store) {
     store.append(&[a.notes(4)]).expect("an append");
     let tail = store.tail(a.session).expect("a tail").expect("a session");
     assert_eq!((tail.seq, tail.hash, tail.low), (Seq(7), a.hash, Seq(0)));
-    let read = store.events(a.session, Seq(2), Seq(6), 100).expect("events");
-    assert_eq!(read.iter().map(|e| e.bytes.clone()).collect::<Vec<_>>(), a.all[2..6]);
-    assert_eq!(store.events(a.session, Seq(0), Seq(7), 3).expect("events").len(), 3);
-    assert_eq!(store.events(b.session, Seq(0), Seq(9), 100).expect("events").len(), 2);
+    let read = store
+        .events(a.session, Seq(2), Seq(6), 100)
+        .expect("events");
+    assert_eq!(
+        read.iter().map(|e| e.bytes.clone()).collect::<Vec<_>>(),
+        a.all[2..6]
+    );
+    assert_eq!(
+        store
+            .events(a.session, Seq(0), Seq(7), 3)
+            .expect("events")
+            .len(),
+        3
+    );
+    assert_eq!(
+        store
+            .events(b.session, Seq(0), Seq(9), 100)
+            .expect("events")
+            .len(),
+        2
+    );
     assert_eq!(store.hash_at(a.session, Seq(7)).expect("a hash"), a.hash.0);
-    assert_eq!(store.hash_at(a.session, Seq(0)).expect("a hash"), Hash::seed(a.session).0);
+    assert_eq!(
+        store.hash_at(a.session, Seq(0)).expect("a hash"),
+        Hash::seed(a.session).0
+    );
     assert!(store.tail(SessionId(Ulid(99))).expect("no error").is_none());
 }
 
@@ -149,16 +214,37 @@ fn a_batch_is_all_or_nothing(store: &dyn Store) {
     let good = a.notes(5);
     let mut bad = b.notes(1);
     bad.prev = Seq(40);
-    assert!(matches!(store.append(&[good.clone(), bad]), Err(AppendError::Refused(_))));
-    assert_eq!(store.tail(a.session).expect("a tail").expect("a session").seq, Seq(1));
-    store.append(&[good]).expect("the same batch again, with the same numbers");
-    assert_eq!(store.tail(a.session).expect("a tail").expect("a session").seq, Seq(6));
+    assert!(matches!(
+        store.append(&[good.clone(), bad]),
+        Err(AppendError::Refused(_))
+    ));
+    assert_eq!(
+        store
+            .tail(a.session)
+            .expect("a tail")
+            .expect("a session")
+            .seq,
+        Seq(1)
+    );
+    store
+        .append(&[good])
+        .expect("the same batch again, with the same numbers");
+    assert_eq!(
+        store
+            .tail(a.session)
+            .expect("a tail")
+            .expect("a session")
+            .seq,
+        Seq(6)
+    );
 }
 
 fn appends_must_follow(store: &dyn Store) {
     let mut a = Maker::new(1);
     let first = a.notes(2);
-    store.append(std::slice::from_ref(&first)).expect("an append");
+    store
+        .append(std::slice::from_ref(&first))
+        .expect("an append");
     assert!(store.append(&[first]).is_err(), "the same events twice");
     let mut gap = a.notes(2);
     gap.records.remove(0);
@@ -171,12 +257,21 @@ fn one_terminal_a_turn(store: &dyn Store) {
     store.append(&[a.notes(1)]).expect("an append");
     store.append(&[a.turn_started(turn)]).expect("an append");
     let open = store.open_turns().expect("turns");
-    assert_eq!(open.iter().map(|t| (t.id, t.state)).collect::<Vec<_>>(), [(turn, TurnState::Running)]);
+    assert_eq!(
+        open.iter().map(|t| (t.id, t.state)).collect::<Vec<_>>(),
+        [(turn, TurnState::Running)]
+    );
     store.append(&[a.turn_ended(turn)]).expect("an append");
     assert!(store.open_turns().expect("turns").is_empty());
-    assert!(store.append(&[a.turn_ended(turn)]).is_err(), "a second terminal");
+    assert!(
+        store.append(&[a.turn_ended(turn)]).is_err(),
+        "a second terminal"
+    );
     let (of, row) = store.turn(turn).expect("a read").expect("the turn");
-    assert_eq!((of, row.state, row.ended.map(|p| p.seq)), (owner("local"), TurnState::Completed, Some(Seq(3))));
+    assert_eq!(
+        (of, row.state, row.ended.map(|p| p.seq)),
+        (owner("local"), TurnState::Completed, Some(Seq(3)))
+    );
 }
 
 fn counting_is_by_filter(store: &dyn Store) {
@@ -184,7 +279,9 @@ fn counting_is_by_filter(store: &dyn Store) {
     store.append(&[a.notes(10)]).expect("an append");
     let count = |types: &[EventType], after| {
         let filter = Filter::of(types.iter().copied().collect::<TypeSet>());
-        store.count(a.session, Seq(after), Seq(10), &filter).expect("a count")
+        store
+            .count(a.session, Seq(after), Seq(10), &filter)
+            .expect("a count")
     };
     assert_eq!(count(&[EventType::FeedbackRecorded], 0), 10);
     assert_eq!(count(&[EventType::FeedbackRecorded], 4), 6);
@@ -199,7 +296,9 @@ fn owners_see_their_own(store: &dyn Store) {
         store.append(&[append]).expect("an append");
     }
     let ids = |name: &str, before, limit| -> Vec<u128> {
-        let rows = store.sessions(&owner(name), before, limit).expect("sessions");
+        let rows = store
+            .sessions(&owner(name), before, limit)
+            .expect("sessions");
         rows.iter().map(|row| row.id.0.0).collect()
     };
     assert_eq!(ids("ann", None, 10), [3, 1]);
@@ -213,10 +312,15 @@ fn a_deleted_session_never_returns(store: &dyn Store) {
     let mut a = Maker::new(1);
     store.append(&[a.notes(3)]).expect("an append");
     store.delete(a.session).expect("a delete");
-    store.delete(a.session).expect("deleting what is gone is no error");
+    store
+        .delete(a.session)
+        .expect("deleting what is gone is no error");
     assert!(store.tail(a.session).expect("no error").is_none());
     assert!(store.session(a.session).expect("no error").is_none());
-    assert!(store.append(&[Maker::new(1).notes(1)]).is_err(), "the id is never given again");
+    assert!(
+        store.append(&[Maker::new(1).notes(1)]).is_err(),
+        "the id is never given again"
+    );
 }
 
 fn trimming_keeps_the_chain_and_open_turns(store: &dyn Store) {
@@ -224,12 +328,31 @@ fn trimming_keeps_the_chain_and_open_turns(store: &dyn Store) {
     store.append(&[a.notes(5)]).expect("an append"); // at 10, 20, 30, 40, 50 ms
     let trimmed = store.trim(Timestamp::from_millis(35), 10).expect("a trim");
     assert_eq!(trimmed, [(a.session, Seq(3))]);
-    assert!(store.trim(Timestamp::from_millis(35), 10).expect("a trim").is_empty());
+    assert!(
+        store
+            .trim(Timestamp::from_millis(35), 10)
+            .expect("a trim")
+            .is_empty()
+    );
     let tail = store.tail(a.session).expect("a tail").expect("a session");
     assert_eq!((tail.low, tail.seq), (Seq(3), Seq(5)));
-    assert_eq!(store.events(a.session, Seq(3), Seq(5), 10).expect("the chain still holds").len(), 2);
-    store.append(&[a.turn_started(TurnId(Ulid(9)))]).expect("an append");
+    assert_eq!(
+        store
+            .events(a.session, Seq(3), Seq(5), 10)
+            .expect("the chain still holds")
+            .len(),
+        2
+    );
+    store
+        .append(&[a.turn_started(TurnId(Ulid(9)))])
+        .expect("an append");
     store.append(&[a.notes(1)]).expect("an append");
-    let trimmed = store.trim(Timestamp::from_millis(1_000), 10).expect("a trim");
-    assert_eq!(trimmed, [(a.session, Seq(5))], "events from the start of an open turn on are kept");
+    let trimmed = store
+        .trim(Timestamp::from_millis(1_000), 10)
+        .expect("a trim");
+    assert_eq!(
+        trimmed,
+        [(a.session, Seq(5))],
+        "events from the start of an open turn on are kept"
+    );
 }

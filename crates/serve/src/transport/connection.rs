@@ -4,6 +4,9 @@
 //! writes as can be, and looks at the ring again when there is news. A client that cannot keep
 //! up is cut; nobody ever waits for it.
 
+mod goodbye;
+mod talk;
+
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,21 +16,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use futures_util::{Sink as _, SinkExt as _, Stream as _, StreamExt as _};
+use futures_util::{Sink as _, Stream as _};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::CapacityError;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
-use turnwire_event::fold::replay::Missed;
-use turnwire_event::{ResponseId, TurnId, metric};
+use turnwire_event::metric;
 use turnwire_hub::{Closed, Seat};
 use turnwire_session::bus::Note;
-use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Error, Live, ReplayError};
-use turnwire_wire::session::{
-    self as wire, ClientFrame, ClientFrameError, Close, SessionSummary, Subscribe, SubscribeError,
-};
+use turnwire_wire::session::{self as wire, Close};
 
 use super::Streams;
 use super::frame;
@@ -146,7 +144,9 @@ impl Connection {
                 Err(close) => return End::Close(close),
             }
             match self.step(seen).await {
-                Step::Received(None | Some(Ok(Message::Close(_)))) | Step::Failed => return End::Gone,
+                Step::Received(None | Some(Ok(Message::Close(_)))) | Step::Failed => {
+                    return End::Gone;
+                }
                 Step::Received(Some(Ok(message))) => {
                     if let Err(close) = self.receive(message).await {
                         return End::Close(close);
@@ -162,7 +162,10 @@ impl Connection {
     fn due_close(&mut self) -> Option<Close> {
         let now = Instant::now();
         let options = &self.streams.options;
-        if self.blocked.is_some_and(|since| now >= since + options.write_deadline) {
+        if self
+            .blocked
+            .is_some_and(|since| now >= since + options.write_deadline)
+        {
             return Some(Close::TooSlow);
         }
         if self.streams.phase.is_stopped() {
@@ -182,15 +185,25 @@ impl Connection {
             metrics::gauge!(metric::WS_QUEUE_DEPTH_MAX).set(behind as f64);
         }
         let blocked = self.blocked.is_some_and(|since| now >= since + BLOCKED);
-        if blocked && behind + self.out.events() as u64 > options.queue_max && !subscription.is_catching_up() {
+        if blocked
+            && behind + self.out.events() as u64 > options.queue_max
+            && !subscription.is_catching_up()
+        {
             return Some(Close::TooSlow);
         }
         if behind == 0 && self.out.is_empty() {
             if live.ring.is_ended() {
                 let deleted = live.ring.closed() == Some(Closed::Deleted);
-                return Some(if deleted { Close::SessionDeleted } else { Close::Quarantined });
+                return Some(if deleted {
+                    Close::SessionDeleted
+                } else {
+                    Close::Quarantined
+                });
             }
-            if self.streams.phase.is_draining() && live.current_turn().is_none() && live.sequencer.is_settled() {
+            if self.streams.phase.is_draining()
+                && live.current_turn().is_none()
+                && live.sequencer.is_settled()
+            {
                 return Some(Close::Draining);
             }
         }
@@ -211,7 +224,9 @@ impl Connection {
         if !self.out.is_empty() {
             return Ok(false);
         }
-        let (Some(subscription), Ok(live)) = (&mut self.subscription, &self.live) else { return Ok(false) };
+        let (Some(subscription), Ok(live)) = (&mut self.subscription, &self.live) else {
+            return Ok(false);
+        };
         let result = subscription.fill(live, &mut self.out).await;
         let events = self.out.events();
         if events > 0 {
@@ -236,7 +251,10 @@ impl Connection {
             (Ok(live), Some(_)) if !live.ring.is_ended() => Some(live.ring.end()),
             _ => None,
         };
-        Seen { ring, phase: self.streams.phase.now() }
+        Seen {
+            ring,
+            phase: self.streams.phase.now(),
+        }
     }
 
     /// Waits for the next thing to happen.
@@ -270,7 +288,11 @@ impl Connection {
                 Poll::Pending
             }
         };
-        if self.streams.phase.now() == seen.phase { news } else { Poll::Ready(()) }
+        if self.streams.phase.now() == seen.phase {
+            news
+        } else {
+            Poll::Ready(())
+        }
     }
 
     /// When to look at the rules again even if nothing happens.
@@ -279,12 +301,20 @@ impl Connection {
         let beat = match &self.subscription {
             None => self.subscribe_by,
             // A turn that ends during a drain is seen by its news; its last commit may not be.
-            Some(_) if self.streams.phase.is_draining() => Instant::now() + Duration::from_millis(50),
+            Some(_) if self.streams.phase.is_draining() => {
+                Instant::now() + Duration::from_millis(50)
+            }
             Some(_) => self.sent + options.ping,
         };
-        let Some(since) = self.blocked else { return beat };
+        let Some(since) = self.blocked else {
+            return beat;
+        };
         // No ping is due while something waits to be written.
-        if Instant::now() < since + BLOCKED { since + BLOCKED } else { since + options.write_deadline }
+        if Instant::now() < since + BLOCKED {
+            since + BLOCKED
+        } else {
+            since + options.write_deadline
+        }
     }
 
     /// Writes what is due. Ready when something changed that the loop should look at.
@@ -336,146 +366,11 @@ impl Connection {
 
     fn warn(&self, reason: &'static str) {
         if let Ok(live) = &self.live {
-            live.note(Note::Warning { subscription: self.name.clone(), reason });
+            live.note(Note::Warning {
+                subscription: self.name.clone(),
+                reason,
+            });
         }
-    }
-
-    async fn receive(&mut self, message: Message) -> Result<(), Close> {
-        let text = match message {
-            Message::Text(text) => text,
-            Message::Binary(_) => return Err(Close::Binary),
-            Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => return Ok(()),
-        };
-        match ClientFrame::read(text.as_str()) {
-            Ok(ClientFrame::Subscribe(subscribe)) => return self.subscribe(subscribe).await,
-            Ok(ClientFrame::Cancel { turn_id, reason }) => self.cancel(&turn_id, reason.as_deref()),
-            Ok(ClientFrame::Ping { nonce }) => self.send(|out| wire::pong(&nonce, out)),
-            Ok(ClientFrame::Pong { .. }) => self.pings = 0,
-            Ok(ClientFrame::Unknown { .. }) | Err(ClientFrameError::Malformed { .. }) => self.warn("unknown_frame"),
-            Err(ClientFrameError::Subscribe(error)) => self.refuse(&error),
-            Err(ClientFrameError::NotJson) => return Err(Close::NotJson),
-        }
-        Ok(())
-    }
-
-    fn refuse(&mut self, error: &SubscribeError) {
-        metrics::counter!(metric::WS_SUBSCRIBE_ERROR_TOTAL, "code" => error.code.name()).increment(1);
-        // The client is there and may send a better one: it has its time again.
-        self.subscribe_by = Instant::now() + self.streams.options.subscribe_wait;
-        self.send(|out| wire::subscribe_error(error, out));
-    }
-
-    fn cancel(&self, turn: &str, reason: Option<&str>) {
-        let Ok(live) = &self.live else { return };
-        let id = turn.parse::<TurnId>().or_else(|_| turn.parse::<ResponseId>().map(TurnId::from));
-        let requested = id.map(|id| cancel::request(live, id, "user", reason.unwrap_or("user_cancel")));
-        match requested {
-            Ok(Requested::At(_)) => {}
-            Ok(Requested::Already) => self.warn("redundant_cancel"),
-            Ok(Requested::NotRunning) | Err(_) => self.warn("unknown_turn"),
-        }
-    }
-
-    async fn subscribe(&mut self, subscribe: Subscribe) -> Result<(), Close> {
-        let started = Instant::now();
-        let live = match &self.live {
-            Ok(live) if live.ring.closed() == Some(Closed::Quarantined) => return Err(Close::Quarantined),
-            Ok(live) if live.ring.closed().is_none() => live.clone(),
-            Err(Error::Quarantined) => return Err(Close::Quarantined),
-            Ok(_) | Err(Error::SessionNotFound) => {
-                self.refuse(&SubscribeError::session_not_found());
-                return Ok(());
-            }
-            Err(_) => return Err(Close::Internal),
-        };
-        let mut next = match self.start(&live, &subscribe).await {
-            Ok(next) => next,
-            Err(Some(error)) => {
-                self.refuse(&error);
-                return Ok(());
-            }
-            Err(None) => return Err(Close::Internal),
-        };
-        next._watcher = match self.subscription.take() {
-            Some(before) => before._watcher,
-            None => Some(live.watch()),
-        };
-        self.subscription = Some(next);
-        metrics::histogram!(metric::WS_SEAM_MS).record(started.elapsed().as_secs_f64() * 1e3);
-        Ok(())
-    }
-
-    /// Answers a subscribe and says where it starts. The error is the answer, or nothing to say.
-    async fn start(&mut self, live: &Arc<Live>, subscribe: &Subscribe) -> Result<Subscription, Option<SubscribeError>> {
-        let Subscribe { filter, since, snapshot } = subscribe;
-        if *snapshot {
-            let taken = live.snapshot(self.streams.options.snapshot_messages).await.map_err(|_| None)?;
-            let summary = SessionSummary::new(&taken.row, taken.current_turn);
-            self.send(|out| wire::ack(filter, since.as_ref(), true, 0, out));
-            self.send(|out| wire::snapshot(&summary, &taken.messages, taken.at, out));
-            return Ok(Subscription::new(filter.clone(), taken.at, taken.cursor, None));
-        }
-        if let Some(since) = since {
-            let at = since.position(live.id)?;
-            let max = self.streams.options.replay_max;
-            let catch_up = match live.catch_up(at, filter, Missed::Ends, max).await {
-                Ok(catch_up) => catch_up,
-                Err(ReplayError::Expired) => return Err(Some(SubscribeError::cursor_expired())),
-                Err(ReplayError::TooLarge(..)) => return Err(Some(SubscribeError::replay_too_large(max))),
-                Err(ReplayError::Session(_)) => return Err(None),
-            };
-            metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(catch_up.count);
-            let count = catch_up.count;
-            self.send(|out| wire::ack(filter, Some(since), false, count, out));
-            return Ok(Subscription::new(filter.clone(), at, catch_up.cursor, Some(catch_up)));
-        }
-        self.send(|out| wire::ack(filter, None, false, 0, out));
-        Ok(match self.subscription.take() {
-            // A new filter on a live connection: it goes on where it is.
-            Some(mut running) => {
-                running.filter = filter.clone();
-                running
-            }
-            None => {
-                let (at, cursor) = live.ring.look(|_, tail, cursor| (tail, cursor));
-                Subscription::new(filter.clone(), at, cursor, None)
-            }
-        })
-    }
-
-    /// Ends the connection with a close frame, if the socket takes it in time.
-    async fn close(&mut self, close: Close) {
-        let behind = match (&self.subscription, &self.live) {
-            (Some(subscription), Ok(live)) => subscription.behind(live),
-            _ => 0,
-        };
-        if close == Close::TooSlow {
-            metrics::counter!(metric::WS_SLOW_CLIENT_CLOSED_TOTAL).increment(1);
-            metrics::counter!(metric::WS_FRAME_DROPPED_TOTAL).increment(behind + self.out.events() as u64);
-            self.warn("client_too_slow");
-        }
-        if let Some(watcher) = self.subscription.take().and_then(|subscription| subscription._watcher)
-            && close == Close::Draining
-        {
-            watcher.leave_quietly();
-        }
-        self.out.cut();
-        let deadline = self.streams.options.write_deadline;
-        let say_goodbye = async {
-            while !self.out.is_empty() {
-                if let Step::Failed = poll_fn(|cx| self.poll_write(cx)).await {
-                    return;
-                }
-            }
-            let frame = CloseFrame { code: close.code().into(), reason: close.reason_json().into() };
-            if self.socket.send(Message::Close(Some(frame))).await.is_err() {
-                return;
-            }
-            // Reading on keeps the kernel from resetting the connection under the client's feet.
-            let drained = async { while let Some(Ok(_)) = self.socket.next().await {} };
-            let _ = tokio::time::timeout(CLOSING, drained).await;
-        };
-        let _ = tokio::time::timeout(deadline, say_goodbye).await;
     }
 }
 

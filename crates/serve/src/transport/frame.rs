@@ -43,10 +43,22 @@ pub(super) fn project(entry: &Entry, out: &mut Vec<u8>) {
 pub(super) fn end_of_frame_at(frames: &[u8], offset: usize) -> usize {
     let mut at = 0;
     while at < frames.len() {
-        let Some(&short) = frames.get(at + 1) else { break };
+        let Some(&short) = frames.get(at + 1) else {
+            break;
+        };
         let (head, len) = match short {
-            126 => (4, frames.get(at + 2..at + 4).map_or(0, |b| usize::from(u16::from_be_bytes([b[0], b[1]])))),
-            127 => (10, frames.get(at + 2..at + 10).map_or(0, |b| b.iter().fold(0, |n, &b| n << 8 | usize::from(b)))),
+            126 => (
+                4,
+                frames
+                    .get(at + 2..at + 4)
+                    .map_or(0, |b| usize::from(u16::from_be_bytes([b[0], b[1]]))),
+            ),
+            127 => (
+                10,
+                frames
+                    .get(at + 2..at + 10)
+                    .map_or(0, |b| b.iter().fold(0, |n, &b| n << 8 | usize::from(b))),
+            ),
             len => (2, usize::from(len)),
         };
         let end = at + head + len;

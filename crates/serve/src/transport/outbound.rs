@@ -97,12 +97,18 @@ mod tests {
 
     fn frames(texts: &[&str]) -> Bytes {
         let mut out = Vec::new();
-        texts.iter().for_each(|text| frame::text(text.as_bytes(), &mut out));
+        texts
+            .iter()
+            .for_each(|text| frame::text(text.as_bytes(), &mut out));
         out.into()
     }
 
     fn due(outbound: &Outbound) -> Vec<u8> {
-        outbound.slices().iter().flat_map(|slice| slice.to_vec()).collect()
+        outbound
+            .slices()
+            .iter()
+            .flat_map(|slice| slice.to_vec())
+            .collect()
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! What a connection has asked for and how far it has been served.
 
 use bytes::Bytes;
+use std::sync::Arc;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Filter, Position};
 use turnwire_hub::Read;
 use turnwire_session::watch::Watcher;
 use turnwire_session::{CatchUp, Live, ReplayError};
-use std::sync::Arc;
 
 use super::frame;
 use super::outbound::Outbound;
@@ -41,8 +41,20 @@ pub(super) enum Filled {
 }
 
 impl Subscription {
-    pub(super) fn new(filter: Filter, at: Position, cursor: u64, catch_up: Option<CatchUp>) -> Self {
-        Self { filter, at, cursor, catch_up, live: false, _watcher: None }
+    pub(super) fn new(
+        filter: Filter,
+        at: Position,
+        cursor: u64,
+        catch_up: Option<CatchUp>,
+    ) -> Self {
+        Self {
+            filter,
+            at,
+            cursor,
+            catch_up,
+            live: false,
+            _watcher: None,
+        }
     }
 
     /// Whether the client is still being told the past.
@@ -52,11 +64,19 @@ impl Subscription {
 
     /// How many events the ring has that this client has not been given.
     pub(super) fn behind(&self, live: &Live) -> u64 {
-        if self.catch_up.is_some() { 0 } else { live.ring.end().saturating_sub(self.cursor) }
+        if self.catch_up.is_some() {
+            0
+        } else {
+            live.ring.end().saturating_sub(self.cursor)
+        }
     }
 
     /// Puts what is due next into `out`, which is empty.
-    pub(super) async fn fill(&mut self, live: &Arc<Live>, out: &mut Outbound) -> Result<Filled, ReplayError> {
+    pub(super) async fn fill(
+        &mut self,
+        live: &Arc<Live>,
+        out: &mut Outbound,
+    ) -> Result<Filled, ReplayError> {
         if let Some(catch_up) = &mut self.catch_up {
             let Some(chunk) = catch_up.next().await? else {
                 (self.at, self.cursor) = (catch_up.upto, catch_up.cursor);
@@ -94,7 +114,10 @@ impl Subscription {
             Read::Behind if self.live => Ok(Filled::Behind),
             // The ring moved on while the past was told: tell some more of it.
             Read::Behind => {
-                self.catch_up = Some(live.catch_up(self.at, &self.filter, Missed::Ends, u64::MAX).await?);
+                self.catch_up = Some(
+                    live.catch_up(self.at, &self.filter, Missed::Ends, u64::MAX)
+                        .await?,
+                );
                 Ok(Filled::Some)
             }
         }

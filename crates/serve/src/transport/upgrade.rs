@@ -33,15 +33,22 @@ pub enum Refused {
 }
 
 fn says(headers: &HeaderMap, name: header::HeaderName, word: &str) -> bool {
-    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|part| part.trim().eq_ignore_ascii_case(word))
+    let values = headers
+        .get_all(name)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
+    values
+        .flat_map(|value| value.split(','))
+        .any(|part| part.trim().eq_ignore_ascii_case(word))
 }
 
 /// The key of a proper handshake.
 fn handshake(headers: &HeaderMap) -> Option<String> {
     let proper = says(headers, header::CONNECTION, "upgrade")
         && says(headers, header::UPGRADE, "websocket")
-        && headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|v| v == "13");
+        && headers
+            .get(header::SEC_WEBSOCKET_VERSION)
+            .is_some_and(|v| v == "13");
     let key = headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| proper)?;
     Some(derive_accept_key(key.as_bytes()))
 }
@@ -55,8 +62,14 @@ pub async fn stream(
     mut request: Request<Body>,
 ) -> Result<Response<Body>, Refused> {
     let accept = handshake(request.headers()).ok_or(Refused::NotAnUpgrade)?;
-    let on_upgrade = request.extensions_mut().remove::<OnUpgrade>().ok_or(Refused::NotAnUpgrade)?;
-    let owner = streams.sessions.redeem(id, token).map_err(Refused::Session)?;
+    let on_upgrade = request
+        .extensions_mut()
+        .remove::<OnUpgrade>()
+        .ok_or(Refused::NotAnUpgrade)?;
+    let owner = streams
+        .sessions
+        .redeem(id, token)
+        .map_err(Refused::Session)?;
     let tasks = streams.tasks.clone();
     tasks.spawn(async move {
         serve(streams, id, owner, on_upgrade).await;
@@ -74,7 +87,9 @@ pub async fn stream(
 }
 
 async fn serve(streams: Arc<Streams>, id: SessionId, owner: Owner, on_upgrade: OnUpgrade) {
-    let Ok(upgraded) = on_upgrade.await else { return };
+    let Ok(upgraded) = on_upgrade.await else {
+        return;
+    };
     let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else {
         tracing::error!("an upgraded connection is no TCP socket");
         return;
@@ -85,10 +100,17 @@ async fn serve(streams: Arc<Streams>, id: SessionId, owner: Owner, on_upgrade: O
         .max_message_size(Some(streams.options.frame_in_max))
         .max_frame_size(Some(streams.options.frame_in_max));
     let pipe = Pipe::new(parts.io.into_inner());
-    let socket =
-        WebSocketStream::from_partially_read(pipe, parts.read_buf.to_vec(), Role::Server, Some(config)).await;
+    let socket = WebSocketStream::from_partially_read(
+        pipe,
+        parts.read_buf.to_vec(),
+        Role::Server,
+        Some(config),
+    )
+    .await;
     // A session deleted after its token was given still gets an answer to its subscribe.
     let live = streams.sessions.live(&owner, id).await;
     let number = streams.next.fetch_add(1, Ordering::Relaxed);
-    Connection::new(streams, live, socket, format!("ws-{number}")).run().await;
+    Connection::new(streams, live, socket, format!("ws-{number}"))
+        .run()
+        .await;
 }

@@ -14,8 +14,8 @@ use turnwire_event::code::{CallPurpose, TurnKind, TurnStatus};
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{
-    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, EventType, MessageId, Owner, Role, SessionId,
-    StopReason, Sub, TenantId, Timestamp, TurnId, Ulid, Usage,
+    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, EventType, MessageId, Owner, Role,
+    SessionId, StopReason, Sub, TenantId, Timestamp, TurnId, Ulid, Usage,
 };
 use turnwire_hub::{Pump, Read};
 use turnwire_log::chain::Hash;
@@ -28,7 +28,6 @@ use crate::clock::{SystemClock, SystemMint};
 use crate::live::House;
 use crate::options::Options;
 
-
 /// One atomic step of the writing side.
 #[derive(Clone)]
 enum Write {
@@ -37,18 +36,32 @@ enum Write {
 }
 
 fn at(seq: u64, sub: u32) -> Position {
-    Position { epoch: Epoch(1), seq: Seq(seq), sub: Sub(sub) }
+    Position {
+        epoch: Epoch(1),
+        seq: Seq(seq),
+        sub: Sub(sub),
+    }
 }
 
-
 fn note() -> Body {
-    Body::FeedbackRecorded(Recorded { message_id: None, turn_id: None, rating: "1".into(), comment: None })
+    Body::FeedbackRecorded(Recorded {
+        message_id: None,
+        turn_id: None,
+        rating: "1".into(),
+        comment: None,
+    })
 }
 
 /// A turn whose message is interrupted by a persisted event, as steps.
 fn script(session: SessionId) -> Vec<Write> {
     let (turn, message_id) = (TurnId(session.0), MessageId(session.0));
-    let text = |words: &str| Body::TextDelta(TextDelta { message_id, content_block_index: 0, text: words.into() });
+    let text = |words: &str| {
+        Body::TextDelta(TextDelta {
+            message_id,
+            content_block_index: 0,
+            text: words.into(),
+        })
+    };
     let time = Timestamp::from_millis(5_000);
     let event = |id: Position, body: Body| Event {
         id,
@@ -77,7 +90,11 @@ fn script(session: SessionId) -> Vec<Write> {
         attempt: 1,
         first: true,
     });
-    let begin = Body::MessageStart(MessageStart { message_id, role: Role::Assistant, model: "m".into() });
+    let begin = Body::MessageStart(MessageStart {
+        message_id,
+        role: Role::Assistant,
+        model: "m".into(),
+    });
     let streamed = [
         event(at(2, 1), begin),
         event(at(2, 2), text("one ")),
@@ -86,7 +103,9 @@ fn script(session: SessionId) -> Vec<Write> {
         event(at(3, 2), text("four")),
     ];
     let mut open = OpenTurn::new(turn);
-    streamed.iter().for_each(|e| open.apply(e.id, e.timestamp, &e.body));
+    streamed
+        .iter()
+        .for_each(|e| open.apply(e.id, e.timestamp, &e.body));
     let fold = open.message.expect("a message");
     let complete = fold.complete(StopReason::EndTurn, Usage::default());
     let row = RowChange::MessageFinished(turn, Box::new(fold.finished(&complete)));
@@ -104,16 +123,38 @@ fn script(session: SessionId) -> Vec<Write> {
     let usage = Usage::default();
     let end = event(
         at(5, 0),
-        Body::TurnCompleted(Completed { status: TurnStatus::Ok, usage, error: None, reason: None, partial: None }),
+        Body::TurnCompleted(Completed {
+            status: TurnStatus::Ok,
+            usage,
+            error: None,
+            reason: None,
+            partial: None,
+        }),
     );
-    let persisted = |event: Event| [Write::Commit(vec![event.clone()], Vec::new()), Write::Publish(vec![event])];
+    let persisted = |event: Event| {
+        [
+            Write::Commit(vec![event.clone()], Vec::new()),
+            Write::Publish(vec![event]),
+        ]
+    };
     let mut steps = Vec::new();
     steps.extend(persisted(event(at(1, 0), started)));
     steps.extend(persisted(event(at(2, 0), call)));
-    steps.extend(streamed[..3].iter().map(|e| Write::Publish(vec![e.clone()])));
+    steps.extend(
+        streamed[..3]
+            .iter()
+            .map(|e| Write::Publish(vec![e.clone()])),
+    );
     steps.extend(persisted(event(at(3, 0), note())));
-    steps.extend(streamed[3..].iter().map(|e| Write::Publish(vec![e.clone()])));
-    steps.push(Write::Commit(vec![call_done.clone()], vec![(at(3, 3), row)]));
+    steps.extend(
+        streamed[3..]
+            .iter()
+            .map(|e| Write::Publish(vec![e.clone()])),
+    );
+    steps.push(Write::Commit(
+        vec![call_done.clone()],
+        vec![(at(3, 3), row)],
+    ));
     steps.push(Write::Publish(vec![done, call_done]));
     steps.extend(persisted(end));
     steps
@@ -132,7 +173,10 @@ struct Stage {
 impl Stage {
     fn new(house: &Arc<House>, id: u128) -> Self {
         let session = SessionId(Ulid(id));
-        let owner = Owner { tenant: TenantId(0), principal: "local".parse().expect("a principal") };
+        let owner = Owner {
+            tenant: TenantId(0),
+            principal: "local".parse().expect("a principal"),
+        };
         let row = SessionRow {
             id: session,
             owner,
@@ -149,9 +193,23 @@ impl Stage {
         };
         let hash = Hash::seed(session);
         let time = Timestamp::from_millis(0);
-        let tail = Tail { epoch: Epoch(1), seq: Seq(0), hash, time, low: Seq(0), low_hash: hash };
+        let tail = Tail {
+            epoch: Epoch(1),
+            seq: Seq(0),
+            hash,
+            time,
+            low: Seq(0),
+            low_hash: hash,
+        };
         let live = Live::open(house.clone(), row.clone(), tail, None);
-        Self { live, store: house.store(), hash, seq: Seq(0), first: true, row }
+        Self {
+            live,
+            store: house.store(),
+            hash,
+            seq: Seq(0),
+            first: true,
+            row,
+        }
     }
 
     fn step(&mut self, step: &Write) {
@@ -187,13 +245,27 @@ impl Stage {
         let time = Timestamp::from_millis(5_000);
         let mut placed: Vec<_> = rows
             .iter()
-            .map(|(at, change)| turnwire_event::row::Placed { at: *at, time, change: change.clone() })
+            .map(|(at, change)| turnwire_event::row::Placed {
+                at: *at,
+                time,
+                change: change.clone(),
+            })
             .collect();
         if std::mem::take(&mut self.first) {
             let change = RowChange::SessionPut(Box::new(self.row.clone()));
-            placed.push(turnwire_event::row::Placed { at: at(1, 0), time, change });
+            placed.push(turnwire_event::row::Placed {
+                at: at(1, 0),
+                time,
+                change,
+            });
         }
-        let append = Append { session: self.live.id, term: Term(0), prev, records, rows: placed };
+        let append = Append {
+            session: self.live.id,
+            term: Term(0),
+            prev,
+            records,
+            rows: placed,
+        };
         self.store.append(&[append]).expect("an append");
     }
 }
@@ -209,9 +281,17 @@ fn released(event: &Event) -> Released {
 }
 
 fn house(dir: &std::path::Path) -> Arc<House> {
-    let options = StoreOptions { dir: dir.to_owned(), durability: Durability::Relaxed };
+    let options = StoreOptions {
+        dir: dir.to_owned(),
+        durability: Durability::Relaxed,
+    };
     let store = Arc::new(Sqlite::open(&options).expect("a store"));
-    let writer = Writer::start(store, Reserve::new(dir.join("reserve"), 0), Box::new(|_| {})).expect("a writer");
+    let writer = Writer::start(
+        store,
+        Reserve::new(dir.join("reserve"), 0),
+        Box::new(|_| {}),
+    )
+    .expect("a writer");
     Arc::new(House {
         options: Options::default(),
         clock: Arc::new(SystemClock),
@@ -224,24 +304,40 @@ fn house(dir: &std::path::Path) -> Arc<House> {
 
 /// What the client has after `since`, if it looks, reads its chunks and reads the ring at the
 /// given moments of the writer.
-async fn client(stage: &mut Stage, steps: &[Write], since: Position, moments: [usize; 3], chunk: usize) -> Option<Vec<Event>> {
+async fn client(
+    stage: &mut Stage,
+    steps: &[Write],
+    since: Position,
+    moments: [usize; 3],
+    chunk: usize,
+) -> Option<Vec<Event>> {
     let mut done = 0;
     let mut until = |stage: &mut Stage, moment: usize| {
         steps[done..moment].iter().for_each(|step| stage.step(step));
         done = moment;
     };
     until(stage, moments[0]);
-    let mut catch_up = stage.live.catch_up(since, &Filter::full(), Missed::Ends, u64::MAX).await.ok()?;
+    let mut catch_up = stage
+        .live
+        .catch_up(since, &Filter::full(), Missed::Ends, u64::MAX)
+        .await
+        .ok()?;
     catch_up.chunk = chunk;
     let mut got = Vec::new();
     until(stage, moments[1]);
     while let Some(chunk) = catch_up.next().await.expect("a chunk") {
-        got.extend(chunk.into_iter().map(|(_, bytes)| Event::read(&bytes).expect("an event")));
+        got.extend(
+            chunk
+                .into_iter()
+                .map(|(_, bytes)| Event::read(&bytes).expect("an event")),
+        );
     }
     let mut cursor = catch_up.cursor;
     for moment in [moments[2], steps.len()] {
         until(stage, moment);
-        let plain = |entry: &turnwire_hub::Entry, out: &mut Vec<u8>| out.extend_from_slice(&[&entry.bytes[..], b"\n"].concat());
+        let plain = |entry: &turnwire_hub::Entry, out: &mut Vec<u8>| {
+            out.extend_from_slice(&[&entry.bytes[..], b"\n"].concat())
+        };
         while let Read::Runs(runs, after) = stage.live.ring.read(0, cursor, 2, &plain) {
             cursor = after;
             for run in runs {
@@ -263,7 +359,13 @@ fn words(uncut: &[Event], since: Position, got: &[Event]) -> String {
         match &event.body {
             Body::TextDelta(delta) => out.push_str(&delta.text),
             // Authoritative, as every client treats it.
-            Body::MessageComplete(end) => out = end.final_content.iter().filter_map(ContentBlock::as_text).collect(),
+            Body::MessageComplete(end) => {
+                out = end
+                    .final_content
+                    .iter()
+                    .filter_map(ContentBlock::as_text)
+                    .collect()
+            }
             _ => {}
         }
     }
@@ -291,18 +393,49 @@ async fn law_2_no_schedule_of_the_seam_loses_or_repeats() {
                     let steps = script(SessionId(Ulid(id)));
                     let mut stage = Stage::new(&house, id);
                     let chunk = 1 + (id as usize % 3);
-                    let Some(got) = client(&mut stage, &steps, since, [look, read, ring], chunk).await else { continue };
-                    runs += 1;
-                    let context = format!("since {since}, look {look}, read {read}, ring {ring}, chunk {chunk}: {got:#?}");
-                    assert!(got.windows(2).all(|pair| pair[0].id < pair[1].id), "order: {context}");
-                    assert!(got.iter().all(|event| event.id > since), "nothing twice: {context}");
-                    let persisted = |events: &[Event]| -> Vec<Position> {
-                        events.iter().filter(|e| e.body.kind().is_persisted() && e.id > since).map(|e| e.id).collect()
+                    let Some(got) =
+                        client(&mut stage, &steps, since, [look, read, ring], chunk).await
+                    else {
+                        continue;
                     };
-                    assert_eq!(persisted(&got), persisted(&uncut), "nothing lost: {context}");
-                    assert_eq!(words(&uncut, since, &got), "one two three four", "{context}");
-                    let complete = got.iter().filter(|e| e.body.kind() == EventType::MessageComplete).count();
-                    assert_eq!(complete, usize::from(since < at(3, 3)), "one end: {context}");
+                    runs += 1;
+                    let context = format!(
+                        "since {since}, look {look}, read {read}, ring {ring}, chunk {chunk}: {got:#?}"
+                    );
+                    assert!(
+                        got.windows(2).all(|pair| pair[0].id < pair[1].id),
+                        "order: {context}"
+                    );
+                    assert!(
+                        got.iter().all(|event| event.id > since),
+                        "nothing twice: {context}"
+                    );
+                    let persisted = |events: &[Event]| -> Vec<Position> {
+                        events
+                            .iter()
+                            .filter(|e| e.body.kind().is_persisted() && e.id > since)
+                            .map(|e| e.id)
+                            .collect()
+                    };
+                    assert_eq!(
+                        persisted(&got),
+                        persisted(&uncut),
+                        "nothing lost: {context}"
+                    );
+                    assert_eq!(
+                        words(&uncut, since, &got),
+                        "one two three four",
+                        "{context}"
+                    );
+                    let complete = got
+                        .iter()
+                        .filter(|e| e.body.kind() == EventType::MessageComplete)
+                        .count();
+                    assert_eq!(
+                        complete,
+                        usize::from(since < at(3, 3)),
+                        "one end: {context}"
+                    );
                     s3_039(since, &got, &context);
                 }
             }
@@ -322,10 +455,15 @@ fn s3_039(since: Position, got: &[Event], context: &str) {
         })
         .collect();
     if since < at(2, 1) {
-        assert!(deltas.is_empty() || deltas == "one two three four", "{context}");
+        assert!(
+            deltas.is_empty() || deltas == "one two three four",
+            "{context}"
+        );
     } else if since < at(3, 2) {
-        let seen = ["", "one ", "one two ", "one two three "]
-            [[at(2, 2), at(2, 3), at(3, 1)].iter().filter(|&&cut| since >= cut).count()];
+        let seen = ["", "one ", "one two ", "one two three "][[at(2, 2), at(2, 3), at(3, 1)]
+            .iter()
+            .filter(|&&cut| since >= cut)
+            .count()];
         assert_eq!(format!("{seen}{deltas}"), "one two three four", "{context}");
     }
 }

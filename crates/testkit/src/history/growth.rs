@@ -12,6 +12,8 @@ use turnwire_event::{Body, ContentBlock, Message, MessageId, MessageStatus};
 pub(super) enum Origin {
     /// From its start.
     Start,
+    /// From its start, which came when it was over: its end follows, and nothing in between.
+    Ends,
     /// From a snapshot in its middle.
     Snapshot,
     /// From somewhere in its middle: what came is its end.
@@ -64,6 +66,14 @@ impl Growth {
             (message.id, growth)
         })
         .collect()
+    }
+
+    /// The client was cut and goes on from its cursor. Of a message that came as its two ends,
+    /// and whose cut fell between them, only what stands after the cursor will come.
+    pub(super) fn resumed(&mut self) {
+        if self.origin == Origin::Ends {
+            self.origin = Origin::Middle;
+        }
     }
 
     /// Takes in an event of a message; says which message, and what is wrong with it.
@@ -127,7 +137,8 @@ impl Growth {
                 ),
                 (None, ContentBlock::ToolUse { input, .. }) => {
                     let told = seen.and_then(|b| b.input.as_ref());
-                    (told.is_none_or(|told| told == input), input.to_string())
+                    let same = cut || told.is_none_or(|told| told == input);
+                    (same, input.to_string())
                 }
                 (None, _) => (true, String::new()),
             };

@@ -19,6 +19,9 @@ use super::violation::Violation;
 /// second, and room for a commit on a busy disk.
 const CHECKPOINT_SLACK: Duration = Duration::from_secs(3);
 
+/// Places from here on are the sweep's: the end of a message, and of tool uses it was cut in.
+const SWEPT: Sub = Sub(Sub::LAST.0 - turnwire_event::fold::message::BLOCKS_MAX);
+
 /// One client's view of the messages, as it grows.
 struct View<'a> {
     history: &'a History,
@@ -27,6 +30,8 @@ struct View<'a> {
     growing: BTreeMap<MessageId, Growth>,
     /// The last id, to tell whether a subscribe goes on where the one before it was cut.
     last: Option<Position>,
+    /// The last persisted event that the subscribe at hand replays.
+    replayed: Option<Position>,
 }
 
 /// Puts together what one client was sent and compares it.
@@ -42,17 +47,16 @@ pub(super) fn check(
         name: client.name,
         growing: BTreeMap::new(),
         last: None,
+        replayed: None,
     };
     for stretch in &client.stretches {
         view.begin(stretch);
-        let mut persisted = 0;
         for item in &stretch.items {
             match item {
                 Item::Served(upto) => view.last = view.last.max(Some(*upto)),
                 Item::Event(at, _, event) => {
-                    persisted += u64::from(event.body.kind().is_persisted());
                     if streams(&stretch.asked.filter) {
-                        view.event(*at, event, persisted < stretch.replay_count, found);
+                        view.event(*at, event, found);
                     }
                     view.last = Some(event.id);
                 }
@@ -65,7 +69,7 @@ pub(super) fn check(
     }
 }
 
-/// Whether a filter lets everything through that a message is made of.
+/// Whether a filter lets everything through that a message is made of, and the end of its call.
 fn streams(filter: &Filter) -> bool {
     use turnwire_event::EventType as T;
     let parts = [
@@ -76,6 +80,8 @@ fn streams(filter: &Filter) -> bool {
         T::ToolUseInputDelta,
         T::ToolUseEnd,
         T::MessageComplete,
+        T::LlmCallCompleted,
+        T::LlmCallFailed,
     ];
     filter.passes_all(parts.into_iter().collect::<TypeSet>())
 }
@@ -94,21 +100,46 @@ impl View<'_> {
             self.growing.clear();
             self.last = stretch.asked.since;
         }
+        self.replayed = stretch.asked.since.and_then(|since| {
+            let after = self.log.events.iter().filter(|e| e.id > since);
+            let mut wanted = after.filter(|e| stretch.asked.filter.matches(&e.head()));
+            let nth = usize::try_from(stretch.replay_count).ok()?.checked_sub(1)?;
+            wanted.nth(nth).map(|event| event.id)
+        });
+        for growth in self.growing.values_mut() {
+            growth.resumed();
+        }
     }
 
-    fn event(&mut self, at: Duration, event: &Event, replayed: bool, found: &mut Vec<Violation>) {
+    /// From where the client knows a message whose start it has just been sent. One that was over
+    /// when the client asked comes as its two ends (S3-039).
+    fn origin(&self, message: MessageId) -> Origin {
+        let ended = self.log.events.iter().find(|e| match &e.body {
+            Body::LlmCallCompleted(call) => call.message_id == message,
+            Body::LlmCallFailed(call) => call.message_id == Some(message),
+            _ => false,
+        });
+        match ended {
+            Some(event) if Some(event.id) <= self.replayed => Origin::Ends,
+            _ => Origin::Start,
+        }
+    }
+
+    fn event(&mut self, at: Duration, event: &Event, found: &mut Vec<Violation>) {
         match &event.body {
             Body::MessageStart(start) => {
-                self.growing
-                    .insert(start.message_id, Growth::new(Origin::Start));
+                let origin = self.origin(start.message_id);
+                self.growing.insert(start.message_id, Growth::new(origin));
             }
             Body::MessageComplete(end) => {
                 let growth = self.growing.remove(&end.message_id);
                 let growth = growth.unwrap_or_else(|| Growth::new(Origin::Middle));
-                self.complete(event.id, end, &growth, replayed, found);
+                self.complete(event.id, end, &growth, found);
             }
             body => {
-                if let Some((id, wrong)) = Growth::apply(&mut self.growing, at, body) {
+                let told = Growth::apply(&mut self.growing, at, body);
+                // What the sweep ends it ends by what was stored, which may be less.
+                if let Some((id, wrong)) = told.filter(|_| event.id.sub < SWEPT) {
                     found.extend(wrong.map(|(block, seen, whole)| {
                         self.differs(id, block, seen, whole, "tool.use_end")
                     }));
@@ -140,11 +171,10 @@ impl View<'_> {
         id: Position,
         end: &MessageComplete,
         growth: &Growth,
-        replayed: bool,
         found: &mut Vec<Violation>,
     ) {
         let message = end.message_id;
-        let swept = id.sub == Sub::LAST;
+        let swept = id.sub >= SWEPT;
         if swept && self.history.kill_after(Duration::ZERO).is_none() {
             let client = self.name.to_owned();
             found.push(Violation::SweptWithoutCrash {
@@ -154,8 +184,7 @@ impl View<'_> {
             });
         }
         self.row(end, found);
-        // A message that was over when the client asked comes as its two ends (S3-039).
-        if growth.is_empty() && replayed && growth.origin == Origin::Start {
+        if growth.is_empty() && growth.origin == Origin::Ends {
             return;
         }
         for (block, seen, whole) in growth.compare(&end.final_content, swept) {
@@ -190,7 +219,7 @@ impl View<'_> {
     /// A message whose end the client was not there to see: its text is a part of the row's, or
     /// the crash cost the rest.
     fn unfinished(&self, id: MessageId, growth: &Growth, found: &mut Vec<Violation>) {
-        if growth.origin == Origin::Middle {
+        if matches!(growth.origin, Origin::Middle | Origin::Ends) {
             return;
         }
         let content = self.stored(id).map_or(&[][..], |row| &row.content);

@@ -191,13 +191,13 @@ fn replayed(story: &Story, since: Position, upto: usize) -> Vec<Event> {
         .filter(|e| e.body.kind().is_persisted() && e.id > since);
     let mut events: Vec<Event> = persisted.cloned().collect();
     for fold in folds(story, upto) {
-        events.extend(replay::events(
-            &fold,
-            story.session,
+        let stretch = replay::Stretch {
             since,
-            tail,
-            Missed::Ends,
-        ));
+            upto: tail,
+            from: since,
+            to: tail,
+        };
+        events.extend(replay::events(&fold, story.session, stretch, Missed::Ends));
     }
     events.sort_by_key(|e| e.id);
     events

@@ -1,0 +1,155 @@
+//! What a client says on a connection, and the answers.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
+use turnwire_event::fold::replay::Missed;
+use turnwire_event::{ResponseId, TurnId, metric};
+use turnwire_hub::Closed;
+use turnwire_session::cancel::{self, Requested};
+use turnwire_session::{Error, Live, ReplayError};
+use turnwire_wire::session::{
+    self as wire, ClientFrame, ClientFrameError, Close, SessionSummary, Subscribe, SubscribeError,
+};
+
+use super::{Connection, Subscription};
+
+impl Connection {
+    /// Takes in one message; the error ends the connection.
+    pub(super) async fn receive(&mut self, message: Message) -> Result<(), Close> {
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Binary(_) => return Err(Close::Binary),
+            Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => {
+                return Ok(());
+            }
+        };
+        match ClientFrame::read(text.as_str()) {
+            Ok(ClientFrame::Subscribe(subscribe)) => return self.subscribe(subscribe).await,
+            Ok(ClientFrame::Cancel { turn_id, reason }) => self.cancel(&turn_id, reason.as_deref()),
+            Ok(ClientFrame::Ping { nonce }) => self.send(|out| wire::pong(&nonce, out)),
+            Ok(ClientFrame::Pong { .. }) => self.pings = 0,
+            Ok(ClientFrame::Unknown { .. }) | Err(ClientFrameError::Malformed { .. }) => {
+                self.warn("unknown_frame")
+            }
+            Err(ClientFrameError::Subscribe(error)) => self.refuse(&error),
+            Err(ClientFrameError::NotJson) => return Err(Close::NotJson),
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, error: &SubscribeError) {
+        metrics::counter!(metric::WS_SUBSCRIBE_ERROR_TOTAL, "code" => error.code.name())
+            .increment(1);
+        // The client is there and may send a better one: it has its time again.
+        self.subscribe_by = Instant::now() + self.streams.options.subscribe_wait;
+        self.send(|out| wire::subscribe_error(error, out));
+    }
+
+    fn cancel(&self, turn: &str, reason: Option<&str>) {
+        let Ok(live) = &self.live else { return };
+        let id = turn
+            .parse::<TurnId>()
+            .or_else(|_| turn.parse::<ResponseId>().map(TurnId::from));
+        let requested =
+            id.map(|id| cancel::request(live, id, "user", reason.unwrap_or("user_cancel")));
+        match requested {
+            Ok(Requested::At(_)) => {}
+            Ok(Requested::Already) => self.warn("redundant_cancel"),
+            Ok(Requested::NotRunning) | Err(_) => self.warn("unknown_turn"),
+        }
+    }
+
+    async fn subscribe(&mut self, subscribe: Subscribe) -> Result<(), Close> {
+        let started = Instant::now();
+        let live = match &self.live {
+            Ok(live) if live.ring.closed() == Some(Closed::Quarantined) => {
+                return Err(Close::Quarantined);
+            }
+            Ok(live) if live.ring.closed().is_none() => live.clone(),
+            Err(Error::Quarantined) => return Err(Close::Quarantined),
+            Ok(_) | Err(Error::SessionNotFound) => {
+                self.refuse(&SubscribeError::session_not_found());
+                return Ok(());
+            }
+            Err(_) => return Err(Close::Internal),
+        };
+        let mut next = match self.start(&live, &subscribe).await {
+            Ok(next) => next,
+            Err(Some(error)) => {
+                self.refuse(&error);
+                return Ok(());
+            }
+            Err(None) => return Err(Close::Internal),
+        };
+        next._watcher = match self.subscription.take() {
+            Some(before) => before._watcher,
+            None => Some(live.watch()),
+        };
+        self.subscription = Some(next);
+        metrics::histogram!(metric::WS_SEAM_MS).record(started.elapsed().as_secs_f64() * 1e3);
+        Ok(())
+    }
+
+    /// Answers a subscribe and says where it starts. The error is the answer, or nothing to say.
+    async fn start(
+        &mut self,
+        live: &Arc<Live>,
+        subscribe: &Subscribe,
+    ) -> Result<Subscription, Option<SubscribeError>> {
+        let Subscribe {
+            filter,
+            since,
+            snapshot,
+        } = subscribe;
+        if *snapshot {
+            let taken = live
+                .snapshot(self.streams.options.snapshot_messages)
+                .await
+                .map_err(|_| None)?;
+            let summary = SessionSummary::new(&taken.row, taken.current_turn);
+            self.send(|out| wire::ack(filter, since.as_ref(), true, 0, out));
+            self.send(|out| wire::snapshot(&summary, &taken.messages, taken.at, out));
+            return Ok(Subscription::new(
+                filter.clone(),
+                taken.at,
+                taken.cursor,
+                None,
+            ));
+        }
+        if let Some(since) = since {
+            let at = since.position(live.id)?;
+            let max = self.streams.options.replay_max;
+            let catch_up = match live.catch_up(at, filter, Missed::Ends, max).await {
+                Ok(catch_up) => catch_up,
+                Err(ReplayError::Expired) => return Err(Some(SubscribeError::cursor_expired())),
+                Err(ReplayError::TooLarge(..)) => {
+                    return Err(Some(SubscribeError::replay_too_large(max)));
+                }
+                Err(ReplayError::Session(_)) => return Err(None),
+            };
+            metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(catch_up.count);
+            let count = catch_up.count;
+            self.send(|out| wire::ack(filter, Some(since), false, count, out));
+            return Ok(Subscription::new(
+                filter.clone(),
+                at,
+                catch_up.cursor,
+                Some(catch_up),
+            ));
+        }
+        self.send(|out| wire::ack(filter, None, false, 0, out));
+        Ok(match self.subscription.take() {
+            // A new filter on a live connection: it goes on where it is.
+            Some(mut running) => {
+                running.filter = filter.clone();
+                running
+            }
+            None => {
+                let (at, cursor) = live.ring.look(|_, tail, cursor| (tail, cursor));
+                Subscription::new(filter.clone(), at, cursor, None)
+            }
+        })
+    }
+}

@@ -1,0 +1,119 @@
+// Drives the live page of a running server in Chromium, as a person would, and checks what is
+// shown against what the server says. Usage: node page.mjs URL PROFILE_FOLDER
+// Ends with 0 and one line of JSON, or with 1 and what was wrong.
+
+import assert from "node:assert/strict";
+import { chromium } from "playwright-core";
+
+const [url, profile] = process.argv.slice(2);
+const complaints = [];
+
+const context = await chromium.launchPersistentContext(profile, {
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  headless: true,
+  args: [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
+});
+context.setDefaultTimeout(20_000);
+const page = context.pages()[0] ?? (await context.newPage());
+page.on("console", (message) => {
+  if (["error", "warning"].includes(message.type())) complaints.push(`console: ${message.text()}`);
+});
+page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+await page.addInitScript(() => {
+  document.addEventListener("securitypolicyviolation", (violation) => {
+    console.error(`policy: ${violation.violatedDirective} ${violation.blockedURI}`);
+  });
+});
+
+const answers = page.locator("article.assistant .text");
+const last = async () => ((await answers.count()) === 0 ? "" : await answers.last().innerText());
+const live = () => page.waitForFunction(() => document.querySelector("#badge").textContent === "live");
+const idle = () => page.waitForFunction(() => document.querySelector("#stop").disabled);
+const busy = () => page.waitForFunction(() => !document.querySelector("#stop").disabled);
+
+async function say(text) {
+  await page.locator("#input").fill(text);
+  await page.locator("#input").press("Enter");
+}
+async function until(what, test) {
+  const begun = Date.now();
+  while (!(await test())) {
+    assert.ok(Date.now() - begun < 20_000, `${what} never came; shown: ${await page.locator("#log").innerText()}`);
+    await page.waitForTimeout(20);
+  }
+}
+
+// What the server has, as the page should show it.
+async function stored() {
+  const session = new URL(page.url()).hash.slice(1);
+  const answer = await page.request.get(`${url}/sessions/${session}/messages?limit=200`);
+  const { messages } = await answer.json();
+  const words = (message) => message.content.filter((block) => block.type === "text").map((block) => block.text).join("");
+  return messages.filter((message) => message.role !== "tool").map(words);
+}
+async function shown() {
+  return page.locator("#log article").evaluateAll((articles) =>
+    articles
+      .filter((article) => !article.classList.contains("tool"))
+      .map((article) => [...article.querySelectorAll(":scope > .text")].map((text) => text.textContent).join("")),
+  );
+}
+
+try {
+  await page.goto(url);
+  await live();
+
+  // An answer grows before one's eyes.
+  await say("hello");
+  const lengths = new Set();
+  await until("the answer", async () => {
+    lengths.add((await last()).length);
+    return (await last()).endsWith("the end.");
+  });
+  assert.ok(lengths.size >= 4, `the answer streams: ${[...lengths]}`);
+  await idle();
+
+  // A long answer is stopped, and the page says what became of it.
+  await say("long");
+  await busy();
+  await until("words", async () => (await last()).length > 20);
+  await page.locator("#stop").click();
+  await until("the receipt", async () => (await page.locator(".note").allInnerTexts()).some((note) => note.startsWith("Stopped in")));
+  await idle();
+  assert.ok((await page.locator(".note").allInnerTexts()).includes("(cancelled)"));
+
+  // The page is loaded anew in the middle of an answer, and nothing is lost.
+  await say("hello again");
+  await busy();
+  await until("words", async () => (await last()).length > 5);
+  await page.reload();
+  await live();
+  await until("the end", async () => (await last()).endsWith("the end."));
+  await idle();
+  assert.deepEqual(await shown(), await stored());
+
+  // What a model says is text, whatever it looks like.
+  const markup = "<img src=x onerror='window.hurt = 1'><script>window.hurt = 2</script>";
+  await say(`echo ${markup}`);
+  await until("the echo", async () => (await last()).includes("</script>"));
+  await idle();
+  assert.equal(await page.evaluate(() => window.hurt), undefined);
+  assert.equal(await page.locator("#log img, #log script").count(), 0);
+  assert.deepEqual(await shown(), await stored());
+
+  assert.deepEqual(complaints, []);
+  console.log(JSON.stringify({ messages: (await shown()).length, growth: lengths.size }));
+} catch (error) {
+  console.error(error.stack ?? error);
+  console.error(`complaints: ${JSON.stringify(complaints)}`);
+  process.exitCode = 1;
+} finally {
+  await context.close();
+}

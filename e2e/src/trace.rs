@@ -1,0 +1,183 @@
+//! The trace of a server's system calls, as `strace` writes it: which events were written to the
+//! store, when they were made durable, and when their first byte went to a socket.
+//!
+//! The tracer stops a process at the entry and the exit of each call and writes the lines in that
+//! order, so the order of lines is the order in which things happened.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The arguments that make `strace` write what is read here.
+pub fn arguments(file: &Path) -> Vec<String> {
+    let calls = "trace=fsync,fdatasync,write,writev,sendto,sendmsg,pwrite64";
+    let file = file.to_str().expect("a path").to_owned();
+    [
+        "-f", "-qq", "-ttt", "-yy", "-s", "1000000", "-e", calls, "-o",
+    ]
+    .map(str::to_owned)
+    .into_iter()
+    .chain([file])
+    .collect()
+}
+
+/// A persisted event: its session and id.
+pub type Key = (String, String);
+
+/// What a trace tells.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// By event, the line that wrote it to the store.
+    pub written: HashMap<Key, usize>,
+    /// By event, the line at which a later sync had succeeded.
+    pub synced: HashMap<Key, usize>,
+    /// By event, the line that first sent it to a socket.
+    pub sent: HashMap<Key, usize>,
+    /// The lines at which a sync succeeded.
+    pub syncs: Vec<usize>,
+    /// When the first sync failed.
+    pub failed: Option<f64>,
+    /// When the process was last seen.
+    pub last: f64,
+}
+
+impl Trace {
+    /// Reads a trace.
+    pub fn read(file: &Path) -> Self {
+        let bytes = std::fs::read(file).expect("a trace");
+        let text = String::from_utf8_lossy(&bytes);
+        let mut trace = Self::default();
+        // By thread, the line at which its sync began.
+        let mut syncing: HashMap<&str, usize> = HashMap::new();
+        for (number, line) in text.lines().enumerate() {
+            let mut parts = line.splitn(3, ' ').filter(|part| !part.is_empty());
+            let (Some(thread), Some(time), Some(call)) = (parts.next(), parts.next(), parts.next())
+            else {
+                continue;
+            };
+            let call = call.trim_start();
+            trace.last = time.parse().unwrap_or(trace.last);
+            let begins = call.starts_with("fsync(") || call.starts_with("fdatasync(");
+            if begins {
+                syncing.insert(thread, number);
+            }
+            let resumes = call.starts_with("<... fsync") || call.starts_with("<... fdatasync");
+            if (begins && !call.ends_with("<unfinished ...>")) || resumes {
+                let begun = syncing.remove(thread).unwrap_or(number);
+                trace.sync(begun, number, call);
+            } else if call.starts_with("pwrite64(") {
+                trace.note(number, call, |trace| &mut trace.written);
+            } else if call.contains("<TCP:") || call.contains("<TCPv6:") {
+                trace.note(number, call, |trace| &mut trace.sent);
+            }
+        }
+        trace
+    }
+
+    fn sync(&mut self, begun: usize, ended: usize, call: &str) {
+        if !call.contains("= 0") {
+            self.failed = self.failed.or(Some(self.last));
+            return;
+        }
+        self.syncs.push(ended);
+        let fresh = self.written.iter().filter(|(_, line)| **line < begun);
+        let fresh: Vec<Key> = fresh.map(|(key, _)| key.clone()).collect();
+        for key in fresh {
+            self.synced.entry(key).or_insert(ended);
+        }
+    }
+
+    fn note(
+        &mut self,
+        number: usize,
+        call: &str,
+        map: impl Fn(&mut Self) -> &mut HashMap<Key, usize>,
+    ) {
+        for key in keys(call) {
+            map(self).entry(key).or_insert(number);
+        }
+    }
+
+    /// Events that a socket got before they were durable.
+    pub fn early(&self) -> Vec<&Key> {
+        let durable =
+            |key: &Key, sent: usize| self.synced.get(key).is_some_and(|&synced| synced < sent);
+        self.sent
+            .iter()
+            .filter(|(key, sent)| !durable(key, **sent))
+            .map(|(key, _)| key)
+            .collect()
+    }
+}
+
+/// The persisted events whose bytes are among a call's; `strace` escapes their quotes.
+fn keys(call: &str) -> Vec<Key> {
+    const ID: &str = r#"{\"id\":\"evt_"#;
+    const SESSION: &str = r#"\"session_id\":\""#;
+    let mut found = Vec::new();
+    for (at, _) in call.match_indices(ID) {
+        let rest = &call[at + ID.len()..];
+        // Fourteen characters and the quote: a transient event's id is longer.
+        let Some(id) = rest.get(..14).filter(|_| rest.get(14..16) == Some("\\\"")) else {
+            continue;
+        };
+        let session = rest.get(..200).unwrap_or(rest);
+        let session = session
+            .find(SESSION)
+            .and_then(|at| session.get(at + SESSION.len()..at + SESSION.len() + 31));
+        if let Some(session) = session {
+            found.push((session.to_owned(), id.to_owned()));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[&str]) -> Trace {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("trace");
+        std::fs::write(&path, lines.join("\n")).expect("written");
+        Trace::read(&path)
+    }
+
+    fn event(id: &str) -> String {
+        format!(
+            r#"{{\"id\":\"evt_{id}\",\"type\":\"x\",\"session_id\":\"sess_00000000000000000000000001\""#
+        )
+    }
+
+    #[test]
+    fn an_event_is_durable_when_a_sync_that_began_after_it_has_ended() {
+        let write = format!(
+            "7 1.0 pwrite64(5</x-wal>, \"{}\", 9, 0) = 9",
+            event("00010000000001")
+        );
+        let send = format!(
+            "8 1.4 sendto(9<TCP:[a->b]>, \"{}\", 9, 0, NULL, 0) = 9",
+            event("00010000000001")
+        );
+        let begun = "7 1.1 fdatasync(5</x-wal> <unfinished ...>";
+        let ended = "7 1.2 <... fdatasync resumed>) = 0";
+        assert_eq!(read(&[&write, begun, ended, &send]).early().len(), 0);
+        assert_eq!(read(&[&write, begun, &send, ended]).early().len(), 1);
+        assert_eq!(read(&[begun, &write, ended, &send]).early().len(), 1);
+        assert_eq!(read(&[&write, &send]).early().len(), 1);
+        let failed = read(&[
+            &write,
+            "7 1.1 fsync(5</x-wal>) = -1 EIO (Input/output error) (INJECTED)",
+            &send,
+        ]);
+        assert_eq!((failed.early().len(), failed.failed), (1, Some(1.1)));
+    }
+
+    #[test]
+    fn transient_events_are_not_looked_at() {
+        let send = format!(
+            "8 1.4 sendto(9<TCP:[a->b]>, \"{}\", 9, 0, NULL, 0) = 9",
+            event("00010000000001.000002")
+        );
+        assert_eq!(read(&[&send]).sent.len(), 0);
+    }
+}

@@ -1,0 +1,53 @@
+//! The live page in a real browser: type, watch, stop, reload. Needs `node`, `npm` and Chromium
+//! (`CHROMIUM` names it if it is not /usr/bin/chromium).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::{Options, Server};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("browser")
+}
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let done = Command::new(program)
+        .args(arguments)
+        .current_dir(folder())
+        .output()
+        .unwrap_or_else(|why| panic!("{program} is needed for this test: {why}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        done.status.success(),
+        "{program} {arguments:?} ended with {}:\n{}\n{}",
+        done.status,
+        text(&done.stdout),
+        text(&done.stderr)
+    );
+    text(&done.stdout)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_streams_stops_and_reloads_without_loss() {
+    if !folder().join("node_modules").is_dir() {
+        run("npm", &["ci"]);
+    }
+    let words = "Some words, one after the other, so that there is something to see. ";
+    let script = Script::new()
+        .on("^long", [Step::slow(words, 3, 40).repeat(20)])
+        .on("^echo", [Step::text("{{user}}")])
+        .on(
+            "",
+            [Step::slow(words, 4, 30), Step::text("This is the end.")],
+        );
+    let server = Server::start(Options::script(script)).await;
+    let profile = tempfile::tempdir().expect("a folder");
+    let url = format!("http://{}", server.addr());
+    let profile_path = profile.path().to_str().expect("a path").to_owned();
+    let driven =
+        tokio::task::spawn_blocking(move || run("node", &["page.mjs", &url, &profile_path]));
+    let said = driven.await.expect("the browser's report");
+    println!("{said}");
+    assert!(said.contains("\"messages\":8"), "{said}");
+}

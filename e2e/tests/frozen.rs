@@ -1,0 +1,119 @@
+//! A reader that stops reading: it is sent away, nobody else notices, and it resumes (S3-092 to
+//! S3-095, law 7).
+
+use std::time::{Duration, Instant};
+
+use turnwire_e2e::scene::Scene;
+use turnwire_event::{Body, Event, EventType};
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::Options;
+use turnwire_testkit::watch::{Ask, Client, End, Frozen};
+
+/// Much more than the buffers between a server and a frozen client hold.
+fn options() -> Options {
+    let words = "0123456789".repeat(40);
+    let script = Script::new().on("", [Step::slow(&words, 400, 2).repeat(1_000)]);
+    Options::script(script)
+        .set("stream", "queue_max", 50)
+        .set("stream", "send_buffer_bytes", 4_096)
+}
+
+fn too_slow(event: &Event) -> bool {
+    matches!(&event.body, Body::BusHandlerWarning(w) if w.reason == "client_too_slow")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_093_a_frozen_client_is_closed_and_resumes_without_gap() {
+    let scene = Scene::new(options()).await;
+    let frozen = Frozen::connect(&scene.rest, "frozen", scene.session, &Ask::live())
+        .await
+        .expect("a connection");
+    let mut live = scene.watch("live", Ask::live()).await;
+    let turn = scene
+        .rest
+        .submit(scene.session, "go")
+        .await
+        .expect("an answer")
+        .turn_id;
+    let watching = tokio::spawn(async move {
+        let begun = Instant::now();
+        let events = live.turn(turn).await.expect("the whole turn");
+        (events, begun.elapsed())
+    });
+    let warning = scene.logged(too_slow).await;
+    let Body::BusHandlerWarning(warning) = &warning.body else {
+        panic!("just found")
+    };
+    assert!(!warning.subscription_name.is_empty(), "{warning:?}");
+
+    let (events, last, end) = frozen.thaw().await;
+    assert!(matches!(end, End::Closed(1008, _)), "{end}");
+    assert_eq!(
+        end,
+        End::Closed(
+            1008,
+            r#"{"code":"client_too_slow","message":"Outbound queue overflowed; reconnect with replay."}"#.into()
+        )
+    );
+    assert!(
+        !events.is_empty() && events.len() < 1_000,
+        "{}",
+        events.len()
+    );
+    assert!(events.iter().all(|e| !e.body.kind().is_terminal()));
+
+    let mut back = Client::connect(&scene.rest, "frozen", scene.session)
+        .await
+        .expect("a connection");
+    back.subscribed(&Ask::since(last.expect("a cursor")))
+        .await
+        .expect("an acknowledgement");
+    back.turn(turn).await.expect("the rest of the turn");
+    let (seen, took) = watching.await.expect("the live one");
+    let deltas = seen
+        .iter()
+        .filter(|e| e.body.kind() == EventType::TextDelta)
+        .count();
+    assert_eq!(deltas, 1_000);
+    // The model speaks for two seconds; a reader beside a frozen one is not held up.
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    scene.judge().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_093_a_socket_that_takes_nothing_is_cut() {
+    let scene = Scene::new(options().set("stream", "write_deadline_ms", 300)).await;
+    let frozen = Frozen::connect(&scene.rest, "frozen", scene.session, &Ask::live())
+        .await
+        .expect("a connection");
+    let turn = scene
+        .rest
+        .submit(scene.session, "go")
+        .await
+        .expect("an answer")
+        .turn_id;
+    scene.logged(too_slow).await;
+    let row = scene.rest.ended(turn).await.expect("an end");
+    assert_eq!(row["state"], "completed");
+    let open = |metrics: &str| {
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with("ws_connections "));
+        line.and_then(|line| line.split_whitespace().last()?.parse::<f64>().ok())
+    };
+    let begun = Instant::now();
+    loop {
+        let metrics = scene.rest.get("/metrics").await.expect("an answer").body;
+        if open(&metrics) == Some(0.0) {
+            break;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "the connection is still held: {:?}",
+            open(&metrics)
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    drop(frozen);
+    scene.judge().await;
+}

@@ -1,0 +1,255 @@
+//! Replay: how much of the past a cursor gives, its limits, and snapshots in the middle (SC-21,
+//! S3-033 to S3-040).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::scene::{Scene, kinds, shape};
+use turnwire_event::{Body, Epoch, Event, EventType, Position, Seq};
+use turnwire_testkit::script::{Script, Step, tool};
+use turnwire_testkit::server::Options;
+use turnwire_testkit::watch::{Ask, Client, Seen};
+
+const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
+
+/// Subscribes and must be refused.
+async fn refused(client: &mut Client, frame: &Value) -> Value {
+    client.send(frame).await.expect("sent");
+    loop {
+        match client.next().await.expect("an answer") {
+            Seen::Frame(answer) if answer["type"] == "subscribe_error" => return answer,
+            Seen::Frame(answer) => assert_ne!(answer["type"], "subscribe_ack", "{frame}"),
+            Seen::Event(_) => {}
+        }
+    }
+}
+
+/// The ids of a session's tool events, which no subscribe adds to.
+async fn tool_events(scene: &Scene) -> Vec<Position> {
+    let log = scene.log().await;
+    let tools = log.iter().filter(|e| {
+        matches!(
+            e.body.kind(),
+            EventType::ToolCalled | EventType::ToolCompleted
+        )
+    });
+    tools.map(|e| e.id).collect()
+}
+
+async fn replay_limit(max: usize, steps: u64, options: Options) {
+    let script = Script::new().on(
+        "",
+        [
+            Step::tool(tool::BURST, json!({"count": steps})),
+            Step::text("done"),
+        ],
+    );
+    let scene = Scene::new(Options {
+        script: Some(script),
+        ..options
+    })
+    .await;
+    let turn = scene
+        .rest
+        .submit(scene.session, "go")
+        .await
+        .expect("an answer");
+    scene.rest.ended(turn.turn_id).await.expect("an end");
+    let ids = tool_events(&scene).await;
+    assert!(ids.len() > max + 1, "{} events", ids.len());
+    let filter = json!({"event_types": ["tool.called", "tool.completed"]});
+    let over = ids[ids.len() - max - 2];
+    let mut client = scene.connect("limit").await;
+    let frame = Ask::since(over).filter(filter.clone()).frame();
+    let answer = refused(&mut client, &frame).await;
+    assert_eq!(answer["code"], "replay_too_large", "{answer}");
+    let just = ids[ids.len() - max - 1];
+    let ack = client
+        .subscribed(&Ask::since(just).filter(filter))
+        .await
+        .expect("that many are allowed");
+    assert_eq!(ack["replay_event_count"], max);
+    for &id in &ids[ids.len() - max..] {
+        assert_eq!(client.event().await.expect("an event").id, id);
+    }
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_037_a_replay_has_at_most_as_many_events_as_are_allowed() {
+    replay_limit(10, 20, Options::default().set("stream", "replay_max", 10)).await;
+}
+
+#[tokio::test]
+async fn s3_037_ten_thousand_events_are_replayed_and_one_more_is_not() {
+    replay_limit(10_000, 5_001, Options::default()).await;
+}
+
+#[tokio::test]
+async fn s3_036_a_cursor_behind_retention_has_expired_and_a_snapshot_helps() {
+    let script = Script::new().on("", [Step::text("hello")]);
+    let options = Options::script(script).set("store", "retention_s", 1).set(
+        "store",
+        "retention_sweep_ms",
+        100,
+    );
+    let scene = Scene::new(options).await;
+    let first = scene
+        .rest
+        .submit(scene.session, "one")
+        .await
+        .expect("an answer");
+    scene.rest.ended(first.turn_id).await.expect("an end");
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    // Something recent, so that the session does not look forgotten.
+    let second = scene
+        .rest
+        .submit(scene.session, "two")
+        .await
+        .expect("an answer");
+    scene.rest.ended(second.turn_id).await.expect("an end");
+    let mut client = scene.connect("late").await;
+    let answer = refused(&mut client, &Ask::since(START).frame()).await;
+    assert_eq!(answer["code"], "cursor_expired", "{answer}");
+    client
+        .subscribed(&Ask::snapshot())
+        .await
+        .expect("a snapshot is always there");
+    let Seen::Frame(snapshot) = client.next().await.expect("a frame") else {
+        panic!("an event")
+    };
+    assert_eq!(snapshot["session"]["turn_count"], 2);
+    let answer = scene
+        .rest
+        .get(&format!("/sessions/{}/events?since={START}", scene.session))
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (410, "cursor_expired")
+    );
+}
+
+#[tokio::test]
+async fn s3_038_the_acknowledgement_counts_the_persisted_events_of_the_replay() {
+    let scene = Scene::saying([Step::slow("several words of an answer", 3, 1)]).await;
+    scene.turn("x").await;
+    let wanted = [
+        EventType::TurnStarted,
+        EventType::RouteDecided,
+        EventType::TurnCompleted,
+    ];
+    let filter = json!({"event_types": wanted.map(EventType::name)});
+    let mut client = scene.connect("counting").await;
+    let ack = client
+        .subscribed(&Ask::since(START).filter(filter))
+        .await
+        .expect("an acknowledgement");
+    assert_eq!(ack["replay_event_count"], 3);
+    assert_eq!(ack["since"], START.to_string());
+    let events = client
+        .until(|e| e.body.kind() == EventType::TurnCompleted)
+        .await
+        .expect("events");
+    assert_eq!(kinds(&events), wanted);
+    scene.judge().await;
+}
+
+fn words(events: &[Event]) -> String {
+    let deltas = events.iter().filter_map(|e| match &e.body {
+        Body::TextDelta(delta) => Some(delta.text.as_str()),
+        _ => None,
+    });
+    deltas.collect()
+}
+
+#[tokio::test]
+async fn s3_039_a_finished_message_is_replayed_as_its_ends_and_from_inside_as_the_rest() {
+    let text = "the quick brown fox jumps over the lazy dog and so on";
+    let scene = Scene::saying([Step::slow(text, 4, 1)]).await;
+    let live = scene.turn("x").await;
+    let done = |e: &Event| e.body.kind() == EventType::TurnCompleted;
+    let mut late = scene.watch("late", Ask::since(START)).await;
+    let replayed = late.until(done).await.expect("a replay");
+    let of_turn: Vec<Event> = replayed
+        .into_iter()
+        .filter(|e| e.turn_id.is_some())
+        .collect();
+    let expected = [
+        "turn.started",
+        "route.decided",
+        "llm.call_started",
+        "message.start",
+        "message.complete",
+        "llm.call_completed",
+        "turn.completed",
+    ];
+    assert_eq!(shape(&of_turn), expected);
+    // S3-040: the id of any delta is a cursor.
+    let deltas: Vec<&Event> = live
+        .iter()
+        .filter(|e| e.body.kind() == EventType::TextDelta)
+        .collect();
+    for (index, cut) in deltas.iter().enumerate().step_by(3) {
+        let before: String = words(
+            &deltas[..=index]
+                .iter()
+                .map(|e| (**e).clone())
+                .collect::<Vec<_>>(),
+        );
+        let mut inside = scene
+            .watch(&format!("inside {index}"), Ask::since(cut.id))
+            .await;
+        let rest = inside.until(done).await.expect("a replay");
+        assert_eq!(format!("{before}{}", words(&rest)), text);
+        let joined = rest
+            .iter()
+            .filter(|e| e.body.kind() == EventType::TextDelta)
+            .count();
+        assert_eq!(
+            joined,
+            usize::from(index + 1 < deltas.len()),
+            "the rest comes in one piece"
+        );
+    }
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s3_033_a_snapshot_inside_a_message_and_what_follows_are_the_message() {
+    let text = "the quick brown fox jumps over the lazy dog and then it rests for a while";
+    let scene = Scene::saying([Step::slow(text, 3, 15)]).await;
+    let mut first = scene.watch("first", Ask::live()).await;
+    let turn = scene
+        .rest
+        .submit(scene.session, "x")
+        .await
+        .expect("an answer")
+        .turn_id;
+    first
+        .until(|e| matches!(&e.body, Body::TextDelta(_)))
+        .await
+        .expect("words");
+    let mut second = scene.watch("second", Ask::snapshot()).await;
+    let Seen::Frame(snapshot) = second.next().await.expect("a frame") else {
+        panic!("an event")
+    };
+    assert_eq!(snapshot["session"]["current_turn_status"], "in_flight");
+    assert_eq!(snapshot["session"]["current_turn_id"], turn.to_string());
+    let open = snapshot["messages"]
+        .as_array()
+        .and_then(|m| m.last())
+        .expect("the message in flight");
+    assert_eq!(open["status"], "in_progress");
+    let before = open["content"][0]["text"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let rest = second.turn(turn).await.expect("the rest");
+    assert_eq!(format!("{before}{}", words(&rest)), text);
+    assert!(
+        !words(&rest).is_empty(),
+        "the snapshot was taken too late to tell"
+    );
+    scene.judge().await;
+}
