@@ -18,6 +18,9 @@ use crate::report::Section;
 use crate::sample::WORDS;
 use crate::stat::median;
 
+/// The pause before each delta of a turn whose message is `slow`.
+pub const SLOW_MS: u64 = 5;
+
 /// Which servers a run measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -128,8 +131,10 @@ impl Bench {
         let text = WORDS.repeat(200);
         let chunk = WORDS.len();
         let script = format!(
-            "- when: {{user: '.*'}}\n  steps:\n    - {{text: '{text}', chunk: {chunk}}}\n    \
-             - {{stop: end_turn}}\n"
+            "- when: {{user: '^slow'}}\n  steps:\n    \
+             - {{text: '{text}', chunk: {chunk}, delay_ms: {SLOW_MS}}}\n\
+             - when: {{user: '.*'}}\n  steps:\n    \
+             - {{text: '{text}', chunk: {chunk}}}\n"
         );
         std::fs::write(self.script(), script)
     }
@@ -178,7 +183,7 @@ impl Bench {
 pub struct Pair<T> {
     /// Turnwire; empty where only references run.
     pub ours: Vec<T>,
-    /// The reference.
+    /// The reference; empty where it has nothing to say.
     pub floor: Vec<T>,
 }
 
@@ -193,12 +198,11 @@ impl<T> Default for Pair<T> {
 
 impl<T> Pair<T> {
     /// The medians of a figure.
-    pub fn medians(&self, figure: impl Fn(&T) -> f64) -> (Option<f64>, f64) {
-        let of = |all: &[T]| median(&all.iter().map(&figure).collect::<Vec<_>>());
-        (
-            (!self.ours.is_empty()).then(|| of(&self.ours)),
-            of(&self.floor),
-        )
+    pub fn medians(&self, figure: impl Fn(&T) -> f64) -> (Option<f64>, Option<f64>) {
+        let of = |all: &[T]| {
+            (!all.is_empty()).then(|| median(&all.iter().map(&figure).collect::<Vec<_>>()))
+        };
+        (of(&self.ours), of(&self.floor))
     }
 
     /// The median over the rounds of ours : reference.
@@ -220,5 +224,7 @@ pub fn cell(figure: Option<f64>, print: impl Fn(f64) -> String) -> String {
 
 /// A ratio in a table.
 pub fn ratio_cell(ratio: Option<f64>) -> String {
-    cell(ratio, |ratio| format!("{ratio:.2}"))
+    cell(ratio.filter(|ratio| ratio.is_finite()), |ratio| {
+        format!("{ratio:.2}")
+    })
 }

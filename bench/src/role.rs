@@ -98,9 +98,8 @@ fn serve_paced(dir: PathBuf) -> io::Result<()> {
         let side_address = side.local_addr()?;
         let server = paced::start(dir, side).await?;
         announce(&server.listener, side_address)?;
-        let drain = CancellationToken::new();
         tokio::select! {
-            () = server.serve(drain) => {}
+            () = server.serve(CancellationToken::new()) => {}
             () = ended() => {}
         }
         Ok(())

@@ -9,15 +9,19 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 /// Programs the tests drive, with the Debian package that has each.
-const PROGRAMS: [(&str, &str); 2] = [("chromium", "chromium"), ("strace", "strace")];
+const PROGRAMS: [(&str, &str); 4] = [
+    ("chromium", "chromium"),
+    ("strace", "strace"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+];
 
 /// Runs everything.
 pub fn run(root: &Path) -> Result<()> {
     packages(root)?;
-    if root.join("e2e/browser/package-lock.json").exists() {
-        node_modules(&root.join("e2e/browser"))?;
-    }
+    node_modules(&root.join("e2e/browser"))?;
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    components(root, &cargo)?;
     let steps: [&[&str]; 4] = [
         &["fmt", "--all", "--check"],
         &[
@@ -58,11 +62,34 @@ fn packages(root: &Path) -> Result<()> {
     call(root, "apt-get", &install)
 }
 
+/// Installs what the browser tests import, by the lock file, unless it is there already.
 fn node_modules(dir: &Path) -> Result<()> {
-    if !is_there("npm") {
-        bail!("the browser tests need Node.js with npm: install it (Debian: apt-get install npm)");
+    let changed = |file: &str| {
+        dir.join(file)
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .ok()
+    };
+    let installed = changed("node_modules/.package-lock.json");
+    if installed.is_some() && installed >= changed("package-lock.json") {
+        return Ok(());
     }
     call(dir, "npm", &["ci", "--no-audit", "--no-fund"])
+}
+
+/// Adds the formatter and the linter where the toolchain came without them.
+fn components(root: &Path, cargo: &str) -> Result<()> {
+    let works = |tool: &str| {
+        let asked = Command::new(cargo).args([tool, "--version"]).output();
+        asked.is_ok_and(|done| done.status.success())
+    };
+    if works("fmt") && works("clippy") {
+        return Ok(());
+    }
+    if !is_there("rustup") {
+        bail!("the checks need rustfmt and clippy: install them with your Rust toolchain");
+    }
+    call(root, "rustup", &["component", "add", "rustfmt", "clippy"])
 }
 
 fn is_there(program: &str) -> bool {

@@ -33,10 +33,10 @@ impl Tests {
                 let rest = &code.as_bytes()[at + "fn ".len()..];
                 let length = rest.iter().take_while(|&&b| is_name(b)).count();
                 let name = String::from_utf8_lossy(&rest[..length]).into_owned();
-                if !(source.is_test() || source.scan.in_test(at)) {
+                if !is_test(code, at) {
                     continue;
                 }
-                if let Some(id) = id_of(&name) {
+                for id in ids_of(&name) {
                     tests.by_id.entry(id).or_default().insert(name.clone());
                 }
                 tests.all.insert(name);
@@ -46,13 +46,23 @@ impl Tests {
     }
 }
 
-/// The requirement a test's name carries: `s3_017_…` is `S3-017`, `d_40_…` is `D-40`.
-fn id_of(name: &str) -> Option<String> {
-    let (family, rest) = name.split_once('_')?;
-    let (number, _) = rest.split_once('_')?;
-    let known = ["s3", "r", "d"].contains(&family);
-    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    (known && digits).then(|| format!("{}-{number}", family.to_uppercase()))
+/// Whether the function at `at` carries a test's attribute.
+fn is_test(code: &str, at: usize) -> bool {
+    let before = &code[..at];
+    let item = before.rfind([';', '{', '}']).map_or(0, |end| end + 1);
+    let attributes = &before[item..];
+    attributes.contains("#[test]") || attributes.contains("#[tokio::test")
+}
+
+/// The requirements a test's name carries: `s3_017_…` is `S3-017`, `sc_3_d_40_…` is `D-40`.
+fn ids_of(name: &str) -> Vec<String> {
+    let words: Vec<&str> = name.split('_').collect();
+    let id = |pair: &[&str]| {
+        let known = ["s3", "r", "d"].contains(&pair[0]);
+        let number = pair[1].len() >= 2 && pair[1].bytes().all(|b| b.is_ascii_digit());
+        (known && number).then(|| format!("{}-{}", pair[0].to_uppercase(), pair[1]))
+    };
+    words.windows(2).filter_map(id).collect()
 }
 
 /// A row of a table.
@@ -86,7 +96,7 @@ pub fn rewrite(document: &str, tests: &Tests) -> String {
             let by_hand = row
                 .tests
                 .iter()
-                .filter(|name| id_of(name).is_none_or(|id| id != row.id));
+                .filter(|name| !ids_of(name).iter().any(|id| id == row.id));
             let by_hand = by_hand
                 .filter(|name| tests.all.contains(**name))
                 .map(|n| (*n).to_owned());
@@ -149,8 +159,8 @@ mod tests {
     use super::*;
 
     fn some() -> Tests {
-        let text = "fn s3_017_outside() {}\n#[test]\nfn s3_017_b() {}\n#[test]\nfn s3_017_a() {}\n\
-                    #[test]\nfn plain() {}\n#[test]\nfn d_40_c() {}\n";
+        let text = "fn s3_017_helper() {}\n#[test]\nfn s3_017_b() {}\n#[test]\nfn s3_017_a() {}\n\
+                    #[test]\nfn plain() {}\n#[test]\nfn sc_1_d_40_c() {}\n";
         Tests::of(&[Source::new("crates/a/src/b.rs", text)])
     }
 
@@ -160,7 +170,7 @@ mod tests {
                         | S3-017 | names it | `gone`<br>`plain` |\n| D-40 | waits | |\n";
         let fresh = "text\n\n| id | asks | tests |\n|---|---|---|\n\
                      | S3-017 | names it | `plain`<br>`s3_017_a`<br>`s3_017_b` |\n\
-                     | D-40 | waits | `d_40_c` |\n";
+                     | D-40 | waits | `sc_1_d_40_c` |\n";
         assert_eq!(rewrite(document, &some()), fresh);
         assert_eq!(rewrite(fresh, &some()), fresh, "once is enough");
         assert_eq!(untrue("x.md", fresh, &some()), []);

@@ -4,8 +4,10 @@
 //! so that a pipe carries events alone. A reader that goes away ends the command quietly.
 
 use std::io::{self, ErrorKind, Write};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::json;
 use turnwire_client::{Item, Start};
 use turnwire_event::Event;
@@ -45,7 +47,18 @@ async fn follow(args: &Tail, out: &mut Out) -> Result<()> {
     let client = open::client(&args.place)?;
     let mut watch = client.watch(args.place.session, json!("preset:full"), start);
     let mut was_lost = false;
-    while let Some(item) = watch.next().await? {
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        let item = tokio::select! {
+            item = watch.next() => item?,
+            _ = look.tick() => {
+                if out.is_hung_up() {
+                    return Ok(());
+                }
+                continue;
+            }
+        };
+        let Some(item) = item else { break };
         match item {
             Item::Connected { .. } => {
                 if was_lost {
@@ -106,6 +119,9 @@ async fn read(args: &Tail, out: &mut Out) -> Result<()> {
     }
 }
 
+/// How often a quiet tail looks whether anyone still reads.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// The standard output.
 struct Out {
     json: bool,
@@ -113,6 +129,15 @@ struct Out {
 }
 
 impl Out {
+    /// Whether whoever read has gone; only a write would tell otherwise, and none may be due.
+    fn is_hung_up(&self) -> bool {
+        let stdout = io::stdout();
+        let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+        let now = Timespec::default();
+        let polled = rustix::event::poll(&mut fds, Some(&now));
+        polled.is_ok() && fds[0].revents().contains(PollFlags::ERR)
+    }
+
     /// An event for a person.
     fn event(&mut self, event: &Event) -> Result<()> {
         let text = self.printer.event(event);

@@ -13,7 +13,7 @@ use crate::machine;
 const SETTLE: Duration = Duration::from_secs(3);
 
 /// Connections opened and closed first, so that what a server needs once is not counted.
-const WARM: usize = 100;
+const WARM: usize = 10;
 
 /// What to run.
 #[derive(Clone, Copy, Debug, clap::Args)]

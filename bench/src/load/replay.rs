@@ -1,14 +1,14 @@
 //! Replay: late readers ask for everything from the start, at once.
 //!
 //! All connections are made first; the clock starts when the first subscribe is sent. Told per
-//! reader: the first event, and the last of the count that was stored.
+//! reader: the first event, and the last of so many.
 
 use std::io;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fleet, Target, only, subscribe_frame};
+use super::{Fleet, Target, subscribe_frame};
 use crate::http::Http;
 
 /// The cursor before the first event of a session.
@@ -21,7 +21,10 @@ pub struct Args {
     target: Target,
     #[arg(long)]
     session: String,
-    /// How many events are stored.
+    /// The filter, as JSON.
+    #[arg(long)]
+    filter: String,
+    /// How many events each reader waits for.
     #[arg(long)]
     events: u64,
     #[arg(long)]
@@ -54,7 +57,7 @@ fn once(args: &Args) -> io::Result<Once> {
         None,
     )?;
     let begun = Instant::now();
-    fleet.subscribe(&subscribe_frame(&only("feedback.recorded"), Some(START)))?;
+    fleet.subscribe(&subscribe_frame(&args.filter, Some(START)))?;
     let wanted = args.events + 1;
     let (mut started, mut finished) = (0, 0);
     let mut once = Once {

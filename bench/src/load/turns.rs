@@ -19,7 +19,7 @@ use crate::stat::percentile;
 const PREFIX_BYTES: usize = 96;
 
 /// What to run.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     target: Target,
@@ -29,6 +29,9 @@ pub struct Args {
     /// Turns of each session that count.
     #[arg(long)]
     turns: u64,
+    /// What is said in each.
+    #[arg(long)]
+    message: String,
     /// The events of a turn, for a server whose events have no types (the floor).
     #[arg(long)]
     turn_events: Option<u64>,
@@ -88,7 +91,7 @@ impl Session {
             request: Http::post_bytes(
                 args.target.server,
                 &format!("/sessions/{id}/turns"),
-                r#"{"message":"turn"}"#,
+                &serde_json::json!({ "message": args.message }).to_string(),
             ),
             posted: Instant::now(),
             events: 0,

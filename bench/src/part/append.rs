@@ -52,12 +52,12 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         let (ours, bare) = pair.medians(rate);
         let ack = |percentile: fn(&Outcome) -> f64| {
             let (ours, bare) = pair.medians(percentile);
-            format!("{} / {}", cell(ours, short), short(bare))
+            format!("{} / {}", cell(ours, short), cell(bare, short))
         };
         rows.push(vec![
             format!("{sessions} sessions"),
             cell(ours, short),
-            short(bare),
+            cell(bare, short),
             ratio_cell(pair.ratio(rate)),
             ack(|outcome| outcome.ack_ms.0),
             ack(|outcome| outcome.ack_ms.1),

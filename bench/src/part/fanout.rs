@@ -101,11 +101,15 @@ fn row(case: &Case, pair: &Pair<Outcome>) -> Vec<String> {
     vec![
         case.name(),
         cell(ours, short),
-        short(floor),
+        cell(floor, short),
         ratio_cell(pair.ratio(rate)),
-        format!("{} / {}", cell(ours_cpu, short), short(floor_cpu)),
-        format!("{} / {}", cell(ours_client, share), share(floor_client)),
-        format!("{:.0}", ours_bytes.unwrap_or(floor_bytes)),
+        format!("{} / {}", cell(ours_cpu, short), cell(floor_cpu, short)),
+        format!(
+            "{} / {}",
+            cell(ours_client, share),
+            cell(floor_client, share)
+        ),
+        cell(ours_bytes.or(floor_bytes), |bytes| format!("{bytes:.0}")),
     ]
 }
 

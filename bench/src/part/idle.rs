@@ -54,13 +54,13 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
             vec![
                 "KiB a connection".to_owned(),
                 cell(ours, kilobytes),
-                kilobytes(floor),
+                cell(floor, kilobytes),
                 ratio_cell(pair.ratio(Outcome::each_kb)),
             ],
             vec![
                 "MiB of the process before".to_owned(),
                 cell(base, kilobytes),
-                kilobytes(floor_base),
+                cell(floor_base, kilobytes),
                 String::new(),
             ],
         ],

@@ -3,13 +3,17 @@
 use std::io;
 
 use super::{Bench, Pair, Scope, cell, ratio_cell};
-use crate::load::{fill, replay::Once};
+use crate::load::{fill, only, replay::Once};
 use crate::process::{Place, Server};
 use crate::report::{Aim, Section};
 use crate::stat::short;
 
-/// What the session wire replays at most.
+/// What the session wire replays at most by default.
 const EVENTS: u64 = 10_000;
+
+/// With the session's own first events and those that tell of readers, the log is a little longer
+/// than 10,000, which is the default's limit.
+const REPLAY_MAX: (&str, &str) = ("TURNWIRE_STREAM_REPLAY_MAX", "20000");
 
 /// Late readers at once.
 const READERS: u64 = 20;
@@ -21,30 +25,110 @@ fn filled(bench: &Bench, server: &Server) -> io::Result<String> {
     Ok(outcome.session)
 }
 
-fn load(bench: &Bench, server: &Server, session: &str, readers: u64) -> io::Result<Vec<Once>> {
-    let mut args = server.target();
-    for (name, value) in [
-        ("--session", session.to_owned()),
-        ("--events", EVENTS.to_string()),
-        ("--readers", readers.to_string()),
-        ("--times", "5".to_owned()),
-    ] {
-        args.extend([name.to_owned(), value]);
-    }
-    bench.program.tell(Place::LastCore, &["replay"], &args)
+/// What readers ask for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    /// Everything.
+    Full,
+    /// One type, so that the server has to look which events pass.
+    OneType,
 }
 
-/// Both figures of one server: one reader, then 20.
-fn both(
-    bench: &Bench,
-    server: &Server,
-    session: &str,
-    one: &mut Vec<Once>,
-    many: &mut Vec<Once>,
-) -> io::Result<()> {
-    one.extend(load(bench, server, session, 1)?);
-    many.extend(load(bench, server, session, READERS)?);
-    Ok(())
+impl Ask {
+    const ALL: [Self; 2] = [Self::Full, Self::OneType];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Full => "`preset:full`",
+            Self::OneType => "one type",
+        }
+    }
+
+    fn filter(self) -> String {
+        match self {
+            Self::Full => r#""preset:full""#.to_owned(),
+            Self::OneType => only("feedback.recorded"),
+        }
+    }
+
+    fn load(self, bench: &Bench, to: (&Server, &str), readers: u64) -> io::Result<Vec<Once>> {
+        let (server, session) = to;
+        let mut args = server.target();
+        for (name, value) in [
+            ("--session", session.to_owned()),
+            ("--filter", self.filter()),
+            ("--events", EVENTS.to_string()),
+            ("--readers", readers.to_string()),
+            ("--times", "5".to_owned()),
+        ] {
+            args.extend([name.to_owned(), value]);
+        }
+        bench.program.tell(Place::LastCore, &["replay"], &args)
+    }
+}
+
+/// What one way of asking gave: one reader, and 20 at once.
+struct Case {
+    ask: Ask,
+    one: Pair<Once>,
+    many: Pair<Once>,
+}
+
+impl Case {
+    fn ours(&mut self, bench: &Bench, to: (&Server, &str)) -> io::Result<()> {
+        self.one.ours.extend(self.ask.load(bench, to, 1)?);
+        self.many.ours.extend(self.ask.load(bench, to, READERS)?);
+        Ok(())
+    }
+
+    fn floor(&mut self, bench: &Bench, to: (&Server, &str)) -> io::Result<()> {
+        self.one.floor.extend(self.ask.load(bench, to, 1)?);
+        self.many.floor.extend(self.ask.load(bench, to, READERS)?);
+        Ok(())
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let line = |name: &str, pair: &Pair<Once>, figure: fn(&Once) -> f64| {
+            let (ours, floor) = pair.medians(figure);
+            vec![
+                format!("{}, {name}", self.ask.name()),
+                cell(ours, short),
+                cell(floor, short),
+                ratio_cell(pair.ratio(figure)),
+            ]
+        };
+        vec![
+            line("one reader, events/s", &self.one, rate),
+            line("one reader, first event, ms", &self.one, first),
+            line("20 at once, first event of the last, ms", &self.many, first),
+            line("20 at once, all have all, ms", &self.many, all),
+            line("20 at once, events/s in all", &self.many, |once| {
+                rate(once) * READERS as f64
+            }),
+        ]
+    }
+
+    fn aims(&self) -> Vec<Aim> {
+        let (Some(rate), Some(first)) = (self.one.medians(rate).0, self.many.medians(first).0)
+        else {
+            return Vec::new();
+        };
+        let name = self.ask.name();
+        vec![
+            Aim::at_least(
+                &format!("replay of 10,000, {name}, one reader"),
+                rate,
+                300e3,
+                " events/s",
+            ),
+            Aim::at_most(
+                &format!("replay, {name}, first event of the last of 20 readers"),
+                first,
+                50.0,
+                " ms",
+            ),
+        ]
+    }
 }
 
 fn rate(once: &Once) -> f64 {
@@ -61,7 +145,11 @@ fn all(once: &Once) -> f64 {
 
 /// Measures it.
 pub fn run(bench: &Bench) -> io::Result<Section> {
-    let (mut one, mut many) = (Pair::default(), Pair::default());
+    let mut cases = Ask::ALL.map(|ask| Case {
+        ask,
+        one: Pair::default(),
+        many: Pair::default(),
+    });
     for _ in 0..bench.rounds {
         bench.say("replay of 10,000");
         if bench.scope == Scope::Both {
@@ -70,62 +158,30 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
             let session = filled(bench, &server)?;
             // A restart empties every ring: what is replayed then comes from the store.
             server.stop()?;
-            let server = bench.turnwire_server(&dir, &[])?;
-            both(bench, &server, &session, &mut one.ours, &mut many.ours)?;
+            let server = bench.turnwire_server(&dir, &[REPLAY_MAX])?;
+            for case in &mut cases {
+                case.ours(bench, (&server, &session))?;
+            }
             server.stop()?;
             std::fs::remove_dir_all(dir)?;
         }
         let floor = bench.floor(0.0)?;
         let session = filled(bench, &floor)?;
-        both(bench, &floor, &session, &mut one.floor, &mut many.floor)?;
-    }
-    let line = |name: &str, pair: &Pair<Once>, figure: fn(&Once) -> f64| {
-        let (ours, floor) = pair.medians(figure);
-        vec![
-            name.to_owned(),
-            cell(ours, short),
-            short(floor),
-            ratio_cell(pair.ratio(figure)),
-        ]
-    };
-    let mut aims = Vec::new();
-    if let Some(ours) = one.medians(rate).0 {
-        aims.push(Aim::at_least(
-            "replay of 10,000, one reader",
-            ours,
-            300e3,
-            " events/s",
-        ));
-    }
-    if let Some(ours) = many.medians(first).0 {
-        aims.push(Aim::at_most(
-            "replay, first event of the last of 20 readers",
-            ours,
-            50.0,
-            " ms",
-        ));
+        for case in &mut cases {
+            case.floor(bench, (&floor, &session))?;
+        }
     }
     Ok(Section {
         title: "Replay of 10,000 events",
         text: "A session gets 10,000 persisted events by feedback posts; the server (the release \
                binary, durability full) is restarted, so that all of them come from the store; \
-               then late readers subscribe from the first cursor. The clock runs from the first \
-               subscribe. The floor has the bytes ready in memory."
+               then late readers subscribe from the first cursor, to everything or to the one \
+               type (which the server has to count first). The clock runs from the first \
+               subscribe to the 10,000th event. The floor has the bytes ready in memory and no \
+               filters."
             .to_owned(),
         columns: vec!["figure", "Turnwire", "floor", "ratio"],
-        rows: vec![
-            line("one reader, events/s", &one, rate),
-            line("one reader, first event, ms", &one, first),
-            line(
-                "20 readers at once, first event of the last, ms",
-                &many,
-                first,
-            ),
-            line("20 readers at once, all of them have all, ms", &many, all),
-            line("20 readers at once, events/s in all", &many, |once| {
-                rate(once) * READERS as f64
-            }),
-        ],
-        aims,
+        rows: cases.iter().flat_map(Case::rows).collect(),
+        aims: cases.iter().flat_map(Case::aims).collect(),
     })
 }

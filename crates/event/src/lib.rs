@@ -6,8 +6,8 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
-pub mod clock;
 pub mod id;
+pub mod clock;
 pub mod position;
 pub mod kind;
 pub mod actor;

@@ -13,6 +13,11 @@ impl Hash {
         Self(Sha256::digest(session.to_string().as_bytes()).into())
     }
 
+    /// A link as a store has it; a column of another length is no link that anything matches.
+    pub(crate) fn stored(bytes: &[u8]) -> Self {
+        Self(bytes.try_into().unwrap_or([0; 32]))
+    }
+
     /// The link of the event after this one.
     #[must_use]
     pub fn next(self, bytes: &[u8]) -> Self {

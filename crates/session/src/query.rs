@@ -96,19 +96,19 @@ impl Sessions {
         limit: usize,
     ) -> Result<(Vec<Message>, Option<MessageId>), Error> {
         let live = self.live(owner, id).await?;
-        let in_flight = live
+        let (in_flight, upto) = live
             .ring
-            .look(|transcript, _, _| transcript.in_flight().map(|message| message.id));
-        let before = before
-            .filter(|before| Some(*before) != in_flight)
-            .map_or(Ok(None), |before| Ok::<_, Error>(Some(before)))?;
+            .look(|transcript, tail, _| (transcript.in_flight().map(|message| message.id), tail));
         let mut messages = match before {
             None => live.snapshot(limit + 1).await?.messages,
             Some(before) => {
-                let upto = live.ring.look(|_, tail, _| tail);
                 let stored = read(&live, move |store| {
-                    store.message(id, before)?.ok_or(Error::MessageNotFound)?;
-                    Ok(store.messages(id, upto, Some(before), limit + 1)?)
+                    // The message in flight is not stored: before it is everything that is.
+                    let before = Some(before).filter(|before| in_flight != Some(*before));
+                    if let Some(before) = before {
+                        store.message(id, before)?.ok_or(Error::MessageNotFound)?;
+                    }
+                    Ok(store.messages(id, upto, before, limit + 1)?)
                 })
                 .await?;
                 stored.into_iter().map(|stored| stored.message).collect()

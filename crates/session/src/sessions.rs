@@ -54,8 +54,8 @@ pub struct Ticket {
 /// All sessions of a server.
 pub struct Sessions {
     pub(crate) house: Arc<House>,
-    pub(crate) registry: Registry,
-    pub(crate) tokens: Tokens,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) tokens: Arc<Tokens>,
     interceptor: Arc<dyn Interceptor>,
     producer: Arc<dyn Producer>,
     turns: TaskTracker,
@@ -81,7 +81,10 @@ pub struct Parts {
 impl Sessions {
     /// Starts the service: ends what a dead process left open, then starts its timers.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, Error> {
-        let tokens = Tokens::new(parts.options.token_ttl, parts.options.tokens_max);
+        let tokens = Arc::new(Tokens::new(
+            parts.options.token_ttl,
+            parts.options.tokens_max,
+        ));
         let house = Arc::new(House {
             options: parts.options,
             clock: parts.clock,
@@ -96,14 +99,14 @@ impl Sessions {
         }
         let sessions = Arc::new(Self {
             house,
-            registry: Registry::default(),
+            registry: Arc::default(),
             tokens,
             interceptor: parts.interceptor,
             producer: parts.producer,
             turns: TaskTracker::new(),
             draining: AtomicBool::new(false),
         });
-        upkeep::start(&sessions);
+        upkeep::start(&sessions.house, &sessions.registry, &sessions.tokens);
         Ok(sessions)
     }
 

@@ -44,7 +44,7 @@ impl History {
                 delivery::check(log, client, &mut found);
                 turns::check_transient(log, &ends, client, &mut found);
                 text::check(self, log, client, &mut found);
-                snapshot::check(log, client, &mut found);
+                snapshot::check(self, log, client, &mut found);
             }
         }
         found

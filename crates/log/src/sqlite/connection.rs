@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::error::{OpenError, ReadError};
+use crate::error::{AppendError, OpenError, ReadError};
 use crate::sqlite::Durability;
 
 /// Readers kept open between uses: two cores need few, a burst may open more and drops them.
@@ -51,6 +51,20 @@ pub(crate) fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
             OpenError::Corrupt { path, what }
         }
         _ => OpenError::Io { path, what },
+    }
+}
+
+/// What an error while writing means.
+pub(crate) fn classify(error: &rusqlite::Error) -> AppendError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => AppendError::Full,
+        Some(
+            ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::ReadOnly
+            | ErrorCode::DatabaseCorrupt,
+        ) => AppendError::Fatal(error.to_string()),
+        _ => AppendError::Refused(error.to_string()),
     }
 }
 

@@ -7,7 +7,6 @@ use turnwire_event::{Epoch, Filter, Head, Position, Seq, SessionId, Timestamp};
 use crate::chain::Hash;
 use crate::error::ReadError;
 use crate::record::{StoredEvent, Tail};
-use crate::sqlite::write::hash;
 
 /// The row number of a session with its low-water mark.
 fn session(c: &Connection, id: SessionId) -> Result<Option<(i64, Epoch, Seq, Hash)>, ReadError> {
@@ -19,7 +18,7 @@ fn session(c: &Connection, id: SessionId) -> Result<Option<(i64, Epoch, Seq, Has
                 row.get(0)?,
                 Epoch(row.get(1)?),
                 Seq(row.get::<_, i64>(2)? as u64),
-                hash(&low_hash),
+                Hash::stored(&low_hash),
             ))
         })
         .optional()?;
@@ -43,7 +42,7 @@ pub(crate) fn tail(c: &Connection, id: SessionId) -> Result<Option<Tail>, ReadEr
             let bytes: Vec<u8> = row.get(1)?;
             Ok((
                 Seq(row.get::<_, i64>(0)? as u64),
-                hash(&bytes),
+                Hash::stored(&bytes),
                 Timestamp::from_millis(row.get(2)?),
             ))
         })
@@ -78,7 +77,7 @@ fn hash_of(
         .prepare_cached("SELECT hash FROM event WHERE sid = ?1 AND seq = ?2")?
         .query_row([at.0, seq.0 as i64], |row| row.get(0))
         .optional()?;
-    bytes.map(|b| hash(&b)).ok_or(ReadError::Damaged {
+    bytes.map(|b| Hash::stored(&b)).ok_or(ReadError::Damaged {
         session: id,
         seq: seq.0,
     })
@@ -151,7 +150,7 @@ fn stored(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> {
         seq,
         turn,
         head,
-        hash: hash(row.get_ref(5)?.as_bytes()?).0,
+        hash: Hash::stored(row.get_ref(5)?.as_bytes()?).0,
         bytes,
     }))
 }

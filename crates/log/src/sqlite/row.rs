@@ -12,7 +12,7 @@ use turnwire_event::{Epoch, EventType, MessageStatus, Role, Seq, SessionId, Turn
 use crate::chain::Hash;
 use crate::error::AppendError;
 use crate::record::{Append, Term};
-use crate::sqlite::write::classify;
+use crate::sqlite::connection::classify;
 
 /// A value as the plain word JSON has for it.
 pub(crate) fn word<T: Serialize>(value: &T) -> String {

@@ -2,32 +2,18 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use turnwire_event::{Seq, SessionId, Timestamp};
 
-use crate::chain::Hash;
 use crate::error::AppendError;
 use crate::record::{Append, Record};
+use crate::sqlite::connection::classify;
 use crate::sqlite::row;
 
 /// What the writer knows of the sessions it has written to: their row number and last event.
 /// One process owns the file, so this is never stale; it saves a read and an update an append.
 #[derive(Debug)]
 pub(crate) struct Tails(pub(crate) HashMap<SessionId, (i64, Seq)>);
-
-/// What an error while writing means.
-pub(crate) fn classify(error: &rusqlite::Error) -> AppendError {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => AppendError::Full,
-        Some(
-            ErrorCode::SystemIoFailure
-            | ErrorCode::CannotOpen
-            | ErrorCode::ReadOnly
-            | ErrorCode::DatabaseCorrupt,
-        ) => AppendError::Fatal(error.to_string()),
-        _ => AppendError::Refused(error.to_string()),
-    }
-}
 
 /// Writes a batch in one transaction.
 pub(crate) fn append(
@@ -197,13 +183,4 @@ fn trim_one(
     tx.prepare_cached("DELETE FROM event WHERE sid = ?1 AND seq <= ?2")?
         .execute([sid, mark])?;
     Ok(Some(mark))
-}
-
-/// A hash column.
-pub(crate) fn hash(bytes: &[u8]) -> Hash {
-    let mut out = [0u8; 32];
-    if bytes.len() == 32 {
-        out.copy_from_slice(bytes);
-    }
-    Hash(out)
 }

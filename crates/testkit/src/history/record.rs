@@ -122,13 +122,12 @@ pub struct LoggedEvent {
 }
 
 impl History {
-    /// The first kill at or after `at`.
-    pub fn kill_after(&self, at: Duration) -> Option<Duration> {
-        let kills = self
-            .faults
-            .iter()
-            .filter(|f| f.kind == FaultKind::Kill && f.at >= at);
-        kills.map(|f| f.at).min()
+    /// How far the nearest kill is from `at`. What was sent just before a kill may be read just
+    /// after it, so it counts on both sides.
+    pub fn kill_near(&self, at: Duration) -> Duration {
+        let kills = self.faults.iter().filter(|f| f.kind == FaultKind::Kill);
+        let near = kills.map(|f| f.at.abs_diff(at)).min();
+        near.unwrap_or(Duration::MAX)
     }
 
     /// How many faults of a kind there were.

@@ -4,6 +4,7 @@
 use turnwire_event::{Body, Event, Message, MessageStatus, Position, Role};
 
 use super::reading::{Client, Log, Snapshot};
+use super::record::{FaultKind, History};
 use super::rows::holds_result;
 use super::violation::Violation;
 
@@ -11,7 +12,13 @@ use super::violation::Violation;
 const MESSAGES_MAX: usize = 50;
 
 /// Checks every snapshot a client was sent.
-pub(super) fn check(log: &Log<'_>, client: &Client<'_>, found: &mut Vec<Violation>) {
+pub(super) fn check(
+    history: &History,
+    log: &Log<'_>,
+    client: &Client<'_>,
+    found: &mut Vec<Violation>,
+) {
+    let killed = history.count(FaultKind::Kill) > 0;
     for snapshot in client.stretches.iter().filter_map(|s| s.snapshot.as_ref()) {
         let mut differs = |what: &str, expected: String, is: String| {
             if expected != is {
@@ -25,7 +32,7 @@ pub(super) fn check(log: &Log<'_>, client: &Client<'_>, found: &mut Vec<Violatio
             }
         };
         summary(log, snapshot, &mut differs);
-        messages(log, snapshot, &mut differs);
+        messages(log, snapshot, killed, &mut differs);
     }
 }
 
@@ -102,7 +109,17 @@ fn writes(event: &Event, row: &Message) -> bool {
     }
 }
 
-fn messages(log: &Log<'_>, snapshot: &Snapshot, differs: &mut impl FnMut(&str, String, String)) {
+/// A crash may cost a message that had just begun altogether.
+fn is_lost(log: &Log<'_>, message: &Message) -> bool {
+    message.status == MessageStatus::InProgress && log.messages.iter().all(|m| m.id != message.id)
+}
+
+fn messages(
+    log: &Log<'_>,
+    snapshot: &Snapshot,
+    killed: bool,
+    differs: &mut impl FnMut(&str, String, String),
+) {
     let told = |row: &Message| snapshot.messages.iter().find(|m| m.id == row.id);
     let due: Vec<&Message> = log
         .messages
@@ -120,7 +137,10 @@ fn messages(log: &Log<'_>, snapshot: &Snapshot, differs: &mut impl FnMut(&str, S
     differs(
         "messages",
         ids(&mut due.iter().copied()),
-        ids(&mut snapshot.messages.iter()),
+        ids(&mut snapshot
+            .messages
+            .iter()
+            .filter(|m| !(killed && is_lost(log, m)))),
     );
     for row in due {
         let Some(message) = told(row) else { continue };

@@ -12,7 +12,7 @@ use turnwire_event::{
 
 use super::growth::{Growth, Origin};
 use super::reading::{Client, Item, Log, Stretch};
-use super::record::History;
+use super::record::{FaultKind, History};
 use super::violation::Violation;
 
 /// How much older than the kill text may be that the crash cost: the checkpoint's quarter of a
@@ -102,9 +102,9 @@ impl View<'_> {
         }
         self.replayed = stretch.asked.since.and_then(|since| {
             let after = self.log.events.iter().filter(|e| e.id > since);
-            let mut wanted = after.filter(|e| stretch.asked.filter.matches(&e.head()));
-            let nth = usize::try_from(stretch.replay_count).ok()?.checked_sub(1)?;
-            wanted.nth(nth).map(|event| event.id)
+            let wanted = after.filter(|e| stretch.asked.filter.matches(&e.head()));
+            let count = usize::try_from(stretch.replay_count).unwrap_or(usize::MAX);
+            wanted.take(count).last().map(|event| event.id)
         });
         for growth in self.growing.values_mut() {
             growth.resumed();
@@ -175,7 +175,7 @@ impl View<'_> {
     ) {
         let message = end.message_id;
         let swept = id.sub >= SWEPT;
-        if swept && self.history.kill_after(Duration::ZERO).is_none() {
+        if swept && self.history.count(FaultKind::Kill) == 0 {
             let client = self.name.to_owned();
             found.push(Violation::SweptWithoutCrash {
                 client,
@@ -227,7 +227,7 @@ impl View<'_> {
         if growth.is_part_of(content) {
             return;
         }
-        if cut && self.history.kill_after(Duration::ZERO).is_some() {
+        if cut && self.history.count(FaultKind::Kill) > 0 {
             self.late(id, growth, content, found);
             return;
         }
@@ -244,8 +244,7 @@ impl View<'_> {
         found: &mut Vec<Violation>,
     ) {
         let lost = growth.lost(content).filter_map(|at| {
-            let kill = self.history.kill_after(at).unwrap_or(Duration::MAX);
-            let age = kill.saturating_sub(at);
+            let age = self.history.kill_near(at);
             (age > CHECKPOINT_SLACK).then_some(age)
         });
         if let Some(age) = lost.max() {
