@@ -5,6 +5,7 @@
 
 pub mod cut;
 pub mod message;
+pub mod checkpoint;
 pub mod replay;
 pub mod rows;
 pub mod turn;

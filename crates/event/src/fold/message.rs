@@ -1,6 +1,5 @@
 //! A message while it streams: its blocks, and the cuts that say which delta brought what.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::body::Body;
@@ -11,7 +10,7 @@ use crate::fold::cut::{Cut, CutKind};
 use crate::id::{MessageId, SessionId, ToolUseId, TurnId};
 use crate::message::{Message, MessageStatus, Role};
 use crate::position::Position;
-use crate::row::{FinishedMessage, MessagePart, StoredMessage};
+use crate::row::{FinishedMessage, StoredMessage};
 
 /// One block as it grows.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +81,7 @@ impl MessageFold {
         }
     }
 
-    fn block(&mut self, index: u32, fresh: BlockFold) -> Option<&mut BlockFold> {
+    pub(super) fn block(&mut self, index: u32, fresh: BlockFold) -> Option<&mut BlockFold> {
         if index >= BLOCKS_MAX {
             return None;
         }
@@ -285,7 +284,7 @@ impl MessageFold {
         }
     }
 
-    fn encode_cuts(&self, from: usize) -> Vec<u8> {
+    pub(super) fn encode_cuts(&self, from: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity((self.cuts.len() - from) * 8);
         for cut in &self.cuts[from..] {
             cut.write((self.started, self.started_at), &mut out);
@@ -303,52 +302,6 @@ impl MessageFold {
                 BlockFold::Text(_) | BlockFold::Thinking(..) | BlockFold::Gap => None,
             });
         raw.collect()
-    }
-
-    /// What grew since the checkpoint `done`, or nothing; `done` moves on.
-    pub fn part(&self, done: &mut Checkpoint) -> Option<MessagePart> {
-        if done.cuts == self.cuts.len() {
-            return None;
-        }
-        let grown: Vec<Grown> = self
-            .blocks
-            .iter()
-            .enumerate()
-            .filter_map(|(at, block)| done.grown(at, block))
-            .collect();
-        let part = MessagePart {
-            message_id: self.id,
-            turn_id: self.turn_id,
-            model: self.model.clone(),
-            started: self.started,
-            started_at: self.started_at,
-            index: done.parts,
-            blocks: serde_json::to_string(&grown).expect("plain data"),
-            cuts: self.encode_cuts(done.cuts),
-        };
-        done.parts += 1;
-        done.cuts = self.cuts.len();
-        Some(part)
-    }
-
-    /// A message rebuilt from its checkpoints, in order of their index.
-    pub fn from_parts(parts: &[MessagePart]) -> Option<Self> {
-        let first = parts.first()?;
-        let mut fold = Self::new(
-            first.message_id,
-            first.turn_id,
-            first.model.clone(),
-            first.started,
-            first.started_at,
-        );
-        for part in parts {
-            for grown in serde_json::from_str::<Vec<Grown>>(&part.blocks).ok()? {
-                grown.add_to(&mut fold);
-            }
-            fold.cuts
-                .extend(Cut::read_all((first.started, first.started_at), &part.cuts));
-        }
-        Some(fold)
     }
 
     /// A finished message read back from its row; none if it did not stream.
@@ -407,94 +360,5 @@ pub fn parse_input(raw: &str) -> Value {
     match serde_json::from_str(raw) {
         Ok(value @ Value::Object(_)) => value,
         Ok(_) | Err(_) => Value::Object(Map::new()),
-    }
-}
-
-/// How much of a message is already in the store.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Checkpoint {
-    parts: u32,
-    cuts: usize,
-    ends: Vec<usize>,
-    sealed: Vec<bool>,
-}
-
-/// What one block gained between two checkpoints.
-#[derive(Debug, Serialize, Deserialize)]
-struct Grown {
-    block: u32,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    add: String,
-    #[serde(default, skip_serializing_if = "is_false")]
-    thinking: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    signature: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool: Option<(ToolUseId, String)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    input: Option<Value>,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-impl Checkpoint {
-    fn grown(&mut self, at: usize, block: &BlockFold) -> Option<Grown> {
-        if self.ends.len() <= at {
-            self.ends.resize(at + 1, usize::MAX);
-            self.sealed.resize(at + 1, false);
-        }
-        let fresh = self.ends[at] == usize::MAX;
-        let from = if fresh { 0 } else { self.ends[at] };
-        let text = block.grown();
-        let seal = match block {
-            BlockFold::Thinking(_, seal) => seal.is_some(),
-            BlockFold::Tool(_, _, _, input) => input.is_some(),
-            BlockFold::Text(_) => false,
-            BlockFold::Gap => return None,
-        };
-        if !fresh && from == text.len() && seal == self.sealed[at] {
-            return None;
-        }
-        self.ends[at] = text.len();
-        self.sealed[at] = seal;
-        let (thinking, signature, tool, input) = match block {
-            BlockFold::Thinking(_, seal) => (true, seal.clone(), None, None),
-            BlockFold::Tool(id, name, _, input) => {
-                (false, None, Some((*id, name.clone())), input.clone())
-            }
-            BlockFold::Text(_) | BlockFold::Gap => (false, None, None, None),
-        };
-        Some(Grown {
-            block: at as u32,
-            add: text[from..].to_owned(),
-            thinking,
-            signature,
-            tool,
-            input,
-        })
-    }
-}
-
-impl Grown {
-    fn add_to(self, fold: &mut MessageFold) {
-        let fresh = match (&self.tool, self.thinking) {
-            (Some((id, name)), _) => BlockFold::Tool(*id, name.clone(), String::new(), None),
-            (None, true) => BlockFold::Thinking(String::new(), None),
-            (None, false) => BlockFold::Text(String::new()),
-        };
-        match fold.block(self.block, fresh) {
-            Some(BlockFold::Text(text)) => text.push_str(&self.add),
-            Some(BlockFold::Thinking(text, seal)) => {
-                text.push_str(&self.add);
-                *seal = self.signature.or(seal.take());
-            }
-            Some(BlockFold::Tool(_, _, raw, input)) => {
-                raw.push_str(&self.add);
-                *input = self.input.or(input.take());
-            }
-            Some(BlockFold::Gap) | None => {}
-        }
     }
 }

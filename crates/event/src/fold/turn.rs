@@ -5,7 +5,8 @@ use crate::body::turn::{CancelRequested, ReceiptLine};
 use crate::clock::Timestamp;
 use crate::code::{Phase, ReceiptKind, StopOutcome, ToolType};
 use crate::content::{ContentBlock, StopReason, Usage};
-use crate::fold::message::{Checkpoint, MessageFold};
+use crate::fold::checkpoint::Checkpoint;
+use crate::fold::message::MessageFold;
 use crate::id::{CallId, ToolUseId, TurnId};
 use crate::position::Position;
 

@@ -130,17 +130,16 @@ fn messages(
             Some(_) | None => false,
         })
         .collect();
-    let due = &due[due.len().saturating_sub(MESSAGES_MAX)..];
+    let lost = |message: &&Message| killed && is_lost(log, message);
+    let kept = MESSAGES_MAX.saturating_sub(snapshot.messages.iter().filter(lost).count());
+    let due = &due[due.len().saturating_sub(kept)..];
     let ids = |list: &mut dyn Iterator<Item = &Message>| -> String {
         list.map(|m| m.id.to_string()).collect::<Vec<_>>().join(" ")
     };
     differs(
         "messages",
         ids(&mut due.iter().copied()),
-        ids(&mut snapshot
-            .messages
-            .iter()
-            .filter(|m| !(killed && is_lost(log, m)))),
+        ids(&mut snapshot.messages.iter().filter(|m| !lost(m))),
     );
     for row in due {
         let Some(message) = told(row) else { continue };

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use turnwire_event::{Body, Epoch, Event, MessageId, Position, Seq, SessionId, TurnId};
+use turnwire_event::{Body, Epoch, Event, MessageId, Position, Seq, SessionId};
 
 use super::client::{Ask, Client, End, Seen};
 use crate::history::FaultKind;
@@ -29,7 +29,6 @@ pub struct Reader {
     last: Position,
     open: Option<MessageId>,
     client: Option<Client>,
-    ended: Vec<TurnId>,
 }
 
 impl Reader {
@@ -43,7 +42,6 @@ impl Reader {
             last: Position::persisted(Epoch::FIRST, Seq(0)),
             open: None,
             client: None,
-            ended: Vec::new(),
         }
     }
 
@@ -71,11 +69,6 @@ impl Reader {
         } else {
             Cut::Between
         }
-    }
-
-    /// Whether it has seen the end of a turn.
-    pub fn has_ended(&self, turn: TurnId) -> bool {
-        self.ended.contains(&turn)
     }
 
     /// Connects if it is not connected: with its cursor, or anew with a snapshot.
@@ -139,10 +132,8 @@ impl Reader {
         self.last = event.id;
         match &event.body {
             Body::MessageStart(start) => self.open = Some(start.message_id),
-            Body::MessageComplete(_) => self.open = None,
-            Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
+            Body::MessageComplete(_) | Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
                 self.open = None;
-                self.ended.extend(event.turn_id);
             }
             _ => {}
         }
@@ -176,15 +167,16 @@ impl Reader {
         }
     }
 
-    /// Reads until it has seen the end of a turn, over as many connections as it takes.
-    pub async fn finish(&mut self, turn: TurnId) {
+    /// Reads until it has been served up to a position, over as many connections as it takes.
+    pub async fn finish(&mut self, upto: Position) {
         let begun = std::time::Instant::now();
-        while !self.has_ended(turn) {
+        while self.last < upto {
             if let Err(end) = self.step().await {
                 assert!(
                     begun.elapsed() < Duration::from_secs(60),
-                    "{}: {turn} has no end: {end}",
-                    self.name
+                    "{} stands at {} and is not served up to {upto}: {end}",
+                    self.name,
+                    self.last
                 );
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
