@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use turnwire_event::body::llm::{CallFailed, CallStarted};
 use turnwire_event::code::{CallPurpose, ErrorCode, LlmErrorClass, ToolType};
 use turnwire_event::port::{Emission, Emitter, MessageEnd, Refusal};
-use turnwire_event::{Actor, Body, CallId, ContentBlock, Mint, StopReason, Usage};
+use turnwire_event::{Actor, Body, CallId, ContentBlock, Mint, StopReason, ToolUseId, Usage};
 use turnwire_model::{Delta, Provider, Request};
 use turnwire_tool::{Toolbox, deliver};
 
@@ -48,12 +48,18 @@ struct Call<'a> {
     begun: bool,
 }
 
+/// What the model said, and which of its tool uses cannot be run.
+pub(crate) struct Heard {
+    pub(crate) content: Vec<ContentBlock>,
+    pub(crate) broken: Vec<ToolUseId>,
+}
+
 /// Calls the model; gives what it said.
 pub(crate) async fn call(
     means: &Means,
     emitter: &dyn Emitter,
     request: Request,
-) -> Result<Vec<ContentBlock>, Halt> {
+) -> Result<Heard, Halt> {
     let id = CallId(means.mint.ulid());
     let mut call = Call {
         means,
@@ -74,7 +80,9 @@ pub(crate) async fn call(
     match call.listen(request).await? {
         Ok((reason, usage)) => {
             call.begin().await?;
-            call.end(reason, usage, None).await
+            let content = call.end(reason, usage, None).await?;
+            let broken = call.draft.broken().to_vec();
+            Ok(Heard { content, broken })
         }
         Err(class) => {
             call.fail(class).await?;

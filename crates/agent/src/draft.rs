@@ -7,7 +7,7 @@
 use turnwire_event::body::stream::{
     MessageStart, TextDelta, ThinkingDelta, ToolUseEnd, ToolUseInputDelta, ToolUseStart,
 };
-use turnwire_event::fold::message::{BLOCKS_MAX, parse_input};
+use turnwire_event::fold::message::{BLOCKS_MAX, parse_input, read_input};
 use turnwire_event::{Body, MessageId, Mint, Role, ToolUseId};
 use turnwire_model::Delta;
 
@@ -34,6 +34,7 @@ pub(crate) struct Draft<'a> {
     bytes_left: usize,
     blocks: Vec<Block>,
     tools: Vec<(ToolUseId, String)>,
+    broken: Vec<ToolUseId>,
 }
 
 impl<'a> Draft<'a> {
@@ -44,6 +45,7 @@ impl<'a> Draft<'a> {
             bytes_left: bytes_max,
             blocks: Vec::new(),
             tools: Vec::new(),
+            broken: Vec::new(),
         }
     }
 
@@ -139,20 +141,34 @@ impl<'a> Draft<'a> {
             return Err(Malformed);
         };
         let raw = raw.take().ok_or(Malformed)?;
+        let tool_use_id = *tool_use_id;
+        if read_input(&raw).is_none() {
+            self.broken.push(tool_use_id);
+        }
         Ok(Body::ToolUseEnd(ToolUseEnd {
             message_id,
             content_block_index: block,
-            tool_use_id: *tool_use_id,
+            tool_use_id,
             final_input: parse_input(&raw),
         }))
     }
 
-    /// Ends the tool uses that the provider left open.
+    /// Ends the tool uses that the provider left open: their input was cut, whatever of it parses.
     pub(crate) fn close(&mut self) -> Vec<Body> {
+        let left_open = self.blocks.iter().filter_map(|block| match block {
+            Block::Tool(id, Some(_)) => Some(*id),
+            _ => None,
+        });
+        self.broken.extend(left_open.collect::<Vec<_>>());
         let blocks = 0..self.blocks.len() as u32;
         blocks
             .filter_map(|block| self.tool_end(block).ok())
             .collect()
+    }
+
+    /// The tools whose input is not what the model meant.
+    pub(crate) fn broken(&self) -> &[ToolUseId] {
+        &self.broken
     }
 
     /// The tools it asks for.

@@ -22,7 +22,8 @@ pub struct Options {
     pub summary_chars_max: usize,
     /// Bytes of one result's JSON: as much as the whole history may have.
     pub result_bytes_max: usize,
-    /// Bytes of one message: one row must hold it, and one frame.
+    /// Bytes of one message: escaped six-fold, the worst JSON can do to it, it still fits the
+    /// largest frame of 16 MiB.
     pub message_bytes_max: usize,
 }
 
@@ -39,7 +40,7 @@ impl Default for Options {
             tool_timeout: Duration::from_secs(60),
             summary_chars_max: 256,
             result_bytes_max: 1 << 20,
-            message_bytes_max: 16 << 20,
+            message_bytes_max: 2 << 20,
         }
     }
 }

@@ -10,7 +10,7 @@ use turnwire_event::{Actor, Body, ContentBlock, Role};
 use turnwire_model::{Request, Said, ToolSpec};
 use turnwire_tool::deliver;
 
-use crate::call::{Halt, Means, call};
+use crate::call::{Halt, Heard, Means, call};
 use crate::past;
 use crate::work::work;
 
@@ -59,12 +59,12 @@ async fn answer(means: &Means, tools: Arc<[ToolSpec]>, turn: &TurnContext) -> Re
             messages: past::paired(&said),
             tools: Arc::clone(&tools),
         };
-        let content = call(means, &*turn.emitter, request).await?;
+        let Heard { content, broken } = call(means, &*turn.emitter, request).await?;
         let asks = |block: &ContentBlock| matches!(block, ContentBlock::ToolUse { .. });
         if !content.iter().any(asks) {
             return Ok(());
         }
-        let results = work(means, &turn.emitter, &content).await?;
+        let results = work(means, &turn.emitter, &content, &broken).await?;
         said.push(Arc::new(Said {
             role: Role::Assistant,
             content,

@@ -51,6 +51,7 @@ pub(crate) async fn work(
     means: &Means,
     emitter: &Arc<dyn Emitter>,
     content: &[ContentBlock],
+    broken: &[ToolUseId],
 ) -> Result<Vec<Arc<Said>>, Refusal> {
     let uses: Vec<Use> = content.iter().filter_map(|b| asked(means, b)).collect();
     let mut last = None;
@@ -73,6 +74,11 @@ pub(crate) async fn work(
     let mut running: HashMap<Id, Use> = HashMap::new();
     for asked in uses {
         match asked.tool.clone() {
+            Some(_) if broken.contains(&asked.id) => {
+                let told = "The input was cut or is not a JSON object; ask again with a whole one.";
+                let given = (Err(ToolFailure::invalid_input(told)), Duration::ZERO);
+                said.push(tell(means, &**emitter, asked, given).await?);
+            }
             Some(tool) => {
                 let task = run(means, emitter, tool, &asked);
                 running.insert(writer::spawn(&mut tasks, task).id(), asked);

@@ -53,6 +53,9 @@ pub enum AppendError {
     /// No room on the disk; try again later with the same batch.
     #[error("the disk is full")]
     Full,
+    /// Someone else has the file; try again with the same batch.
+    #[error("the database is busy")]
+    Busy,
     /// Nothing can be trusted any more; the process must end.
     #[error("the disk failed: {0}")]
     Fatal(String),
@@ -75,6 +78,15 @@ pub enum ReadError {
         /// Which record.
         seq: u64,
     },
+    /// What was asked for was trimmed.
+    #[error("events up to {low} are no longer kept")]
+    Trimmed {
+        /// The low-water mark.
+        low: u64,
+    },
+    /// The session is not there.
+    #[error("there is no such session")]
+    Gone,
     /// The store did not answer.
     #[error("the store could not be read: {0}")]
     Store(String),

@@ -8,6 +8,7 @@ mod outbox;
 mod state;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -133,6 +134,8 @@ pub struct Sequencer {
     writer: Arc<Writer>,
     sink: Arc<dyn Sink>,
     state: Mutex<State>,
+    /// Whether the outbox is full, for a look without the lock.
+    full: AtomicBool,
     /// Told on every commit and on closing; those who wait look at the state again.
     moved: Notify,
 }
@@ -155,6 +158,7 @@ impl Sequencer {
             writer,
             sink,
             state,
+            full: AtomicBool::new(false),
             moved: Notify::new(),
         })
     }
@@ -231,7 +235,7 @@ impl Sequencer {
 
     /// Whether a producer should wait before it emits.
     pub fn is_full(&self) -> bool {
-        self.state.lock().outbox.is_full(self.bounds)
+        self.full.load(Ordering::Relaxed)
     }
 
     fn after_emit(self: &Arc<Self>, state: &mut State) {
@@ -251,6 +255,8 @@ impl Sequencer {
         if !released.is_empty() {
             self.sink.publish(&mut released);
         }
+        self.full
+            .store(state.outbox.is_full(self.bounds), Ordering::Relaxed);
     }
 
     /// Runs `look` on the events that are placed but not released, in order, under the lock:

@@ -61,6 +61,36 @@ pub struct Sqlite {
 struct WriteHalf {
     connection: Connection,
     tails: Tails,
+    /// Bytes of events written since the last checkpoint.
+    uncopied: usize,
+}
+
+/// How much is written to the side file before it is copied into the database: large enough that
+/// copying is rare, small enough that opening after a crash is quick.
+const CHECKPOINT_BYTES: usize = 8 << 20;
+
+impl WriteHalf {
+    fn new(connection: Connection) -> Self {
+        Self {
+            connection,
+            tails: Tails(HashMap::new()),
+            uncopied: 0,
+        }
+    }
+
+    fn append(&mut self, batch: &[Append]) -> Result<(), AppendError> {
+        write::append(&mut self.connection, &mut self.tails, batch)?;
+        self.uncopied += batch
+            .iter()
+            .flat_map(|part| &part.records)
+            .map(|record| record.bytes.len())
+            .sum::<usize>();
+        if self.uncopied >= CHECKPOINT_BYTES {
+            self.uncopied = 0;
+            write::checkpoint(&self.connection)?;
+        }
+        Ok(())
+    }
 }
 
 impl Sqlite {
@@ -81,13 +111,16 @@ impl Sqlite {
             Err(TryLockError::Error(error)) => return Err(io(&lock_path, error)),
         }
         let path = options.dir.join(FILE);
-        let connection = connection::writer(&path, options.durability)?;
+        let connection = connection::plain(&path)?;
+        // Looked at before anything is changed: another program's file stays as it is.
+        migrate::check_known(&connection, &path)?;
+        connection::prepare(&connection, &path)?;
         migrate::migrate(&connection, &path, options.durability)?;
+        if options.durability == Durability::Relaxed {
+            connection::relax(&connection, &path)?;
+        }
         Ok(Self {
-            writer: Mutex::new(WriteHalf {
-                connection,
-                tails: Tails(HashMap::new()),
-            }),
+            writer: Mutex::new(WriteHalf::new(connection)),
             readers: Pool::new(path),
             _lock: Some(lock),
         })
@@ -100,10 +133,7 @@ impl Sqlite {
             connection::reader(&path).map_err(|error| connection::open_error(&path, &error))?;
         migrate::check(&connection, &path)?;
         Ok(Self {
-            writer: Mutex::new(WriteHalf {
-                connection,
-                tails: Tails(HashMap::new()),
-            }),
+            writer: Mutex::new(WriteHalf::new(connection)),
             readers: Pool::new(path),
             _lock: None,
         })
@@ -112,14 +142,14 @@ impl Sqlite {
 
 impl Store for Sqlite {
     fn append(&self, batch: &[Append]) -> Result<(), AppendError> {
-        let mut half = self.writer.lock();
-        let WriteHalf { connection, tails } = &mut *half;
-        write::append(connection, tails, batch)
+        self.writer.lock().append(batch)
     }
 
     fn delete(&self, session: SessionId) -> Result<(), AppendError> {
         let mut half = self.writer.lock();
-        let WriteHalf { connection, tails } = &mut *half;
+        let WriteHalf {
+            connection, tails, ..
+        } = &mut *half;
         tails.0.remove(&session);
         write::delete(connection, session)
     }

@@ -25,8 +25,8 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a session with all its rows in one transaction; its id is never given again.
     fn delete(&self, session: SessionId) -> Result<(), AppendError>;
 
-    /// Removes events older than `before` from at most `sessions_max` sessions, never those of a
-    /// turn that has not ended, and moves their low-water marks. Gives back which.
+    /// Removes events older than `before` from at most `sessions_max` sessions, never from one
+    /// with a turn that has not ended, and moves their low-water marks. Gives back which.
     fn trim(
         &self,
         before: Timestamp,

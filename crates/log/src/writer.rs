@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!   full     roll back, keep the batch and its numbers, give up the reserve, try each second
+//!   busy     someone else has the file: the same, without giving anything up
 //!   failed   end the process (the owner's `fatal`): nothing after this could be trusted
 //!   refused  write session by session; the one at fault is quarantined, the others commit
 //! ```
@@ -33,16 +34,17 @@ pub(crate) trait Source: Send + Sync {
     fn quarantined(&self);
 }
 
-/// A task for the writing thread, in order with the batches.
-pub type Task = Box<dyn FnOnce(&dyn Store) + Send>;
+/// A task for the writing thread, in order with the batches. Called again if the disk is full or
+/// the file is busy; a failed disk ends the process as with a batch.
+pub type Task = Box<dyn FnMut(&dyn Store) -> Result<(), AppendError> + Send>;
 
 enum Job {
     Batch(Arc<dyn Source>),
     Task(Task),
 }
 
-/// How much room a session's part of a group commit may take: more waits for the next.
-const GROUP_EVENTS_MAX: usize = 4096;
+/// Sessions in one group commit; each brings what its outbox holds. More wait for the next.
+const GROUP_SESSIONS_MAX: usize = 4096;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// What the owner of the writer is told.
@@ -84,6 +86,7 @@ impl Writer {
         if let Err(error) = reserve.hold() {
             tracing::warn!(%error, "no room for the reserve file: new turns are refused until there is");
             health.full.store(true, Ordering::Release);
+            metrics::gauge!(metric::LOG_STORAGE_FULL).set(1.0);
         }
         let work = Loop {
             queue: queue.clone(),
@@ -167,6 +170,14 @@ type Taken = Vec<(Arc<dyn Source>, Append)>;
 
 impl Loop {
     fn run(self) {
+        // A panic here would leave everyone waiting for commits that never come.
+        let body = std::panic::AssertUnwindSafe(|| self.work());
+        if std::panic::catch_unwind(body).is_err() {
+            (self.fatal)("the writer broke");
+        }
+    }
+
+    fn work(&self) {
         let events = metrics::counter!(metric::LOG_EVENTS_TOTAL);
         let commits = metrics::counter!(metric::LOG_COMMITS_TOTAL);
         let times = metrics::histogram!(metric::LOG_COMMIT_MS);
@@ -180,8 +191,10 @@ impl Loop {
                 commits.increment(1);
                 events.increment(count as u64);
             }
-            for task in tasks {
-                task(self.store.as_ref());
+            for mut task in tasks {
+                if let Err(error) = self.persist(|| task(self.store.as_ref())) {
+                    tracing::error!(%error, "a task of the writer was refused");
+                }
             }
             if self.health.is_full() && looked.elapsed() >= RETRY {
                 looked = Instant::now();
@@ -217,7 +230,7 @@ impl Loop {
                 }
                 Job::Task(task) => tasks.push(task),
             }
-            if sources.len() >= GROUP_EVENTS_MAX {
+            if sources.len() >= GROUP_SESSIONS_MAX {
                 break;
             }
         }
@@ -252,17 +265,25 @@ impl Loop {
         }
     }
 
-    /// Appends, waiting out a full disk; what comes back as an error can never be written.
     fn append(&self, batch: &[Append]) -> Result<(), AppendError> {
+        self.persist(|| self.store.append(batch))
+    }
+
+    /// Writes, waiting out a full disk and a busy file; what comes back as an error can never be
+    /// written. Gives up only when the writer was told to stop: then nobody is left to tell.
+    fn persist(
+        &self,
+        mut write: impl FnMut() -> Result<(), AppendError>,
+    ) -> Result<(), AppendError> {
         let mut gave_up_reserve = false;
         loop {
-            match self.store.append(batch) {
+            let waits = match write() {
                 Ok(()) => return Ok(()),
                 Err(AppendError::Fatal(what)) => {
                     (self.fatal)(&what);
                     return Err(AppendError::Fatal(what));
                 }
-                Err(AppendError::Full) => {
+                Err(error @ AppendError::Full) => {
                     if !self.health.full.swap(true, Ordering::AcqRel) {
                         tracing::error!(
                             "the disk is full: new turns are refused, running turns use the reserve"
@@ -271,11 +292,19 @@ impl Loop {
                     }
                     self.reserve.release();
                     // At once with the room just given up, then once a second.
-                    if std::mem::replace(&mut gave_up_reserve, true) {
-                        std::thread::sleep(RETRY);
-                    }
+                    std::mem::replace(&mut gave_up_reserve, true).then_some(error)
+                }
+                Err(error @ AppendError::Busy) => {
+                    tracing::warn!("another process holds the database: waiting");
+                    Some(error)
                 }
                 Err(error) => return Err(error),
+            };
+            if let Some(error) = waits {
+                if self.queue.jobs.lock().1 {
+                    return Err(error);
+                }
+                std::thread::sleep(RETRY);
             }
         }
     }

@@ -178,17 +178,21 @@ pub fn run(config: Config) -> Result<(), RunError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async {
+    let ran = runtime.block_on(async {
         let producer = agent(config.script.file.as_deref())?;
-        let listener = listen::bind(&config)?;
-        let address = listener.local_addr()?;
         let app = App::start(config, producer).await?;
+        // Only now: nobody is let in before the turns of the last run are ended.
+        let listener = listen::bind(&app.config)?;
+        let address = listener.local_addr()?;
         let drain = CancellationToken::new();
         tokio::spawn(signals(drain.clone())?);
         announce(address);
         app.serve(listener, drain).await;
         Ok(())
-    })
+    });
+    // A disk that is still full keeps the writer's thread: the process ends without it.
+    runtime.shutdown_background();
+    ran
 }
 
 fn signals(drain: CancellationToken) -> std::io::Result<impl Future<Output = ()>> {

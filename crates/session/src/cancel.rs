@@ -41,6 +41,7 @@ pub fn request(live: &Arc<Live>, turn: TurnId, by: &str, reason: &str) -> Reques
     };
     let mut draft = Draft::new(Some(turn), actor, body);
     draft.rows = rows(Some(turn), &draft.body);
+    draft.trace.clone_from(&running.trace);
     match live.sequencer.emit_one(draft, Room::Reserved) {
         Ok((at, _)) => {
             running.stop.cancel();

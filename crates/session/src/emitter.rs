@@ -18,6 +18,7 @@ use turnwire_event::{
 };
 use turnwire_log::{Draft, Refused, Room};
 
+use crate::ending::Known;
 use crate::live::Live;
 
 /// What the turn has said so far, as far as stamps need it.
@@ -62,9 +63,12 @@ impl TurnEmitter {
         self.said.lock().sealed = true;
     }
 
-    /// The kinds of the tools the turn's messages asked for.
-    pub fn tool_types(&self) -> HashMap<ToolUseId, ToolType> {
-        self.said.lock().types.clone()
+    /// What is known of the turn beside its events.
+    pub(crate) fn known(&self) -> Known {
+        Known {
+            types: self.said.lock().types.clone(),
+            trace: self.trace.clone(),
+        }
     }
 
     fn draft(&self, mut emission: Emission) -> Draft {
@@ -190,7 +194,7 @@ impl Emitter for TurnEmitter {
                 usage: end.usage,
             }),
         };
-        said.take_in(&after);
+        let taken = after.clone();
         let mut first = self.draft(Emission::new(
             Actor::ORCHESTRATOR,
             Body::MessageComplete(complete),
@@ -206,6 +210,7 @@ impl Emitter for TurnEmitter {
             .sequencer
             .emit(vec![first, second], Room::Reserved)
             .map_err(refusal)?;
+        said.take_in(&taken);
         Ok(content)
     }
 

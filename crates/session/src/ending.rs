@@ -12,20 +12,26 @@ use turnwire_event::body::turn::{Completed, TurnError};
 use turnwire_event::code::{ErrorCode, ToolType};
 use turnwire_event::fold::{End, OpenTurn, closing, rows};
 use turnwire_event::port::Outcome;
-use turnwire_event::{Actor, Body, ToolUseId, TurnId, metric};
+use turnwire_event::{Actor, Body, ToolUseId, Trace, TurnId, metric};
 use turnwire_log::{Draft, Refused, Room};
 
-use crate::live::Live;
+use crate::live::{Live, Running};
 
-/// The kinds of tools by use, where something knows them.
-pub(crate) type ToolTypes = HashMap<ToolUseId, ToolType>;
+/// What is known of a turn beside its events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// The kinds of the tools its messages asked for.
+    pub(crate) types: HashMap<ToolUseId, ToolType>,
+    /// The caller's trace.
+    pub(crate) trace: Option<Arc<Trace>>,
+}
 
 /// The producer is done: the turn ends as it says, unless it left something open or a cancel
 /// came first.
-pub(crate) fn finish(live: &Arc<Live>, turn: TurnId, outcome: Outcome, types: &ToolTypes) {
+pub(crate) fn finish(live: &Arc<Live>, turn: TurnId, outcome: Outcome, known: &Known) {
     let mut slot = live.slot.lock();
     let Some(open) = live.open_turn(turn) else {
-        return;
+        return free(&mut slot, turn);
     };
     let loose = open.call.is_some() || open.message.is_some() || !open.tools.is_empty();
     if loose || open.cancel.is_some() {
@@ -39,7 +45,7 @@ pub(crate) fn finish(live: &Arc<Live>, turn: TurnId, outcome: Outcome, types: &T
                 error,
                 reason: None,
             },
-            types,
+            known,
         );
     } else {
         let body = Body::TurnCompleted(Completed {
@@ -49,9 +55,20 @@ pub(crate) fn finish(live: &Arc<Live>, turn: TurnId, outcome: Outcome, types: &T
             reason: None,
             partial: None,
         });
-        emit(live, turn, vec![(Actor::ORCHESTRATOR, body, Vec::new())]);
+        emit(
+            live,
+            turn,
+            known,
+            vec![(Actor::ORCHESTRATOR, body, Vec::new())],
+        );
     }
-    *slot = None;
+    free(&mut slot, turn);
+}
+
+fn free(slot: &mut Option<Running>, turn: TurnId) {
+    if slot.as_ref().is_some_and(|running| running.id == turn) {
+        *slot = None;
+    }
 }
 
 /// Something else ends the turn: a cancel if one was asked for, else the failure given.
@@ -60,7 +77,7 @@ pub(crate) fn close(
     turn: TurnId,
     error: TurnError,
     reason: Option<&str>,
-    types: &ToolTypes,
+    known: &Known,
 ) {
     let mut slot = live.slot.lock();
     if let Some(open) = live.open_turn(turn) {
@@ -68,14 +85,12 @@ pub(crate) fn close(
             error,
             reason: reason.map(str::to_owned),
         };
-        close_open(live, open, end, types);
+        close_open(live, open, end, known);
     }
-    if slot.as_ref().is_some_and(|running| running.id == turn) {
-        *slot = None;
-    }
+    free(&mut slot, turn);
 }
 
-fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, types: &ToolTypes) {
+fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, known: &Known) {
     let turn = open.id;
     // Whatever happened after a cancel was asked for, the turn ends by it.
     let end = match &open.cancel {
@@ -86,7 +101,7 @@ fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, types: &ToolTypes)
         None => end,
     };
     for tool in &mut open.tools {
-        tool.tool_type = types.get(&tool.id).copied().unwrap_or(tool.tool_type);
+        tool.tool_type = known.types.get(&tool.id).copied().unwrap_or(tool.tool_type);
     }
     if let Some(message) = &mut open.message {
         for (block, tool_use_id, final_input) in message.open_tool_uses() {
@@ -107,6 +122,7 @@ fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, types: &ToolTypes)
     emit(
         live,
         turn,
+        known,
         ending
             .into_iter()
             .map(|c| (c.actor, c.body, c.rows))
@@ -118,13 +134,13 @@ fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, types: &ToolTypes)
 fn emit(
     live: &Arc<Live>,
     turn: TurnId,
+    known: &Known,
     events: Vec<(Actor, Body, Vec<turnwire_event::row::RowChange>)>,
 ) {
-    if let Some((_, last, _)) = events.last() {
-        count(last);
-    }
+    let terminal = events.last().map(|(_, body, _)| body.clone());
     let drafts = events.into_iter().map(|(actor, body, more)| {
         let mut draft = Draft::new(Some(turn), actor, body);
+        draft.trace.clone_from(&known.trace);
         draft.rows = if more.is_empty() {
             rows(Some(turn), &draft.body)
         } else {
@@ -134,7 +150,8 @@ fn emit(
     });
     match live.sequencer.emit(drafts.collect(), Room::Reserved) {
         // Closed: the session was deleted or quarantined, there is no log to end the turn in.
-        Ok(_) | Err(Refused::Closed) => {}
+        Err(Refused::Closed) => {}
+        Ok(_) => terminal.iter().for_each(count),
         Err(refused) => {
             tracing::error!(session = %live.id, %turn, %refused, "a turn could not be ended")
         }

@@ -54,6 +54,8 @@ impl From<ReadError> for Error {
                 tracing::error!(%session, seq, "a record does not match its hash: session quarantined");
                 Self::Quarantined
             }
+            ReadError::Trimmed { .. } => Self::CursorExpired,
+            ReadError::Gone => Self::SessionNotFound,
             ReadError::Store(what) => {
                 tracing::error!(what, "the store could not be read");
                 Self::Internal

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use turnwire_event::code::OnDisconnect;
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::row::SessionRow;
-use turnwire_event::{Actor, Body, Clock, Owner, Position, SessionId, TurnId};
+use turnwire_event::{Actor, Body, Clock, Owner, Position, SessionId, Trace, TurnId};
 use turnwire_hub::{Closed, Pump, Ring};
 use turnwire_log::{Draft, Refused, Room, Sequencer, Store, Tail, Writer};
 
@@ -51,6 +51,8 @@ pub struct Running {
     pub on_disconnect: OnDisconnect,
     /// How long they may be away.
     pub grace_ms: u64,
+    /// The caller's trace, for events that the session itself makes of the turn.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// An open session. Everything about its order goes through `sequencer`, everything that a
@@ -69,6 +71,8 @@ pub struct Live {
     /// The lock: one turn at a time.
     pub(crate) slot: Mutex<Option<Running>>,
     pub(crate) watchers: AtomicUsize,
+    /// How often the last watcher has left: a grace counts from its own leaving.
+    pub(crate) departures: AtomicUsize,
     pub(crate) idle_since: Mutex<Instant>,
     bus: Bus,
 }
@@ -108,6 +112,7 @@ impl Live {
             house,
             slot: Mutex::new(None),
             watchers: AtomicUsize::new(0),
+            departures: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
             bus: Bus::default(),
         })

@@ -146,29 +146,45 @@ impl Sessions {
         query: EventsQuery,
     ) -> Result<EventPage, Error> {
         let live = self.live(owner, id).await?;
-        let tail = live.ring.look(|_, tail, _| tail);
-        read(&live, move |store| {
-            let low = store.tail(id)?.ok_or(Error::SessionNotFound)?.low;
-            let after = match query.since {
-                None => low,
-                Some(since) if since.epoch != tail.epoch || since > tail || since.seq < low => {
-                    return Err(Error::CursorExpired);
-                }
-                Some(since) => since.seq,
-            };
-            let previous_hash = store.hash_at(id, after)?;
-            let events = select(store, id, (after, tail.seq), &query)?;
-            let last = events.last().map_or(tail.seq, |event| event.seq);
-            let more = events.len() == query.limit && last < tail.seq;
-            Ok(EventPage {
-                next: more.then_some(Position::persisted(tail.epoch, last)),
-                events,
-                previous_hash,
-            })
-        })
-        .await
+        loop {
+            let (tail, query) = (live.ring.look(|_, tail, _| tail), query.clone());
+            let from_start = query.since.is_none();
+            match read(&live, move |store| page_of(store, id, tail, &query)).await {
+                // Trimmed between two looks: the beginning is somewhere else now.
+                Err(Error::CursorExpired) if from_start => {}
+                result => return result,
+            }
+        }
     }
 }
+
+fn page_of(
+    store: &dyn Store,
+    id: SessionId,
+    tail: Position,
+    query: &EventsQuery,
+) -> Result<EventPage, Error> {
+    let low = store.tail(id)?.ok_or(Error::SessionNotFound)?.low;
+    let after = match query.since {
+        None => low,
+        Some(since) if since.epoch != tail.epoch || since > tail || since.seq < low => {
+            return Err(Error::CursorExpired);
+        }
+        Some(since) => since.seq,
+    };
+    let previous_hash = store.hash_at(id, after)?;
+    let events = select(store, id, (after, tail.seq), query)?;
+    let last = events.last().map_or(tail.seq, |event| event.seq);
+    let more = events.len() == query.limit && last < tail.seq;
+    Ok(EventPage {
+        next: more.then_some(Position::persisted(tail.epoch, last)),
+        events,
+        previous_hash,
+    })
+}
+
+/// Events read at once when only some types are wanted: most of a page may be others.
+const SCAN: usize = 256;
 
 /// Up to `limit` events of the wanted types, reading page by page.
 fn select(
@@ -179,7 +195,7 @@ fn select(
 ) -> Result<Vec<StoredEvent>, Error> {
     let mut out = Vec::new();
     while after < upto && out.len() < query.limit {
-        let page = store.events(id, after, upto, query.limit)?;
+        let page = store.events(id, after, upto, query.limit.max(SCAN))?;
         let Some(last) = page.last() else { break };
         after = last.seq;
         let wanted = |event: &StoredEvent| {

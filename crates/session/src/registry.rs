@@ -13,55 +13,78 @@ use crate::replay::blocking;
 /// The open sessions.
 #[derive(Default)]
 pub struct Registry {
-    open: Mutex<HashMap<SessionId, Arc<Live>>>,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    sessions: HashMap<SessionId, Arc<Live>>,
+    /// How many were taken out: whoever read the store before that must read it again.
+    removals: u64,
 }
 
 impl Registry {
     /// A session, from memory or from the store.
     pub async fn get(&self, house: &Arc<House>, id: SessionId) -> Result<Arc<Live>, Error> {
-        if let Some(live) = self.open.lock().get(&id) {
-            return Ok(live.clone());
-        }
-        let (row, tail) = blocking(house.store(), move |store| {
-            let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
-            let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
-            Ok::<_, Error>((row, tail))
-        })
-        .await?;
-        self.insert(
-            Live::open(house.clone(), row, tail, None),
-            house.options.open_max,
-        )
-    }
-
-    /// Puts a session in; if another was quicker, that one is the session.
-    pub fn insert(&self, live: Arc<Live>, max: usize) -> Result<Arc<Live>, Error> {
-        let mut open = self.open.lock();
-        if open.len() >= max && !open.contains_key(&live.id) {
-            open.retain(|_, live| !free(live));
-            if open.len() >= max {
-                return Err(Error::TooMany);
+        loop {
+            let removals = {
+                let open = self.open.lock();
+                if let Some(live) = open.sessions.get(&id) {
+                    return Ok(live.clone());
+                }
+                open.removals
+            };
+            let (row, tail) = blocking(house.store(), move |store| {
+                let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
+                let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
+                Ok::<_, Error>((row, tail))
+            })
+            .await?;
+            self.make_room(house.options.open_max)?;
+            let fresh = Live::open(house.clone(), row, tail, None);
+            let mut open = self.open.lock();
+            // A session that was deleted, or let go after more was written, must not come back
+            // as it was read.
+            if open.removals == removals {
+                return Ok(open.put(fresh));
             }
         }
-        let live = open.entry(live.id).or_insert(live).clone();
-        metrics::gauge!(metric::SESSIONS_OPEN).set(open.len() as f64);
-        Ok(live)
+    }
+
+    /// Puts a session in that nobody else can know yet.
+    pub fn put(&self, live: Arc<Live>) {
+        self.open.lock().put(live);
+    }
+
+    /// Makes sure that one more fits, letting go of those that are free.
+    pub fn make_room(&self, max: usize) -> Result<(), Error> {
+        let mut open = self.open.lock();
+        if open.sessions.len() >= max {
+            open.let_go(free);
+        }
+        if open.sessions.len() >= max {
+            Err(Error::TooMany)
+        } else {
+            Ok(())
+        }
     }
 
     /// Takes a session out.
-    pub fn remove(&self, id: SessionId) -> Option<Arc<Live>> {
-        self.open.lock().remove(&id)
+    pub fn remove(&self, id: SessionId) {
+        let mut open = self.open.lock();
+        open.removals += 1;
+        open.sessions.remove(&id);
     }
 
     /// Everyone now in memory.
     pub fn all(&self) -> Vec<Arc<Live>> {
-        self.open.lock().values().cloned().collect()
+        self.open.lock().sessions.values().cloned().collect()
     }
 
     /// Those with a turn in flight.
     pub fn running(&self) -> Vec<Arc<Live>> {
-        self.open
-            .lock()
+        let open = self.open.lock();
+        open.sessions
             .values()
             .filter(|live| live.slot.lock().is_some())
             .cloned()
@@ -70,14 +93,31 @@ impl Registry {
 
     /// Lets the idle ones go.
     pub fn unload(&self) {
-        let mut open = self.open.lock();
+        self.open.lock().let_go(Live::is_idle);
+    }
+}
+
+impl Open {
+    /// Puts a session in; if another was quicker, that one is the session.
+    fn put(&mut self, live: Arc<Live>) -> Arc<Live> {
+        let live = self.sessions.entry(live.id).or_insert(live).clone();
+        metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);
+        live
+    }
+
+    fn let_go(&mut self, may: impl Fn(&Live) -> bool) {
+        let before = self.sessions.len();
         // Only the map holds it, so nobody can be about to use it.
-        open.retain(|_, live| !(Arc::strong_count(live) == 1 && live.is_idle()));
-        metrics::gauge!(metric::SESSIONS_OPEN).set(open.len() as f64);
+        self.sessions
+            .retain(|_, live| !(Arc::strong_count(live) == 1 && may(live)));
+        if self.sessions.len() < before {
+            self.removals += 1;
+            metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);
+        }
     }
 }
 
 /// Whether a session could go at once if room is needed.
-fn free(live: &Arc<Live>) -> bool {
-    Arc::strong_count(live) == 1 && live.slot.lock().is_none() && live.sequencer.is_settled()
+fn free(live: &Live) -> bool {
+    live.slot.lock().is_none() && live.sequencer.is_settled()
 }

@@ -17,7 +17,7 @@ use turnwire_log::Store;
 
 use crate::error::Error;
 use crate::live::Live;
-use crate::transcript::Snapshot;
+use crate::transcript::{Snapshot, Transcript};
 
 /// Persisted events read at once: large enough to amortise a query, small enough to share two
 /// cores among many late readers.
@@ -44,7 +44,7 @@ pub struct CatchUp {
     /// Everything up to here has been told.
     at: Position,
     chunk: usize,
-    in_flight: Option<MessageFold>,
+    in_flight: Option<Arc<MessageFold>>,
     missed: Missed,
     /// Where it leads: everything up to here is told when `next` gives nothing more.
     pub upto: Position,
@@ -64,16 +64,9 @@ impl Live {
         missed: Missed,
         max: u64,
     ) -> Result<CatchUp, ReplayError> {
-        let (in_flight, upto, cursor) = self.ring.look(|transcript, tail, cursor| {
-            (
-                transcript
-                    .open
-                    .as_ref()
-                    .and_then(|open| open.message.clone()),
-                tail,
-                cursor,
-            )
-        });
+        let (in_flight, upto, cursor) = self
+            .ring
+            .look(|transcript, tail, cursor| (in_flight(transcript), tail, cursor));
         if since.epoch != upto.epoch || since > upto {
             return Err(ReplayError::Expired);
         }
@@ -159,7 +152,7 @@ impl CatchUp {
         };
         let in_flight = self.in_flight.clone();
         let (chunk, at) = blocking(self.live.house.store(), move |store| {
-            chunk(store, id, whole, limit, in_flight.as_ref(), missed).map_err(ReplayError::Session)
+            chunk(store, id, whole, limit, in_flight.as_deref(), missed)
         })
         .await?;
         self.at = at;
@@ -177,7 +170,7 @@ fn chunk(
     limit: usize,
     in_flight: Option<&MessageFold>,
     missed: Missed,
-) -> Result<Chunk, Error> {
+) -> Result<Chunk, ReplayError> {
     let stored = store.events(id, left.from.seq, left.upto.seq, limit)?;
     let full = stored.len() == limit;
     let to = stored
@@ -194,15 +187,22 @@ fn chunk(
     // The message that was in flight at `upto` may be whole by now: it is told as it was then.
     let folds = folds.iter().filter_map(MessageFold::from_stored);
     let folds = folds.filter(|fold| fold.completed.is_some_and(|(at, ..)| at <= left.upto));
-    for fold in folds.chain(in_flight.cloned()) {
-        for event in events(&fold, id, piece, missed) {
+    let mut tell = |fold: &MessageFold| {
+        for event in events(fold, id, piece, missed) {
             out.push((event.head(), Bytes::from(event.to_bytes())));
         }
-    }
+    };
+    folds.for_each(|fold| tell(&fold));
+    in_flight.into_iter().for_each(&mut tell);
     if out.len() > before {
         out.sort_by_key(|(head, _)| head.position);
     }
     Ok((out, to))
+}
+
+/// The message in flight, as it is now.
+fn in_flight(transcript: &Transcript) -> Option<Arc<MessageFold>> {
+    transcript.open.as_ref()?.message.clone().map(Arc::new)
 }
 
 /// Runs a read off the runtime's threads.
@@ -222,7 +222,10 @@ where
 
 impl From<turnwire_log::ReadError> for ReplayError {
     fn from(error: turnwire_log::ReadError) -> Self {
-        Self::Session(error.into())
+        match error {
+            turnwire_log::ReadError::Trimmed { .. } => Self::Expired,
+            other => Self::Session(other.into()),
+        }
     }
 }
 

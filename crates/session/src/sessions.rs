@@ -141,13 +141,17 @@ impl Sessions {
             None if self.house.quarantined.lock().contains(&id) => Err(Error::Quarantined),
             None => Ok(live),
             Some(turnwire_hub::Closed::Deleted) => Err(Error::SessionNotFound),
-            Some(turnwire_hub::Closed::Quarantined) => Err(Error::Quarantined),
+            Some(turnwire_hub::Closed::Quarantined) => {
+                self.house.quarantined.lock().insert(id);
+                Err(Error::Quarantined)
+            }
         }
     }
 
     /// Makes a session. Durable on return.
     pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
         self.admit()?;
+        self.registry.make_room(self.house.options.open_max)?;
         let now = self.house.clock.now();
         let row = SessionRow {
             id: SessionId(self.house.mint.ulid()),
@@ -181,7 +185,7 @@ impl Sessions {
         draft.rows = vec![RowChange::SessionPut(Box::new(row.clone()))];
         let (at, _) = live.sequencer.emit_one(draft, Room::Reserved)?;
         live.sequencer.committed(at.seq).await?;
-        self.registry.insert(live, self.house.options.open_max)?;
+        self.registry.put(live);
         Ok(row)
     }
 
@@ -201,22 +205,28 @@ impl Sessions {
     }
 
     /// Removes a session: its turn is stopped, its connections are closed, its rows are gone.
+    /// Goes on to the end even if the caller is no longer there.
     pub async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
         let live = match self.live(owner, id).await {
             Err(Error::Quarantined) => self.registry.get(&self.house, id).await?,
             other => other?,
         };
+        if live.owner != *owner {
+            return Err(Error::SessionNotFound);
+        }
         live.shut();
-        let (done, result) = oneshot::channel();
+        let (done, deleted) = oneshot::channel();
+        let mut done = Some(done);
+        let registry = self.registry.clone();
         self.house.writer.run(Box::new(move |store| {
-            let _ = done.send(store.delete(id));
+            store.delete(id)?;
+            registry.remove(id);
+            if let Some(done) = done.take() {
+                let _ = done.send(());
+            }
+            Ok(())
         }));
-        let deleted = result.await.map_err(|_| Error::Internal)?;
-        self.registry.remove(id);
-        deleted.map_err(|error| {
-            tracing::error!(session = %id, %error, "a session could not be deleted");
-            Error::Internal
-        })
+        deleted.await.map_err(|_| Error::Internal)
     }
 
     /// Accepts a turn. Goes on to the end even if the caller is no longer there.
@@ -271,6 +281,8 @@ impl Sessions {
                 Ok(TurnState::Cancelling)
             }
             Requested::Already => {
+                // The request that came first must be in the log before this one is answered.
+                live.sequencer.committed(live.sequencer.last().seq).await?;
                 live.note(Note::Warning {
                     subscription: "http".into(),
                     reason: "redundant_cancel",
@@ -335,12 +347,13 @@ impl Sessions {
             }
             let _ = tokio::time::timeout(Duration::from_secs(5), self.turns.wait()).await;
         }
-        for live in self.registry.all() {
-            let last = live.sequencer.last();
-            let _ =
-                tokio::time::timeout(Duration::from_secs(5), live.sequencer.committed(last.seq))
-                    .await;
-        }
+        let all = async {
+            for live in self.registry.all() {
+                let _ = live.sequencer.committed(live.sequencer.last().seq).await;
+            }
+        };
+        // A full disk must not hold the end up for every session in turn.
+        let _ = tokio::time::timeout(Duration::from_secs(5), all).await;
     }
 
     /// Says that draining has begun, before connections are told.

@@ -12,7 +12,7 @@ use turnwire_event::row::TurnRow;
 use turnwire_event::{Event, Seq};
 use turnwire_log::Store;
 
-use crate::ending::{self, ToolTypes};
+use crate::ending::{self, Known};
 use crate::error::Error;
 use crate::live::{House, Live};
 use crate::replay::blocking;
@@ -38,11 +38,11 @@ pub async fn sweep(house: &Arc<House>) -> Result<usize, Error> {
 
 async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
     let (turn, session) = (row.id, row.session_id);
-    let (open, types, session_row, tail) = blocking(house.store(), move |store| {
+    let (open, known, session_row, tail) = blocking(house.store(), move |store| {
         let session_row = store.session(session)?.ok_or(Error::SessionNotFound)?;
         let tail = store.tail(session)?.ok_or(Error::SessionNotFound)?;
-        let (open, types) = reopen(store, &row, tail.seq)?;
-        Ok::<_, Error>((open, types, session_row, tail))
+        let (open, known) = reopen(store, &row, tail.seq)?;
+        Ok::<_, Error>((open, known, session_row, tail))
     })
     .await?;
     let cancelled = open.cancel.is_some();
@@ -57,7 +57,7 @@ async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
         turn,
         ErrorCode::InternalError.into(),
         Some("server_restart"),
-        &types,
+        &known,
     );
     let last = live.sequencer.last();
     live.sequencer.committed(last.seq).await?;
@@ -66,7 +66,7 @@ async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
 }
 
 /// What a stored turn has open.
-fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, ToolTypes), Error> {
+fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Known), Error> {
     let mut open = OpenTurn::new(row.id);
     let mut after = row.started.seq;
     while after < tail {
@@ -99,11 +99,15 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Tool
             });
         }
     }
+    let types = tools
+        .into_iter()
+        .map(|tool| (tool.tool_use_id, tool.tool_type))
+        .collect();
     Ok((
         open,
-        tools
-            .into_iter()
-            .map(|tool| (tool.tool_use_id, tool.tool_type))
-            .collect(),
+        Known {
+            types,
+            trace: row.trace.clone().map(Arc::new),
+        },
     ))
 }

@@ -2,6 +2,7 @@
 //! guard that ends the turn if nothing else does.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -77,6 +78,8 @@ impl Live {
     ) -> Result<Accepted, Error> {
         let turn_id = TurnId(self.house.mint.ulid());
         let stop = CancellationToken::new();
+        let trace = submit.trace.clone().map(Arc::new);
+        let departures = self.departures.load(Ordering::Acquire);
         {
             let mut slot = self.slot.lock();
             if let Some(running) = slot.as_ref() {
@@ -87,6 +90,7 @@ impl Live {
                 stop: stop.clone(),
                 on_disconnect: submit.on_disconnect,
                 grace_ms: submit.disconnect_grace_ms,
+                trace: trace.clone(),
             });
         }
         let mut guard = SlotGuard(self, false);
@@ -98,6 +102,12 @@ impl Live {
         let at = self.start(turn_id, &submit, &user, omitted, producer.as_ref())?;
         guard.1 = true;
         metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
+        // Whoever left while the turn was being accepted left before it could be cancelled.
+        if self.departures.load(Ordering::Acquire) != departures
+            && self.watchers.load(Ordering::Acquire) == 0
+        {
+            self.left();
+        }
         let input = TurnInput {
             session_id: self.id,
             turn_id,
@@ -105,7 +115,6 @@ impl Live {
             locale: submit.locale,
             content: submit.content,
         };
-        let trace = submit.trace.map(Arc::new);
         let emitter = Arc::new(TurnEmitter::new(self.clone(), turn_id, trace, interceptor));
         let context = TurnContext {
             input,
@@ -236,10 +245,9 @@ impl Run {
             }
         };
         self.emitter.seal();
-        let types = self.emitter.tool_types();
-        self.ended = true;
+        let known = self.emitter.known();
         match outcome {
-            Some(Ok(outcome)) => ending::finish(&self.live, self.turn, outcome, &types),
+            Some(Ok(outcome)) => ending::finish(&self.live, self.turn, outcome, &known),
             Some(Err(error)) => {
                 // The panic's text stays in the server's log.
                 tracing::error!(session = %self.live.id, turn = %self.turn, panic = error.is_panic(), "a producer broke");
@@ -248,7 +256,7 @@ impl Run {
                     self.turn,
                     ErrorCode::InternalError.into(),
                     None,
-                    &types,
+                    &known,
                 );
             }
             None => {
@@ -259,10 +267,11 @@ impl Run {
                     self.turn,
                     ErrorCode::InternalError.into(),
                     Some("server_shutdown"),
-                    &types,
+                    &known,
                 );
             }
         }
+        self.ended = true;
         *self.live.idle_since.lock() = std::time::Instant::now();
     }
 }
@@ -272,13 +281,13 @@ impl Drop for Run {
         if !self.ended {
             self.emitter.seal();
             self.work.abort();
-            let types = self.emitter.tool_types();
+            let known = self.emitter.known();
             ending::close(
                 &self.live,
                 self.turn,
                 ErrorCode::InternalError.into(),
                 Some("server_shutdown"),
-                &types,
+                &known,
             );
         }
     }

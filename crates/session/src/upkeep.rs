@@ -74,9 +74,10 @@ fn retain(house: &House) {
     let age = i64::try_from(house.options.retention.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_millis(house.clock.now().as_millis().saturating_sub(age));
     house.writer.run(Box::new(move |store: &dyn Store| {
-        while let Ok(trimmed) = store.trim(before, TRIM_SESSIONS) {
+        loop {
+            let trimmed = store.trim(before, TRIM_SESSIONS)?;
             if trimmed.is_empty() {
-                break;
+                return Ok(());
             }
             tracing::info!(sessions = trimmed.len(), "trimmed old events");
         }

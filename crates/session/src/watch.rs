@@ -47,18 +47,27 @@ impl Drop for Watcher {
         if left > 0 {
             return;
         }
-        let due = self.live.slot.lock().as_ref().and_then(|running| {
+        self.live.left();
+    }
+}
+
+impl Live {
+    /// The last watcher has left: a turn that asked for it is cancelled after its grace, unless
+    /// someone comes back.
+    pub(crate) fn left(self: &Arc<Self>) {
+        let departure = self.departures.fetch_add(1, Ordering::AcqRel) + 1;
+        let due = self.slot.lock().as_ref().and_then(|running| {
             (running.on_disconnect == OnDisconnect::Cancel)
                 .then_some((running.id, running.grace_ms))
         });
-        if let Some((turn, grace_ms)) = due {
-            let live = self.live.clone();
-            tokio::spawn(async move {
-                tokio::time::sleep(Duration::from_millis(grace_ms)).await;
-                if live.watchers.load(Ordering::Acquire) == 0 {
-                    cancel::request(&live, turn, "system", "client_disconnected");
-                }
-            });
-        }
+        let Some((turn, grace_ms)) = due else { return };
+        let live = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(grace_ms)).await;
+            let away = live.watchers.load(Ordering::Acquire) == 0;
+            if away && live.departures.load(Ordering::Acquire) == departure {
+                cancel::request(&live, turn, "system", "client_disconnected");
+            }
+        });
     }
 }

@@ -191,7 +191,7 @@ async fn a_provider_that_breaks_its_promises_is_stopped_there() {
 }
 
 #[tokio::test]
-async fn a_tool_use_that_the_provider_left_open_is_ended_and_called() {
+async fn a_tool_use_that_the_provider_left_open_is_ended_and_not_run() {
     let stage = Stage::of(|request| {
         let deltas = if request.call == 1 {
             vec![
@@ -213,7 +213,12 @@ async fn a_tool_use_that_the_provider_left_open_is_ended_and_called() {
         "{}",
         lines[5]
     );
-    assert!(recorder.types().contains(&"tool.completed".to_owned()));
+    let types = recorder.types();
+    assert!(
+        types.contains(&"tool.failed".to_owned()),
+        "its input was cut: {types:?}"
+    );
+    assert!(!types.contains(&"tool.completed".to_owned()), "{types:?}");
     let deltas = recorder
         .types()
         .iter()

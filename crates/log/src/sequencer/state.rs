@@ -239,7 +239,8 @@ impl State {
     }
 
     pub(crate) fn is_settled(&self) -> bool {
-        !self.queued && self.committed == self.seq && self.outbox.iter().next().is_none()
+        self.closed
+            || (!self.queued && self.committed == self.seq && self.outbox.iter().next().is_none())
     }
 
     pub(crate) fn take(&mut self, session: SessionId) -> Option<Append> {

@@ -7,29 +7,40 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{AppendError, OpenError, ReadError};
-use crate::sqlite::Durability;
 
 /// Readers kept open between uses: two cores need few, a burst may open more and drops them.
 const IDLE_READERS_MAX: usize = 8;
 
-/// The writing connection.
-pub(crate) fn writer(path: &Path, durability: Durability) -> Result<Connection, OpenError> {
-    let set_up = || -> rusqlite::Result<Connection> {
+/// A connection for writing, before anything of the file is changed.
+pub(crate) fn plain(path: &Path) -> Result<Connection, OpenError> {
+    let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(Duration::from_secs(5))?;
+        Ok(connection)
+    };
+    open().map_err(|error| open_error(path, &error))
+}
+
+/// Makes it the writing connection, every commit on disk.
+pub(crate) fn prepare(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let set_up = || -> rusqlite::Result<()> {
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        let synchronous = match durability {
-            Durability::Full => "FULL",
-            Durability::Relaxed => "NORMAL",
-        };
-        connection.pragma_update(None, "synchronous", synchronous)?;
-        connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        // Checkpoints are the writer's: SQLite's own would swallow a disk's failure.
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         connection.pragma_update(None, "cache_size", -65_536)?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
         connection.set_prepared_statement_cache_capacity(64);
-        Ok(connection)
+        Ok(())
     };
     set_up().map_err(|error| open_error(path, &error))
+}
+
+/// Trades the last commits before a power cut for speed.
+pub(crate) fn relax(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    connection
+        .pragma_update(None, "synchronous", "NORMAL")
+        .map_err(|error| open_error(path, &error))
 }
 
 /// A reading connection.
@@ -37,7 +48,6 @@ pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
-    connection.pragma_update(None, "mmap_size", 1i64 << 30)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -54,17 +64,20 @@ pub(crate) fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
     }
 }
 
-/// What an error while writing means.
+/// What an error while writing means: whether this batch is at fault, whether waiting helps, or
+/// whether nothing can be trusted any more.
 pub(crate) fn classify(error: &rusqlite::Error) -> AppendError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => AppendError::Full,
         Some(
-            ErrorCode::SystemIoFailure
-            | ErrorCode::CannotOpen
-            | ErrorCode::ReadOnly
-            | ErrorCode::DatabaseCorrupt,
-        ) => AppendError::Fatal(error.to_string()),
-        _ => AppendError::Refused(error.to_string()),
+            ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::OperationInterrupted
+            | ErrorCode::FileLockingProtocolFailed,
+        ) => AppendError::Busy,
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
+        | None => AppendError::Refused(error.to_string()),
+        Some(_) => AppendError::Fatal(error.to_string()),
     }
 }
 
@@ -83,7 +96,8 @@ impl Pool {
         }
     }
 
-    /// Runs one read. No transaction outlives it, so that checkpoints are never held up.
+    /// Runs one read on one state of the file, however many statements it takes. The transaction
+    /// ends with it, so that checkpoints are never held up.
     pub(crate) fn with<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, ReadError>,
@@ -93,7 +107,12 @@ impl Pool {
             Some(connection) => connection,
             None => reader(&self.path)?,
         };
-        let result = read(&connection);
+        let snapshot = connection.unchecked_transaction()?;
+        let result = read(&snapshot);
+        let ended = snapshot.commit();
+        if ended.is_err() {
+            return result; // not one for the pool
+        }
         let mut idle = self.idle.lock();
         if idle.len() < IDLE_READERS_MAX {
             idle.push(connection);

@@ -38,6 +38,11 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     Ok(version)
 }
 
+/// Refuses a file that is not ours or newer than this release.
+pub(crate) fn check_known(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    version(connection, path).map(drop)
+}
+
 /// Refuses a file that this release cannot read.
 pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     match version(connection, path)? {

@@ -26,7 +26,7 @@ fn session(c: &Connection, id: SessionId) -> Result<Option<(i64, Epoch, Seq, Has
 }
 
 fn known(c: &Connection, id: SessionId) -> Result<(i64, Epoch, Seq, Hash), ReadError> {
-    session(c, id)?.ok_or_else(|| ReadError::Store("the session is gone".into()))
+    session(c, id)?.ok_or(ReadError::Gone)
 }
 
 /// Where a session's log stands.
@@ -70,7 +70,10 @@ fn hash_of(
     at: (i64, Seq, Hash),
     seq: Seq,
 ) -> Result<Hash, ReadError> {
-    if seq <= at.1 {
+    if seq < at.1 {
+        return Err(ReadError::Trimmed { low: at.1.0 });
+    }
+    if seq == at.1 {
         return Ok(at.2);
     }
     let bytes: Option<Vec<u8>> = c
@@ -92,7 +95,6 @@ pub(crate) fn events(
     limit: usize,
 ) -> Result<Vec<StoredEvent>, ReadError> {
     let (sid, _, low, low_hash) = known(c, id)?;
-    let after = after.max(low);
     let mut link = hash_of(c, id, (sid, low, low_hash), after)?;
     let mut expected = after.next();
     let mut statement = c.prepare_cached(
@@ -171,7 +173,9 @@ pub(crate) fn count(
     filter: &Filter,
 ) -> Result<u64, ReadError> {
     let (sid, _, low, _) = known(c, id)?;
-    let after = after.max(low);
+    if after < low {
+        return Err(ReadError::Trimmed { low: low.0 });
+    }
     let types: Vec<&str> = filter
         .types()
         .iter()

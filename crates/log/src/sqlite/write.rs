@@ -15,6 +15,22 @@ use crate::sqlite::row;
 #[derive(Debug)]
 pub(crate) struct Tails(pub(crate) HashMap<SessionId, (i64, Seq)>);
 
+/// Sessions whose tails are remembered: 3 MB of them.
+const TAILS_MAX: usize = 50_000;
+
+/// Events removed from one session in one transaction: bounds how long the writer is busy.
+const TRIM_EVENTS_MAX: i64 = 10_000;
+
+/// Copies what commits have written aside into the database itself.
+pub(crate) fn checkpoint(connection: &Connection) -> Result<(), AppendError> {
+    let done = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    match done.map_err(|error| classify(&error)) {
+        // No room or a reader in the way: the batch itself is safe, the copy is made another time.
+        Err(AppendError::Full | AppendError::Busy) | Ok(()) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Writes a batch in one transaction.
 pub(crate) fn append(
     connection: &mut Connection,
@@ -30,6 +46,10 @@ pub(crate) fn append(
         moved.push((part.session, sid, tail));
     }
     transaction.commit().map_err(|e| classify(&e))?;
+    // A cache: what is forgotten is looked up again.
+    if tails.0.len() > TAILS_MAX {
+        tails.0.clear();
+    }
     for (session, sid, tail) in moved {
         tails.0.insert(session, (sid, tail));
     }
@@ -130,10 +150,11 @@ pub(crate) fn trim(
         let mut found = Vec::new();
         {
             // The first event of a session is its oldest, so one probe a session finds the due
-            // ones; events from the start of an open turn on are kept.
+            // ones. A session with an open turn waits for its end: the sweep may need its events.
             let mut due = tx.prepare_cached(
                 "SELECT s.sid, s.id, s.low_seq FROM session s \
-                 WHERE (SELECT e.time FROM event e WHERE e.sid = s.sid ORDER BY e.seq LIMIT 1) < ?1 LIMIT ?2",
+                 WHERE (SELECT e.time FROM event e WHERE e.sid = s.sid ORDER BY e.seq LIMIT 1) < ?1 \
+                 AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.sid = s.sid AND t.ended IS NULL) LIMIT ?2",
             )?;
             let mut rows = due.query(params![before.as_millis(), sessions_max as i64])?;
             while let Some(row) = rows.next()? {
@@ -167,11 +188,12 @@ fn trim_one(
 ) -> rusqlite::Result<Option<i64>> {
     let mark: Option<i64> = tx
         .prepare_cached(
-            "SELECT max(e.seq) FROM event e WHERE e.sid = ?1 AND e.time < ?2 AND e.seq < \
-             coalesce((SELECT min(o.seq) FROM event o JOIN turn t ON t.id = o.turn \
-                       WHERE o.sid = ?1 AND t.ended IS NULL), 9223372036854775807)",
+            "SELECT max(e.seq) FROM event e WHERE e.sid = ?1 AND e.time < ?2 AND e.seq <= ?3",
         )?
-        .query_row(params![sid, before.as_millis()], |row| row.get(0))?;
+        .query_row(
+            params![sid, before.as_millis(), low + TRIM_EVENTS_MAX],
+            |row| row.get(0),
+        )?;
     let Some(mark) = mark.filter(|&mark| mark > low) else {
         return Ok(None);
     };

@@ -13,7 +13,7 @@ use turnwire_event::{
 };
 
 use crate::chain::Hash;
-use crate::error::AppendError;
+use crate::error::{AppendError, ReadError};
 use crate::record::{Append, Record, Term};
 use crate::store::Store;
 
@@ -343,16 +343,24 @@ fn trimming_keeps_the_chain_and_open_turns(store: &dyn Store) {
             .len(),
         2
     );
-    store
-        .append(&[a.turn_started(TurnId(Ulid(9)))])
-        .expect("an append");
-    store.append(&[a.notes(1)]).expect("an append");
-    let trimmed = store
-        .trim(Timestamp::from_millis(1_000), 10)
-        .expect("a trim");
-    assert_eq!(
-        trimmed,
-        [(a.session, Seq(5))],
-        "events from the start of an open turn on are kept"
+    let turn = TurnId(Ulid(9));
+    store.append(&[a.turn_started(turn)]).expect("an append");
+    let late = Timestamp::from_millis(1_000);
+    assert!(
+        store.trim(late, 10).expect("a trim").is_empty(),
+        "a session with an open turn waits"
+    );
+    store.append(&[a.turn_ended(turn)]).expect("an append");
+    assert_eq!(store.trim(late, 10).expect("a trim"), [(a.session, Seq(7))]);
+    let asked = store.events(a.session, Seq(3), Seq(7), 10);
+    assert!(
+        matches!(asked, Err(ReadError::Trimmed { low: 7 })),
+        "never a silent jump"
+    );
+    assert!(
+        store
+            .events(a.session, Seq(7), Seq(7), 10)
+            .expect("nothing after it")
+            .is_empty()
     );
 }

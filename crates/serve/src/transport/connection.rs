@@ -40,6 +40,10 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// takes something every few milliseconds, a frozen one never again.
 const BLOCKED: Duration = Duration::from_millis(50);
 
+/// Answers a client may leave unread before its frames are no longer read: TCP then makes it wait,
+/// and the write deadline ends it.
+const ANSWERS_MAX: usize = 64 << 10;
+
 /// How a connection ends.
 enum End {
     /// By the server, with a close frame.
@@ -228,10 +232,6 @@ impl Connection {
             return Ok(false);
         };
         let result = subscription.fill(live, &mut self.out).await;
-        let events = self.out.events();
-        if events > 0 {
-            self.streams.sent.increment(events as u64);
-        }
         match result {
             Ok(Filled::Some) => Ok(true),
             Ok(Filled::Nothing) => Ok(false),
@@ -241,6 +241,8 @@ impl Connection {
                 Err(Close::Quarantined)
             }
             Err(ReplayError::Session(Error::SessionNotFound)) => Err(Close::SessionDeleted),
+            // Trimmed while it was told: a new subscribe will be told so.
+            Err(ReplayError::Expired) => Err(Close::TooSlow),
             Err(_) => Err(Close::Internal),
         }
     }
@@ -265,11 +267,14 @@ impl Connection {
             self.timer.as_mut().reset(wake);
         }
         poll_fn(move |cx| {
-            if let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(cx) {
-                return Poll::Ready(Step::Received(message));
-            }
             if let Poll::Ready(step) = self.poll_write(cx) {
                 return Poll::Ready(step);
+            }
+            // Not while it leaves the answers to its last frames unread.
+            let listens = self.out.answers() < ANSWERS_MAX
+                && !(self.socket.get_ref().touched && self.blocked.is_some());
+            if listens && let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(cx) {
+                return Poll::Ready(Step::Received(message));
             }
             if self.poll_bell(seen, cx).is_ready() || self.timer.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Step::Look);
@@ -321,9 +326,12 @@ impl Connection {
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         if self.socket.get_ref().touched && !self.out.is_partial() {
             match Pin::new(&mut self.socket).poll_flush(cx) {
-                Poll::Ready(Ok(())) => self.socket.get_mut().touched = false,
+                Poll::Ready(Ok(())) => {
+                    self.socket.get_mut().touched = false;
+                    self.blocked = None;
+                }
                 Poll::Ready(Err(_)) => return Poll::Ready(Step::Failed),
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => return self.block(),
             }
         }
         if self.out.is_empty() {
@@ -334,7 +342,10 @@ impl Connection {
             match result {
                 Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Step::Failed),
                 Poll::Ready(Ok(n)) => {
-                    self.out.advance(n);
+                    let events = self.out.advance(n);
+                    if events > 0 {
+                        self.streams.sent.increment(events as u64);
+                    }
                     self.socket.get_mut().held = self.out.is_partial();
                     self.blocked = None;
                     self.sent = Instant::now();
@@ -342,14 +353,18 @@ impl Connection {
                         return Poll::Ready(Step::Written);
                     }
                 }
-                Poll::Pending => {
-                    if self.blocked.is_none() {
-                        // The loop must know, to watch the deadline and the queue.
-                        self.blocked = Some(Instant::now());
-                        return Poll::Ready(Step::Look);
-                    }
-                    return Poll::Pending;
-                }
+                Poll::Pending => return self.block(),
+            }
+        }
+    }
+
+    /// The socket takes nothing. The loop must know at once, to watch the deadline and the queue.
+    fn block(&mut self) -> Poll<Step> {
+        match self.blocked {
+            Some(_) => Poll::Pending,
+            None => {
+                self.blocked = Some(Instant::now());
+                Poll::Ready(Step::Look)
             }
         }
     }
@@ -360,7 +375,7 @@ impl Connection {
         write(&mut payload);
         let mut framed = Vec::with_capacity(payload.len() + 10);
         frame::text(&payload, &mut framed);
-        self.out.push(Bytes::from(framed), 0);
+        self.out.answer(Bytes::from(framed));
         self.sent = Instant::now();
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Outbound {
     written: usize,
     /// Events in the slices.
     events: usize,
+    /// Bytes of answers to the client's own frames.
+    answers: usize,
 }
 
 impl Outbound {
@@ -42,6 +44,17 @@ impl Outbound {
         }
     }
 
+    /// Queues an answer to a frame of the client's.
+    pub(super) fn answer(&mut self, frame: Bytes) {
+        self.answers += frame.len();
+        self.push(frame, 0);
+    }
+
+    /// Bytes of answers that the client has not taken.
+    pub(super) fn answers(&self) -> usize {
+        self.answers
+    }
+
     /// The bytes due, for one write.
     pub(super) fn slices(&self) -> smallvec::SmallVec<[IoSlice<'_>; SLICES_MAX]> {
         let mut skip = self.written;
@@ -52,16 +65,20 @@ impl Outbound {
             .collect()
     }
 
-    /// `n` bytes were taken by the socket.
-    pub(super) fn advance(&mut self, mut n: usize) {
+    /// `n` bytes were taken by the socket; gives back how many events are wholly out by it.
+    pub(super) fn advance(&mut self, mut n: usize) -> usize {
+        let before = self.events;
         while let Some((front, events)) = self.slices.front() {
             let left = front.len() - self.written;
             if n < left {
                 self.written += n;
-                return;
+                return before - self.events;
             }
             n -= left;
             self.events -= events;
+            if *events == 0 {
+                self.answers = self.answers.saturating_sub(front.len());
+            }
             self.written = 0;
             self.slices.pop_front();
         }
@@ -69,6 +86,7 @@ impl Outbound {
         if self.slices.capacity() > 8 {
             self.slices = VecDeque::new();
         }
+        before - self.events
     }
 
     /// Drops all but the rest of the frame that is half written; gives back how many events
@@ -135,7 +153,7 @@ mod tests {
         let mut outbound = Outbound::default();
         outbound.push(frames(&["one", "two"]), 2);
         outbound.push(frames(&["three"]), 1);
-        outbound.advance(7); // one whole frame of 5, and 2 bytes of the next
+        assert_eq!(outbound.advance(7), 0); // one whole frame of 5, and 2 bytes of the next
         assert_eq!(outbound.cut(), 3);
         assert_eq!(due(&outbound), b"two"[..].to_vec());
         outbound.advance(3);

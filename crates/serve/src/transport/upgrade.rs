@@ -23,6 +23,9 @@ use super::pipe::Pipe;
 /// Buffers of an idle connection: the smallest that still reads a subscribe in one go.
 const READ_BUFFER: usize = 2048;
 
+/// What the library may hold of its own answers (pongs, the close): they are small.
+const WRITE_BUFFER_MAX: usize = 64 << 10;
+
 /// Why a request is no upgrade.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -97,6 +100,7 @@ async fn serve(streams: Arc<Streams>, id: SessionId, owner: Owner, on_upgrade: O
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
+        .max_write_buffer_size(WRITE_BUFFER_MAX)
         .max_message_size(Some(streams.options.frame_in_max))
         .max_frame_size(Some(streams.options.frame_in_max));
     let pipe = Pipe::new(parts.io.into_inner());

@@ -4,11 +4,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use turnwire_event::{EventType, SessionId};
+use turnwire_event::{EventType, SessionId, TurnId};
 
 use super::reading::Log;
 use super::record::{History, Request};
 use super::violation::Violation;
+
+/// The types of every turn's events, by turn.
+type Turns = BTreeMap<TurnId, Vec<EventType>>;
 
 /// Checks every answered request that promised something.
 pub(super) fn check(
@@ -16,6 +19,12 @@ pub(super) fn check(
     logs: &BTreeMap<SessionId, Log<'_>>,
     found: &mut Vec<Violation>,
 ) {
+    let mut turns = Turns::new();
+    for event in logs.values().flat_map(|log| &log.events) {
+        if let Some(turn) = event.turn_id {
+            turns.entry(turn).or_default().push(event.body.kind());
+        }
+    }
     let mut feedback: BTreeMap<&str, usize> = BTreeMap::new();
     for request in history.requests.iter().filter(|r| r.method == "POST") {
         let Some((status, body)) = &request.answer else {
@@ -26,8 +35,10 @@ pub(super) fn check(
         }
         let answer: Value = serde_json::from_str(body).unwrap_or(Value::Null);
         match segments(request)[..] {
-            ["sessions", session, "turns"] => turn(session, &answer, logs, found),
-            ["turns", id, "cancel"] => cancel(id, &answer, logs, found),
+            ["sessions", session, "turns"] if find(session, logs).is_some() => {
+                turn(session, &answer, &turns, found);
+            }
+            ["turns", id, "cancel"] => cancel(id, &answer, &turns, found),
             ["sessions", session, "feedback"] => *feedback.entry(session).or_default() += 1,
             _ => {}
         }
@@ -60,21 +71,10 @@ fn find<'a, 'b>(session: &str, logs: &'a BTreeMap<SessionId, Log<'b>>) -> Option
     logs.get(&session.parse().ok()?)
 }
 
-fn turn(
-    session: &str,
-    answer: &Value,
-    logs: &BTreeMap<SessionId, Log<'_>>,
-    found: &mut Vec<Violation>,
-) {
-    let Some(log) = find(session, logs) else {
-        return;
-    };
+fn turn(session: &str, answer: &Value, turns: &Turns, found: &mut Vec<Violation>) {
     let turn = answer["turn_id"].as_str().unwrap_or_default();
-    let started = log.events.iter().any(|event| {
-        event.body.kind() == EventType::TurnStarted
-            && event.turn_id.is_some_and(|id| id.to_string() == turn)
-    });
-    if !started {
+    let kinds = turn.parse().ok().and_then(|turn: TurnId| turns.get(&turn));
+    if !kinds.is_some_and(|kinds| kinds.contains(&EventType::TurnStarted)) {
         found.push(Violation::TurnLost {
             session: session.to_owned(),
             turn: turn.to_owned(),
@@ -82,23 +82,14 @@ fn turn(
     }
 }
 
-fn cancel(
-    turn: &str,
-    answer: &Value,
-    logs: &BTreeMap<SessionId, Log<'_>>,
-    found: &mut Vec<Violation>,
-) {
+fn cancel(turn: &str, answer: &Value, turns: &Turns, found: &mut Vec<Violation>) {
     // A cancel may name the turn by its response id.
     let turn = turn.strip_prefix("resp_").unwrap_or(turn);
     let state = answer["state"].as_str().unwrap_or_default();
-    let events = logs.values().flat_map(|log| &log.events);
-    let kinds: Vec<EventType> = events
-        .filter(|event| event.turn_id.is_some_and(|id| id.to_string() == turn))
-        .map(|event| event.body.kind())
-        .collect();
-    if kinds.is_empty() {
+    // A turn of a session that is not in the history is not judged.
+    let Some(kinds) = turn.parse().ok().and_then(|id: TurnId| turns.get(&id)) else {
         return;
-    }
+    };
     let kept = match state {
         "cancelling" => kinds.contains(&EventType::TurnCancelRequested),
         "cancelled" => kinds.contains(&EventType::TurnCancelled),

@@ -1,7 +1,7 @@
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE session (
-  sid INTEGER PRIMARY KEY,
+  sid INTEGER PRIMARY KEY AUTOINCREMENT, -- never given again: a reader of the past cannot meet another's rows
   id TEXT NOT NULL UNIQUE,
   tenant TEXT NOT NULL,
   principal TEXT NOT NULL,

@@ -29,7 +29,8 @@ impl Connection {
             Ok(ClientFrame::Subscribe(subscribe)) => return self.subscribe(subscribe).await,
             Ok(ClientFrame::Cancel { turn_id, reason }) => self.cancel(&turn_id, reason.as_deref()),
             Ok(ClientFrame::Ping { nonce }) => self.send(|out| wire::pong(&nonce, out)),
-            Ok(ClientFrame::Pong { .. }) => self.pings = 0,
+            Ok(ClientFrame::Pong { nonce }) if self.asked(&nonce) => self.pings = 0,
+            Ok(ClientFrame::Pong { .. }) => {}
             Ok(ClientFrame::Unknown { .. }) | Err(ClientFrameError::Malformed { .. }) => {
                 self.warn("unknown_frame")
             }
@@ -37,6 +38,14 @@ impl Connection {
             Err(ClientFrameError::NotJson) => return Err(Close::NotJson),
         }
         Ok(())
+    }
+
+    /// Whether `nonce` is one of the pings that wait for an answer.
+    fn asked(&self, nonce: &str) -> bool {
+        let waiting = self.nonce.saturating_sub(u64::from(self.pings))..self.nonce;
+        nonce
+            .parse::<u64>()
+            .is_ok_and(|nonce| nonce > 0 && waiting.contains(&(nonce - 1)))
     }
 
     fn refuse(&mut self, error: &SubscribeError) {
@@ -77,16 +86,25 @@ impl Connection {
         };
         let mut next = match self.start(&live, &subscribe).await {
             Ok(next) => next,
-            Err(Some(error)) => {
+            Err(NoStart::Told(error)) => {
                 self.refuse(&error);
                 return Ok(());
             }
-            Err(None) => return Err(Close::Internal),
+            Err(NoStart::Session(Error::SessionNotFound)) => {
+                self.refuse(&SubscribeError::session_not_found());
+                return Ok(());
+            }
+            Err(NoStart::Session(Error::Quarantined)) => {
+                live.quarantine();
+                return Err(Close::Quarantined);
+            }
+            Err(NoStart::Session(_)) => return Err(Close::Internal),
         };
-        next._watcher = match self.subscription.take() {
-            Some(before) => before._watcher,
-            None => Some(live.watch()),
-        };
+        // One watcher a connection, however often it subscribes.
+        if next._watcher.is_none() {
+            let before = self.subscription.take().and_then(|before| before._watcher);
+            next._watcher = Some(before.unwrap_or_else(|| live.watch()));
+        }
         self.subscription = Some(next);
         metrics::histogram!(metric::WS_SEAM_MS).record(started.elapsed().as_secs_f64() * 1e3);
         Ok(())
@@ -97,7 +115,7 @@ impl Connection {
         &mut self,
         live: &Arc<Live>,
         subscribe: &Subscribe,
-    ) -> Result<Subscription, Option<SubscribeError>> {
+    ) -> Result<Subscription, NoStart> {
         let Subscribe {
             filter,
             since,
@@ -106,8 +124,7 @@ impl Connection {
         if *snapshot {
             let taken = live
                 .snapshot(self.streams.options.snapshot_messages)
-                .await
-                .map_err(|_| None)?;
+                .await?;
             let summary = SessionSummary::new(&taken.row, taken.current_turn);
             self.send(|out| wire::ack(filter, since.as_ref(), true, 0, out));
             self.send(|out| wire::snapshot(&summary, &taken.messages, taken.at, out));
@@ -123,11 +140,11 @@ impl Connection {
             let max = self.streams.options.replay_max;
             let catch_up = match live.catch_up(at, filter, Missed::Ends, max).await {
                 Ok(catch_up) => catch_up,
-                Err(ReplayError::Expired) => return Err(Some(SubscribeError::cursor_expired())),
+                Err(ReplayError::Expired) => return Err(SubscribeError::cursor_expired().into()),
                 Err(ReplayError::TooLarge(..)) => {
-                    return Err(Some(SubscribeError::replay_too_large(max)));
+                    return Err(SubscribeError::replay_too_large(max).into());
                 }
-                Err(ReplayError::Session(_)) => return Err(None),
+                Err(ReplayError::Session(error)) => return Err(error.into()),
             };
             metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(catch_up.count);
             let count = catch_up.count;
@@ -151,5 +168,25 @@ impl Connection {
                 Subscription::new(filter.clone(), at, cursor, None)
             }
         })
+    }
+}
+
+/// Why a subscribe does not start anything.
+enum NoStart {
+    /// For a reason the client is told.
+    Told(SubscribeError),
+    /// Because of the session.
+    Session(Error),
+}
+
+impl From<SubscribeError> for NoStart {
+    fn from(error: SubscribeError) -> Self {
+        Self::Told(error)
+    }
+}
+
+impl From<Error> for NoStart {
+    fn from(error: Error) -> Self {
+        Self::Session(error)
     }
 }
