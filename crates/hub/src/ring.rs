@@ -43,8 +43,8 @@ pub enum Closed {
 /// What a cursor finds.
 #[derive(Debug)]
 pub enum Read {
-    /// Frames, and where the cursor stands after them.
-    Runs(Vec<Run>, u64),
+    /// Frames were lent; the cursor stands here after them.
+    Upto(u64),
     /// Nothing new.
     Empty,
     /// The cursor's next event is no longer here.
@@ -148,13 +148,15 @@ impl<S: Fold> Ring<S> {
         self.core.lock().closed
     }
 
-    /// Frames of `track` from `cursor` on, made by `project` where nobody has wanted them yet.
+    /// Lends frames of `track` from `cursor` on, made by `project` where nobody has wanted them yet.
+    /// `take` is called under the track's lock and must be quick.
     pub fn read(
         &self,
         track: usize,
         cursor: u64,
         events_max: usize,
         project: &dyn Fn(&Entry, &mut Vec<u8>),
+        take: &mut dyn FnMut(Run<'_>),
     ) -> Read {
         if cursor >= self.end() {
             return Read::Empty;
@@ -166,13 +168,11 @@ impl<S: Fold> Ring<S> {
             let from = track.next();
             track.extend(from, &fresh, project);
         }
-        let mut runs = Vec::new();
         // Entries leave the ring before their frames leave the track.
         if cursor < self.first.load(Ordering::Acquire) {
             return Read::Behind;
         }
-        let after = track.read(cursor, events_max, &mut runs);
-        Read::Runs(runs, after)
+        Read::Upto(track.read(cursor, events_max, take))
     }
 
     /// The entries from number `from` on, and the number of the first entry kept.

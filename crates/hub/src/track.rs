@@ -2,7 +2,6 @@
 //! connection that wants them all sends one slice.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use turnwire_event::{Filter, Head, TypeSet};
@@ -23,16 +22,22 @@ struct Made {
     any_hidden: bool,
 }
 
-/// Part of the frames that were made together.
-#[derive(Clone, Debug)]
-pub struct Run {
-    made: Arc<Made>,
+impl Made {
+    fn len(&self) -> u64 {
+        self.heads.len() as u64
+    }
+}
+
+/// Part of the frames that were made together, lent for a look.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    made: &'a Made,
     /// The part that is meant, as frame numbers.
     from: usize,
     to: usize,
 }
 
-impl Run {
+impl Run<'_> {
     /// How many events it covers.
     pub fn len(&self) -> usize {
         self.to - self.from
@@ -85,7 +90,7 @@ impl Run {
 #[derive(Debug, Default)]
 pub(crate) struct Track {
     /// The number of the first entry of each run, and the run.
-    runs: VecDeque<(u64, Run)>,
+    runs: VecDeque<(u64, Made)>,
     /// The number of the first entry that has no frame yet.
     next: u64,
 }
@@ -116,12 +121,7 @@ impl Track {
             types: entries.iter().map(|entry| entry.head.kind).collect(),
             any_hidden: entries.iter().any(|entry| entry.head.suppressed),
         };
-        let run = Run {
-            made: Arc::new(made),
-            from: 0,
-            to: entries.len(),
-        };
-        self.runs.push_back((first, run));
+        self.runs.push_back((first, made));
         self.next = first + entries.len() as u64;
     }
 
@@ -130,33 +130,35 @@ impl Track {
         while self
             .runs
             .front()
-            .is_some_and(|(at, run)| at + run.to as u64 <= first)
+            .is_some_and(|(at, made)| at + made.len() <= first)
         {
             self.runs.pop_front();
         }
         self.next = self.next.max(first);
     }
 
-    /// Runs from entry `cursor` on, until about `events_max` events are in them.
-    pub(crate) fn read(&self, cursor: u64, events_max: usize, out: &mut Vec<Run>) -> u64 {
+    /// Lends runs from entry `cursor` on, until `events_max` events are in them; gives the number
+    /// of the entry after the last.
+    pub(crate) fn read(
+        &self,
+        cursor: u64,
+        events_max: usize,
+        take: &mut dyn FnMut(Run<'_>),
+    ) -> u64 {
         let begin = self
             .runs
-            .partition_point(|(first, run)| first + run.to as u64 <= cursor);
+            .partition_point(|(first, made)| first + made.len() <= cursor);
         let mut at = cursor;
         let mut left = events_max;
-        for (first, run) in self.runs.iter().skip(begin) {
+        for (first, made) in self.runs.iter().skip(begin) {
             if left == 0 {
                 break;
             }
             let from = (at - first) as usize;
-            let to = run.to.min(from + left);
+            let to = made.heads.len().min(from + left);
             left -= to - from;
             at = first + to as u64;
-            out.push(Run {
-                made: run.made.clone(),
-                from,
-                to,
-            });
+            take(Run { made, from, to });
         }
         at
     }

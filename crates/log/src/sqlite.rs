@@ -241,6 +241,16 @@ impl Store for Sqlite {
             .with(|c| rows::messages(c, session, upto, before, limit))
     }
 
+    fn messages_since(
+        &self,
+        session: SessionId,
+        after: Position,
+        upto: Position,
+    ) -> Result<Vec<StoredMessage>, ReadError> {
+        self.readers
+            .with(|c| rows::messages_since(c, session, after, upto))
+    }
+
     fn message(
         &self,
         session: SessionId,

@@ -94,6 +94,14 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<StoredMessage>, ReadError>;
 
+    /// Messages that became whole in (`after`, `upto`], oldest first.
+    fn messages_since(
+        &self,
+        session: SessionId,
+        after: Position,
+        upto: Position,
+    ) -> Result<Vec<StoredMessage>, ReadError>;
+
     /// One message of a session that is whole.
     fn message(
         &self,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use turnwire_event::code::OnDisconnect;
 use turnwire_event::fold::OpenTurn;
@@ -15,6 +16,7 @@ use turnwire_hub::{Closed, Pump, Ring};
 use turnwire_log::{Draft, Refused, Room, Sequencer, Store, Tail, Writer};
 
 use crate::bus::{Action, Bus, Note};
+use crate::history::Memory;
 use crate::options::Options;
 use crate::transcript::Transcript;
 
@@ -30,6 +32,9 @@ pub struct House {
     pub writer: Arc<Writer>,
     /// What wakes viewers.
     pub pump: Pump,
+    /// Leave to read a chunk of a replay: as many at once as there are cores, in the order they
+    /// ask, so that every late reader gets its first events soon.
+    pub replays: Semaphore,
     /// Sessions found damaged; they answer nothing else until the process ends.
     pub quarantined: Mutex<HashSet<SessionId>>,
 }
@@ -75,6 +80,7 @@ pub struct Live {
     pub(crate) departures: AtomicUsize,
     pub(crate) idle_since: Mutex<Instant>,
     bus: Bus,
+    pub(crate) memory: Arc<Mutex<Memory>>,
 }
 
 impl Live {
@@ -115,6 +121,7 @@ impl Live {
             departures: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
             bus: Bus::default(),
+            memory: Arc::default(),
         })
     }
 

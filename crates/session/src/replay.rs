@@ -19,9 +19,10 @@ use crate::error::Error;
 use crate::live::Live;
 use crate::transcript::{Snapshot, Transcript};
 
-/// Persisted events read at once: large enough to amortise a query, small enough to share two
-/// cores among many late readers.
-const CHUNK: usize = 256;
+/// Persisted events read at first, so that a late reader has something soon, and at most, which
+/// amortises a query and still shares two cores among many.
+const CHUNK_FIRST: usize = 32;
+const CHUNK_MAX: usize = 512;
 
 /// Why a client cannot be told what it missed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,6 +72,7 @@ impl Live {
             return Err(ReplayError::Expired);
         }
         let (live, filter) = (self.clone(), filter.clone());
+        let leave = self.house.replays.acquire().await;
         let count = blocking(self.house.store(), move |store| {
             let tail = store.tail(live.id)?.ok_or(Error::SessionNotFound)?;
             if since.seq < tail.low {
@@ -91,11 +93,12 @@ impl Live {
             }
         })
         .await?;
+        drop(leave);
         Ok(CatchUp {
             live: self.clone(),
             since,
             at: since,
-            chunk: CHUNK,
+            chunk: CHUNK_FIRST,
             upto,
             in_flight,
             missed,
@@ -151,11 +154,14 @@ impl CatchUp {
             to: self.upto,
         };
         let in_flight = self.in_flight.clone();
+        let leave = self.live.house.replays.acquire().await;
         let (chunk, at) = blocking(self.live.house.store(), move |store| {
             chunk(store, id, whole, limit, in_flight.as_deref(), missed)
         })
         .await?;
+        drop(leave);
         self.at = at;
+        self.chunk = (self.chunk * 4).min(CHUNK_MAX);
         Ok(Some(chunk))
     }
 }

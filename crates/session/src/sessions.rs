@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use turnwire_event::body::feedback;
 use turnwire_event::body::session::Created;
@@ -91,6 +91,7 @@ impl Sessions {
             mint: parts.mint,
             writer: parts.writer,
             pump: Pump::start(),
+            replays: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
             quarantined: Mutex::default(),
         });
         let swept = sweep::sweep(&house).await?;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwire_event::body::turn::Started;
 use turnwire_event::code::{ErrorCode, OnDisconnect, TurnKind, TurnState};
-use turnwire_event::port::{Interceptor, Outcome, Producer, TurnContext, TurnInput};
+use turnwire_event::port::{HistoryBudget, Interceptor, Outcome, Producer, TurnContext, TurnInput};
 use turnwire_event::row::{NewMessage, RowChange};
 use turnwire_event::{
     Actor, Body, ContentBlock, Message, MessageId, MessageStatus, Position, Role, Seq, Trace,
@@ -22,7 +22,7 @@ use crate::cancel;
 use crate::emitter::TurnEmitter;
 use crate::ending;
 use crate::error::Error;
-use crate::history::{Past, fit};
+use crate::history::{Past, weigh};
 use crate::live::{Live, Running};
 use crate::replay::blocking;
 
@@ -95,9 +95,10 @@ impl Live {
         }
         let mut guard = SlotGuard(self, false);
         let budget = producer.history();
-        let (past, total) = self.past(budget.messages_max).await?;
+        let (mut past, total) = self.past(budget).await?;
         let user = self.user_message(turn_id, submit.content.clone());
-        let shown = fit(past.into_iter().chain([user.clone()]).collect(), budget);
+        past.push(weigh(user.clone()));
+        let shown = Past::new(past, budget);
         let omitted = (total + 1).saturating_sub(shown.len() as u64);
         let at = self.start(turn_id, &submit, &user, omitted, producer.as_ref())?;
         guard.1 = true;
@@ -119,7 +120,7 @@ impl Live {
         let context = TurnContext {
             input,
             emitter: emitter.clone(),
-            history: Arc::new(Past::new(shown)),
+            history: Arc::new(shown),
         };
         let work = tokio::spawn(producer.run(context));
         let run = Run {
@@ -141,19 +142,16 @@ impl Live {
     }
 
     /// The newest messages, and how many there are in all.
-    async fn past(self: &Arc<Self>, limit: usize) -> Result<(Vec<Message>, u64), Error> {
+    async fn past(
+        self: &Arc<Self>,
+        budget: HistoryBudget,
+    ) -> Result<(Vec<(Arc<Message>, usize)>, u64), Error> {
         let (id, upto) = (self.id, self.ring.look(|_, tail, _| tail));
+        let memory = self.memory.clone();
         blocking(self.house.store(), move |store| {
-            let newest = store.messages(id, upto, None, limit)?;
-            let total = if newest.len() < limit {
-                newest.len() as u64
-            } else {
-                store.message_count(id, upto)?
-            };
-            Ok((
-                newest.into_iter().map(|stored| stored.message).collect(),
-                total,
-            ))
+            let mut memory = memory.lock();
+            memory.refresh(store, id, upto, budget)?;
+            Ok(memory.recall())
         })
         .await
     }

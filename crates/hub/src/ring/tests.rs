@@ -63,30 +63,32 @@ fn plain(entry: &Entry, out: &mut Vec<u8>) {
     out.extend_from_slice(&entry.bytes);
 }
 
-fn text(runs: &[Run], filter: &Filter) -> String {
-    let mut out = Vec::new();
-    for run in runs {
-        run.select(filter, |bytes, _| out.extend_from_slice(&bytes));
-    }
-    String::from_utf8(out).expect("utf-8")
+fn read(ring: &Ring<Count>, cursor: u64, max: usize) -> (String, u64) {
+    read_with(ring, cursor, max, &Filter::full())
 }
 
-fn read(ring: &Ring<Count>, cursor: u64, max: usize) -> (String, u64) {
-    match ring.read(0, cursor, max, &plain) {
-        Read::Runs(runs, after) => (text(&runs, &Filter::full()), after),
+fn read_with(ring: &Ring<Count>, cursor: u64, max: usize, filter: &Filter) -> (String, u64) {
+    let mut out = Vec::new();
+    let mut take = |run: Run<'_>| run.select(filter, |bytes, _| out.extend_from_slice(&bytes));
+    match ring.read(0, cursor, max, &plain, &mut take) {
+        Read::Upto(after) => (String::from_utf8(out).expect("utf-8"), after),
         other => panic!("{other:?}"),
     }
+}
+
+fn look(ring: &Ring<Count>, cursor: u64) -> Read {
+    ring.read(0, cursor, 10, &plain, &mut |_| {})
 }
 
 #[tokio::test]
 async fn a_cursor_reads_everything_once_in_order() {
     let ring = ring(100);
-    assert!(matches!(ring.read(0, 0, 10, &plain), Read::Empty));
+    assert!(matches!(look(&ring, 0), Read::Empty));
     publish(&ring, 1..=3);
     assert_eq!(read(&ring, 0, 2), ("<1><2>".into(), 2));
     publish(&ring, 4..=5);
     assert_eq!(read(&ring, 2, 10), ("<3><4><5>".into(), 5));
-    assert!(matches!(ring.read(0, 5, 10, &plain), Read::Empty));
+    assert!(matches!(look(&ring, 5), Read::Empty));
     assert_eq!(
         ring.look(|state, tail, cursor| (state.0, tail, cursor)),
         (5, position(5), 5)
@@ -104,8 +106,8 @@ async fn frames_are_made_once_for_all_viewers() {
     };
     for cursor in [0, 0, 3, 9, 0] {
         assert!(matches!(
-            ring.read(1, cursor, 100, &project),
-            Read::Runs(..)
+            ring.read(1, cursor, 100, &project, &mut |_| {}),
+            Read::Upto(_)
         ));
     }
     assert_eq!(made.get(), 10);
@@ -117,7 +119,7 @@ async fn falling_off_the_ring_is_told_and_never_skipped() {
     publish(&ring, 1..=3);
     assert_eq!(read(&ring, 0, 1), ("<1>".into(), 1));
     publish(&ring, 4..=9);
-    assert!(matches!(ring.read(0, 1, 10, &plain), Read::Behind));
+    assert!(matches!(look(&ring, 1), Read::Behind));
     assert_eq!(read(&ring, 5, 10), ("<6><7><8><9>".into(), 9));
 }
 
@@ -125,21 +127,19 @@ async fn falling_off_the_ring_is_told_and_never_skipped() {
 async fn a_filter_selects_inside_a_run() {
     let ring = ring(100);
     publish(&ring, 1..=4);
-    let Read::Runs(runs, _) = ring.read(0, 0, 10, &plain) else {
-        panic!("runs")
-    };
-    assert_eq!(text(&runs, &Filter::of(TypeSet::EMPTY)), "");
+    let text = |filter: &Filter| read_with(&ring, 0, 10, filter).0;
+    assert_eq!(text(&Filter::of(TypeSet::EMPTY)), "");
     let spec = turnwire_event::FilterSpec {
         actors: Some(vec!["orchestrator".into()]),
         ..Default::default()
     };
-    assert_eq!(text(&runs, &Filter::resolve(&spec).expect("a filter")), "");
+    assert_eq!(text(&Filter::resolve(&spec).expect("a filter")), "");
     let spec = turnwire_event::FilterSpec {
         actors: Some(vec!["user".into()]),
         ..Default::default()
     };
     assert_eq!(
-        text(&runs, &Filter::resolve(&spec).expect("a filter")),
+        text(&Filter::resolve(&spec).expect("a filter")),
         "<1><2><3><4>"
     );
 }
@@ -156,11 +156,13 @@ async fn news_wakes_every_viewer() {
                 let mut cursor = 0;
                 let mut seen = String::new();
                 while cursor < 20 {
-                    match ring.read(0, cursor, 3, &plain) {
-                        Read::Runs(runs, after) => {
-                            seen += &text(&runs, &Filter::full());
-                            cursor = after;
-                        }
+                    let mut take = |run: Run<'_>| {
+                        run.select(&Filter::full(), |bytes, _| {
+                            seen += std::str::from_utf8(&bytes).expect("utf-8")
+                        });
+                    };
+                    match ring.read(0, cursor, 3, &plain, &mut take) {
+                        Read::Upto(after) => cursor = after,
                         Read::Empty => poll_fn(|cx| ring.poll_news(&waker, cursor, cx)).await,
                         Read::Behind => panic!("behind"),
                     }

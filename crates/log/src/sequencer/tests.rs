@@ -44,6 +44,7 @@ impl Store for Gated {
     fn turns(&self, _: SessionId, _: Option<TurnId>, _: usize) -> Result<Vec<TurnRow>, ReadError> { Ok(Vec::new()) }
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError> { Ok(Vec::new()) }
     fn messages(&self, _: SessionId, _: Position, _: Option<MessageId>, _: usize) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
+    fn messages_since(&self, _: SessionId, _: Position, _: Position) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
     fn message(&self, _: SessionId, _: MessageId) -> Result<Option<StoredMessage>, ReadError> { Ok(None) }
     fn message_count(&self, _: SessionId, _: Position) -> Result<u64, ReadError> { Ok(0) }
     fn streamed(&self, _: SessionId, _: Position, _: Position) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }

@@ -234,6 +234,19 @@ pub(crate) fn message(
         .optional()?)
 }
 
+pub(crate) fn messages_since(
+    c: &Connection,
+    session: SessionId,
+    after: Position,
+    upto: Position,
+) -> Result<Vec<StoredMessage>> {
+    let sql = format!(
+        "{MESSAGE} WHERE s.id = ?1 AND m.completed > ?2 AND m.completed <= ?3 ORDER BY m.completed"
+    );
+    let values = params![session.to_string(), after.to_string(), upto.to_string()];
+    many(c, &sql, values, read_message)
+}
+
 pub(crate) fn message_count(c: &Connection, session: SessionId, upto: Position) -> Result<u64> {
     let n: i64 = c
         .prepare_cached("SELECT count(*) FROM message m JOIN session s ON s.sid = m.sid WHERE s.id = ?1 AND m.completed <= ?2")?

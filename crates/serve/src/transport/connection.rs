@@ -55,7 +55,6 @@ enum End {
 /// What woke the task.
 enum Step {
     Received(Option<Result<Message, WsError>>),
-    Written,
     Failed,
     Look,
 }
@@ -85,6 +84,8 @@ pub(super) struct Connection {
     sent: Instant,
     /// Since when the socket takes nothing.
     blocked: Option<Instant>,
+    /// Whether the library has read all that the socket had.
+    quiet: bool,
     pings: u32,
     nonce: u64,
 }
@@ -114,6 +115,7 @@ impl Connection {
             subscribe_by,
             sent: now,
             blocked: None,
+            quiet: false,
             pings: 0,
             nonce: 0,
         }
@@ -125,7 +127,7 @@ impl Connection {
         connections.increment(1.0);
         let end = self.serve().await;
         match end {
-            End::Close(close) => self.close(close).await,
+            End::Close(close) => Box::pin(self.close(close)).await,
             End::Gone if !self.out.is_partial() => {
                 // Answers the client's close, if it said one.
                 let _ = tokio::time::timeout(CLOSING, self.socket.close(None)).await;
@@ -152,12 +154,12 @@ impl Connection {
                     return End::Gone;
                 }
                 Step::Received(Some(Ok(message))) => {
-                    if let Err(close) = self.receive(message).await {
+                    if let Err(close) = Box::pin(self.receive(message)).await {
                         return End::Close(close);
                     }
                 }
                 Step::Received(Some(Err(error))) => return bad_frame(&error),
-                Step::Written | Step::Look => {}
+                Step::Look => {}
             }
         }
     }
@@ -273,7 +275,7 @@ impl Connection {
             // Not while it leaves the answers to its last frames unread.
             let listens = self.out.answers() < ANSWERS_MAX
                 && !(self.socket.get_ref().touched && self.blocked.is_some());
-            if listens && let Poll::Ready(message) = Pin::new(&mut self.socket).poll_next(cx) {
+            if listens && let Poll::Ready(message) = self.poll_read(cx) {
                 return Poll::Ready(Step::Received(message));
             }
             if self.poll_bell(seen, cx).is_ready() || self.timer.as_mut().poll(cx).is_ready() {
@@ -284,10 +286,38 @@ impl Connection {
         .await
     }
 
-    /// Ready when the ring or the server has gone on since `seen`.
+    /// The next message. The library is asked only when the socket has something: it has taken
+    /// in all there was when it last said so.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Message, WsError>>> {
+        if self.quiet && self.socket.get_ref().poll_readable(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let message = Pin::new(&mut self.socket).poll_next(cx);
+        self.quiet = message.is_pending();
+        message
+    }
+
+    /// Ready when the ring or the server has gone on since `seen`, or when the ring has something
+    /// that this connection could take now.
     fn poll_bell(&self, seen: Seen, cx: &mut Context<'_>) -> Poll<()> {
-        let news = match (&self.live, seen.ring) {
-            (Ok(live), Some(end)) => live.ring.poll_news(&self.waker, end, cx),
+        let due = match &self.subscription {
+            Some(subscription) if self.out.is_empty() => match subscription.cursor() {
+                Some(cursor) => Some(cursor),
+                None => return Poll::Ready(()), // more of the past is due
+            },
+            _ => seen.ring,
+        };
+        if let (Ok(live), true) = (
+            &self.live,
+            self.subscription.is_some() && self.out.is_empty(),
+        ) && live.ring.is_ended()
+        {
+            return Poll::Ready(()); // all is told: the rules say how it ends
+        }
+        let news = match (&self.live, due) {
+            (Ok(live), Some(end)) if seen.ring.is_some() => {
+                live.ring.poll_news(&self.waker, end, cx)
+            }
             _ => {
                 self.waker.register(cx.waker());
                 Poll::Pending
@@ -350,7 +380,8 @@ impl Connection {
                     self.blocked = None;
                     self.sent = Instant::now();
                     if self.out.is_empty() {
-                        return Poll::Ready(Step::Written);
+                        // Not worth a round of the loop: the bell tells if more is due.
+                        return Poll::Pending;
                     }
                 }
                 Poll::Pending => return self.block(),

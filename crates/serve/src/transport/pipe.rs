@@ -28,13 +28,21 @@ impl Pipe {
         }
     }
 
+    /// Ready when the socket has something to read.
+    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io.poll_read_ready(cx)
+    }
+
     /// Writes whole frames past the library.
     pub(super) fn poll_raw(
         &mut self,
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+        match slices {
+            [one] => Pin::new(&mut self.io).poll_write(cx, one),
+            many => Pin::new(&mut self.io).poll_write_vectored(cx, many),
+        }
     }
 }
 

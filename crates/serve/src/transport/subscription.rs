@@ -4,7 +4,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Filter, Position};
-use turnwire_hub::Read;
+use turnwire_hub::{Read, Run};
 use turnwire_session::watch::Watcher;
 use turnwire_session::{CatchUp, Live, ReplayError};
 
@@ -62,6 +62,11 @@ impl Subscription {
         self.catch_up.is_some() || !self.live
     }
 
+    /// Where in the ring it goes on; none while it is told the past.
+    pub(super) fn cursor(&self) -> Option<u64> {
+        self.catch_up.is_none().then_some(self.cursor)
+    }
+
     /// How many events the ring has that this client has not been given.
     pub(super) fn behind(&self, live: &Live) -> u64 {
         if self.catch_up.is_some() {
@@ -78,7 +83,7 @@ impl Subscription {
         out: &mut Outbound,
     ) -> Result<Filled, ReplayError> {
         if let Some(catch_up) = &mut self.catch_up {
-            let Some(chunk) = catch_up.next().await? else {
+            let Some(chunk) = Box::pin(catch_up.next()).await? else {
                 (self.at, self.cursor) = (catch_up.upto, catch_up.cursor);
                 self.catch_up = None;
                 return Ok(Filled::Some);
@@ -95,16 +100,19 @@ impl Subscription {
             out.push(Bytes::from(frames), events);
             return Ok(Filled::Some);
         }
-        match live.ring.read(TRACK, self.cursor, TAKE, &frame::project) {
-            Read::Runs(runs, cursor) => {
-                self.live = true;
-                self.cursor = cursor;
-                for run in &runs {
-                    run.select(&self.filter, |bytes, events| out.push(bytes, events));
-                }
-                if let Some(last) = runs.last().and_then(|run| run.heads().last()) {
-                    self.at = last.position;
-                }
+        let (filter, mut at) = (&self.filter, self.at);
+        let mut take = |run: Run<'_>| {
+            run.select(filter, |bytes, events| out.push(bytes, events));
+            if let Some(last) = run.heads().last() {
+                at = last.position;
+            }
+        };
+        match live
+            .ring
+            .read(TRACK, self.cursor, TAKE, &frame::project, &mut take)
+        {
+            Read::Upto(cursor) => {
+                (self.live, self.cursor, self.at) = (true, cursor, at);
                 Ok(Filled::Some)
             }
             Read::Empty => {
@@ -114,10 +122,8 @@ impl Subscription {
             Read::Behind if self.live => Ok(Filled::Behind),
             // The ring moved on while the past was told: tell some more of it.
             Read::Behind => {
-                self.catch_up = Some(
-                    live.catch_up(self.at, &self.filter, Missed::Ends, u64::MAX)
-                        .await?,
-                );
+                let again = live.catch_up(self.at, &self.filter, Missed::Ends, u64::MAX);
+                self.catch_up = Some(Box::pin(again).await?);
                 Ok(Filled::Some)
             }
         }

@@ -298,6 +298,7 @@ fn house(dir: &std::path::Path) -> Arc<House> {
         mint: Arc::new(SystemMint),
         writer,
         pump: Pump::start(),
+        replays: tokio::sync::Semaphore::new(2),
         quarantined: Default::default(),
     })
 }
@@ -338,14 +339,14 @@ async fn client(
         let plain = |entry: &turnwire_hub::Entry, out: &mut Vec<u8>| {
             out.extend_from_slice(&[&entry.bytes[..], b"\n"].concat())
         };
-        while let Read::Runs(runs, after) = stage.live.ring.read(0, cursor, 2, &plain) {
+        let mut take = |run: turnwire_hub::Run<'_>| {
+            run.select(&Filter::full(), |bytes, _| {
+                let lines = bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+                got.extend(lines.map(|line| Event::read(line).expect("an event")));
+            });
+        };
+        while let Read::Upto(after) = stage.live.ring.read(0, cursor, 2, &plain, &mut take) {
             cursor = after;
-            for run in runs {
-                run.select(&Filter::full(), |bytes, _| {
-                    let lines = bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty());
-                    got.extend(lines.map(|line| Event::read(line).expect("an event")));
-                });
-            }
         }
     }
     Some(got)

@@ -1,6 +1,7 @@
 //! The last frames of a connection: what was half written, the close, the client's answer.
 
 use std::future::poll_fn;
+use std::task::Poll;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio_tungstenite::tungstenite::Message;
@@ -34,10 +35,18 @@ impl Connection {
         self.out.cut();
         let deadline = self.streams.options.write_deadline;
         let say_goodbye = async {
-            while !self.out.is_empty() {
-                if let Step::Failed = poll_fn(|cx| self.poll_write(cx)).await {
-                    return;
-                }
+            let rest = poll_fn(|cx| match self.poll_write(cx) {
+                Poll::Ready(Step::Failed) => Poll::Ready(false),
+                _ if self.out.is_empty() => Poll::Ready(true),
+                // Blocked for the first time: asked again, so that the socket wakes us.
+                Poll::Ready(_) => match self.poll_write(cx) {
+                    Poll::Ready(Step::Failed) => Poll::Ready(false),
+                    _ => Poll::Pending,
+                },
+                Poll::Pending => Poll::Pending,
+            });
+            if !rest.await {
+                return;
             }
             let frame = CloseFrame {
                 code: close.code().into(),
