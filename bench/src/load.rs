@@ -234,6 +234,18 @@ pub struct Span {
     pub server_cpu: f64,
 }
 
+impl Span {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            seconds: self.seconds + other.seconds,
+            client_cpu: self.client_cpu + other.client_cpu,
+            server_cpu: self.server_cpu + other.server_cpu,
+        }
+    }
+}
+
 /// A span that has begun.
 #[derive(Debug)]
 pub struct Stopwatch {

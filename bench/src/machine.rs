@@ -102,9 +102,49 @@ pub fn raise_open_files() -> io::Result<u64> {
 /// Processor time that a process has used, user and system together.
 pub fn cpu_time(pid: u32) -> io::Result<Duration> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let ticks = cpu_ticks(&text).ok_or_else(|| io::Error::other("unreadable /proc/PID/stat"))?;
+    let ticks = ticks::<2>(&text).ok_or_else(|| io::Error::other("unreadable /proc/PID/stat"))?;
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     Ok(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+}
+
+/// Processor time of the whole machine and of this process with all its children, in ticks, since
+/// each began. Work of the kernel on behalf of no process is in neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    all: u64,
+    idle: u64,
+    own: u64,
+}
+
+impl Usage {
+    /// What was used up to now; children count once they have ended.
+    pub fn now() -> io::Result<Self> {
+        let unreadable = || io::Error::other("unreadable /proc/stat");
+        let machine = fs::read_to_string("/proc/stat")?;
+        let (all, idle) = machine_ticks(&machine).ok_or_else(unreadable)?;
+        let own = fs::read_to_string("/proc/self/stat")?;
+        let own = ticks::<4>(&own).ok_or_else(unreadable)?;
+        Ok(Self { all, idle, own })
+    }
+
+    /// The share of the machine that others used since `before`.
+    pub fn others_since(self, before: Self) -> f64 {
+        let all = (self.all - before.all).max(1);
+        let others = all.saturating_sub((self.idle - before.idle) + (self.own - before.own));
+        others as f64 / all as f64
+    }
+}
+
+/// All ticks, and those that no process used (idle, waiting for the disk, interrupts).
+fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
+    let line = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = line
+        .split_whitespace()
+        .map_while(|field| field.parse().ok())
+        .take(8)
+        .collect();
+    let idle = ticks.get(3..7)?.iter().sum();
+    Some((ticks.iter().sum(), idle))
 }
 
 /// Resident memory of a process, in KiB.
@@ -118,12 +158,15 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Fields 14 and 15, counted behind the command's name, which may hold blanks and brackets.
-fn cpu_ticks(stat: &str) -> Option<u64> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
+/// The sum of `COUNT` fields from number 14 on: user, system, and both again of children that have
+/// ended. Counted behind the command's name, which may hold blanks and brackets.
+fn ticks<const COUNT: usize>(stat: &str) -> Option<u64> {
+    let fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let found: Vec<u64> = fields
+        .take(COUNT)
+        .map_while(|field| field.parse().ok())
+        .collect();
+    (found.len() == COUNT).then(|| found.iter().sum())
 }
 
 #[cfg(test)]
@@ -132,9 +175,27 @@ mod tests {
 
     #[test]
     fn ticks_are_found_behind_a_name_with_brackets() {
-        let stat = "12 (a) b) S 1 2 3 4 5 6 7 8 9 10 70 30 0 0";
-        assert_eq!(cpu_ticks(stat), Some(100));
-        assert_eq!(cpu_ticks("12 no name"), None);
+        let stat = "12 (a) b) S 1 2 3 4 5 6 7 8 9 10 70 30 4 5 0 0";
+        assert_eq!(ticks::<2>(stat), Some(100));
+        assert_eq!(ticks::<4>(stat), Some(109));
+        assert_eq!(ticks::<2>("12 no name"), None);
+    }
+
+    #[test]
+    fn others_are_what_is_neither_idle_nor_ours() {
+        let stat = "cpu  10 1 9 70 5 1 2 2 0 0\ncpu0 1 1 1 1\n";
+        assert_eq!(machine_ticks(stat), Some((100, 78)));
+        let before = Usage {
+            all: 100,
+            idle: 78,
+            own: 5,
+        };
+        let after = Usage {
+            all: 300,
+            idle: 178,
+            own: 55,
+        };
+        assert_eq!(after.others_since(before), 0.25);
     }
 
     #[test]

@@ -35,6 +35,9 @@ struct Args {
     /// A folder on the disk to measure; what is in `bench-data` below it is removed.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../target"))]
     data: PathBuf,
+    /// Measure this binary of the server instead of building one.
+    #[arg(long)]
+    binary: Option<PathBuf>,
     /// Where the table goes; by default to RESULTS.md after a whole run, else nowhere.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -50,7 +53,7 @@ fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let done = match args.nth(1).is_some_and(|first| first == "role") {
         true => play(RoleArgs::parse_from(std::env::args_os().skip(1)).role),
-        false => measure(Args::parse()),
+        false => measure(&Args::parse()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -61,56 +64,76 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(args: Args) -> io::Result<()> {
+impl Args {
+    fn bench(&self) -> io::Result<Bench> {
+        let (rounds, effort) = match self.quick {
+            true => (1, Effort::Quick),
+            false => (self.rounds.max(1), Effort::Full),
+        };
+        Ok(Bench {
+            program: Program::own()?,
+            rounds,
+            effort,
+            scope: match self.reference {
+                true => Scope::Reference,
+                false => Scope::Both,
+            },
+            data: self.data.join("bench-data"),
+            binary: self.binary.clone(),
+        })
+    }
+
+    /// What makes the same table again.
+    fn command(&self) -> String {
+        let parts = self.parts.iter().filter_map(Part::to_possible_value);
+        let mut words: Vec<String> = parts.map(|part| part.get_name().to_owned()).collect();
+        for (given, flag) in [
+            (self.quick, "--quick"),
+            (self.reference, "--reference"),
+            (self.binary.is_some(), "--binary FILE"),
+        ] {
+            words.extend(given.then(|| flag.to_owned()));
+        }
+        match words.is_empty() {
+            true => "cargo run --release -p turnwire-bench".to_owned(),
+            false => format!(
+                "cargo run --release -p turnwire-bench -- {}",
+                words.join(" ")
+            ),
+        }
+    }
+
+    /// Where the table goes, if anywhere: a whole run is what the project shows.
+    fn out(&self) -> Option<PathBuf> {
+        let whole = self.parts.is_empty() && !self.quick && !self.reference;
+        let results = || concat!(env!("CARGO_MANIFEST_DIR"), "/RESULTS.md").into();
+        self.out.clone().or_else(|| whole.then(results))
+    }
+}
+
+fn measure(args: &Args) -> io::Result<()> {
     machine::raise_open_files()?;
-    let bench = Bench {
-        program: Program::own()?,
-        rounds: if args.quick { 1 } else { args.rounds.max(1) },
-        effort: if args.quick {
-            Effort::Quick
-        } else {
-            Effort::Full
-        },
-        scope: if args.reference {
-            Scope::Reference
-        } else {
-            Scope::Both
-        },
-        data: args.data.join("bench-data"),
-    };
+    let bench = args.bench()?;
     std::fs::create_dir_all(&bench.data)?;
-    let whole = args.parts.is_empty();
-    let parts = match whole {
-        true => Part::ALL.to_vec(),
-        false => args.parts,
+    let parts = match args.parts.is_empty() {
+        true => &Part::ALL[..],
+        false => &args.parts,
     };
-    bench.prepare(&parts)?;
+    bench.prepare(parts)?;
+    let before = machine::Usage::now()?;
     let sections = parts
         .iter()
         .map(|part| part.run(&bench))
         .collect::<io::Result<Vec<_>>>()?;
-    std::fs::remove_dir_all(&bench.data)?;
-    let mut command = "cargo run --release -p turnwire-bench".to_owned();
-    if !whole || args.quick || args.reference {
-        command.push_str(" --");
-        let names = parts.iter().filter(|_| !whole);
-        for part in names.filter_map(Part::to_possible_value) {
-            command.push(' ');
-            command.push_str(part.get_name());
-        }
-        for (flag, given) in [(" --quick", args.quick), (" --reference", args.reference)] {
-            command.push_str(if given { flag } else { "" });
-        }
-    }
     let run = Run {
-        command,
+        command: args.command(),
         rounds: bench.rounds,
+        others: machine::Usage::now()?.others_since(before),
     };
+    std::fs::remove_dir_all(&bench.data)?;
     let text = markdown(&run, &sections);
     print!("{text}");
-    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/RESULTS.md");
-    let complete = whole && !args.quick && !args.reference;
-    match args.out.or_else(|| complete.then(|| results.into())) {
+    match args.out() {
         Some(path) => std::fs::write(path, text),
         None => Ok(()),
     }

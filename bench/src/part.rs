@@ -52,6 +52,8 @@ pub struct Bench {
     pub scope: Scope,
     /// A folder on the disk that is measured.
     pub data: PathBuf,
+    /// The server's binary; none to build it and take the one beside this program.
+    pub binary: Option<PathBuf>,
 }
 
 /// A part by name.
@@ -114,19 +116,13 @@ impl Bench {
         Server::start(self.program.role(&["floor", "--frame-bytes", &bytes]))
     }
 
-    /// Builds the release binary that is measured, and writes what its model says.
+    /// Builds the release binary unless one is given, and writes what its model says.
     pub fn prepare(&self, parts: &[Part]) -> io::Result<()> {
         if self.scope == Scope::Reference || !parts.iter().any(|part| part.needs_binary()) {
             return Ok(());
         }
-        self.say("building the release binary");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo)
-            .args(["build", "--release", "--package", "turnwire"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()?;
-        if !built.success() {
-            return Err(io::Error::other("the release binary could not be built"));
+        if self.binary.is_none() {
+            self.build()?;
         }
         let text = WORDS.repeat(200);
         let chunk = WORDS.len();
@@ -137,6 +133,19 @@ impl Bench {
              - {{text: '{text}', chunk: {chunk}}}\n"
         );
         std::fs::write(self.script(), script)
+    }
+
+    fn build(&self) -> io::Result<()> {
+        self.say("building the release binary");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo)
+            .args(["build", "--release", "--package", "turnwire"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()?;
+        match built.success() {
+            true => Ok(()),
+            false => Err(io::Error::other("the release binary could not be built")),
+        }
     }
 
     fn script(&self) -> PathBuf {
@@ -151,7 +160,8 @@ impl Bench {
 
     /// The release binary on `dir`, with more environment.
     pub fn turnwire_server(&self, dir: &Path, env: &[(&str, &str)]) -> io::Result<Server> {
-        let mut command = Command::new(self.program.sibling("turnwire"));
+        let built = || self.program.sibling("turnwire");
+        let mut command = Command::new(self.binary.clone().unwrap_or_else(built));
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--home"])
             .arg(dir)

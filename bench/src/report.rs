@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::machine;
-use crate::stat::short;
+use crate::stat::{share, short};
 
 /// One aim and what came of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +61,8 @@ pub struct Run {
     pub command: String,
     /// Rounds that medians are taken of.
     pub rounds: usize,
+    /// The share of the machine that other programs used meanwhile.
+    pub others: f64,
 }
 
 /// The whole report as Markdown.
@@ -71,7 +73,8 @@ pub fn markdown(run: &Run, sections: &[Section]) -> String {
         "Made by `{}`; medians of {} rounds, Turnwire and its reference in turn within each \
          round. A figure counts as a ratio to its reference in the same run; a ratio is the \
          median of the rounds' ratios.\n\n\
-         Machine: {} × {}, {} GiB, Linux {}. {}\n",
+         Machine: {} × {}, {} GiB, Linux {}. {} Other programs used {} of the machine meanwhile; \
+         times are of little worth if that is much.\n",
         run.command,
         run.rounds,
         machine::cores(),
@@ -79,6 +82,7 @@ pub fn markdown(run: &Run, sections: &[Section]) -> String {
         machine::memory_gib(),
         machine::kernel(),
         pinning(),
+        share(run.others),
     );
     let aims: Vec<Vec<String>> = sections
         .iter()

@@ -99,6 +99,19 @@ try {
   await idle();
   assert.deepEqual(await shown(), await stored());
 
+  // A turn that is over before the page hears that it was accepted leaves nothing to stop.
+  const turns = /\/turns$/;
+  await page.route(turns, async (route) => {
+    const response = await route.fetch();
+    await until("the end of the turn", async () => (await page.locator("#events b").allInnerTexts()).at(-1) === "turn.completed");
+    await route.fulfill({ response });
+  });
+  await say("echo quick");
+  await until("the answer", async () => (await last()) === "echo quick");
+  await page.waitForFunction(() => document.querySelector("#input").value === "");
+  await idle();
+  await page.unroute(turns);
+
   // What a model says is text, whatever it looks like.
   const markup = "<img src=x onerror='window.hurt = 1'><script>window.hurt = 2</script>";
   await say(`echo ${markup}`);

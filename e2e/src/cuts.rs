@@ -87,8 +87,8 @@ pub async fn run(cuts: usize, mut dice: Dice) -> Report {
         report.cuts += places.len();
         report.inside += places.iter().filter(|place| place.0 == Cut::Inside).count();
         report.restarted += places.iter().filter(|place| place.1).count();
-        if let Some(turn) = load::quiet(&rest, reader.session()).await {
-            reader.finish(turn).await;
+        if let Some(end) = load::quiet(&rest, reader.session()).await {
+            reader.finish(end).await;
         }
     }
     load::judge(&rest, &sessions).await;
@@ -96,7 +96,7 @@ pub async fn run(cuts: usize, mut dice: Dice) -> Report {
 }
 
 async fn restart(server: &mut Server, round: usize) {
-    if round % 2 == 0 {
+    if round.is_multiple_of(2) {
         server.kill9().await;
     } else {
         server.sigterm();

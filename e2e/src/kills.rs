@@ -71,8 +71,8 @@ pub async fn run(kills: usize, mut dice: Dice) -> Report {
     }
     for reader in readers {
         let mut reader = reader.await.expect("a reader");
-        if let Some(turn) = load::quiet(&rest, reader.session()).await {
-            reader.finish(turn).await;
+        if let Some(end) = load::quiet(&rest, reader.session()).await {
+            reader.finish(end).await;
         }
     }
     judge(&server, &sessions, &mut report).await;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use turnwire_event::{SessionId, TurnId};
+use turnwire_event::{Position, SessionId, TurnId};
 use turnwire_testkit::dice::Dice;
 use turnwire_testkit::history::History;
 use turnwire_testkit::rest::{Accepted, Rest};
@@ -103,15 +103,17 @@ pub async fn drive(
     done
 }
 
-/// Waits until a turn has ended, also over a server that comes and goes.
-pub async fn ended(rest: &Rest, turn: TurnId) {
+/// Waits until a turn has ended, also over a server that comes and goes; says where it ended.
+pub async fn ended(rest: &Rest, turn: TurnId) -> Option<Position> {
     let begun = std::time::Instant::now();
     loop {
         let row = rest.turn(turn).await;
         if let Ok(row) = &row
             && matches!(row["state"].as_str(), Some("completed" | "cancelled"))
         {
-            return;
+            return row["terminal"]["id"]
+                .as_str()
+                .and_then(|id| id.parse().ok());
         }
         assert!(
             begun.elapsed() < Duration::from_secs(90),
@@ -121,19 +123,15 @@ pub async fn ended(rest: &Rest, turn: TurnId) {
     }
 }
 
-/// Waits until nothing runs in a session, whoever started it; gives its last turn.
-pub async fn quiet(rest: &Rest, session: SessionId) -> Option<TurnId> {
+/// Waits until nothing runs in a session, whoever started it; says where its last turn ended.
+pub async fn quiet(rest: &Rest, session: SessionId) -> Option<Position> {
     loop {
         let path = format!("/sessions/{session}/turns?limit=1");
         if let Ok(answer) = rest.get(&path).await {
             let turn = answer.json()["turns"][0]["turn_id"]
                 .as_str()
                 .map(str::parse);
-            let turn = turn.and_then(Result::ok);
-            if let Some(turn) = turn {
-                ended(rest, turn).await;
-            }
-            return turn;
+            return ended(rest, turn?.ok()?).await;
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
     }

@@ -49,9 +49,11 @@ impl Trace {
         // By thread, the line at which its sync began.
         let mut syncing: HashMap<&str, usize> = HashMap::new();
         for (number, line) in text.lines().enumerate() {
-            let mut parts = line.splitn(3, ' ').filter(|part| !part.is_empty());
-            let (Some(thread), Some(time), Some(call)) = (parts.next(), parts.next(), parts.next())
-            else {
+            // Short process ids are padded.
+            let Some((thread, rest)) = line.split_once(' ') else {
+                continue;
+            };
+            let Some((time, call)) = rest.trim_start().split_once(' ') else {
                 continue;
             };
             let call = call.trim_start();
@@ -158,7 +160,7 @@ mod tests {
             "8 1.4 sendto(9<TCP:[a->b]>, \"{}\", 9, 0, NULL, 0) = 9",
             event("00010000000001")
         );
-        let begun = "7 1.1 fdatasync(5</x-wal> <unfinished ...>";
+        let begun = "7  1.1 fdatasync(5</x-wal> <unfinished ...>";
         let ended = "7 1.2 <... fdatasync resumed>) = 0";
         assert_eq!(read(&[&write, begun, ended, &send]).early().len(), 0);
         assert_eq!(read(&[&write, begun, &send, ended]).early().len(), 1);

@@ -9,6 +9,31 @@ use turnwire_testkit::script::Step;
 use turnwire_testkit::server::Options;
 use turnwire_testkit::watch::{Ask, Client, Seen};
 
+/// The next frame is the snapshot of a session in which nothing was said (S3-028).
+async fn empty_snapshot(client: &mut Client) {
+    let Seen::Frame(snapshot) = client.next().await.expect("a frame") else {
+        panic!("an event before the snapshot")
+    };
+    assert_eq!(snapshot["type"], "snapshot");
+    assert_eq!(snapshot["messages"], json!([]));
+    let summary = snapshot["session"].as_object().expect("a summary");
+    for field in [
+        "id",
+        "workspace_path",
+        "active_model",
+        "routing_policy_version",
+        "cost_so_far_usd",
+        "turn_count",
+        "current_turn_id",
+        "current_turn_status",
+    ] {
+        assert!(
+            summary.contains_key(field),
+            "{field} is missing: {summary:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn sc_19_attach_snapshot_live() {
     let scene = Scene::saying([Step::slow("Hello from the script.", 4, 2)]).await;
@@ -37,27 +62,7 @@ async fn sc_19_attach_snapshot_live() {
             .map(Vec::len),
         Some(26)
     );
-    let Seen::Frame(snapshot) = client.next().await.expect("a frame") else {
-        panic!("an event before the snapshot")
-    };
-    assert_eq!(snapshot["type"], "snapshot");
-    assert_eq!(snapshot["messages"], json!([]));
-    let summary = snapshot["session"].as_object().expect("a summary");
-    for field in [
-        "id",
-        "workspace_path",
-        "active_model",
-        "routing_policy_version",
-        "cost_so_far_usd",
-        "turn_count",
-        "current_turn_id",
-        "current_turn_status",
-    ] {
-        assert!(
-            summary.contains_key(field),
-            "{field} is missing: {summary:?}"
-        );
-    }
+    empty_snapshot(&mut client).await;
     let at = client.last().expect("the snapshot's position");
 
     let turn = scene

@@ -49,5 +49,5 @@ async fn the_page_streams_stops_and_reloads_without_loss() {
         tokio::task::spawn_blocking(move || run("node", &["page.mjs", &url, &profile_path]));
     let said = driven.await.expect("the browser's report");
     println!("{said}");
-    assert!(said.contains("\"messages\":8"), "{said}");
+    assert!(said.contains("\"messages\":10"), "{said}");
 }

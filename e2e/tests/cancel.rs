@@ -68,6 +68,27 @@ fn statuses<'a>(history: &'a History, role: &str) -> Vec<&'a str> {
     rows.filter_map(|row| row["status"].as_str()).collect()
 }
 
+/// What SC-22 says about each event of its turn.
+fn cut_short(body: &Body) {
+    match body {
+        Body::ToolUseEnd(end) => assert_eq!(end.final_input, json!({})),
+        Body::MessageComplete(end) => {
+            assert_eq!(end.stop_reason, StopReason::Cancelled);
+            assert_eq!(end.final_content[0].as_text(), Some("I'll start by"));
+        }
+        Body::LlmCallFailed(call) => assert_eq!(call.error_class, LlmErrorClass::Cancelled),
+        Body::TurnCancelled(end) => {
+            assert_eq!(
+                (end.reason.as_str(), end.phase),
+                ("user_cancel", Phase::Llm)
+            );
+            assert_eq!(end.partial.bytes, 13);
+            assert_eq!(end.receipt.len(), 1);
+        }
+        _ => {}
+    }
+}
+
 #[tokio::test]
 async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
     let steps = [
@@ -97,23 +118,7 @@ async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
     );
     assert_eq!(cancel_case(&events), Ok(Case::Llm));
     for event in &events {
-        match &event.body {
-            Body::ToolUseEnd(end) => assert_eq!(end.final_input, json!({})),
-            Body::MessageComplete(end) => {
-                assert_eq!(end.stop_reason, StopReason::Cancelled);
-                assert_eq!(end.final_content[0].as_text(), Some("I'll start by"));
-            }
-            Body::LlmCallFailed(call) => assert_eq!(call.error_class, LlmErrorClass::Cancelled),
-            Body::TurnCancelled(end) => {
-                assert_eq!(
-                    (end.reason.as_str(), end.phase),
-                    ("user_cancel", Phase::Llm)
-                );
-                assert_eq!(end.partial.bytes, 13);
-                assert_eq!(end.receipt.len(), 1);
-            }
-            _ => {}
-        }
+        cut_short(&event.body);
     }
     // A second cancel adds nothing anyone sees; a new turn is a new turn (S3-080).
     client.send(&frame).await.expect("sent");

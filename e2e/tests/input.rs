@@ -28,58 +28,59 @@ fn problem(answer: &Answer, status: u16, code: &str) {
     }
 }
 
+/// Bodies of a submit, with status and code of the answer, and a word it must say.
+const BODIES: [(&str, u16, &str, &str); 12] = [
+    ("{\n  \"message\": oops}", 400, "malformed_json", "line 2"),
+    ("", 422, "invalid_request", "message"),
+    ("{\"message\":\"hi\"", 400, "malformed_json", "column"),
+    (
+        "{\"message\":\"hi\",\"colour\":\"red\"}",
+        422,
+        "unknown_field",
+        "colour",
+    ),
+    ("{}", 422, "invalid_request", "message"),
+    (
+        "{\"message\":7}",
+        422,
+        "invalid_request",
+        "a string or a list",
+    ),
+    ("{\"message\":\"\"}", 422, "invalid_request", "message"),
+    ("[]", 422, "invalid_request", ""),
+    (
+        "{\"message\":\"hi\",\"disconnect_grace_ms\":30001}",
+        422,
+        "invalid_request",
+        "disconnect_grace_ms",
+    ),
+    (
+        "{\"message\":\"hi\",\"on_disconnect\":\"explode\"}",
+        422,
+        "invalid_request",
+        "explode",
+    ),
+    (
+        "{\"message\":[{\"type\":\"image\",\"url\":\"x\"}]}",
+        422,
+        "unsupported_content",
+        "image",
+    ),
+    (
+        "{\"message\":[{\"type\":\"tool_result\",\"tool_use_id\":\"tu_00000000000000000000000000\",\"content\":1,\"is_error\":false}]}",
+        422,
+        "unsupported_content",
+        "tool_result",
+    ),
+];
+
 #[tokio::test]
 async fn r_37_bad_bodies_are_told_what_is_wrong_with_them() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let turns = format!("/sessions/{}/turns", scene.session);
-    let post = |body: &'static str| {
-        let (rest, path) = (scene.rest.clone(), turns.clone());
-        async move {
-            rest.send(Method::POST, &path, Some(body))
-                .await
-                .expect("an answer")
-        }
-    };
-    for (body, status, code, mentions) in [
-        ("{\n  \"message\": oops}", 400, "malformed_json", "line 2"),
-        ("", 422, "invalid_request", "message"),
-        ("{\"message\":\"hi\"", 400, "malformed_json", "column"),
-        (
-            "{\"message\":\"hi\",\"colour\":\"red\"}",
-            422,
-            "unknown_field",
-            "colour",
-        ),
-        ("{}", 422, "invalid_request", "message"),
-        ("{\"message\":7}", 422, "invalid_request", "message"),
-        ("{\"message\":\"\"}", 422, "invalid_request", "message"),
-        ("[]", 422, "invalid_request", ""),
-        (
-            "{\"message\":\"hi\",\"disconnect_grace_ms\":30001}",
-            422,
-            "invalid_request",
-            "disconnect_grace_ms",
-        ),
-        (
-            "{\"message\":\"hi\",\"on_disconnect\":\"explode\"}",
-            422,
-            "invalid_request",
-            "on_disconnect",
-        ),
-        (
-            "{\"message\":[{\"type\":\"image\",\"url\":\"x\"}]}",
-            422,
-            "unsupported_content",
-            "image",
-        ),
-        (
-            "{\"message\":[{\"type\":\"tool_result\",\"tool_use_id\":\"tu_00000000000000000000000000\",\"content\":1,\"is_error\":false}]}",
-            422,
-            "unsupported_content",
-            "tool_result",
-        ),
-    ] {
-        let answer = post(body).await;
+    for (body, status, code, mentions) in BODIES {
+        let answer = scene.rest.send(Method::POST, &turns, Some(body)).await;
+        let answer = answer.expect("an answer");
         problem(&answer, status, code);
         assert!(
             answer.body.contains(mentions),

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use turnwire_e2e::scene::Scene;
-use turnwire_event::EventType;
+use turnwire_event::{EventType, SessionId, TurnId};
 use turnwire_testkit::dice::Dice;
 use turnwire_testkit::history::{History, Line};
+use turnwire_testkit::rest::Rest;
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::server::Options;
 use turnwire_testkit::watch::{Ask, Client, End};
@@ -25,6 +26,20 @@ async fn look(client: Client, stay: usize) -> Result<(), End> {
         }
     }
     Ok(())
+}
+
+/// Posts feedback for four seconds: each is a commit in the middle of the stream.
+async fn post(rest: Rest, session: SessionId, turn: TurnId, begun: Instant) -> usize {
+    let path = format!("/sessions/{session}/feedback");
+    let mut posted = 0usize;
+    while begun.elapsed() < Duration::from_secs(4) {
+        let answer = rest
+            .post(&path, json!({"turn_id": turn, "rating": posted}))
+            .await;
+        posted += usize::from(answer.is_ok_and(|answer| answer.status == 202));
+        tokio::time::sleep(Duration::from_millis(8)).await;
+    }
+    posted
 }
 
 /// How many snapshots caught a message in flight.
@@ -69,20 +84,7 @@ async fn law_4_a_snapshot_and_what_follows_it_are_the_final_state() {
             .map(|events| (events, begun.elapsed()))
     });
 
-    // Every feedback is a commit in the middle of the stream.
-    let (rest, session) = (scene.rest.clone(), scene.session);
-    let posting = tokio::spawn(async move {
-        let path = format!("/sessions/{session}/feedback");
-        let mut posted = 0usize;
-        while begun.elapsed() < Duration::from_secs(4) {
-            let answer = rest
-                .post(&path, json!({"turn_id": before, "rating": posted}))
-                .await;
-            posted += usize::from(answer.is_ok_and(|answer| answer.status == 202));
-            tokio::time::sleep(Duration::from_millis(8)).await;
-        }
-        posted
-    });
+    let posting = tokio::spawn(post(scene.rest.clone(), scene.session, before, begun));
     let mut looking = Vec::new();
     for number in 0..SNAPSHOTS {
         tokio::time::sleep(dice.millis(20, 80)).await;

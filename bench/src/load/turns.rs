@@ -29,6 +29,9 @@ pub struct Args {
     /// Turns of each session that count.
     #[arg(long)]
     turns: u64,
+    /// How often all of it is done again with new sessions.
+    #[arg(long)]
+    generations: u64,
     /// What is said in each.
     #[arg(long)]
     message: String,
@@ -214,8 +217,7 @@ impl Crowd {
     }
 
     /// Every session does so many turns.
-    fn round(&mut self, turns: u64) -> io::Result<Totals> {
-        let mut totals = Totals::default();
+    fn round(&mut self, turns: u64, totals: &mut Totals) -> io::Result<()> {
         let mut running = self.sessions.len();
         for session in &mut self.sessions {
             session.left = turns;
@@ -249,21 +251,26 @@ impl Crowd {
                 }
             }
         }
-        Ok(totals)
+        Ok(())
     }
 }
 
 /// Runs it.
 pub fn run(args: &Args) -> io::Result<Outcome> {
-    let mut crowd = Crowd::open(args)?;
-    crowd.round(1)?;
-    let stopwatch = Stopwatch::start(args.target.pid)?;
-    let totals = crowd.round(args.turns)?;
+    let mut totals = Totals::default();
+    let mut span = Span::default();
+    for _ in 0..args.generations {
+        let mut crowd = Crowd::open(args)?;
+        crowd.round(1, &mut Totals::default())?;
+        let stopwatch = Stopwatch::start(args.target.pid)?;
+        crowd.round(args.turns, &mut totals)?;
+        span = span.plus(stopwatch.span()?);
+    }
     let both = |ms: &[f64]| (percentile(ms, 50.0), percentile(ms, 95.0));
     Ok(Outcome {
-        turns: args.turns * args.sessions as u64,
+        turns: args.turns * args.generations * args.sessions as u64,
         events: totals.events,
-        span: stopwatch.span()?,
+        span,
         first_event_ms: both(&totals.first_event_ms),
         first_delta_ms: both(&totals.first_delta_ms),
         busy: totals.busy,

@@ -9,53 +9,70 @@ use crate::process::{Place, Server};
 use crate::report::{Aim, Section};
 use crate::stat::{share, short};
 
-/// One case: sessions at once, turns of each that count, what is said in them, durability.
+/// What the sessions of a case are like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// New sessions, ten turns each; the model says all at once.
+    FlatOut,
+    /// New sessions; the model pauses before each delta.
+    Slow,
+    /// Sessions that have had hundreds of turns, so that every turn has a past to read.
+    LongPast,
+}
+
+/// One case: what its sessions are like, how many at once, what a commit is worth.
 struct Case {
+    kind: Kind,
     sessions: u64,
-    turns: u64,
-    message: &'static str,
     durability: &'static str,
 }
 
-const CASES: [Case; 7] = [
-    case(1, 300, "turn", "full"),
-    case(10, 60, "turn", "full"),
-    case(50, 30, "turn", "full"),
-    case(50, 10, "slow", "full"),
-    case(1, 300, "turn", "relaxed"),
-    case(10, 60, "turn", "relaxed"),
-    case(50, 30, "turn", "relaxed"),
+const CASES: [Case; 8] = [
+    case(Kind::FlatOut, 1, "full"),
+    case(Kind::FlatOut, 10, "full"),
+    case(Kind::FlatOut, 50, "full"),
+    case(Kind::Slow, 50, "full"),
+    case(Kind::LongPast, 1, "full"),
+    case(Kind::FlatOut, 1, "relaxed"),
+    case(Kind::FlatOut, 10, "relaxed"),
+    case(Kind::FlatOut, 50, "relaxed"),
 ];
 
-const fn case(sessions: u64, turns: u64, message: &'static str, durability: &'static str) -> Case {
+const fn case(kind: Kind, sessions: u64, durability: &'static str) -> Case {
     Case {
+        kind,
         sessions,
-        turns,
-        message,
         durability,
     }
 }
 
 impl Case {
-    /// Whether the model says all at once, so that the turns are limited by the server alone.
-    fn is_flat_out(&self) -> bool {
-        self.message != "slow"
+    fn name(&self) -> String {
+        let what = match self.kind {
+            Kind::FlatOut => String::new(),
+            Kind::Slow => format!(", a delta every {SLOW_MS} ms"),
+            Kind::LongPast => ", up to 300 turns before it".to_owned(),
+        };
+        format!("{} at once{what}, {}", self.sessions, self.durability)
     }
 
-    fn name(&self) -> String {
-        let pace = match self.is_flat_out() {
-            true => String::new(),
-            false => format!(", a delta every {SLOW_MS} ms"),
-        };
-        format!("{} at once{pace}, {}", self.sessions, self.durability)
+    /// What is said in each turn, turns a session, and how often with new sessions.
+    fn work(&self, bench: &Bench) -> (&'static str, u64, u64) {
+        match self.kind {
+            Kind::FlatOut => ("turn", 10, bench.scaled(300 / (self.sessions + 9))),
+            Kind::Slow => ("slow", bench.scaled(5), 1),
+            Kind::LongPast => ("turn", bench.scaled(300), 1),
+        }
     }
 
     fn load(&self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
         let mut args = server.target();
+        let (message, turns, generations) = self.work(bench);
         for (name, value) in [
             ("--sessions", self.sessions.to_string()),
-            ("--turns", bench.scaled(self.turns).to_string()),
-            ("--message", self.message.to_owned()),
+            ("--turns", turns.to_string()),
+            ("--generations", generations.to_string()),
+            ("--message", message.to_owned()),
         ] {
             args.extend([name.to_owned(), value]);
         }
@@ -81,7 +98,7 @@ impl Case {
                 server.stop()?;
                 std::fs::remove_dir_all(dir)?;
             }
-            if self.is_flat_out() {
+            if self.kind == Kind::FlatOut {
                 pair.floor.push(self.load(bench, &bench.floor(0.0)?)?);
             }
         }
@@ -117,6 +134,9 @@ impl Case {
         ) else {
             return Vec::new();
         };
+        if self.kind == Kind::LongPast {
+            return Vec::new();
+        }
         let bound_ms = if self.durability == "full" { 3.0 } else { 1.0 };
         let name = self.name();
         let mut aims = vec![
@@ -128,7 +148,7 @@ impl Case {
             ),
             Aim::at_most(&format!("turns, CPU an event, {name}"), cpu, 20.0, " µs"),
         ];
-        if self.sessions == 50 && self.is_flat_out() {
+        if self.sessions == 50 && self.kind == Kind::FlatOut {
             aims.push(Aim::at_least(
                 &format!("turns, events/s, {name}"),
                 rate,
@@ -160,7 +180,8 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
                its last one ended, and one WebSocket a session takes all events (`preset:full`). \
                Without pauses in the script the server is never idle, and a first event waits \
                for the deltas of the other turns; with a delta every few milliseconds it is as \
-               with a model that thinks. First event: from the first byte of the post to \
+               with a model that thinks. Sessions are new and have ten turns, but for the case \
+               that tells what a long past costs. First event: from the first byte of the post to \
                `turn.started` at the client, which with durability full is after its fsync. CPU \
                is user and system time of the server's process. The floor answers a post with \
                207 frames made beforehand."
@@ -179,8 +200,9 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         aims: Vec::new(),
     };
     for case in &CASES {
-        // The floor knows neither pauses nor a disk: three cases tell all of it.
-        if bench.scope == Scope::Reference && (!case.is_flat_out() || case.durability != "full") {
+        // The floor knows no pauses, no past and no disk: three cases tell all of it.
+        let told = case.kind == Kind::FlatOut && case.durability == "full";
+        if bench.scope == Scope::Reference && !told {
             continue;
         }
         bench.say(&format!("turns, {}", case.name()));

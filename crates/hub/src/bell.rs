@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 #[derive(Debug, Default)]
 pub struct Bell {
     seats: Mutex<(u64, HashMap<u64, Arc<AtomicWaker>>)>,
+    taken: AtomicUsize,
 }
 
 impl Bell {
@@ -22,10 +24,16 @@ impl Bell {
         seats.0 += 1;
         let number = seats.0;
         seats.1.insert(number, waker);
+        self.taken.store(seats.1.len(), Ordering::Release);
         Seat {
             bell: self.clone(),
             number,
         }
+    }
+
+    /// How many seats are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Acquire)
     }
 
     /// Wakes everyone.
@@ -47,6 +55,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let mut seats = self.bell.seats.lock();
         seats.1.remove(&self.number);
+        self.bell.taken.store(seats.1.len(), Ordering::Release);
         // A crowd that has left must not keep its memory.
         if seats.1.is_empty() {
             seats.1.shrink_to_fit();

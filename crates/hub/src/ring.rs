@@ -51,6 +51,9 @@ pub enum Read {
     Behind,
 }
 
+/// Viewers that a publisher wakes itself: cheaper than asking the pump, and a bound.
+const FEW: usize = 8;
+
 struct Core<S> {
     state: S,
     entries: VecDeque<Entry>,
@@ -193,6 +196,9 @@ impl<S: Fold> Ring<S> {
     }
 
     fn signal(&self) {
+        if self.bell.taken() <= FEW {
+            return self.bell.ring();
+        }
         if !self.dirty.swap(true, Ordering::AcqRel)
             && let Some(this) = self.this.upgrade()
         {

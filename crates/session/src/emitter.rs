@@ -14,7 +14,8 @@ use turnwire_event::port::{
 };
 use turnwire_event::row::RowChange;
 use turnwire_event::{
-    Actor, Body, ContentBlock, Position, StopReason, ToolUseId, Trace, TurnId, metric,
+    Actor, Body, ContentBlock, Message, MessageId, MessageStatus, Position, Role, StopReason,
+    Timestamp, ToolUseId, Trace, TurnId, metric,
 };
 use turnwire_log::{Draft, Refused, Room};
 
@@ -30,6 +31,8 @@ struct Said {
     tools: HashSet<ToolUseId>,
     types: HashMap<ToolUseId, ToolType>,
     model: String,
+    /// Messages that were stored with the turn's events, in order.
+    messages: Vec<Message>,
 }
 
 /// The emitter of one turn.
@@ -61,6 +64,11 @@ impl TurnEmitter {
     /// From here on nothing of the producer is taken; the session ends the turn.
     pub fn seal(&self) {
         self.said.lock().sealed = true;
+    }
+
+    /// The messages the turn has stored so far, and leaves none behind.
+    pub(crate) fn take_messages(&self) -> Vec<Message> {
+        std::mem::take(&mut self.said.lock().messages)
     }
 
     /// What is known of the turn beside its events.
@@ -136,6 +144,7 @@ impl Emitter for TurnEmitter {
             return Err(refusal(Refused::Ended).into());
         }
         said.stamp(&mut emission.body);
+        let message = emission.message.clone();
         let draft = self.draft(emission);
         let remembered = match &draft.body {
             // The path of every token: nothing to remember but that words were said.
@@ -149,11 +158,15 @@ impl Emitter for TurnEmitter {
             | Body::LlmCallCompleted(_) => Some(draft.body.clone()),
             _ => None,
         };
-        let (position, _) = self
+        let (position, time) = self
             .live
             .sequencer
             .emit_one(draft, Room::Reserved)
             .map_err(refusal)?;
+        if let Some(new) = message {
+            let message = self.message(new.id, new.role, new.content, time);
+            said.messages.push(message);
+        }
         if let Some(body) = remembered {
             said.take_in(&body);
         }
@@ -211,6 +224,13 @@ impl Emitter for TurnEmitter {
             .emit(vec![first, second], Room::Reserved)
             .map_err(refusal)?;
         said.take_in(&taken);
+        let message = self.message(
+            end.message_id,
+            Role::Assistant,
+            content.clone(),
+            message.started_at,
+        );
+        said.messages.push(message);
         Ok(content)
     }
 
@@ -226,6 +246,29 @@ impl Emitter for TurnEmitter {
 }
 
 impl TurnEmitter {
+    /// A message of the turn as a model is shown it.
+    fn message(
+        &self,
+        id: MessageId,
+        role: Role,
+        content: Vec<ContentBlock>,
+        created_at: Timestamp,
+    ) -> Message {
+        Message {
+            id,
+            session_id: self.live.id,
+            turn_id: self.turn,
+            role,
+            status: MessageStatus::Complete,
+            content,
+            model: None,
+            stop_reason: None,
+            usage: None,
+            created_at,
+            metadata: serde_json::Map::new(),
+        }
+    }
+
     /// Rows of the tools a message asks for, before any is called.
     fn pending(&self, content: &[ContentBlock], types: &[(ToolUseId, ToolType)]) -> Vec<RowChange> {
         let row = |block: &ContentBlock| {

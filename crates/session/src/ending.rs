@@ -12,7 +12,7 @@ use turnwire_event::body::turn::{Completed, TurnError};
 use turnwire_event::code::{ErrorCode, ToolType};
 use turnwire_event::fold::{End, OpenTurn, closing, rows};
 use turnwire_event::port::Outcome;
-use turnwire_event::{Actor, Body, ToolUseId, Trace, TurnId, metric};
+use turnwire_event::{Actor, Body, Position, ToolUseId, Trace, TurnId, metric};
 use turnwire_log::{Draft, Refused, Room};
 
 use crate::live::{Live, Running};
@@ -27,12 +27,19 @@ pub(crate) struct Known {
 }
 
 /// The producer is done: the turn ends as it says, unless it left something open or a cancel
-/// came first.
-pub(crate) fn finish(live: &Arc<Live>, turn: TurnId, outcome: Outcome, known: &Known) {
+/// came first. Gives the place of the terminal if the turn ended as the producer says.
+pub(crate) fn finish(
+    live: &Arc<Live>,
+    turn: TurnId,
+    outcome: Outcome,
+    known: &Known,
+) -> Option<Position> {
     let mut slot = live.slot.lock();
     let Some(open) = live.open_turn(turn) else {
-        return free(&mut slot, turn);
+        free(&mut slot, turn);
+        return None;
     };
+    let mut ended = None;
     let loose = open.call.is_some() || open.message.is_some() || !open.tools.is_empty();
     if loose || open.cancel.is_some() {
         let error = outcome
@@ -55,7 +62,7 @@ pub(crate) fn finish(live: &Arc<Live>, turn: TurnId, outcome: Outcome, known: &K
             reason: None,
             partial: None,
         });
-        emit(
+        ended = emit(
             live,
             turn,
             known,
@@ -63,6 +70,7 @@ pub(crate) fn finish(live: &Arc<Live>, turn: TurnId, outcome: Outcome, known: &K
         );
     }
     free(&mut slot, turn);
+    ended
 }
 
 fn free(slot: &mut Option<Running>, turn: TurnId) {
@@ -136,7 +144,7 @@ fn emit(
     turn: TurnId,
     known: &Known,
     events: Vec<(Actor, Body, Vec<turnwire_event::row::RowChange>)>,
-) {
+) -> Option<Position> {
     let terminal = events.last().map(|(_, body, _)| body.clone());
     let drafts = events.into_iter().map(|(actor, body, more)| {
         let mut draft = Draft::new(Some(turn), actor, body);
@@ -150,10 +158,14 @@ fn emit(
     });
     match live.sequencer.emit(drafts.collect(), Room::Reserved) {
         // Closed: the session was deleted or quarantined, there is no log to end the turn in.
-        Err(Refused::Closed) => {}
-        Ok(_) => terminal.iter().for_each(count),
+        Err(Refused::Closed) => None,
+        Ok(places) => {
+            terminal.iter().for_each(count);
+            places.last().map(|(at, _)| *at)
+        }
         Err(refused) => {
-            tracing::error!(session = %live.id, %turn, %refused, "a turn could not be ended")
+            tracing::error!(session = %live.id, %turn, %refused, "a turn could not be ended");
+            None
         }
     }
 }

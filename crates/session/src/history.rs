@@ -69,7 +69,10 @@ impl Memory {
         budget: HistoryBudget,
     ) -> Result<(), Error> {
         let fresh = match self.upto {
-            Some(after) if after == upto => return Ok(()),
+            Some(after) if after == upto => {
+                self.forget(budget);
+                return Ok(());
+            }
             Some(after) => {
                 let fresh = store.messages_since(session, after, upto)?;
                 self.total += fresh.len() as u64;
@@ -83,6 +86,12 @@ impl Memory {
         self.upto = Some(upto);
         self.messages
             .extend(fresh.into_iter().map(|stored| weigh(stored.message)));
+        self.forget(budget);
+        Ok(())
+    }
+
+    /// Lets go of what no budget shows.
+    fn forget(&mut self, budget: HistoryBudget) {
         let mut bytes: usize = self.messages.iter().map(|(_, bytes)| bytes).sum();
         while self.messages.len() > budget.messages_max
             || (bytes > budget.bytes_max && self.messages.len() > 1)
@@ -92,7 +101,28 @@ impl Memory {
             };
             bytes -= gone;
         }
-        Ok(())
+    }
+
+    /// Takes in the messages of a turn that was begun at `from` and ended at `upto`, all of them
+    /// and no others; unless someone has read on meanwhile.
+    pub fn learn(&mut self, from: Position, upto: Position, messages: Vec<Message>) {
+        if self.upto == Some(from) {
+            self.upto = Some(upto);
+            self.total += messages.len() as u64;
+            self.messages.extend(messages.into_iter().map(weigh));
+        }
+    }
+
+    /// Whether nothing needs to be read to know everything up to `upto`.
+    pub fn knows(&self, upto: Position) -> bool {
+        self.upto == Some(upto)
+    }
+
+    /// Starts with a session that has no messages yet.
+    pub fn begin(&mut self, at: Position) {
+        if self.total == 0 {
+            self.upto = Some(at);
+        }
     }
 
     /// What is kept, oldest first, and how many messages there are in all.

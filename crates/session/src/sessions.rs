@@ -230,7 +230,7 @@ impl Sessions {
         deleted.await.map_err(|_| Error::Internal)
     }
 
-    /// Accepts a turn. Goes on to the end even if the caller is no longer there.
+    /// Accepts a turn. Once it has started it goes on to its end even if the caller is gone.
     pub async fn submit(
         self: &Arc<Self>,
         owner: &Owner,
@@ -239,17 +239,13 @@ impl Sessions {
     ) -> Result<Accepted, Error> {
         self.admit()?;
         let live = self.live(owner, id).await?;
-        let sessions = self.clone();
-        let accept = tokio::spawn(async move {
-            live.turn(
-                submit,
-                sessions.interceptor.clone(),
-                sessions.producer.clone(),
-                &sessions.turns,
-            )
-            .await
-        });
-        accept.await.map_err(|_| Error::Internal)?
+        live.turn(
+            submit,
+            self.interceptor.clone(),
+            self.producer.clone(),
+            &self.turns,
+        )
+        .await
     }
 
     /// Asks a turn to stop. Returns when the request is durable; a turn that has ended is left

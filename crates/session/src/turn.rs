@@ -95,7 +95,7 @@ impl Live {
         }
         let mut guard = SlotGuard(self, false);
         let budget = producer.history();
-        let (mut past, total) = self.past(budget).await?;
+        let (mut past, total, begun) = self.past(budget).await?;
         let user = self.user_message(turn_id, submit.content.clone());
         past.push(weigh(user.clone()));
         let shown = Past::new(past, budget);
@@ -130,6 +130,8 @@ impl Live {
             stop,
             work,
             ended: false,
+            begun,
+            user: Some(user),
         };
         tasks.spawn(run.end());
         self.sequencer.committed(at.seq).await?;
@@ -145,13 +147,26 @@ impl Live {
     async fn past(
         self: &Arc<Self>,
         budget: HistoryBudget,
-    ) -> Result<(Vec<(Arc<Message>, usize)>, u64), Error> {
-        let (id, upto) = (self.id, self.ring.look(|_, tail, _| tail));
+    ) -> Result<(Vec<(Arc<Message>, usize)>, u64, Position), Error> {
+        let (id, upto, fresh) = self
+            .ring
+            .look(|transcript, tail, _| (self.id, tail, transcript.row.turn_count == 0));
+        {
+            let mut memory = self.memory.lock();
+            if fresh {
+                memory.begin(upto);
+            }
+            if memory.knows(upto) {
+                let (past, total) = memory.recall();
+                return Ok((past, total, upto));
+            }
+        }
         let memory = self.memory.clone();
         blocking(self.house.store(), move |store| {
             let mut memory = memory.lock();
             memory.refresh(store, id, upto, budget)?;
-            Ok(memory.recall())
+            let (past, total) = memory.recall();
+            Ok((past, total, upto))
         })
         .await
     }
@@ -224,6 +239,9 @@ struct Run {
     stop: CancellationToken,
     work: JoinHandle<Outcome>,
     ended: bool,
+    /// Where the session stood before the turn, and what the person said.
+    begun: Position,
+    user: Option<Message>,
 }
 
 impl Run {
@@ -245,7 +263,19 @@ impl Run {
         self.emitter.seal();
         let known = self.emitter.known();
         match outcome {
-            Some(Ok(outcome)) => ending::finish(&self.live, self.turn, outcome, &known),
+            Some(Ok(outcome)) => {
+                if let Some(at) = ending::finish(&self.live, self.turn, outcome, &known) {
+                    let messages = self
+                        .user
+                        .take()
+                        .into_iter()
+                        .chain(self.emitter.take_messages());
+                    self.live
+                        .memory
+                        .lock()
+                        .learn(self.begun, at, messages.collect());
+                }
+            }
             Some(Err(error)) => {
                 // The panic's text stays in the server's log.
                 tracing::error!(session = %self.live.id, turn = %self.turn, panic = error.is_panic(), "a producer broke");

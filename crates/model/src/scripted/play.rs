@@ -13,7 +13,7 @@ use crate::script::reel::{Part, Reel};
 use super::pace::Pace;
 
 /// Deltas between two moments at which other tasks get their turn.
-const YIELD_EVERY: u32 = 64;
+const YIELD_EVERY: u32 = 8;
 
 /// A reel at some point of its playing.
 pub(super) struct Play {

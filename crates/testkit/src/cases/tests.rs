@@ -208,7 +208,7 @@ fn all() -> Vec<(Case, Vec<Event>)> {
     first.call();
     first.message();
     let mut tools = Told::routed();
-    let [a, b] = tools.asks();
+    let [a, _] = tools.asks();
     tools.called(a);
     let mut seam = Told::routed();
     seam.asks();
@@ -233,7 +233,6 @@ fn all() -> Vec<(Case, Vec<Event>)> {
     mixed.done(h);
     later.call();
     later.message();
-    let _ = b;
     vec![
         (Case::Route, Told::started().cancelled()),
         (Case::Route, Told::routed().cancelled()),

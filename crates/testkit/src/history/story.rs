@@ -26,6 +26,8 @@ pub(super) struct Story {
     pub(super) lost: BTreeSet<Position>,
     /// Results of tools, which no event carries.
     pub(super) results: BTreeMap<ToolUseId, Vec<ContentBlock>>,
+    /// How many snapshots are taken.
+    pub(super) looks: u32,
     /// How many events had been sent when the process was killed.
     pub(super) kills: Vec<usize>,
     open: Option<OpenTurn>,
@@ -42,6 +44,7 @@ impl Story {
             events: Vec::new(),
             lost: BTreeSet::new(),
             results: BTreeMap::new(),
+            looks: 4,
             kills: Vec::new(),
             open: None,
             last: Position::persisted(Epoch::FIRST, Seq(0)),

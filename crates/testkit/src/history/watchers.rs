@@ -61,7 +61,7 @@ pub(super) fn watched(story: &mut Story) -> History {
                 .push(connection(story, "cut", cursor, all, all));
         }
     }
-    for number in 0..4 {
+    for number in 0..story.looks {
         let at = story.dice.index(all - 1) + 1;
         let name = format!("snapshot {number} at {at}");
         history.connections.push(snapshot(story, &name, at));

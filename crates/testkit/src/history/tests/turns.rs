@@ -25,6 +25,19 @@ fn i3_a_missing_terminal_is_told() {
 }
 
 #[test]
+fn i3_a_turn_that_starts_while_another_runs_is_told() {
+    unkilled(&["TurnsOverlap"], |story| {
+        let end = index(story, |e| e.body.kind().is_terminal());
+        let next = (end..story.events.len())
+            .find(|&at| story.events[at].body.kind() == EventType::TurnStarted);
+        let started = story.events.remove(next.expect("it is not the last turn"));
+        story.events.insert(end, started);
+        // A snapshot in between would not know which of the two it is in.
+        story.looks = 0;
+    });
+}
+
+#[test]
 fn i3_a_second_terminal_is_told() {
     unkilled(&["TerminalTwice"], |story| {
         let at = index(story, |e| e.body.kind().is_terminal());
