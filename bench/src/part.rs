@@ -215,15 +215,31 @@ impl<T> Pair<T> {
         (of(&self.ours), of(&self.floor))
     }
 
+    /// Ours : reference, round by round.
+    fn ratios(&self, figure: impl Fn(&T) -> f64) -> Vec<f64> {
+        let both = self.ours.iter().zip(&self.floor);
+        both.map(|(ours, floor)| figure(ours) / figure(floor))
+            .filter(|ratio| ratio.is_finite())
+            .collect()
+    }
+
     /// The median over the rounds of ours : reference.
     pub fn ratio(&self, figure: impl Fn(&T) -> f64) -> Option<f64> {
-        let ratios: Vec<f64> = self
-            .ours
-            .iter()
-            .zip(&self.floor)
-            .map(|(ours, floor)| figure(ours) / figure(floor))
-            .collect();
+        let ratios = self.ratios(figure);
         (!ratios.is_empty()).then(|| median(&ratios))
+    }
+
+    /// The median ratio, and the least and the greatest, so that a noisy one is seen to be so.
+    pub fn ratio_cell(&self, figure: impl Fn(&T) -> f64) -> String {
+        let ratios = self.ratios(figure);
+        let least = ratios.iter().copied().reduce(f64::min);
+        let greatest = ratios.iter().copied().reduce(f64::max);
+        match (least, greatest) {
+            (Some(least), Some(greatest)) => {
+                format!("{:.2} ({least:.2}–{greatest:.2})", median(&ratios))
+            }
+            _ => "–".to_owned(),
+        }
     }
 }
 
@@ -232,9 +248,18 @@ pub fn cell(figure: Option<f64>, print: impl Fn(f64) -> String) -> String {
     figure.map_or_else(|| "–".to_owned(), print)
 }
 
-/// A ratio in a table.
-pub fn ratio_cell(ratio: Option<f64>) -> String {
-    cell(ratio.filter(|ratio| ratio.is_finite()), |ratio| {
-        format!("{ratio:.2}")
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_show_their_range() {
+        let pair = Pair {
+            ours: vec![1.0, 3.0, 2.0],
+            floor: vec![2.0, 2.0, 2.0],
+        };
+        assert_eq!(pair.ratio(|figure| *figure), Some(1.0));
+        assert_eq!(pair.ratio_cell(|figure| *figure), "1.00 (0.50–1.50)");
+        assert_eq!(Pair::<f64>::default().ratio_cell(|figure| *figure), "–");
+    }
 }

@@ -54,6 +54,10 @@ pub struct Section {
     pub aims: Vec<Aim>,
 }
 
+/// Above this share of the machine used by others no aim is judged, reached or missed: a server
+/// that shares its core waits for it, and a ratio of two such waits is chance.
+const OTHERS_MAX: f64 = 0.1;
+
 /// How the run was made.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -72,9 +76,9 @@ pub fn markdown(run: &Run, sections: &[Section]) -> String {
         text,
         "Made by `{}`; medians of {} rounds, Turnwire and its reference in turn within each \
          round. A figure counts as a ratio to its reference in the same run; a ratio is the \
-         median of the rounds' ratios.\n\n\
+         median of the rounds' ratios, with the least and the greatest.\n\n\
          Machine: {} × {}, {} GiB, Linux {}. {} Other programs used {} of the machine meanwhile; \
-         times are of little worth if that is much.\n",
+         above {} no aim is judged.\n",
         run.command,
         run.rounds,
         machine::cores(),
@@ -83,12 +87,17 @@ pub fn markdown(run: &Run, sections: &[Section]) -> String {
         machine::kernel(),
         pinning(),
         share(run.others),
+        share(OTHERS_MAX),
     );
     let aims: Vec<Vec<String>> = sections
         .iter()
         .flat_map(|section| &section.aims)
         .map(|aim| {
-            let reached = if aim.reached { "yes" } else { "no" };
+            let reached = match (run.others > OTHERS_MAX, aim.reached) {
+                (true, _) => "not judged",
+                (false, true) => "yes",
+                (false, false) => "no",
+            };
             vec![
                 aim.figure.clone(),
                 aim.bound.clone(),
@@ -146,6 +155,31 @@ mod tests {
             }
         );
         assert!(!Aim::at_least("fan-out", 0.69, 0.7, "").reached);
+    }
+
+    #[test]
+    fn nothing_is_judged_on_a_shared_machine() {
+        let section = Section {
+            title: "Part",
+            text: String::new(),
+            columns: Vec::new(),
+            rows: Vec::new(),
+            aims: vec![
+                Aim::at_most("met", 1.0, 2.0, ""),
+                Aim::at_most("missed", 3.0, 2.0, ""),
+            ],
+        };
+        let verdicts = |others| {
+            let run = Run {
+                command: String::new(),
+                rounds: 1,
+                others,
+            };
+            let text = markdown(&run, std::slice::from_ref(&section));
+            [" yes |", " no |", " not judged |"].map(|word| text.matches(word).count())
+        };
+        assert_eq!(verdicts(0.02), [1, 1, 0]);
+        assert_eq!(verdicts(0.37), [0, 0, 2]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Bench, Effort, Pair, Scope, cell, ratio_cell};
+use super::{Bench, Effort, Pair, Scope, cell};
 use crate::append::{EVENT_BYTES, Outcome};
 use crate::process::Place;
 use crate::report::{Aim, Section};
@@ -58,7 +58,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
             format!("{sessions} sessions"),
             cell(ours, short),
             cell(bare, short),
-            ratio_cell(pair.ratio(rate)),
+            pair.ratio_cell(rate),
             ack(|outcome| outcome.ack_ms.0),
             ack(|outcome| outcome.ack_ms.1),
         ]);

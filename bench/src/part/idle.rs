@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Bench, Pair, Scope, cell, ratio_cell};
+use super::{Bench, Pair, Scope, cell};
 use crate::load::idle::Outcome;
 use crate::process::{Place, Server};
 use crate::report::{Aim, Section};
@@ -55,7 +55,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
                 "KiB a connection".to_owned(),
                 cell(ours, kilobytes),
                 cell(floor, kilobytes),
-                ratio_cell(pair.ratio(Outcome::each_kb)),
+                pair.ratio_cell(Outcome::each_kb),
             ],
             vec![
                 "MiB of the process before".to_owned(),

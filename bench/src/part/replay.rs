@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Bench, Pair, Scope, cell, ratio_cell};
+use super::{Bench, Pair, Scope, cell};
 use crate::load::{fill, only, replay::Once};
 use crate::process::{Place, Server};
 use crate::report::{Aim, Section};
@@ -94,7 +94,7 @@ impl Case {
                 format!("{}, {name}", self.ask.name()),
                 cell(ours, short),
                 cell(floor, short),
-                ratio_cell(pair.ratio(figure)),
+                pair.ratio_cell(figure),
             ]
         };
         vec![

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Bench, Pair, SLOW_MS, Scope, cell, ratio_cell};
+use super::{Bench, Pair, SLOW_MS, Scope, cell};
 use crate::floor::TURN_FRAMES;
 use crate::load::turns::Outcome;
 use crate::process::{Place, Server};
@@ -120,7 +120,7 @@ impl Case {
             cell(pair.medians(|o| o.first_event_ms.0).1, short),
             two(|o| o.first_delta_ms.0, |o| o.first_delta_ms.1),
             beside(rate),
-            ratio_cell(pair.ratio(rate)),
+            pair.ratio_cell(rate),
             beside(cpu_micros),
             cell(pair.medians(client_share).0, share),
         ]

@@ -173,7 +173,7 @@ mod tests {
             1 => Body::ThinkingDelta(ThinkingDelta {
                 message_id,
                 content_block_index: 0,
-                signature: (text.len() % 3 == 0).then(|| "seal".to_owned()),
+                signature: text.len().is_multiple_of(3).then(|| "seal".to_owned()),
                 text,
                 after_text: false,
             }),
