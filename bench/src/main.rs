@@ -120,7 +120,6 @@ fn measure(args: &Args) -> io::Result<()> {
         false => &args.parts,
     };
     bench.prepare(parts)?;
-    let before = machine::Usage::now()?;
     let sections = parts
         .iter()
         .map(|part| part.run(&bench))
@@ -128,7 +127,6 @@ fn measure(args: &Args) -> io::Result<()> {
     let run = Run {
         command: args.command(),
         rounds: bench.rounds,
-        others: machine::Usage::now()?.others_since(before),
     };
     std::fs::remove_dir_all(&bench.data)?;
     let text = markdown(&run, &sections);

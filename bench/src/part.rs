@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::machine::Usage;
 use crate::process::{Program, Server};
 use crate::report::Section;
 use crate::sample::WORDS;
@@ -89,15 +90,20 @@ impl Part {
         }
     }
 
-    /// Measures it.
+    /// Measures it, and what other programs took of the machine meanwhile.
     pub fn run(self, bench: &Bench) -> io::Result<Section> {
-        match self {
+        let before = Usage::now()?;
+        let section = match self {
             Self::Fanout => fanout::run(bench),
             Self::Append => append::run(bench),
             Self::Replay => replay::run(bench),
             Self::Turns => turns::run(bench),
             Self::Idle => idle::run(bench),
-        }
+        }?;
+        Ok(Section {
+            others: Usage::now()?.others_since(before),
+            ..section
+        })
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Section {
     pub rows: Vec<Vec<String>>,
     /// Its aims.
     pub aims: Vec<Aim>,
+    /// The share of the machine that other programs used meanwhile.
+    pub others: f64,
 }
 
 /// Above this share of the machine used by others no aim is judged, reached or missed: a server
@@ -65,8 +67,6 @@ pub struct Run {
     pub command: String,
     /// Rounds that medians are taken of.
     pub rounds: usize,
-    /// The share of the machine that other programs used meanwhile.
-    pub others: f64,
 }
 
 /// The whole report as Markdown.
@@ -77,8 +77,8 @@ pub fn markdown(run: &Run, sections: &[Section]) -> String {
         "Made by `{}`; medians of {} rounds, Turnwire and its reference in turn within each \
          round. A figure counts as a ratio to its reference in the same run; a ratio is the \
          median of the rounds' ratios, with the least and the greatest.\n\n\
-         Machine: {} × {}, {} GiB, Linux {}. {} Other programs used {} of the machine meanwhile; \
-         above {} no aim is judged.\n",
+         Machine: {} × {}, {} GiB, Linux {}. {} Where other programs used more than {} of the \
+         machine during a part, none of its aims is judged.\n",
         run.command,
         run.rounds,
         machine::cores(),
@@ -86,37 +86,43 @@ pub fn markdown(run: &Run, sections: &[Section]) -> String {
         machine::memory_gib(),
         machine::kernel(),
         pinning(),
-        share(run.others),
         share(OTHERS_MAX),
     );
     let aims: Vec<Vec<String>> = sections
         .iter()
-        .flat_map(|section| &section.aims)
-        .map(|aim| {
-            let reached = match (run.others > OTHERS_MAX, aim.reached) {
-                (true, _) => "not judged",
-                (false, true) => "yes",
-                (false, false) => "no",
-            };
-            vec![
-                aim.figure.clone(),
-                aim.bound.clone(),
-                aim.measured.clone(),
-                reached.to_owned(),
-            ]
-        })
+        .flat_map(|section| section.aims.iter().map(|aim| verdict(section, aim)))
         .collect();
     if !aims.is_empty() {
         text.push_str("## Aims\n\n");
         table(&mut text, &["figure", "aim", "measured", "reached"], &aims);
     }
     for section in sections {
-        let _ = writeln!(text, "## {}\n\n{}\n", section.title, section.text);
+        let _ = writeln!(
+            text,
+            "## {}\n\n{} Other programs used {} of the machine meanwhile.\n",
+            section.title,
+            section.text,
+            share(section.others)
+        );
         table(&mut text, &section.columns, &section.rows);
     }
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
+}
+
+fn verdict(section: &Section, aim: &Aim) -> Vec<String> {
+    let reached = match (section.others > OTHERS_MAX, aim.reached) {
+        (true, _) => "not judged",
+        (false, true) => "yes",
+        (false, false) => "no",
+    };
+    vec![
+        aim.figure.clone(),
+        aim.bound.clone(),
+        aim.measured.clone(),
+        reached.to_owned(),
+    ]
 }
 
 fn pinning() -> &'static str {
@@ -159,7 +165,7 @@ mod tests {
 
     #[test]
     fn nothing_is_judged_on_a_shared_machine() {
-        let section = Section {
+        let section = |others| Section {
             title: "Part",
             text: String::new(),
             columns: Vec::new(),
@@ -168,14 +174,14 @@ mod tests {
                 Aim::at_most("met", 1.0, 2.0, ""),
                 Aim::at_most("missed", 3.0, 2.0, ""),
             ],
+            others,
         };
         let verdicts = |others| {
             let run = Run {
                 command: String::new(),
                 rounds: 1,
-                others,
             };
-            let text = markdown(&run, std::slice::from_ref(&section));
+            let text = markdown(&run, &[section(others)]);
             [" yes |", " no |", " not judged |"].map(|word| text.matches(word).count())
         };
         assert_eq!(verdicts(0.02), [1, 1, 0]);

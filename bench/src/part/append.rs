@@ -86,5 +86,6 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         ],
         rows,
         aims,
+        others: 0.0,
     })
 }

@@ -168,5 +168,6 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         ],
         rows,
         aims,
+        others: 0.0,
     })
 }

@@ -68,5 +68,6 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
             .map(|kb| Aim::at_most("memory of an idle WebSocket", kb, 15.0, " KiB"))
             .into_iter()
             .collect(),
+        others: 0.0,
     })
 }

@@ -183,5 +183,6 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         columns: vec!["figure", "Turnwire", "floor", "ratio"],
         rows: cases.iter().flat_map(Case::rows).collect(),
         aims: cases.iter().flat_map(Case::aims).collect(),
+        others: 0.0,
     })
 }

@@ -198,6 +198,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         ],
         rows: Vec::new(),
         aims: Vec::new(),
+        others: 0.0,
     };
     for case in &CASES {
         // The floor knows no pauses, no past and no disk: three cases tell all of it.

@@ -182,3 +182,41 @@ fn another_process_can_read_along() {
     );
     assert!(reader.append(&[a.notes(1)]).is_err(), "it cannot write");
 }
+
+#[test]
+fn reading_while_events_are_trimmed_or_the_session_is_deleted_is_never_damage() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let options = Options {
+        dir: dir.path().to_owned(),
+        durability: Durability::Relaxed,
+    };
+    let store = Arc::new(Sqlite::open(&options).expect("a store"));
+    let mut maker = Maker::new(1);
+    store.append(&[maker.notes(50)]).expect("an append");
+    let session = maker.session;
+    let reading = {
+        let store = store.clone();
+        std::thread::spawn(move || {
+            let mut read = 0;
+            loop {
+                let low = match store.tail(session) {
+                    Ok(Some(tail)) => tail.low,
+                    Ok(None) => return read,
+                    Err(error) => panic!("{error}"),
+                };
+                match store.events(session, low, Seq(u64::MAX >> 1), 1_000) {
+                    Ok(events) => read += events.len(),
+                    Err(ReadError::Trimmed { .. } | ReadError::Gone) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        })
+    };
+    for _ in 0..300 {
+        store.append(&[maker.notes(5)]).expect("an append");
+        let before = Timestamp::from_millis(maker.seq.0 as i64 * 10 - 200);
+        store.trim(before, 10).expect("a trim");
+    }
+    store.delete(session).expect("a delete");
+    assert!(reading.join().expect("no damage was found") > 0);
+}

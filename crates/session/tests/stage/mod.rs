@@ -1,0 +1,242 @@
+//! A stage for turns: the real service over a real store, with producers that do as a test says.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "each test file uses its part"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnwire_event::body::llm::CallStarted;
+use turnwire_event::body::stream::{MessageStart, TextDelta, ToolUseInputDelta, ToolUseStart};
+use turnwire_event::body::tool::Called;
+use turnwire_event::body::turn::Versions;
+use turnwire_event::code::{CallPurpose, OnDisconnect, ToolType, TurnStatus};
+use turnwire_event::port::{
+    BoxFuture, Emission, HistoryBudget, MessageEnd, Outcome, Producer, TurnContext,
+};
+use turnwire_event::{
+    Actor, Body, CallId, ContentBlock, Event, MessageId, Mint, Owner, Role, SessionId, StopReason,
+    TenantId, ToolUseId, Usage,
+};
+use turnwire_log::Writer;
+use turnwire_log::reserve::Reserve;
+use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
+use turnwire_render::PassThrough;
+use turnwire_session::sessions::Parts;
+use turnwire_session::{
+    EventsQuery, NewSession, Options, Sessions, Submit, SystemClock, SystemMint,
+};
+
+pub type Act = Arc<dyn Fn(TurnContext) -> BoxFuture<'static, Outcome> + Send + Sync>;
+
+/// A producer that does what a test wants.
+pub struct Acting(Act);
+
+impl Producer for Acting {
+    fn versions(&self) -> Versions {
+        Versions::default()
+    }
+    fn history(&self) -> HistoryBudget {
+        HistoryBudget {
+            messages_max: 4,
+            bytes_max: 10_000,
+        }
+    }
+    fn run(&self, turn: TurnContext) -> BoxFuture<'static, Outcome> {
+        (self.0)(turn)
+    }
+}
+
+pub fn acting<F: Future<Output = Outcome> + Send + 'static>(
+    act: impl Fn(TurnContext) -> F + Send + Sync + 'static,
+) -> Act {
+    Arc::new(move |turn| Box::pin(act(turn)))
+}
+
+pub const OK: Outcome = Outcome {
+    status: TurnStatus::Ok,
+    error: None,
+};
+
+pub fn owner(name: &str) -> Owner {
+    Owner {
+        tenant: TenantId(0),
+        principal: name.parse().expect("a principal"),
+    }
+}
+
+pub async fn sessions(dir: &std::path::Path, options: Options, act: Act) -> Arc<Sessions> {
+    let store = StoreOptions {
+        dir: dir.to_owned(),
+        durability: Durability::Full,
+    };
+    let store = Arc::new(Sqlite::open(&store).expect("a store"));
+    let writer = Writer::start(
+        store,
+        Reserve::new(dir.join("reserve"), 0),
+        Box::new(|_| {}),
+    )
+    .expect("a writer");
+    let parts = Parts {
+        options,
+        clock: Arc::new(SystemClock),
+        mint: Arc::new(SystemMint),
+        writer,
+        interceptor: Arc::new(PassThrough),
+        producer: Arc::new(Acting(act)),
+    };
+    Sessions::start(parts).await.expect("the service")
+}
+
+pub fn say(text: &str) -> Submit {
+    Submit {
+        content: vec![ContentBlock::text(text)],
+        locale: "en".into(),
+        on_disconnect: OnDisconnect::Continue,
+        disconnect_grace_ms: 0,
+        trace: None,
+    }
+}
+
+pub async fn new_session(sessions: &Arc<Sessions>) -> SessionId {
+    sessions
+        .create(&owner("local"), NewSession::default())
+        .await
+        .expect("a session")
+        .id
+}
+
+pub async fn log(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
+    let query = EventsQuery {
+        since: None,
+        types: None,
+        limit: 1000,
+    };
+    let page = sessions
+        .events(&owner("local"), id, query)
+        .await
+        .expect("the log");
+    page.events
+        .iter()
+        .map(|stored| Event::read(&stored.bytes).expect("an event"))
+        .collect()
+}
+
+pub fn names(events: &[Event]) -> Vec<&'static str> {
+    let of_turn = events.iter().filter(|event| event.turn_id.is_some());
+    of_turn.map(|event| event.body.kind().name()).collect()
+}
+
+/// Waits until the session has no turn, then gives its log.
+pub async fn settled(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
+    for _ in 0..1000 {
+        let events = log(sessions, id).await;
+        if events.iter().any(|event| event.body.kind().is_terminal()) {
+            return events;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!(
+        "the turn never ended: {:?}",
+        names(&log(sessions, id).await)
+    );
+}
+
+pub fn ids() -> (CallId, MessageId, ToolUseId) {
+    (
+        CallId(SystemMint.ulid()),
+        MessageId(SystemMint.ulid()),
+        ToolUseId(SystemMint.ulid()),
+    )
+}
+
+pub fn emit(turn: &TurnContext, body: Body) {
+    turn.emitter
+        .emit(Emission::new(Actor::ORCHESTRATOR, body))
+        .expect("taken");
+}
+
+pub fn start_message(
+    turn: &TurnContext,
+    (call_id, message_id, tool_use_id): (CallId, MessageId, ToolUseId),
+) {
+    let purpose = CallPurpose::Orchestrate;
+    emit(
+        turn,
+        Body::LlmCallStarted(CallStarted {
+            call_id,
+            model: "m".into(),
+            purpose,
+            attempt: 1,
+            first: false,
+        }),
+    );
+    emit(
+        turn,
+        Body::MessageStart(MessageStart {
+            message_id,
+            role: Role::Assistant,
+            model: "m".into(),
+        }),
+    );
+    emit(
+        turn,
+        Body::TextDelta(TextDelta {
+            message_id,
+            content_block_index: 0,
+            text: "half an ".into(),
+        }),
+    );
+    let tool_name = "echo".to_owned();
+    emit(
+        turn,
+        Body::ToolUseStart(ToolUseStart {
+            message_id,
+            content_block_index: 1,
+            tool_use_id,
+            tool_name,
+        }),
+    );
+    let partial_json = "{\"text\":\"x".to_owned();
+    emit(
+        turn,
+        Body::ToolUseInputDelta(ToolUseInputDelta {
+            message_id,
+            content_block_index: 1,
+            tool_use_id,
+            partial_json,
+        }),
+    );
+}
+
+/// A message that is whole and asks for a tool, which is called.
+pub fn call_tool(
+    turn: &TurnContext,
+    (call_id, message_id, tool_use_id): (CallId, MessageId, ToolUseId),
+) {
+    start_message(turn, (call_id, message_id, tool_use_id));
+    let tools = vec![(tool_use_id, ToolType::Http)];
+    let end = MessageEnd {
+        call_id,
+        message_id,
+        stop_reason: StopReason::ToolUse,
+        usage: Usage::default(),
+        failure: None,
+        tools,
+    };
+    turn.emitter.complete(end).expect("taken");
+    let (tool_name, input_summary) = ("echo".to_owned(), String::new());
+    emit(
+        turn,
+        Body::ToolCalled(Called {
+            tool_use_id,
+            tool_name,
+            tool_type: ToolType::Http,
+            input_summary,
+        }),
+    );
+}
