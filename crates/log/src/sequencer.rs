@@ -307,8 +307,15 @@ impl Sequencer {
 
     /// Takes no events any more; what waits is dropped. For a session that is deleted.
     pub fn close(&self) {
-        self.state.lock().close();
+        self.shut();
         self.moved.notify_waiters();
+    }
+
+    fn shut(&self) {
+        let mut state = self.state.lock();
+        state.close();
+        // A producer that waits for room must find out that there is nothing to wait for.
+        self.full.store(false, Ordering::Relaxed);
     }
 }
 
@@ -328,7 +335,7 @@ impl Source for Sequencer {
     }
 
     fn quarantined(&self) {
-        self.state.lock().close();
+        self.shut();
         self.sink.quarantined();
         self.moved.notify_waiters();
     }

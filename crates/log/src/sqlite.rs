@@ -61,13 +61,13 @@ pub struct Sqlite {
 struct WriteHalf {
     connection: Connection,
     tails: Tails,
-    /// Bytes of events written since the last checkpoint.
+    /// About how many bytes were written since the last checkpoint.
     uncopied: usize,
 }
 
 /// How much is written to the side file before it is copied into the database: large enough that
 /// copying is rare, small enough that opening after a crash is quick.
-const CHECKPOINT_BYTES: usize = 8 << 20;
+const CHECKPOINT_BYTES: usize = 32 << 20;
 
 impl WriteHalf {
     fn new(connection: Connection) -> Self {
@@ -80,16 +80,17 @@ impl WriteHalf {
 
     fn append(&mut self, batch: &[Append]) -> Result<(), AppendError> {
         write::append(&mut self.connection, &mut self.tails, batch)?;
-        self.uncopied += batch
-            .iter()
-            .flat_map(|part| &part.records)
-            .map(|record| record.bytes.len())
-            .sum::<usize>();
+        self.uncopied += batch.iter().map(write::weight).sum::<usize>();
         if self.uncopied >= CHECKPOINT_BYTES {
-            self.uncopied = 0;
-            write::checkpoint(&self.connection)?;
+            self.checkpoint()
+        } else {
+            Ok(())
         }
-        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), AppendError> {
+        self.uncopied = 0;
+        write::checkpoint(&self.connection)
     }
 }
 
@@ -151,7 +152,8 @@ impl Store for Sqlite {
             connection, tails, ..
         } = &mut *half;
         tails.0.remove(&session);
-        write::delete(connection, session)
+        write::delete(connection, session)?;
+        half.checkpoint()
     }
 
     fn trim(
@@ -159,7 +161,12 @@ impl Store for Sqlite {
         before: Timestamp,
         sessions_max: usize,
     ) -> Result<Vec<(SessionId, Seq)>, AppendError> {
-        write::trim(&mut self.writer.lock().connection, before, sessions_max)
+        let mut half = self.writer.lock();
+        let trimmed = write::trim(&mut half.connection, before, sessions_max)?;
+        if !trimmed.is_empty() {
+            half.checkpoint()?;
+        }
+        Ok(trimmed)
     }
 
     fn close(&self) {

@@ -182,7 +182,9 @@ impl Loop {
         let commits = metrics::counter!(metric::LOG_COMMITS_TOTAL);
         let times = metrics::histogram!(metric::LOG_COMMIT_MS);
         let mut looked = Instant::now();
-        while let Some((taken, tasks)) = self.next() {
+        // Tasks that found the disk full: batches go first, each of these is tried once a second.
+        let mut put_off: VecDeque<Task> = VecDeque::new();
+        while let Some((taken, tasks)) = self.next(!put_off.is_empty()) {
             if !taken.is_empty() {
                 let started = Instant::now();
                 let count: usize = taken.iter().map(|(_, append)| append.records.len()).sum();
@@ -191,32 +193,64 @@ impl Loop {
                 commits.increment(1);
                 events.increment(count as u64);
             }
-            for mut task in tasks {
-                if let Err(error) = self.persist(|| task(self.store.as_ref())) {
-                    tracing::error!(%error, "a task of the writer was refused");
-                }
-            }
-            if self.health.is_full() && looked.elapsed() >= RETRY {
+            put_off.extend(tasks.into_iter().filter_map(|task| self.perform(task)));
+            if looked.elapsed() >= RETRY {
                 looked = Instant::now();
-                self.recover();
+                put_off = put_off
+                    .into_iter()
+                    .filter_map(|task| self.perform(task))
+                    .collect();
+                if self.health.is_full() {
+                    self.recover();
+                }
             }
         }
         self.store.close();
     }
 
+    /// Tries a task once; gives it back if it must wait for room or for the file.
+    fn perform(&self, mut task: Task) -> Option<Task> {
+        match task(self.store.as_ref()) {
+            Ok(()) => None,
+            Err(AppendError::Fatal(what)) => {
+                (self.fatal)(&what);
+                None
+            }
+            Err(error @ (AppendError::Full | AppendError::Busy)) => {
+                if matches!(error, AppendError::Full) {
+                    self.note_full();
+                }
+                Some(task)
+            }
+            Err(error) => {
+                tracing::error!(%error, "a task of the writer was refused");
+                None
+            }
+        }
+    }
+
+    fn note_full(&self) {
+        if !self.health.full.swap(true, Ordering::AcqRel) {
+            tracing::error!(
+                "the disk is full: new turns are refused, running turns use the reserve"
+            );
+            metrics::gauge!(metric::LOG_STORAGE_FULL).set(1.0);
+        }
+        self.reserve.release();
+    }
+
     /// The next group: everything that waits, up to a bound; tasks come after the batches that
     /// were queued before them. None when the writer was stopped and nothing is left.
-    fn next(&self) -> Option<(Taken, Vec<Task>)> {
+    fn next(&self, put_off: bool) -> Option<(Taken, Vec<Task>)> {
         let mut jobs = self.queue.jobs.lock();
         while jobs.0.is_empty() {
             if jobs.1 {
                 return None;
             }
-            if self.health.is_full() && self.queue.wake.wait_for(&mut jobs, RETRY).timed_out() {
-                return Some((Vec::new(), Vec::new())); // a look at the disk is due
-            }
-            if jobs.0.is_empty() && !jobs.1 && !self.health.is_full() {
+            if !put_off && !self.health.is_full() {
                 self.queue.wake.wait(&mut jobs);
+            } else if self.queue.wake.wait_for(&mut jobs, RETRY).timed_out() {
+                return Some((Vec::new(), Vec::new())); // a look at the disk is due
             }
         }
         let mut sources = Vec::new();
@@ -284,13 +318,7 @@ impl Loop {
                     return Err(AppendError::Fatal(what));
                 }
                 Err(error @ AppendError::Full) => {
-                    if !self.health.full.swap(true, Ordering::AcqRel) {
-                        tracing::error!(
-                            "the disk is full: new turns are refused, running turns use the reserve"
-                        );
-                        metrics::gauge!(metric::LOG_STORAGE_FULL).set(1.0);
-                    }
-                    self.reserve.release();
+                    self.note_full();
                     // At once with the room just given up, then once a second.
                     std::mem::replace(&mut gave_up_reserve, true).then_some(error)
                 }

@@ -136,16 +136,20 @@ fn refusal(refused: Refused) -> Refusal {
 
 impl Emitter for TurnEmitter {
     fn emit(&self, mut emission: Emission) -> Result<Position, EmitError> {
-        if self.live.sequencer.is_full() {
-            return Err(EmitError::Full(Box::new(emission)));
-        }
         let mut said = self.said.lock();
         if said.sealed {
             return Err(refusal(Refused::Ended).into());
         }
+        if self.live.sequencer.is_full() {
+            return Err(EmitError::Full(Box::new(emission)));
+        }
         said.stamp(&mut emission.body);
-        let message = emission.message.clone();
         let draft = self.draft(emission);
+        // As it is stored, whatever the interceptor made of it.
+        let message = draft.rows.iter().find_map(|row| match row {
+            RowChange::MessagePut(_, message) => Some(message.clone()),
+            _ => None,
+        });
         let remembered = match &draft.body {
             // The path of every token: nothing to remember but that words were said.
             Body::TextDelta(_) => {

@@ -69,7 +69,7 @@ impl Memory {
         budget: HistoryBudget,
     ) -> Result<(), Error> {
         let fresh = match self.upto {
-            Some(after) if after == upto => {
+            Some(after) if after >= upto => {
                 self.forget(budget);
                 return Ok(());
             }
@@ -91,7 +91,7 @@ impl Memory {
     }
 
     /// Lets go of what no budget shows.
-    fn forget(&mut self, budget: HistoryBudget) {
+    pub fn forget(&mut self, budget: HistoryBudget) {
         let mut bytes: usize = self.messages.iter().map(|(_, bytes)| bytes).sum();
         while self.messages.len() > budget.messages_max
             || (bytes > budget.bytes_max && self.messages.len() > 1)

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use turnwire_event::code::OnDisconnect;
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::row::SessionRow;
-use turnwire_event::{Actor, Body, Clock, Owner, Position, SessionId, Trace, TurnId};
+use turnwire_event::{Actor, Body, Clock, Filter, Owner, Position, Seq, SessionId, Trace, TurnId};
 use turnwire_hub::{Closed, Pump, Ring};
 use turnwire_log::{Draft, Refused, Room, Sequencer, Store, Tail, Writer};
 
@@ -60,6 +60,15 @@ pub struct Running {
     pub trace: Option<Arc<Trace>>,
 }
 
+/// How many events of a stretch pass a filter.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    pub(crate) filter: Filter,
+    pub(crate) since: Seq,
+    pub(crate) upto: Seq,
+    pub(crate) count: u64,
+}
+
 /// An open session. Everything about its order goes through `sequencer`, everything that a
 /// client can see comes from `ring`.
 pub struct Live {
@@ -81,6 +90,8 @@ pub struct Live {
     pub(crate) idle_since: Mutex<Instant>,
     bus: Bus,
     pub(crate) memory: Arc<Mutex<Memory>>,
+    /// The last count of a replay: readers come back in crowds, from one place with one filter.
+    pub(crate) counted: Mutex<Option<Counted>>,
 }
 
 impl Live {
@@ -122,6 +133,7 @@ impl Live {
             idle_since: Mutex::new(Instant::now()),
             bus: Bus::default(),
             memory: Arc::default(),
+            counted: Mutex::new(None),
         })
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use turnwire_event::{SessionId, metric};
+use turnwire_hub::Closed;
 
 use crate::error::Error;
 use crate::live::{House, Live};
@@ -27,6 +28,7 @@ impl Registry {
     /// A session, from memory or from the store.
     pub async fn get(&self, house: &Arc<House>, id: SessionId) -> Result<Arc<Live>, Error> {
         loop {
+            self.make_room(house.options.open_max, Some(id))?;
             let removals = {
                 let open = self.open.lock();
                 if let Some(live) = open.sessions.get(&id) {
@@ -40,7 +42,6 @@ impl Registry {
                 Ok::<_, Error>((row, tail))
             })
             .await?;
-            self.make_room(house.options.open_max)?;
             let fresh = Live::open(house.clone(), row, tail, None);
             let mut open = self.open.lock();
             // A session that was deleted, or let go after more was written, must not come back
@@ -56,9 +57,13 @@ impl Registry {
         self.open.lock().put(live);
     }
 
-    /// Makes sure that one more fits, letting go of those that are free.
-    pub fn make_room(&self, max: usize) -> Result<(), Error> {
+    /// Makes sure that one more fits, letting go of those that are free; nothing to do if the one
+    /// is there already.
+    pub fn make_room(&self, max: usize, for_id: Option<SessionId>) -> Result<(), Error> {
         let mut open = self.open.lock();
+        if for_id.is_some_and(|id| open.sessions.contains_key(&id)) {
+            return Ok(());
+        }
         if open.sessions.len() >= max {
             open.let_go(free);
         }
@@ -70,10 +75,10 @@ impl Registry {
     }
 
     /// Takes a session out.
-    pub fn remove(&self, id: SessionId) {
+    pub fn remove(&self, id: SessionId) -> Option<Arc<Live>> {
         let mut open = self.open.lock();
         open.removals += 1;
-        open.sessions.remove(&id);
+        open.sessions.remove(&id)
     }
 
     /// Everyone now in memory.
@@ -108,8 +113,13 @@ impl Open {
     fn let_go(&mut self, may: impl Fn(&Live) -> bool) {
         let before = self.sessions.len();
         // Only the map holds it, so nobody can be about to use it.
-        self.sessions
-            .retain(|_, live| !(Arc::strong_count(live) == 1 && may(live)));
+        self.sessions.retain(|id, live| {
+            let goes = Arc::strong_count(live) == 1 && may(live);
+            if goes && live.ring.closed() == Some(Closed::Quarantined) {
+                live.house.quarantined.lock().insert(*id);
+            }
+            !goes
+        });
         if self.sessions.len() < before {
             self.removals += 1;
             metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);

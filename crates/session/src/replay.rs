@@ -16,7 +16,7 @@ use turnwire_event::{Filter, Head, Position, Seq};
 use turnwire_log::Store;
 
 use crate::error::Error;
-use crate::live::Live;
+use crate::live::{Counted, Live};
 use crate::transcript::{Snapshot, Transcript};
 
 /// Persisted events read at first, so that a late reader has something soon, and at most, which
@@ -78,14 +78,7 @@ impl Live {
             if since.seq < tail.low {
                 return Err(ReplayError::Expired);
             }
-            let between = upto.seq.0 - since.seq.0;
-            // Every persisted type, from anyone: no need to look.
-            let all = filter.passes_all(turnwire_event::Filter::full().types());
-            let count = if between == 0 || all {
-                between
-            } else {
-                store.count(live.id, since.seq, upto.seq, &filter)?
-            };
+            let count = live.count(store, (since.seq, upto.seq), filter)?;
             if count > max {
                 Err(ReplayError::TooLarge(count, max))
             } else {
@@ -105,6 +98,36 @@ impl Live {
             cursor,
             count,
         })
+    }
+
+    /// How many persisted events after `since` pass the filter.
+    fn count(
+        &self,
+        store: &dyn Store,
+        (since, upto): (Seq, Seq),
+        filter: Filter,
+    ) -> Result<u64, ReplayError> {
+        // Every persisted type, from anyone, and no interceptor hides any yet: no need to look.
+        if filter.passes_all(Filter::full().types()) {
+            return Ok(upto.0 - since.0);
+        }
+        let known = self.counted.lock().clone();
+        let known = known
+            .filter(|known| known.since == since && known.upto <= upto && known.filter == filter);
+        let (from, before) = known.map_or((since, 0), |known| (known.upto, known.count));
+        let more = if from == upto {
+            0
+        } else {
+            store.count(self.id, from, upto, &filter)?
+        };
+        let count = before + more;
+        *self.counted.lock() = Some(Counted {
+            filter,
+            since,
+            upto,
+            count,
+        });
+        Ok(count)
     }
 
     /// The session at this moment.

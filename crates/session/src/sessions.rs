@@ -152,7 +152,7 @@ impl Sessions {
     /// Makes a session. Durable on return.
     pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
         self.admit()?;
-        self.registry.make_room(self.house.options.open_max)?;
+        self.registry.make_room(self.house.options.open_max, None)?;
         let now = self.house.clock.now();
         let row = SessionRow {
             id: SessionId(self.house.mint.ulid()),
@@ -221,7 +221,11 @@ impl Sessions {
         let registry = self.registry.clone();
         self.house.writer.run(Box::new(move |store| {
             store.delete(id)?;
-            registry.remove(id);
+            // Held until here, so that the session could not be opened anew meanwhile.
+            live.shut();
+            if let Some(opened) = registry.remove(id) {
+                opened.shut();
+            }
             if let Some(done) = done.take() {
                 let _ = done.send(());
             }

@@ -148,6 +148,8 @@ impl Live {
         self: &Arc<Self>,
         budget: HistoryBudget,
     ) -> Result<(Vec<(Arc<Message>, usize)>, u64, Position), Error> {
+        // The turn before may have its terminal placed and not yet released: its messages count.
+        self.sequencer.committed(self.sequencer.last().seq).await?;
         let (id, upto, fresh) = self
             .ring
             .look(|transcript, tail, _| (self.id, tail, transcript.row.turn_count == 0));
@@ -157,6 +159,7 @@ impl Live {
                 memory.begin(upto);
             }
             if memory.knows(upto) {
+                memory.forget(budget);
                 let (past, total) = memory.recall();
                 return Ok((past, total, upto));
             }

@@ -7,7 +7,7 @@ use turnwire_event::content::content_json;
 use turnwire_event::row::{
     FinishedMessage, MessagePart, NewMessage, Placed, RowChange, SessionRow,
 };
-use turnwire_event::{Epoch, EventType, MessageStatus, Role, Seq, SessionId, TurnId};
+use turnwire_event::{ContentBlock, Epoch, EventType, MessageStatus, Role, Seq, SessionId, TurnId};
 
 use crate::chain::Hash;
 use crate::error::AppendError;
@@ -87,6 +87,31 @@ pub(crate) fn find_session(
         None => Err(AppendError::Refused(format!("there is no session {id}"))),
         Some((_, stored, _)) if stored > term.0 as i64 => Err(AppendError::Fenced(id)),
         Some((sid, _, tail)) => Ok((sid, Seq(tail as u64))),
+    }
+}
+
+/// About how many bytes a change writes.
+pub(crate) fn weight(change: &RowChange) -> usize {
+    let said = |content: &[ContentBlock]| -> usize {
+        content
+            .iter()
+            .map(|b| b.as_text().map_or(256, str::len))
+            .sum()
+    };
+    match change {
+        RowChange::MessagePut(_, message) => said(&message.content),
+        RowChange::MessagePart(part) => part.blocks.len() + part.cuts.len(),
+        RowChange::MessageFinished(_, message) => {
+            let inputs: usize = message.inputs.iter().map(|(_, raw)| 2 * raw.len()).sum();
+            said(&message.content) + message.cuts.len() + inputs
+        }
+        RowChange::TurnEnded { payload, .. } => payload.len(),
+        RowChange::SessionPut(_)
+        | RowChange::TurnStarted { .. }
+        | RowChange::TurnCancelling(_)
+        | RowChange::Routed { .. }
+        | RowChange::CostAdd(_)
+        | RowChange::ToolCall { .. } => 128,
     }
 }
 

@@ -21,6 +21,23 @@ const TAILS_MAX: usize = 50_000;
 /// Events removed from one session in one transaction: bounds how long the writer is busy.
 const TRIM_EVENTS_MAX: i64 = 10_000;
 
+/// About what a part of a batch adds to the side file: its bytes, and the pages it touches, one
+/// of the order's index for nearly every session.
+pub(crate) fn weight(part: &Append) -> usize {
+    const PAGE: usize = 4096;
+    let events: usize = part
+        .records
+        .iter()
+        .map(|record| record.bytes.len() + PAGE / 4)
+        .sum();
+    let rows: usize = part
+        .rows
+        .iter()
+        .map(|placed| row::weight(&placed.change) + PAGE / 2)
+        .sum();
+    PAGE + events + rows
+}
+
 /// Copies what commits have written aside into the database itself.
 pub(crate) fn checkpoint(connection: &Connection) -> Result<(), AppendError> {
     let done = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));

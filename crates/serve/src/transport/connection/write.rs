@@ -25,6 +25,7 @@ impl Connection {
         if self.out.is_empty() {
             return Poll::Pending;
         }
+        let mut was_blocked = false;
         loop {
             let result = self.socket.get_mut().poll_raw(cx, &self.out.slices());
             match result {
@@ -35,11 +36,17 @@ impl Connection {
                         self.streams.sent.increment(events as u64);
                     }
                     self.socket.get_mut().held = self.out.is_partial();
-                    self.blocked = None;
+                    was_blocked |= self.blocked.take().is_some();
                     self.sent = Instant::now();
                     if self.out.is_empty() {
-                        // Not worth a round of the loop: the bell tells if more is due.
-                        return Poll::Pending;
+                        // Not worth a round of the loop, as the bell tells if more is due; unless
+                        // the library has waited for this, or the timer stands at a deadline.
+                        let round = was_blocked || self.socket.get_ref().touched;
+                        return if round {
+                            Poll::Ready(Step::Look)
+                        } else {
+                            Poll::Pending
+                        };
                     }
                 }
                 Poll::Pending => return self.block(),
