@@ -73,9 +73,11 @@ impl TurnEmitter {
 
     /// What is known of the turn beside its events.
     pub(crate) fn known(&self) -> Known {
+        let said = self.said.lock();
         Known {
-            types: self.said.lock().types.clone(),
+            types: said.types.clone(),
             trace: self.trace.clone(),
+            model: said.model.clone(),
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Known {
     pub(crate) types: HashMap<ToolUseId, ToolType>,
     /// The caller's trace.
     pub(crate) trace: Option<Arc<Trace>>,
+    /// The model of its last call.
+    pub(crate) model: String,
 }
 
 /// The producer is done: the turn ends as it says, unless it left something open or a cancel
@@ -145,6 +147,9 @@ fn emit(
     known: &Known,
     events: Vec<(Actor, Body, Vec<turnwire_event::row::RowChange>)>,
 ) -> Option<Position> {
+    let cut = events
+        .iter()
+        .any(|(_, body, _)| matches!(body, Body::LlmCallFailed(_)));
     let terminal = events.last().map(|(_, body, _)| body.clone());
     let drafts = events.into_iter().map(|(actor, body, more)| {
         let mut draft = Draft::new(Some(turn), actor, body);
@@ -161,6 +166,11 @@ fn emit(
         Err(Refused::Closed) => None,
         Ok(places) => {
             terminal.iter().for_each(count);
+            if cut {
+                let model = known.model.clone();
+                metrics::counter!(metric::LLM_CALLS_TOTAL, "model" => model, "status" => "failed")
+                    .increment(1);
+            }
             places.last().map(|(at, _)| *at)
         }
         Err(refused) => {

@@ -108,6 +108,7 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
         Known {
             types,
             trace: row.trace.clone().map(Arc::new),
+            model: String::new(),
         },
     ))
 }
