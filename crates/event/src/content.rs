@@ -49,7 +49,7 @@ pub enum ContentBlock {
     },
     /// A collection for the client.
     Data {
-        /// Which placeholder it fills.
+        /// Which announced collection it is; the same id as its `data.loading`.
         data_id: String,
         /// What the items are.
         data_type: String,

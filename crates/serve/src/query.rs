@@ -61,6 +61,18 @@ impl Params {
         })
     }
 
+    /// What every list takes and nothing else: `limit`, and `before` to go on from.
+    pub fn page<T: FromStr>(
+        mut self,
+        default: usize,
+        max: usize,
+    ) -> Result<(usize, Option<T>), Fault> {
+        let limit = self.limit(default, max)?;
+        let before = self.cursor("before")?;
+        self.done()?;
+        Ok((limit, before))
+    }
+
     /// A switch; off if it is not there.
     pub fn flag(&mut self, name: &str) -> Result<bool, Fault> {
         match self.take(name)?.as_deref() {

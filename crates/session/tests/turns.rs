@@ -8,7 +8,7 @@ use std::time::Duration;
 use turnwire_event::code::OnDisconnect;
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::{Body, Event, Filter};
-use turnwire_session::{Error, Options, Submit};
+use turnwire_session::{Error, Live, Options, Sessions, Submit};
 
 use stage::*;
 
@@ -159,26 +159,26 @@ async fn a_deleted_session_stops_its_turn_and_is_gone() {
     );
 }
 
-#[tokio::test]
-async fn on_disconnect_cancel_waits_for_the_grace_and_for_the_last_watcher() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let sessions = sessions(
-        dir.path(),
-        Options::default(),
-        acting(|_| std::future::pending()),
-    )
-    .await;
+/// A turn that never ends by itself, and asks to be cancelled when the last watcher leaves.
+async fn cancelled_when_left(dir: &std::path::Path, grace_ms: u64) -> (Arc<Sessions>, Arc<Live>) {
+    let sessions = sessions(dir, Options::default(), acting(|_| std::future::pending())).await;
     let id = new_session(&sessions).await;
     let submit = Submit {
         on_disconnect: OnDisconnect::Cancel,
-        disconnect_grace_ms: 60,
+        disconnect_grace_ms: grace_ms,
         ..say("hi")
     };
-    sessions
-        .submit(&owner("local"), id, submit)
-        .await
-        .expect("accepted");
-    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    let accepted = sessions.submit(&owner("local"), id, submit).await;
+    accepted.expect("accepted");
+    let live = sessions.live(&owner("local"), id).await;
+    (sessions, live.expect("a session"))
+}
+
+#[tokio::test]
+async fn on_disconnect_cancel_waits_for_the_grace_and_for_the_last_watcher() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, live) = cancelled_when_left(dir.path(), 60).await;
+    let id = live.id;
     let (one, two) = (live.watch(), live.watch());
     drop(one);
     tokio::time::sleep(Duration::from_millis(120)).await;
@@ -205,27 +205,12 @@ async fn on_disconnect_cancel_waits_for_the_grace_and_for_the_last_watcher() {
 #[tokio::test]
 async fn a_grace_counts_from_its_own_leaving() {
     let dir = tempfile::tempdir().expect("a folder");
-    let sessions = sessions(
-        dir.path(),
-        Options::default(),
-        acting(|_| std::future::pending()),
-    )
-    .await;
-    let id = new_session(&sessions).await;
-    let submit = Submit {
-        on_disconnect: OnDisconnect::Cancel,
-        disconnect_grace_ms: 300,
-        ..say("hi")
-    };
-    sessions
-        .submit(&owner("local"), id, submit)
-        .await
-        .expect("accepted");
-    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    let (sessions, live) = cancelled_when_left(dir.path(), 2_000).await;
+    let id = live.id;
     drop(live.watch());
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
     drop(live.watch());
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
     let asked = |events: &[Event]| names(events).contains(&"turn.cancel_requested");
     assert!(
         !asked(&log(&sessions, id).await),

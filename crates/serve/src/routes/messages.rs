@@ -19,12 +19,10 @@ async fn list(
     State(state): State<AppState>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    mut params: Params,
+    params: Params,
 ) -> Result<Json<List>, Fault> {
     let pages = &state.config.session;
-    let limit = params.limit(pages.messages_page, pages.messages_page_max)?;
-    let before = params.cursor("before")?;
-    params.done()?;
+    let (limit, before) = params.page(pages.messages_page, pages.messages_page_max)?;
     let (messages, next) = state.sessions.messages(&owner, id, before, limit).await?;
     Ok(Json(List { messages, next }))
 }

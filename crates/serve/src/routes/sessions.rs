@@ -43,12 +43,10 @@ async fn create(
 async fn list(
     State(state): State<AppState>,
     Identity(owner): Identity,
-    mut params: Params,
+    params: Params,
 ) -> Result<Json<List>, Fault> {
     let pages = &state.config.session;
-    let limit = params.limit(pages.list_page, pages.list_page_max)?;
-    let before = params.cursor("before")?;
-    params.done()?;
+    let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
     let (sessions, next) = state.sessions.list(&owner, before, limit).await?;
     Ok(Json(List {
         sessions: sessions.into_iter().map(Into::into).collect(),

@@ -19,12 +19,10 @@ async fn list(
     State(state): State<AppState>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    mut params: Params,
+    params: Params,
 ) -> Result<Json<List>, Fault> {
     let pages = &state.config.session;
-    let limit = params.limit(pages.list_page, pages.list_page_max)?;
-    let before = params.cursor("before")?;
-    params.done()?;
+    let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
     let (calls, next) = state.sessions.tool_calls(&owner, id, before, limit).await?;
     Ok(Json(List {
         tool_calls: calls.into_iter().map(Into::into).collect(),
