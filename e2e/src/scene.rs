@@ -1,7 +1,7 @@
 //! A scene for a test of one thing: a server, one session in it, and those who watch. What was
 //! seen is judged by the history checker in the end like any campaign.
 
-use turnwire_event::{Event, EventType, SessionId};
+use turnwire_event::{Event, EventType, SessionId, TurnId};
 use turnwire_testkit::history::History;
 use turnwire_testkit::rest::Rest;
 use turnwire_testkit::script::{Script, Step};
@@ -52,15 +52,17 @@ impl Scene {
         client
     }
 
+    /// Submits a turn that is taken.
+    pub async fn submit(&self, message: &str) -> TurnId {
+        let answer = self.rest.submit(self.session, message).await;
+        answer.expect("an answer").turn_id
+    }
+
     /// Submits a turn and gives all its events, as one who watches sees them.
     pub async fn turn(&self, message: &str) -> Vec<Event> {
         let mut client = self.watch(&format!("turn {message}"), Ask::live()).await;
-        let turn = self
-            .rest
-            .submit(self.session, message)
-            .await
-            .expect("an answer");
-        client.turn(turn.turn_id).await.expect("the turn's events")
+        let turn = self.submit(message).await;
+        client.turn(turn).await.expect("the turn's events")
     }
 
     /// The types in the session's log.

@@ -21,12 +21,7 @@ async fn reach(
     kind: EventType,
     nth: usize,
 ) -> (TurnId, Vec<Event>) {
-    let turn = scene
-        .rest
-        .submit(scene.session, "go")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("go").await;
     let mut seen = Vec::new();
     for _ in 0..nth {
         seen.extend(
@@ -126,12 +121,7 @@ async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
         scene.rest.cancel(turn).await.expect("an answer").json()["state"],
         "cancelled"
     );
-    let next = scene
-        .rest
-        .submit(scene.session, "again")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let next = scene.submit("again").await;
     assert_ne!(next, turn);
     client
         .until(|e| e.turn_id == Some(next) && e.body.kind() == EventType::RouteDecided)

@@ -16,12 +16,7 @@ async fn a_deleted_session_closes_its_connections_and_is_gone() {
     let scene = Scene::new(Options::script(script)).await;
     let other = scene.rest.create().await.expect("a session");
     let mut watching = scene.watch("watching", Ask::live()).await;
-    let turn = scene
-        .rest
-        .submit(scene.session, "stall")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("stall").await;
     watching
         .until(|e| e.body.kind() == EventType::TextDelta)
         .await

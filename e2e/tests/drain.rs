@@ -23,11 +23,7 @@ fn script() -> Script {
 async fn f15_a_drained_server_lets_a_turn_finish_and_ends_with_0() {
     let mut scene = Scene::new(Options::script(script())).await;
     let mut client = scene.watch("watching", Ask::live()).await;
-    let turn = scene
-        .rest
-        .submit(scene.session, "go")
-        .await
-        .expect("an answer");
+    let turn = scene.submit("go").await;
     let mut events = client
         .until(|e| e.body.kind() == EventType::TextDelta)
         .await
@@ -56,7 +52,7 @@ async fn f15_a_drained_server_lets_a_turn_finish_and_ends_with_0() {
     assert_eq!(last.code(), "draining");
     assert!(scene.server.wait(Duration::from_secs(10)).await.success());
     scene.server.run().await.expect("it comes up again");
-    let row = scene.rest.turn(turn.turn_id).await.expect("an answer");
+    let row = scene.rest.turn(turn).await.expect("an answer");
     assert_eq!(
         (&row["state"], &row["terminal"]["payload"]["status"]),
         (&json!("completed"), &json!("ok")),
@@ -69,12 +65,7 @@ async fn f15_a_drained_server_lets_a_turn_finish_and_ends_with_0() {
 async fn f15_a_turn_that_does_not_finish_is_ended_when_the_window_is_over() {
     let mut scene = Scene::new(Options::script(script()).set("listen", "drain_ms", 400)).await;
     let mut client = scene.watch("watching", Ask::live()).await;
-    let turn = scene
-        .rest
-        .submit(scene.session, "stall")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("stall").await;
     client
         .until(|e| e.body.kind() == EventType::TextDelta)
         .await
@@ -103,11 +94,7 @@ async fn f15_a_turn_that_does_not_finish_is_ended_when_the_window_is_over() {
 #[tokio::test]
 async fn f15_a_second_signal_ends_at_once() {
     let mut scene = Scene::new(Options::script(script()).set("listen", "drain_ms", 60_000)).await;
-    scene
-        .rest
-        .submit(scene.session, "stall")
-        .await
-        .expect("an answer");
+    scene.submit("stall").await;
     scene.server.sigterm();
     tokio::time::sleep(Duration::from_millis(300)).await;
     let begun = Instant::now();

@@ -29,12 +29,7 @@ async fn s3_093_a_frozen_client_is_closed_and_resumes_without_gap() {
         .await
         .expect("a connection");
     let mut live = scene.watch("live", Ask::live()).await;
-    let turn = scene
-        .rest
-        .submit(scene.session, "go")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("go").await;
     let watching = tokio::spawn(async move {
         let begun = Instant::now();
         let events = live.turn(turn).await.expect("the whole turn");
@@ -86,12 +81,7 @@ async fn s3_093_a_socket_that_takes_nothing_is_cut() {
     let frozen = Frozen::connect(&scene.rest, "frozen", scene.session, &Ask::live())
         .await
         .expect("a connection");
-    let turn = scene
-        .rest
-        .submit(scene.session, "go")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("go").await;
     scene.logged(too_slow).await;
     let row = scene.rest.ended(turn).await.expect("an end");
     assert_eq!(row["state"], "completed");

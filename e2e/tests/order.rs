@@ -242,12 +242,7 @@ async fn s3_047_two_clients_see_the_same_in_the_same_order() {
     .await;
     let mut one = scene.watch("one", Ask::live()).await;
     let mut two = scene.watch("two", Ask::live()).await;
-    let turn = scene
-        .rest
-        .submit(scene.session, "go")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("go").await;
     let (a, b) = tokio::join!(one.turn(turn), two.turn(turn));
     let (a, b): (Vec<Event>, Vec<Event>) = (a.expect("events"), b.expect("events"));
     assert_eq!(a, b);

@@ -118,12 +118,7 @@ async fn lists_of_sessions_turns_and_tool_calls_walk_back() {
     .await;
     let mut turns = Vec::new();
     for _ in 0..5 {
-        let turn = scene
-            .rest
-            .submit(scene.session, "go")
-            .await
-            .expect("an answer")
-            .turn_id;
+        let turn = scene.submit("go").await;
         scene.rest.ended(turn).await.expect("an end");
         turns.push(turn.to_string());
     }

@@ -220,12 +220,7 @@ async fn s3_033_a_snapshot_inside_a_message_and_what_follows_are_the_message() {
     let text = "the quick brown fox jumps over the lazy dog and then it rests for a while";
     let scene = Scene::saying([Step::slow(text, 3, 15)]).await;
     let mut first = scene.watch("first", Ask::live()).await;
-    let turn = scene
-        .rest
-        .submit(scene.session, "x")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("x").await;
     first
         .until(|e| matches!(&e.body, Body::TextDelta(_)))
         .await

@@ -68,12 +68,7 @@ async fn law_4_a_snapshot_and_what_follows_it_are_the_final_state() {
     let scene = Scene::new(Options::script(script)).await;
     let before = scene.turn("hi").await[0].turn_id.expect("a turn");
     let mut live = scene.watch("live", Ask::live()).await;
-    let turn = scene
-        .rest
-        .submit(scene.session, "fast")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("fast").await;
     live.until(|e| e.body.kind() == EventType::TextDelta)
         .await
         .expect("words");

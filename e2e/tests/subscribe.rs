@@ -110,12 +110,7 @@ async fn s3_021_a_preset_and_its_expansion_get_the_same_frames() {
         let mut long = scene
             .watch(&format!("{preset} long"), Ask::live().filter(spec))
             .await;
-        let turn = scene
-            .rest
-            .submit(scene.session, "go")
-            .await
-            .expect("an answer")
-            .turn_id;
+        let turn = scene.submit("go").await;
         let (a, b) = (
             short.turn(turn).await.expect("events"),
             long.turn(turn).await.expect("events"),
@@ -146,12 +141,7 @@ async fn s3_026_only_events_of_the_wanted_actors_come() {
             Ask::live().filter(json!({"actors": ["orchestrator"]})),
         )
         .await;
-    let turn = scene
-        .rest
-        .submit(scene.session, "go")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("go").await;
     let said = mouth
         .until(|e| e.body.kind() == EventType::TurnCompleted)
         .await;
@@ -229,12 +219,7 @@ async fn d_40_a_second_subscribe_replaces_the_first() {
         .subscribed(&only)
         .await
         .expect("a new acknowledgement");
-    let turn = scene
-        .rest
-        .submit(scene.session, "y")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("y").await;
     let events = client.turn(turn).await.expect("events");
     assert_eq!(shape(&events), ["turn.completed"]);
     scene.judge().await;

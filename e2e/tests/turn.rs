@@ -10,12 +10,7 @@ use turnwire_testkit::watch::Ask;
 #[tokio::test]
 async fn s3_011_one_turn_at_a_time() {
     let scene = Scene::saying([Step::slow("a slow answer to something", 2, 30)]).await;
-    let running = scene
-        .rest
-        .submit(scene.session, "one")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let running = scene.submit("one").await;
     let busy = scene
         .rest
         .try_submit(scene.session, "two")
@@ -34,12 +29,7 @@ async fn s3_011_one_turn_at_a_time() {
         .turn_id;
     scene.rest.ended(running).await.expect("an end");
     scene.rest.ended(there).await.expect("an end");
-    let after = scene
-        .rest
-        .submit(scene.session, "four")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let after = scene.submit("four").await;
     scene.rest.ended(after).await.expect("an end");
     scene.judge().await;
 }
@@ -111,12 +101,7 @@ async fn s3_007_the_position_of_an_accepted_turn_gives_the_whole_turn() {
 #[tokio::test]
 async fn d_03_a_turn_answers_to_its_response_id() {
     let scene = Scene::saying([Step::stall()]).await;
-    let turn = scene
-        .rest
-        .submit(scene.session, "go")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("go").await;
     let path = format!("/turns/resp_{turn}/cancel");
     let answer = scene
         .rest
@@ -235,12 +220,7 @@ async fn s3_109_metrics_tell_of_turns_and_connections() {
         .on("", [Step::text("hi")]);
     let scene = Scene::new(Options::script(script)).await;
     scene.turn("x").await;
-    let turn = scene
-        .rest
-        .submit(scene.session, "stall")
-        .await
-        .expect("an answer")
-        .turn_id;
+    let turn = scene.submit("stall").await;
     scene.rest.cancel(turn).await.expect("an answer");
     scene.rest.ended(turn).await.expect("an end");
     let metrics = scene.rest.get("/metrics").await.expect("an answer");

@@ -79,6 +79,19 @@ pub struct Tail {
 }
 
 impl Tail {
+    /// The log of a session that is made now: no event yet.
+    pub fn first(session: SessionId, time: Timestamp) -> Self {
+        let hash = Hash::seed(session);
+        Self {
+            epoch: Epoch::FIRST,
+            seq: Seq(0),
+            hash,
+            time,
+            low: Seq(0),
+            low_hash: hash,
+        }
+    }
+
     /// The place of the last event.
     pub fn position(&self) -> Position {
         Position::persisted(self.epoch, self.seq)

@@ -14,11 +14,8 @@ use turnwire_event::body::session::Created;
 use turnwire_event::code::TurnState;
 use turnwire_event::port::{Interceptor, Producer};
 use turnwire_event::row::{RowChange, SessionRow};
-use turnwire_event::{
-    Actor, Body, Clock, EpisodeId, Epoch, Mint, Owner, Position, Seq, SessionId, TurnId,
-};
+use turnwire_event::{Actor, Body, Clock, EpisodeId, Mint, Owner, Position, SessionId, TurnId};
 use turnwire_hub::Pump;
-use turnwire_log::chain::Hash;
 use turnwire_log::{Draft, Room, Tail, Writer};
 
 use crate::attach::Tokens;
@@ -168,15 +165,7 @@ impl Sessions {
             created_at: now,
             updated_at: now,
         };
-        let hash = Hash::seed(row.id);
-        let tail = Tail {
-            epoch: Epoch::FIRST,
-            seq: Seq(0),
-            hash,
-            time: now,
-            low: Seq(0),
-            low_hash: hash,
-        };
+        let tail = Tail::first(row.id, now);
         let live = Live::open(self.house.clone(), row.clone(), tail, None);
         let created = Created {
             workspace_path: row.workspace_path.clone(),

@@ -5,6 +5,7 @@ use turnwire_event::body::llm::{CallCompleted, CallFailed};
 use turnwire_event::content::content_json;
 use turnwire_event::fold::MessageFold;
 use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
+use turnwire_event::row::NewMessage;
 use turnwire_event::{
     Actor, Body, ContentBlock, Epoch, Position, Seq, StopReason, Sub, Timestamp, TurnId, Ulid,
 };
@@ -68,6 +69,12 @@ impl Recorder {
     /// Every event that came through `emit`.
     pub(super) fn emissions(&self) -> Vec<Emission> {
         self.state.lock().emissions.clone()
+    }
+
+    /// The messages that came with events.
+    pub(super) fn said(&self) -> Vec<NewMessage> {
+        let emissions = self.emissions().into_iter();
+        emissions.filter_map(|e| e.message).collect()
     }
 
     /// Writes a line of a test's own.

@@ -81,11 +81,7 @@ async fn s3_052_a_tool_acts_after_its_call_is_durable() {
             format!(r#"tool:look tool.completed {{"tool_use_id":"tu_03","tool_name":"look","tool_type":"function","duration_ms":40,"result_summary":"{{\"seen\":\"cheese\"}}","result_sha256":"{hash}"}}"#),
         ]
     );
-    let said: Vec<_> = recorder
-        .emissions()
-        .into_iter()
-        .filter_map(|e| e.message)
-        .collect();
+    let said = recorder.said();
     assert_eq!(said, [result(4, 3, json!({"seen": "cheese"}), false)]);
     // The second call sees what was asked and what came of it.
     let requests = provider.requests.lock();
@@ -214,13 +210,8 @@ async fn a_tool_that_does_not_exist_is_called_and_fails() {
             r#"tool:fly_me tool.failed {"tool_use_id":"tu_03","tool_name":"fly me","tool_type":"function","error_class":"invalid_input","called":false}"#,
         ]
     );
-    let said: Vec<_> = recorder
-        .emissions()
-        .into_iter()
-        .filter_map(|e| e.message)
-        .collect();
     let told = json!("There is no such tool. There are: walk.");
-    assert_eq!(said, [result(4, 3, told, true)]);
+    assert_eq!(recorder.said(), [result(4, 3, told, true)]);
 }
 
 #[tokio::test]
@@ -230,13 +221,8 @@ async fn results_larger_than_allowed_are_not_kept() {
     let recorder = Arc::clone(&stage.recorder);
     let stage = stage.tool("much", |_| async { Ok(json!("123456789")) });
     assert_eq!(stage.play().await.status, TurnStatus::Ok);
-    let said: Vec<_> = recorder
-        .emissions()
-        .into_iter()
-        .filter_map(|e| e.message)
-        .collect();
     let told = json!("The result was larger than 10 bytes.");
-    assert_eq!(said, [result(4, 3, told, true)]);
+    assert_eq!(recorder.said(), [result(4, 3, told, true)]);
 }
 
 #[tokio::test]
@@ -277,10 +263,5 @@ async fn tools_and_what_they_start_find_the_writer_of_their_turn() {
         "outside of turns there is none"
     );
     assert_eq!(stage.play().await.status, TurnStatus::Ok);
-    let said: Vec<_> = recorder
-        .emissions()
-        .into_iter()
-        .filter_map(|e| e.message)
-        .collect();
-    assert_eq!(said, [result(4, 3, json!(true), false)]);
+    assert_eq!(recorder.said(), [result(4, 3, json!(true), false)]);
 }

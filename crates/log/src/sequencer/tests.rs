@@ -7,10 +7,9 @@ use turnwire_event::body::feedback::Recorded;
 use turnwire_event::body::stream::{MessageComplete, TextDelta};
 use turnwire_event::body::turn::{CancelRequested, Completed};
 use turnwire_event::code::TurnStatus;
-use turnwire_event::{Epoch, EventType, MessageId, StopReason, Ulid, Usage};
+use turnwire_event::{EventType, MessageId, StopReason, Ulid, Usage};
 
 use super::*;
-use crate::chain::Hash;
 use crate::error::{AppendError, ReadError};
 use crate::record::StoredEvent;
 use crate::reserve::Reserve;
@@ -98,16 +97,7 @@ impl Bench {
         let writer = Writer::start(store.clone(), reserve, fatal).expect("a writer");
         let seen = Arc::new(Seen::default());
         let session = SessionId(Ulid(1));
-        let hash = Hash::seed(session);
-        let time = Timestamp::from_millis(0);
-        let tail = Tail {
-            epoch: Epoch(1),
-            seq: Seq(0),
-            hash,
-            time,
-            low: Seq(0),
-            low_hash: hash,
-        };
+        let tail = Tail::first(session, Timestamp::from_millis(0));
         let bounds = Bounds {
             events: 4,
             bytes: 1 << 20,

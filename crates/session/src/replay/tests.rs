@@ -5,43 +5,23 @@
 //! store, ring and catch-up visits every behaviour that threads could show. For each schedule
 //! and each cursor, what the client has is compared with what an uncut client has.
 
-use bytes::Bytes;
+mod stage;
+
 use turnwire_event::body::feedback::Recorded;
 use turnwire_event::body::llm::{CallCompleted, CallStarted};
 use turnwire_event::body::stream::{MessageStart, TextDelta};
 use turnwire_event::body::turn::{Completed, Started, Versions};
 use turnwire_event::code::{CallPurpose, TurnKind, TurnStatus};
 use turnwire_event::fold::OpenTurn;
-use turnwire_event::row::{RowChange, SessionRow};
+use turnwire_event::row::RowChange;
 use turnwire_event::{
-    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, EventType, MessageId, Owner, Role,
-    SessionId, StopReason, Sub, TenantId, Timestamp, TurnId, Ulid, Usage,
+    Actor, Body, CallId, ContentBlock, EpisodeId, Event, EventType, MessageId, Role, SessionId,
+    StopReason, Timestamp, TurnId, Ulid, Usage,
 };
-use turnwire_hub::{Pump, Read};
-use turnwire_log::chain::Hash;
-use turnwire_log::reserve::Reserve;
-use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
-use turnwire_log::{Append, Record, Released, Sink as _, Tail, Term, Writer};
+use turnwire_hub::Read;
 
 use super::*;
-use crate::clock::{SystemClock, SystemMint};
-use crate::live::House;
-use crate::options::Options;
-
-/// One atomic step of the writing side.
-#[derive(Clone)]
-enum Write {
-    Commit(Vec<Event>, Vec<(Position, RowChange)>),
-    Publish(Vec<Event>),
-}
-
-fn at(seq: u64, sub: u32) -> Position {
-    Position {
-        epoch: Epoch(1),
-        seq: Seq(seq),
-        sub: Sub(sub),
-    }
-}
+use stage::{Stage, Write, at, house};
 
 fn note() -> Body {
     Body::FeedbackRecorded(Recorded {
@@ -158,149 +138,6 @@ fn script(session: SessionId) -> Vec<Write> {
     steps.push(Write::Publish(vec![done, call_done]));
     steps.extend(persisted(end));
     steps
-}
-
-/// A session under test: real store, real ring, stepped by hand.
-struct Stage {
-    live: Arc<Live>,
-    store: Arc<dyn Store>,
-    hash: Hash,
-    seq: Seq,
-    first: bool,
-    row: SessionRow,
-}
-
-impl Stage {
-    fn new(house: &Arc<House>, id: u128) -> Self {
-        let session = SessionId(Ulid(id));
-        let owner = Owner {
-            tenant: TenantId(0),
-            principal: "local".parse().expect("a principal"),
-        };
-        let row = SessionRow {
-            id: session,
-            owner,
-            parent: None,
-            workspace_path: None,
-            metadata: serde_json::Map::new(),
-            episode_id: EpisodeId(Ulid(1)),
-            active_model: "m".into(),
-            routing_policy_version: "1".into(),
-            cost_usd: 0.0,
-            turn_count: 0,
-            created_at: Timestamp::from_millis(0),
-            updated_at: Timestamp::from_millis(0),
-        };
-        let hash = Hash::seed(session);
-        let time = Timestamp::from_millis(0);
-        let tail = Tail {
-            epoch: Epoch(1),
-            seq: Seq(0),
-            hash,
-            time,
-            low: Seq(0),
-            low_hash: hash,
-        };
-        let live = Live::open(house.clone(), row.clone(), tail, None);
-        Self {
-            live,
-            store: house.store(),
-            hash,
-            seq: Seq(0),
-            first: true,
-            row,
-        }
-    }
-
-    fn step(&mut self, step: &Write) {
-        match step {
-            Write::Commit(events, rows) => self.commit(events, rows),
-            Write::Publish(events) => {
-                let mut released = events.iter().map(released).collect();
-                self.live.ring.publish(&mut released);
-            }
-        }
-    }
-
-    fn commit(&mut self, events: &[Event], rows: &[(Position, RowChange)]) {
-        let prev = self.seq;
-        let records = events
-            .iter()
-            .map(|event| {
-                let bytes = Bytes::from(event.to_bytes());
-                self.hash = self.hash.next(&bytes);
-                self.seq = event.id.seq;
-                Record {
-                    seq: event.id.seq,
-                    kind: event.body.kind(),
-                    turn: event.turn_id,
-                    actor: event.actor.clone(),
-                    time: event.timestamp,
-                    hidden: false,
-                    hash: self.hash,
-                    bytes,
-                }
-            })
-            .collect();
-        let time = Timestamp::from_millis(5_000);
-        let mut placed: Vec<_> = rows
-            .iter()
-            .map(|(at, change)| turnwire_event::row::Placed {
-                at: *at,
-                time,
-                change: change.clone(),
-            })
-            .collect();
-        if std::mem::take(&mut self.first) {
-            let change = RowChange::SessionPut(Box::new(self.row.clone()));
-            placed.push(turnwire_event::row::Placed {
-                at: at(1, 0),
-                time,
-                change,
-            });
-        }
-        let append = Append {
-            session: self.live.id,
-            term: Term(0),
-            prev,
-            records,
-            rows: placed,
-        };
-        self.store.append(&[append]).expect("an append");
-    }
-}
-
-fn released(event: &Event) -> Released {
-    Released {
-        head: event.head(),
-        turn: event.turn_id,
-        time: event.timestamp,
-        bytes: Bytes::from(event.to_bytes()),
-        body: event.body.clone(),
-    }
-}
-
-fn house(dir: &std::path::Path) -> Arc<House> {
-    let options = StoreOptions {
-        dir: dir.to_owned(),
-        durability: Durability::Relaxed,
-    };
-    let store = Arc::new(Sqlite::open(&options).expect("a store"));
-    let writer = Writer::start(
-        store,
-        Reserve::new(dir.join("reserve"), 0),
-        Box::new(|_| {}),
-    )
-    .expect("a writer");
-    Arc::new(House {
-        options: Options::default(),
-        clock: Arc::new(SystemClock),
-        mint: Arc::new(SystemMint),
-        writer,
-        pump: Pump::start(),
-        replays: tokio::sync::Semaphore::new(2),
-        quarantined: Default::default(),
-    })
 }
 
 /// What the client has after `since`, if it looks, reads its chunks and reads the ring at the
