@@ -53,6 +53,8 @@ pub struct Head {
     pub position: Position,
     /// Its type.
     pub kind: EventType,
+    /// Its turn; none for what belongs to no turn.
+    pub turn: Option<TurnId>,
     /// Who did it.
     pub actor: Actor,
     /// Whether the rendering policy hides it.
@@ -238,6 +240,7 @@ impl Event {
         Head {
             position: self.id,
             kind: self.body.kind(),
+            turn: self.turn_id,
             actor: self.actor.clone(),
             suppressed: self
                 .render

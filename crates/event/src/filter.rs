@@ -196,6 +196,7 @@ mod tests {
         Head {
             position: Position::persisted(Epoch(1), Seq(1)),
             kind,
+            turn: None,
             actor,
             suppressed: false,
         }

@@ -51,9 +51,7 @@ pub struct Append {
 pub struct StoredEvent {
     /// Its number.
     pub seq: Seq,
-    /// Its turn.
-    pub turn: Option<TurnId>,
-    /// Its place, type, actor and whether it is hidden.
+    /// Its place, type, turn, actor and whether it is hidden.
     pub head: Head,
     /// Its link in the chain.
     pub hash: [u8; 32],

@@ -64,8 +64,6 @@ impl Draft {
 pub struct Released {
     /// Place, type, actor.
     pub head: Head,
-    /// Its turn.
-    pub turn: Option<TurnId>,
     /// When.
     pub time: Timestamp,
     /// The event.

@@ -146,7 +146,7 @@ impl Live {
                 .look(|transcript, _, _| transcript.open.clone())
                 .filter(|open| open.id == id);
             for event in waiting {
-                if event.turn != Some(id) {
+                if event.head.turn != Some(id) {
                     continue;
                 }
                 match (&mut open, &event.body) {

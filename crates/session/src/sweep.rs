@@ -73,7 +73,10 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
         let page = store.events(row.session_id, after, tail, PAGE)?;
         let Some(last) = page.last() else { break };
         after = last.seq;
-        for stored in page.iter().filter(|stored| stored.turn == Some(row.id)) {
+        for stored in page
+            .iter()
+            .filter(|stored| stored.head.turn == Some(row.id))
+        {
             match Event::read(&stored.bytes) {
                 Ok(event) => open.apply(event.id, event.timestamp, &event.body),
                 Err(error) => {

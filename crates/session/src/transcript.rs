@@ -24,7 +24,7 @@ impl Fold for Transcript {
             Body::TurnStarted(_) => {
                 self.row.turn_count += 1;
                 self.row.updated_at = event.time;
-                self.open = event.turn.map(OpenTurn::new);
+                self.open = event.head.turn.map(OpenTurn::new);
                 return;
             }
             Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
@@ -44,7 +44,7 @@ impl Fold for Transcript {
         if let Some(open) = self
             .open
             .as_mut()
-            .filter(|open| Some(open.id) == event.turn)
+            .filter(|open| Some(open.id) == event.head.turn)
         {
             open.apply(event.head.position, event.time, &event.body);
         }

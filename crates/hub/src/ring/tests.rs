@@ -31,12 +31,12 @@ fn event(seq: u64) -> Released {
     let head = Head {
         position: position(seq),
         kind: body.kind(),
+        turn: None,
         actor: Actor::USER,
         suppressed: false,
     };
     Released {
         head,
-        turn: None,
         time: Timestamp::from_millis(0),
         bytes: Bytes::from(format!("<{seq}>")),
         body,

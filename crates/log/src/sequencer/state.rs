@@ -209,6 +209,7 @@ impl State {
         let head = Head {
             position: at,
             kind,
+            turn: draft.turn,
             actor: draft.actor,
             suppressed: hidden,
         };
@@ -216,7 +217,6 @@ impl State {
             gate,
             Released {
                 head,
-                turn: draft.turn,
                 time,
                 bytes,
                 body: draft.body,

@@ -145,12 +145,12 @@ fn stored(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> {
     let head = Head {
         position,
         kind,
+        turn,
         actor,
         suppressed: row.get(4)?,
     };
     Ok(Some(StoredEvent {
         seq,
-        turn,
         head,
         hash: Hash::stored(row.get_ref(5)?.as_bytes()?).0,
         bytes,

@@ -138,7 +138,6 @@ impl Stage {
 fn released(event: &Event) -> Released {
     Released {
         head: event.head(),
-        turn: event.turn_id,
         time: event.timestamp,
         bytes: Bytes::from(event.to_bytes()),
         body: event.body.clone(),
