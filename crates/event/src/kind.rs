@@ -250,6 +250,11 @@ impl TypeSet {
         other.0 & !self.0 == 0
     }
 
+    /// Whether a member of `other` is one of this set's.
+    pub const fn meets(self, other: Self) -> bool {
+        other.0 & self.0 != 0
+    }
+
     /// Both sets' members.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {

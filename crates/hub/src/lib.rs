@@ -23,4 +23,4 @@ pub use bell::{Bell, Seat};
 pub use entry::Entry;
 pub use pump::Pump;
 pub use ring::{Closed, Fold, Read, Ring};
-pub use track::{Run, TRACKS};
+pub use track::{Project, Run, TRACKS};

@@ -14,7 +14,7 @@ use turnwire_log::{Released, Sink};
 use crate::bell::{Bell, Seat};
 use crate::entry::Entry;
 use crate::pump::{Pump, Wake};
-use crate::track::{Run, TRACKS, Track};
+use crate::track::{Project, Run, TRACKS, Track};
 
 /// State that is folded from released events under the lock that publishes them.
 pub trait Fold: Send + 'static {
@@ -60,6 +60,8 @@ struct Core<S> {
     bytes: usize,
     /// The number of the first entry.
     first: u64,
+    /// What stands before the first entry.
+    floor: Position,
     tail: Position,
     closed: Option<Closed>,
 }
@@ -87,6 +89,7 @@ impl<S: Fold> Ring<S> {
             entries: VecDeque::new(),
             bytes: 0,
             first: 0,
+            floor: tail,
             tail,
             closed: None,
         };
@@ -117,6 +120,18 @@ impl<S: Fold> Ring<S> {
     /// Changes the state outside of any event: bookkeeping that no client sees.
     pub fn touch<T>(&self, touch: impl FnOnce(&mut S) -> T) -> T {
         touch(&mut self.core.lock().state)
+    }
+
+    /// The cursor behind everything up to `position`, if all that came after it is still here.
+    pub fn seek(&self, position: Position) -> Option<u64> {
+        let core = self.core.lock();
+        if position < core.floor || position > core.tail {
+            return None;
+        }
+        let passed = core
+            .entries
+            .partition_point(|entry| entry.head.position <= position);
+        Some(core.first + passed as u64)
     }
 
     /// The number after the last entry: what a cursor is compared with.
@@ -158,7 +173,7 @@ impl<S: Fold> Ring<S> {
         track: usize,
         cursor: u64,
         events_max: usize,
-        project: &dyn Fn(&Entry, &mut Vec<u8>),
+        project: Project<'_>,
         take: &mut dyn FnMut(Run<'_>),
     ) -> Read {
         if cursor >= self.end() {
@@ -234,6 +249,7 @@ impl<S: Fold> Sink for Ring<S> {
                 break;
             };
             core.bytes -= gone.bytes.len();
+            core.floor = gone.head.position;
             core.first += 1;
         }
         self.first.store(core.first, Ordering::Release);

@@ -4,12 +4,21 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use turnwire_event::{Filter, Head, TypeSet};
+use turnwire_event::{EventType, Filter, Head, TurnId, TypeSet};
 
 use crate::entry::Entry;
 
 /// How many kinds of frame bytes a ring can keep (wires and their versions).
 pub const TRACKS: usize = 4;
+
+/// What makes the frames of one wire. It appends the frames of an event to the bytes and says
+/// what they are, in a word that only the maker and the reader of the wire understand.
+pub type Project<'a> = &'a dyn Fn(&Entry, &mut Vec<u8>) -> u64;
+
+/// The types that end a turn.
+const ENDS: TypeSet = TypeSet::EMPTY
+    .with(EventType::TurnCompleted)
+    .with(EventType::TurnCancelled);
 
 /// Frames that were made together.
 #[derive(Debug)]
@@ -18,6 +27,10 @@ struct Made {
     /// Where each frame ends.
     ends: Vec<u32>,
     heads: Vec<Head>,
+    /// What was said of the frames of each event.
+    words: Vec<u64>,
+    /// The turn that every event belongs to, if there is just one.
+    turn: Option<TurnId>,
     types: TypeSet,
     any_hidden: bool,
 }
@@ -84,6 +97,39 @@ impl Run<'_> {
             }
         }
     }
+
+    /// The bytes that belong to `turn`, as few slices as can be, with the heads of their events
+    /// and what was said of them. Gives back whether the turn ends among them.
+    pub fn of_turn(&self, turn: TurnId, mut put: impl FnMut(Bytes, &[Head], &[u64])) -> bool {
+        let mut lend = |from: usize, to: usize| {
+            let (heads, words) = (&self.made.heads[from..to], &self.made.words[from..to]);
+            put(self.slice(from, to), heads, words);
+        };
+        if self.made.turn == Some(turn) && !self.made.types.meets(ENDS) {
+            lend(self.from, self.to);
+            return false;
+        }
+        let mine = |at: usize| self.made.heads[at].turn == Some(turn);
+        let mut at = self.from;
+        while at < self.to {
+            let begin = at;
+            let mut ended = false;
+            while at < self.to && mine(at) && !ended {
+                ended = self.made.heads[at].kind.is_terminal();
+                at += 1;
+            }
+            if at > begin {
+                lend(begin, at);
+            }
+            if ended {
+                return true;
+            }
+            while at < self.to && !mine(at) {
+                at += 1;
+            }
+        }
+        false
+    }
 }
 
 /// The runs of one wire, over the entries of a ring.
@@ -101,23 +147,22 @@ impl Track {
     }
 
     /// Makes one run of `entries`, which begin at number `first`.
-    pub(crate) fn extend(
-        &mut self,
-        first: u64,
-        entries: &[Entry],
-        project: &dyn Fn(&Entry, &mut Vec<u8>),
-    ) {
+    pub(crate) fn extend(&mut self, first: u64, entries: &[Entry], project: Project<'_>) {
         let size: usize = entries.iter().map(|entry| entry.bytes.len() + 48).sum();
         let mut bytes = Vec::with_capacity(size);
         let mut ends = Vec::with_capacity(entries.len());
+        let mut words = Vec::with_capacity(entries.len());
         for entry in entries {
-            project(entry, &mut bytes);
+            words.push(project(entry, &mut bytes));
             ends.push(bytes.len() as u32);
         }
+        let turn = entries.first().and_then(|entry| entry.head.turn);
         let made = Made {
             bytes: bytes.into(),
             ends,
             heads: entries.iter().map(|entry| entry.head.clone()).collect(),
+            words,
+            turn: turn.filter(|_| entries.iter().all(|entry| entry.head.turn == turn)),
             types: entries.iter().map(|entry| entry.head.kind).collect(),
             any_hidden: entries.iter().any(|entry| entry.head.suppressed),
         };

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Extension, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::get;
 use tokio::net::TcpListener;
@@ -37,7 +37,7 @@ use turnwire_wire::problem::Code;
 use crate::config::Config;
 use crate::config::store::Durability;
 use crate::error::Fault;
-use crate::listen::{self, Slot};
+use crate::listen;
 use crate::metrics::Handle;
 use crate::path::SessionPath;
 use crate::state::AppState;
@@ -236,7 +236,6 @@ fn end_process(code: i32) -> ! {
 async fn stream(
     State(streams): State<Arc<Streams>>,
     SessionPath(id): SessionPath,
-    Extension(slot): Extension<Slot>,
     request: Request,
 ) -> Result<Response, Fault> {
     let token = request.uri().query().and_then(|query| {
@@ -245,7 +244,7 @@ async fn stream(
             .find_map(|pair| pair.strip_prefix("attach="))
     });
     let token = token.unwrap_or_default().to_owned();
-    transport::stream(streams, id, &token, slot, request)
+    transport::stream(streams, id, &token, request.headers())
         .await
         .map_err(|refused| match refused {
             Refused::NotAnUpgrade => Fault::new(

@@ -1,28 +1,40 @@
 //! The listener: accepts connections up to a cap, bounds their headers in bytes and time, and
 //! lets those that are open finish when the server stops.
 //!
-//! Every request carries a `Slot`. A connection that is upgraded keeps a clone of it, so that
-//! WebSockets count against the cap for as long as they live.
+//! A socket that is taken over by its answer (`Takeover`) keeps its place among them for as long
+//! as it lives; one that comes when all places are taken is told so and closed.
+
+mod takeover;
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::{Duration, UNIX_EPOCH};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
+use turnwire_event::Clock as _;
+use turnwire_session::SystemClock;
 
 use crate::config::Config;
+
+use takeover::Lent;
+pub use takeover::{Taken, Takeover};
 
 /// Connections the kernel holds for us between two accepts: many clients come back at once after
 /// a restart.
@@ -30,6 +42,11 @@ const BACKLOG: u32 = 4_096;
 
 /// How long accepting rests after it failed: without descriptors it would fail in a tight loop.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// Connections that are told at the same time that there is no place for them, and how long that
+/// may take; more than that are closed without a word.
+const TURNED_AWAY_MAX: usize = 64;
+const TURNED_AWAY: Duration = Duration::from_millis(500);
 
 /// Why the address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -53,9 +70,9 @@ pub enum BindError {
     },
 }
 
-/// A place among the open connections; it is free again when the last clone is dropped.
-#[derive(Clone, Debug)]
-pub struct Slot(#[allow(dead_code, reason = "held, never read")] Arc<OwnedSemaphorePermit>);
+/// A place among the open connections; it is free again when it is dropped.
+#[derive(Debug)]
+pub struct Slot(#[allow(dead_code, reason = "held, never read")] OwnedSemaphorePermit);
 
 /// Opens the listening socket.
 pub fn bind(config: &Config) -> Result<TcpListener, BindError> {
@@ -82,10 +99,11 @@ fn open(address: SocketAddr, send_buffer_bytes: u32) -> io::Result<TcpListener> 
 }
 
 /// Accepts and serves until `stop`; returns when the last request has been answered.
-/// Connections that were upgraded are no longer looked after here.
+/// Sockets that were taken over are no longer looked after here.
 pub async fn serve(listener: TcpListener, app: Router, config: &Config, stop: CancellationToken) {
     let http = http(config);
     let slots = Arc::new(Semaphore::new(config.http.connections_max));
+    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     let open = TaskTracker::new();
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
@@ -96,9 +114,12 @@ pub async fn serve(listener: TcpListener, app: Router, config: &Config, stop: Ca
             Ok((stream, _)) => {
                 let Ok(permit) = Arc::clone(&slots).try_acquire_owned() else {
                     tracing::warn!("the connection cap is reached; one was turned away");
+                    if let Ok(leave) = Arc::clone(&turned_away).try_acquire_owned() {
+                        open.spawn(turn_away(stream, leave));
+                    }
                     continue;
                 };
-                let slot = Slot(Arc::new(permit));
+                let slot = Slot(permit);
                 let (http, app, stop) = (http.clone(), app.clone(), stop.clone());
                 open.spawn(connection(stream, http, app, slot, stop));
             }
@@ -129,24 +150,85 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
     }
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(slot.clone());
-        app.clone().oneshot(request.map(Body::new))
-    });
-    let served = http
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
-    let mut served = std::pin::pin!(served);
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = stop.cancelled() => {
-            served.as_mut().graceful_shutdown();
-            served.await
+    let blocked = Arc::new(AtomicBool::new(false));
+    let handed: Arc<Mutex<Option<(Vec<u8>, Takeover)>>> = Arc::default();
+    let hand = handed.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = app.clone().oneshot(request.map(Body::new));
+        let hand = hand.clone();
+        async move {
+            let mut answer = answer.await?;
+            if let Some(takeover) = answer.extensions_mut().remove::<Takeover>() {
+                *hand.lock() = Some((takeover::head(&answer, date()), takeover));
+                // The socket is taken from under this future: it is dropped here.
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, std::convert::Infallible>(answer)
         }
-    };
-    if let Err(error) = ended {
+    });
+    let lent = Lent::new(stream, blocked.clone());
+    let mut served = http.serve_connection(lent, service);
+    let mut stopping = std::pin::pin!(stop.cancelled());
+    let mut told = false;
+    let ended = std::future::poll_fn(|cx| {
+        if !told && stopping.as_mut().poll(cx).is_ready() {
+            told = true;
+            Pin::new(&mut served).graceful_shutdown();
+        }
+        match Pin::new(&mut served).poll(cx) {
+            Poll::Ready(ended) => Poll::Ready(Some(ended)),
+            // What the library had to write is out, and it waits for an answer that never comes.
+            Poll::Pending if !blocked.load(Ordering::Relaxed) && handed.lock().is_some() => {
+                Poll::Ready(None)
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await;
+    if let Some(Err(error)) = ended {
         tracing::debug!(%error, "a connection ended early");
+        return;
     }
+    let handed = handed.lock().take();
+    if let Some((head, takeover)) = handed {
+        let parts = served.into_parts();
+        let taken = Taken {
+            io: parts.io.into_inner(),
+            read: parts.read_buf,
+            head,
+            slot,
+        };
+        // A task of its own: this one is as large as the library needs it.
+        tokio::spawn(takeover.run(taken));
+    }
+}
+
+/// The time as HTTP writes it.
+fn date() -> HeaderValue {
+    let now = SystemClock.now().as_millis().max(0).unsigned_abs();
+    let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(now));
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// All places are taken: says so, and reads on for a moment so that the answer is not lost to a
+/// reset.
+async fn turn_away(mut stream: TcpStream, _leave: OwnedSemaphorePermit) {
+    const BODY: &str = "{\"type\":\"/problems/too_many_requests\",\"title\":\"Too many requests\",\
+        \"status\":429,\"detail\":\"All connections of this server are taken; try again soon.\",\
+        \"code\":\"too_many_requests\",\"trace_id\":\"\"}";
+    let answer = format!(
+        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\n\
+         retry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{BODY}",
+        BODY.len(),
+    );
+    let goodbye = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        let mut rest = [0; 1024];
+        while stream.read(&mut rest).await? > 0 {}
+        Ok::<_, io::Error>(())
+    };
+    let _ = tokio::time::timeout(TURNED_AWAY, goodbye).await;
 }
 
 #[cfg(test)]

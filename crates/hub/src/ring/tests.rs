@@ -5,7 +5,9 @@ use std::future::poll_fn;
 
 use bytes::Bytes;
 use turnwire_event::body::feedback::Recorded;
-use turnwire_event::{Actor, Body, Epoch, Filter, Head, Seq, Timestamp, TypeSet};
+use turnwire_event::{
+    Actor, Body, Epoch, EventType, Filter, Head, Seq, Timestamp, TurnId, TypeSet, Ulid,
+};
 
 use super::*;
 
@@ -59,8 +61,9 @@ fn publish(ring: &Ring<Count>, seqs: std::ops::RangeInclusive<u64>) {
     ring.publish(&mut seqs.map(event).collect());
 }
 
-fn plain(entry: &Entry, out: &mut Vec<u8>) {
+fn plain(entry: &Entry, out: &mut Vec<u8>) -> u64 {
     out.extend_from_slice(&entry.bytes);
+    entry.head.position.seq.0
 }
 
 fn read(ring: &Ring<Count>, cursor: u64, max: usize) -> (String, u64) {
@@ -102,7 +105,7 @@ async fn frames_are_made_once_for_all_viewers() {
     let made = Cell::new(0);
     let project = |entry: &Entry, out: &mut Vec<u8>| {
         made.set(made.get() + 1);
-        plain(entry, out);
+        plain(entry, out)
     };
     for cursor in [0, 0, 3, 9, 0] {
         assert!(matches!(
@@ -196,4 +199,71 @@ async fn closing_is_told_once_and_keeps_its_first_reason() {
         .expect("told")
         .expect("the task");
     assert_eq!(ring.closed(), Some(Closed::Deleted));
+}
+
+#[tokio::test]
+async fn a_position_is_found_while_all_after_it_is_here() {
+    let ring = ring(4);
+    assert_eq!(ring.seek(position(0)), Some(0));
+    publish(&ring, 1..=3);
+    assert_eq!(ring.seek(position(0)), Some(0));
+    assert_eq!(ring.seek(position(2)), Some(2));
+    assert_eq!(ring.seek(position(4)), None, "ahead of the tail");
+    publish(&ring, 4..=9);
+    assert_eq!(ring.seek(position(4)), None, "5 has left the ring");
+    assert_eq!(ring.seek(position(5)), Some(5));
+    assert_eq!(read(&ring, 5, 10), ("<6><7><8><9>".into(), 9));
+    assert_eq!(ring.seek(position(9)), Some(9));
+}
+
+/// What of the ring belongs to `turn`: slices, what was said of their events, and whether it ended.
+fn of_turn(ring: &Ring<Count>, cursor: u64, turn: TurnId) -> (Vec<String>, Vec<u64>, bool) {
+    let (mut slices, mut said, mut ended) = (Vec::new(), Vec::new(), false);
+    let mut take = |run: Run<'_>| {
+        ended |= run.of_turn(turn, |bytes, heads, words| {
+            assert_eq!(heads.len(), words.len());
+            slices.push(String::from_utf8(bytes.to_vec()).expect("utf-8"));
+            said.extend_from_slice(words);
+        });
+    };
+    ring.read(0, cursor, 100, &plain, &mut take);
+    (slices, said, ended)
+}
+
+#[tokio::test]
+async fn a_turn_is_selected_up_to_its_end() {
+    let ring = ring(100);
+    let (one, two) = (TurnId(Ulid(1)), TurnId(Ulid(2)));
+    let put = |seqs: &[(u64, Option<TurnId>, EventType)]| {
+        let events = seqs.iter().map(|&(seq, turn, kind)| {
+            let mut event = event(seq);
+            (event.head.turn, event.head.kind) = (turn, kind);
+            event
+        });
+        ring.publish(&mut events.collect());
+    };
+    use EventType::{RouteDecided, TurnCancelled, TurnCompleted, TurnStarted};
+    put(&[(1, Some(one), TurnStarted), (2, Some(one), RouteDecided)]);
+    let (slices, said, ended) = of_turn(&ring, 0, one);
+    assert_eq!(
+        (slices, said, ended),
+        (vec!["<1><2>".into()], vec![1, 2], false)
+    );
+    assert_eq!(of_turn(&ring, 0, two), (vec![], vec![], false));
+    // Another turn begins and ends in the middle, and something of no turn happens.
+    put(&[
+        (3, Some(two), TurnStarted),
+        (4, Some(two), TurnCancelled),
+        (5, None, RouteDecided),
+        (6, Some(one), RouteDecided),
+        (7, Some(one), TurnCompleted),
+        (8, None, RouteDecided),
+    ]);
+    let slices = vec!["<1><2>".into(), "<6><7>".into()];
+    assert_eq!(of_turn(&ring, 0, one), (slices, vec![1, 2, 6, 7], true));
+    assert_eq!(
+        of_turn(&ring, 0, two),
+        (vec!["<3><4>".into()], vec![3, 4], true)
+    );
+    assert_eq!(of_turn(&ring, 7, one), (vec![], vec![], false));
 }

@@ -86,13 +86,15 @@ async fn an_address_in_use_is_told_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn connections_over_the_cap_are_closed_at_once_and_places_are_given_back() {
+async fn connections_over_the_cap_are_turned_away_and_places_are_given_back() {
     let server = start(config(|c| c.http.connections_max = 1));
     let mut first = connect(&server).await;
     first.write_all(b"GET / HT").await.expect("sent");
     tokio::time::sleep(Duration::from_millis(50)).await;
     let mut second = connect(&server).await;
-    assert_eq!(rest(&mut second).await, "");
+    let answer = rest(&mut second).await;
+    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
     drop(first);
     tokio::time::sleep(Duration::from_millis(50)).await;
     let answer = get_path(&server, "/").await;

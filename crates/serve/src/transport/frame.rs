@@ -34,9 +34,10 @@ pub(super) fn event(json: &[u8], out: &mut Vec<u8>) {
     event_frame(json, out);
 }
 
-/// Makes the frame of a ring's entry.
-pub(super) fn project(entry: &Entry, out: &mut Vec<u8>) {
+/// Makes the frame of a ring's entry; there is nothing to say of it.
+pub(super) fn project(entry: &Entry, out: &mut Vec<u8>) -> u64 {
     event(&entry.bytes, out);
+    0
 }
 
 /// Where the frame ends that the byte at `offset` belongs to; `frames` begins with a header.

@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use tokio::io::AsyncWriteExt as _;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use turnwire_event::{Owner, SessionId};
 use turnwire_session::Error;
 
-use crate::listen::Slot;
+use crate::listen::{Taken, Takeover};
 
 use super::Streams;
 use super::connection::Connection;
@@ -56,30 +54,23 @@ fn handshake(headers: &HeaderMap) -> Option<String> {
     Some(derive_accept_key(key.as_bytes()))
 }
 
-/// Answers an upgrade request and runs the connection in a task of its own.
+/// Answers an upgrade request; the connection goes on with its socket.
 pub async fn stream(
     streams: Arc<Streams>,
     id: SessionId,
     token: &str,
-    slot: Slot,
-    mut request: Request<Body>,
+    headers: &HeaderMap,
 ) -> Result<Response<Body>, Refused> {
-    let accept = handshake(request.headers()).ok_or(Refused::NotAnUpgrade)?;
-    let on_upgrade = request
-        .extensions_mut()
-        .remove::<OnUpgrade>()
-        .ok_or(Refused::NotAnUpgrade)?;
+    let accept = handshake(headers).ok_or(Refused::NotAnUpgrade)?;
     let owner = streams
         .sessions
         .redeem(id, token)
         .map_err(Refused::Session)?;
     let tasks = streams.tasks.clone();
-    tasks.spawn(async move {
-        serve(streams, id, owner, on_upgrade).await;
-        drop(slot); // a WebSocket counts among the connections for as long as it lives
-    });
+    let run = move |taken| tasks.track_future(serve(streams, id, owner, taken));
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    response.extensions_mut().insert(Takeover::new(run));
     let headers = response.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
@@ -89,32 +80,32 @@ pub async fn stream(
     Ok(response)
 }
 
-async fn serve(streams: Arc<Streams>, id: SessionId, owner: Owner, on_upgrade: OnUpgrade) {
-    let Ok(upgraded) = on_upgrade.await else {
-        return;
-    };
-    let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else {
-        tracing::error!("an upgraded connection is no TCP socket");
-        return;
-    };
+async fn serve(streams: Arc<Streams>, id: SessionId, owner: Owner, taken: Taken) {
+    let Taken {
+        mut io,
+        read,
+        head,
+        slot,
+    } = taken;
+    let deadline = streams.options.write_deadline;
+    match tokio::time::timeout(deadline, io.write_all(&head)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(_)) | Err(_) => return,
+    }
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
         .max_write_buffer_size(WRITE_BUFFER_MAX)
         .max_message_size(Some(streams.options.frame_in_max))
         .max_frame_size(Some(streams.options.frame_in_max));
-    let pipe = Pipe::new(parts.io.into_inner());
-    let socket = WebSocketStream::from_partially_read(
-        pipe,
-        parts.read_buf.to_vec(),
-        Role::Server,
-        Some(config),
-    )
-    .await;
+    let pipe = Pipe::new(io);
+    let socket =
+        WebSocketStream::from_partially_read(pipe, read.to_vec(), Role::Server, Some(config)).await;
     // A session deleted after its token was given still gets an answer to its subscribe.
     let live = streams.sessions.live(&owner, id).await;
     let number = streams.next.fetch_add(1, Ordering::Relaxed);
     Connection::new(streams, live, socket, format!("ws-{number}"))
         .run()
         .await;
+    drop(slot);
 }

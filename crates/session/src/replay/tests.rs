@@ -174,7 +174,8 @@ async fn client(
     for moment in [moments[2], steps.len()] {
         until(stage, moment);
         let plain = |entry: &turnwire_hub::Entry, out: &mut Vec<u8>| {
-            out.extend_from_slice(&[&entry.bytes[..], b"\n"].concat())
+            out.extend_from_slice(&[&entry.bytes[..], b"\n"].concat());
+            0
         };
         let mut take = |run: turnwire_hub::Run<'_>| {
             run.select(&Filter::full(), |bytes, _| {

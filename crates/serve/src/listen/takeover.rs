@@ -1,0 +1,149 @@
+//! A socket that outlives its request: WebSockets and event streams write their own bytes.
+//!
+//! A route answers with a head and puts a `Takeover` into its extensions. The listener writes no
+//! byte of that answer: it takes the socket back from the HTTP library and hands both over, so a
+//! stream holds none of the library's buffers and its first frames leave with its head.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use axum::http::{HeaderValue, Response, header};
+use bytes::Bytes;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+
+use super::Slot;
+
+/// A socket that was handed over.
+#[derive(Debug)]
+pub struct Taken {
+    /// The socket.
+    pub io: TcpStream,
+    /// What the client sent after its request.
+    pub read: Bytes,
+    /// The head of the answer, still to be written.
+    pub head: Vec<u8>,
+    /// The place among the open connections; hold it as long as the socket.
+    pub slot: Slot,
+}
+
+type Runs = Box<dyn FnOnce(Taken) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
+/// What goes on with a socket once its request is answered.
+#[derive(Clone)]
+pub struct Takeover(Arc<Mutex<Option<Runs>>>);
+
+impl Takeover {
+    /// `run` gets the socket; it must write the head first.
+    pub fn new<F>(run: impl FnOnce(Taken) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let run: Runs = Box::new(move |taken| Box::pin(run(taken)));
+        Self(Arc::new(Mutex::new(Some(run))))
+    }
+
+    /// Hands the socket over. The second call does nothing: the socket is dropped.
+    pub(super) async fn run(self, taken: Taken) {
+        let run = self.0.lock().take();
+        if let Some(run) = run {
+            run(taken).await;
+        }
+    }
+}
+
+/// The head of an answer as bytes. The body is delimited by the end of the connection, which is
+/// said where the answer does not say otherwise.
+pub(super) fn head<B>(answer: &Response<B>, date: HeaderValue) -> Vec<u8> {
+    let status = answer.status();
+    let mut out = Vec::with_capacity(512);
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    let close = HeaderValue::from_static("close");
+    let own = [(header::CONNECTION, close), (header::DATE, date)];
+    let own = own
+        .iter()
+        .filter(|(name, _)| !answer.headers().contains_key(name))
+        .map(|(name, value)| (name, value));
+    for (name, value) in answer.headers().iter().chain(own) {
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+    }
+    out.extend_from_slice(b"\r\n\r\n");
+    out
+}
+
+/// The socket while the HTTP library has it. It tells whether the library still has bytes that
+/// the socket would not take: until they are out, it cannot be taken back.
+pub(super) struct Lent {
+    io: TokioIo<TcpStream>,
+    blocked: Arc<AtomicBool>,
+}
+
+impl Lent {
+    /// Lends the socket; `blocked` is set while the last write found it full.
+    pub(super) fn new(io: TcpStream, blocked: Arc<AtomicBool>) -> Self {
+        Self {
+            io: TokioIo::new(io),
+            blocked,
+        }
+    }
+
+    pub(super) fn into_inner(self) -> TcpStream {
+        self.io.into_inner()
+    }
+}
+
+impl Read for Lent {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl Write for Lent {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.blocked.store(written.is_pending(), Ordering::Relaxed);
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        self.blocked.store(written.is_pending(), Ordering::Relaxed);
+        written
+    }
+}
