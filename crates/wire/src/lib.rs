@@ -9,3 +9,4 @@
 pub mod problem;
 pub mod rest;
 pub mod session;
+pub mod pc3;

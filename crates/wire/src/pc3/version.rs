@@ -1,0 +1,72 @@
+//! Which shape of the wire a turn speaks; bound when the turn is accepted (D-09).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A version of the wire.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum Version {
+    /// The shape to roll back to: cancels are errors, and every error ends the turn (D-22).
+    #[serde(rename = "0.4")]
+    V04,
+    /// The shape of today.
+    #[default]
+    #[serde(rename = "0.5")]
+    V05,
+}
+
+/// A version that is not spoken here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a version of the chat wire: it speaks 0.5 and 0.4")]
+pub struct BadVersion;
+
+impl Version {
+    /// Every version, oldest first.
+    pub const ALL: [Self; 2] = [Self::V04, Self::V05];
+
+    /// As it stands in every frame.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V04 => "0.4",
+            Self::V05 => "0.5",
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Version {
+    type Err = BadVersion;
+
+    fn from_str(text: &str) -> Result<Self, BadVersion> {
+        let known = Self::ALL.into_iter().find(|v| v.as_str() == text);
+        known.ok_or(BadVersion)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d_09_versions_have_one_spelling_and_the_newest_is_the_default() {
+        assert_eq!(Version::default(), Version::V05);
+        for version in Version::ALL {
+            assert_eq!(version.to_string().parse(), Ok(version));
+            let json = serde_json::to_string(&version).expect("plain data");
+            assert_eq!(json, format!("\"{version}\""));
+            assert_eq!(serde_json::from_str::<Version>(&json).ok(), Some(version));
+        }
+        for bad in ["", "0", "0.6", " 0.5", "0.50", "v0.5", "0,5"] {
+            assert_eq!(bad.parse::<Version>(), Err(BadVersion), "{bad:?}");
+        }
+    }
+}
