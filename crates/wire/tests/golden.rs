@@ -3,6 +3,7 @@
 //! `UPDATE_GOLDEN=1 cargo test -p turnwire-wire --test golden` rewrites the files; otherwise any
 //! difference fails. Every scenario is also held to the laws that a list of events can break.
 
+mod chat;
 mod scenario;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use scenario::{catalog, law};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use turnwire_event::{Event, Filter};
+use turnwire_wire::pc3::Version;
 use turnwire_wire::session;
 
 fn lines<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
@@ -65,6 +67,10 @@ fn every_scenario_prints_as_its_golden_files_say() {
         let frames = session_frames(events);
         let wire = lines(frames.iter().map(Vec::as_slice));
         compare(&folder(name).join("session.jsonl"), &wire);
+        for version in Version::ALL {
+            let file = format!("pc3-{version}.txt");
+            compare(&folder(name).join(file), &chat::stream(events, version));
+        }
     }
 }
 

@@ -7,16 +7,18 @@ use turnwire_event::code::{ErrorCode, LlmErrorClass, ToolErrorClass, TurnStatus}
 use turnwire_event::fold::End;
 use turnwire_event::{Actor, Body, Event, StopReason};
 
-use super::Log;
+use super::{Log, endings};
 
 /// Every scenario with its name.
 pub(crate) fn all() -> Vec<(&'static str, Vec<Event>)> {
     vec![
         ("plain_text", plain_text()),
         ("thinking_with_signature", thinking_with_signature()),
+        ("thinking_after_text", thinking_after_text()),
         ("one_tool", one_tool()),
         ("parallel_tools", parallel_tools()),
         ("tool_failure", tool_failure()),
+        ("tool_refused", tool_refused()),
         ("model_error_before_message", model_error_before_message()),
         ("model_error_mid_message", model_error_mid_message()),
         ("cancel_in_route", cancel_in_route()),
@@ -25,12 +27,18 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<Event>)> {
         ("cancel_at_the_seam", cancel_at_the_seam()),
         ("turn_after_cancel", turn_after_cancel()),
         ("sweep_after_restart", sweep_after_restart()),
+        ("sweep_in_tool", endings::sweep_in_tool()),
+        ("cancel_in_queue", endings::cancel_in_queue()),
+        ("cancel_before_message", endings::cancel_before_message()),
+        ("idle_timeout", endings::idle_timeout()),
+        ("every_error_code", endings::every_error_code()),
+        ("degraded_and_paused", endings::degraded_and_paused()),
         ("feedback_and_bus", feedback_and_bus()),
         ("unicode_and_long_text", unicode_and_long_text()),
     ]
 }
 
-fn say(log: &mut Log, pieces: &[&str]) {
+pub(super) fn say(log: &mut Log, pieces: &[&str]) {
     let call = log.call();
     log.message();
     for piece in pieces {
@@ -56,6 +64,32 @@ fn thinking_with_signature() -> Vec<Event> {
     log.thinking(0, "for a reason.", None);
     log.thinking(0, "", Some("c2VhbA=="));
     log.text(1, "Because.");
+    log.complete(call, StopReason::EndTurn);
+    log.end(TurnStatus::Ok, None);
+    log.events
+}
+
+fn thinking_after_text() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("are you sure?");
+    let call = log.call();
+    log.message();
+    log.thinking(0, "Am I", None);
+    log.thinking(0, "?", Some("c2VhbA=="));
+    log.text(1, "");
+    log.text(1, "Let me ");
+    log.text(1, "check.");
+    log.thinking(2, "It says ", None);
+    log.thinking(2, "so here.", None);
+    let look = log.tool_start(3, "look");
+    log.tool_end(3, look, json!({}));
+    log.complete(call, StopReason::ToolUse);
+    log.called(look, "look", "{}");
+    log.completed(look, "look", "so");
+    let call = log.call();
+    log.message();
+    log.thinking(0, "Right.", None);
+    log.text(1, "Yes.");
     log.complete(call, StopReason::EndTurn);
     log.end(TurnStatus::Ok, None);
     log.events
@@ -112,6 +146,24 @@ fn tool_failure() -> Vec<Event> {
     log.called(broken, "broken", "{}");
     log.failed(broken, "broken", ToolErrorClass::Internal);
     say(&mut log, &["It broke."]);
+    log.end(TurnStatus::Ok, None);
+    log.events
+}
+
+fn tool_refused() -> Vec<Event> {
+    let mut log = Log::new();
+    log.turn("what time is it?");
+    let call = log.call();
+    log.message();
+    let clock = log.tool_start(0, "clock");
+    log.tool_end(0, clock, json!({"zone": 7}));
+    let echo = log.tool_start(1, "echo");
+    log.tool_end(1, echo, json!({"text": "hi"}));
+    log.complete(call, StopReason::ToolUse);
+    log.refused(clock, "clock");
+    log.called(echo, "echo", "{\"text\":\"hi\"}");
+    log.completed(echo, "echo", "hi");
+    say(&mut log, &["Which zone?"]);
     log.end(TurnStatus::Ok, None);
     log.events
 }

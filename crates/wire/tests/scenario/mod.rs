@@ -1,8 +1,10 @@
 //! Scenarios: logs written by hand the way the sequencer would number them.
 //!
 //! `Log` gives positions, times and ids that are the same in every run; `catalog` tells the
-//! stories; `law` says what must hold of every list of events.
+//! stories, `endings` those that end otherwise; `law` says what must hold of every list of events.
 
+mod close;
+mod endings;
 pub(crate) mod catalog;
 pub(crate) mod law;
 
@@ -14,12 +16,10 @@ use turnwire_event::body::stream::{
     MessageStart, TextDelta, ThinkingDelta, ToolUseEnd, ToolUseInputDelta, ToolUseStart,
 };
 use turnwire_event::body::tool::{Called, Completed as ToolCompleted, Failed};
-use turnwire_event::body::turn::{CancelRequested, Completed, Started, Versions};
-use turnwire_event::code::{
-    CallPurpose, LlmErrorClass, ToolErrorClass, ToolType, TurnKind, TurnStatus,
-};
+use turnwire_event::body::turn::{Started, Versions};
+use turnwire_event::code::{CallPurpose, LlmErrorClass, ToolErrorClass, ToolType, TurnKind};
 use turnwire_event::content::{content_json, sha256_hex};
-use turnwire_event::fold::{End, OpenTurn, closing};
+use turnwire_event::fold::OpenTurn;
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, MessageId, Position, Role, Seq,
     SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
@@ -36,6 +36,8 @@ pub(crate) struct Log {
     ms: i64,
     ids: u128,
     open: Option<OpenTurn>,
+    /// Whether the turn has said a word.
+    spoken: bool,
 }
 
 impl Log {
@@ -48,6 +50,7 @@ impl Log {
             ms: 1_794_000_000_000,
             ids: 0,
             open: None,
+            spoken: false,
         };
         let created = Created {
             workspace_path: None,
@@ -126,6 +129,7 @@ impl Log {
             versions: Versions::default(),
         };
         self.open = Some(OpenTurn::new(turn));
+        self.spoken = false;
         self.emit(Actor::USER, Body::TurnStarted(started));
     }
 
@@ -169,6 +173,7 @@ impl Log {
             text: text.into(),
         };
         self.emit(Actor::ORCHESTRATOR, Body::TextDelta(delta));
+        self.spoken |= !text.is_empty();
     }
 
     /// More reasoning; the last piece of a block has the seal.
@@ -178,7 +183,7 @@ impl Log {
             content_block_index: block,
             text: text.into(),
             signature: seal.map(str::to_owned),
-            after_text: false,
+            after_text: self.spoken,
         };
         self.emit(Actor::ORCHESTRATOR, Body::ThinkingDelta(delta));
     }
@@ -284,7 +289,7 @@ impl Log {
         self.emit(Actor::tool(name), Body::ToolCompleted(completed));
     }
 
-    /// A tool gives none.
+    /// A tool gives none, though it was called.
     pub(crate) fn failed(&mut self, tool_use_id: ToolUseId, name: &str, class: ToolErrorClass) {
         let failed = Failed {
             tool_use_id,
@@ -296,62 +301,15 @@ impl Log {
         self.emit(Actor::tool(name), Body::ToolFailed(failed));
     }
 
-    /// The turn ends by itself.
-    pub(crate) fn end(
-        &mut self,
-        status: TurnStatus,
-        error: Option<turnwire_event::code::ErrorCode>,
-    ) {
-        let completed = Completed {
-            status,
-            usage: self.open.as_ref().expect("a turn").usage,
-            error: error.map(Into::into),
-            reason: None,
-            partial: None,
+    /// A tool is not even called: the model's input does not fit it.
+    pub(crate) fn refused(&mut self, tool_use_id: ToolUseId, name: &str) {
+        let failed = Failed {
+            tool_use_id,
+            tool_name: name.into(),
+            tool_type: ToolType::Function,
+            error_class: ToolErrorClass::InvalidInput,
+            called: false,
         };
-        self.emit(Actor::SYSTEM, Body::TurnCompleted(completed));
-    }
-
-    /// Someone stops the turn, and everything in it ends in the one consistent order.
-    pub(crate) fn cancel(&mut self, reason: &str) {
-        let asked = CancelRequested {
-            by: "user".into(),
-            reason: reason.into(),
-        };
-        self.emit(Actor::USER, Body::TurnCancelRequested(asked));
-        let asked = self.events.last().expect("just emitted").timestamp;
-        let reason = reason.to_owned();
-        self.close(End::Cancelled { reason, asked });
-    }
-
-    /// Ends the open turn as the server does.
-    pub(crate) fn close(&mut self, end: End) {
-        let open = self.open.as_ref().expect("a turn");
-        let uses = open.message.as_ref().map(|m| m.open_tool_uses());
-        for (block, id, input) in uses.unwrap_or_default() {
-            self.tool_end(block, id, input);
-        }
-        let now = Timestamp::from_millis(self.ms + 7);
-        for closing in closing(self.open.as_ref().expect("a turn"), &end, now) {
-            self.emit(closing.actor, closing.body);
-        }
-    }
-
-    /// The server died and came back: the sweep ends the turn. Its `message.complete` takes the
-    /// place after every transient event that a client can have seen.
-    pub(crate) fn sweep(&mut self, end: &End) {
-        let now = Timestamp::from_millis(self.ms + 7);
-        for closing in closing(self.open.as_ref().expect("a turn"), end, now) {
-            if closing.body.kind().is_persisted() {
-                self.emit(closing.actor, closing.body);
-            } else {
-                let id = Position {
-                    epoch: Epoch::FIRST,
-                    seq: self.seq,
-                    sub: Sub::LAST,
-                };
-                self.place(id, closing.actor, closing.body);
-            }
-        }
+        self.emit(Actor::tool(name), Body::ToolFailed(failed));
     }
 }

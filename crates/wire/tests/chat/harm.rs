@@ -1,0 +1,115 @@
+//! Good streams changed for the worse: each law notices.
+
+use turnwire_wire::pc3::Version;
+
+use super::law::broken;
+use super::{all_turns, stream};
+
+/// A change to a good stream, and the law that it breaks.
+type Harm = (&'static str, fn(&str) -> String, &'static str);
+
+const HARMS: [Harm; 16] = [
+    (
+        "one_tool",
+        |s| s.replace("data: [DONE]\n\n", ""),
+        "sentinel is not last",
+    ),
+    (
+        "one_tool",
+        |s| s.replacen("id: ", "data: [DONE]\n\nid: ", 1),
+        "second sentinel",
+    ),
+    (
+        "one_tool",
+        |s| s.replacen("\"version\":\"0.5\"", "\"version\":\"0.6\"", 1),
+        "another version",
+    ),
+    (
+        "one_tool",
+        |s| s.replacen("\"timestamp\":", "\"time\":", 1),
+        "lacks a field",
+    ),
+    (
+        "one_tool",
+        |s| s.replacen(":00.014Z", ":30.014Z", 1),
+        "earlier than",
+    ),
+    (
+        "one_tool",
+        |s| s.replacen("2-1\n", "2-0\n", 1),
+        "not greater",
+    ),
+    (
+        "one_tool",
+        |s| s.replacen("event: text", "event: status", 1),
+        "has two names",
+    ),
+    ("one_tool", |s| without(s, "episode"), "episode is not once"),
+    (
+        "one_tool",
+        |s| without(s, "response_id"),
+        "response_id is not first",
+    ),
+    (
+        "one_tool",
+        |s| without(s, "tool_completed"),
+        "open at the terminal",
+    ),
+    ("one_tool", |s| without(s, "tool_call"), "is no pair"),
+    ("one_tool", |s| without(s, "usage"), "usage is not once"),
+    (
+        "one_tool",
+        |s| without(s, "completed"),
+        "terminal is not last",
+    ),
+    (
+        "one_tool",
+        |s| without(s, "text"),
+        "do not sum to the stored text",
+    ),
+    (
+        "thinking_after_text",
+        |s| {
+            s.replace("\"event_type\":\"text\"", "\"event_type\":\"thinking\"")
+                .replace("event: text", "event: thinking")
+        },
+        "thinking has",
+    ),
+    (
+        "model_error_mid_message",
+        |s| {
+            s.replace(
+                "\"code\":\"INTERNAL_ERROR\"",
+                "\"code\":\"INTERNAL_ERROR\",\"message\":\"at /srv\"",
+            )
+        },
+        "carries",
+    ),
+];
+
+/// The stream without its first block of a type.
+fn without(stream: &str, event: &str) -> String {
+    let line = format!("event: {event}\n");
+    let gone = stream
+        .split_inclusive("\n\n")
+        .position(|block| block.contains(&line));
+    let blocks = stream.split_inclusive("\n\n").enumerate();
+    let kept = blocks.filter(|(at, _)| Some(*at) != gone);
+    kept.map(|(_, block)| block).collect()
+}
+
+#[test]
+fn each_broken_law_of_a_stream_is_noticed() {
+    for (name, harm, expected) in HARMS {
+        let found = all_turns().into_iter().find(|(n, _)| n.starts_with(name));
+        let (_, turn) = found.expect("a scenario");
+        let good = String::from_utf8(stream(&turn, Version::V05)).expect("text");
+        let bad = harm(&good);
+        assert_ne!(good, bad, "{expected:?} is about something that is there");
+        let broken = broken(&turn, bad.as_bytes(), Version::V05);
+        assert!(
+            broken.iter().any(|line| line.contains(expected)),
+            "{expected:?} is not among {broken:?}"
+        );
+    }
+}

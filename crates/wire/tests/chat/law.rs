@@ -1,0 +1,351 @@
+//! What must hold of the stream of one turn, each law told in a sentence.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+use turnwire_event::{Body, ContentBlock, Event, Timestamp};
+use turnwire_wire::pc3::Version;
+
+use super::{Frame, Item, all_turns, frames, items, stream};
+
+const TERMINALS: [&str; 3] = ["completed", "error", "cancelled"];
+const CONTENT: [&str; 5] = [
+    "thinking",
+    "reasoning",
+    "text",
+    "tool_call",
+    "tool_completed",
+];
+
+/// Every law that the stream of a turn breaks.
+pub(super) fn broken(turn: &[Event], bytes: &[u8], version: Version) -> Vec<String> {
+    let mut items = match items(bytes) {
+        Ok(items) => items,
+        Err(odd) => return vec![odd],
+    };
+    let mut out = Vec::new();
+    if items.pop() != Some(Item::Done) {
+        out.push("the sentinel is not last".into());
+    }
+    let mut frames = Vec::new();
+    for item in items {
+        match item {
+            Item::Frame(frame) => frames.push(frame),
+            Item::Done => out.push("there is a second sentinel".into()),
+        }
+    }
+    out.extend(envelopes(&frames, version));
+    out.extend(payloads(&frames, version));
+    out.extend(order(&frames));
+    out.extend(end(&frames));
+    out.extend(tools(&frames));
+    out.extend(words(turn, &frames));
+    out
+}
+
+/// S1-002, S1-003, S1-004, S1-009; law 2: ids rise.
+fn envelopes(frames: &[Frame], version: Version) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut last = ("", Timestamp::from_millis(i64::MIN));
+    let name = frames.first().map_or("", |frame| frame.text("response_id"));
+    if !name.starts_with("resp_") {
+        out.push(format!("{name:?} names no turn"));
+    }
+    for frame in frames {
+        let id = frame.id.as_str();
+        if !["event_type", "version", "timestamp", "response_id"]
+            .iter()
+            .all(|key| frame.data.get(*key).is_some_and(Value::is_string))
+        {
+            out.push(format!("{id} lacks a field of the envelope"));
+        }
+        if frame.text("event_type") != frame.event {
+            out.push(format!("{id} has two names"));
+        }
+        if frame.text("version") != version.as_str() || frame.text("response_id") != name {
+            out.push(format!("{id} is of another version or turn"));
+        }
+        let at = frame.text("timestamp").parse().unwrap_or(last.1);
+        if frame.text("timestamp") != at.to_string() || at < last.1 {
+            out.push(format!("{id} is earlier than the frame before it"));
+        }
+        if id <= last.0 {
+            out.push(format!("{id} is not greater than the id before it"));
+        }
+        last = (id, at);
+    }
+    out
+}
+
+/// The keys of a frame of this type, behind the envelope, in order.
+fn keys(event: &str, version: Version) -> Option<&'static [&'static str]> {
+    Some(match (event, version) {
+        ("response_id" | "completed", _) => &[],
+        ("episode", _) => &["episode_id"],
+        ("thinking", _) => &["content", "role"],
+        ("text" | "reasoning", _) => &["type", "chunk"],
+        ("tool_call" | "tool_completed", _) => &["tool_call"],
+        ("usage", _) => &[
+            "input_tokens",
+            "output_tokens",
+            "total_tokens",
+            "reasoning_tokens",
+            "cached_tokens",
+        ],
+        ("error", _) => &["error", "is_final"],
+        ("cancelled", Version::V05) => &["error"],
+        _ => return None,
+    })
+}
+
+/// S1-001, S1-014 to S1-028, S1-093: nothing but what the type has, and closed codes.
+fn payloads(frames: &[Frame], version: Version) -> Vec<String> {
+    let mut out = Vec::new();
+    for frame in frames {
+        let (id, event) = (&frame.id, frame.event.as_str());
+        let Some(wanted) = keys(event, version) else {
+            out.push(format!("{id} {event} is no type of {version}"));
+            continue;
+        };
+        // The indicator at the start has no content.
+        let bare = event == "thinking" && !frame.data.contains_key("content");
+        let wanted: HashSet<_> = wanted.iter().skip(usize::from(bare)).copied().collect();
+        let known = ["event_type", "version", "timestamp", "response_id"];
+        let mine = frame.data.keys().map(String::as_str);
+        let mine: HashSet<_> = mine.filter(|key| !known.contains(key)).collect();
+        if mine != wanted {
+            out.push(format!("{id} {event} has {mine:?}, not {wanted:?}"));
+        }
+        if let Some(error) = frame.data.get("error") {
+            out.extend(detail(event, error, version).map(|what| format!("{id} {what}")));
+        }
+        let role = frame
+            .data
+            .get("role")
+            .is_none_or(|role| role == "reasoning");
+        let kind = frame.data.get("type").is_none_or(|kind| kind == "chunk");
+        let empty = ["chunk", "content"]
+            .iter()
+            .any(|f| frame.data.get(*f) == Some(&json!("")));
+        if !role || !kind || empty {
+            out.push(format!("{id} {event} says nothing or something else"));
+        }
+    }
+    out
+}
+
+/// What is wrong with an `error` object (S1-089, S1-090, D-22).
+fn detail(event: &str, error: &Value, version: Version) -> Option<String> {
+    let code = error["code"].as_str().unwrap_or("");
+    let cancel = ["IDLE_TIMEOUT", "REQUEST_CANCELLED"].contains(&code);
+    let fields: &[&str] = match (code, version) {
+        (_, Version::V04) if cancel => &[],
+        (_, Version::V05) if cancel && event == "cancelled" => &[],
+        ("INTERNAL_ERROR" | "RATE_LIMIT_ERROR", _) if event == "error" => &[],
+        ("SUB_AGENT_FAILED", Version::V05) if event == "error" => &["sub_agent_id"],
+        ("CCS_ENVELOPE_ERROR", Version::V05) if event == "error" => &["enricher_id", "reason"],
+        ("PARTIAL_FAN_OUT", Version::V05) if event == "error" => &[],
+        _ => return Some(format!("{event} has the code {code:?}")),
+    };
+    let more: HashSet<_> = error.as_object()?.keys().map(String::as_str).collect();
+    let wanted: HashSet<_> = fields.iter().copied().chain(["code"]).collect();
+    (more != wanted).then(|| format!("{event} {code} carries {more:?}"))
+}
+
+/// S1-016, S1-022, S1-023, S1-031, C-10: what comes before what.
+fn order(frames: &[Frame]) -> Vec<String> {
+    let mut out = Vec::new();
+    let at = |event: &str| frames.iter().position(|frame| frame.event == event);
+    let count = |event: &str| frames.iter().filter(|frame| frame.event == event).count();
+    if at("response_id") != Some(0) || count("response_id") != 1 {
+        out.push("response_id is not first and once".into());
+    }
+    let content = frames
+        .iter()
+        .position(|frame| CONTENT.contains(&frame.event.as_str()));
+    let episode = at("episode");
+    if count("episode") != 1 || content.is_some_and(|content| episode > Some(content)) {
+        out.push("episode is not once, before the content".into());
+    }
+    let first_text = at("text").unwrap_or(frames.len());
+    for (at, frame) in frames.iter().enumerate() {
+        if frame.event == "thinking" && at > first_text {
+            out.push("thinking comes after text".into());
+        }
+        if frame.event == "reasoning" && at < first_text {
+            out.push("reasoning comes before text".into());
+        }
+    }
+    let indicator = |frame: &&Frame| frame.event == "thinking" && frame.text("content").is_empty();
+    let indicators = frames.iter().filter(indicator).count();
+    if indicators > 1 || first_text < frames.len() && indicators != 1 {
+        out.push("the turn does not show once that it thinks".into());
+    }
+    out
+}
+
+/// S1-024, S1-026, S1-097, S1-103: one terminal, last; what the turn cost just before it, but not
+/// after a cancel.
+fn end(frames: &[Frame]) -> Vec<String> {
+    let mut out = Vec::new();
+    let ends = |frame: &&Frame| TERMINALS.contains(&frame.event.as_str());
+    if frames.iter().filter(ends).count() != 1 {
+        out.push("there is not one terminal".into());
+    }
+    let Some(last) = frames.last().filter(ends) else {
+        out.push("the terminal is not last".into());
+        return out;
+    };
+    for frame in frames {
+        let is_final = frame.data.get("is_final");
+        if is_final != (frame.event == "error").then_some(&json!(true)) {
+            out.push(format!("{} is_final is {is_final:?}", frame.id));
+        }
+    }
+    let code = last.data.get("error").map(|error| error["code"].clone());
+    let cancelled = code.is_some_and(|c| c == "IDLE_TIMEOUT" || c == "REQUEST_CANCELLED");
+    let costs: Vec<_> = (0..frames.len())
+        .filter(|&at| frames[at].event == "usage")
+        .collect();
+    let wanted = if cancelled {
+        Vec::new()
+    } else {
+        vec![frames.len().wrapping_sub(2)]
+    };
+    if costs != wanted {
+        out.push("usage is not once before the terminal, or comes with a cancel".into());
+    }
+    out
+}
+
+/// S1-017, S1-018, S1-046: tools come in pairs, closed before the terminal.
+fn tools(frames: &[Frame]) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut open: Vec<&Value> = Vec::new();
+    for frame in frames {
+        let Some(tool) = frame.data.get("tool_call") else {
+            continue;
+        };
+        let keys: Vec<_> = tool
+            .as_object()
+            .into_iter()
+            .flat_map(|t| t.keys())
+            .collect();
+        if keys.len() != 3 || !["id", "name", "type"].iter().all(|k| tool[k].is_string()) {
+            out.push(format!("{} a tool has {keys:?}", frame.id));
+        }
+        match open.iter().position(|known| *known == tool) {
+            None if frame.event == "tool_call" => open.push(tool),
+            Some(at) if frame.event == "tool_completed" => drop(open.remove(at)),
+            None | Some(_) => out.push(format!("{} is no pair", frame.id)),
+        }
+    }
+    out.extend(
+        open.iter()
+            .map(|tool| format!("{tool} is open at the terminal")),
+    );
+    out
+}
+
+/// Law 5: the chunks add up to the stored text, and so does the reasoning.
+fn words(turn: &[Event], frames: &[Frame]) -> Vec<String> {
+    let (mut said, mut thought) = (String::new(), String::new());
+    for event in turn {
+        if let Body::MessageComplete(message) = &event.body {
+            for block in &message.final_content {
+                if let ContentBlock::Text { text } = block {
+                    said.push_str(text);
+                }
+                if let ContentBlock::Thinking { text, .. } = block {
+                    thought.push_str(text);
+                }
+            }
+        }
+    }
+    let (mut text, mut reasoning) = (String::new(), String::new());
+    for frame in frames {
+        match frame.event.as_str() {
+            "text" => text.push_str(frame.text("chunk")),
+            "reasoning" => reasoning.push_str(frame.text("chunk")),
+            "thinking" => reasoning.push_str(frame.text("content")),
+            _ => {}
+        }
+    }
+    let mut out = Vec::new();
+    if text != said {
+        out.push("the chunks do not sum to the stored text".into());
+    }
+    if reasoning != thought {
+        out.push("the reasoning does not sum to the stored reasoning".into());
+    }
+    out
+}
+
+/// Holds every turn of every scenario to a law, in both versions.
+fn hold(law: impl Fn(&[Event], &[Frame], Version) -> Vec<String>) {
+    for (name, turn) in all_turns() {
+        for version in Version::ALL {
+            let broken = law(&turn, &frames(&stream(&turn, version)), version);
+            assert_eq!(broken, Vec::<String>::new(), "{name}, {version}");
+        }
+    }
+}
+
+#[test]
+fn s1_002_s1_004_s1_009_every_frame_has_the_envelope_of_its_turn() {
+    hold(|_, frames, version| envelopes(frames, version));
+}
+
+#[test]
+fn s1_001_s1_026_s1_093_s1_098_a_frame_has_the_fields_of_its_type_and_no_more() {
+    hold(|_, frames, version| payloads(frames, version));
+}
+
+#[test]
+fn s1_016_s1_022_s1_023_the_name_and_the_episode_come_first_and_thoughts_before_words() {
+    hold(|_, frames, _| order(frames));
+}
+
+#[test]
+fn law_1_s1_024_s1_097_s1_103_every_turn_ends_once_and_says_before_what_it_cost() {
+    hold(|_, frames, _| end(frames));
+}
+
+#[test]
+fn law_6_s1_046_d_79_every_tool_call_is_closed_before_the_terminal() {
+    hold(|_, frames, _| tools(frames));
+}
+
+#[test]
+fn law_5_s1_014_s1_015_the_chunks_are_the_stored_text() {
+    hold(|turn, frames, _| words(turn, frames));
+}
+
+#[test]
+fn s1_003_s1_005_a_stream_is_whole_blocks_and_one_sentinel_at_its_end() {
+    for (name, turn) in all_turns() {
+        for version in Version::ALL {
+            let broken = broken(&turn, &stream(&turn, version), version);
+            assert_eq!(broken, Vec::<String>::new(), "{name}, {version}");
+        }
+    }
+}
+
+#[test]
+fn s1_031_a_turn_with_a_tool_is_in_the_order_of_the_reference() {
+    let found = all_turns()
+        .into_iter()
+        .find(|(n, _)| n.starts_with("tool_failure"));
+    let (_, turn) = found.expect("a scenario");
+    let told = frames(&stream(&turn, Version::V05));
+    let told: Vec<&str> = told.iter().map(|frame| frame.event.as_str()).collect();
+    let wanted = [
+        "response_id",
+        "episode",
+        "thinking",
+        "tool_call",
+        "tool_completed",
+    ];
+    assert_eq!(told[..5], wanted);
+    assert_eq!(told[5..], ["text", "usage", "completed"]);
+}
