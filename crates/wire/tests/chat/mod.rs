@@ -11,6 +11,8 @@ mod resume;
 mod sse;
 mod version;
 
+use std::path::Path;
+
 use serde_json::{Map, Value};
 use turnwire_event::{Event, TurnId};
 use turnwire_wire::pc3::{self, Marks, Version};
@@ -141,4 +143,53 @@ fn a_client_reads_every_frame_that_is_sent() {
             }
         }
     }
+}
+
+#[test]
+fn d_14_a_heartbeat_is_a_comment_and_retry_belongs_to_the_first_block() {
+    let (_, events) = catalog::all().remove(0);
+    let mut bytes = Vec::new();
+    pc3::retry(2_480, &mut bytes);
+    bytes.extend_from_slice(&stream(&events, Version::V05));
+    bytes.extend_from_slice(pc3::HEARTBEAT);
+    let (blocks, left) = sse::read(&bytes);
+    assert_eq!(left, "");
+    assert_eq!(blocks[0].other, ["retry: 2480"]);
+    assert_eq!(blocks[0].event, ["response_id"]);
+    let heartbeat = sse::Block {
+        other: vec![": ka".into()],
+        ..sse::Block::default()
+    };
+    assert_eq!(blocks.last(), Some(&heartbeat));
+}
+
+#[test]
+fn every_example_of_the_page_is_in_a_golden_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = root.join("../../docs/wires/pc3.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let golden: Vec<String> = catalog::all()
+        .iter()
+        .flat_map(|(_, events)| Version::ALL.map(|version| stream(events, version)))
+        .map(|bytes| String::from_utf8(bytes).expect("text"))
+        .collect();
+    let mut examples = 0;
+    for block in page
+        .split("\n\n")
+        .filter(|block| block.contains("data: {\""))
+    {
+        let at = block.find("id: ").expect("an id");
+        let block = format!("{}\n\n", &block[at..]);
+        assert!(
+            golden.iter().any(|stream| stream.contains(&block)),
+            "{block}"
+        );
+        examples += 1;
+    }
+    let kinds = pc3::Mark::ALL.iter().map(|mark| mark.event_type());
+    for kind in kinds.collect::<std::collections::HashSet<_>>() {
+        let line = format!("event: {kind}\ndata: {{\"event_type\"");
+        assert!(page.contains(&line), "{kind} has an example");
+    }
+    assert!(examples > 12);
 }

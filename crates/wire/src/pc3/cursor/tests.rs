@@ -1,3 +1,5 @@
+//! Cursors: one spelling, what they cover, where a replay starts.
+
 use proptest::prelude::*;
 use turnwire_event::Epoch;
 

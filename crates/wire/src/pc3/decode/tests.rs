@@ -1,3 +1,5 @@
+//! Frames read by a client: tolerant of what is new, strict about what is known.
+
 use super::*;
 
 const ENVELOPE: &str =

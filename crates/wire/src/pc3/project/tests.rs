@@ -1,3 +1,5 @@
+//! Each type's bytes, in both versions, as the page of the wire says them.
+
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{TextDelta, ThinkingDelta};
 use turnwire_event::body::turn::{CancelRequested, Partial, Versions};
