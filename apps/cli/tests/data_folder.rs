@@ -94,6 +94,8 @@ fn rows() -> Vec<RowChange> {
             on_disconnect: OnDisconnect::Continue,
             disconnect_grace_ms: 0,
             trace: None,
+            wire_version: None,
+            agent_definition: String::new(),
         },
         RowChange::MessagePut(TURN, message),
     ]

@@ -164,6 +164,18 @@ OnDisconnect, "snake_case" {
     Cancel,
 });
 
+codes!(/// What becomes of a new turn while its session is busy with another.
+#[derive(Default)]
+OnBusy, "snake_case" {
+    /// It is refused.
+    #[default]
+    Reject,
+    /// It waits, behind those that wait already.
+    Enqueue,
+    /// It is next: the running turn is asked to stop.
+    Interrupt,
+});
+
 codes!(/// What a model call is for.
 CallPurpose, "snake_case" {
     /// To decide what to do.

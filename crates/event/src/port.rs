@@ -7,6 +7,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use crate::actor::Actor;
 use crate::body::Body;
 use crate::body::turn::{TurnError, Versions};
@@ -140,6 +142,10 @@ pub struct TurnInput {
     pub locale: String,
     /// What the person said.
     pub content: Vec<ContentBlock>,
+    /// Whatever the client sent along.
+    pub metadata: Map<String, Value>,
+    /// Where the person is, if the client says.
+    pub location: Option<String>,
 }
 
 /// What a producer is given for one turn.

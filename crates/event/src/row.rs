@@ -60,9 +60,13 @@ pub struct TurnRow {
     pub disconnect_grace_ms: u64,
     /// The caller's trace.
     pub trace: Option<Trace>,
-    /// Where it started.
+    /// The version of the chat wire bound at submit; none for turns older than that.
+    pub wire_version: Option<String>,
+    /// The version of the agent's definition it was bound to at its start; empty until then.
+    pub agent_definition: String,
+    /// Where it started; while it waits, the place after the tail at its acceptance.
     pub started: Position,
-    /// When it started.
+    /// When it started; while it waits, when it was accepted.
     pub started_at: Timestamp,
     /// Where it ended.
     pub ended: Option<Position>,
@@ -165,6 +169,41 @@ pub struct ToolCallRow {
     pub ended_at: Option<Timestamp>,
 }
 
+/// A turn that waits for the one before, as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedRow {
+    /// Which turn.
+    pub turn_id: TurnId,
+    /// Where it stands among those that wait: the lowest is next.
+    pub place: i64,
+    /// Everything that is needed to start it, as JSON; a store does not look inside.
+    pub input: String,
+}
+
+/// Where a key of a submit is good: the same key elsewhere is another key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KeyScope {
+    /// Whose submit.
+    pub owner: Owner,
+    /// By which route.
+    pub route: String,
+    /// Into which session; none for one that the submit itself makes.
+    pub session: Option<SessionId>,
+    /// The key.
+    pub key: String,
+}
+
+/// A key that was used: the turn it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// The turn that was accepted.
+    pub turn_id: TurnId,
+    /// SHA-256 of the body it came with.
+    pub body_sha256: [u8; 32],
+    /// When it was accepted.
+    pub created_at: Timestamp,
+}
+
 /// One change to the rows of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowChange {
@@ -182,6 +221,38 @@ pub enum RowChange {
         disconnect_grace_ms: u64,
         /// The caller's trace.
         trace: Option<Trace>,
+        /// The version of the chat wire bound at submit.
+        wire_version: Option<String>,
+        /// The version of the agent's definition.
+        agent_definition: String,
+    },
+    /// A turn was accepted and waits. It rides with no event: its start is written later.
+    TurnQueued {
+        /// Which.
+        turn_id: TurnId,
+        /// What for.
+        kind: TurnKind,
+        /// What happens when watchers leave.
+        on_disconnect: OnDisconnect,
+        /// How long they may be away.
+        disconnect_grace_ms: u64,
+        /// The caller's trace.
+        trace: Option<Trace>,
+        /// The version of the chat wire bound at submit.
+        wire_version: Option<String>,
+        /// Where it stands among those that wait.
+        place: i64,
+        /// Everything that is needed to start it, as JSON.
+        input: String,
+    },
+    /// A submit with a key was accepted.
+    KeyPut {
+        /// Where the key is good.
+        scope: Box<KeyScope>,
+        /// The turn it stands for.
+        turn_id: TurnId,
+        /// SHA-256 of the body.
+        body_sha256: [u8; 32],
     },
     /// A turn was asked to stop.
     TurnCancelling(TurnId),

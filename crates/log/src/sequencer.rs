@@ -72,6 +72,10 @@ pub struct Released {
     pub body: Body,
 }
 
+/// What to wait for until rows that ride with no event are durable: the batch that holds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u64);
+
 /// Where released events go. Called under the sequencer's lock: must not block, must not emit.
 pub trait Sink: Send + Sync {
     /// Takes events in order.
@@ -226,6 +230,24 @@ impl Sequencer {
         writer.enqueue_all(due);
     }
 
+    /// Hands over rows that ride with no event, in order with the events. Gives back the tail at
+    /// which they stand, and what to wait for until they are durable.
+    pub fn put(self: &Arc<Self>, rows: Vec<RowChange>) -> Result<(Position, Ticket), Refused> {
+        let mut state = self.state.lock();
+        if state.is_closed() {
+            return Err(Refused::Closed);
+        }
+        let (at, batch) = state.put_rows(self.clock.now(), rows);
+        self.enqueue(&mut state);
+        Ok((at, Ticket(batch)))
+    }
+
+    /// Resolves when the rows of `ticket` are durable.
+    pub async fn stored(&self, ticket: Ticket) -> Result<(), Refused> {
+        self.wait(|state| (state.batches_committed >= ticket.0).then_some(()))
+            .await
+    }
+
     /// Whether nothing waits for the writer or for release.
     pub fn is_settled(&self) -> bool {
         self.state.lock().is_settled()
@@ -327,6 +349,7 @@ impl Source for Sequencer {
         if let Some(last) = batch.records.last() {
             state.committed = last.seq;
         }
+        state.batches_committed += 1;
         self.release(&mut state);
         drop(state);
         self.moved.notify_waiters();

@@ -5,6 +5,7 @@
 
 mod connection;
 mod migrate;
+mod queue;
 mod read;
 mod row;
 mod rows;
@@ -16,7 +17,9 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
-use turnwire_event::row::{MessagePart, SessionRow, StoredMessage, ToolCallRow, TurnRow};
+use turnwire_event::row::{
+    KeyRow, KeyScope, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow, TurnRow,
+};
 use turnwire_event::{
     Filter, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId,
 };
@@ -235,6 +238,22 @@ impl Store for Sqlite {
 
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError> {
         self.readers.with(rows::open_turns)
+    }
+
+    fn queued(&self, session: SessionId) -> Result<Vec<QueuedRow>, ReadError> {
+        self.readers.with(|c| queue::queued(c, session))
+    }
+
+    fn queues(&self) -> Result<Vec<SessionId>, ReadError> {
+        self.readers.with(queue::queues)
+    }
+
+    fn key(&self, scope: &KeyScope) -> Result<Option<KeyRow>, ReadError> {
+        self.readers.with(|c| queue::key(c, scope))
+    }
+
+    fn forget_keys(&self, before: Timestamp, max: usize) -> Result<usize, AppendError> {
+        queue::forget_keys(&self.writer.lock().connection, before, max)
     }
 
     fn messages(

@@ -9,7 +9,9 @@
 #[cfg(test)]
 pub(crate) mod conformance;
 
-use turnwire_event::row::{MessagePart, SessionRow, StoredMessage, ToolCallRow, TurnRow};
+use turnwire_event::row::{
+    KeyRow, KeyScope, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow, TurnRow,
+};
 use turnwire_event::{
     Filter, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId,
 };
@@ -82,8 +84,20 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<TurnRow>, ReadError>;
 
-    /// Turns that have started and not ended.
+    /// Turns that have started and not ended; those that wait are not among them.
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError>;
+
+    /// A session's turns that wait, the next first.
+    fn queued(&self, session: SessionId) -> Result<Vec<QueuedRow>, ReadError>;
+
+    /// The sessions with turns that wait.
+    fn queues(&self) -> Result<Vec<SessionId>, ReadError>;
+
+    /// What a key stands for.
+    fn key(&self, scope: &KeyScope) -> Result<Option<KeyRow>, ReadError>;
+
+    /// Removes keys older than `before`, at most `max`. Gives back how many.
+    fn forget_keys(&self, before: Timestamp, max: usize) -> Result<usize, AppendError>;
 
     /// Messages that were whole at `upto`, older than `before`, the newest `limit`, oldest first.
     fn messages(

@@ -164,6 +164,14 @@ impl From<Error> for Fault {
                     .with("turn_id", json!(turn))
                     .with("response_id", json!(ResponseId::from(turn)));
             }
+            Error::QueueFull => (
+                Code::QueueFull,
+                "As many turns wait in this session as may; try again when one has ended.",
+            ),
+            Error::IdempotencyMismatch => (
+                Code::IdempotencyMismatch,
+                "This Idempotency-Key was used with another body; send a new key.",
+            ),
             Error::InvalidCursor => (
                 Code::InvalidCursor,
                 "The cursor is not one of this session's.",

@@ -1,4 +1,5 @@
-//! Asking a turn to stop. The request is an event: from its position on nothing new starts.
+//! Asking a turn to stop. The request is an event: from its position on nothing new starts. A
+//! turn that still waits is over with it.
 
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ use crate::live::Live;
 pub enum Requested {
     /// It stands at this position.
     At(Position),
+    /// The turn waited, and is over: its terminal stands at this position.
+    Withdrawn(Position),
     /// One was there before.
     Already,
     /// The turn does not run here.
@@ -25,14 +28,18 @@ const REASON_CHARS_MAX: usize = 200;
 
 /// Asks `turn` to stop. From any client, any number of times, at any moment.
 pub fn request(live: &Arc<Live>, turn: TurnId, by: &str, reason: &str) -> Requested {
-    let slot = live.slot.lock();
-    let Some(running) = slot.as_ref().filter(|running| running.id == turn) else {
-        return Requested::NotRunning;
+    let mut slot = live.slot.lock();
+    let trace = match slot.running.as_ref().filter(|running| running.id == turn) {
+        Some(running) => running.trace.clone(),
+        None => match slot.find(turn) {
+            Some(waiting) => waiting.submit.trace.clone().map(Arc::new),
+            None => return Requested::NotRunning,
+        },
     };
-    let reason = reason.chars().take(REASON_CHARS_MAX).collect();
+    let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
     let body = Body::TurnCancelRequested(CancelRequested {
         by: by.to_owned(),
-        reason,
+        reason: reason.clone(),
     });
     let actor = if by == "user" {
         Actor::USER
@@ -41,7 +48,11 @@ pub fn request(live: &Arc<Live>, turn: TurnId, by: &str, reason: &str) -> Reques
     };
     let mut draft = Draft::new(Some(turn), actor, body);
     draft.rows = rows(Some(turn), &draft.body);
-    draft.trace.clone_from(&running.trace);
+    draft.trace = trace;
+    let Some(running) = slot.running.as_ref().filter(|running| running.id == turn) else {
+        let withdrawn = live.withdraw(&mut slot, turn, draft, reason);
+        return withdrawn.map_or(Requested::NotRunning, Requested::Withdrawn);
+    };
     match live.sequencer.emit_one(draft, Room::Reserved) {
         Ok((at, _)) => {
             running.stop.cancel();

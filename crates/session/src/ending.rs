@@ -15,7 +15,7 @@ use turnwire_event::port::Outcome;
 use turnwire_event::{Actor, Body, Position, ToolUseId, Trace, TurnId, metric};
 use turnwire_log::{Draft, Refused, Room};
 
-use crate::live::{Live, Running};
+use crate::live::Live;
 
 /// What is known of a turn beside its events.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,8 @@ pub(crate) struct Known {
 }
 
 /// The producer is done: the turn ends as it says, unless it left something open or a cancel
-/// came first. Gives the place of the terminal if the turn ended as the producer says.
+/// came first. Gives the place of the terminal if the turn ended as the producer says and no
+/// other turn's message came between its own.
 pub(crate) fn finish(
     live: &Arc<Live>,
     turn: TurnId,
@@ -38,9 +39,10 @@ pub(crate) fn finish(
 ) -> Option<Position> {
     let mut slot = live.slot.lock();
     let Some(open) = live.open_turn(turn) else {
-        free(&mut slot, turn);
+        slot.free(turn);
         return None;
     };
+    let alone = slot.running.as_ref().is_some_and(|running| running.alone);
     let mut ended = None;
     let loose = open.call.is_some() || open.message.is_some() || !open.tools.is_empty();
     if loose || open.cancel.is_some() {
@@ -71,14 +73,8 @@ pub(crate) fn finish(
             vec![(Actor::ORCHESTRATOR, body, Vec::new())],
         );
     }
-    free(&mut slot, turn);
-    ended
-}
-
-fn free(slot: &mut Option<Running>, turn: TurnId) {
-    if slot.as_ref().is_some_and(|running| running.id == turn) {
-        *slot = None;
-    }
+    slot.free(turn);
+    ended.filter(|_| alone)
 }
 
 /// Something else ends the turn: a cancel if one was asked for, else the failure given.
@@ -97,7 +93,7 @@ pub(crate) fn close(
         };
         close_open(live, open, end, known);
     }
-    free(&mut slot, turn);
+    slot.free(turn);
 }
 
 fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, known: &Known) {
@@ -180,7 +176,7 @@ fn emit(
     }
 }
 
-fn count(terminal: &Body) {
+pub(crate) fn count(terminal: &Body) {
     match terminal {
         Body::TurnCancelled(end) => {
             let phase = serde_json::to_value(end.phase)

@@ -21,6 +21,12 @@ pub enum Error {
     /// The session is busy with this turn.
     #[error("turn {0} is in flight")]
     TurnInFlight(TurnId),
+    /// As many turns wait as may.
+    #[error("too many turns are waiting")]
+    QueueFull,
+    /// The key was used with another body.
+    #[error("the key was used with another body")]
+    IdempotencyMismatch,
     /// The cursor is no position of this session.
     #[error("the cursor is not one of this session's")]
     InvalidCursor,

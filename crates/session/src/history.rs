@@ -13,7 +13,7 @@ use turnwire_log::Store;
 use crate::error::Error;
 
 /// A message and the bytes of its content.
-type Weighed = (Arc<Message>, usize);
+pub(crate) type Weighed = (Arc<Message>, usize);
 
 /// Messages shown to a turn; its own input is the last.
 pub struct Past {

@@ -2,6 +2,7 @@
 //! client that comes late is told.
 //!
 //! ```text
+//!      ┌─ queue ─┐
 //!   submit ──▶ turn.started ──▶ producer task ──▶ TurnEmitter ──▶ Sequencer ──▶ Ring(Transcript)
 //!                                   ▲ aborted by        │ sealed before         │
 //!                   cancel ─────────┘                   ▼                       ▼
@@ -15,9 +16,12 @@ pub mod clock;
 pub mod error;
 pub mod options;
 pub mod attach;
+pub mod submit;
+mod keys;
 pub mod transcript;
 pub mod bus;
 pub mod history;
+mod slot;
 pub mod live;
 pub mod replay;
 pub mod ending;
@@ -25,10 +29,12 @@ pub mod emitter;
 pub mod cancel;
 pub mod turn;
 pub mod watch;
+mod queue;
 pub mod registry;
 pub mod sweep;
 pub mod upkeep;
 pub mod sessions;
+mod accept;
 pub mod query;
 
 pub use clock::{SystemClock, SystemMint};
@@ -38,6 +44,7 @@ pub use options::Options;
 pub use query::{EventPage, EventsQuery};
 pub use replay::{CatchUp, ReplayError};
 pub use sessions::{NewSession, Sessions, Ticket};
+pub use submit::{Accepted, Bound, Key, Place, Submit};
 pub use transcript::{Snapshot, Transcript};
-pub use turn::{Accepted, Submit};
 pub use turnwire_log::StoredEvent;
+pub use watch::Attendance;

@@ -2,23 +2,46 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
-use turnwire_event::code::OnDisconnect;
+use tokio_util::task::TaskTracker;
 use turnwire_event::fold::OpenTurn;
-use turnwire_event::row::SessionRow;
-use turnwire_event::{Actor, Body, Clock, Filter, Owner, Position, Seq, SessionId, Trace, TurnId};
+use turnwire_event::port::{Interceptor, Producer};
+use turnwire_event::row::{QueuedRow, SessionRow};
+use turnwire_event::{Actor, Body, Clock, Filter, Owner, Position, Seq, SessionId, TurnId};
 use turnwire_hub::{Closed, Pump, Ring};
 use turnwire_log::{Draft, Refused, Room, Sequencer, Store, Tail, Writer};
 
 use crate::bus::{Action, Bus, Note};
 use crate::history::Memory;
 use crate::options::Options;
+use crate::slot::{Slot, Waiting};
 use crate::transcript::Transcript;
+
+/// What runs turns.
+pub struct Runner {
+    /// What stands between producers and the log.
+    pub interceptor: Arc<dyn Interceptor>,
+    /// What answers turns.
+    pub producer: Arc<dyn Producer>,
+    /// The turns at work.
+    pub turns: TaskTracker,
+    /// Where tasks go that are started outside of one, as when a guard is dropped.
+    pub runtime: Handle,
+    /// Set when the server goes away: no turn starts any more.
+    pub draining: AtomicBool,
+}
+
+impl Runner {
+    /// Whether no turn starts any more.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+}
 
 /// What every session of a server shares.
 pub struct House {
@@ -32,6 +55,8 @@ pub struct House {
     pub writer: Arc<Writer>,
     /// What wakes viewers.
     pub pump: Pump,
+    /// What runs turns.
+    pub runner: Runner,
     /// Leave to read a chunk of a replay: as many at once as there are cores, in the order they
     /// ask, so that every late reader gets its first events soon.
     pub replays: Semaphore,
@@ -44,20 +69,6 @@ impl House {
     pub fn store(&self) -> Arc<dyn Store> {
         self.writer.store().clone()
     }
-}
-
-/// The turn that holds a session's lock.
-pub struct Running {
-    /// Which turn.
-    pub id: TurnId,
-    /// Told when the turn must stop.
-    pub stop: CancellationToken,
-    /// What happens when the last watcher leaves.
-    pub on_disconnect: OnDisconnect,
-    /// How long they may be away.
-    pub grace_ms: u64,
-    /// The caller's trace, for events that the session itself makes of the turn.
-    pub trace: Option<Arc<Trace>>,
 }
 
 /// How many events of a stretch pass a filter.
@@ -82,8 +93,8 @@ pub struct Live {
     pub ring: Arc<Ring<Transcript>>,
     /// What all sessions share.
     pub house: Arc<House>,
-    /// The lock: one turn at a time.
-    pub(crate) slot: Mutex<Option<Running>>,
+    /// The lock: one turn at a time, the others in line.
+    pub(crate) slot: Mutex<Slot>,
     pub(crate) watchers: AtomicUsize,
     /// How often the last watcher has left: a grace counts from its own leaving.
     pub(crate) departures: AtomicUsize,
@@ -127,7 +138,7 @@ impl Live {
             sequencer,
             ring,
             house,
-            slot: Mutex::new(None),
+            slot: Mutex::default(),
             watchers: AtomicUsize::new(0),
             departures: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
@@ -135,6 +146,13 @@ impl Live {
             memory: Arc::default(),
             counted: Mutex::new(None),
         })
+    }
+
+    /// Puts in line what waited when the session was last in memory.
+    pub(crate) fn line_up(&self, rows: Vec<QueuedRow>) {
+        let mut slot = self.slot.lock();
+        rows.into_iter()
+            .for_each(|row| slot.put(Waiting::read(row)));
     }
 
     /// What the turn `id` has open, counting everything emitted, released or not.
@@ -161,7 +179,7 @@ impl Live {
 
     /// The turn in flight.
     pub fn current_turn(&self) -> Option<TurnId> {
-        self.slot.lock().as_ref().map(|running| running.id)
+        self.slot.lock().running.as_ref().map(|running| running.id)
     }
 
     /// Records an event that belongs to no turn.
@@ -192,19 +210,23 @@ impl Live {
         }
     }
 
+    /// Whether nothing of it runs or waits, and everything is written.
+    pub(crate) fn is_free(&self) -> bool {
+        let slot = self.slot.lock();
+        let queue = slot.waiting() == 0 || self.ring.closed().is_some();
+        slot.running.is_none() && queue && self.sequencer.is_settled()
+    }
+
     /// Whether it may leave memory: nobody watches, nothing runs, nothing waits.
     pub(crate) fn is_idle(&self) -> bool {
-        self.slot.lock().is_none()
+        self.is_free()
             && self.watchers.load(Ordering::Acquire) == 0
             && self.idle_since.lock().elapsed() >= self.house.options.idle_unload
-            && self.sequencer.is_settled()
     }
 
     /// Ends the session for everyone: running turn, connections, log.
     pub(crate) fn shut(&self) {
-        if let Some(running) = self.slot.lock().take() {
-            running.stop.cancel();
-        }
+        self.slot.lock().clear();
         self.sequencer.close();
         self.ring.close(Closed::Deleted);
     }
@@ -212,9 +234,7 @@ impl Live {
     /// The log of this session cannot be trusted: nothing more is taken or told.
     pub fn quarantine(&self) {
         self.house.quarantined.lock().insert(self.id);
-        if let Some(running) = self.slot.lock().take() {
-            running.stop.cancel();
-        }
+        self.slot.lock().clear();
         self.sequencer.close();
         self.ring.close(Closed::Quarantined);
     }

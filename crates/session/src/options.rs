@@ -19,6 +19,10 @@ pub struct Options {
     pub idle_unload: Duration,
     /// Sessions held in memory.
     pub open_max: usize,
+    /// Turns that may wait in one session: each is kept with its whole input.
+    pub queue_max: usize,
+    /// How long the key of a submit stands for its turn.
+    pub idempotency_ttl: Duration,
     /// How often messages in flight are checkpointed: what a crash may cost of their text.
     pub checkpoint: Duration,
     /// How old events may get.
@@ -41,6 +45,8 @@ impl Default for Options {
             ring_bytes: 4 << 20,
             idle_unload: Duration::from_secs(60),
             open_max: 20_000,
+            queue_max: 8,
+            idempotency_ttl: Duration::from_secs(24 * 3600),
             checkpoint: Duration::from_millis(250),
             retention: Duration::from_secs(30 * 24 * 3600),
             retention_sweep: Duration::from_secs(3600),

@@ -36,18 +36,22 @@ impl Registry {
                 }
                 open.removals
             };
-            let (row, tail) = blocking(house.store(), move |store| {
+            let (row, tail, queued) = blocking(house.store(), move |store| {
                 let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
                 let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
-                Ok::<_, Error>((row, tail))
+                Ok::<_, Error>((row, tail, store.queued(id)?))
             })
             .await?;
             let fresh = Live::open(house.clone(), row, tail, None);
+            fresh.line_up(queued);
             let mut open = self.open.lock();
             // A session that was deleted, or let go after more was written, must not come back
             // as it was read.
             if open.removals == removals {
-                return Ok(open.put(fresh));
+                let live = open.put(fresh);
+                drop(open);
+                live.kick();
+                return Ok(live);
             }
         }
     }
@@ -65,7 +69,7 @@ impl Registry {
             return Ok(());
         }
         if open.sessions.len() >= max {
-            open.let_go(free);
+            open.let_go(Live::is_free);
         }
         if open.sessions.len() >= max {
             Err(Error::TooMany)
@@ -91,7 +95,7 @@ impl Registry {
         let open = self.open.lock();
         open.sessions
             .values()
-            .filter(|live| live.slot.lock().is_some())
+            .filter(|live| live.current_turn().is_some())
             .cloned()
             .collect()
     }
@@ -125,9 +129,4 @@ impl Open {
             metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);
         }
     }
-}
-
-/// Whether a session could go at once if room is needed.
-fn free(live: &Live) -> bool {
-    live.slot.lock().is_none() && live.sequencer.is_settled()
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use turnwire_event::body::feedback;
@@ -22,22 +22,17 @@ use crate::attach::Tokens;
 use crate::bus::Note;
 use crate::cancel::{self, Requested};
 use crate::error::Error;
-use crate::live::{House, Live};
+use crate::keys::Keys;
+use crate::live::{House, Live, Runner};
 use crate::options::Options;
 use crate::registry::Registry;
 use crate::replay::blocking;
+pub use crate::submit::NewSession;
 use crate::sweep;
-use crate::turn::{Accepted, Submit};
 use crate::upkeep;
 
-/// What a session is made with.
-#[derive(Clone, Debug, Default)]
-pub struct NewSession {
-    /// The folder it works in.
-    pub workspace_path: Option<String>,
-    /// Whatever its creator wants to keep with it.
-    pub metadata: Map<String, Value>,
-}
+/// How long to wait for room when more sessions have turns that wait than may be open.
+const QUEUE_UP_AGAIN: Duration = Duration::from_millis(500);
 
 /// Leave to attach.
 #[derive(Clone, Debug)]
@@ -53,10 +48,7 @@ pub struct Sessions {
     pub(crate) house: Arc<House>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) tokens: Arc<Tokens>,
-    interceptor: Arc<dyn Interceptor>,
-    producer: Arc<dyn Producer>,
-    turns: TaskTracker,
-    draining: AtomicBool,
+    pub(crate) keys: Arc<Keys>,
 }
 
 /// What the service is built from.
@@ -88,6 +80,13 @@ impl Sessions {
             mint: parts.mint,
             writer: parts.writer,
             pump: Pump::start(),
+            runner: Runner {
+                interceptor: parts.interceptor,
+                producer: parts.producer,
+                turns: TaskTracker::new(),
+                runtime: Handle::current(),
+                draining: AtomicBool::new(false),
+            },
             replays: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
             quarantined: Mutex::default(),
         });
@@ -99,18 +98,16 @@ impl Sessions {
             house,
             registry: Arc::default(),
             tokens,
-            interceptor: parts.interceptor,
-            producer: parts.producer,
-            turns: TaskTracker::new(),
-            draining: AtomicBool::new(false),
+            keys: Arc::default(),
         });
+        queue_up(&sessions).await?;
         upkeep::start(&sessions.house, &sessions.registry, &sessions.tokens);
         Ok(sessions)
     }
 
     /// Whether no new turn is taken because the server goes away.
     pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
+        self.house.runner.is_draining()
     }
 
     /// Whether no new turn is taken because the disk is full.
@@ -118,7 +115,7 @@ impl Sessions {
         self.house.writer.health().is_full()
     }
 
-    fn admit(&self) -> Result<(), Error> {
+    pub(crate) fn admit(&self) -> Result<(), Error> {
         if self.is_draining() {
             return Err(Error::Draining);
         }
@@ -149,6 +146,19 @@ impl Sessions {
     /// Makes a session. Durable on return.
     pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
         self.admit()?;
+        let (live, at) = self.found(owner, new)?;
+        let row = live.ring.look(|transcript, _, _| transcript.row.clone());
+        live.sequencer.committed(at.seq).await?;
+        Ok(row)
+    }
+
+    /// Makes a session that nobody can know yet. Gives the place of its first event, which is
+    /// not durable yet.
+    pub(crate) fn found(
+        &self,
+        owner: &Owner,
+        new: NewSession,
+    ) -> Result<(Arc<Live>, Position), Error> {
         self.registry.make_room(self.house.options.open_max, None)?;
         let now = self.house.clock.now();
         let row = SessionRow {
@@ -172,11 +182,10 @@ impl Sessions {
             episode_id: row.episode_id,
         };
         let mut draft = Draft::new(None, Actor::USER, Body::SessionCreated(created));
-        draft.rows = vec![RowChange::SessionPut(Box::new(row.clone()))];
+        draft.rows = vec![RowChange::SessionPut(Box::new(row))];
         let (at, _) = live.sequencer.emit_one(draft, Room::Reserved)?;
-        live.sequencer.committed(at.seq).await?;
-        self.registry.put(live);
-        Ok(row)
+        self.registry.put(live.clone());
+        Ok((live, at))
     }
 
     /// Leave to attach to a session, once.
@@ -223,24 +232,6 @@ impl Sessions {
         deleted.await.map_err(|_| Error::Internal)
     }
 
-    /// Accepts a turn. Once it has started it goes on to its end even if the caller is gone.
-    pub async fn submit(
-        self: &Arc<Self>,
-        owner: &Owner,
-        id: SessionId,
-        submit: Submit,
-    ) -> Result<Accepted, Error> {
-        self.admit()?;
-        let live = self.live(owner, id).await?;
-        live.turn(
-            submit,
-            self.interceptor.clone(),
-            self.producer.clone(),
-            &self.turns,
-        )
-        .await
-    }
-
     /// Asks a turn to stop. Returns when the request is durable; a turn that has ended is left
     /// as it is.
     pub async fn cancel(
@@ -269,6 +260,10 @@ impl Sessions {
             Requested::At(at) => {
                 live.sequencer.committed(at.seq).await?;
                 Ok(TurnState::Cancelling)
+            }
+            Requested::Withdrawn(at) => {
+                live.sequencer.committed(at.seq).await?;
+                Ok(TurnState::Cancelled)
             }
             Requested::Already => {
                 // The request that came first must be in the log before this one is answered.
@@ -324,18 +319,16 @@ impl Sessions {
     /// The server goes away: no new turns, running ones have `window` to end by themselves, then
     /// they are ended; everything is written when this returns.
     pub async fn drain(&self, window: Duration) {
-        self.draining.store(true, Ordering::Release);
-        self.turns.close();
-        if tokio::time::timeout(window, self.turns.wait())
-            .await
-            .is_err()
-        {
+        self.refuse_turns();
+        let turns = &self.house.runner.turns;
+        turns.close();
+        if tokio::time::timeout(window, turns.wait()).await.is_err() {
             for live in self.registry.running() {
-                if let Some(running) = live.slot.lock().as_ref() {
+                if let Some(running) = live.slot.lock().running.as_ref() {
                     running.stop.cancel();
                 }
             }
-            let _ = tokio::time::timeout(Duration::from_secs(5), self.turns.wait()).await;
+            let _ = tokio::time::timeout(Duration::from_secs(5), turns.wait()).await;
         }
         let all = async {
             for live in self.registry.all() {
@@ -346,8 +339,47 @@ impl Sessions {
         let _ = tokio::time::timeout(Duration::from_secs(5), all).await;
     }
 
-    /// Says that draining has begun, before connections are told.
+    /// Says that draining has begun, before connections are told. Turns that wait stay where
+    /// they are and run after the next start.
     pub fn refuse_turns(&self) {
-        self.draining.store(true, Ordering::Release);
+        self.house.runner.draining.store(true, Ordering::Release);
     }
+}
+
+/// Opens the sessions in which turns wait since the last run: that starts them.
+async fn queue_up(sessions: &Arc<Sessions>) -> Result<(), Error> {
+    let store = sessions.house.store();
+    let waiting = blocking(store, |store| Ok::<_, Error>(store.queues()?)).await?;
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    tracing::info!(sessions = waiting.len(), "turns wait since the last run");
+    let (house, registry) = (
+        Arc::downgrade(&sessions.house),
+        Arc::downgrade(&sessions.registry),
+    );
+    tokio::spawn(async move {
+        for id in waiting {
+            loop {
+                let (Some(house), Some(registry)) = (house.upgrade(), registry.upgrade()) else {
+                    return;
+                };
+                if house.quarantined.lock().contains(&id) {
+                    break;
+                }
+                match registry.get(&house, id).await {
+                    // As many are open as may be: their turns end some time.
+                    Err(Error::TooMany) => {}
+                    Err(error) => {
+                        tracing::error!(session = %id, %error, "turns that wait could not be started");
+                        break;
+                    }
+                    Ok(_) => break,
+                }
+                drop((house, registry));
+                tokio::time::sleep(QUEUE_UP_AGAIN).await;
+            }
+        }
+    });
+    Ok(())
 }

@@ -24,12 +24,16 @@ impl Fold for Transcript {
             Body::TurnStarted(_) => {
                 self.row.turn_count += 1;
                 self.row.updated_at = event.time;
-                self.open = event.head.turn.map(OpenTurn::new);
+                // Beside a running turn only one that is withdrawn from the queue can start: its
+                // end comes with its start, and the running one is still the turn in flight.
+                if self.open.is_none() {
+                    self.open = event.head.turn.map(OpenTurn::new);
+                }
                 return;
             }
             Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
                 self.row.updated_at = event.time;
-                self.open = None;
+                self.open.take_if(|open| Some(open.id) == event.head.turn);
                 return;
             }
             Body::RouteDecided(route) => {

@@ -1,20 +1,17 @@
-//! A turn from submit to terminal: the lock, the start, the task that runs the producer, and the
-//! guard that ends the turn if nothing else does.
+//! A turn from its start to its terminal: what it is told of the past, the start itself, the task
+//! that runs the producer, and the guard that ends the turn if nothing else does.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use turnwire_event::body::turn::Started;
-use turnwire_event::code::{ErrorCode, OnDisconnect, TurnKind, TurnState};
-use turnwire_event::port::{HistoryBudget, Interceptor, Outcome, Producer, TurnContext, TurnInput};
+use turnwire_event::code::{ErrorCode, TurnKind};
+use turnwire_event::port::{Outcome, TurnContext, TurnInput};
 use turnwire_event::row::{NewMessage, RowChange};
 use turnwire_event::{
-    Actor, Body, ContentBlock, Message, MessageId, MessageStatus, Position, Role, Seq, Trace,
-    TurnId, metric,
+    Actor, Body, Message, MessageId, MessageStatus, Position, Role, TurnId, metric,
 };
 use turnwire_log::{Draft, Room};
 
@@ -22,137 +19,49 @@ use crate::cancel;
 use crate::emitter::TurnEmitter;
 use crate::ending;
 use crate::error::Error;
-use crate::history::{Past, weigh};
-use crate::live::{Live, Running};
+use crate::history::{Past, Weighed, weigh};
+use crate::live::Live;
 use crate::replay::blocking;
-
-/// What a person asks for.
-#[derive(Clone, Debug)]
-pub struct Submit {
-    /// What they say.
-    pub content: Vec<ContentBlock>,
-    /// In which language they want the answer.
-    pub locale: String,
-    /// What happens when the last watcher leaves.
-    pub on_disconnect: OnDisconnect,
-    /// How long they may be away.
-    pub disconnect_grace_ms: u64,
-    /// The caller's trace.
-    pub trace: Option<Trace>,
-}
-
-/// An accepted turn: durable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    /// Its id.
-    pub turn_id: TurnId,
-    /// Where it stands.
-    pub state: TurnState,
-    /// The tail before it: a cursor that gives the whole turn.
-    pub position: Position,
-}
+use crate::slot::{Presence, Running, Slot};
+pub use crate::submit::{Accepted, Bound, Key, Place, Submit};
 
 /// How long a stopped producer may take to let go before the turn is ended without it. Its
 /// events are refused from the first moment on, so nothing depends on this but tidiness.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// Frees the session's lock if the turn never started.
-struct SlotGuard<'a>(&'a Live, bool);
+/// What was said before a turn.
+pub(crate) struct Told {
+    /// The newest messages.
+    pub(crate) messages: Vec<Weighed>,
+    /// How many there are in all.
+    pub(crate) total: u64,
+    /// Where the session stood.
+    pub(crate) at: Position,
+}
 
-impl Drop for SlotGuard<'_> {
-    fn drop(&mut self) {
-        if !self.1 {
-            *self.0.slot.lock() = None;
-        }
-    }
+/// A turn about to start.
+pub(crate) struct Next {
+    pub(crate) id: TurnId,
+    pub(crate) submit: Submit,
+    pub(crate) presence: Presence,
+    /// Rows that commit with its start.
+    pub(crate) rows: Vec<RowChange>,
 }
 
 impl Live {
-    /// Accepts a turn and runs it. Returns when `turn.started` is durable.
-    pub async fn turn(
-        self: &Arc<Self>,
-        submit: Submit,
-        interceptor: Arc<dyn Interceptor>,
-        producer: Arc<dyn Producer>,
-        tasks: &TaskTracker,
-    ) -> Result<Accepted, Error> {
-        let turn_id = TurnId(self.house.mint.ulid());
-        let stop = CancellationToken::new();
-        let trace = submit.trace.clone().map(Arc::new);
-        let departures = self.departures.load(Ordering::Acquire);
-        {
-            let mut slot = self.slot.lock();
-            if let Some(running) = slot.as_ref() {
-                return Err(Error::TurnInFlight(running.id));
-            }
-            *slot = Some(Running {
-                id: turn_id,
-                stop: stop.clone(),
-                on_disconnect: submit.on_disconnect,
-                grace_ms: submit.disconnect_grace_ms,
-                trace: trace.clone(),
-            });
-        }
-        let mut guard = SlotGuard(self, false);
-        let budget = producer.history();
-        let (mut past, total, begun) = self.past(budget).await?;
-        let user = self.user_message(turn_id, submit.content.clone());
-        past.push(weigh(user.clone()));
-        let shown = Past::new(past, budget);
-        let omitted = (total + 1).saturating_sub(shown.len() as u64);
-        let at = self.start(turn_id, &submit, &user, omitted, producer.as_ref())?;
-        guard.1 = true;
-        metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
-        // Whoever left while the turn was being accepted left before it could be cancelled.
-        if self.departures.load(Ordering::Acquire) != departures
-            && self.watchers.load(Ordering::Acquire) == 0
-        {
-            self.left();
-        }
-        let input = TurnInput {
-            session_id: self.id,
-            turn_id,
-            owner: self.owner.clone(),
-            locale: submit.locale,
-            content: submit.content,
-        };
-        let emitter = Arc::new(TurnEmitter::new(self.clone(), turn_id, trace, interceptor));
-        let context = TurnContext {
-            input,
-            emitter: emitter.clone(),
-            history: Arc::new(shown),
-        };
-        let work = tokio::spawn(producer.run(context));
-        let run = Run {
-            live: self.clone(),
-            turn: turn_id,
-            emitter,
-            stop,
-            work,
-            ended: false,
-            begun,
-            user: Some(user),
-        };
-        tasks.spawn(run.end());
-        self.sequencer.committed(at.seq).await?;
-        let position = Position::persisted(at.epoch, Seq(at.seq.0 - 1));
-        Ok(Accepted {
-            turn_id,
-            state: TurnState::Running,
-            position,
-        })
-    }
-
     /// The newest messages, and how many there are in all.
-    async fn past(
-        self: &Arc<Self>,
-        budget: HistoryBudget,
-    ) -> Result<(Vec<(Arc<Message>, usize)>, u64, Position), Error> {
+    pub(crate) async fn past(self: &Arc<Self>) -> Result<Told, Error> {
         // The turn before may have its terminal placed and not yet released: its messages count.
         self.sequencer.committed(self.sequencer.last().seq).await?;
+        let budget = self.house.runner.producer.history();
         let (id, upto, fresh) = self
             .ring
             .look(|transcript, tail, _| (self.id, tail, transcript.row.turn_count == 0));
+        let told = move |(messages, total)| Told {
+            messages,
+            total,
+            at: upto,
+        };
         {
             let mut memory = self.memory.lock();
             if fresh {
@@ -160,54 +69,116 @@ impl Live {
             }
             if memory.knows(upto) {
                 memory.forget(budget);
-                let (past, total) = memory.recall();
-                return Ok((past, total, upto));
+                return Ok(told(memory.recall()));
             }
         }
         let memory = self.memory.clone();
         blocking(self.house.store(), move |store| {
             let mut memory = memory.lock();
             memory.refresh(store, id, upto, budget)?;
-            let (past, total) = memory.recall();
-            Ok((past, total, upto))
+            Ok(told(memory.recall()))
         })
         .await
     }
 
-    fn user_message(&self, turn_id: TurnId, content: Vec<ContentBlock>) -> Message {
+    /// Starts a turn, under the session's lock, in one step: from here on it runs. The caller
+    /// lets `Run` go when the lock is free.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        slot: &mut Slot,
+        next: Next,
+        told: Told,
+    ) -> Result<(Position, Run), Error> {
+        let runner = &self.house.runner;
+        let user = self.user_message(next.id, &next.submit);
+        let mut past = told.messages;
+        past.push(weigh(user.clone()));
+        let shown = Past::new(past, runner.producer.history());
+        let omitted = (told.total + 1).saturating_sub(shown.len() as u64);
+        let mut draft = self.opening(&next.submit, &user, omitted);
+        draft.rows.extend(next.rows);
+        let trace = draft.trace.clone();
+        let (definition, stop) = (version(&draft), CancellationToken::new());
+        let (at, _) = self.sequencer.emit_one(draft, Room::Reserved)?;
+        slot.running = Some(Running {
+            id: next.id,
+            stop: stop.clone(),
+            on_disconnect: next.submit.on_disconnect,
+            grace_ms: next.submit.disconnect_grace_ms,
+            bound: next.submit.bound,
+            trace: trace.clone(),
+            presence: next.presence,
+            alone: true,
+        });
+        slot.moves += 1;
+        metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
+        let emitter = Arc::new(TurnEmitter::new(
+            self.clone(),
+            next.id,
+            trace,
+            runner.interceptor.clone(),
+            &definition,
+        ));
+        let submit = next.submit;
+        let input = TurnInput {
+            session_id: self.id,
+            turn_id: next.id,
+            owner: self.owner.clone(),
+            locale: submit.locale,
+            content: submit.content,
+            metadata: submit.metadata,
+            location: submit.location,
+        };
+        let context = TurnContext {
+            input,
+            emitter: emitter.clone(),
+            history: Arc::new(shown),
+        };
+        let run = Run {
+            live: self.clone(),
+            turn: next.id,
+            emitter,
+            stop,
+            context: Some(context),
+            work: None,
+            ended: false,
+            begun: told.at,
+            user: Some(user),
+        };
+        Ok((at, run))
+    }
+
+    pub(crate) fn user_message(&self, turn_id: TurnId, submit: &Submit) -> Message {
         Message {
             id: MessageId(self.house.mint.ulid()),
             session_id: self.id,
             turn_id,
             role: Role::User,
             status: MessageStatus::Complete,
-            content,
+            content: submit.content.clone(),
             model: None,
             stop_reason: None,
             usage: None,
             created_at: self.house.clock.now(),
-            metadata: serde_json::Map::new(),
+            metadata: submit.message_metadata(),
         }
     }
 
-    fn start(
-        &self,
-        turn: TurnId,
-        submit: &Submit,
-        user: &Message,
-        omitted: u64,
-        producer: &dyn Producer,
-    ) -> Result<Position, Error> {
-        let episode_id = self.ring.look(|transcript, _, _| transcript.row.episode_id);
+    /// The `turn.started` of a turn with its rows.
+    pub(crate) fn opening(&self, submit: &Submit, user: &Message, omitted: u64) -> Draft {
+        let turn = user.turn_id;
+        let versions = self.house.runner.producer.versions();
+        let agent_definition = versions.agent_definition.clone();
+        let wire_version = Some(submit.wire_version.clone());
         let body = Body::TurnStarted(Started {
             user_message_id: user.id,
             input: submit.content.clone(),
             kind: TurnKind::Chat,
-            episode_id,
+            episode_id: self.ring.look(|transcript, _, _| transcript.row.episode_id),
             locale: submit.locale.clone(),
-            wire_version: None,
+            wire_version: wire_version.clone(),
             history_omitted: omitted,
-            versions: producer.versions(),
+            versions,
         });
         let mut draft = Draft::new(Some(turn), Actor::USER, body);
         draft.trace = submit.trace.clone().map(Arc::new);
@@ -218,6 +189,8 @@ impl Live {
                 on_disconnect: submit.on_disconnect,
                 disconnect_grace_ms: submit.disconnect_grace_ms,
                 trace: submit.trace.clone(),
+                wire_version,
+                agent_definition,
             },
             RowChange::MessagePut(
                 turn,
@@ -229,18 +202,26 @@ impl Live {
                 },
             ),
         ];
-        let (at, _) = self.sequencer.emit_one(draft, Room::Reserved)?;
-        Ok(at)
+        draft
+    }
+}
+
+/// The version of the agent's definition that a start is bound to.
+fn version(draft: &Draft) -> String {
+    match &draft.body {
+        Body::TurnStarted(started) => started.versions.agent_definition.clone(),
+        _ => String::new(),
     }
 }
 
 /// A running turn. Dropped before its end, as when the runtime goes away, it still ends the turn.
-struct Run {
+pub(crate) struct Run {
     live: Arc<Live>,
     turn: TurnId,
     emitter: Arc<TurnEmitter>,
     stop: CancellationToken,
-    work: JoinHandle<Outcome>,
+    context: Option<TurnContext>,
+    work: Option<JoinHandle<Outcome>>,
     ended: bool,
     /// Where the session stood before the turn, and what the person said.
     begun: Position,
@@ -248,15 +229,32 @@ struct Run {
 }
 
 impl Run {
+    /// Lets the producer work. Not under the session's lock: a runtime that goes away drops what
+    /// it is given at once.
+    pub(crate) fn go(self) {
+        let live = self.live.clone();
+        let runner = &live.house.runner;
+        runner.turns.spawn_on(self.end(), &runner.runtime);
+    }
+
     async fn end(mut self) {
+        let runner = &self.live.house.runner;
+        if let Some(context) = self.context.take() {
+            let producer = runner.producer.clone();
+            let work = async move { producer.run(context).await };
+            self.work = Some(runner.runtime.spawn(work));
+        }
         let timeout = tokio::time::sleep(self.live.house.options.turn_timeout);
         tokio::pin!(timeout);
         let mut timed_out = false;
         let outcome = loop {
+            let Some(work) = &mut self.work else {
+                break None;
+            };
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break None,
-                result = &mut self.work => break Some(result),
+                result = work => break Some(result),
                 () = &mut timeout, if !timed_out => {
                     timed_out = true;
                     cancel::request(&self.live, self.turn, "system", "turn_timeout");
@@ -264,46 +262,38 @@ impl Run {
             }
         };
         self.emitter.seal();
+        self.close(outcome).await;
+        self.ended = true;
+        *self.live.idle_since.lock() = std::time::Instant::now();
+        self.live.kick();
+    }
+
+    async fn close(&mut self, outcome: Option<Result<Outcome, tokio::task::JoinError>>) {
         let known = self.emitter.known();
-        match outcome {
+        let reason = match outcome {
             Some(Ok(outcome)) => {
                 if let Some(at) = ending::finish(&self.live, self.turn, outcome, &known) {
-                    let messages = self
-                        .user
-                        .take()
-                        .into_iter()
-                        .chain(self.emitter.take_messages());
-                    self.live
-                        .memory
-                        .lock()
-                        .learn(self.begun, at, messages.collect());
+                    let said = self.emitter.take_messages();
+                    let messages = self.user.take().into_iter().chain(said).collect();
+                    self.live.memory.lock().learn(self.begun, at, messages);
                 }
+                return;
             }
             Some(Err(error)) => {
                 // The panic's text stays in the server's log.
                 tracing::error!(session = %self.live.id, turn = %self.turn, panic = error.is_panic(), "a producer broke");
-                ending::close(
-                    &self.live,
-                    self.turn,
-                    ErrorCode::InternalError.into(),
-                    None,
-                    &known,
-                );
+                None
             }
             None => {
-                self.work.abort();
-                let _ = tokio::time::timeout(LET_GO, &mut self.work).await;
-                ending::close(
-                    &self.live,
-                    self.turn,
-                    ErrorCode::InternalError.into(),
-                    Some("server_shutdown"),
-                    &known,
-                );
+                if let Some(work) = &mut self.work {
+                    work.abort();
+                    let _ = tokio::time::timeout(LET_GO, work).await;
+                }
+                Some("server_shutdown")
             }
-        }
-        self.ended = true;
-        *self.live.idle_since.lock() = std::time::Instant::now();
+        };
+        let error = ErrorCode::InternalError.into();
+        ending::close(&self.live, self.turn, error, reason, &known);
     }
 }
 
@@ -311,7 +301,9 @@ impl Drop for Run {
     fn drop(&mut self) {
         if !self.ended {
             self.emitter.seal();
-            self.work.abort();
+            if let Some(work) = &self.work {
+                work.abort();
+            }
             let known = self.emitter.known();
             ending::close(
                 &self.live,
@@ -320,6 +312,7 @@ impl Drop for Run {
                 Some("server_shutdown"),
                 &known,
             );
+            self.live.kick();
         }
     }
 }

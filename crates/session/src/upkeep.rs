@@ -9,13 +9,17 @@ use turnwire_event::row::RowChange;
 use turnwire_log::{Sequencer, Store};
 
 use crate::attach::Tokens;
-use crate::live::House;
+use crate::live::{House, Live};
 use crate::registry::Registry;
 
 /// Sessions trimmed in one transaction: bounds how long the writer is busy with it.
 const TRIM_SESSIONS: usize = 100;
 /// How often idle sessions and expired tokens are looked for, at most.
 const UNLOAD_EVERY: Duration = Duration::from_secs(5);
+
+/// How often old keys of submits are removed, and how many at most: 100 a second on average.
+const FORGET_EVERY: Duration = Duration::from_secs(10);
+const FORGET_KEYS: usize = 1_000;
 
 /// Starts the timers. They end when the service that holds the registry is gone.
 pub(crate) fn start(house: &Arc<House>, registry: &Arc<Registry>, tokens: &Arc<Tokens>) {
@@ -31,7 +35,10 @@ pub(crate) fn start(house: &Arc<House>, registry: &Arc<Registry>, tokens: &Arc<T
     every(house, registry, unload_every, move |_, registry| {
         registry.unload();
         tokens.sweep();
+        // What a full disk held back goes on when there is room.
+        registry.all().iter().for_each(Live::kick);
     });
+    every(house, registry, FORGET_EVERY, |house, _| forget(house));
 }
 
 fn every(
@@ -67,6 +74,15 @@ fn checkpoint(house: &House, registry: &Registry) {
     if !parts.is_empty() {
         Sequencer::checkpoint(&house.writer, parts);
     }
+}
+
+/// Removes keys of submits that stand for nothing any more.
+fn forget(house: &House) {
+    let age = i64::try_from(house.options.idempotency_ttl.as_millis()).unwrap_or(i64::MAX);
+    let before = Timestamp::from_millis(house.clock.now().as_millis().saturating_sub(age));
+    house.writer.run(Box::new(move |store: &dyn Store| {
+        store.forget_keys(before, FORGET_KEYS).map(drop)
+    }));
 }
 
 /// Trims events that are too old, on the writing thread, a bounded piece at a time.

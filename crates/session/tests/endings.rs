@@ -24,8 +24,7 @@ async fn a_panic_ends_the_turn_once_with_everything_closed() {
     });
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let accepted = sessions
-        .submit(&owner("local"), id, say("hi"))
+    let accepted = submit(&sessions, &owner("local"), id, say("hi"))
         .await
         .expect("accepted");
     let events = settled(&sessions, id).await;
@@ -62,8 +61,7 @@ async fn a_panic_ends_the_turn_once_with_everything_closed() {
         .expect("the turn");
     assert_eq!(row.state, TurnState::Completed);
     // The lock is free: the next turn is accepted.
-    sessions
-        .submit(&owner("local"), id, say("again"))
+    submit(&sessions, &owner("local"), id, say("again"))
         .await
         .expect("accepted");
 }
@@ -106,8 +104,7 @@ async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after()
         .spawn(async move {
             let sessions = sessions(dir.path(), Options::default(), act).await;
             let id = new_session(&sessions).await;
-            let accepted = sessions
-                .submit(&owner("local"), id, say("hi"))
+            let accepted = submit(&sessions, &owner("local"), id, say("hi"))
                 .await
                 .expect("accepted");
             let state = sessions
@@ -154,8 +151,7 @@ async fn s3_077_a_cancel_before_the_first_call_is_the_cancel_alone() {
     let act = acting(|_| std::future::pending());
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
-    let accepted = sessions
-        .submit(&owner("local"), id, say("hi"))
+    let accepted = submit(&sessions, &owner("local"), id, say("hi"))
         .await
         .expect("accepted");
     sessions
@@ -189,8 +185,7 @@ async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_system() {
     };
     let sessions = sessions(dir.path(), options, act).await;
     let id = new_session(&sessions).await;
-    sessions
-        .submit(&owner("local"), id, say("hi"))
+    submit(&sessions, &owner("local"), id, say("hi"))
         .await
         .expect("accepted");
     let events = settled(&sessions, id).await;
@@ -223,8 +218,7 @@ fn a_runtime_that_goes_away_leaves_no_open_turn() {
     let (sessions, id) = runtime.block_on(async {
         let sessions = sessions(dir.path(), Options::default(), act).await;
         let id = new_session(&sessions).await;
-        sessions
-            .submit(&owner("local"), id, say("hi"))
+        submit(&sessions, &owner("local"), id, say("hi"))
             .await
             .expect("accepted");
         (sessions, id)

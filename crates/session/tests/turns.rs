@@ -22,11 +22,10 @@ async fn s3_011_a_second_turn_is_told_which_one_runs() {
     )
     .await;
     let id = new_session(&sessions).await;
-    let first = sessions
-        .submit(&owner("local"), id, say("one"))
+    let first = submit(&sessions, &owner("local"), id, say("one"))
         .await
         .expect("accepted");
-    let second = sessions.submit(&owner("local"), id, say("two")).await;
+    let second = submit(&sessions, &owner("local"), id, say("two")).await;
     assert_eq!(second, Err(Error::TurnInFlight(first.turn_id)));
 }
 
@@ -40,8 +39,7 @@ async fn law_10_another_owner_finds_nothing() {
     )
     .await;
     let id = new_session(&sessions).await;
-    let turn = sessions
-        .submit(&owner("local"), id, say("one"))
+    let turn = submit(&sessions, &owner("local"), id, say("one"))
         .await
         .expect("accepted")
         .turn_id;
@@ -51,7 +49,7 @@ async fn law_10_another_owner_finds_nothing() {
         Some(Error::SessionNotFound)
     );
     assert_eq!(
-        sessions.submit(&eve, id, say("x")).await.err(),
+        submit(&sessions, &eve, id, say("x")).await.err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
@@ -100,9 +98,8 @@ async fn the_model_is_shown_a_bounded_past_and_the_turn_says_so() {
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     for at in 0..7 {
-        while let Err(error) = sessions
-            .submit(&owner("local"), id, say(&format!("say {at}")))
-            .await
+        while let Err(error) =
+            submit(&sessions, &owner("local"), id, say(&format!("say {at}"))).await
         {
             assert!(matches!(error, Error::TurnInFlight(_)), "{error}");
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -131,8 +128,7 @@ async fn a_deleted_session_stops_its_turn_and_is_gone() {
     )
     .await;
     let id = new_session(&sessions).await;
-    let turn = sessions
-        .submit(&owner("local"), id, say("one"))
+    let turn = submit(&sessions, &owner("local"), id, say("one"))
         .await
         .expect("accepted")
         .turn_id;
@@ -163,12 +159,12 @@ async fn a_deleted_session_stops_its_turn_and_is_gone() {
 async fn cancelled_when_left(dir: &std::path::Path, grace_ms: u64) -> (Arc<Sessions>, Arc<Live>) {
     let sessions = sessions(dir, Options::default(), acting(|_| std::future::pending())).await;
     let id = new_session(&sessions).await;
-    let submit = Submit {
+    let asked = Submit {
         on_disconnect: OnDisconnect::Cancel,
         disconnect_grace_ms: grace_ms,
         ..say("hi")
     };
-    let accepted = sessions.submit(&owner("local"), id, submit).await;
+    let accepted = submit(&sessions, &owner("local"), id, asked).await;
     accepted.expect("accepted");
     let live = sessions.live(&owner("local"), id).await;
     (sessions, live.expect("a session"))

@@ -157,6 +157,8 @@ pub(super) fn input() -> TurnInput {
         },
         locale: "en".into(),
         content: vec![ContentBlock::text("hi")],
+        metadata: serde_json::Map::new(),
+        location: None,
     }
 }
 

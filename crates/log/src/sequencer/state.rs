@@ -33,6 +33,9 @@ pub(crate) struct State {
     pub(crate) committed: Seq,
     /// The last seq the writer has taken.
     taken: Seq,
+    /// How many batches the writer has taken, and how many of them are durable.
+    batches_taken: u64,
+    pub(crate) batches_committed: u64,
     records: Vec<Record>,
     rows: Vec<Placed>,
     pub(crate) queued: bool,
@@ -52,6 +55,8 @@ impl State {
             turns: HashMap::new(),
             committed: tail.seq,
             taken: tail.seq,
+            batches_taken: 0,
+            batches_committed: 0,
             records: Vec::new(),
             rows: Vec::new(),
             queued: false,
@@ -225,11 +230,14 @@ impl State {
         (at, time)
     }
 
-    pub(crate) fn put_rows(&mut self, now: Timestamp, rows: Vec<RowChange>) {
+    /// Takes rows without an event. Gives back the tail they stand at, and the batch that will
+    /// hold them.
+    pub(crate) fn put_rows(&mut self, now: Timestamp, rows: Vec<RowChange>) -> (Position, u64) {
         let time = self.tick(now);
         let at = self.last();
         self.rows
             .extend(rows.into_iter().map(|change| Placed { at, time, change }));
+        (at, self.batches_taken + 1)
     }
 
     /// Whether there is something for the writer and it does not know yet. Rows of a barrier go
@@ -240,7 +248,10 @@ impl State {
 
     pub(crate) fn is_settled(&self) -> bool {
         self.closed
-            || (!self.queued && self.committed == self.seq && self.outbox.iter().next().is_none())
+            || (!self.queued
+                && self.committed == self.seq
+                && self.batches_committed == self.batches_taken
+                && self.outbox.iter().next().is_none())
     }
 
     pub(crate) fn take(&mut self, session: SessionId) -> Option<Append> {
@@ -249,6 +260,7 @@ impl State {
             return None;
         }
         let prev = self.taken;
+        self.batches_taken += 1;
         if let Some(last) = self.records.last() {
             self.taken = last.seq;
         }

@@ -14,7 +14,9 @@ use crate::error::{AppendError, ReadError};
 use crate::record::StoredEvent;
 use crate::reserve::Reserve;
 use crate::store::Store;
-use turnwire_event::row::{MessagePart, SessionRow, StoredMessage, ToolCallRow, TurnRow};
+use turnwire_event::row::{
+    KeyRow, KeyScope, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow, TurnRow,
+};
 use turnwire_event::{Filter, Owner};
 
 /// Commits one batch for each permit; refuses when the permit says so.
@@ -42,6 +44,10 @@ impl Store for Gated {
     fn turn(&self, _: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError> { Ok(None) }
     fn turns(&self, _: SessionId, _: Option<TurnId>, _: usize) -> Result<Vec<TurnRow>, ReadError> { Ok(Vec::new()) }
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError> { Ok(Vec::new()) }
+    fn queued(&self, _: SessionId) -> Result<Vec<QueuedRow>, ReadError> { Ok(Vec::new()) }
+    fn queues(&self) -> Result<Vec<SessionId>, ReadError> { Ok(Vec::new()) }
+    fn key(&self, _: &KeyScope) -> Result<Option<KeyRow>, ReadError> { Ok(None) }
+    fn forget_keys(&self, _: Timestamp, _: usize) -> Result<usize, AppendError> { Ok(0) }
     fn messages(&self, _: SessionId, _: Position, _: Option<MessageId>, _: usize) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
     fn messages_since(&self, _: SessionId, _: Position, _: Position) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
     fn message(&self, _: SessionId, _: MessageId) -> Result<Option<StoredMessage>, ReadError> { Ok(None) }

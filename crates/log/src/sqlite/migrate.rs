@@ -11,7 +11,10 @@ use crate::sqlite::connection::open_error;
 /// `application_id` of our files: "TWIR".
 const APPLICATION_ID: i64 = 0x5457_4952;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_first.sql"),
+    include_str!("migrations/0002_queue.sql"),
+];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     let pragma = |name| {

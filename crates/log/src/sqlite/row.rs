@@ -13,6 +13,7 @@ use crate::chain::Hash;
 use crate::error::AppendError;
 use crate::record::{Append, Term};
 use crate::sqlite::connection::classify;
+use crate::sqlite::queue;
 
 /// A value as the plain word JSON has for it.
 pub(crate) fn word<T: Serialize>(value: &T) -> String {
@@ -23,7 +24,7 @@ pub(crate) fn word<T: Serialize>(value: &T) -> String {
     }
 }
 
-fn json<T: Serialize>(value: &T) -> String {
+pub(crate) fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".into())
 }
 
@@ -106,6 +107,8 @@ pub(crate) fn weight(change: &RowChange) -> usize {
             said(&message.content) + message.cuts.len() + inputs
         }
         RowChange::TurnEnded { payload, .. } => payload.len(),
+        RowChange::TurnQueued { input, .. } => 256 + input.len(),
+        RowChange::KeyPut { scope, .. } => 256 + scope.key.len(),
         RowChange::SessionPut(_)
         | RowChange::TurnStarted { .. }
         | RowChange::TurnCancelling(_)
@@ -120,27 +123,13 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
     let time = placed.time.as_millis();
     match &placed.change {
         RowChange::SessionPut(_) => Ok(()), // made before the events; see `create_session`
-        RowChange::TurnStarted {
+        RowChange::TurnStarted { .. } => queue::start_turn(tx, sid, placed),
+        RowChange::TurnQueued { .. } => queue::put_turn(tx, sid, placed),
+        RowChange::KeyPut {
+            scope,
             turn_id,
-            kind,
-            on_disconnect,
-            disconnect_grace_ms,
-            trace,
-        } => {
-            tx.prepare_cached(
-                "INSERT INTO turn (id, sid, kind, state, on_disconnect, disconnect_grace_ms, trace, started, started_at) \
-                 VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?7, ?8)",
-            )?
-            .execute(params![
-                turn_id.to_string(), sid, word(kind), word(on_disconnect), *disconnect_grace_ms as i64,
-                trace.as_ref().map(json), placed.at.to_string(), time
-            ])?;
-            tx.prepare_cached(
-                "UPDATE session SET turn_count = turn_count + 1, updated_at = ?2 WHERE sid = ?1",
-            )?
-            .execute(params![sid, time])?;
-            Ok(())
-        }
+            body_sha256,
+        } => queue::put_key(tx, sid, (scope, *turn_id, body_sha256), placed.time),
         RowChange::TurnCancelling(turn) => {
             tx.prepare_cached(
                 "UPDATE turn SET state = 'cancelling' WHERE id = ?1 AND ended IS NULL",

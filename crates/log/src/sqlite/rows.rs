@@ -114,7 +114,7 @@ pub(crate) fn sessions(
 }
 
 const TURN: &str = "SELECT t.id, s.id, t.kind, t.state, t.on_disconnect, t.disconnect_grace_ms, t.trace, t.started, \
-    t.started_at, t.ended, t.ended_at, t.terminal_type, t.terminal, s.tenant, s.principal \
+    t.started_at, t.ended, t.ended_at, t.terminal_type, t.terminal, s.tenant, s.principal, t.wire_version, t.agent_definition \
     FROM turn t JOIN session s ON s.sid = t.sid";
 
 fn read_turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
@@ -130,6 +130,8 @@ fn read_turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
         on_disconnect: value(row, 4)?,
         disconnect_grace_ms: row.get::<_, i64>(5)? as u64,
         trace: optional(row, 6)?,
+        wire_version: row.get(15)?,
+        agent_definition: row.get(16)?,
         started: parsed(row, 7)?,
         started_at: time(row, 8)?,
         ended: row
@@ -166,7 +168,7 @@ pub(crate) fn turns(
 pub(crate) fn open_turns(c: &Connection) -> Result<Vec<TurnRow>> {
     many(
         c,
-        &format!("{TURN} WHERE t.ended IS NULL ORDER BY t.id"),
+        &format!("{TURN} WHERE t.ended IS NULL AND t.state <> 'queued' ORDER BY t.id"),
         [],
         read_turn,
     )

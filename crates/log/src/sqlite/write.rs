@@ -143,6 +143,7 @@ pub(crate) fn delete(connection: &mut Connection, session: SessionId) -> Result<
             "message",
             "message_part",
             "tool_call",
+            "idempotency",
             "session",
         ] {
             tx.execute(&format!("DELETE FROM {table} WHERE sid = ?1"), [sid])?;

@@ -135,6 +135,8 @@ impl Maker {
             on_disconnect: OnDisconnect::Continue,
             disconnect_grace_ms: 0,
             trace: None,
+            wire_version: Some("0.5".into()),
+            agent_definition: "1".into(),
         }));
         append.records[0].turn = Some(turn);
         append

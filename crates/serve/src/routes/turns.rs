@@ -5,9 +5,10 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
+use serde_json::Map;
 use turnwire_event::Trace;
-use turnwire_event::code::OnDisconnect;
-use turnwire_session::Submit;
+use turnwire_event::code::{OnBusy, OnDisconnect};
+use turnwire_session::{Bound, Place, Submit};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::content::BadContent;
 use turnwire_wire::rest::turn::{
@@ -25,6 +26,9 @@ use crate::trace::RequestTrace;
 
 const LOCALE: &str = "en";
 
+/// The version of the chat wire that turns submitted here are bound to.
+const WIRE_VERSION: &str = "0.5";
+
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/sessions/{id}/turns", post(submit).get(list))
@@ -40,7 +44,10 @@ async fn submit(
     JsonBody(body): JsonBody<SubmitBody>,
 ) -> Result<Response, Fault> {
     let submit = checked(body, trace.for_turn())?;
-    let turn = state.sessions.submit(&owner, id, submit).await?;
+    let turn = state
+        .sessions
+        .submit(&owner, Place::In(id), submit, None)
+        .await?;
     let accepted = Accepted {
         turn_id: turn.turn_id,
         response_id: turn.turn_id.into(),
@@ -87,6 +94,11 @@ fn checked(body: SubmitBody, trace: Option<Trace>) -> Result<Submit, Fault> {
         on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Continue),
         disconnect_grace_ms,
         trace,
+        on_busy: OnBusy::Reject,
+        wire_version: WIRE_VERSION.to_owned(),
+        metadata: Map::new(),
+        location: None,
+        bound: Bound::Session,
     })
 }
 

@@ -14,7 +14,7 @@ use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{MessageStart, TextDelta, ToolUseInputDelta, ToolUseStart};
 use turnwire_event::body::tool::Called;
 use turnwire_event::body::turn::Versions;
-use turnwire_event::code::{CallPurpose, OnDisconnect, ToolType, TurnStatus};
+use turnwire_event::code::{CallPurpose, OnBusy, OnDisconnect, ToolType, TurnStatus};
 use turnwire_event::port::{
     BoxFuture, Emission, HistoryBudget, MessageEnd, Outcome, Producer, TurnContext,
 };
@@ -28,7 +28,8 @@ use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
 use turnwire_render::PassThrough;
 use turnwire_session::sessions::Parts;
 use turnwire_session::{
-    EventsQuery, NewSession, Options, Sessions, Submit, SystemClock, SystemMint,
+    Accepted, Bound, Error, EventsQuery, NewSession, Options, Place, Sessions, Submit, SystemClock,
+    SystemMint,
 };
 
 pub type Act = Arc<dyn Fn(TurnContext) -> BoxFuture<'static, Outcome> + Send + Sync>;
@@ -99,7 +100,22 @@ pub fn say(text: &str) -> Submit {
         on_disconnect: OnDisconnect::Continue,
         disconnect_grace_ms: 0,
         trace: None,
+        on_busy: OnBusy::Reject,
+        wire_version: "0.5".into(),
+        metadata: serde_json::Map::new(),
+        location: None,
+        bound: Bound::Session,
     }
+}
+
+/// Submits into a session, without a key.
+pub async fn submit(
+    sessions: &Arc<Sessions>,
+    of: &Owner,
+    id: SessionId,
+    submit: Submit,
+) -> Result<Accepted, Error> {
+    sessions.submit(of, Place::In(id), submit, None).await
 }
 
 pub async fn new_session(sessions: &Arc<Sessions>) -> SessionId {

@@ -39,6 +39,8 @@ fn turn_row(state: TurnState, terminal: Option<(EventType, Value)>) -> TurnRow {
         on_disconnect: OnDisconnect::Continue,
         disconnect_grace_ms: 0,
         trace: None,
+        wire_version: Some("0.5".into()),
+        agent_definition: String::new(),
         started: Position::persisted(Epoch(1), Seq(8)),
         started_at: Timestamp::from_millis(0),
         ended: terminal

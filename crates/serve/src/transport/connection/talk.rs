@@ -64,7 +64,7 @@ impl Connection {
         let requested =
             id.map(|id| cancel::request(live, id, "user", reason.unwrap_or("user_cancel")));
         match requested {
-            Ok(Requested::At(_)) => {}
+            Ok(Requested::At(_) | Requested::Withdrawn(_)) => {}
             Ok(Requested::Already) => self.warn("redundant_cancel"),
             Ok(Requested::NotRunning) | Err(_) => self.warn("unknown_turn"),
         }

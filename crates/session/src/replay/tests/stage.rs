@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use turnwire_event::body::turn::Versions;
+use turnwire_event::port::{BoxFuture, HistoryBudget, Outcome, Producer, TurnContext};
 use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{
     EpisodeId, Epoch, Event, Owner, Position, Seq, SessionId, Sub, TenantId, Timestamp, Ulid,
@@ -14,8 +16,26 @@ use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
 use turnwire_log::{Append, Record, Released, Sink as _, Store, Tail, Term, Writer};
 
 use crate::clock::{SystemClock, SystemMint};
-use crate::live::{House, Live};
+use crate::live::{House, Live, Runner};
 use crate::options::Options;
+
+/// Answers no turn: these tests start none.
+struct Nobody;
+
+impl Producer for Nobody {
+    fn versions(&self) -> Versions {
+        Versions::default()
+    }
+    fn history(&self) -> HistoryBudget {
+        HistoryBudget {
+            messages_max: 0,
+            bytes_max: 0,
+        }
+    }
+    fn run(&self, _: TurnContext) -> BoxFuture<'static, Outcome> {
+        Box::pin(std::future::pending())
+    }
+}
 
 /// One atomic step of the writing side.
 #[derive(Clone)]
@@ -163,6 +183,13 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
         mint: Arc::new(SystemMint),
         writer,
         pump: Pump::start(),
+        runner: Runner {
+            interceptor: Arc::new(turnwire_render::PassThrough),
+            producer: Arc::new(Nobody),
+            turns: Default::default(),
+            runtime: tokio::runtime::Handle::current(),
+            draining: Default::default(),
+        },
         replays: tokio::sync::Semaphore::new(2),
         quarantined: Default::default(),
     })

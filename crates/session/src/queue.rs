@@ -1,0 +1,367 @@
+//! Accepting turns: at once if nothing runs or waits, else in line; starting those in line, one
+//! after the other; taking one out of the line again.
+//!
+//! Every step that changes something is taken whole under the session's lock, with its rows or
+//! events handed to the sequencer: whoever is dropped at an await has done all of it or nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use turnwire_event::body::turn::{Cancelled, Completed, Partial};
+use turnwire_event::code::{CancelCode, ErrorCode, OnBusy, Phase, TurnKind, TurnState, TurnStatus};
+use turnwire_event::fold::rows;
+use turnwire_event::row::RowChange;
+use turnwire_event::{Actor, Body, Position, Seq, TurnId, Usage, metric};
+use turnwire_log::{Draft, Room, Ticket};
+
+use crate::cancel;
+use crate::ending;
+use crate::error::Error;
+use crate::live::Live;
+use crate::slot::{Presence, Slot, Waiting};
+use crate::submit::{Bound, Submit};
+use crate::turn::{Next, Run, Told};
+use crate::watch::Attendance;
+
+/// What an accepted turn waits for before its caller is told.
+pub(crate) enum Pending {
+    /// The commit of its start.
+    Start(Seq),
+    /// The commit of its row; then the turn it interrupts is asked to stop.
+    Row(Ticket, Option<TurnId>),
+}
+
+/// A turn that was accepted: it will end, whoever goes away now, unless the process does first.
+pub(crate) struct Taken {
+    pub(crate) turn: TurnId,
+    pub(crate) state: TurnState,
+    /// A position before it.
+    pub(crate) position: Position,
+    pub(crate) pending: Pending,
+    /// Its first stream, if its streams count: a caller that goes away leaves it.
+    pub(crate) attendance: Option<Attendance>,
+}
+
+/// Makes the row of the key, once the turn it stands for has its id.
+pub(crate) type KeyRows = Box<dyn FnOnce(TurnId) -> Vec<RowChange> + Send>;
+
+impl Live {
+    /// Accepts a turn: starts it, puts it in line, or refuses it.
+    pub(crate) async fn take(
+        self: &Arc<Self>,
+        submit: Submit,
+        key: KeyRows,
+    ) -> Result<Taken, Error> {
+        // Held until the turn is counted, so that a server that drains waits for it.
+        let _at_work = self.house.runner.turns.token();
+        let departures = self.departures.load(Ordering::Acquire);
+        loop {
+            let moves = {
+                let mut slot = self.slot.lock();
+                if let Some(busy) = slot.busy() {
+                    return self.join(&mut slot, busy, submit, key);
+                }
+                slot.moves
+            };
+            let told = self.past().await?;
+            let mut slot = self.slot.lock();
+            if slot.moves != moves || slot.busy().is_some() {
+                continue; // someone was quicker: the past has changed
+            }
+            let (taken, run) = self.start_now(&mut slot, submit, key, told)?;
+            drop(slot);
+            run.go();
+            // Whoever left while the turn was being accepted left before it could be cancelled.
+            let left = self.departures.load(Ordering::Acquire) != departures;
+            if left && self.watchers.load(Ordering::Acquire) == 0 {
+                self.left();
+            }
+            return Ok(taken);
+        }
+    }
+
+    /// Accepts the first turn of a session that nobody else knows yet and that stands at `at`.
+    pub(crate) fn take_first(
+        self: &Arc<Self>,
+        submit: Submit,
+        key: KeyRows,
+        at: Position,
+    ) -> Result<Taken, Error> {
+        let _at_work = self.house.runner.turns.token();
+        self.memory.lock().begin(at);
+        let told = Told {
+            messages: Vec::new(),
+            total: 0,
+            at,
+        };
+        let mut slot = self.slot.lock();
+        let (taken, run) = self.start_now(&mut slot, submit, key, told)?;
+        drop(slot);
+        run.go();
+        Ok(taken)
+    }
+
+    fn start_now(
+        self: &Arc<Self>,
+        slot: &mut Slot,
+        submit: Submit,
+        key: KeyRows,
+        told: Told,
+    ) -> Result<(Taken, Run), Error> {
+        if self.house.runner.is_draining() {
+            return Err(Error::Draining);
+        }
+        let turn = TurnId(self.house.mint.ulid());
+        let bound = submit.bound;
+        let next = Next {
+            id: turn,
+            submit,
+            presence: presence(bound),
+            rows: key(turn),
+        };
+        let (at, run) = self.begin(slot, next, told)?;
+        let taken = Taken {
+            turn,
+            state: TurnState::Running,
+            position: Position::persisted(at.epoch, Seq(at.seq.0 - 1)),
+            pending: Pending::Start(at.seq),
+            attendance: (bound == Bound::Stream).then(|| self.attended(turn)),
+        };
+        Ok((taken, run))
+    }
+
+    /// The session is busy: the turn waits, if it may.
+    fn join(
+        self: &Arc<Self>,
+        slot: &mut Slot,
+        busy: TurnId,
+        submit: Submit,
+        key: KeyRows,
+    ) -> Result<Taken, Error> {
+        if submit.on_busy == OnBusy::Reject {
+            return Err(Error::TurnInFlight(busy));
+        }
+        if slot.waiting() >= self.house.options.queue_max {
+            return Err(Error::QueueFull);
+        }
+        if self.house.runner.is_draining() {
+            return Err(Error::Draining);
+        }
+        let turn = TurnId(self.house.mint.ulid());
+        let place = slot.next_place(submit.on_busy);
+        let input = serde_json::to_string(&submit).map_err(|error| {
+            tracing::error!(%error, "a submit cannot be kept");
+            Error::Internal
+        })?;
+        let mut rows = vec![RowChange::TurnQueued {
+            turn_id: turn,
+            kind: TurnKind::Chat,
+            on_disconnect: submit.on_disconnect,
+            disconnect_grace_ms: submit.disconnect_grace_ms,
+            trace: submit.trace.clone(),
+            wire_version: Some(submit.wire_version.clone()),
+            place,
+            input,
+        }];
+        rows.extend(key(turn));
+        let (at, ticket) = self.sequencer.put(rows)?;
+        let (bound, on_busy) = (submit.bound, submit.on_busy);
+        slot.put(Waiting {
+            id: turn,
+            place,
+            submit,
+            presence: presence(bound),
+            broken: false,
+        });
+        let running = slot.running.as_ref().map(|running| running.id);
+        Ok(Taken {
+            turn,
+            state: TurnState::Queued,
+            position: Position::persisted(at.epoch, at.seq),
+            pending: Pending::Row(ticket, running.filter(|_| on_busy == OnBusy::Interrupt)),
+            attendance: (bound == Bound::Stream).then(|| self.attended(turn)),
+        })
+    }
+
+    /// Waits until an accepted turn is durable.
+    pub(crate) async fn settle(self: Arc<Self>, pending: Pending) -> Result<(), Error> {
+        match pending {
+            Pending::Start(seq) => self.sequencer.committed(seq).await?,
+            Pending::Row(ticket, interrupts) => {
+                self.sequencer.stored(ticket).await?;
+                if let Some(running) = interrupts {
+                    cancel::request(&self, running, "user", "interrupted");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a turn out of the line by the cancel in `request`: its start, the request and its
+    /// end in one piece, beside whatever runs. Gives the place of its end.
+    pub(crate) fn withdraw(
+        &self,
+        slot: &mut Slot,
+        turn: TurnId,
+        request: Draft,
+        reason: String,
+    ) -> Option<Position> {
+        let end = Body::TurnCancelled(Cancelled {
+            reason,
+            code: CancelCode::RequestCancelled,
+            phase: Phase::Queued,
+            partial: Partial {
+                message_id: None,
+                bytes: 0,
+            },
+            receipt: Vec::new(),
+        });
+        self.end_waiting(slot, turn, Some(request), end)
+    }
+
+    /// Ends a turn in line that cannot be started.
+    fn fail(&self, slot: &mut Slot, turn: TurnId) -> Option<Position> {
+        let end = Body::TurnCompleted(Completed {
+            status: TurnStatus::Failed,
+            usage: Usage::default(),
+            error: Some(ErrorCode::InternalError.into()),
+            reason: None,
+            partial: None,
+        });
+        self.end_waiting(slot, turn, None, end)
+    }
+
+    fn end_waiting(
+        &self,
+        slot: &mut Slot,
+        turn: TurnId,
+        request: Option<Draft>,
+        end: Body,
+    ) -> Option<Position> {
+        let waiting = slot.find(turn)?;
+        let user = self.user_message(turn, &waiting.submit);
+        let opening = self.opening(&waiting.submit, &user, 0);
+        let mut last = Draft::new(Some(turn), Actor::SYSTEM, end);
+        last.rows = rows(Some(turn), &last.body);
+        last.trace.clone_from(&opening.trace);
+        let terminal = last.body.clone();
+        let drafts = [Some(opening), request, Some(last)].into_iter().flatten();
+        let places = self.sequencer.emit(drafts.collect(), Room::Reserved).ok()?;
+        slot.take(turn);
+        slot.moves += 1;
+        // Its message stands among those of the turn that runs.
+        if let Some(running) = &mut slot.running {
+            running.alone = false;
+        }
+        metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
+        ending::count(&terminal);
+        places.last().map(|(at, _)| *at)
+    }
+
+    /// Starts the next in line if there is one and nothing runs. Never under the session's lock.
+    pub(crate) fn kick(self: &Arc<Self>) {
+        {
+            let mut slot = self.slot.lock();
+            if slot.starting || self.due(&slot).is_none() {
+                return;
+            }
+            slot.starting = true;
+        }
+        let starter = Starter {
+            live: self.clone(),
+            done: false,
+        };
+        self.house.runner.runtime.spawn(starter.run());
+    }
+
+    /// The turn that should start now.
+    fn due(&self, slot: &Slot) -> Option<TurnId> {
+        let house = &self.house;
+        let held = house.runner.is_draining()
+            || house.writer.health().is_full()
+            || self.ring.closed().is_some()
+            || slot.running.is_some();
+        slot.front().filter(|_| !held).map(|waiting| waiting.id)
+    }
+}
+
+/// Who counts from the first moment: whoever submits a turn that is bound to its streams.
+fn presence(bound: Bound) -> Presence {
+    Presence {
+        streams: usize::from(bound == Bound::Stream),
+        departures: 0,
+    }
+}
+
+/// The task that starts the next in line; one a session at a time.
+struct Starter {
+    live: Arc<Live>,
+    done: bool,
+}
+
+impl Drop for Starter {
+    /// Dropped with work to do, as when the runtime goes away: another may try.
+    fn drop(&mut self) {
+        if !self.done {
+            self.live.slot.lock().starting = false;
+        }
+    }
+}
+
+impl Starter {
+    async fn run(mut self) {
+        let live = self.live.clone();
+        let _at_work = live.house.runner.turns.token();
+        loop {
+            let (turn, moves) = {
+                let mut slot = live.slot.lock();
+                match live.due(&slot) {
+                    Some(turn) => (turn, slot.moves),
+                    None => return self.finish(&mut slot),
+                }
+            };
+            let told = live.past().await;
+            let mut slot = live.slot.lock();
+            if slot.moves != moves || live.due(&slot) != Some(turn) {
+                continue;
+            }
+            let Some(waiting) = slot.find(turn).cloned() else {
+                continue;
+            };
+            let told = match told {
+                Ok(told) if !waiting.broken => told,
+                refused => {
+                    let error = refused.err();
+                    tracing::error!(session = %live.id, %turn, ?error, "a turn in line could not be started");
+                    match live.fail(&mut slot, turn) {
+                        Some(_) => continue,
+                        None => return self.finish(&mut slot),
+                    }
+                }
+            };
+            let next = Next {
+                id: turn,
+                submit: waiting.submit,
+                presence: waiting.presence,
+                rows: Vec::new(),
+            };
+            let begun = live.begin(&mut slot, next, told);
+            if begun.is_ok() {
+                slot.take(turn);
+            }
+            self.finish(&mut slot);
+            drop(slot);
+            // Refused: the session was deleted or quarantined, there is nothing to start it in.
+            if let Ok((_, run)) = begun {
+                run.go();
+            }
+            return;
+        }
+    }
+
+    /// The task is over, as everyone under the lock can see.
+    fn finish(&mut self, slot: &mut Slot) {
+        slot.starting = false;
+        self.done = true;
+    }
+}
