@@ -34,7 +34,7 @@ const ROWS: &[Row] = &[
     ("serve", LEFT_OF_SERVE),
     ("client", &["event", "wire"]),
     ("cli", &["event", "log", "wire", "serve", "client"]),
-    ("xtask", &["event"]),
+    ("xtask", &["event", "wire"]),
     ("testkit", ANYTHING),
     ("e2e", ANYTHING),
     ("bench", ANYTHING),

@@ -1,17 +1,23 @@
-//! The committed JSON Schemas: written from the types, and compared with them.
+//! The committed JSON Schemas and the OpenAPI document: written from the types and the table of
+//! operations, and compared with them.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
+use turnwire_wire::openapi;
 
 use crate::finding::Finding;
 
 /// Each schema file with what it must hold.
-pub fn files() -> [(&'static str, Value); 2] {
+pub fn files() -> [(&'static str, Value); 3] {
     [
         ("schema/event.json", turnwire_event::schema::event()),
         ("schema/message.json", turnwire_event::schema::message()),
+        (
+            "schema/openapi.json",
+            openapi::document(openapi::Limits::default()),
+        ),
     ]
 }
 

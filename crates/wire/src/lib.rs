@@ -10,3 +10,4 @@ pub mod problem;
 pub mod rest;
 pub mod session;
 pub mod pc3;
+pub mod openapi;

@@ -1,8 +1,11 @@
 //! Errors as REST clients see them (RFC 9457): one closed list of codes, each with its status
 //! and title, and the body they travel in. What a code means never depends on the endpoint.
 
+pub mod help;
+
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -84,8 +87,8 @@ codes! {
     StorageFull = "storage_full", 507, "The disk is full";
 }
 
-/// The body of every error answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The body of every error answer (RFC 9457).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// Where the code is described.
     #[serde(rename = "type")]

@@ -6,6 +6,7 @@
 pub mod session;
 pub mod content;
 pub mod turn;
+pub mod chat;
 pub mod message;
 pub mod event;
 pub mod tool_call;

@@ -3,9 +3,12 @@
 //! Blocks are kept as JSON until they are checked, so that a block no model here takes is told
 //! apart from one that makes no sense.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use turnwire_event::ContentBlock;
 
 /// The `message` of a turn, as it was sent.
@@ -94,6 +97,33 @@ fn read(at: usize, block: Value) -> Result<ContentBlock, BadContent> {
     }
 }
 
+impl JsonSchema for Input {
+    fn schema_name() -> Cow<'static, str> {
+        "Input".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        // Something must be said: a text that is blank is no message.
+        let said = json!({ "type": "string", "pattern": "\\S" });
+        json_schema!({
+            "description": "What a person says: words, or a list of text blocks.",
+            "anyOf": [
+                said,
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": "object",
+                        "properties": { "type": { "const": "text" }, "text": said },
+                        "required": ["type", "text"],
+                        "additionalProperties": false,
+                    },
+                },
+            ],
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for Input {
     // By hand, because an untagged enum would answer a wrong type with a riddle.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -130,7 +160,6 @@ impl<'de> Deserialize<'de> for Input {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn content(message: Value) -> Result<Vec<ContentBlock>, BadContent> {
         serde_json::from_value::<Input>(message)

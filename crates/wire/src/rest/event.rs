@@ -1,14 +1,22 @@
 //! `/sessions/{id}/events`: the log as it is stored, byte for byte, with its hashes if asked.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use turnwire_event::Position;
 
+/// Where the OpenAPI document keeps the schema of an event.
+pub(crate) const EVENT_SCHEMA: &str = "#/components/schemas/Event";
+
 /// 200 of `GET /sessions/{id}/events`, oldest first; read by clients. The server writes it with
 /// `write`, so that events stay the stored bytes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "EventList")]
 pub struct List {
     /// The events, as the log has them.
+    #[schemars(with = "Vec<Stored>")]
     pub events: Vec<Box<RawValue>>,
     /// What to send as `since` for later ones; null at the end.
     pub next: Option<Position>,
@@ -18,6 +26,23 @@ pub struct List {
     /// The chain's hash at each event of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hashes: Option<Vec<String>>,
+}
+
+/// An event in the log, for the schema alone: `schema/event.json` says what it holds.
+struct Stored;
+
+impl JsonSchema for Stored {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Stored".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "$ref": EVENT_SCHEMA })
+    }
 }
 
 /// The hashes of a page.

@@ -1,17 +1,21 @@
 //! `/sessions/{id}/feedback`: what a person thought of a message or a turn.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::Number;
-use turnwire_event::Position;
+use serde_json::{Number, Value, json};
+use turnwire_event::{MessageId, Position};
 
-/// The longest rating: a word, a number or a few stars.
-pub const RATING_BYTES_MAX: usize = 64;
+use super::turn::TurnName;
 
-/// The longest comment: a page of text.
-pub const COMMENT_BYTES_MAX: usize = 8_192;
+/// The longest rating in characters: a word, a number or a few stars.
+pub const RATING_CHARS_MAX: usize = 64;
+
+/// The longest comment in characters: a page of text.
+pub const COMMENT_CHARS_MAX: usize = 8_192;
 
 /// A rating in the client's own scale: a word or a number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,27 +37,57 @@ impl fmt::Display for Rating {
 }
 
 /// `POST /sessions/{id}/feedback`; exactly one of the two ids.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = exactly_one()))]
 pub struct Feedback {
     /// The message it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<MessageId>")]
     pub message_id: Option<String>,
     /// The turn it is about, by turn id or response id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TurnName>")]
     pub turn_id: Option<String>,
     /// The rating.
     pub rating: Rating,
     /// In words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = COMMENT_CHARS_MAX))]
     pub comment: Option<String>,
 }
 
+/// About a message or about a turn, and never both or neither.
+fn exactly_one() -> Value {
+    let about = |one: &str, other: &str| json!({ "required": [one], "properties": { one: { "type": "string" }, other: { "type": "null" } } });
+    json!([
+        about("message_id", "turn_id"),
+        about("turn_id", "message_id")
+    ])
+}
+
 /// 202 of `POST /sessions/{id}/feedback`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "FeedbackRecorded")]
 pub struct Recorded {
     /// Where it stands in the log.
     pub position: Position,
+}
+
+impl JsonSchema for Rating {
+    fn schema_name() -> Cow<'static, str> {
+        "Rating".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A rating in the client's own scale: a word or a number.",
+            "anyOf": [
+                { "type": "string", "minLength": 1, "maxLength": RATING_CHARS_MAX },
+                { "type": "number" },
+            ],
+        })
+    }
 }
 
 impl<'de> Deserialize<'de> for Rating {

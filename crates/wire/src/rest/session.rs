@@ -1,13 +1,15 @@
 //! `/sessions`: making, listing and attaching to sessions.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwire_event::row::SessionRow;
 use turnwire_event::{EpisodeId, SessionId, Timestamp};
 
 /// `POST /sessions`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "SessionCreate")]
 pub struct Create {
     /// The folder the session works in.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -18,7 +20,8 @@ pub struct Create {
 }
 
 /// 201 of `POST /sessions`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SessionCreated")]
 pub struct Created {
     /// The new session.
     pub session_id: SessionId,
@@ -27,7 +30,7 @@ pub struct Created {
 }
 
 /// A session in lists, and the part of it that needs no token.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
     /// Its id.
     pub session_id: SessionId,
@@ -40,6 +43,7 @@ pub struct Session {
     /// The session that started it, if it is a worker.
     pub parent_session_id: Option<SessionId>,
     /// Its tenant.
+    #[schemars(extend("format" = "uuid"))]
     pub tenant_id: String,
     /// Whose it is inside the tenant.
     pub principal: String,
@@ -78,7 +82,8 @@ impl From<SessionRow> for Session {
 }
 
 /// 200 of `GET /sessions/{id}`: the session and a ticket to its stream (S3-001).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SessionAttached")]
 pub struct Attached {
     /// The session.
     #[serde(flatten)]
@@ -105,7 +110,8 @@ impl Attached {
 }
 
 /// 200 of `GET /sessions`, newest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SessionList")]
 pub struct List {
     /// The sessions.
     pub sessions: Vec<Session>,

@@ -139,9 +139,9 @@ fn requests_name_the_field_they_do_not_know() {
         created.starts_with("unknown field `workspace`"),
         "{created}"
     );
-    let submitted = unknown::<turn::Submit>(r#"{"message":"hi","on_busy":"enqueue"}"#);
+    let submitted = unknown::<turn::Submit>(r#"{"message":"hi","when_busy":"enqueue"}"#);
     assert!(
-        submitted.starts_with("unknown field `on_busy`"),
+        submitted.starts_with("unknown field `when_busy`"),
         "{submitted}"
     );
     let cancelled = unknown::<turn::Cancel>(r#"{"why":"x"}"#);

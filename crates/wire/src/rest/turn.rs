@@ -1,5 +1,8 @@
 //! `/sessions/{id}/turns` and `/turns/{id}`: submitting, reading and cancelling turns.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnwire_event::body::turn::{Cancelled, Completed, ReceiptLine};
@@ -15,24 +18,62 @@ pub const DISCONNECT_GRACE_MS_MAX: u64 = 30_000;
 /// The longest locale tag: far above any in use, far below a burden on every event.
 pub const LOCALE_BYTES_MAX: usize = 35;
 
-/// The longest reason of a cancel: it is kept in the log twice.
-pub const REASON_BYTES_MAX: usize = 1_024;
+/// What a language tag looks like: subtags of at most eight characters, the first of letters.
+pub const LOCALE_PATTERN: &str = "^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$";
+
+/// The longest reason of a cancel in characters: it is kept in the log twice.
+pub const REASON_CHARS_MAX: usize = 1_024;
+
+/// What happens to a turn when the session is busy with another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBusy {
+    /// It is refused with `turn_in_flight`.
+    Reject,
+    /// It waits behind those that came before it.
+    Enqueue,
+    /// The one that runs is cancelled, and this one follows it.
+    Interrupt,
+}
+
+/// A turn by its turn id or its response id, for schemas alone.
+pub(crate) struct TurnName;
+
+impl JsonSchema for TurnName {
+    fn schema_name() -> Cow<'static, str> {
+        "TurnName".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A turn id or a response id.",
+            "type": "string",
+            "pattern": "^(resp_)?[0-7][0-9A-HJKMNP-TV-Z]{25}$",
+        })
+    }
+}
 
 /// `POST /sessions/{id}/turns`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "TurnSubmit")]
 pub struct Submit {
     /// What the person says.
     pub message: Input,
-    /// The language the person wants; `en` if nothing is said.
+    /// The language the person wants; else that of `Accept-Language`, else `en` (D-19).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LOCALE_BYTES_MAX), regex(pattern = LOCALE_PATTERN))]
     pub locale: Option<String>,
     /// What happens when those who watch leave; the turn goes on if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_disconnect: Option<OnDisconnect>,
     /// How long they may be away first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = DISCONNECT_GRACE_MS_MAX))]
     pub disconnect_grace_ms: Option<u64>,
+    /// What happens when the session is busy; the turn is refused if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_busy: Option<OnBusy>,
 }
 
 impl Submit {
@@ -43,12 +84,14 @@ impl Submit {
             locale: None,
             on_disconnect: None,
             disconnect_grace_ms: None,
+            on_busy: None,
         }
     }
 }
 
 /// 202 of `POST /sessions/{id}/turns`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TurnAccepted")]
 pub struct Accepted {
     /// The new turn.
     pub turn_id: TurnId,
@@ -61,16 +104,19 @@ pub struct Accepted {
 }
 
 /// `POST /turns/{id}/cancel`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "TurnCancel")]
 pub struct Cancel {
     /// What to say with it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = REASON_CHARS_MAX))]
     pub reason: Option<String>,
 }
 
 /// 202 of `POST /turns/{id}/cancel`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TurnCancelAccepted")]
 pub struct CancelAccepted {
     /// The turn.
     pub turn_id: TurnId,
@@ -79,19 +125,21 @@ pub struct CancelAccepted {
 }
 
 /// The event that ended a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TurnTerminal")]
 pub struct Terminal {
     /// Its id.
     pub id: Option<Position>,
     /// `turn.completed` or `turn.cancelled`.
     #[serde(rename = "type")]
+    #[schemars(with = "String")]
     pub kind: EventType,
     /// What it says.
     pub payload: Value,
 }
 
 /// A turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
     /// Its id.
     pub turn_id: TurnId,
@@ -161,7 +209,8 @@ fn before(started: Position) -> Position {
 }
 
 /// 200 of `GET /sessions/{id}/turns`, newest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TurnList")]
 pub struct List {
     /// The turns.
     pub turns: Vec<Turn>,

@@ -1,0 +1,104 @@
+//! `/chat`: a turn whose answer is its own stream.
+
+use serde_json::{Value, json};
+use turnwire_event::SessionId;
+
+use super::text;
+use super::turn::SUBMIT;
+use crate::openapi::operation::{Answer, Body, Header, Method, Operation, Problem, Tag};
+use crate::openapi::parameter::{
+    IDEMPOTENCY_KEY, LANGUAGE, LAST_EVENT_ID, LAST_EVENT_ID_QUERY, RESPONSE, WIRE_VERSION,
+};
+use crate::openapi::schemas::{given, sent};
+use crate::problem::Code;
+use crate::rest::chat::Chat;
+
+const EVENT_STREAM: &str = "text/event-stream";
+
+const SESSION: Header = Header {
+    name: "X-Session-Id",
+    about: "The session of the turn.",
+    shape: given::<SessionId>,
+};
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    Operation {
+        method: Method::Post,
+        path: "/chat/stream",
+        id: "streamChat",
+        tag: Tag::Chat,
+        summary: "Submit a turn and read its answer as it comes",
+        about: "Makes a session when none is named. The stream ends when the turn has ended; one \
+                that breaks is resumed with GET /chat/{response_id}/stream.",
+        owned: true,
+        parameters: &[IDEMPOTENCY_KEY, WIRE_VERSION, LANGUAGE],
+        body: Some(Body {
+            shape: sent::<Chat>,
+            required: true,
+            examples: chat_examples,
+        }),
+        answers: &[Answer {
+            contents: &[(EVENT_STREAM, text)],
+            headers: &[SESSION],
+            ..Answer::new(200, "The frames of the turn.")
+        }],
+        problems: &STREAM,
+    },
+    Operation {
+        method: Method::Get,
+        path: "/chat/{response_id}/stream",
+        id: "resumeChat",
+        tag: Tag::Chat,
+        summary: "Go on reading an answer",
+        about: "From the frame after the last one that was seen, or from the first.",
+        owned: true,
+        parameters: &[RESPONSE, LAST_EVENT_ID, LAST_EVENT_ID_QUERY, WIRE_VERSION],
+        body: None,
+        answers: &[
+            Answer {
+                contents: &[(EVENT_STREAM, text)],
+                headers: &[SESSION],
+                ..Answer::new(200, "The frames of the turn after the one that was named.")
+            },
+            Answer::new(204, "The turn has ended and its last frame was seen."),
+        ],
+        problems: &[
+            Problem::Of(Code::InvalidCursor),
+            Problem::Of(Code::TurnNotFound),
+            Problem::Of(Code::StreamingDisabled),
+            Problem::Of(Code::WireVersionMismatch),
+            Problem::Of(Code::CursorExpired),
+            Problem::Of(Code::ReplayExpired),
+            Problem::Of(Code::TooManyRequests),
+            Problem::Of(Code::Draining),
+            Problem::Of(Code::SessionQuarantined),
+        ],
+    },
+];
+
+/// What submitting can come to, and what streaming adds.
+const STREAM: [Problem; SUBMIT.len() + 2] = {
+    let mut all = [Problem::Of(Code::StreamingDisabled); SUBMIT.len() + 2];
+    all[1] = Problem::Of(Code::WireVersionMismatch);
+    let mut at = 0;
+    while at < SUBMIT.len() {
+        all[at + 2] = SUBMIT[at];
+        at += 1;
+    }
+    all
+};
+
+fn chat_examples() -> Value {
+    json!({
+        "words": { "summary": "In a new session", "value": { "message": "What is the time in Graz?" } },
+        "careful": {
+            "summary": "Goes on when the client leaves",
+            "value": {
+                "message": "Summarise the report.",
+                "locale": "en",
+                "on_disconnect": "continue",
+                "metadata": { "page": 3 },
+            },
+        },
+    })
+}

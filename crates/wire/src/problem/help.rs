@@ -1,0 +1,177 @@
+//! What a person or a program needs to know about each code, for the pages at `/problems/<code>`:
+//! what it means, when it happens, what to do, and whether the same request may be tried again.
+
+mod words;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{Code, Problem};
+
+/// Whether the same request can succeed later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Retry {
+    /// The same request fails again.
+    No,
+    /// Something else has to happen first; `what_to_do` says what.
+    AfterChange,
+    /// It may succeed later: wait as long as `Retry-After` says, else a little longer each time.
+    Later,
+}
+
+/// The words about one code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Help {
+    /// What it means.
+    pub meaning: &'static str,
+    /// When it happens.
+    pub when: &'static str,
+    /// What to do about it.
+    pub what_to_do: &'static str,
+    /// Whether to try again.
+    pub retry: Retry,
+}
+
+/// 200 of `GET /problems/{code}` as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ProblemType")]
+pub struct Description {
+    /// The `type` of such problems: where this description is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The code.
+    pub code: String,
+    /// What it means in a few words.
+    pub title: String,
+    /// The HTTP status it answers with.
+    pub status: u16,
+    /// What it means.
+    pub meaning: String,
+    /// When it happens.
+    pub when: String,
+    /// What to do about it.
+    pub what_to_do: String,
+    /// Whether to try again.
+    pub retry: Retry,
+    /// Such a problem.
+    pub example: Problem,
+}
+
+/// 200 of `GET /problems` as JSON, by status.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ProblemTypeList")]
+pub struct List {
+    /// Every type of problem there is.
+    pub problems: Vec<Description>,
+}
+
+impl List {
+    /// All of them.
+    pub fn all() -> Self {
+        Self {
+            problems: Code::ALL.iter().map(|&code| code.into()).collect(),
+        }
+    }
+}
+
+impl From<Code> for Description {
+    fn from(code: Code) -> Self {
+        let help = code.help();
+        let mut example = Problem::new(code, help.meaning, "4bf92f3577b34da6a3ce929d0e0e4736");
+        example.extra = extra(code);
+        Self {
+            kind: code.kind().to_owned(),
+            code: code.name().to_owned(),
+            title: code.title().to_owned(),
+            status: code.status(),
+            meaning: help.meaning.to_owned(),
+            when: help.when.to_owned(),
+            what_to_do: help.what_to_do.to_owned(),
+            retry: help.retry,
+            example,
+        }
+    }
+}
+
+/// What a problem of this code says beyond the members that all have.
+fn extra(code: Code) -> Map<String, Value> {
+    let pairs = match code {
+        Code::MalformedJson => json!({"line": 1, "column": 12}),
+        Code::InvalidCursor => json!({"field": "since"}),
+        Code::TurnInFlight => json!({
+            "turn_id": "01KBZ4M0XQ6V9D7T3C2N8R5HJA",
+            "response_id": "resp_01KBZ4M0XQ6V9D7T3C2N8R5HJA",
+        }),
+        Code::BodyTooLarge => json!({"limit_bytes": 1_048_576}),
+        Code::InvalidRequest => json!({"field": "message"}),
+        Code::UnknownField => json!({"field": "mesage", "line": 1, "column": 10}),
+        Code::UnsupportedContent => json!({"content_type": "image"}),
+        Code::InvalidFilter => json!({"field": "types"}),
+        Code::TenantRequired
+        | Code::TenantInvalid
+        | Code::Unauthorized
+        | Code::HostNotAllowed
+        | Code::OriginNotAllowed
+        | Code::NotFound
+        | Code::SessionNotFound
+        | Code::TurnNotFound
+        | Code::MessageNotFound
+        | Code::MethodNotAllowed
+        | Code::RequestTimeout
+        | Code::StreamingDisabled
+        | Code::StepConflict
+        | Code::WireVersionMismatch
+        | Code::CursorExpired
+        | Code::ReplayExpired
+        | Code::UnsupportedMediaType
+        | Code::IdempotencyMismatch
+        | Code::ModeUnsupported
+        | Code::QueueFull
+        | Code::TooManyRequests
+        | Code::Internal
+        | Code::Draining
+        | Code::SessionQuarantined
+        | Code::StorageFull => Value::Null,
+    };
+    match pairs {
+        Value::Object(map) => map,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_told_in_whole_sentences() {
+        for &code in Code::ALL {
+            let help = code.help();
+            for text in [help.meaning, help.when, help.what_to_do] {
+                let whole = text.len() > 20 && text.ends_with('.');
+                let plain = !text.contains(['<', '&']) && !text.contains("  ");
+                assert!(whole && plain, "{}: {text}", code.name());
+            }
+        }
+        let mut meanings: Vec<_> = Code::ALL.iter().map(|code| code.help().meaning).collect();
+        meanings.sort_unstable();
+        meanings.dedup();
+        assert_eq!(meanings.len(), Code::ALL.len(), "no text is told twice");
+    }
+
+    #[test]
+    fn an_example_is_a_problem_of_its_code() {
+        for problem in List::all().problems {
+            assert_eq!(problem.example.code, problem.code);
+            assert_eq!(problem.example.status, problem.status);
+            assert_eq!(problem.example.kind, problem.kind);
+            let text = serde_json::to_string(&problem).expect("plain data");
+            let read: Description = serde_json::from_str(&text).expect("its own text");
+            assert_eq!(read, problem);
+        }
+    }
+}
