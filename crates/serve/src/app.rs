@@ -36,6 +36,7 @@ use turnwire_wire::problem::Code;
 
 use crate::config::Config;
 use crate::config::store::Durability;
+use crate::cors::Cors;
 use crate::error::Fault;
 use crate::listen;
 use crate::metrics::Handle;
@@ -138,7 +139,8 @@ impl App {
         let stream = Router::new()
             .route("/sessions/{id}/stream", get(stream))
             .with_state(self.streams.clone());
-        shell::wrap(routes::router(state).merge(stream))
+        let cors = Cors::new(&self.config.http.cors_origins);
+        shell::wrap(routes::router(state).merge(stream), cors)
     }
 
     /// Listens until `drain` is cancelled, then lets turns end and connections leave.

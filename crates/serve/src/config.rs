@@ -7,6 +7,7 @@
 //! what would. Times are milliseconds unless a key says otherwise, sizes are bytes.
 
 pub mod origin;
+pub mod site;
 mod value;
 mod section;
 mod file;

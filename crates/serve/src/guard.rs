@@ -2,13 +2,14 @@
 //!
 //! A page elsewhere can make a browser send requests here, and a name elsewhere can be made to
 //! point here. So the Host must be a loopback name, and an Origin, where one is sent, must be
-//! this server's own; everything else is refused before it is looked at.
+//! this server's own or one that is listed; everything else is refused before it is looked at.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use turnwire_wire::problem::Code;
 
+use crate::cors::Cors;
 use crate::error::Fault;
 use crate::header::{Unclear, only};
 
@@ -17,8 +18,17 @@ use crate::header::{Unclear, only};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnHost(pub String);
 
+/// A request that was let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Admitted {
+    /// By which name it came.
+    pub(crate) host: OwnHost,
+    /// The listed site whose page made it, as it wrote itself.
+    pub(crate) site: Option<HeaderValue>,
+}
+
 /// Lets a request in, or says why not.
-pub(crate) fn admit(uri: &Uri, headers: &HeaderMap) -> Result<OwnHost, Fault> {
+pub(crate) fn admit(uri: &Uri, headers: &HeaderMap, cors: &Cors) -> Result<Admitted, Fault> {
     let refused = || {
         Fault::new(
             Code::HostNotAllowed,
@@ -38,15 +48,21 @@ pub(crate) fn admit(uri: &Uri, headers: &HeaderMap) -> Result<OwnHost, Fault> {
     let foreign = || {
         Fault::new(
             Code::OriginNotAllowed,
-            "The Origin header must be absent or this server's own.",
+            "The Origin header must be absent, this server's own, or listed in http.cors_origins.",
         )
     };
+    let admitted = |site| Admitted {
+        host: OwnHost(host.to_owned()),
+        site,
+    };
     match only(headers, header::ORIGIN) {
-        Ok(None) => Ok(OwnHost(host.to_owned())),
+        Ok(None) => Ok(admitted(None)),
         Ok(Some(origin)) => {
-            let origin = origin.strip_prefix("http://").and_then(Authority::read);
-            if origin == Some(own) {
-                Ok(OwnHost(host.to_owned()))
+            let read = origin.strip_prefix("http://").and_then(Authority::read);
+            if read == Some(own) {
+                Ok(admitted(None))
+            } else if cors.lists(origin) {
+                Ok(admitted(headers.get(header::ORIGIN).cloned()))
             } else {
                 Err(foreign())
             }
@@ -106,8 +122,13 @@ impl Authority {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::site::Site;
 
     fn admitted(target: &str, host: &[&str], origin: &[&str]) -> Result<(), Code> {
+        asked(target, host, origin, &Cors::default()).map(|_| ())
+    }
+
+    fn asked(target: &str, host: &[&str], origin: &[&str], cors: &Cors) -> Result<Admitted, Code> {
         let mut headers = HeaderMap::new();
         for value in host {
             headers.append(header::HOST, value.parse().expect("a header"));
@@ -116,7 +137,7 @@ mod tests {
             headers.append(header::ORIGIN, value.parse().expect("a header"));
         }
         let uri = target.parse().expect("a target");
-        admit(&uri, &headers).map(|_| ()).map_err(|f| f.code())
+        admit(&uri, &headers, cors).map_err(|f| f.code())
     }
 
     #[test]
@@ -215,7 +236,32 @@ mod tests {
     fn the_host_is_given_back_as_it_was_written() {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "LocalHost:8421".parse().expect("a header"));
-        let own = admit(&Uri::from_static("/"), &headers).expect("loopback");
-        assert_eq!(own, OwnHost("LocalHost:8421".into()));
+        let own = admit(&Uri::from_static("/"), &headers, &Cors::default()).expect("loopback");
+        assert_eq!(own.host, OwnHost("LocalHost:8421".into()));
+        assert_eq!(own.site, None);
+    }
+
+    #[test]
+    fn a_listed_origin_is_let_in_and_named_and_the_host_still_counts() {
+        let site = Site::read("http://localhost:3000").expect("a site");
+        let cors = Cors::new(&[site]);
+        let ask = |host: &str, origin: &[&str]| asked("/", &[host], origin, &cors);
+        let listed = ask("localhost:8421", &["http://localhost:3000"]).expect("listed");
+        assert_eq!(
+            listed.site,
+            Some(HeaderValue::from_static("http://localhost:3000"))
+        );
+        let own = ask("localhost:8421", &["http://localhost:8421"]).expect("own");
+        assert_eq!(own.site, None);
+        for origin in [
+            &["http://localhost:3001"][..],
+            &["null"],
+            &["http://localhost:3000", "http://localhost:3000"],
+        ] {
+            let refused = ask("localhost:8421", origin).expect_err("foreign");
+            assert_eq!(refused, Code::OriginNotAllowed, "{origin:?}");
+        }
+        let refused = ask("evil.com", &["http://localhost:3000"]).expect_err("the host");
+        assert_eq!(refused, Code::HostNotAllowed);
     }
 }

@@ -1,5 +1,7 @@
 //! Headers that may be said once. A header said twice is how two readers of one request come to
 //! disagree about it, so it is never a matter of taking the first.
+//!
+//! And headers that are lists of wishes, each with a weight.
 
 use axum::http::HeaderMap;
 use axum::http::header::AsHeaderName;
@@ -15,5 +17,81 @@ pub(crate) fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Result<Optio
         (None, _) => Ok(None),
         (Some(value), None) => value.to_str().map(Some).map_err(|_| Unclear),
         (Some(_), Some(_)) => Err(Unclear),
+    }
+}
+
+/// The most bytes of a list of wishes that are read: far above what browsers send.
+const WISHES_BYTES_MAX: usize = 1_024;
+
+/// What a header wishes for, in order, with weights from 0 to 1000 (`q`, RFC 9110 section 12.4.2).
+/// A wish that cannot be read is left out.
+pub(crate) fn weighed(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(&str, u16)> {
+    let mut bytes = 0;
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .take_while(|wish| {
+            bytes += wish.len() + 1;
+            bytes <= WISHES_BYTES_MAX
+        })
+        .filter_map(wish)
+        .collect()
+}
+
+fn wish(text: &str) -> Option<(&str, u16)> {
+    let mut parts = text.split(';').map(str::trim);
+    let what = parts.next().filter(|what| !what.is_empty())?;
+    let mut weight = 1_000;
+    for part in parts {
+        let (name, value) = part.split_once('=')?;
+        if name.eq_ignore_ascii_case("q") {
+            weight = thousandths(value)?;
+        }
+    }
+    Some((what, weight))
+}
+
+/// `0`, `1`, or either with up to three digits after the point, and never above 1.
+fn thousandths(text: &str) -> Option<u16> {
+    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+    let digits = rest.len() <= 3 && rest.bytes().all(|b| b.is_ascii_digit());
+    if !digits || !matches!(whole, "0" | "1") {
+        return None;
+    }
+    let part: u16 = format!("{rest:0<3}").parse().ok()?;
+    Some(if whole == "1" { 1_000 + part } else { part }).filter(|weight| *weight <= 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_are_read_in_order_and_only_so_many_bytes_of_them() {
+        let mut headers = HeaderMap::new();
+        let long = "x".repeat(WISHES_BYTES_MAX);
+        for value in ["a;q=0.25, b", "c;level=1;q=1.0,,d;q", long.as_str(), "e"] {
+            headers.append("accept", value.parse().expect("a header"));
+        }
+        let read = weighed(&headers, "accept");
+        assert_eq!(read, [("a", 250), ("b", 1_000), ("c", 1_000)]);
+    }
+
+    #[test]
+    fn a_weight_has_three_digits_at_most_and_is_at_most_one() {
+        for (text, weight) in [
+            ("0", 0),
+            ("1", 1_000),
+            ("0.", 0),
+            ("0.5", 500),
+            ("1.000", 1_000),
+        ] {
+            assert_eq!(thousandths(text), Some(weight), "{text}");
+        }
+        for text in ["", ".5", "2", "1.001", "0.1234", "-0", "0,5", "0.x", "+1"] {
+            assert_eq!(thousandths(text), None, "{text}");
+        }
     }
 }

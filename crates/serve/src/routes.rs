@@ -8,13 +8,14 @@ mod events;
 mod tool_calls;
 mod feedback;
 mod health;
+mod problems;
 
 use axum::Router;
 
-use crate::page;
 use crate::state::AppState;
+use crate::{openapi, page};
 
-/// All REST routes and the live page; the stream and the shell are put around them by the
+/// All REST routes, what describes them, and the live page; the stream and the shell are put around them by the
 /// composition root.
 pub fn router(state: AppState) -> Router {
     Router::new()
@@ -25,6 +26,8 @@ pub fn router(state: AppState) -> Router {
         .merge(tool_calls::router())
         .merge(feedback::router())
         .merge(health::router())
+        .merge(problems::router())
+        .merge(openapi::router(&state.config))
         .merge(page::router())
         .with_state(state)
 }

@@ -1,20 +1,21 @@
 //! What every request passes on its way in and every answer on its way out.
 //!
 //! ```text
-//! trace id → guard → route → panic caught → problem written → headers → counted
+//! trace id → guard → preflight or route → panic caught → problem written → headers → counted
 //! ```
 
 use std::panic::AssertUnwindSafe;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 use turnwire_event::metric;
 
+use crate::cors::{self, Cors};
 use crate::error::{Fault, written};
 use crate::guard::admit;
 use crate::trace::RequestTrace;
@@ -41,15 +42,16 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     ),
 ];
 
-/// Puts the shell around all routes of the server; call it last.
-pub fn wrap(routes: Router) -> Router {
+/// Puts the shell around all routes of the server; call it last. Pages of the sites in `cors` are
+/// let in.
+pub fn wrap(routes: Router, cors: Cors) -> Router {
     routes
         .fallback(async || Fault::not_found())
         .method_not_allowed_fallback(async || Fault::method_not_allowed())
-        .layer(from_fn(pass))
+        .layer(from_fn_with_state(cors, pass))
 }
 
-async fn pass(mut request: Request, next: Next) -> Response {
+async fn pass(State(cors): State<Cors>, mut request: Request, next: Next) -> Response {
     let trace = RequestTrace::of(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = label(request.method());
@@ -57,18 +59,27 @@ async fn pass(mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(trace);
     // Never the whole path and query: they can hold an attach token.
     let span = tracing::error_span!("request", trace_id, method);
-    let answer = match admit(request.uri(), request.headers()) {
+    let mut site = None;
+    let answer = match admit(request.uri(), request.headers(), &cors) {
         Err(fault) => fault.into_response(),
-        Ok(host) => {
-            request.extensions_mut().insert(host);
-            let run = AssertUnwindSafe(next.run(request)).catch_unwind();
-            run.instrument(span.clone()).await.unwrap_or_else(|_| {
-                span.in_scope(|| tracing::error!("a handler panicked"));
-                Fault::internal().into_response()
-            })
+        Ok(admitted) => {
+            request.extensions_mut().insert(admitted.host);
+            site = admitted.site;
+            let asks = site.is_some() && cors::is_preflight(request.method(), request.headers());
+            let path = route.as_ref().filter(|_| asks).map(MatchedPath::as_str);
+            if let Some(answer) = path.and_then(cors::preflight) {
+                answer
+            } else {
+                let run = AssertUnwindSafe(next.run(request)).catch_unwind();
+                run.instrument(span.clone()).await.unwrap_or_else(|_| {
+                    span.in_scope(|| tracing::error!("a handler panicked"));
+                    Fault::internal().into_response()
+                })
+            }
         }
     };
     let mut answer = written(answer, &trace_id);
+    cors.tell(site.as_ref(), &mut answer);
     for (name, value) in HEADERS {
         answer.headers_mut().entry(name).or_insert(value);
     }
@@ -100,30 +111,43 @@ fn label(method: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::site::Site;
     use axum::body::{Body, to_bytes};
     use axum::routing::{get, post};
     use serde_json::Value;
     use tower::ServiceExt as _;
 
-    fn app() -> Router {
+    fn app(cors: Cors) -> Router {
         let routes = Router::new()
             .route("/here", get(async || "ok"))
             .route(
                 "/panic",
                 get(async || -> &'static str { panic!("at /src/x") }),
             )
-            .route("/both", get(async || "a").post(async || "b"))
+            .route("/sessions", get(async || "a").post(async || "b"))
             .route("/make", post(async || "made"));
-        wrap(routes)
+        wrap(routes, cors)
     }
 
     async fn ask(method: &str, path: &str, headers: &[(&str, &str)]) -> (Response<()>, Vec<u8>) {
+        ask_letting_in(&[], method, path, headers).await
+    }
+
+    async fn ask_letting_in(
+        sites: &[Site],
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> (Response<()>, Vec<u8>) {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::empty()).expect("a request");
-        let answer = app().oneshot(request).await.expect("infallible");
+        let answer = app(Cors::new(sites))
+            .oneshot(request)
+            .await
+            .expect("infallible");
         let (parts, body) = answer.into_parts();
         let bytes = to_bytes(body, 1 << 20).await.expect("a body");
         (Response::from_parts(parts, ()), bytes.to_vec())
@@ -150,7 +174,7 @@ mod tests {
             (answer.status().as_u16(), &body["code"]),
             (404, &"not_found".into())
         );
-        let (answer, body) = problem("DELETE", "/both", &[HOST]).await;
+        let (answer, body) = problem("DELETE", "/sessions", &[HOST]).await;
         assert_eq!(answer.status().as_u16(), 405);
         assert_eq!(body["code"], "method_not_allowed");
         assert_eq!(answer.headers()[header::ALLOW], "GET,HEAD,POST");
@@ -193,5 +217,99 @@ mod tests {
                 assert_eq!(headers[&name], value, "{name}");
             }
         }
+    }
+
+    const FOREIGN: &str = "http://localhost:3000";
+    const EXPOSED: &str = "X-Session-Id, Location, Retry-After, traceparent";
+
+    fn cors_headers(answer: &Response<()>) -> Vec<(&str, &str)> {
+        let headers = answer.headers().iter();
+        let cors = headers.filter(|(name, _)| {
+            name.as_str().starts_with("access-control-") || *name == header::VARY
+        });
+        cors.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn a_listed_site_may_ask_and_read_also_what_went_wrong() {
+        let sites = [Site::read(FOREIGN).expect("a site")];
+        let sent = [HOST, ("origin", FOREIGN)];
+        for (method, path, status) in [("GET", "/here", 200), ("GET", "/nowhere", 404)] {
+            let (answer, _) = ask_letting_in(&sites, method, path, &sent).await;
+            assert_eq!(answer.status().as_u16(), status);
+            let mut told = cors_headers(&answer);
+            told.sort_unstable();
+            let allowed = [
+                ("access-control-allow-origin", FOREIGN),
+                ("access-control-expose-headers", EXPOSED),
+                ("vary", "Origin"),
+            ];
+            assert_eq!(told, allowed, "{path}");
+        }
+        // Another site is refused as ever, and what is not from a browser learns nothing new.
+        let other = [HOST, ("origin", "http://evil.com")];
+        for (sent, status) in [(&other[..], 403), (&[HOST][..], 200)] {
+            let (answer, _) = ask_letting_in(&sites, "GET", "/here", sent).await;
+            assert_eq!(answer.status().as_u16(), status);
+            assert_eq!(cors_headers(&answer), [("vary", "Origin")]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_preflight_tells_the_methods_of_its_path() {
+        let sites = [Site::read(FOREIGN).expect("a site")];
+        let sent = [
+            HOST,
+            ("origin", FOREIGN),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "content-type"),
+        ];
+        let (answer, body) = ask_letting_in(&sites, "OPTIONS", "/sessions", &sent).await;
+        assert_eq!((answer.status().as_u16(), body), (204, Vec::new()));
+        let mut told = cors_headers(&answer);
+        told.sort_unstable();
+        let expected = [
+            (
+                "access-control-allow-headers",
+                "Content-Type, Idempotency-Key, Last-Event-ID, X-Wire-Version, X-Tenant-Id, \
+                 X-Turnwire-Principal, traceparent",
+            ),
+            ("access-control-allow-methods", "POST, GET"),
+            ("access-control-allow-origin", FOREIGN),
+            ("access-control-expose-headers", EXPOSED),
+            ("access-control-max-age", "600"),
+            ("vary", "Origin"),
+        ];
+        assert_eq!(told, expected);
+        let (answer, _) = ask_letting_in(&sites, "OPTIONS", "/nowhere", &sent).await;
+        assert_eq!(answer.status().as_u16(), 404);
+        let (answer, _) = ask_letting_in(&sites, "OPTIONS", "/sessions", &sent[..2]).await;
+        assert_eq!(
+            answer.status().as_u16(),
+            405,
+            "no preflight without its header"
+        );
+    }
+
+    #[tokio::test]
+    async fn without_the_setting_no_site_is_let_in_and_no_answer_changes() {
+        let sent = [
+            HOST,
+            ("origin", FOREIGN),
+            ("access-control-request-method", "POST"),
+        ];
+        for method in ["OPTIONS", "GET"] {
+            let (answer, body) = problem(method, "/sessions", &sent).await;
+            assert_eq!(answer.status().as_u16(), 403);
+            assert_eq!(body["code"], "origin_not_allowed");
+            assert_eq!(cors_headers(&answer), []);
+        }
+        let (answer, _) = ask("GET", "/here", &[HOST]).await;
+        assert_eq!(cors_headers(&answer), []);
+        let own = [HOST, ("origin", "http://localhost:8421"), sent[2]];
+        let (answer, _) = ask("OPTIONS", "/sessions", &own).await;
+        assert_eq!(answer.status().as_u16(), 405);
+        assert_eq!(cors_headers(&answer), []);
     }
 }

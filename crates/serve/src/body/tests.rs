@@ -93,7 +93,7 @@ fn unknown_fields_are_named() {
     let expected = Fault::new(
         Code::UnknownField,
         "There is no field \"mesage\" here, expected one of `message`, `locale`, \
-         `on_disconnect`, `disconnect_grace_ms`.",
+         `on_disconnect`, `disconnect_grace_ms`, `on_busy`.",
     );
     assert_eq!(
         fault(r#"{"mesage":"hi"}"#),

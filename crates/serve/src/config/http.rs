@@ -1,6 +1,7 @@
 //! What a request may cost before anyone has looked at it.
 
 use super::section::section;
+use super::site::{self, Site};
 use super::value::number;
 
 section! {
@@ -16,5 +17,9 @@ section! {
         header_timeout_ms: u64 = "10000", number(10..=600_000);
         /// Open connections, WebSockets included: at 15 KB each, 10,000 stay under 150 MB.
         connections_max: usize = "10000", number(1..=1_000_000);
+        /// Origins of other sites whose pages may call this server from a browser, such as
+        /// `http://localhost:3000`, between commas; none unless listed, because requests are not
+        /// authenticated.
+        cors_origins: Vec<Site> = "", site::list;
     }
 }

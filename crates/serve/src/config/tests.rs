@@ -244,3 +244,37 @@ fn variables_of_other_programs_are_left_alone() {
     let more = [("TURNWIRE_LOG", "debug"), ("TURNWIRE_LOG_FILTER", "trace")];
     assert_eq!(load("", &more, &[]).log.filter, "trace");
 }
+
+#[test]
+fn cors_origins_are_exact_and_never_all() {
+    assert_eq!(load("", &[], &[]).http.cors_origins, []);
+    let file = "http:\n  cors_origins: http://localhost:3000, https://App.example.com:443\n";
+    let listed = |config: Config| -> Vec<String> {
+        let sites = config.http.cors_origins.iter();
+        sites.map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        listed(load(file, &[], &[])),
+        ["http://localhost:3000", "https://app.example.com"]
+    );
+    let env = [("TURNWIRE_HTTP_CORS_ORIGINS", "")];
+    assert_eq!(listed(load(file, &env, &[])), [""; 0]);
+    for bad in ["'*'", "'http://a, *'"] {
+        let text = refused(&format!("http:\n  cors_origins: {bad}\n"), &[], &[]);
+        assert!(
+            text.starts_with("turnwire.yaml:2:17: http.cors_origins cannot be \"")
+                && text
+                    .contains("expected exact origins and not *: requests are not authenticated"),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        refused("http:\n  cors_origins: http://a/\n", &[], &[]),
+        "turnwire.yaml:2:17: http.cors_origins cannot be \"http://a/\"; expected origins between \
+         commas, each scheme://host or scheme://host:port without a path, such as \
+         http://localhost:3000"
+    );
+    let many = vec!["http://a"; 65].join(",");
+    let text = refused("", &[("TURNWIRE_HTTP_CORS_ORIGINS", &many)], &[]);
+    assert!(text.ends_with("expected at most 64 origins"), "{text}");
+}

@@ -8,7 +8,7 @@ use turnwire_event::body::feedback::Recorded;
 use turnwire_session::Error;
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::feedback::{
-    COMMENT_BYTES_MAX, Feedback, RATING_BYTES_MAX, Recorded as Answer,
+    COMMENT_CHARS_MAX, Feedback, RATING_CHARS_MAX, Recorded as Answer,
 };
 
 use crate::body::JsonBody;
@@ -38,15 +38,15 @@ fn checked(body: Feedback) -> Result<Recorded, Fault> {
         Err(Fault::new(Code::InvalidRequest, detail).with("field", field))
     };
     let rating = body.rating.to_string();
-    if rating.is_empty() || rating.len() > RATING_BYTES_MAX {
-        let detail = format!("rating must have 1 to {RATING_BYTES_MAX} bytes.");
+    if !(1..=RATING_CHARS_MAX).contains(&rating.chars().count()) {
+        let detail = format!("rating must have 1 to {RATING_CHARS_MAX} characters.");
         return invalid("rating", detail);
     }
-    let long = |comment: &String| comment.len() > COMMENT_BYTES_MAX;
+    let long = |comment: &String| comment.chars().count() > COMMENT_CHARS_MAX;
     if body.comment.as_ref().is_some_and(long) {
         return invalid(
             "comment",
-            format!("comment may have {COMMENT_BYTES_MAX} bytes."),
+            format!("comment may have {COMMENT_CHARS_MAX} characters."),
         );
     }
     let (message_id, turn) = match (body.message_id, body.turn_id) {

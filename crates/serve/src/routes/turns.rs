@@ -1,7 +1,7 @@
 //! `/sessions/{id}/turns` and `/turns/{id}`: submit, list, read, cancel.
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
@@ -12,19 +12,18 @@ use turnwire_session::{Bound, Place, Submit};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::content::BadContent;
 use turnwire_wire::rest::turn::{
-    Accepted, Cancel, CancelAccepted, DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, List,
-    REASON_BYTES_MAX, Submit as SubmitBody, Turn,
+    Accepted, Cancel, CancelAccepted, DISCONNECT_GRACE_MS_MAX, List, REASON_CHARS_MAX,
+    Submit as SubmitBody, Turn,
 };
 
 use crate::body::JsonBody;
 use crate::error::Fault;
 use crate::identity::Identity;
+use crate::locale;
 use crate::path::{SessionPath, TurnPath};
 use crate::query::Params;
 use crate::state::AppState;
 use crate::trace::RequestTrace;
-
-const LOCALE: &str = "en";
 
 /// The version of the chat wire that turns submitted here are bound to.
 const WIRE_VERSION: &str = "0.5";
@@ -41,9 +40,10 @@ async fn submit(
     Extension(trace): Extension<RequestTrace>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
+    headers: HeaderMap,
     JsonBody(body): JsonBody<SubmitBody>,
 ) -> Result<Response, Fault> {
-    let submit = checked(body, trace.for_turn())?;
+    let submit = checked(body, &headers, trace.for_turn())?;
     let turn = state
         .sessions
         .submit(&owner, Place::In(id), submit, None)
@@ -59,16 +59,8 @@ async fn submit(
 }
 
 /// What a body says about a turn, or why it says nothing that can be done.
-fn checked(body: SubmitBody, trace: Option<Trace>) -> Result<Submit, Fault> {
-    let locale = body.locale.unwrap_or_else(|| LOCALE.to_owned());
-    let tag = (1..=LOCALE_BYTES_MAX).contains(&locale.len())
-        && locale
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    if !tag {
-        let what = format!("must be a language tag of at most {LOCALE_BYTES_MAX} characters");
-        return Err(invalid("locale", &what));
-    }
+fn checked(body: SubmitBody, headers: &HeaderMap, trace: Option<Trace>) -> Result<Submit, Fault> {
+    let locale = locale::chosen(body.locale, headers)?;
     let disconnect_grace_ms = body.disconnect_grace_ms.unwrap_or(0);
     if disconnect_grace_ms > DISCONNECT_GRACE_MS_MAX {
         let what = format!("must be a whole number from 0 to {DISCONNECT_GRACE_MS_MAX}");
@@ -139,8 +131,11 @@ async fn cancel(
     JsonBody(body): JsonBody<Cancel>,
 ) -> Result<(StatusCode, Json<CancelAccepted>), Fault> {
     let reason = body.reason.filter(|reason| !reason.is_empty());
-    if reason.as_ref().is_some_and(|r| r.len() > REASON_BYTES_MAX) {
-        let what = format!("may have {REASON_BYTES_MAX} bytes");
+    if reason
+        .as_ref()
+        .is_some_and(|r| r.chars().count() > REASON_CHARS_MAX)
+    {
+        let what = format!("may have {REASON_CHARS_MAX} characters");
         return Err(invalid("reason", &what));
     }
     let turn_state = state.sessions.cancel(&owner, id, reason).await?;
@@ -158,7 +153,8 @@ mod tests {
     use turnwire_event::ContentBlock;
 
     fn check(body: Value) -> Result<Submit, Fault> {
-        checked(serde_json::from_value(body).expect("a body"), None)
+        let body = serde_json::from_value(body).expect("a body");
+        checked(body, &HeaderMap::new(), None)
     }
 
     #[test]

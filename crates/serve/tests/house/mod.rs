@@ -1,5 +1,7 @@
 //! A whole server on a folder of its own, asked without sockets.
 
+#![allow(dead_code, reason = "each file of tests uses a part of it")]
+
 use std::time::Duration;
 
 use axum::Router;
@@ -76,6 +78,11 @@ impl House {
             _app: app,
             _home: home,
         }
+    }
+
+    /// Everything that can be asked.
+    pub(crate) fn router(&self) -> &Router {
+        &self.router
     }
 
     /// Asks; a body that is not empty is JSON unless the headers say otherwise.

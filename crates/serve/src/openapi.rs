@@ -1,0 +1,41 @@
+//! `/openapi.json`: the document of the API with the limits of this server, made once.
+
+use axum::Router;
+use axum::http::header;
+use axum::routing::get;
+use bytes::Bytes;
+use turnwire_wire::openapi::{Limits, document};
+
+use crate::config::Config;
+
+/// The route of the document, for any state.
+pub fn router<S: Clone + Send + Sync + 'static>(config: &Config) -> Router<S> {
+    let text = Bytes::from(document(limits(config)).to_string());
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    Router::new().route("/openapi.json", get(async move || (kind, text)))
+}
+
+fn limits(config: &Config) -> Limits {
+    let pages = &config.session;
+    Limits {
+        list_page: (pages.list_page, pages.list_page_max),
+        messages_page: (pages.messages_page, pages.messages_page_max),
+        events_page: (pages.events_page, pages.events_page_max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    #[test]
+    fn the_committed_document_has_the_limits_of_the_default_settings() {
+        let sources = Sources {
+            home: Some("/nonexistent/turnwire".into()),
+            ..Sources::default()
+        };
+        let config = Config::load(&sources).expect("defaults");
+        assert_eq!(limits(&config), Limits::default());
+    }
+}

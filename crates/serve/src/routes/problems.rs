@@ -1,0 +1,129 @@
+//! `/problems` and `/problems/{code}`: what every error means, as pages for people and as JSON for
+//! programs that ask for it. The `type` of a problem leads here.
+
+mod html;
+
+use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Serialize;
+use turnwire_wire::problem::Code;
+use turnwire_wire::problem::help::{Description, List};
+
+use crate::error::Fault;
+use crate::header::weighed;
+use crate::page::policy;
+use crate::state::AppState;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/problems", get(list))
+        .route("/problems/{code}", get(read))
+}
+
+async fn list(headers: HeaderMap) -> Response {
+    let list = List::all();
+    answer(&headers, &list, || html::list(&list))
+}
+
+async fn read(
+    headers: HeaderMap,
+    code: Result<Path<String>, PathRejection>,
+) -> Result<Response, Fault> {
+    let code = code.ok().and_then(|Path(name)| Code::named(&name));
+    let unknown = || {
+        let detail = "There is no problem with this code; /problems has them all.";
+        Fault::new(Code::NotFound, detail)
+    };
+    let description = Description::from(code.ok_or_else(unknown)?);
+    Ok(answer(&headers, &description, || html::one(&description)))
+}
+
+/// The page, or the JSON of the same where that is wanted more.
+fn answer<T: Serialize>(headers: &HeaderMap, value: &T, page: impl Fn() -> String) -> Response {
+    let mut answer = if prefers_json(headers) {
+        Json(value).into_response()
+    } else {
+        let page = page();
+        let policy = HeaderValue::from_str(&policy(&page)).expect("a policy is plain ASCII");
+        ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page)).into_response()
+    };
+    let vary = HeaderValue::from_static("Accept");
+    answer.headers_mut().append(header::VARY, vary);
+    answer
+}
+
+/// Whether JSON is wanted more than a page; who takes either is given the page.
+fn prefers_json(headers: &HeaderMap) -> bool {
+    let wishes = weighed(headers, header::ACCEPT);
+    let weight = |names: [&str; 3]| {
+        // The most exact wish counts, whatever the others weigh.
+        names.iter().find_map(|name| {
+            let mut same = wishes
+                .iter()
+                .filter(|(wish, _)| wish.eq_ignore_ascii_case(name));
+            same.next().map(|(_, weight)| *weight)
+        })
+    };
+    let json = weight(["application/json", "application/*", "*/*"]).unwrap_or(0);
+    json > weight(["text/html", "text/*", "*/*"]).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_given_to_those_who_want_it_more() {
+        let prefers = |accept: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in accept {
+                headers.append(header::ACCEPT, value.parse().expect("a header"));
+            }
+            prefers_json(&headers)
+        };
+        for accept in [
+            &["application/json"][..],
+            &["application/json, text/html;q=0.9"],
+            &["text/html;q=0.5", "APPLICATION/JSON;q=0.6"],
+            &["application/*"],
+            &["*/*;q=0.1, application/json"],
+            &["text/html;q=0, */*"],
+        ] {
+            assert!(prefers(accept), "{accept:?}");
+        }
+        for accept in [
+            &[][..],
+            &["*/*"],
+            &["text/html"],
+            &["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"],
+            &["text/html, application/json"],
+            &["application/json;q=0"],
+            &["image/png"],
+        ] {
+            assert!(!prefers(accept), "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn g10_every_page_stands_alone_and_its_policy_allows_one_style() {
+        let pages = List::all().problems.into_iter().map(|one| html::one(&one));
+        for page in pages.chain([html::list(&List::all())]) {
+            for risky in ["<script", "style=\"", "http://", "https://", "src=", "url("] {
+                let found = page
+                    .split("<pre>")
+                    .next()
+                    .is_some_and(|p| p.contains(risky));
+                assert!(!found, "{risky} in {page}");
+            }
+            let policy = policy(&page);
+            assert!(
+                policy.contains("script-src 'none'; style-src 'sha256-"),
+                "{policy}"
+            );
+        }
+    }
+}
