@@ -9,6 +9,18 @@ macro_rules! metrics {
     };
 }
 
+/// The version of an agent's definition, as a dimension.
+pub const AGENT_DEFINITION_VERSION: &str = "agent_definition_version";
+
+/// The dimensions of every `stream.*` metric (S1-133); empty where they do not apply.
+pub const DIMENSIONS: [&str; 5] = [
+    "vertical",
+    "sub_agent_id",
+    "dm_type",
+    "experiment_arm",
+    AGENT_DEFINITION_VERSION,
+];
+
 metrics! {
     WS_CONNECTIONS = "ws.connections", "WebSocket connections open now";
     WS_QUEUE_DEPTH_MAX = "ws.queue_depth_max", "The furthest any connection has been behind its ring";
@@ -18,6 +30,14 @@ metrics! {
     WS_SEAM_MS = "ws.seam_ms", "Time from subscribe to live";
     WS_SUBSCRIBE_ERROR_TOTAL = "ws.subscribe_error_total", "Subscribes refused, by code";
     WS_EVENTS_SENT_TOTAL = "ws.events_sent_total", "Events written to connections";
+    SSE_STREAMS = "sse.streams", "Chat streams open now";
+    STREAM_EVENTS_EMITTED_TOTAL = "stream.events.emitted_total", "Chat frames written, by type";
+    STREAM_TERMINAL_FRAME_EMITTED_TOTAL = "stream.terminal_frame.emitted_total", "Terminal chat frames written, by type";
+    STREAM_ERROR_FRAME_EMITTED_TOTAL = "stream.error_frame.emitted_total", "Error chat frames written, by code";
+    STREAM_SSE_FRAME_DROPPED_TOTAL = "stream.sse.frame_dropped_total", "Chat frames not delivered to clients that were cut";
+    STREAM_FRAME_OVERSIZE_TOTAL = "stream.frame.oversize_total", "Chat frames above 256 KB";
+    STREAM_CANCELLATION_TOTAL = "stream.cancellation_total", "Turns ended by a cancel, by code";
+    STREAM_TTFE_MS = "stream.ttfe_ms", "Time from a request for a chat stream to its first frame on the socket";
     LLM_CALLS_TOTAL = "llm.calls_total", "Model calls ended, by model and status";
     TURN_STARTED_TOTAL = "turn.started_total", "Turns accepted";
     TURN_COMPLETED_TOTAL = "turn.completed_total", "Turns ended without a cancel, by status";

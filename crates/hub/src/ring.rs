@@ -139,6 +139,11 @@ impl<S: Fold> Ring<S> {
         self.end.load(Ordering::Acquire)
     }
 
+    /// The number of the first entry that is still here.
+    pub fn first(&self) -> u64 {
+        self.first.load(Ordering::Acquire)
+    }
+
     /// A place among those who are told of news.
     pub fn sit(&self, waker: Arc<AtomicWaker>) -> Seat {
         self.bell.sit(waker)

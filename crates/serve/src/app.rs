@@ -14,9 +14,6 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::response::Response;
-use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -32,17 +29,14 @@ use turnwire_render::PassThrough;
 use turnwire_session::sessions::Parts;
 use turnwire_session::{Sessions, SystemClock, SystemMint};
 use turnwire_tool::Toolbox;
-use turnwire_wire::problem::Code;
 
 use crate::config::Config;
 use crate::config::store::Durability;
 use crate::cors::Cors;
-use crate::error::Fault;
 use crate::listen;
 use crate::metrics::Handle;
-use crate::path::SessionPath;
 use crate::state::AppState;
-use crate::transport::{self, Phase, Refused, Streams};
+use crate::transport::{self, Phase, Streams};
 use crate::{routes, shell};
 
 /// Why the server cannot run. Said to the person who started it.
@@ -119,6 +113,8 @@ impl App {
             next: AtomicU64::new(1),
             depth: AtomicU64::new(0),
             tasks: TaskTracker::new(),
+            places: transport::chat::Places::new(config.stream.chat_streams_max),
+            counted: transport::chat::Counted::default(),
         });
         Ok(Self {
             config: Arc::new(config),
@@ -135,12 +131,10 @@ impl App {
             sessions: self.sessions.clone(),
             config: self.config.clone(),
             metrics: self.metrics.clone(),
+            streams: self.streams.clone(),
         };
-        let stream = Router::new()
-            .route("/sessions/{id}/stream", get(stream))
-            .with_state(self.streams.clone());
         let cors = Cors::new(&self.config.http.cors_origins);
-        shell::wrap(routes::router(state).merge(stream), cors)
+        shell::wrap(routes::router(state), cors)
     }
 
     /// Listens until `drain` is cancelled, then lets turns end and connections leave.
@@ -235,28 +229,6 @@ fn end_process(code: i32) -> ! {
     std::process::exit(code)
 }
 
-async fn stream(
-    State(streams): State<Arc<Streams>>,
-    SessionPath(id): SessionPath,
-    request: Request,
-) -> Result<Response, Fault> {
-    let token = request.uri().query().and_then(|query| {
-        query
-            .split('&')
-            .find_map(|pair| pair.strip_prefix("attach="))
-    });
-    let token = token.unwrap_or_default().to_owned();
-    transport::stream(streams, id, &token, request.headers())
-        .await
-        .map_err(|refused| match refused {
-            Refused::NotAnUpgrade => Fault::new(
-                Code::InvalidRequest,
-                "This path speaks WebSocket (RFC 6455, version 13).",
-            ),
-            Refused::Session(error) => error.into(),
-        })
-}
-
 fn store_options(config: &Config) -> sqlite::Options {
     let durability = match config.store.durability {
         Durability::Full => sqlite::Durability::Full,
@@ -295,5 +267,7 @@ fn stream_options(config: &Config) -> transport::Options {
         subscribe_wait: ms(stream.subscribe_wait_ms),
         write_deadline: ms(stream.write_deadline_ms),
         frame_in_max: stream.frame_in_max_bytes,
+        heartbeat: ms(stream.heartbeat_ms),
+        retry_ms: stream.retry_ms,
     }
 }

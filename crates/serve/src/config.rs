@@ -14,6 +14,7 @@ mod file;
 pub mod listen;
 pub mod http;
 pub mod stream;
+pub mod wire;
 pub mod turn;
 pub mod session;
 pub mod store;
@@ -33,6 +34,7 @@ const TABLES: &[Table] = &[
     listen::Listen::TABLE,
     http::Http::TABLE,
     stream::Stream::TABLE,
+    wire::Wire::TABLE,
     turn::Turn::TABLE,
     session::Session::TABLE,
     store::Store::TABLE,
@@ -49,8 +51,10 @@ pub struct Config {
     pub listen: listen::Listen,
     /// What a request may cost.
     pub http: http::Http,
-    /// The session wire.
+    /// Streams of both wires.
     pub stream: stream::Stream,
+    /// The chat wire.
+    pub wire: wire::Wire,
     /// Turns.
     pub turn: turn::Turn,
     /// Sessions.
@@ -132,6 +136,7 @@ impl Config {
             listen: listen::Listen::read(&mut values)?,
             http: http::Http::read(&mut values)?,
             stream: stream::Stream::read(&mut values)?,
+            wire: wire::Wire::read(&mut values)?,
             turn: turn::Turn::read(&mut values)?,
             session: session::Session::read(&mut values)?,
             store: store::Store::read(&mut values)?,

@@ -18,6 +18,7 @@ pub mod query;
 pub mod metrics;
 pub mod state;
 pub mod body;
+mod submit;
 pub mod page;
 pub mod openapi;
 pub mod routes;

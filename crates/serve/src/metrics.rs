@@ -21,6 +21,12 @@ const UPKEEP: Duration = Duration::from_secs(5);
 /// Counters that exist only together with labels.
 const LABELLED: &[&str] = &[
     metric::WS_SUBSCRIBE_ERROR_TOTAL,
+    metric::STREAM_EVENTS_EMITTED_TOTAL,
+    metric::STREAM_TERMINAL_FRAME_EMITTED_TOTAL,
+    metric::STREAM_ERROR_FRAME_EMITTED_TOTAL,
+    metric::STREAM_SSE_FRAME_DROPPED_TOTAL,
+    metric::STREAM_FRAME_OVERSIZE_TOTAL,
+    metric::STREAM_CANCELLATION_TOTAL,
     metric::LLM_CALLS_TOTAL,
     metric::TURN_COMPLETED_TOTAL,
     metric::TURN_CANCELLED_TOTAL,

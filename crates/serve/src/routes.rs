@@ -9,14 +9,15 @@ mod tool_calls;
 mod feedback;
 mod health;
 mod problems;
+mod stream;
+mod chat;
 
 use axum::Router;
 
 use crate::state::AppState;
 use crate::{openapi, page};
 
-/// All REST routes, what describes them, and the live page; the stream and the shell are put around them by the
-/// composition root.
+/// All routes, streams and the live page; the composition root puts the shell around them.
 pub fn router(state: AppState) -> Router {
     Router::new()
         .merge(sessions::router())
@@ -28,6 +29,8 @@ pub fn router(state: AppState) -> Router {
         .merge(health::router())
         .merge(problems::router())
         .merge(openapi::router(&state.config))
+        .merge(stream::router())
+        .merge(chat::router())
         .merge(page::router())
         .with_state(state)
 }

@@ -1,4 +1,4 @@
-//! What handlers are given: the sessions, the settings, the metrics. Cheap to clone.
+//! What handlers are given: the sessions, the settings, the metrics, the streams. Cheap to clone.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use turnwire_session::Sessions;
 
 use crate::config::Config;
 use crate::metrics::Handle;
+use crate::transport::Streams;
 
 /// What handlers are given.
 #[derive(Clone)]
@@ -16,4 +17,6 @@ pub struct AppState {
     pub config: Arc<Config>,
     /// What renders `/metrics`.
     pub metrics: Handle,
+    /// What all streams share.
+    pub streams: Arc<Streams>,
 }

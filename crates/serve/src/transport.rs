@@ -1,4 +1,5 @@
-//! The session wire on a WebSocket: from the upgrade to the last frame.
+//! Streams on sockets: the session wire on a WebSocket, from the upgrade to the last frame, and the
+//! chat wire as server-sent events (`chat`).
 //!
 //! ```text
 //!   ring ──▶ runs of framed bytes, shared ──▶ Outbound ──▶ Pipe ──▶ socket     (raw, coalesced)
@@ -9,6 +10,7 @@
 //! framed once and written as they are: a server's frames carry no mask, so they are the same
 //! bytes for all.
 
+pub mod chat;
 mod connection;
 mod frame;
 mod outbound;
@@ -46,6 +48,10 @@ pub struct Options {
     pub write_deadline: Duration,
     /// The largest frame a client may send.
     pub frame_in_max: usize,
+    /// How long a chat stream may be silent.
+    pub heartbeat: Duration,
+    /// How long a client that lost its chat stream should wait, at least.
+    pub retry_ms: u32,
 }
 
 /// What all connections share.
@@ -62,6 +68,10 @@ pub struct Streams {
     pub next: AtomicU64,
     /// The connections, so that the server can wait for their goodbyes.
     pub tasks: TaskTracker,
+    /// How many chat streams each client has.
+    pub places: chat::Places,
+    /// The counters of chat frames.
+    pub counted: chat::Counted,
     /// The furthest any connection has been behind.
     pub depth: AtomicU64,
 }

@@ -110,6 +110,11 @@ impl Sessions {
         self.house.runner.is_draining()
     }
 
+    /// The version of the agent's definition that new turns are bound to.
+    pub fn agent_definition(&self) -> String {
+        self.house.runner.producer.versions().agent_definition
+    }
+
     /// Whether no new turn is taken because the disk is full.
     pub fn storage_full(&self) -> bool {
         self.house.writer.health().is_full()

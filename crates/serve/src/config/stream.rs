@@ -1,11 +1,11 @@
-//! The session wire: how much of the past a client is sent, how far it may fall behind, and when
+//! Streams of both wires: how much of the past a client is sent, how far it may fall behind, and when
 //! it counts as gone.
 
 use super::section::section;
 use super::value::number;
 
 section! {
-    /// The session wire.
+    /// Streams of both wires.
     Stream, "stream" {
         /// Messages in a snapshot (S3-029); older ones are read by REST.
         snapshot_messages: usize = "50", number(1..=1_000);
@@ -18,6 +18,15 @@ section! {
         ping_ms: u64 = "30000", number(10..=3_600_000);
         /// Unanswered pings after which it closes (S3-043).
         ping_misses: u32 = "3", number(1..=100);
+        /// Silence after which a chat stream gets a comment, so that nothing on the way takes it
+        /// for dead (D-14).
+        heartbeat_ms: u64 = "15000", number(10..=3_600_000);
+        /// How long a client that lost its chat stream is told to wait, up to twice that, so
+        /// that those cut together do not come back together.
+        retry_ms: u32 = "1000", number(1..=3_600_000);
+        /// Chat streams one principal may have open: a person has a handful of tabs, a service
+        /// account some hundred turns.
+        chat_streams_max: usize = "256", number(1..=1_000_000);
         /// Time a client has to subscribe (D-40).
         subscribe_wait_ms: u64 = "10000", number(10..=600_000);
         /// Time one write may be stuck before the socket is cut; a live client takes

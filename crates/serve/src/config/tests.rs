@@ -107,7 +107,7 @@ fn what_is_unknown_is_named_at_its_place() {
     );
     assert_eq!(
         refused("strem:\n  ping_ms: 5\n", &[], &[]),
-        "turnwire.yaml:1:1: unknown section \"strem\"; there are: listen, http, stream, turn, \
+        "turnwire.yaml:1:1: unknown section \"strem\"; there are: listen, http, stream, wire, turn, \
          session, store, script, log"
     );
     assert_eq!(

@@ -5,28 +5,24 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use serde_json::Map;
-use turnwire_event::Trace;
-use turnwire_event::code::{OnBusy, OnDisconnect};
-use turnwire_session::{Bound, Place, Submit};
-use turnwire_wire::problem::Code;
-use turnwire_wire::rest::content::BadContent;
+use tracing::Instrument as _;
+use turnwire_event::code::OnDisconnect;
+use turnwire_session::turn::{Bound, Place};
 use turnwire_wire::rest::turn::{
-    Accepted, Cancel, CancelAccepted, DISCONNECT_GRACE_MS_MAX, List, REASON_CHARS_MAX,
-    Submit as SubmitBody, Turn,
+    Accepted, Cancel, CancelAccepted, List, REASON_CHARS_MAX, Submit as SubmitBody, Turn,
 };
 
 use crate::body::JsonBody;
 use crate::error::Fault;
 use crate::identity::Identity;
-use crate::locale;
 use crate::path::{SessionPath, TurnPath};
 use crate::query::Params;
 use crate::state::AppState;
+use crate::submit::{self, Asked, invalid};
 use crate::trace::RequestTrace;
 
-/// The version of the chat wire that turns submitted here are bound to.
-const WIRE_VERSION: &str = "0.5";
+/// The name under which keys of submits are kept.
+const ROUTE: &str = "/sessions/{id}/turns";
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
@@ -43,11 +39,16 @@ async fn submit(
     headers: HeaderMap,
     JsonBody(body): JsonBody<SubmitBody>,
 ) -> Result<Response, Fault> {
-    let submit = checked(body, &headers, trace.for_turn())?;
-    let turn = state
-        .sessions
-        .submit(&owner, Place::In(id), submit, None)
-        .await?;
+    let key = submit::key(&headers, ROUTE, &body)?;
+    let version = submit::version(&headers)?.unwrap_or(state.config.wire.version);
+    let turn = submit::checked(asked(body), &headers, trace.for_turn(), version)?;
+    // A task of its own: a client that leaves now has submitted its turn or not, never half.
+    let accepting = async move {
+        let place = Place::In(id);
+        state.sessions.submit(&owner, place, turn, key).await
+    };
+    let turn = tokio::spawn(accepting.in_current_span()).await;
+    let turn = turn.map_err(|_| Fault::internal())??;
     let accepted = Accepted {
         turn_id: turn.turn_id,
         response_id: turn.turn_id.into(),
@@ -58,44 +59,18 @@ async fn submit(
     Ok((StatusCode::ACCEPTED, location, Json(accepted)).into_response())
 }
 
-/// What a body says about a turn, or why it says nothing that can be done.
-fn checked(body: SubmitBody, headers: &HeaderMap, trace: Option<Trace>) -> Result<Submit, Fault> {
-    let locale = locale::chosen(body.locale, headers)?;
-    let disconnect_grace_ms = body.disconnect_grace_ms.unwrap_or(0);
-    if disconnect_grace_ms > DISCONNECT_GRACE_MS_MAX {
-        let what = format!("must be a whole number from 0 to {DISCONNECT_GRACE_MS_MAX}");
-        return Err(invalid("disconnect_grace_ms", &what));
-    }
-    let content = body.message.content().map_err(|bad| {
-        let detail = format!("{bad}.");
-        match bad {
-            BadContent::Empty | BadContent::Invalid { .. } => {
-                Fault::new(Code::InvalidRequest, detail).with("field", "message")
-            }
-            BadContent::Unsupported { kind, .. } => {
-                Fault::new(Code::UnsupportedContent, detail).with("content_type", kind)
-            }
-            BadContent::UnknownField { field, .. } => {
-                Fault::new(Code::UnknownField, detail).with("field", field)
-            }
-        }
-    })?;
-    Ok(Submit {
-        content,
-        locale,
-        on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Continue),
-        disconnect_grace_ms,
-        trace,
-        on_busy: OnBusy::Reject,
-        wire_version: WIRE_VERSION.to_owned(),
-        metadata: Map::new(),
+/// What a body asks for.
+fn asked(body: SubmitBody) -> Asked {
+    Asked {
+        message: body.message,
+        locale: body.locale,
         location: None,
+        metadata: None,
+        on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Continue),
+        disconnect_grace_ms: body.disconnect_grace_ms,
+        on_busy: body.on_busy,
         bound: Bound::Session,
-    })
-}
-
-fn invalid(field: &str, what: &str) -> Fault {
-    Fault::new(Code::InvalidRequest, format!("{field} {what}.")).with("field", field)
+    }
 }
 
 async fn list(
@@ -131,10 +106,8 @@ async fn cancel(
     JsonBody(body): JsonBody<Cancel>,
 ) -> Result<(StatusCode, Json<CancelAccepted>), Fault> {
     let reason = body.reason.filter(|reason| !reason.is_empty());
-    if reason
-        .as_ref()
-        .is_some_and(|r| r.chars().count() > REASON_CHARS_MAX)
-    {
+    let long = |reason: &String| reason.chars().count() > REASON_CHARS_MAX;
+    if reason.as_ref().is_some_and(long) {
         let what = format!("may have {REASON_CHARS_MAX} characters");
         return Err(invalid("reason", &what));
     }
@@ -151,10 +124,14 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
     use turnwire_event::ContentBlock;
+    use turnwire_session::Submit;
+    use turnwire_wire::pc3::Version;
+    use turnwire_wire::problem::Code;
 
     fn check(body: Value) -> Result<Submit, Fault> {
         let body = serde_json::from_value(body).expect("a body");
-        checked(body, &HeaderMap::new(), None)
+        let headers = HeaderMap::new();
+        submit::checked(asked(body), &headers, None, Version::V05)
     }
 
     #[test]

@@ -38,7 +38,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// How long a socket must take nothing to count as blocked: a reader that is busy with a burst
 /// takes something every few milliseconds, a frozen one never again.
-const BLOCKED: Duration = Duration::from_millis(50);
+pub(super) const BLOCKED: Duration = Duration::from_millis(50);
 
 /// Answers a client may leave unread before its frames are no longer read: TCP then makes it wait,
 /// and the write deadline ends it.

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwire_event::SessionId;
-use turnwire_event::code::OnDisconnect;
+use turnwire_event::code::{OnBusy, OnDisconnect};
 
 use super::content::Input;
-use super::turn::{DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, LOCALE_PATTERN, OnBusy};
+use super::turn::{DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, LOCALE_PATTERN};
 
 /// The longest location in characters: a place's name or a page's address, kept with the turn.
 pub const LOCATION_CHARS_MAX: usize = 1_024;

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnwire_event::body::turn::{Cancelled, Completed, ReceiptLine};
-use turnwire_event::code::{OnDisconnect, TurnKind, TurnState};
+use turnwire_event::code::{OnBusy, OnDisconnect, TurnKind, TurnState};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Timestamp, TurnId, Usage};
 
@@ -23,18 +23,6 @@ pub const LOCALE_PATTERN: &str = "^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$";
 
 /// The longest reason of a cancel in characters: it is kept in the log twice.
 pub const REASON_CHARS_MAX: usize = 1_024;
-
-/// What happens to a turn when the session is busy with another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnBusy {
-    /// It is refused with `turn_in_flight`.
-    Reject,
-    /// It waits behind those that came before it.
-    Enqueue,
-    /// The one that runs is cancelled, and this one follows it.
-    Interrupt,
-}
 
 /// A turn by its turn id or its response id, for schemas alone.
 pub(crate) struct TurnName;

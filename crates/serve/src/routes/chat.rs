@@ -1,0 +1,192 @@
+//! `/chat/stream` and `/chat/{response_id}/stream`: a turn whose answer is its own stream, and the
+//! way back into it.
+//!
+//! What goes wrong before the stream is a problem; after it, a frame (S1-147).
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Router};
+use tokio::time::Instant;
+use tracing::Instrument as _;
+use turnwire_event::Owner;
+use turnwire_event::code::OnDisconnect;
+use turnwire_event::row::TurnRow;
+use turnwire_session::turn::{Bound, Place as Into};
+use turnwire_session::{Error, NewSession, ReplayError};
+use turnwire_wire::pc3::{Cursor, Version};
+use turnwire_wire::problem::Code;
+use turnwire_wire::rest::chat::Chat;
+
+use crate::body::JsonBody;
+use crate::error::Fault;
+use crate::header::only;
+use crate::identity::Identity;
+use crate::path::TurnPath;
+use crate::query::Params;
+use crate::state::AppState;
+use crate::submit::{self, Asked, WIRE_VERSION};
+use crate::trace::RequestTrace;
+use crate::transport::chat::{self, Opening, Place, Stream};
+
+/// The name under which keys of this route are kept.
+const ROUTE: &str = "/chat/stream";
+
+const LAST_EVENT_ID: &str = "last-event-id";
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/chat/stream", post(ask))
+        .route("/chat/{response_id}/stream", get(resume))
+}
+
+async fn ask(
+    State(state): State<AppState>,
+    Extension(trace): Extension<RequestTrace>,
+    Identity(owner): Identity,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Chat>,
+) -> Result<Response, Fault> {
+    let began = Instant::now();
+    let place = place(&state, &owner)?;
+    let version = submit::version(&headers)?;
+    let key = submit::key(&headers, ROUTE, &body)?;
+    let session = body.session_id.clone();
+    let asked = Asked {
+        message: body.message,
+        locale: body.locale,
+        location: body.location,
+        metadata: body.metadata,
+        on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Cancel),
+        disconnect_grace_ms: body.disconnect_grace_ms,
+        on_busy: body.on_busy,
+        bound: Bound::Stream,
+    };
+    let bound_to = version.unwrap_or(state.config.wire.version);
+    let turn = submit::checked(asked, &headers, trace.for_turn(), bound_to)?;
+    let into = match session {
+        None => Into::New(NewSession::default()),
+        Some(id) => Into::In(id.parse().map_err(|_| Error::SessionNotFound)?),
+    };
+    // A task of its own: a client that leaves now leaves a turn that it attends, and not one that
+    // nobody knows of.
+    let opening = async move {
+        let accepted = state.sessions.submit(&owner, into, turn, key).await?;
+        if accepted.repeated {
+            let row = state.sessions.turn(&owner, accepted.turn_id).await?;
+            return open(&state, &owner, row, version, None, place).await;
+        }
+        let live = state.sessions.live(&owner, accepted.session_id).await?;
+        let opening = Opening {
+            turn: accepted.turn_id,
+            start: accepted.position,
+            version: bound_to,
+            definition: state.sessions.agent_definition(),
+            cursor: None,
+            began: Some(began),
+            place,
+        };
+        let stream = chat::open(state.streams.clone(), live, opening).await;
+        stream.map_err(refused)
+    };
+    let stream = tokio::spawn(opening.in_current_span()).await;
+    let stream = stream.map_err(|_| Fault::internal())??;
+    Ok(stream.answer())
+}
+
+async fn resume(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    TurnPath(id): TurnPath,
+    method: Method,
+    headers: HeaderMap,
+    mut params: Params,
+) -> Result<Response, Fault> {
+    let cursor = cursor(&headers, &mut params)?;
+    params.done()?;
+    let version = submit::version(&headers)?;
+    let row = state.sessions.turn(&owner, id).await?;
+    bound(&row, version)?;
+    if chat::is_over(&row, cursor.as_ref()) {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    if method == Method::HEAD {
+        return Ok(chat::head(row.session_id, row.id));
+    }
+    let place = place(&state, &owner)?;
+    let stream = open(&state, &owner, row, version, cursor, place).await?;
+    Ok(stream.answer())
+}
+
+/// A place among the open streams.
+fn place(state: &AppState, owner: &Owner) -> Result<Place, Fault> {
+    state.streams.places.take(owner).ok_or_else(|| {
+        let max = state.config.stream.chat_streams_max;
+        let detail = format!("{max} chat streams are open already; close some.");
+        Fault::new(Code::TooManyRequests, detail).with("limit", max)
+    })
+}
+
+/// What the client has: said by the header, which an `EventSource` keeps up to date, else by the
+/// query.
+fn cursor(headers: &HeaderMap, params: &mut Params) -> Result<Option<Cursor>, Fault> {
+    let asked = params.take("last_event_id")?;
+    let invalid = |field: &str| {
+        let detail = format!("{field} is not the id of a frame that this server has sent.");
+        Fault::new(Code::InvalidCursor, detail).with("field", field)
+    };
+    let said = only(headers, LAST_EVENT_ID).map_err(|_| invalid("Last-Event-ID"))?;
+    let (field, text) = match (said.filter(|text| !text.is_empty()), asked) {
+        (Some(text), _) => ("Last-Event-ID", text.to_owned()),
+        (None, Some(text)) if !text.is_empty() => ("last_event_id", text),
+        (None, _) => return Ok(None),
+    };
+    text.parse().map(Some).map_err(|_| invalid(field))
+}
+
+/// The version that a turn is bound to, which must be the one that is asked for.
+fn bound(row: &TurnRow, asked: Option<Version>) -> Result<Version, Fault> {
+    let bound = row.wire_version.as_deref().map(str::parse).transpose();
+    let bound: Version = bound.map_err(|_| Fault::internal())?.unwrap_or_default();
+    if asked.is_some_and(|asked| asked != bound) {
+        let detail = format!("The turn is bound to version {bound}; ask for that, or for none.");
+        let fault = Fault::new(Code::WireVersionMismatch, detail);
+        return Err(fault
+            .with("wire_version", bound.as_str())
+            .with("field", WIRE_VERSION));
+    }
+    Ok(bound)
+}
+
+/// Opens the stream of a turn that is there already.
+async fn open(
+    state: &AppState,
+    owner: &Owner,
+    row: TurnRow,
+    version: Option<Version>,
+    cursor: Option<Cursor>,
+    place: Place,
+) -> Result<Stream, Fault> {
+    let version = bound(&row, version)?;
+    let live = state.sessions.live(owner, row.session_id).await?;
+    let opening = Opening {
+        turn: row.id,
+        start: chat::before(row.started),
+        version,
+        definition: row.agent_definition,
+        cursor,
+        began: None,
+        place,
+    };
+    let stream = chat::open(state.streams.clone(), live, opening).await;
+    stream.map_err(refused)
+}
+
+/// Why a stream cannot be opened.
+fn refused(error: ReplayError) -> Fault {
+    match error {
+        ReplayError::Expired | ReplayError::TooLarge(..) => Error::CursorExpired.into(),
+        ReplayError::Session(error) => error.into(),
+    }
+}

@@ -1,0 +1,38 @@
+//! `/sessions/{id}/stream`: the session wire.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::get;
+use turnwire_wire::problem::Code;
+
+use crate::error::Fault;
+use crate::path::SessionPath;
+use crate::state::AppState;
+use crate::transport::{self, Refused};
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new().route("/sessions/{id}/stream", get(stream))
+}
+
+async fn stream(
+    State(state): State<AppState>,
+    SessionPath(id): SessionPath,
+    request: Request,
+) -> Result<Response, Fault> {
+    let token = request.uri().query().and_then(|query| {
+        query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("attach="))
+    });
+    let token = token.unwrap_or_default().to_owned();
+    transport::stream(state.streams, id, &token, request.headers())
+        .await
+        .map_err(|refused| match refused {
+            Refused::NotAnUpgrade => Fault::new(
+                Code::InvalidRequest,
+                "This path speaks WebSocket (RFC 6455, version 13).",
+            ),
+            Refused::Session(error) => error.into(),
+        })
+}

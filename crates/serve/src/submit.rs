@@ -1,0 +1,124 @@
+//! What a request says about a turn, checked once for every route that takes one.
+
+use axum::http::HeaderMap;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use turnwire_event::Trace;
+use turnwire_event::code::{OnBusy, OnDisconnect};
+use turnwire_session::Submit;
+use turnwire_session::turn::{Bound, Key};
+use turnwire_wire::pc3::Version;
+use turnwire_wire::problem::Code;
+use turnwire_wire::rest::chat::LOCATION_CHARS_MAX;
+use turnwire_wire::rest::content::{BadContent, Input};
+use turnwire_wire::rest::turn::DISCONNECT_GRACE_MS_MAX;
+
+use crate::error::Fault;
+use crate::header::only;
+use crate::locale;
+
+/// The header that chooses the version of the chat wire (D-09).
+pub(crate) const WIRE_VERSION: &str = "X-Wire-Version";
+
+/// The header that makes a submit repeatable.
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
+/// The longest key: twice what the longest UUID library writes, and a bound on a row.
+const KEY_BYTES_MAX: usize = 255;
+
+/// A turn as a request describes it.
+pub(crate) struct Asked {
+    pub(crate) message: Input,
+    pub(crate) locale: Option<String>,
+    pub(crate) location: Option<String>,
+    pub(crate) metadata: Option<Map<String, Value>>,
+    pub(crate) on_disconnect: OnDisconnect,
+    pub(crate) disconnect_grace_ms: Option<u64>,
+    pub(crate) on_busy: Option<OnBusy>,
+    pub(crate) bound: Bound,
+}
+
+/// A field that makes no sense.
+pub(crate) fn invalid(field: &str, what: &str) -> Fault {
+    Fault::new(Code::InvalidRequest, format!("{field} {what}.")).with("field", field)
+}
+
+/// The version of the chat wire that the request asks for.
+pub(crate) fn version(headers: &HeaderMap) -> Result<Option<Version>, Fault> {
+    let wrong = || invalid(WIRE_VERSION, "must be 0.5 or 0.4, said once");
+    let said = only(headers, WIRE_VERSION).map_err(|_| wrong())?;
+    said.map(str::parse).transpose().map_err(|_| wrong())
+}
+
+/// The key of a submit, bound to the body it came with.
+pub(crate) fn key<T: Serialize>(
+    headers: &HeaderMap,
+    route: &'static str,
+    body: &T,
+) -> Result<Option<Key>, Fault> {
+    let wrong = || {
+        let what = format!("must be 1 to {KEY_BYTES_MAX} printable ASCII characters, said once");
+        invalid(IDEMPOTENCY_KEY, &what)
+    };
+    let Some(key) = only(headers, IDEMPOTENCY_KEY).map_err(|_| wrong())? else {
+        return Ok(None);
+    };
+    let printable = key.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
+    if key.is_empty() || key.len() > KEY_BYTES_MAX || !printable {
+        return Err(wrong());
+    }
+    // What the body says, not how it is written: white space and order of fields do not count.
+    let said = serde_json::to_vec(body).map_err(|_| Fault::internal())?;
+    Ok(Some(Key {
+        route,
+        key: key.to_owned(),
+        body_sha256: Sha256::digest(said).into(),
+    }))
+}
+
+/// What a request says about a turn, or why it says nothing that can be done.
+pub(crate) fn checked(
+    asked: Asked,
+    headers: &HeaderMap,
+    trace: Option<Trace>,
+    version: Version,
+) -> Result<Submit, Fault> {
+    let locale = locale::chosen(asked.locale, headers)?;
+    let disconnect_grace_ms = asked.disconnect_grace_ms.unwrap_or(0);
+    if disconnect_grace_ms > DISCONNECT_GRACE_MS_MAX {
+        let what = format!("must be a whole number from 0 to {DISCONNECT_GRACE_MS_MAX}");
+        return Err(invalid("disconnect_grace_ms", &what));
+    }
+    let long = |location: &String| location.chars().count() > LOCATION_CHARS_MAX;
+    if asked.location.as_ref().is_some_and(long) {
+        let what = format!("may have {LOCATION_CHARS_MAX} characters");
+        return Err(invalid("location", &what));
+    }
+    let content = asked.message.content().map_err(|bad| {
+        let detail = format!("{bad}.");
+        match bad {
+            BadContent::Empty | BadContent::Invalid { .. } => {
+                Fault::new(Code::InvalidRequest, detail).with("field", "message")
+            }
+            BadContent::Unsupported { kind, .. } => {
+                Fault::new(Code::UnsupportedContent, detail).with("content_type", kind)
+            }
+            BadContent::UnknownField { field, .. } => {
+                Fault::new(Code::UnknownField, detail).with("field", field)
+            }
+        }
+    })?;
+    Ok(Submit {
+        content,
+        locale,
+        on_disconnect: asked.on_disconnect,
+        disconnect_grace_ms,
+        trace,
+        on_busy: asked.on_busy.unwrap_or_default(),
+        wire_version: version.to_string(),
+        metadata: asked.metadata.unwrap_or_default(),
+        location: asked.location,
+        bound: asked.bound,
+    })
+}

@@ -1,0 +1,182 @@
+//! What is due to one chat stream: slices of shared frames with what is in them, so that frames
+//! are counted when they are written and not when they are meant.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+use turnwire_wire::pc3::{Mark, Marks};
+
+/// Slices given to one write: the kernel takes 1,024, few are ever due.
+const SLICES_MAX: usize = 64;
+
+/// A frame above this is sent, and counted as too large (D-15).
+const FRAME_TARGET: usize = 256 << 10;
+
+/// A frame above this is not sent, and its stream ends (D-15).
+const FRAME_MAX: usize = 16 << 20;
+
+/// Stands beside the marks of an event in the word that a ring keeps of it: its frame is large.
+const LARGE: u64 = 1 << 32;
+/// As `LARGE`: its frame is too large to be sent.
+const TOO_LARGE: u64 = 1 << 33;
+
+/// The word for an event that gave `bytes` bytes of frames.
+pub(super) fn word(marks: Marks, bytes: usize) -> u64 {
+    let size = match bytes {
+        0..=FRAME_TARGET => 0,
+        _ if bytes <= FRAME_MAX => LARGE,
+        _ => TOO_LARGE,
+    };
+    u64::from(marks.bits()) | size
+}
+
+/// How many frames of which kind. A slice has one or two kinds, mostly.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Tally {
+    counts: SmallVec<[(Mark, u32); 2]>,
+    large: u32,
+    too_large: bool,
+}
+
+impl Tally {
+    /// Takes in what was said of an event, without its first `skip` frames.
+    pub(super) fn add(&mut self, word: u64, skip: usize) {
+        self.large += u32::from(word & LARGE != 0);
+        self.too_large |= word & TOO_LARGE != 0;
+        for mark in Marks::from_bits(word as u32).iter().skip(skip) {
+            match self.counts.iter_mut().find(|(known, _)| *known == mark) {
+                Some((_, count)) => *count += 1,
+                None => self.counts.push((mark, 1)),
+            }
+        }
+    }
+
+    /// How many frames in all.
+    pub(super) fn frames(&self) -> u64 {
+        self.counts.iter().map(|(_, n)| u64::from(*n)).sum()
+    }
+
+    /// How many of each kind.
+    pub(super) fn counts(&self) -> &[(Mark, u32)] {
+        &self.counts
+    }
+
+    /// Whether one of them is too large to be sent.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.too_large
+    }
+
+    /// How many were above the target.
+    pub(super) fn large(&self) -> u32 {
+        self.large
+    }
+}
+
+/// Bytes waiting for the socket.
+#[derive(Default)]
+pub(super) struct Due {
+    slices: VecDeque<(Bytes, Tally)>,
+    /// Bytes of the first slice already written.
+    written: usize,
+}
+
+impl Due {
+    pub(super) fn is_empty(&self) -> bool {
+        self.slices.is_empty()
+    }
+
+    pub(super) fn push(&mut self, frames: Bytes, tally: Tally) {
+        if !frames.is_empty() {
+            self.slices.push_back((frames, tally));
+        }
+    }
+
+    /// Frames not wholly written, as far as is known: a slice counts until its last byte is out.
+    pub(super) fn frames(&self) -> u64 {
+        self.slices.iter().map(|(_, tally)| tally.frames()).sum()
+    }
+
+    /// The bytes due, for one write.
+    pub(super) fn slices(&self) -> SmallVec<[IoSlice<'_>; SLICES_MAX]> {
+        let mut skip = self.written;
+        self.slices
+            .iter()
+            .take(SLICES_MAX)
+            .map(|(bytes, _)| IoSlice::new(&bytes[std::mem::take(&mut skip)..]))
+            .collect()
+    }
+
+    /// `n` bytes were taken by the socket; `out` is told what is wholly out by it.
+    pub(super) fn advance(&mut self, mut n: usize, mut out: impl FnMut(&Tally)) {
+        while let Some((front, tally)) = self.slices.front() {
+            let left = front.len() - self.written;
+            if n < left {
+                self.written += n;
+                return;
+            }
+            n -= left;
+            out(tally);
+            self.written = 0;
+            self.slices.pop_front();
+        }
+        // An idle stream keeps nothing.
+        if self.slices.capacity() > 4 {
+            self.slices = VecDeque::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(of: &[Mark]) -> Marks {
+        let bits = of
+            .iter()
+            .rev()
+            .fold(0, |bits, mark| bits << 8 | (mark.index() as u32 + 1));
+        Marks::from_bits(bits)
+    }
+
+    fn text(n: u32) -> (Bytes, Tally) {
+        let mut tally = Tally::default();
+        (0..n).for_each(|_| tally.add(word(marks(&[Mark::Text]), 10), 0));
+        (Bytes::from(vec![b'x'; n as usize * 10]), tally)
+    }
+
+    #[test]
+    fn law_11_frames_count_when_their_last_byte_is_out() {
+        let mut due = Due::default();
+        for n in [3, 1] {
+            let (bytes, tally) = text(n);
+            due.push(bytes, tally);
+        }
+        assert_eq!(due.frames(), 4);
+        let mut out = 0;
+        for step in [29, 1, 9, 1] {
+            due.advance(step, |tally| out += tally.frames());
+        }
+        assert_eq!(out, 4);
+        assert!(due.is_empty());
+        let (bytes, tally) = text(2);
+        due.push(bytes, tally);
+        due.advance(19, |_| panic!("not yet"));
+        assert_eq!(due.frames(), 2);
+    }
+
+    #[test]
+    fn d_15_a_large_frame_is_counted_and_skipped_frames_are_not() {
+        let mut tally = Tally::default();
+        tally.add(
+            word(marks(&[Mark::Usage, Mark::Completed]), FRAME_TARGET + 1),
+            1,
+        );
+        assert_eq!(tally.large(), 1);
+        assert_eq!(tally.counts(), [(Mark::Completed, 1)]);
+        assert!(!tally.is_too_large());
+        tally.add(word(marks(&[Mark::Text]), FRAME_MAX + 1), 0);
+        assert!(tally.is_too_large());
+    }
+}
