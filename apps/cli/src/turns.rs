@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use turnwire_event::code::Phase;
 use turnwire_event::{Body, CallId, EventType, ToolUseId, TurnId};
 
 /// The turns of a session, as far as its log has been read.
@@ -27,6 +28,8 @@ pub(crate) struct Open {
     cancelled: bool,
     /// Its start was trimmed, so what it opened before is not known.
     cut: bool,
+    /// It started while another was in flight, as only one may that is withdrawn from the queue.
+    beside: bool,
 }
 
 impl Turns {
@@ -48,17 +51,20 @@ impl Turns {
         let starts = matches!(body, Body::TurnStarted(_));
         match (starts, self.open.contains_key(&id)) {
             (true, true) => wrong.push(format!("turn {id} starts twice")),
-            (true, false) if !self.open.is_empty() => {
-                wrong.push(format!("turn {id} starts while another is in flight"));
-            }
             (false, false) if !self.trimmed => wrong.push(format!("turn {id} has not started")),
             _ => {}
         }
         let cut = !starts && self.trimmed;
+        let beside = starts && !self.open.is_empty();
         let open = self.open.entry(id).or_insert_with(|| Open {
             cut,
+            beside,
             ..Open::default()
         });
+        if open.overlaps(body) {
+            open.beside = false;
+            wrong.push(format!("turn {id} started while another was in flight"));
+        }
         self.tools += open.take(body, &mut wrong);
         if body.kind().is_terminal() {
             open.close(body, &mut wrong);
@@ -71,6 +77,16 @@ impl Turns {
 }
 
 impl Open {
+    /// Whether a turn that started beside another does what one that is withdrawn does not.
+    fn overlaps(&self, body: &Body) -> bool {
+        let withdrawn = match body {
+            Body::TurnStarted(_) | Body::TurnCancelRequested(_) => true,
+            Body::TurnCancelled(end) => end.phase == Phase::Queued,
+            _ => false,
+        };
+        self.beside && !withdrawn
+    }
+
     /// Takes in an event; gives back how many tool calls it closed.
     fn take(&mut self, body: &Body, wrong: &mut Vec<String>) -> u64 {
         if self.cancelled && body.kind().is_start() {

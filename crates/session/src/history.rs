@@ -3,7 +3,7 @@
 //! What was read once is kept, as long as the session is in memory: messages never change, so
 //! the next turn reads only what came since.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use turnwire_event::port::{BoxFuture, History, HistoryBudget, HistoryError};
@@ -137,23 +137,42 @@ pub fn weigh(message: Message) -> Weighed {
     (Arc::new(message), bytes)
 }
 
-/// The newest messages that fit, from the start of a turn: a cut inside a turn could split a
-/// tool call from its result. The newest turn is always kept, however large.
-fn fit(mut messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed> {
-    let mut total = 0;
-    let mut keep_from = messages.len();
-    for (at, (message, bytes)) in messages.iter().enumerate().rev() {
-        total += bytes;
-        let newest = keep_from == messages.len();
-        if !newest && (messages.len() - at > budget.messages_max || total > budget.bytes_max) {
+/// The newest turns that fit, each whole: a cut inside a turn could split a tool call from its
+/// result. The newest turn is always kept, however large.
+fn fit(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed> {
+    let mut turns = by_turn(messages);
+    let mut keep_from = turns.len();
+    let (mut count, mut bytes) = (0, 0);
+    for (at, turn) in turns.iter().enumerate().rev() {
+        count += turn.len();
+        bytes += turn.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        let newest = at + 1 == turns.len();
+        let fits = count <= budget.messages_max && bytes <= budget.bytes_max;
+        // What it began with may be forgotten already.
+        let whole = turn
+            .first()
+            .is_some_and(|(first, _)| first.role == Role::User);
+        if !whole || !(newest || fits) {
             break;
         }
-        if message.role == Role::User {
-            keep_from = at;
+        keep_from = at;
+    }
+    turns.drain(keep_from..).flatten().collect()
+}
+
+/// The messages turn by turn. A turn that was withdrawn while another ran has its message among
+/// the other's: a model is shown one after the other.
+fn by_turn(messages: Vec<Weighed>) -> Vec<Vec<Weighed>> {
+    let mut at = HashMap::new();
+    let mut turns: Vec<Vec<Weighed>> = Vec::new();
+    for weighed in messages {
+        let index = *at.entry(weighed.0.turn_id).or_insert(turns.len());
+        match turns.get_mut(index) {
+            Some(turn) => turn.push(weighed),
+            None => turns.push(vec![weighed]),
         }
     }
-    messages.drain(..keep_from);
-    messages
+    turns
 }
 
 #[cfg(test)]
@@ -163,11 +182,11 @@ mod tests {
         ContentBlock, MessageId, MessageStatus, SessionId, Timestamp, TurnId, Ulid,
     };
 
-    fn message(id: u128, role: Role) -> Message {
+    fn message(id: u128, turn: u128, role: Role) -> Message {
         Message {
             id: MessageId(Ulid(id)),
             session_id: SessionId(Ulid(1)),
-            turn_id: TurnId(Ulid(1)),
+            turn_id: TurnId(Ulid(turn)),
             role,
             status: MessageStatus::Complete,
             content: vec![ContentBlock::text("0123456789")],
@@ -179,33 +198,58 @@ mod tests {
         }
     }
 
+    /// The ids of what is kept of messages given by turn and role.
+    fn kept(past: &[(u128, Role)], messages_max: usize, bytes_max: usize) -> Vec<u128> {
+        let messages = past.iter().enumerate();
+        let messages = messages.map(|(at, (turn, role))| weigh(message(at as u128, *turn, *role)));
+        let budget = HistoryBudget {
+            messages_max,
+            bytes_max,
+        };
+        let fitted = fit(messages.collect(), budget);
+        fitted.iter().map(|(message, _)| message.id.0.0).collect()
+    }
+
     #[test]
     fn whole_turns_only() {
         use Role::{Assistant, Tool, User};
-        let roles = [User, Assistant, User, Assistant, Tool, Assistant, User];
-        let past: Vec<_> = roles
-            .into_iter()
-            .enumerate()
-            .map(|(at, role)| weigh(message(at as u128, role)))
-            .collect();
-        let kept = |messages_max, bytes_max| -> Vec<u128> {
-            let fitted = fit(
-                past.clone(),
-                HistoryBudget {
-                    messages_max,
-                    bytes_max,
-                },
-            );
-            fitted.iter().map(|(message, _)| message.id.0.0).collect()
-        };
-        assert_eq!(kept(100, 10_000), [0, 1, 2, 3, 4, 5, 6]);
-        assert_eq!(kept(5, 10_000), [2, 3, 4, 5, 6]);
+        let past = [
+            (1, User),
+            (1, Assistant),
+            (2, User),
+            (2, Assistant),
+            (2, Tool),
+            (2, Assistant),
+            (3, User),
+        ];
+        assert_eq!(kept(&past, 100, 10_000), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(kept(&past, 5, 10_000), [2, 3, 4, 5, 6]);
         assert_eq!(
-            kept(4, 10_000),
+            kept(&past, 4, 10_000),
             [6],
             "the turn of four messages does not fit whole"
         );
-        assert_eq!(kept(100, 200), [2, 3, 4, 5, 6]);
-        assert_eq!(kept(0, 0), [6], "the input itself is always shown");
+        assert_eq!(kept(&past, 100, 200), [2, 3, 4, 5, 6]);
+        assert_eq!(kept(&past, 0, 0), [6], "the input itself is always shown");
+    }
+
+    #[test]
+    fn a_message_that_came_between_is_shown_after() {
+        use Role::{Assistant, Tool, User};
+        let past = [
+            (1, User),
+            (1, Assistant),
+            (2, User),
+            (1, Tool),
+            (1, Assistant),
+            (3, User),
+        ];
+        assert_eq!(kept(&past, 100, 10_000), [0, 1, 3, 4, 2, 5]);
+        assert_eq!(kept(&past, 2, 10_000), [2, 5]);
+        assert_eq!(
+            kept(&past[2..], 100, 10_000),
+            [3],
+            "a result without its call is not shown, nor what came before it"
+        );
     }
 }

@@ -147,6 +147,104 @@ pub fn names(events: &[Event]) -> Vec<&'static str> {
     of_turn.map(|event| event.body.kind().name()).collect()
 }
 
+/// A producer whose turns say that they run, and end when they may.
+pub struct Gate {
+    permits: tokio::sync::Semaphore,
+    ran: parking_lot::Mutex<Vec<String>>,
+}
+
+impl Gate {
+    pub fn new() -> (Arc<Self>, Act) {
+        let gate = Arc::new(Self {
+            permits: tokio::sync::Semaphore::new(0),
+            ran: parking_lot::Mutex::default(),
+        });
+        let at = gate.clone();
+        let act = acting(move |turn| {
+            let at = at.clone();
+            async move {
+                let said = turn.input.content.first().and_then(ContentBlock::as_text);
+                at.ran.lock().push(said.unwrap_or_default().to_owned());
+                at.permits.acquire().await.expect("open").forget();
+                OK
+            }
+        });
+        (gate, act)
+    }
+
+    /// Lets as many turns end.
+    pub fn open(&self, turns: usize) {
+        self.permits.add_permits(turns);
+    }
+
+    /// What was said to the turns that ran, in order.
+    pub fn ran(&self) -> Vec<String> {
+        self.ran.lock().clone()
+    }
+}
+
+/// The store as a dead process leaves it: what was committed by now, in another folder.
+pub fn crashed(dir: &std::path::Path) -> tempfile::TempDir {
+    let image = tempfile::tempdir().expect("a folder");
+    for entry in std::fs::read_dir(dir).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_owned();
+        // The index of the side file is made anew from the side file, as after a crash.
+        if name.to_string_lossy().starts_with("turnwire")
+            && !name.to_string_lossy().ends_with("-shm")
+        {
+            std::fs::copy(&path, image.path().join(name)).expect("a copy");
+        }
+    }
+    image
+}
+
+/// Waits until the session's log has so many terminals, then gives it.
+pub async fn ended(sessions: &Arc<Sessions>, id: SessionId, turns: usize) -> Vec<Event> {
+    for _ in 0..2000 {
+        let events = log(sessions, id).await;
+        let ended = events
+            .iter()
+            .filter(|event| event.body.kind().is_terminal());
+        if ended.count() >= turns {
+            return events;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!(
+        "{turns} turns never ended: {:?}",
+        names(&log(sessions, id).await)
+    );
+}
+
+/// What was said to the turns that started, in order.
+pub fn started(events: &[Event]) -> Vec<String> {
+    let said = events.iter().filter_map(|event| match &event.body {
+        Body::TurnStarted(start) => start.input.first().and_then(ContentBlock::as_text),
+        _ => None,
+    });
+    said.map(str::to_owned).collect()
+}
+
+/// Law 1 for a whole log: every turn that started has one terminal, last of its turn.
+pub fn assert_each_ends_once(events: &[Event]) {
+    let mut ended = std::collections::HashSet::new();
+    let mut open = std::collections::HashSet::new();
+    for event in events {
+        let Some(turn) = event.turn_id else { continue };
+        assert!(!ended.contains(&turn), "{turn} goes on after its terminal");
+        match &event.body {
+            Body::TurnStarted(_) => assert!(open.insert(turn), "{turn} starts twice"),
+            body if body.kind().is_terminal() => {
+                assert!(open.remove(&turn), "{turn} ends without having started");
+                ended.insert(turn);
+            }
+            _ => assert!(open.contains(&turn), "{turn} has not started"),
+        }
+    }
+    assert!(open.is_empty(), "{open:?} never ended");
+}
+
 /// Waits until the session has no turn, then gives its log.
 pub async fn settled(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
     for _ in 0..1000 {

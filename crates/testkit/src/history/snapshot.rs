@@ -42,9 +42,12 @@ fn summary(log: &Log<'_>, snapshot: &Snapshot, differs: &mut impl FnMut(&str, St
         match &event.body {
             Body::TurnStarted(_) => {
                 turns += 1;
-                open = event.turn_id;
+                // One that starts beside another is withdrawn from the queue, and ends at once.
+                open = open.or(event.turn_id);
             }
-            Body::TurnCompleted(_) | Body::TurnCancelled(_) => open = None,
+            Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
+                open = open.filter(|_| open != event.turn_id);
+            }
             Body::LlmCallCompleted(call) => cost += call.usage.cost_usd,
             _ => {}
         }

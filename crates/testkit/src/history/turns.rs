@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use turnwire_event::code::Phase;
 use turnwire_event::{Body, CallId, Event, Position, SessionId, ToolUseId, TurnId};
 
 use super::reading::{Client, Item, Log};
@@ -44,19 +45,23 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
     let session = log.id;
     let mut turns: BTreeMap<TurnId, Turn> = BTreeMap::new();
     let mut running: Option<TurnId> = None;
-    for event in &log.events {
+    for (at, event) in log.events.iter().enumerate() {
         let Some(turn) = event.turn_id else { continue };
         let (id, kind) = (event.id, event.body.kind());
         if matches!(event.body, Body::TurnStarted(_)) {
-            if let Some(running) = running {
-                found.push(Violation::TurnsOverlap {
+            match running {
+                Some(_) if withdrawn(turn, &log.events[at + 1..]) => {}
+                Some(running) => found.push(Violation::TurnsOverlap {
                     session,
                     turn,
                     running,
                     id,
-                });
+                }),
+                None => {}
             }
-            running = Some(turn);
+            running = running
+                .filter(|_| withdrawn(turn, &log.events[at + 1..]))
+                .or(Some(turn));
             if turns.insert(turn, Turn::default()).is_some() {
                 found.push(Violation::OutsideTurn {
                     session,
@@ -105,6 +110,17 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
             .map(|(turn, state)| (turn, (state.asked, state.ended)))
             .collect(),
     )
+}
+
+/// Whether a turn was withdrawn from the queue: asked to stop and ended by the two events right
+/// after its start. Such a turn may stand beside the one that runs.
+fn withdrawn(turn: TurnId, after: &[Event]) -> bool {
+    let [asked, ended, ..] = after else {
+        return false;
+    };
+    let its_own = [asked, ended].iter().all(|e| e.turn_id == Some(turn));
+    let queued = matches!(&ended.body, Body::TurnCancelled(end) if end.phase == Phase::Queued);
+    its_own && queued && matches!(asked.body, Body::TurnCancelRequested(_))
 }
 
 fn step(
