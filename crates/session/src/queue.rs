@@ -280,6 +280,7 @@ impl Live {
         let held = house.runner.is_draining()
             || house.writer.health().is_full()
             || self.ring.closed().is_some()
+            || house.quarantined.lock().contains(&self.id)
             || slot.running.is_some();
         slot.front().filter(|_| !held).map(|waiting| waiting.id)
     }

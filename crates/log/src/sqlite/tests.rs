@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnwire_event::{Seq, SessionId, Ulid};
+use turnwire_event::{Seq, SessionId, TurnId, Ulid};
 
 use super::*;
 use crate::store::conformance::{self, Maker};
@@ -219,4 +219,76 @@ fn reading_while_events_are_trimmed_or_the_session_is_deleted_is_never_damage() 
     }
     store.delete(session).expect("a delete");
     assert!(reading.join().expect("no damage was found") > 0);
+}
+
+#[test]
+fn a_store_of_the_first_release_is_brought_up_to_date_with_its_data() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut maker = Maker::new(1);
+    let append = maker.notes(2);
+    let raw = Connection::open(dir.path().join(FILE)).expect("a connection");
+    raw.execute_batch(&format!(
+        "BEGIN; {} PRAGMA application_id = 0x54574952; PRAGMA user_version = 1; COMMIT;",
+        include_str!("migrations/0001_first.sql")
+    ))
+    .expect("the first schema");
+    let session = maker.session.to_string();
+    let seed = crate::chain::Hash::seed(maker.session);
+    raw.execute(
+        "INSERT INTO session VALUES (1, ?1, '00000000-0000-0000-0000-000000000000', 'local', NULL, NULL, '{}', \
+         'ep_00000000000000000000000001', 'm', '1', 0.5, 1, 1, 1, 1, 0, 0, ?2)",
+        rusqlite::params![session, &seed.0[..]],
+    )
+    .expect("a session");
+    for record in &append.records {
+        raw.execute(
+            "INSERT INTO event (sid, seq, type, turn, actor, time, hidden, hash, bytes) \
+             VALUES (1, ?1, ?2, NULL, 'user', ?3, 0, ?4, ?5)",
+            rusqlite::params![
+                record.seq.0 as i64,
+                record.kind.name(),
+                record.time.as_millis(),
+                &record.hash.0[..],
+                &record.bytes[..]
+            ],
+        )
+        .expect("an event");
+    }
+    let (open, done) = (TurnId(Ulid(4)), TurnId(Ulid(5)));
+    let at =
+        |seq| turnwire_event::Position::persisted(turnwire_event::Epoch(1), Seq(seq)).to_string();
+    for (turn, state, ended) in [(open, "running", None), (done, "completed", Some(at(2)))] {
+        raw.execute(
+            "INSERT INTO turn VALUES (?1, 1, 'chat', ?2, 'continue', 0, NULL, ?3, 5, ?4, NULL, NULL, NULL)",
+            rusqlite::params![turn.to_string(), state, at(1), ended],
+        )
+        .expect("a turn");
+    }
+    drop(raw);
+    let store = open_twice(dir.path());
+    let events = store.events(maker.session, Seq(0), Seq(2), 10);
+    assert_eq!(events.expect("events").len(), 2);
+    let row = store
+        .session(maker.session)
+        .expect("a read")
+        .expect("a session");
+    assert_eq!((row.cost_usd, row.turn_count), (0.5, 1));
+    let (_, row) = store.turn(done).expect("a read").expect("a turn");
+    assert_eq!(
+        (row.wire_version, row.agent_definition.as_str()),
+        (None, "")
+    );
+    assert_eq!(row.ended.map(|end| end.seq), Some(Seq(2)));
+    let left = store.open_turns().expect("turns");
+    assert_eq!(left.iter().map(|turn| turn.id).collect::<Vec<_>>(), [open]);
+    assert!(store.queues().expect("sessions").is_empty());
+    store
+        .append(&[maker.notes(1)])
+        .expect("the log goes on where it was");
+}
+
+/// Opens a store, lets it go, and opens it again: bringing it up to date is done once.
+fn open_twice(dir: &Path) -> Sqlite {
+    drop(open(dir));
+    open(dir)
 }

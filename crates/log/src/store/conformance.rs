@@ -1,5 +1,7 @@
 //! What every store must do, as one suite. A store calls `run` with a way to make an empty one.
 
+mod queue;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -173,6 +175,7 @@ pub(crate) fn run(make: &dyn Fn() -> Arc<dyn Store>) {
     owners_see_their_own(make().as_ref());
     a_deleted_session_never_returns(make().as_ref());
     trimming_keeps_the_chain_and_open_turns(make().as_ref());
+    queue::run(make);
 }
 
 fn what_was_written_is_read(store: &dyn Store) {
