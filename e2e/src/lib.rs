@@ -1,6 +1,7 @@
 //! The whole system under load and faults: campaigns that the tests run for a little while and
 //! the command of this crate for as long as it is told. Each ends with the history checker.
 
+pub mod python;
 pub mod load;
 pub mod scene;
 pub mod trace;

@@ -9,17 +9,19 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 /// Programs the tests drive, with the Debian package that has each.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("chromium", "chromium"),
     ("strace", "strace"),
     ("node", "nodejs"),
     ("npm", "npm"),
+    ("python3", "python3"),
 ];
 
 /// Runs everything.
 pub fn run(root: &Path) -> Result<()> {
     packages(root)?;
     node_modules(&root.join("e2e/browser"))?;
+    call(root, "sh", &["e2e/python/setup.sh", "target/python"])?;
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     components(root, &cargo)?;
     let steps: [&[&str]; 4] = [
@@ -44,11 +46,14 @@ pub fn run(root: &Path) -> Result<()> {
 
 /// Installs the programs that are missing, or says how.
 fn packages(root: &Path) -> Result<()> {
-    let missing: Vec<&str> = PROGRAMS
+    let mut missing: Vec<&str> = PROGRAMS
         .into_iter()
         .filter(|(program, _)| !is_there(program))
         .map(|(_, package)| package)
         .collect();
+    if !has_venv() {
+        missing.push("python3-venv");
+    }
     if missing.is_empty() {
         return Ok(());
     }
@@ -95,6 +100,14 @@ fn components(root: &Path, cargo: &str) -> Result<()> {
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+/// Whether Python can make an environment: Debian ships that apart.
+fn has_venv() -> bool {
+    let asked = Command::new("python3")
+        .args(["-c", "import ensurepip, venv"])
+        .output();
+    asked.is_ok_and(|done| done.status.success())
 }
 
 fn is_root() -> bool {

@@ -98,7 +98,7 @@ async fn read_up_to(mut body: Body, max: usize) -> Result<Bytes, Unread> {
 /// Reads bytes as `T`.
 fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Fault> {
     if bytes.is_empty() {
-        return serde_json::from_slice(b"{}").map_err(|error| refused(&error, b"{}"));
+        return serde_json::from_slice(b"{}").map_err(|error| refused(&error));
     }
     let kind = only(headers, header::CONTENT_TYPE).ok().flatten();
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
@@ -108,15 +108,29 @@ fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Fa
             "Send the body as Content-Type: application/json.",
         ));
     }
+    if !is_object(bytes) {
+        // A list would be read as well, by the order of the fields.
+        let whole = serde_json::from_slice::<IgnoredAny>(bytes);
+        let detail = "The body must be a JSON object.";
+        return Err(whole.map_or_else(
+            |error| refused(&error),
+            |_| Fault::new(Code::InvalidRequest, detail),
+        ));
+    }
     serde_json::from_slice(bytes).map_err(|error| {
         // What is not JSON at all is told first, however wrong its beginning was.
         let whole = serde_json::from_slice::<IgnoredAny>(bytes);
-        refused(&whole.err().unwrap_or(error), bytes)
+        refused(&whole.err().unwrap_or(error))
     })
 }
 
+/// Whether the bytes begin as an object does.
+fn is_object(bytes: &[u8]) -> bool {
+    bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
+}
+
 /// What is wrong with a body, in words about the body alone.
-fn refused(error: &serde_json::Error, bytes: &[u8]) -> Fault {
+fn refused(error: &serde_json::Error) -> Fault {
     // The end of a body that ends with a new line has no column of its own.
     let (line, column) = (error.line(), error.column().max(1));
     let at = |fault: Fault| fault.with("line", line).with("column", column);
@@ -126,10 +140,6 @@ fn refused(error: &serde_json::Error, bytes: &[u8]) -> Fault {
             format!("The body is not JSON from line {line}, column {column} on."),
         )),
         Category::Data => {
-            if bytes.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
-                let detail = "The body must be a JSON object.";
-                return Fault::new(Code::InvalidRequest, detail);
-            }
             let text = error.to_string();
             let text = text.split(" at line ").next().unwrap_or_default();
             if let Some((name, expected)) = text

@@ -3,6 +3,7 @@
 //! Requests refuse fields they do not know; answers may grow. Lists are
 //! `{"<plural>": […], "next": cursor | null}`.
 
+mod whole;
 pub mod session;
 pub mod content;
 pub mod turn;

@@ -1,7 +1,9 @@
 //! Parameters of operations, each said once.
 
 use serde_json::{Value, json};
-use turnwire_event::{MessageId, Position, ResponseId, SessionId, ToolUseId, TurnId};
+use turnwire_event::{
+    EventType, MessageId, Position, ResponseId, SessionId, ToolUseId, TurnId, TypeSet,
+};
 
 use super::schemas::{Schemas, Shape, sent};
 use crate::problem::Code;
@@ -149,11 +151,29 @@ pub(super) const ATTACH: Parameter = required(query(
     "The attach token that GET /sessions/{id} gave.",
     |_| json!({ "type": "string" }),
 ));
-pub(super) const UPGRADE: Parameter = required(header(
-    "Upgrade",
-    "This path speaks WebSocket (RFC 6455, version 13).",
-    |_| json!({ "type": "string", "const": "websocket" }),
-));
+/// What makes a request a WebSocket handshake.
+pub(super) const HANDSHAKE: [Parameter; 4] = [
+    required(header(
+        "Upgrade",
+        "This path speaks WebSocket (RFC 6455, version 13).",
+        |_| json!({ "type": "string", "const": "websocket" }),
+    )),
+    required(header(
+        "Connection",
+        "Among others, `Upgrade`.",
+        |_| json!({ "type": "string", "const": "Upgrade" }),
+    )),
+    required(header(
+        "Sec-WebSocket-Version",
+        "The version of the protocol.",
+        |_| json!({ "type": "string", "const": "13" }),
+    )),
+    required(header(
+        "Sec-WebSocket-Key",
+        "Sixteen random bytes in base64.",
+        |_| json!({ "type": "string", "pattern": "^[A-Za-z0-9+/]{21}[AQgw]==$" }),
+    )),
+];
 
 const fn before(shape: Shape) -> Parameter {
     query(
@@ -168,10 +188,7 @@ fn limit((default, max): (usize, usize)) -> Value {
 }
 
 fn types(_: &mut Schemas) -> Value {
-    let names: Vec<&str> = turnwire_event::EventType::ALL
-        .iter()
-        .map(|kind| kind.name())
-        .collect();
+    let names: Vec<&str> = TypeSet::filterable().iter().map(EventType::name).collect();
     let one = names.join("|").replace('.', "\\.");
     json!({ "type": "string", "pattern": format!("^({one})(,({one}))*$"),
         "examples": ["turn.started,turn.completed"] })

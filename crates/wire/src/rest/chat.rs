@@ -8,6 +8,7 @@ use turnwire_event::code::{OnBusy, OnDisconnect};
 
 use super::content::Input;
 use super::turn::{DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, LOCALE_PATTERN};
+use super::whole;
 
 /// The longest location in characters: a place's name or a page's address, kept with the turn.
 pub const LOCATION_CHARS_MAX: usize = 1_024;
@@ -37,7 +38,11 @@ pub struct Chat {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_disconnect: Option<OnDisconnect>,
     /// How long it may be away first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "whole::option"
+    )]
     #[schemars(range(max = DISCONNECT_GRACE_MS_MAX))]
     pub disconnect_grace_ms: Option<u64>,
     /// What happens when the session is busy; the turn is refused if nothing is said.

@@ -11,6 +11,7 @@ use turnwire_event::row::TurnRow;
 use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Timestamp, TurnId, Usage};
 
 use super::content::Input;
+use super::whole;
 
 /// The longest that those who watch may be away before their turn is cancelled.
 pub const DISCONNECT_GRACE_MS_MAX: u64 = 30_000;
@@ -56,7 +57,11 @@ pub struct Submit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_disconnect: Option<OnDisconnect>,
     /// How long they may be away first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "whole::option"
+    )]
     #[schemars(range(max = DISCONNECT_GRACE_MS_MAX))]
     pub disconnect_grace_ms: Option<u64>,
     /// What happens when the session is busy; the turn is refused if nothing is said.

@@ -25,9 +25,9 @@ impl Display for Shown<'_> {
 pub(super) fn list(list: &List) -> String {
     let mut rows = String::new();
     for one in &list.problems {
-        let _ = write!(
+        let _ = writeln!(
             rows,
-            "<tr><td>{}</td><td><a href=\"{}\"><code>{}</code></a></td><td>{}</td></tr>\n",
+            "<tr><td>{}</td><td><a href=\"{}\"><code>{}</code></a></td><td>{}</td></tr>",
             one.status,
             Shown(&one.kind),
             Shown(&one.code),
@@ -65,7 +65,7 @@ pub(super) fn one(one: &Description) -> String {
         ("What to do", &one.what_to_do),
         ("Whether to try again", retry),
     ] {
-        let _ = write!(body, "<h2>{title}</h2>\n<p>{}</p>\n", Shown(text));
+        let _ = writeln!(body, "<h2>{title}</h2>\n<p>{}</p>", Shown(text));
     }
     let _ = write!(body, "<h2>An example</h2>\n<pre>{}</pre>", Shown(&example));
     page(&one.title, &body)

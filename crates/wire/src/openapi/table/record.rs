@@ -25,7 +25,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         parameters: &[SESSION, MESSAGES_LIMIT, BEFORE_MESSAGE],
         body: None,
         answers: &[ok("A page of messages.", &[(JSON, given::<message::List>)])],
-        problems: PAGE,
+        problems: &[
+            PAGE[0],
+            PAGE[1],
+            PAGE[2],
+            PAGE[3],
+            Problem::Of(Code::MessageNotFound),
+        ],
     },
     Operation {
         method: Method::Get,

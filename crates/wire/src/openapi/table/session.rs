@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::{JSON, ok};
 use crate::openapi::operation::{Answer, Body, Header, Link, Method, Operation, Problem, Tag};
-use crate::openapi::parameter::{ATTACH, BEFORE_SESSION, LIST_LIMIT, SESSION, UPGRADE};
+use crate::openapi::parameter::{
+    ATTACH, BEFORE_SESSION, HANDSHAKE, LIST_LIMIT, Parameter, SESSION,
+};
 use crate::openapi::schemas::{given, sent};
 use crate::problem::Code;
 use crate::rest::session::{Attached, Create, Created, List};
@@ -94,7 +96,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "Follow a session over a WebSocket",
         about: "Frames and close codes are described in docs/wires/session.md.",
         owned: false,
-        parameters: &[SESSION, ATTACH, UPGRADE],
+        parameters: &STREAM,
         body: None,
         answers: &[Answer::new(
             101,
@@ -116,6 +118,11 @@ pub(super) const READ: &[Problem] = &[
     Problem::Of(Code::TooManyRequests),
     Problem::Of(Code::SessionQuarantined),
 ];
+
+const STREAM: [Parameter; 6] = {
+    let [upgrade, connection, version, key] = HANDSHAKE;
+    [SESSION, ATTACH, upgrade, connection, version, key]
+};
 
 const fn to_session(operation: &'static str) -> Link {
     Link {

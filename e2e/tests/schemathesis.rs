@@ -1,0 +1,179 @@
+//! The API against its own document: schemathesis makes requests from `/openapi.json`, right ones
+//! and wrong ones, and holds every answer to what the document says.
+//!
+//! One run speaks for strangers, whose sessions are never there; the other has a session and a turn
+//! and reaches behind the checks. `TURNWIRE_SEED` plays other requests.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use turnwire_e2e::python::{programs, text};
+use turnwire_testkit::server::{Options, Server};
+use turnwire_wire::openapi::{Limits, document, operations};
+
+/// Operations that are in the document before the server has them: leave them out.
+const COMING: [&str; 2] = ["/chat/stream", "/chat/{response_id}/stream"];
+
+/// Headers that the server does not look at before it has those operations.
+const COMING_HEADERS: [&str; 2] = ["X-Wire-Version", "Idempotency-Key"];
+
+/// Requests for each operation and kind of generation: a run stays under half a minute.
+const EXAMPLES: &str = "20";
+
+/// What every run is told. Answers that a right request can get, because a schema cannot know what
+/// exists: a cursor of another session is 410. Links are those of the document alone: guessed ones
+/// put ids of sessions where tenants belong.
+const CONFIG: &str = r#"
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 403, 404, 409, 410, 429]
+
+[phases.stateful.inference]
+algorithms = []
+"#;
+
+/// The document of the server without what is coming.
+async fn document_of(server: &Server, folder: &Path) -> String {
+    let answer = server.rest().get("/openapi.json").await.expect("an answer");
+    let mut document = answer.json();
+    let paths = document["paths"].as_object_mut().expect("paths");
+    paths.retain(|path, _| !COMING.contains(&path.as_str()));
+    for operation in paths.values_mut().filter_map(Value::as_object_mut) {
+        let lists = operation
+            .values_mut()
+            .filter_map(|o| o.get_mut("parameters"));
+        for list in lists.filter_map(Value::as_array_mut) {
+            list.retain(|p| !COMING_HEADERS.iter().any(|name| p["name"] == *name));
+        }
+    }
+    let path = folder.join("openapi.json");
+    std::fs::write(&path, document.to_string()).expect("a file");
+    path.to_str().expect("a path").to_owned()
+}
+
+/// Runs schemathesis against the server; every operation is tested and no check fails.
+async fn conforms(server: &Server, config: &str, phases: &'static str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let document = document_of(server, folder.path()).await;
+    std::fs::write(folder.path().join("schemathesis.toml"), config).expect("a file");
+    let seed = std::env::var("TURNWIRE_SEED").unwrap_or_else(|_| "1".to_owned());
+    let url = format!("http://{}", server.addr());
+    let ran = tokio::task::spawn_blocking(move || {
+        Command::new(programs().join("schemathesis"))
+            .args(["run", &document, "--url", &url, "--phases", phases])
+            .args(["--checks", "all", "--seed", &seed])
+            .args(["--max-examples", EXAMPLES, "--request-timeout", "20"])
+            .args(["--continue-on-failure", "--suppress-health-check", "all"])
+            .args(["--generation-database", "none", "--no-color"])
+            .current_dir(folder.path())
+            .env("NO_PROXY", "127.0.0.1")
+            .output()
+            .expect("schemathesis starts")
+    });
+    let ran = ran.await.expect("it ran");
+    let said = text(&ran);
+    assert!(ran.status.success(), "{said}");
+    let all = operations().filter(|o| !COMING.contains(&o.path)).count();
+    assert!(
+        said.contains(&format!("Selected: {all}/{all}\n  Tested: {all}\n")),
+        "{said}"
+    );
+}
+
+/// How many requests were answered so: `(method, route, status)`.
+async fn answered(server: &Server, method: &str, route: &str, status: &str) -> u64 {
+    let metrics = server.rest().get("/metrics").await.expect("metrics").body;
+    let series = format!(
+        "http_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}} "
+    );
+    let lines = metrics.lines();
+    let found = lines.filter_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
+    found.sum()
+}
+
+async fn no_server_error(server: &Server) {
+    let metrics = server.rest().get("/metrics").await.expect("metrics").body;
+    let failed: Vec<&str> = metrics
+        .lines()
+        .filter(|line| line.starts_with("http_requests_total{") && line.contains("status=\"5"))
+        .collect();
+    assert_eq!(failed, [""; 0], "{}", server.stderr());
+}
+
+#[tokio::test]
+async fn the_api_keeps_its_document_towards_strangers() {
+    let server = Server::start(Options::default()).await;
+    conforms(&server, CONFIG, "examples,coverage,fuzzing").await;
+    no_server_error(&server).await;
+    assert!(answered(&server, "POST", "/sessions", "201").await > 0);
+    assert!(answered(&server, "GET", "/sessions/{id}/events", "404").await > 0);
+}
+
+#[tokio::test]
+async fn the_api_keeps_its_document_towards_owners() {
+    let server = Server::start(Options::default()).await;
+    let rest = server.rest();
+    let made = rest
+        .post("/sessions", json!({}))
+        .await
+        .expect("a session")
+        .json();
+    let session = made["session_id"].as_str().expect("an id").to_owned();
+    let path = format!("/sessions/{session}/turns");
+    let turn = rest
+        .post(&path, json!({"message": "hi"}))
+        .await
+        .expect("a turn")
+        .json();
+    let turn = turn["turn_id"].as_str().expect("an id");
+    let config = format!(
+        r#"{CONFIG}
+[parameters]
+"header.X-Tenant-Id" = "00000000-0000-0000-0000-000000000000"
+"header.X-Turnwire-Principal" = "local"
+
+[[operations]]
+include-path-regex = "^/sessions/\\{{id\\}}/(turns|messages|events|tool-calls|feedback)$"
+parameters = {{ "path.id" = "{session}" }}
+
+[[operations]]
+include-path-regex = "^/turns/"
+parameters = {{ "path.id" = "{turn}" }}
+"#
+    );
+    conforms(&server, &config, "examples,coverage,fuzzing,stateful").await;
+    no_server_error(&server).await;
+    for (method, route, status) in [
+        ("POST", "/sessions/{id}/turns", "202"),
+        ("POST", "/sessions/{id}/turns", "422"),
+        ("POST", "/turns/{id}/cancel", "202"),
+        ("GET", "/turns/{id}", "200"),
+        ("GET", "/sessions/{id}/events", "200"),
+        ("GET", "/sessions/{id}/messages", "200"),
+        ("GET", "/sessions/{id}/tool-calls", "200"),
+        ("DELETE", "/sessions/{id}", "204"),
+    ] {
+        let count = answered(&server, method, route, status).await;
+        assert!(count > 0, "{method} {route} never answered {status}");
+    }
+}
+
+#[test]
+fn the_document_is_openapi_3_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("openapi.json");
+    let validate = |document: &Value| {
+        std::fs::write(&path, document.to_string()).expect("a file");
+        Command::new(programs().join("openapi-spec-validator"))
+            .args(["--schema", "3.1"])
+            .arg(&path)
+            .output()
+            .expect("the validator starts")
+    };
+    let mut document = document(Limits::default());
+    let judged = validate(&document);
+    assert!(judged.status.success(), "{}", text(&judged));
+    // The validator says no to what is none.
+    document["paths"]["/sessions"]["post"]["responses"] = json!([]);
+    assert!(!validate(&document).status.success());
+}
