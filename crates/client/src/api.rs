@@ -16,6 +16,7 @@ use turnwire_wire::rest::{event, feedback, health, session, tool_call, turn};
 use crate::error::Error;
 use crate::frame::readable;
 use crate::http::{Answer, Http};
+use crate::key::Key;
 
 /// A server, and who speaks to it.
 #[derive(Clone, Debug)]
@@ -93,7 +94,10 @@ impl Client {
     /// Deletes a session and all that belongs to it.
     pub async fn delete(&self, id: SessionId) -> Result<(), Error> {
         let path = format!("/sessions/{id}");
-        let answer = self.http.exchange(Method::DELETE, &path, None).await?;
+        let answer = self
+            .http
+            .exchange(Method::DELETE, &path, None, None)
+            .await?;
         succeeded(&answer)
     }
 
@@ -104,6 +108,17 @@ impl Client {
         submit: &turn::Submit,
     ) -> Result<turn::Accepted, Error> {
         self.post(&format!("/sessions/{id}/turns"), submit).await
+    }
+
+    /// Submits a turn that is started once, however often this is called with the same key.
+    pub async fn submit_once(
+        &self,
+        id: SessionId,
+        submit: &turn::Submit,
+        key: &Key,
+    ) -> Result<turn::Accepted, Error> {
+        let path = format!("/sessions/{id}/turns");
+        self.post_with(&path, submit, Some(key)).await
     }
 
     /// A session's turns, newest first.
@@ -204,13 +219,14 @@ impl Client {
 
     /// The metrics, as Prometheus text.
     pub async fn metrics(&self) -> Result<String, Error> {
-        let answer = self.http.exchange(Method::GET, "/metrics", None).await?;
+        let answer = self.http.exchange(Method::GET, "/metrics", None, None);
+        let answer = answer.await?;
         succeeded(&answer)?;
         Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
-        read(&self.http.exchange(Method::GET, path, None).await?)
+        read(&self.http.exchange(Method::GET, path, None, None).await?)
     }
 
     async fn post<T: DeserializeOwned>(
@@ -218,8 +234,18 @@ impl Client {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, Error> {
+        self.post_with(path, body, None).await
+    }
+
+    async fn post_with<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        key: Option<&Key>,
+    ) -> Result<T, Error> {
         let body = serde_json::to_vec(body).expect("request bodies are plain data");
-        read(&self.http.exchange(Method::POST, path, Some(body)).await?)
+        let answer = self.http.exchange(Method::POST, path, Some(body), key);
+        read(&answer.await?)
     }
 }
 

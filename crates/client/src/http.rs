@@ -2,7 +2,7 @@
 //!
 //! A connection goes back to the shelf only after its answer was read whole; one that the server
 //! has closed meanwhile is replaced unseen. Requests are not sent twice: a submit whose answer
-//! was lost may have been taken.
+//! was lost may have been taken (one with a key can be sent again by whoever gave it the key).
 
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 
 use crate::address::Address;
 use crate::error::Error;
+use crate::key::Key;
 
 /// How long an exchange may take.
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
@@ -61,14 +62,15 @@ impl Http {
         &self.headers
     }
 
-    /// Sends a request and reads the answer.
+    /// Sends a request, with the key that makes it repeatable if it has one, and reads the answer.
     pub(crate) async fn exchange(
         &self,
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
+        key: Option<&Key>,
     ) -> Result<Answer, Error> {
-        let exchange = self.exchange_unbounded(method, path, body);
+        let exchange = self.exchange_unbounded(method, path, body, key);
         match tokio::time::timeout(EXCHANGE_MAX, exchange).await {
             Ok(answer) => answer,
             Err(_) => Err(Error::Silence(EXCHANGE_MAX)),
@@ -80,6 +82,7 @@ impl Http {
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
+        key: Option<&Key>,
     ) -> Result<Answer, Error> {
         let mut request = Request::builder()
             .method(method)
@@ -88,6 +91,9 @@ impl Http {
             .header("accept", "application/json");
         for (name, value) in &self.headers {
             request = request.header(*name, value);
+        }
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key.to_string());
         }
         if body.is_some() {
             request = request.header("content-type", "application/json");

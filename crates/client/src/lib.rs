@@ -8,6 +8,7 @@
 pub mod error;
 pub mod address;
 mod backoff;
+pub mod key;
 mod http;
 pub mod frame;
 pub mod api;
@@ -18,4 +19,5 @@ pub use address::Address;
 pub use api::{Client, EventsQuery, Messages};
 pub use error::Error;
 pub use frame::{Received, Snapshot};
+pub use key::Key;
 pub use watch::{Item, Start, Watch};
