@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId};
 
+mod talk;
+
+pub(crate) use talk::{Chat, Completions, Man, Replay, Version, Which, Wire};
+
 const EXAMPLES: &str = "\
 Examples:
-  turnwire serve                          serve on http://127.0.0.1:8421 with the built-in script
-  turnwire serve --home ./data --script demo.yaml
-  turnwire tail sess_01J… --from start    follow a session, from its beginning
-  turnwire tail sess_01J… --json | jq .   the events as they are, one a line
-  turnwire verify sess_01J…               check order, turns, tools and the hash chain
-  turnwire verify sess_01J… --data ~/.turnwire
-";
+  turnwire serve                          serve on http://127.0.0.1:8421
+  turnwire chat                           talk with it, line by line
+  turnwire tail sess_01J… --json | jq .   follow a session's events
+  turnwire verify sess_01J…               check its order, turns, tools and hash chain";
 
 /// One log, every wire: a server for multi-agent turns, and tools to look into its log.
 #[derive(Debug, Parser)]
@@ -29,17 +30,25 @@ pub(crate) struct Line {
 pub(crate) enum Command {
     /// Run the server.
     Serve(Serve),
+    /// Talk with a running server, line by line.
+    Chat(Chat),
     /// Follow a session's events.
     Tail(Tail),
+    /// Print what a client of a wire would have got.
+    Replay(Replay),
     /// Check a session's log: contiguity, terminals, pairs, hashes.
     Verify(Verify),
     /// Show every setting in force, and where it comes from.
     Config(Config),
+    /// Print the completions of a shell.
+    Completions(Completions),
+    /// Print the manual, or write its pages into a folder.
+    Man(Man),
 }
 
 /// Run the server.
 #[derive(Debug, Args)]
-#[command(after_help = PRECEDENCE)]
+#[command(after_help = PRECEDENCE, after_long_help = SERVE)]
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) settings: Settings,
@@ -47,8 +56,35 @@ pub(crate) struct Serve {
 
 /// Show every setting.
 #[derive(Debug, Args)]
-#[command(after_help = PRECEDENCE)]
+#[command(args_conflicts_with_subcommands = true, after_help = ORIGINS, after_long_help = CONFIG)]
 pub(crate) struct Config {
+    #[command(subcommand)]
+    what: Option<ConfigCommand>,
+    #[command(flatten)]
+    show: Show,
+}
+
+/// What to do with the settings.
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Show each value in force, its origin and what it is for; the same as no word at all.
+    #[command(after_help = ORIGINS, after_long_help = CONFIG)]
+    Show(Show),
+}
+
+impl Config {
+    /// What to show: `config` and `config show` are the same.
+    pub(crate) fn show(&self) -> &Show {
+        match &self.what {
+            Some(ConfigCommand::Show(show)) => show,
+            None => &self.show,
+        }
+    }
+}
+
+/// Show every setting.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
     #[command(flatten)]
     pub(crate) settings: Settings,
     /// Write JSON instead of text
@@ -56,9 +92,32 @@ pub(crate) struct Config {
     pub(crate) json: bool,
 }
 
+const ORIGINS: &str = "\
+Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
+defaults.";
+
 const PRECEDENCE: &str = "\
 Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
 defaults. A server ends on SIGTERM or Ctrl-C: it drains first; a second one ends it at once.";
+
+const SERVE: &str = "\
+Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
+defaults. A server ends on SIGTERM or Ctrl-C: it drains first; a second one ends it at once.
+
+Examples:
+  turnwire serve                          on http://127.0.0.1:8421, with the built-in script
+  turnwire serve --listen 127.0.0.1:0     on a free port, which it prints
+  turnwire serve --home ./data --script demo.yaml
+  TURNWIRE_LOG=debug turnwire serve";
+
+const CONFIG: &str = "\
+Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
+defaults.
+
+Examples:
+  turnwire config show                    every value, its origin and what it is for
+  turnwire config show --config prod.yaml what a server would make of this file
+  turnwire config show --json | jq '.settings[] | select(.from != \"default\")'";
 
 /// What a server can be told on its command line.
 #[derive(Debug, Args)]
@@ -80,39 +139,25 @@ pub(crate) struct Settings {
     pub(crate) log_json: bool,
 }
 
-/// Which log, and whose.
+/// A running server, and whom to speak for.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
-    /// The session
-    #[arg(value_name = "SESSION")]
-    pub(crate) session: SessionId,
+pub(crate) struct Speaker {
     /// The running server
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TURNWIRE_SERVER",
-        default_value = "http://127.0.0.1:8421"
-    )]
+    #[arg(long, value_name = "URL", env = "TURNWIRE_SERVER", default_value = SERVER)]
     pub(crate) server: String,
-    /// Read this data folder instead of asking a server
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
     /// Whom to speak for
-    #[arg(long, value_name = "NAME", default_value = "local")]
+    #[arg(long, value_name = "NAME", default_value = PRINCIPAL)]
     pub(crate) principal: Principal,
     /// The principal's tenant, a UUID
-    #[arg(
-        long,
-        value_name = "UUID",
-        default_value = "00000000-0000-0000-0000-000000000000"
-    )]
+    #[arg(long, value_name = "UUID", default_value = TENANT)]
     pub(crate) tenant: TenantId,
-    /// Write JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
-impl Place {
+const SERVER: &str = "http://127.0.0.1:8421";
+const PRINCIPAL: &str = "local";
+const TENANT: &str = "00000000-0000-0000-0000-000000000000";
+
+impl Speaker {
     /// Whom to speak for.
     pub(crate) fn owner(&self) -> Owner {
         Owner {
@@ -120,6 +165,37 @@ impl Place {
             principal: self.principal.clone(),
         }
     }
+
+    /// What a later command must be told to speak with the same server for the same owner; the
+    /// environment is not counted on, because it may be another one by then.
+    pub(crate) fn flags(&self) -> String {
+        let said = [
+            ("server", self.server.clone(), SERVER),
+            ("principal", self.principal.to_string(), PRINCIPAL),
+            ("tenant", self.tenant.to_string(), TENANT),
+        ];
+        let flag = |(name, value, default): (_, String, _)| match value == default {
+            true => String::new(),
+            false => format!(" --{name} {value}"),
+        };
+        said.map(flag).concat()
+    }
+}
+
+/// Which log, and whose.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// The session
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: SessionId,
+    #[command(flatten)]
+    pub(crate) speaker: Speaker,
+    /// Read this data folder instead of asking a server
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Write JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Follow a session's events.
@@ -127,7 +203,12 @@ impl Place {
 #[command(after_help = "\
 Without --from, everything the server still replays comes first, then what happens. What is too old
 or too much comes as a snapshot. With --data the log is written out up to its end; words in flight
-are not in it.")]
+are not in it.
+
+Examples:
+  turnwire tail sess_01J…                      what there is, then what happens
+  turnwire tail sess_01J… --from now --json    only what happens, as JSON
+  turnwire tail sess_01J… --data ~/.turnwire   without a server")]
 pub(crate) struct Tail {
     #[command(flatten)]
     pub(crate) place: Place,
@@ -158,9 +239,12 @@ fn from(text: &str) -> Result<From, String> {
 
 /// Check a session's log.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exits with 0 if all is well, 1 if something is violated, 2 if it cannot be told."
-)]
+#[command(after_help = "\
+Exits with 0 if all is well, 1 if something is violated, 2 if it cannot be told.
+
+Examples:
+  turnwire verify sess_01J…                      ask the running server
+  turnwire verify sess_01J… --data ~/.turnwire   read the data folder")]
 pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) place: Place,
@@ -170,6 +254,44 @@ pub(crate) struct Verify {
 mod tests {
     use super::*;
     use clap::CommandFactory as _;
+
+    #[test]
+    fn the_help_of_the_whole_fits_on_one_screen() {
+        let help = Line::command().render_long_help().to_string();
+        assert!(help.lines().count() <= 24, "{help}");
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 100),
+            "{help}"
+        );
+    }
+
+    #[test]
+    fn every_command_shows_an_example_in_its_long_help() {
+        for command in Line::command().get_subcommands_mut() {
+            let name = command.get_name().to_owned();
+            let help = command.render_long_help().to_string();
+            assert!(help.contains(&format!("  turnwire {name}")), "{help}");
+        }
+    }
+
+    #[test]
+    fn a_later_command_is_told_only_what_is_not_the_default() {
+        let speaker = |words: &[&str]| match Line::parse_from(words).command {
+            Command::Chat(chat) => chat.speaker.flags(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            speaker(&[
+                "turnwire",
+                "chat",
+                "--server",
+                "http://[::1]:9",
+                "--principal",
+                "eve"
+            ]),
+            " --server http://[::1]:9 --principal eve"
+        );
+    }
 
     #[test]
     fn the_command_line_is_sound() {

@@ -1,7 +1,7 @@
-//! `turnwire`: one binary that serves, follows and checks.
+//! `turnwire`: one binary that serves, talks, follows, tells again and checks.
 //!
 //! Answers go to the standard output, everything else to the standard error. Exit codes: 0 as
-//! asked, 1 a violation was found, 2 it could not be done.
+//! asked, 1 a violation was found or a turn failed, 2 it could not be done, 130 interrupted.
 
 mod clean;
 mod paint;
@@ -12,9 +12,11 @@ mod source;
 mod args;
 mod open;
 mod tail;
+mod chat;
 mod check;
 mod settings;
 mod serve;
+mod manual;
 
 use std::process::ExitCode;
 
@@ -32,7 +34,14 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Tail(args) => here(tail::run(&args)).map(|()| ExitCode::SUCCESS),
         Command::Verify(args) => here(check::run(&args)),
-        Command::Config(args) => settings::show(&args).map(|()| ExitCode::SUCCESS),
+        Command::Chat(args) => here(chat::run(&args)),
+        Command::Config(args) => settings::show(args.show()).map(|()| ExitCode::SUCCESS),
+        Command::Completions(args) => {
+            manual::completions(&args);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man(args) => manual::man(&args).map(|()| ExitCode::SUCCESS),
+        Command::Replay(_) => Ok(ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         eprintln!("turnwire: {}", tell(&error));

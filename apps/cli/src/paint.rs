@@ -27,12 +27,17 @@ pub(crate) enum Paint {
 impl Paint {
     /// What fits the standard output.
     pub(crate) fn of_stdout() -> Self {
+        Self::of(std::io::stdout().is_terminal())
+    }
+
+    /// What fits the standard error.
+    pub(crate) fn of_stderr() -> Self {
+        Self::of(std::io::stderr().is_terminal())
+    }
+
+    fn of(terminal: bool) -> Self {
         let var = |name| std::env::var_os(name).unwrap_or_default();
-        Self::choose(
-            std::io::stdout().is_terminal(),
-            !var("NO_COLOR").is_empty(),
-            var("TERM") == "dumb",
-        )
+        Self::choose(terminal, !var("NO_COLOR").is_empty(), var("TERM") == "dumb")
     }
 
     fn choose(terminal: bool, refused: bool, dumb: bool) -> Self {

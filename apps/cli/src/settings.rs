@@ -1,4 +1,4 @@
-//! From the command line to the server's settings, and `turnwire config`, which shows them all.
+//! From the command line to the server's settings, and `turnwire config show`, which shows them all.
 
 use std::io::Write as _;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::json;
 use turnwire_serve::config::{self, Entry, Flag, Sources};
 
-use crate::args::{Config, Settings};
+use crate::args::{Settings, Show};
 
 /// The settings in force.
 pub(crate) fn load(settings: &Settings) -> Result<config::Config> {
@@ -34,14 +34,14 @@ fn sources(settings: &Settings) -> Sources {
     }
 }
 
-/// `turnwire config`.
-pub(crate) fn show(args: &Config) -> Result<()> {
+/// `turnwire config show`.
+pub(crate) fn show(args: &Show) -> Result<()> {
     let config = load(&args.settings)?;
     let text = if args.json {
         let entries: Vec<_> = config.entries().iter().map(as_json).collect();
         format!("{:#}\n", json!({"home": config.home, "settings": entries}))
     } else {
-        let lines = config.entries().iter().map(as_line);
+        let lines = config.entries().iter().map(as_text);
         let home = format!("home = {}\n", config.home.display());
         std::iter::once(home).chain(lines).collect()
     };
@@ -50,15 +50,16 @@ pub(crate) fn show(args: &Config) -> Result<()> {
     Ok(())
 }
 
-fn as_line(entry: &Entry) -> String {
+fn as_text(entry: &Entry) -> String {
     let Entry {
         section,
         key,
         value,
         origin,
+        help,
         ..
     } = entry;
-    format!("{section}.{key} = {value}  ({origin})\n")
+    format!("{section}.{key} = {value}  ({origin})\n    {help}\n")
 }
 
 fn as_json(entry: &Entry) -> serde_json::Value {
@@ -87,9 +88,16 @@ mod tests {
     #[test]
     fn flags_become_settings_and_are_named_as_their_origin() {
         let config = load(&settings()).expect("good flags");
-        let lines: Vec<_> = config.entries().iter().map(as_line).collect();
-        assert!(lines.contains(&"listen.address = 127.0.0.1:9  (--listen)\n".to_owned()));
-        assert!(lines.contains(&"log.format = json  (--log-json)\n".to_owned()));
+        let text: String = config.entries().iter().map(as_text).collect();
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines.contains(&"listen.address = 127.0.0.1:9  (--listen)"));
+        assert!(lines.contains(&"log.format = json  (--log-json)"));
+        for entry in config.entries() {
+            assert!(
+                lines.contains(&format!("    {}", entry.help).as_str()),
+                "{entry:?}"
+            );
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ async fn follow(args: &Tail, out: &mut Out) -> Result<()> {
         From::After(at) => Start::After(at),
         From::Now => Start::Live,
     };
-    let client = open::client(&args.place)?;
+    let client = open::client(&args.place.speaker)?;
     let mut watch = client.watch(args.place.session, json!("preset:full"), start);
     let mut was_lost = false;
     let mut look = tokio::time::interval(LOOK);

@@ -1,0 +1,240 @@
+//! From events to the screen: which words are the answer, what is folded, what is one short line.
+//!
+//! A message is remembered by how much of it was told, so that one that comes again (in a
+//! snapshot, or whole after its end) goes on where it was left and nothing is told twice.
+
+use std::collections::HashMap;
+use std::io;
+
+use turnwire_client::Received;
+use turnwire_event::body::turn::{Cancelled, Completed};
+use turnwire_event::{Body, ContentBlock, Event, Message, MessageId, Timestamp};
+
+use crate::clean::Cleaner;
+use crate::paint::Tone;
+
+use super::screen::Screen;
+use super::story::{self, Outcome, word};
+
+/// What is made of the events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The answer, with reasoning folded into how much there is.
+    Folded,
+    /// The answer, with the reasoning.
+    Thinking,
+    /// The events as they are.
+    Json,
+}
+
+/// Tells events.
+pub(crate) struct Teller {
+    /// Where it is told.
+    pub(crate) screen: Screen,
+    form: Form,
+    said: HashMap<MessageId, Said>,
+    thought: Option<Thought>,
+    tools: HashMap<String, Tool>,
+}
+
+/// How much of a message was told.
+#[derive(Debug, Default)]
+struct Said {
+    text_bytes: usize,
+    block: Option<u32>,
+}
+
+/// Reasoning that has not ended.
+#[derive(Debug, Default)]
+struct Thought {
+    words: u64,
+    inside: bool,
+    cleaner: Cleaner,
+}
+
+#[derive(Debug)]
+struct Tool {
+    name: String,
+    called_at: Timestamp,
+}
+
+impl Teller {
+    /// Tells onto a screen.
+    pub(crate) fn new(screen: Screen, form: Form) -> Self {
+        Self {
+            screen,
+            form,
+            said: HashMap::new(),
+            thought: None,
+            tools: HashMap::new(),
+        }
+    }
+
+    /// Whether people are told, and not programs.
+    pub(crate) fn is_for_people(&self) -> bool {
+        self.form != Form::Json
+    }
+
+    /// Tells an event as it came, `parsed` if it can be read.
+    pub(crate) fn received(
+        &mut self,
+        received: &Received,
+        parsed: Option<&Event>,
+    ) -> io::Result<()> {
+        match (self.form, parsed) {
+            (Form::Json, _) => self.screen.raw(&received.raw),
+            (Form::Folded | Form::Thinking, Some(event)) => self.event(event),
+            // A payload that has grown beyond this program has nothing for its reader.
+            (Form::Folded | Form::Thinking, None) => Ok(()),
+        }
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match &event.body {
+            Body::TurnStarted(_) => {
+                self.said.clear();
+                self.tools.clear();
+                Ok(())
+            }
+            Body::TextDelta(d) => self.text(d.message_id, d.content_block_index, &d.text),
+            Body::ThinkingDelta(d) => self.think(d.message_id, &d.text),
+            Body::MessageComplete(end) => {
+                if !self.said.contains_key(&end.message_id) {
+                    self.whole(end.message_id, &end.final_content)?;
+                }
+                self.thought_end()?;
+                self.screen.line_end()
+            }
+            Body::ToolCalled(tool) => {
+                let called = Tool {
+                    name: tool.tool_name.clone(),
+                    called_at: event.timestamp,
+                };
+                self.tools.insert(tool.tool_use_id.to_string(), called);
+                self.screen.passing(&format!("{}…", tool.tool_name))
+            }
+            Body::ToolCompleted(tool) => {
+                let told = format!("{} ok, {} ms", tool.tool_name, tool.duration_ms);
+                self.screen.note(Tone::Quiet, &told)
+            }
+            Body::ToolFailed(tool) => {
+                let called = self.tools.get(&tool.tool_use_id.to_string());
+                let since = called.map(|called| {
+                    let ms = event.timestamp.as_millis() - called.called_at.as_millis();
+                    format!(", {ms} ms")
+                });
+                let why = word(&tool.error_class);
+                let told = format!(
+                    "{} failed ({why}){}",
+                    tool.tool_name,
+                    since.unwrap_or_default()
+                );
+                self.screen.note(Tone::Bad, &told)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Words of a message.
+    fn text(&mut self, id: MessageId, block: u32, text: &str) -> io::Result<()> {
+        self.thought_end()?;
+        let said = self.said.entry(id).or_default();
+        said.text_bytes += text.len();
+        if said.block.replace(block).is_some_and(|last| last != block) {
+            self.screen.line_end()?;
+        }
+        self.screen.answer(text)
+    }
+
+    /// Reasoning of a message.
+    fn think(&mut self, id: MessageId, text: &str) -> io::Result<()> {
+        self.said.entry(id).or_default();
+        let thought = self.thought.get_or_insert_default();
+        for c in text.chars() {
+            let inside = !c.is_whitespace();
+            thought.words += u64::from(inside && !thought.inside);
+            thought.inside = inside;
+        }
+        match self.form {
+            Form::Thinking => self.screen.aside(&mut thought.cleaner, text),
+            Form::Folded => self.screen.passing(&folded(thought.words)),
+            Form::Json => Ok(()),
+        }
+    }
+
+    fn thought_end(&mut self) -> io::Result<()> {
+        let Some(mut thought) = self.thought.take() else {
+            return Ok(());
+        };
+        match self.form {
+            Form::Thinking => self.screen.aside(&mut thought.cleaner, "\n"),
+            Form::Folded if thought.words > 0 => {
+                self.screen.note(Tone::Quiet, &folded(thought.words))
+            }
+            Form::Folded | Form::Json => Ok(()),
+        }
+    }
+
+    fn whole(&mut self, id: MessageId, content: &[ContentBlock]) -> io::Result<()> {
+        for (block, index) in content.iter().zip(0..) {
+            match block {
+                ContentBlock::Text { text } => self.text(id, index, text)?,
+                ContentBlock::Thinking { text, .. } => self.think(id, text)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells what has not been told of a message that comes as it stands, not as it grew.
+    pub(crate) fn catch_up(&mut self, message: &Message) -> io::Result<()> {
+        let Some(said) = self.said.get_mut(&message.id) else {
+            return self.whole(message.id, &message.content);
+        };
+        let text = message.text();
+        let Some(rest) = text.get(said.text_bytes..).filter(|rest| !rest.is_empty()) else {
+            return Ok(());
+        };
+        said.text_bytes = text.len();
+        self.thought_end()?;
+        self.screen.answer(rest)
+    }
+
+    /// Tells how a turn ended that was not cancelled.
+    pub(crate) fn completed(&mut self, end: &Completed) -> io::Result<Outcome> {
+        let (outcome, told) = story::completed(end);
+        let tone = match outcome {
+            Outcome::Answered => Tone::Quiet,
+            Outcome::Failed | Outcome::Cancelled | Outcome::Refused => Tone::Bad,
+        };
+        self.ending(tone, told)?;
+        Ok(outcome)
+    }
+
+    /// Tells how a cancel went.
+    pub(crate) fn cancelled(&mut self, end: &Cancelled) -> io::Result<Outcome> {
+        let names = self.tools.iter();
+        let names = names
+            .map(|(id, tool)| (id.clone(), tool.name.clone()))
+            .collect();
+        self.ending(Tone::Strong, Some(story::receipt(end, &names)))?;
+        Ok(Outcome::Cancelled)
+    }
+
+    fn ending(&mut self, tone: Tone, told: Option<String>) -> io::Result<()> {
+        if !self.is_for_people() {
+            return Ok(());
+        }
+        self.thought_end()?;
+        self.screen.line_end()?;
+        told.map_or(Ok(()), |told| self.screen.note(tone, &told))
+    }
+}
+
+fn folded(words: u64) -> String {
+    let s = if words == 1 { "" } else { "s" };
+    format!("thinking… ({words} word{s})")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! `turnwire completions` and `turnwire man`: what the command line knows of itself, for shells
+//! and for `man`.
+
+use std::io::{self, Write as _};
+
+use anyhow::{Context as _, Result};
+use clap::CommandFactory as _;
+
+use crate::args::{Completions, Line, Man};
+
+/// `turnwire completions`.
+pub(crate) fn completions(args: &Completions) {
+    let mut script = Vec::new();
+    let mut command = Line::command();
+    clap_complete::generate(args.shell, &mut command, "turnwire", &mut script);
+    // A reader that has seen enough is no error.
+    let _ = io::stdout().write_all(&script);
+}
+
+/// `turnwire man`.
+pub(crate) fn man(args: &Man) -> Result<()> {
+    let Some(dir) = &args.dir else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Line::command()).render(&mut page)?;
+        let _ = io::stdout().write_all(&page);
+        return Ok(());
+    };
+    let said = || format!("writing the manual into {}", dir.display());
+    std::fs::create_dir_all(dir).with_context(said)?;
+    clap_mangen::generate_to(Line::command(), dir).with_context(said)
+}
