@@ -33,7 +33,10 @@ const ROWS: &[Row] = &[
     ("wire", &["event"]),
     ("serve", LEFT_OF_SERVE),
     ("client", &["event", "wire"]),
-    ("cli", &["event", "log", "wire", "serve", "client"]),
+    (
+        "cli",
+        &["event", "log", "session", "wire", "serve", "client"],
+    ),
     ("xtask", &["event", "wire"]),
     ("testkit", ANYTHING),
     ("e2e", ANYTHING),

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{Missed, Stretch, events};
 use turnwire_event::{Filter, Head, Position, Seq};
-use turnwire_log::Store;
+use turnwire_log::{ReadError, Store};
 
 use crate::error::Error;
 use crate::live::{Counted, Live};
@@ -179,7 +179,8 @@ impl CatchUp {
         let in_flight = self.in_flight.clone();
         let leave = self.live.house.replays.acquire().await;
         let (chunk, at) = blocking(self.live.house.store(), move |store| {
-            chunk(store, id, whole, limit, in_flight.as_deref(), missed)
+            let told = chunk(store, id, whole, limit, in_flight.as_deref(), missed);
+            Ok::<_, ReplayError>(told?)
         })
         .await?;
         drop(leave);
@@ -189,17 +190,20 @@ impl CatchUp {
     }
 }
 
-type Chunk = (Vec<(Head, Bytes)>, Position);
+/// A piece of what is told, in order, and where it ends.
+pub type Chunk = (Vec<(Head, Bytes)>, Position);
 
-/// The first piece of `left`, and where it ends.
-fn chunk(
+/// The first piece of `left`, of at most `limit` persisted events: those that are stored, and of
+/// messages what a client at `left.since` has missed. `in_flight` is the message that was not over
+/// at `left.upto`.
+pub fn chunk(
     store: &dyn Store,
     id: turnwire_event::SessionId,
     left: Stretch,
     limit: usize,
     in_flight: Option<&MessageFold>,
     missed: Missed,
-) -> Result<Chunk, ReplayError> {
+) -> Result<Chunk, ReadError> {
     let stored = store.events(id, left.from.seq, left.upto.seq, limit)?;
     let full = stored.len() == limit;
     let to = stored
@@ -249,10 +253,10 @@ where
     }
 }
 
-impl From<turnwire_log::ReadError> for ReplayError {
-    fn from(error: turnwire_log::ReadError) -> Self {
+impl From<ReadError> for ReplayError {
+    fn from(error: ReadError) -> Self {
         match error {
-            turnwire_log::ReadError::Trimmed { .. } => Self::Expired,
+            ReadError::Trimmed { .. } => Self::Expired,
             other => Self::Session(other.into()),
         }
     }
