@@ -7,7 +7,7 @@ use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId
 
 mod talk;
 
-pub(crate) use talk::{Chat, Completions, Man, Replay, Version, Which, Wire};
+pub(crate) use talk::{Chat, Completions, Man, Replay, Which, Wire};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_help_of_the_whole_fits_on_one_screen() {
-        let help = Line::command().render_long_help().to_string();
+        let help = Line::command().render_help().to_string();
         assert!(help.lines().count() <= 24, "{help}");
         assert!(
             help.lines().all(|line| line.chars().count() <= 100),

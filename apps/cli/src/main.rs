@@ -15,6 +15,7 @@ mod tail;
 mod chat;
 mod check;
 mod settings;
+mod replay;
 mod serve;
 mod manual;
 
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Command::Man(args) => manual::man(&args).map(|()| ExitCode::SUCCESS),
-        Command::Replay(_) => Ok(ExitCode::SUCCESS),
+        Command::Replay(args) => replay::run(&args).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         eprintln!("turnwire: {}", tell(&error));

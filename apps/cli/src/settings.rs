@@ -1,6 +1,7 @@
 //! From the command line to the server's settings, and `turnwire config show`, which shows them all.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use serde_json::json;
@@ -31,6 +32,14 @@ fn sources(settings: &Settings) -> Sources {
         config: settings.config.clone(),
         home: settings.home.clone(),
         ..Sources::from_env()
+    }
+}
+
+/// The data folder: the one that is named, else the one a server would use.
+pub(crate) fn home(said: Option<PathBuf>) -> Result<PathBuf> {
+    match said {
+        Some(home) => Ok(home),
+        None => Ok(config::Config::load(&Sources::from_env())?.home),
     }
 }
 

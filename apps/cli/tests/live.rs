@@ -1,10 +1,11 @@
 //! The real binary, served and asked: `tail` and `verify` against a running server, also one that
 //! is killed, and what the session wire promises that only a whole server can show.
 
+mod server;
+
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -13,8 +14,7 @@ use turnwire_event::{Body, Epoch, EventType, Position, Seq, SessionId, StopReaso
 use turnwire_wire::rest::session::Create;
 use turnwire_wire::rest::turn::Submit;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_turnwire");
-const PATIENCE: Duration = Duration::from_secs(20);
+use server::{BINARY, PATIENCE, Server};
 
 const SCRIPT: &str = r#"
 - {when: {user: '^slow'}, steps: [{text: "word word word word word word word word ", delay_ms: 50}, {stall: true}]}
@@ -25,60 +25,6 @@ const SCRIPT: &str = r#"
 - {when: {user: '^error'}, steps: [{text: "a"}, {error: transport}]}
 - {steps: [{text: "an answer"}]}
 "#;
-
-/// A server in a process of its own; it is killed when this is dropped.
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    fn start(dir: &Path, listen: &str) -> Self {
-        std::fs::write(dir.join("script.yaml"), SCRIPT).expect("a script");
-        let mut child = Command::new(BINARY)
-            .args(["serve", "--listen", listen, "--home"])
-            .arg(dir)
-            .arg("--script")
-            .arg(dir.join("script.yaml"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the binary runs");
-        let mut line = String::new();
-        let stdout = child.stdout.take().expect("a pipe");
-        BufReader::new(stdout)
-            .read_line(&mut line)
-            .expect("its address");
-        let address = line.split("http://").nth(1).expect("an address");
-        let address = address
-            .split_whitespace()
-            .next()
-            .expect("an address")
-            .to_owned();
-        Self { child, address }
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    fn client(&self) -> Client {
-        Client::new(&self.url()).expect("an address")
-    }
-
-    /// SIGKILL, at once.
-    fn kill(&mut self) {
-        self.child.kill().expect("killed");
-        self.child.wait().expect("gone");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// A `turnwire tail --json` whose lines are collected by a thread.
 struct Tail {
@@ -183,7 +129,7 @@ fn verify(session: SessionId, place: [&str; 2]) -> (Option<i32>, String) {
 #[tokio::test]
 async fn tail_and_verify_work_on_a_running_server() {
     let dir = tempfile::tempdir().expect("a folder");
-    let server = Server::start(dir.path(), "127.0.0.1:0");
+    let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
     let session = new_session(&client).await;
     let tail = Tail::of(&server, session);
@@ -217,7 +163,7 @@ async fn tail_and_verify_work_on_a_running_server() {
 #[tokio::test]
 async fn s3_110_tail_comes_back_after_a_kill_and_misses_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
-    let mut server = Server::start(dir.path(), "127.0.0.1:0");
+    let mut server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
     let session = new_session(&client).await;
     let tail = Tail::of(&server, session);
@@ -227,7 +173,7 @@ async fn s3_110_tail_comes_back_after_a_kill_and_misses_nothing() {
         .expect("accepted");
     let mut seen = tail.until("text.delta");
     server.kill();
-    let server = Server::start(dir.path(), &server.address.clone());
+    let server = server.again(dir.path());
     seen.extend(tail.until("turn.completed"));
     let ids: Vec<_> = seen.iter().filter_map(|line| line["id"].as_str()).collect();
     assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
@@ -249,7 +195,7 @@ async fn s3_110_tail_comes_back_after_a_kill_and_misses_nothing() {
 #[tokio::test]
 async fn s3_029_a_snapshot_has_the_newest_50_of_60_messages() {
     let dir = tempfile::tempdir().expect("a folder");
-    let server = Server::start(dir.path(), "127.0.0.1:0");
+    let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
     let session = new_session(&client).await;
     for number in 0..30 {
@@ -278,7 +224,7 @@ async fn s3_029_a_snapshot_has_the_newest_50_of_60_messages() {
 #[tokio::test]
 async fn s3_059_every_stop_reason_reaches_a_client() {
     let dir = tempfile::tempdir().expect("a folder");
-    let server = Server::start(dir.path(), "127.0.0.1:0");
+    let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
     let session = new_session(&client).await;
     let first_end = |bodies: Vec<Body>| {
@@ -325,7 +271,7 @@ async fn s3_059_every_stop_reason_reaches_a_client() {
 #[tokio::test]
 async fn s3_103_compression_is_never_negotiated() {
     let dir = tempfile::tempdir().expect("a folder");
-    let server = Server::start(dir.path(), "127.0.0.1:0");
+    let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
     let session = new_session(&client).await;
     let token = client.attach(session).await.expect("a token").attach_token;
@@ -350,7 +296,7 @@ async fn s3_103_compression_is_never_negotiated() {
 #[tokio::test]
 async fn s3_041_the_time_from_subscribe_to_live_is_measured() {
     let dir = tempfile::tempdir().expect("a folder");
-    let server = Server::start(dir.path(), "127.0.0.1:0");
+    let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
     let session = new_session(&client).await;
     let start = Start::After(Position::persisted(Epoch::FIRST, Seq(0)));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use turnwire_event::{ResponseId, SessionId, TurnId};
+use turnwire_wire::pc3::Version;
 
 use super::Speaker;
 
@@ -89,7 +90,7 @@ pub(crate) struct Replay {
     #[arg(long, value_enum)]
     pub(crate) wire: Wire,
     /// The version of pc3 [default: the one a turn was bound to, else 0.5]
-    #[arg(long, value_enum, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION")]
     pub(crate) version: Option<Version>,
     /// Only this turn (a turn id or a response id)
     #[arg(long, value_name = "ID", value_parser = turn)]
@@ -106,17 +107,6 @@ pub(crate) enum Wire {
     Session,
     /// Server-sent events of the chat wire.
     Pc3,
-}
-
-/// A version of the chat wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Version {
-    /// The old one.
-    #[value(name = "0.4")]
-    V04,
-    /// The present one.
-    #[value(name = "0.5")]
-    V05,
 }
 
 fn turn(text: &str) -> Result<TurnId, String> {

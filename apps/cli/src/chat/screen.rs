@@ -186,6 +186,14 @@ impl Screen {
         self.err.flush()
     }
 
+    /// A line that the next one replaces, or stays where lines cannot be replaced.
+    pub(crate) fn passing_or_note(&mut self, text: &str) -> io::Result<()> {
+        match self.streams.rewrites {
+            true => self.passing(text),
+            false => self.note(Tone::Quiet, text),
+        }
+    }
+
     /// A message that was there before we came.
     pub(crate) fn old(&mut self, message: &Message) -> io::Result<()> {
         let text = message.text();

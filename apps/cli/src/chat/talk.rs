@@ -450,7 +450,7 @@ impl Talk {
         match self.running {
             Some(turn) if self.stopping != Some(turn) => {
                 self.stop(turn);
-                Ok(self.teller.screen.passing("stopping…")?)
+                Ok(self.teller.screen.passing_or_note("stopping…")?)
             }
             _ => Err(Leave::Interrupted),
         }

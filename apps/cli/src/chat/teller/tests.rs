@@ -1,1 +1,216 @@
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 
+use turnwire_event::body::stream::{MessageComplete, MessageStart, TextDelta, ThinkingDelta};
+use turnwire_event::body::tool;
+use turnwire_event::code::{ToolErrorClass, ToolType};
+use turnwire_event::{
+    Actor, Epoch, MessageStatus, Position, Role, Seq, SessionId, StopReason, Sub, ToolUseId,
+    TurnId, Ulid, Usage,
+};
+
+use super::*;
+use crate::chat::screen::Streams;
+use crate::paint::Paint;
+
+const ID: MessageId = MessageId(Ulid(4));
+
+/// What was written, to either place, in order; what is not the answer stands in brackets.
+#[derive(Clone, Default)]
+struct Paper(Arc<Mutex<String>>);
+
+struct Pen(Paper, &'static str, &'static str);
+
+impl Write for Pen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Self(paper, open, close) = self;
+        let text = String::from_utf8_lossy(bytes);
+        let mut paper = paper.0.lock().expect("one thread");
+        paper.push_str(&format!("{open}{text}{close}"));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn teller(form: Form, terminal: bool) -> (Teller, Paper) {
+    let paper = Paper::default();
+    let streams = Streams {
+        stdin: terminal,
+        stdout: terminal,
+        stderr: terminal,
+        rewrites: terminal,
+    };
+    let out = Box::new(Pen(paper.clone(), "", ""));
+    let err = Box::new(Pen(paper.clone(), "[", "]"));
+    let screen = Screen::on(out, err, streams, Paint::Plain);
+    (Teller::new(screen, form), paper)
+}
+
+fn told(form: Form, terminal: bool, bodies: Vec<Body>) -> String {
+    let (mut teller, paper) = teller(form, terminal);
+    for (body, sub) in bodies.into_iter().zip(1..) {
+        teller.event(&event(sub, body)).expect("paper takes all");
+    }
+    let told = paper.0.lock().expect("one thread").clone();
+    told
+}
+
+fn event(sub: u32, body: Body) -> Event {
+    Event {
+        id: Position {
+            epoch: Epoch(1),
+            seq: Seq(3),
+            sub: Sub(sub),
+        },
+        session_id: SessionId(Ulid(1)),
+        turn_id: Some(TurnId(Ulid(2))),
+        actor: Actor::ORCHESTRATOR,
+        timestamp: Timestamp::from_millis(i64::from(sub)),
+        trace: None,
+        render: None,
+        body,
+    }
+}
+
+fn start() -> Body {
+    Body::MessageStart(MessageStart {
+        message_id: ID,
+        role: Role::Assistant,
+        model: "m".into(),
+    })
+}
+
+fn text(block: u32, text: &str) -> Body {
+    Body::TextDelta(TextDelta {
+        message_id: ID,
+        content_block_index: block,
+        text: text.into(),
+    })
+}
+
+fn thinking(text: &str) -> Body {
+    Body::ThinkingDelta(ThinkingDelta {
+        message_id: ID,
+        content_block_index: 0,
+        text: text.into(),
+        signature: None,
+        after_text: false,
+    })
+}
+
+fn content() -> Vec<ContentBlock> {
+    vec![
+        ContentBlock::Thinking {
+            text: "so so".into(),
+            signature: None,
+        },
+        ContentBlock::text("one\u{1b}[1m"),
+        ContentBlock::text("two"),
+    ]
+}
+
+fn complete() -> Body {
+    Body::MessageComplete(MessageComplete {
+        message_id: ID,
+        stop_reason: StopReason::EndTurn,
+        final_content: content(),
+        usage: Usage::default(),
+    })
+}
+
+#[test]
+fn thinking_is_folded_into_how_much_there_is() {
+    let bodies = || {
+        vec![
+            start(),
+            thinking("so s"),
+            thinking("o"),
+            text(1, "yes"),
+            complete(),
+        ]
+    };
+    assert_eq!(
+        told(Form::Folded, false, bodies()),
+        "[thinking… (2 words)\n]yes\n"
+    );
+    assert_eq!(told(Form::Thinking, false, bodies()), "[so s][o][\n]yes\n");
+    let wipe = "[\r\u{1b}[K]";
+    assert_eq!(
+        told(Form::Folded, true, bodies()),
+        format!(
+            "[thinking… (2 words)]{wipe}[thinking… (2 words)]{wipe}[thinking… (2 words)\n]yes\n"
+        )
+    );
+}
+
+#[test]
+fn a_message_that_comes_whole_is_told_whole_and_cleaned() {
+    let whole = "[thinking… (2 words)\n]one\ntwo\n";
+    assert_eq!(told(Form::Folded, false, vec![start(), complete()]), whole);
+    let grown = vec![
+        thinking("so so"),
+        text(1, "one\u{1b}["),
+        text(1, "1m"),
+        text(2, "two"),
+        complete(),
+    ];
+    assert_eq!(
+        told(Form::Folded, false, grown),
+        whole,
+        "and one that grew the same"
+    );
+}
+
+#[test]
+fn a_message_that_comes_again_goes_on_where_it_was_left() {
+    let (mut teller, paper) = teller(Form::Folded, false);
+    teller.event(&event(1, text(1, "on"))).expect("paper");
+    let mut message = Message {
+        id: ID,
+        session_id: SessionId(Ulid(1)),
+        turn_id: TurnId(Ulid(2)),
+        role: Role::Assistant,
+        status: MessageStatus::InProgress,
+        content: vec![ContentBlock::text("one")],
+        model: None,
+        stop_reason: None,
+        usage: None,
+        created_at: Timestamp::from_millis(1),
+        metadata: serde_json::Map::new(),
+    };
+    teller.catch_up(&message).expect("paper");
+    teller.catch_up(&message).expect("paper");
+    teller.event(&event(9, text(1, "!"))).expect("paper");
+    message.content = vec![ContentBlock::text("o")];
+    teller
+        .catch_up(&message)
+        .expect("a shorter one takes nothing back");
+    assert_eq!(*paper.0.lock().expect("one thread"), "one!");
+}
+
+#[test]
+fn a_tool_is_one_line_with_its_time() {
+    let tool_use_id = ToolUseId(Ulid(5));
+    let called = Body::ToolCalled(tool::Called {
+        tool_use_id,
+        tool_name: "clock\u{1b}[2J".into(),
+        tool_type: ToolType::Function,
+        input_summary: String::new(),
+    });
+    let failed = |called| {
+        Body::ToolFailed(tool::Failed {
+            tool_use_id,
+            tool_name: "clock\u{1b}[2J".into(),
+            tool_type: ToolType::Function,
+            error_class: ToolErrorClass::Timeout,
+            called,
+        })
+    };
+    let line = told(Form::Folded, false, vec![called, failed(true)]);
+    assert_eq!(line, "[clock failed (timeout), 1 ms\n]");
+    let line = told(Form::Folded, false, vec![failed(false)]);
+    assert_eq!(line, "[clock failed (timeout)\n]");
+}
