@@ -125,8 +125,9 @@ impl Talk {
 
     /// Asks all questions; gives the exit status they add up to.
     pub(crate) async fn run(&mut self, questions: Questions, typed: bool) -> Result<u8, Leave> {
-        let shows_old = matches!(questions, Questions::Lines(_)) && self.teller.is_for_people();
-        self.meet(shows_old).await?;
+        let lines = matches!(questions, Questions::Lines(_));
+        let typed = typed && lines;
+        self.meet(lines && self.teller.is_for_people()).await?;
         if self.stopping.is_some() && !typed {
             return Err(Leave::Interrupted);
         }

@@ -19,6 +19,12 @@ const ID: MessageId = MessageId(Ulid(4));
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<String>>);
 
+impl Paper {
+    fn read(&self) -> String {
+        self.0.lock().expect("one thread").clone()
+    }
+}
+
 struct Pen(Paper, &'static str, &'static str);
 
 impl Write for Pen {
@@ -54,8 +60,7 @@ fn told(form: Form, terminal: bool, bodies: Vec<Body>) -> String {
     for (body, sub) in bodies.into_iter().zip(1..) {
         teller.event(&event(sub, body)).expect("paper takes all");
     }
-    let told = paper.0.lock().expect("one thread").clone();
-    told
+    paper.read()
 }
 
 fn event(sub: u32, body: Body) -> Event {
@@ -188,7 +193,7 @@ fn a_message_that_comes_again_goes_on_where_it_was_left() {
     teller
         .catch_up(&message)
         .expect("a shorter one takes nothing back");
-    assert_eq!(*paper.0.lock().expect("one thread"), "one!");
+    assert_eq!(paper.read(), "one!");
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! `turnwire completions`, `turnwire man` and `turnwire config show`: what the command knows of
+//! itself, against what it can do.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn turnwire(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_turnwire"))
+        .args(args)
+        .env_remove("TURNWIRE_HOME")
+        .output()
+        .expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+/// The commands that `--help` lists.
+fn commands() -> Vec<String> {
+    let help = turnwire(&["--help"]);
+    let help = text(&help.stdout).to_owned();
+    let list = help.split("Commands:\n").nth(1).expect("a list");
+    let list = list.lines().take_while(|line| !line.is_empty());
+    let name = |line: &str| line.split_whitespace().next().expect("a name").to_owned();
+    list.map(name).filter(|name| name != "help").collect()
+}
+
+#[test]
+fn completions_know_every_command_in_every_shell() {
+    let commands = commands();
+    assert!(commands.contains(&"replay".to_owned()), "{commands:?}");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let done = turnwire(&["completions", shell]);
+        assert_eq!(done.status.code(), Some(0), "{shell}");
+        for command in &commands {
+            assert!(
+                text(&done.stdout).contains(command.as_str()),
+                "{shell} {command}"
+            );
+        }
+    }
+    assert_eq!(turnwire(&["completions", "cmd.exe"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_command() {
+    let page = turnwire(&["man"]);
+    assert!(text(&page.stdout).contains(".TH turnwire 1"));
+    let dir = tempfile::tempdir().expect("a folder");
+    let pages = dir.path().join("man1");
+    let done = turnwire(&["man", pages.to_str().expect("text")]);
+    assert_eq!((done.status.code(), done.stdout.len()), (Some(0), 0));
+    for command in commands() {
+        assert!(
+            text(&page.stdout).contains(&format!("turnwire\\-{command}(1)")),
+            "{command}"
+        );
+        let page = pages.join(format!("turnwire-{command}.1"));
+        let page = std::fs::read_to_string(page).expect("a page");
+        assert!(page.contains("Examples:"), "{page}");
+    }
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").expect("written");
+    let done = turnwire(&["man", file.to_str().expect("text")]);
+    assert_eq!(done.status.code(), Some(2));
+    assert!(text(&done.stderr).starts_with("turnwire: writing the manual into "));
+}
+
+#[test]
+fn config_and_config_show_are_the_same_with_value_origin_and_help() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let home = dir.path().to_str().expect("text");
+    let file = "http: {header_max_bytes: 20000}\n";
+    std::fs::write(dir.path().join("turnwire.yaml"), file).expect("written");
+    let args = ["--home", home, "--listen", "127.0.0.1:9"];
+    let plain = turnwire(&[&["config"], args.as_slice()].concat());
+    let shown = turnwire(&[&["config", "show"], args.as_slice()].concat());
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+    assert_eq!(text(&plain.stdout), text(&shown.stdout));
+    assert!(text(&shown.stdout).contains("\nlisten.address = 127.0.0.1:9  (--listen)\n    "));
+
+    let json = turnwire(&[&["config", "show", "--json"], args.as_slice()].concat());
+    let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let settings = json["settings"].as_array().expect("a list");
+    let help = |setting: &Value| {
+        setting["help"]
+            .as_str()
+            .is_some_and(|help| !help.is_empty())
+    };
+    assert!(settings.len() > 10 && settings.iter().all(help), "{json}");
+    let said = |name: &str| settings.iter().find(|s| s["setting"] == name).expect(name);
+    assert_eq!(said("listen.address")["from"], "--listen");
+    let from_file = said("http.header_max_bytes");
+    assert_eq!(from_file["value"], "20000");
+    assert!(
+        from_file["from"]
+            .as_str()
+            .is_some_and(|from| from.contains("turnwire.yaml"))
+    );
+
+    std::fs::write(dir.path().join("turnwire.yaml"), "http: {speed: 7}\n").expect("written");
+    let bad = turnwire(&["config", "show", "--home", home]);
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(
+        text(&bad.stderr).contains("turnwire.yaml:1"),
+        "{}",
+        text(&bad.stderr)
+    );
+}
