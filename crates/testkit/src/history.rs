@@ -22,7 +22,8 @@ mod watchers;
 mod tests;
 
 pub use record::{
-    Connection, Fault, FaultKind, Frame, History, Line, LoggedEvent, Request, SessionLog, Subscribe,
+    Chat, ChatAsk, ChatEnd, Connection, Fault, FaultKind, Frame, History, Line, LoggedEvent,
+    Request, SessionLog, Subscribe,
 };
 pub use violation::Violation;
 

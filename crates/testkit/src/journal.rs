@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use turnwire_event::SessionId;
 
+use crate::chat::Head;
 use crate::history::{
-    Connection, Fault, FaultKind, Frame, History, Line, Request, SessionLog, Subscribe,
+    Chat, ChatAsk, ChatEnd, Connection, Fault, FaultKind, Frame, History, Line, Request,
+    SessionLog, Subscribe,
 };
 
 /// A shared record of what was asked, seen and broken.
@@ -21,6 +23,7 @@ struct Inner {
     /// Requests and faults; connections are kept apart, so that busy ones do not wait for others.
     history: Mutex<History>,
     connections: Mutex<Vec<Arc<Mutex<Connection>>>>,
+    chats: Mutex<Vec<Arc<Mutex<Chat>>>>,
 }
 
 impl Default for Journal {
@@ -29,6 +32,7 @@ impl Default for Journal {
             start: Instant::now(),
             history: Mutex::default(),
             connections: Mutex::default(),
+            chats: Mutex::default(),
         }))
     }
 }
@@ -38,6 +42,13 @@ impl Default for Journal {
 pub struct Page {
     start: Instant,
     connection: Arc<Mutex<Connection>>,
+}
+
+/// One chat stream's page in the journal.
+#[derive(Clone, Debug)]
+pub struct ChatPage {
+    start: Instant,
+    chat: Arc<Mutex<Chat>>,
 }
 
 impl Journal {
@@ -83,12 +94,33 @@ impl Journal {
         }
     }
 
+    /// Opens a page for a chat stream that is asked for.
+    pub fn chat(&self, client: &str, asked: ChatAsk, version: Option<&str>) -> ChatPage {
+        let chat = Arc::new(Mutex::new(Chat {
+            client: client.to_owned(),
+            asked,
+            version: version.map(str::to_owned),
+            head: None,
+            blocks: Vec::new(),
+            tail: Vec::new(),
+            to_the_end: false,
+            end: None,
+        }));
+        self.0.chats.lock().push(Arc::clone(&chat));
+        ChatPage {
+            start: self.0.start,
+            chat,
+        }
+    }
+
     /// Everything written so far, with what the server says in the end; the journal is empty
     /// afterwards, so that a long campaign can be judged in rounds.
     pub fn take(&self, sessions: Vec<SessionLog>) -> History {
         let mut history = std::mem::take(&mut *self.0.history.lock());
         let pages = std::mem::take(&mut *self.0.connections.lock());
         history.connections = pages.iter().map(|page| page.lock().clone()).collect();
+        let pages = std::mem::take(&mut *self.0.chats.lock());
+        history.chats = pages.iter().map(|page| page.lock().clone()).collect();
         history.sessions = sessions;
         history
     }
@@ -118,6 +150,36 @@ impl Page {
     }
 }
 
+impl ChatPage {
+    /// The server answered.
+    pub fn answered(&self, head: &Head) {
+        self.chat.lock().head = Some(head.clone());
+    }
+
+    /// A block came whole.
+    pub fn received(&self, text: &str) {
+        let frame = Frame {
+            at: self.start.elapsed(),
+            text: text.to_owned(),
+        };
+        self.chat.lock().blocks.push(frame);
+    }
+
+    /// The viewer will stay until the turn is over.
+    pub fn stays(&self) {
+        self.chat.lock().to_the_end = true;
+    }
+
+    /// The stream is over, with this left of a block. The first end is the one that counts.
+    pub fn ended(&self, end: ChatEnd, tail: &[u8]) {
+        let mut chat = self.chat.lock();
+        if chat.end.is_none() {
+            chat.end = Some(end);
+            chat.tail = tail.to_vec();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +196,13 @@ mod tests {
         first.ended("cut".into());
         journal.fault(FaultKind::Kill);
         journal.request("GET", "/", "", None);
+        let chat = journal.chat("c", ChatAsk::Submit(None), Some("0.4"));
+        chat.received("3");
+        chat.ended(ChatEnd::Cut, b"id");
+        chat.ended(ChatEnd::Lost, b"");
         let history = journal.take(Vec::new());
+        assert_eq!(history.chats[0].end, Some(ChatEnd::Cut));
+        assert_eq!(history.chats[0].tail, b"id");
         let clients: Vec<&str> = history
             .connections
             .iter()

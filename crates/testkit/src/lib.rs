@@ -11,3 +11,4 @@ pub mod journal;
 pub mod rest;
 pub mod server;
 pub mod watch;
+pub mod chat;

@@ -99,6 +99,11 @@ impl Rest {
         &self.journal
     }
 
+    /// The headers that go with every request.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// The same client with one more header on every request.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: &str) -> Self {

@@ -1,7 +1,7 @@
 //! Watchers of a session over its WebSocket: one that behaves, one whose line is cut, one that
 //! stops reading. Each writes all it gets into the journal, and none waits for ever.
 
-mod tap;
+pub(crate) mod tap;
 mod client;
 mod reader;
 mod frozen;

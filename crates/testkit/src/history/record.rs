@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use turnwire_event::{Filter, Position, SessionId};
+use turnwire_event::{Filter, Position, SessionId, TurnId};
+use turnwire_wire::pc3::Cursor;
+
+use crate::chat::Head;
 
 /// All of it.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +16,8 @@ pub struct History {
     pub requests: Vec<Request>,
     /// Every connection, in the order they were opened.
     pub connections: Vec<Connection>,
+    /// Every chat stream that was asked for, in the order they were.
+    pub chats: Vec<Chat>,
     /// Every fault that was made.
     pub faults: Vec<Fault>,
     /// Every session, as the server tells it in the end.
@@ -75,6 +80,51 @@ pub struct Frame {
     pub at: Duration,
     /// Its text.
     pub text: String,
+}
+
+/// One chat stream of one client, or the attempt to open one.
+#[derive(Clone, Debug)]
+pub struct Chat {
+    /// Whose. Streams of one name and one turn are one viewer that resumes.
+    pub client: String,
+    /// What was asked for.
+    pub asked: ChatAsk,
+    /// In which version of the wire, if it was said.
+    pub version: Option<String>,
+    /// The head of the answer; none when the line broke before it.
+    pub head: Option<Head>,
+    /// The blocks that came whole, as they came.
+    pub blocks: Vec<Frame>,
+    /// What came of a block that did not come whole.
+    pub tail: Vec<u8>,
+    /// Whether the viewer meant to stay until the turn is over.
+    pub to_the_end: bool,
+    /// How it ended; none while it is open.
+    pub end: Option<ChatEnd>,
+}
+
+/// What a chat stream was asked for with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChatAsk {
+    /// A new turn, in this session or a new one.
+    Submit(Option<SessionId>),
+    /// A turn, from the cursor on or from its start.
+    Resume(TurnId, Option<Cursor>),
+}
+
+/// How a chat stream ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChatEnd {
+    /// With the sentinel, and then the end of the connection.
+    Whole,
+    /// The viewer's line was cut on purpose.
+    Cut,
+    /// The line ended or broke before the sentinel.
+    Lost,
+    /// Something came that is no chat stream.
+    Garbled(String),
+    /// The viewer waited in vain.
+    Silent,
 }
 
 /// Something done to the server.

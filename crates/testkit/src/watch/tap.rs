@@ -10,23 +10,23 @@ use tokio::net::TcpStream;
 
 /// The stream.
 #[derive(Debug)]
-pub(super) struct Tap {
+pub(crate) struct Tap {
     inner: TcpStream,
     left: Option<u64>,
 }
 
 impl Tap {
-    pub(super) fn new(inner: TcpStream) -> Self {
+    pub(crate) fn new(inner: TcpStream) -> Self {
         Self { inner, left: None }
     }
 
     /// Ends the stream after `bytes` more.
-    pub(super) fn end_after(&mut self, bytes: u64) {
+    pub(crate) fn end_after(&mut self, bytes: u64) {
         self.left = Some(bytes);
     }
 
     /// Whether it has given all it may.
-    pub(super) fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.left == Some(0)
     }
 }

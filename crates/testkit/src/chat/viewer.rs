@@ -1,0 +1,274 @@
+//! A viewer whose line is cut again and again: wherever the bytes end. It comes back as an
+//! `EventSource` does, with the id of the last frame it got whole, and stops when it is told that
+//! there is nothing more.
+
+use std::time::{Duration, Instant};
+
+use turnwire_event::{SessionId, TurnId};
+use turnwire_wire::pc3::Cursor;
+
+use super::parse::Block;
+use super::question::{Carry, Question};
+use super::stream::{End, Refused, Stream};
+use crate::dice::Dice;
+use crate::history::FaultKind;
+use crate::rest::Rest;
+
+/// How long a viewer may be without its ending.
+const ENDING_WITHIN: Duration = Duration::from_secs(60);
+
+/// Where in its turn a viewer stands, by the last frame it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It has nothing, or only the turn's name.
+    Opening,
+    /// Inside a message.
+    Inside,
+    /// Between messages.
+    Between,
+    /// It knows what the turn cost, and not how it ended.
+    Ending,
+    /// It has the terminal.
+    Over,
+}
+
+/// A client that follows one turn over many streams.
+#[derive(Debug)]
+pub struct Viewer {
+    rest: Rest,
+    name: String,
+    turn: TurnId,
+    version: Option<String>,
+    dice: Dice,
+    session: Option<SessionId>,
+    last: Option<Cursor>,
+    place: Place,
+    stream: Option<Stream>,
+    terminal: Option<Block>,
+    text: String,
+}
+
+impl Viewer {
+    /// Submits a turn and follows it.
+    pub async fn submit(
+        rest: &Rest,
+        name: &str,
+        question: &Question,
+        dice: Dice,
+    ) -> Result<Self, Refused> {
+        let stream = Stream::submit(rest, name, question).await?;
+        let mut viewer = Self::of(rest, name, stream.turn(), dice);
+        viewer.session = Some(stream.session());
+        viewer.version = question.asked_version().map(str::to_owned);
+        viewer.stream = Some(stream);
+        Ok(viewer)
+    }
+
+    /// Follows a turn that is there, from its start on.
+    pub fn of(rest: &Rest, name: &str, turn: TurnId, dice: Dice) -> Self {
+        Self {
+            rest: rest.clone(),
+            name: name.to_owned(),
+            turn,
+            version: None,
+            dice,
+            session: None,
+            last: None,
+            place: Place::Opening,
+            stream: None,
+            terminal: None,
+            text: String::new(),
+        }
+    }
+
+    /// Follows from a cursor on, as a submit gives one.
+    #[must_use]
+    pub fn since(mut self, cursor: Cursor) -> Self {
+        self.last = Some(cursor);
+        self
+    }
+
+    /// Says its version on every other resume; it must be the turn's.
+    #[must_use]
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = Some(version.to_owned());
+        self
+    }
+
+    /// The turn it follows.
+    pub fn turn(&self) -> TurnId {
+        self.turn
+    }
+
+    /// The session, once it is known.
+    pub fn session(&self) -> Option<SessionId> {
+        self.session
+    }
+
+    /// The id of the last frame it has.
+    pub fn last(&self) -> Option<Cursor> {
+        self.last
+    }
+
+    /// Where it stands.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// The frame that ended the turn, if it has it.
+    pub fn terminal(&self) -> Option<&Block> {
+        self.terminal.as_ref()
+    }
+
+    /// The words it has been sent.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Connects if it is not connected. An error is a server that is down or on its way out;
+    /// what must not be is a panic.
+    pub async fn resume(&mut self) -> Result<(), End> {
+        if self.stream.is_some() {
+            return Ok(());
+        }
+        let version = self.version.clone().filter(|_| self.dice.chance(50));
+        let carry = Carry::any(&mut self.dice);
+        let (name, turn, last) = (&self.name, self.turn, self.last);
+        let opened = Stream::resume(&self.rest, name, turn, last, carry, version.as_deref()).await;
+        match opened {
+            Ok(stream) => {
+                assert_eq!(stream.turn(), turn, "{name}: another turn's stream");
+                self.session = Some(stream.session());
+                self.stream = Some(stream);
+                Ok(())
+            }
+            Err(refused) if refused.is_over() => {
+                assert!(
+                    self.terminal.is_some(),
+                    "{name} has {last:?} of {turn}, not its ending, and is told that it is over"
+                );
+                Err(End::Whole)
+            }
+            Err(refused) => {
+                let later = matches!(refused.status(), 0 | 503);
+                assert!(later, "{name} resumes {turn} at {last:?}: {refused}");
+                Err(End::Lost(refused.to_string()))
+            }
+        }
+    }
+
+    /// Reads one block; the viewer is disconnected when the stream has ended.
+    pub async fn step(&mut self) -> Result<Block, End> {
+        self.resume().await?;
+        let stream = self.stream.as_mut().expect("just connected");
+        let block = stream.block().await;
+        match &block {
+            Ok(block) => self.take(block),
+            Err(End::Silent) => {}
+            Err(_) => self.stream = None,
+        }
+        block
+    }
+
+    fn take(&mut self, block: &Block) {
+        let Some(id) = block.id() else { return };
+        self.last = Some(id);
+        self.place = match block.event() {
+            "response_id" => Place::Opening,
+            "text" | "reasoning" | "thinking" => Place::Inside,
+            "usage" => Place::Ending,
+            _ if block.is_terminal() => Place::Over,
+            _ => Place::Between,
+        };
+        if block.event() == "text" {
+            self.text += block.field("chunk").as_str().unwrap_or_default();
+        }
+        if block.is_terminal() {
+            self.terminal = Some(block.clone());
+        }
+    }
+
+    /// Reads until `bytes` more have come over the line, then is cut; says where. None if the
+    /// stream ended otherwise, or nothing more came for a while.
+    pub async fn cut_after(&mut self, bytes: u64, patience: Duration) -> Option<Place> {
+        if self.resume().await.is_err() {
+            return None;
+        }
+        if let Some(stream) = &mut self.stream {
+            stream.end_after(bytes);
+            stream.patience = patience;
+        }
+        loop {
+            match self.step().await {
+                Ok(_) => {}
+                Err(End::Cut) => {
+                    self.rest.journal().fault(FaultKind::Cut);
+                    return Some(self.place);
+                }
+                Err(End::Silent) => {
+                    self.drop_line(0);
+                    return None;
+                }
+                Err(End::Garbled(why)) => panic!("{}: {why}", self.name),
+                Err(End::Lost(_) | End::Whole) => return None,
+            }
+        }
+    }
+
+    /// Reads until it stands at a place, then is cut in the next block; says whether it was.
+    pub async fn cut_at(&mut self, place: Place, bytes: usize) -> bool {
+        if self.resume().await.is_err() {
+            return false;
+        }
+        loop {
+            // One that has nothing yet stands at the opening too, and has nothing to be cut after.
+            if self.place == place && self.last.is_some() {
+                return self.drop_line(bytes);
+            }
+            match self.step().await {
+                Ok(_) => {}
+                Err(End::Garbled(why)) => panic!("{}: {why}", self.name),
+                Err(End::Lost(_) | End::Whole | End::Cut | End::Silent) => return false,
+            }
+        }
+    }
+
+    /// Drops the line inside the next block, if there is one; says whether there was a line.
+    pub fn drop_line(&mut self, bytes: usize) -> bool {
+        let Some(stream) = self.stream.take() else {
+            return false;
+        };
+        stream.cut(bytes);
+        self.rest.journal().fault(FaultKind::Cut);
+        true
+    }
+
+    /// Reads until it has the turn's ending, over as many streams as it takes; gives the frame.
+    pub async fn finish(&mut self) -> Block {
+        let begun = Instant::now();
+        loop {
+            if self.resume().await.is_ok()
+                && let Some(stream) = &self.stream
+            {
+                stream.stays();
+            }
+            let end = loop {
+                match self.step().await {
+                    Ok(_) => {}
+                    Err(end) => break end,
+                }
+            };
+            if let (Some(terminal), End::Whole) = (&self.terminal, &end) {
+                return terminal.clone();
+            }
+            assert!(
+                begun.elapsed() < ENDING_WITHIN && !matches!(end, End::Garbled(_)),
+                "{} has {:?} of {} and never its ending: {end}",
+                self.name,
+                self.last.map(|id| id.to_string()),
+                self.turn
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
