@@ -9,12 +9,13 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 /// Programs the tests drive, with the Debian package that has each.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("chromium", "chromium"),
     ("strace", "strace"),
     ("node", "nodejs"),
     ("npm", "npm"),
     ("python3", "python3"),
+    ("curl", "curl"),
 ];
 
 /// Runs everything.

@@ -1,0 +1,374 @@
+//! A turn's stream in the hands of those who will read it: Chromium's `EventSource`, the npm
+//! package of the same name, `httpx-sse` and `curl -N` all give what a strict reading of the bytes
+//! gives, live and afterwards, in pieces and across cuts; and they stop when the turn is over.
+
+mod proxy;
+mod readers;
+mod reference;
+
+use serde_json::{Value, json};
+use turnwire_event::ResponseId;
+use turnwire_testkit::script::{Script, Step, tool};
+use turnwire_testkit::server::{Options, Server};
+
+use proxy::{Manner, Proxy};
+use readers::{Kind, Reader};
+use reference::{Answer, Event};
+
+/// How long a reader waits before it comes back, and at most twice that: short, and always a
+/// number of two digits, so that every stream begins with a line of the same length.
+const RETRY_MS: u32 = 30;
+
+/// Cuts in the first line, in ids, in data; each counted from the start of a stream.
+const CUTS: [usize; 8] = [3, 24, 150, 700, 701, 1_333, 40, 2_048];
+
+async fn server(script: Script) -> Server {
+    Server::start(Options::script(script).set("stream", "retry_ms", RETRY_MS)).await
+}
+
+/// Submits a turn that does not mind who leaves.
+async fn ask(server: &Server, message: &str) -> Answer {
+    let body = json!({"message": message, "on_disconnect": "continue"});
+    let answer = Answer::post(server.addr(), &body.to_string()).await;
+    assert_eq!(answer.status, 200);
+    answer
+}
+
+/// The readers, each with what it reads.
+struct Readings {
+    readers: Vec<Reader>,
+    /// Every proxy there was, to see at the end that nobody came back.
+    proxies: Vec<(Kind, Proxy)>,
+}
+
+impl Readings {
+    async fn start() -> Self {
+        let starting = || Kind::ALL.map(Reader::start).into_iter().collect();
+        let readers = tokio::task::spawn_blocking(starting).await;
+        Self {
+            readers: readers.expect("readers"),
+            proxies: Vec::new(),
+        }
+    }
+
+    /// Gives every reader a proxy of its own to the server.
+    async fn behind(&mut self, server: &Server, manner: &Manner) -> Reading<'_> {
+        let first = self.proxies.len();
+        for reader in &self.readers {
+            let proxy = Proxy::start(server.addr(), manner.clone()).await;
+            self.proxies.push((reader.kind, proxy));
+        }
+        Reading { of: self, first }
+    }
+
+    /// Nobody came back after it was told that there is nothing more. Each reader has come back
+    /// from another stream since, so the time for it has passed.
+    fn nobody_came_back(&self) {
+        for (kind, proxy) in &self.proxies {
+            let statuses: Vec<u16> = proxy.asked().iter().map(|asked| asked.status).collect();
+            let (last, before) = statuses.split_last().expect("an answer");
+            assert_eq!(*last, 204, "{kind:?}: {statuses:?}");
+            assert!(
+                before.iter().all(|status| *status == 200),
+                "{kind:?}: {statuses:?}"
+            );
+        }
+    }
+}
+
+/// One stream that all readers read at once.
+struct Reading<'a> {
+    of: &'a mut Readings,
+    first: usize,
+}
+
+impl Reading<'_> {
+    /// Reads to the end; `meanwhile` happens while they read.
+    async fn read<T>(
+        self,
+        response: ResponseId,
+        meanwhile: impl AsyncFnOnce(&[(Kind, Proxy)]) -> T,
+    ) -> (Vec<(Kind, Vec<Event>)>, T) {
+        let path = format!("/chat/{response}/stream");
+        let (readers, proxies) = (&mut self.of.readers, &self.of.proxies[self.first..]);
+        let reading: Vec<_> = std::mem::take(readers)
+            .into_iter()
+            .zip(proxies)
+            .map(|(mut reader, (_, proxy))| {
+                let (base, path) = (proxy.base(), path.clone());
+                tokio::task::spawn_blocking(move || {
+                    let events = reader.read(&base, &path);
+                    (reader, events)
+                })
+            })
+            .collect();
+        let meanwhile = meanwhile(proxies).await;
+        let mut lists = Vec::new();
+        for task in reading {
+            let (reader, events) = task.await.expect("a reading");
+            lists.push((reader.kind, events));
+            readers.push(reader);
+        }
+        for (kind, proxy) in proxies {
+            assert!(proxy.is_spent(), "{kind:?} was cut as often as it should");
+        }
+        (lists, meanwhile)
+    }
+
+    /// Reads a turn that is over; all must read `wanted`.
+    async fn reads(self, response: ResponseId, wanted: &[Event]) {
+        let (lists, ()) = self.read(response, async |_| ()).await;
+        agree(&lists, wanted);
+    }
+}
+
+/// All readers have the same list.
+fn agree(lists: &[(Kind, Vec<Event>)], wanted: &[Event]) {
+    for (kind, list) in lists {
+        let mut wanted = wanted.to_vec();
+        // To this package an event without an id of its own has none; to all others, and by the
+        // standard, it has that of the event before it.
+        if *kind == Kind::Package
+            && let Some(done) = wanted.last_mut().filter(|last| last.2 == "[DONE]")
+        {
+            done.0.clear();
+        }
+        let apart = list.iter().zip(&wanted).position(|(a, b)| a != b);
+        if let Some(at) = apart {
+            panic!("{kind:?} read {:?}, not {:?}", list[at], wanted[at]);
+        }
+        assert_eq!(list.len(), wanted.len(), "{kind:?}");
+    }
+}
+
+fn names(events: &[Event]) -> Vec<&str> {
+    let mut names: Vec<&str> = events.iter().map(|event| event.1.as_str()).collect();
+    names.dedup();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_2_every_reader_reads_the_same_turn() {
+    let script = Script::new().on(
+        "",
+        [
+            Step::thinking("What is asked for? Something long.", "seal"),
+            Step::slow("First some words, one after the other. ", 2, 60),
+            Step::tool(tool::ECHO, json!({"text": "a"})),
+            Step::slow("Then what the tool says, slowly too.", 2, 60),
+        ],
+    );
+    let server = server(script).await;
+    let mut readings = Readings::start().await;
+    let posted = ask(&server, "go").await;
+    let response = posted.response();
+    let reference = tokio::spawn(posted.events());
+    // Each is cut while the turn runs.
+    let manner = Manner {
+        cuts: CUTS.to_vec(),
+        piece: Some(61),
+    };
+    let reading = readings.behind(&server, &manner).await;
+    let (lists, wanted) = reading.read(response, async |_| reference.await).await;
+    let wanted = wanted.expect("the reference");
+    let kinds = [
+        ["response_id", "episode", "thinking", "text", "tool_call"],
+        ["tool_completed", "text", "usage", "completed", "message"],
+    ];
+    assert_eq!(names(&wanted), kinds.concat());
+    agree(&lists, &wanted);
+
+    // And again when it is over, whole.
+    let again = Answer::get(server.addr(), response).await.events().await;
+    assert_eq!(again, wanted);
+    let reading = readings.behind(&server, &Manner::default()).await;
+    reading.reads(response, &wanted).await;
+
+    // And cut at the places where a parser can go wrong: in the middle of a block's lines, before
+    // its blank line, behind it.
+    let body = Answer::get(server.addr(), response).await.bytes().await;
+    let blocks: Vec<usize> = body
+        .windows(2)
+        .enumerate()
+        .filter_map(|(at, pair)| (pair == b"\n\n").then_some(at + 2))
+        .collect();
+    for cut in [blocks[3] - 1, blocks[3], blocks[3] + 1, blocks[3] + 30] {
+        let manner = Manner {
+            cuts: vec![cut],
+            piece: None,
+        };
+        let reading = readings.behind(&server, &manner).await;
+        reading.reads(response, &wanted).await;
+    }
+
+    // Cut between the terminal and the sentinel: the terminal is the end.
+    let manner = Manner {
+        cuts: vec![blocks[blocks.len() - 2]],
+        piece: None,
+    };
+    let reading = readings.behind(&server, &manner).await;
+    let (lists, ()) = reading.read(response, async |_| ()).await;
+    agree(&lists, &wanted[..wanted.len() - 1]);
+    for (_, proxy) in &readings.proxies[readings.proxies.len() - Kind::ALL.len()..] {
+        let last = &wanted[wanted.len() - 2].0;
+        assert_eq!(proxy.asked()[1].last_event_id.as_ref(), Some(last));
+        assert_eq!(proxy.asked()[1].status, 204);
+    }
+    let reading = readings.behind(&server, &Manner::default()).await;
+    reading.reads(response, &wanted).await;
+    readings.nobody_came_back();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_2_every_reader_reads_the_same_cancel() {
+    let words = "Words that go on and on until somebody has heard enough of them. ";
+    let server = server(Script::new().on("", [Step::slow(words, 3, 20).repeat(1_000)])).await;
+    let mut readings = Readings::start().await;
+    let posted = ask(&server, "go").await;
+    let response = posted.response();
+    let reference = tokio::spawn(posted.events());
+    let manner = Manner {
+        cuts: CUTS.to_vec(),
+        piece: Some(13),
+    };
+    let reading = readings.behind(&server, &manner).await;
+    // Cancelled when each of them reads live, after all its cuts.
+    let cancel = async |proxies: &[(Kind, Proxy)]| {
+        for (_, proxy) in proxies {
+            proxy.passed(CUTS.iter().sum::<usize>() + 1_000).await;
+        }
+        let rest = server.rest();
+        let answer = rest.cancel(response.into()).await.expect("an answer");
+        assert!(answer.status < 300, "{}", answer.body);
+        reference.await.expect("the reference")
+    };
+    let (lists, wanted) = reading.read(response, cancel).await;
+    let kinds = [
+        "response_id",
+        "episode",
+        "thinking",
+        "text",
+        "cancelled",
+        "message",
+    ];
+    assert_eq!(names(&wanted), kinds);
+    agree(&lists, &wanted);
+
+    let again = Answer::get(server.addr(), response).await.events().await;
+    assert_eq!(again, wanted);
+    for manner in [Manner::default(), manner] {
+        let reading = readings.behind(&server, &manner).await;
+        reading.reads(response, &wanted).await;
+    }
+    readings.nobody_came_back();
+}
+
+/// Every text that could end a line or a block, or be taken for a field, by some reader.
+fn odd_texts() -> Vec<String> {
+    let mut texts: Vec<String> = [
+        "\u{feff}first and \u{feff}later",
+        "\rcarriage\rreturns\r\r",
+        "\nline\nfeeds\n\n",
+        "\r\nboth\r\n\r\n",
+        "\0nul\0\0",
+        "\u{feff}",
+        "\u{2028}lines\u{2028}and\u{2029}paragraphs\u{2029}",
+        "\u{85}next\u{85}line\u{b}tab\u{c}page\u{1c}\u{1d}\u{1e}\u{1f}\u{7f}",
+        "\n\ndata: forged\n\n",
+        "\r\rid: forged\revent: forged\rdata: forged\r\r",
+        "\n\nevent: forged\ndata: forged\nretry: 1\nid:\n\n",
+        "\n: comment\n\n:\n",
+        "data: [DONE]\n\n",
+        "\\ud800 \\n \\u0000 \"quoted\" \\\\",
+        "👩‍👩‍👧‍👦 🏳️‍🌈 e\u{301} \u{10ffff}\u{fffd}\u{ffff}\u{fffe}",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    texts.push("\u{1f600}".repeat(50));
+    texts.push((0..=0x9f_u8).map(char::from).collect());
+    texts
+}
+
+/// All that frames of one kind say.
+fn said(events: &[Event], name: &str, field: &str) -> Vec<String> {
+    let frames = events.iter().filter(|event| event.1 == name);
+    let said = frames.filter_map(|(_, _, data)| {
+        let value: Value = serde_json::from_str(data).expect("JSON");
+        value[field].as_str().map(str::to_owned)
+    });
+    said.collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_2_no_text_breaks_a_stream() {
+    let texts = odd_texts();
+    let all = texts.concat();
+    let steps = [
+        Step::thinking("{{user}}", "seal"),
+        Step::slow("{{user}}", 100, 0),
+        Step::slow("{{user}}", 1, 0),
+    ];
+    let server = server(Script::new().on("", steps)).await;
+    let mut readings = Readings::start().await;
+    let posted = ask(&server, &all).await;
+    let response = posted.response();
+    let wanted = posted.events().await;
+    let deltas = said(&wanted, "text", "chunk");
+    assert!(deltas.concat() == all.repeat(2), "what was said");
+    assert!(said(&wanted, "thinking", "content").concat() == all);
+    let begins = |with: &str| deltas.iter().any(|text| text.starts_with(with));
+    assert!(begins("\u{feff}first") && deltas.iter().any(|text| text == "\u{feff}"));
+    for piece in [None, Some(1), Some(7)] {
+        let manner = Manner {
+            cuts: if piece == Some(7) {
+                CUTS.to_vec()
+            } else {
+                Vec::new()
+            },
+            piece,
+        };
+        let reading = readings.behind(&server, &manner).await;
+        reading.reads(response, &wanted).await;
+    }
+    readings.nobody_came_back();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_2_words_without_end_are_read_whole() {
+    let long = "0123456789".repeat(30_000);
+    let wide = "\u{1f600}\n".repeat(60_000);
+    let steps = [
+        Step::slow(&long, long.len(), 0),
+        Step::text("between"),
+        Step::slow(&wide, wide.len(), 0),
+    ];
+    let server = server(Script::new().on("", steps)).await;
+    let mut readings = Readings::start().await;
+    let posted = ask(&server, "go").await;
+    let response = posted.response();
+    let wanted = posted.events().await;
+    let deltas = said(&wanted, "text", "chunk");
+    assert!(deltas.contains(&long), "one word, one frame");
+    assert!(deltas.concat() == format!("{long}between{wide}"));
+    let manner = Manner {
+        cuts: vec![100_001, 300_000, 7, 400_003, 301_000],
+        piece: Some(4_093),
+    };
+    for manner in [Manner::default(), manner] {
+        let reading = readings.behind(&server, &manner).await;
+        reading.reads(response, &wanted).await;
+    }
+    readings.nobody_came_back();
+}
+
+#[tokio::test]
+async fn half_a_character_is_refused_before_the_stream() {
+    let server = server(Script::new().on("", [Step::text("{{user}}")])).await;
+    for half in ["\\ud800", "\\udc00", "a\\ud83d b"] {
+        let answer = Answer::post(server.addr(), &format!("{{\"message\":\"{half}\"}}")).await;
+        assert_eq!(answer.status, 400, "{half}");
+    }
+    let whole = Answer::post(server.addr(), "{\"message\":\"\\ud83d\\ude00\"}").await;
+    let events = whole.events().await;
+    assert_eq!(said(&events, "text", "chunk").concat(), "\u{1f600}");
+}
