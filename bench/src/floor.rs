@@ -2,8 +2,10 @@
 //!
 //! One ring a session, a cursor a connection, one write of all that is due per wake, the bytes
 //! shared by all. No durability, no filter, no JSON, no order to make: what is left is the
-//! socket, the runtime and the reader, which no server can do without. Two answers matter: a
-//! feedback publishes one frame, a turn publishes what its message says (`turn`, `paced`).
+//! socket, the runtime and the reader, which no server can do without. It has both faces: frames
+//! on a WebSocket, blocks on a stream of a turn, which here is named as its session is. Three
+//! answers matter: a feedback publishes one frame, a turn publishes what its message says
+//! (`turn`, `paced`, `stall`), a chat is answered with a whole turn at once.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,11 +20,20 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::frame;
 use crate::http::WEBSOCKET_ACCEPT;
-use crate::sample::Block;
+use crate::sample::{Block, Face};
+use crate::sse;
 use crate::window::Pace;
 
 /// How many frames a turn publishes that is not paced: 200 deltas and what is around them.
 pub const TURN_FRAMES: u64 = 207;
+
+/// How many blocks a stream has before the first delta: the turn's name, its episode, and that the
+/// model thinks.
+pub const CHAT_OPENING: u64 = 3;
+
+/// How many blocks a chat is answered with before the sentinel: 200 deltas, what is before them, and
+/// usage and terminal.
+pub const CHAT_BLOCKS: u64 = 205;
 
 /// At most so many frames in one write, so that one late reader does not keep the others waiting.
 const CHUNK_FRAMES: u64 = 256;
@@ -44,7 +55,10 @@ impl Ring {
 /// The server's state.
 #[derive(Debug)]
 struct Floor {
-    block: Block,
+    frames: Block,
+    blocks: Block,
+    /// The answer to a chat, from its head to its sentinel.
+    chat: Vec<u8>,
     rings: Mutex<HashMap<String, Arc<Ring>>>,
     next: AtomicU64,
     address: SocketAddr,
@@ -52,8 +66,19 @@ struct Floor {
     sides: tokio::sync::Mutex<mpsc::Receiver<TcpStream>>,
 }
 
+/// How long what it sends is, at least.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Lengths {
+    /// Bytes of a WebSocket frame.
+    #[arg(long)]
+    frame_bytes: usize,
+    /// Bytes of a block of a stream.
+    #[arg(long)]
+    block_bytes: usize,
+}
+
 /// Serves until dropped. `side` takes the side channels of paced turns.
-pub async fn serve(listener: TcpListener, side: TcpListener, frame_bytes: usize) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, side: TcpListener, lengths: Lengths) -> io::Result<()> {
     let (give, take) = mpsc::channel(4);
     tokio::spawn(async move {
         while let Ok((stream, _)) = side.accept().await {
@@ -62,8 +87,12 @@ pub async fn serve(listener: TcpListener, side: TcpListener, frame_bytes: usize)
             }
         }
     });
+    let blocks = Block::new(Face::Sse, lengths.block_bytes);
+    let turn = blocks.due(0, CHAT_BLOCKS * blocks.frame_bytes(), usize::MAX);
     let floor = Arc::new(Floor {
-        block: Block::new(frame_bytes),
+        frames: Block::new(Face::WebSocket, lengths.frame_bytes),
+        chat: [sse::HEAD.as_bytes(), turn, sse::SENTINEL].concat(),
+        blocks,
         rings: Mutex::default(),
         next: AtomicU64::new(1),
         address: listener.local_addr()?,
@@ -88,26 +117,34 @@ async fn converse(floor: Arc<Floor>, mut stream: TcpStream) -> io::Result<()> {
     let mut bytes = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut bytes).await? {
         let mut parts = request.path.trim_start_matches('/').split(['/', '?']);
-        let (_, session, what) = (parts.next(), parts.next(), parts.next());
+        let (root, session, what) = (parts.next(), parts.next(), parts.next());
         let ring = session.and_then(|id| floor.rings.lock().get(id).cloned());
         let answer = match (request.post, session, what, ring) {
             (true, None, ..) => create(&floor),
+            (true, Some("stream"), None, None) => {
+                stream.write_all(&floor.chat).await?;
+                return stream.shutdown().await;
+            }
             (true, _, Some("turns"), Some(ring)) => {
                 start_turn(&floor, ring, &request.body);
-                answer(202, r#"{"turn_id":"1","state":"running"}"#)
+                let id = session.unwrap_or_default();
+                answer(202, &format!(r#"{{"turn_id":"{id}","state":"running"}}"#))
             }
             (true, _, Some("feedback"), Some(ring)) => {
                 ring.publish(1);
                 answer(202, "{}")
             }
-            (false, Some("1"), None, None) => answer(200, r#"{"state":"completed"}"#),
             (false, Some(id), None, Some(_)) => {
                 let url = format!("ws://{}/sessions/{id}/stream", floor.address);
-                answer(200, &format!(r#"{{"ws_url":"{url}"}}"#))
+                let text = format!(r#"{{"ws_url":"{url}","state":"completed"}}"#);
+                answer(200, &text)
             }
             (false, _, Some("stream"), Some(ring)) => {
                 drop(bytes);
-                return carry(&floor, &ring, stream).await;
+                return match root {
+                    Some("chat") => carry_blocks(&floor, &ring, stream).await,
+                    _ => carry_frames(&floor, &ring, stream).await,
+                };
             }
             _ => answer(404, "{}"),
         };
@@ -123,6 +160,9 @@ fn create(floor: &Floor) -> Vec<u8> {
 }
 
 fn start_turn(floor: &Arc<Floor>, ring: Arc<Ring>, body: &[u8]) {
+    if contains(body, b"stall") {
+        return;
+    }
     if !contains(body, b"paced") {
         ring.publish(TURN_FRAMES);
         return;
@@ -141,25 +181,41 @@ fn start_turn(floor: &Arc<Floor>, ring: Arc<Ring>, body: &[u8]) {
 }
 
 /// The WebSocket: one frame from the client (the subscribe), then all that is due, until broken.
-async fn carry(floor: &Floor, ring: &Ring, mut stream: TcpStream) -> io::Result<()> {
+async fn carry_frames(floor: &Floor, ring: &Ring, mut stream: TcpStream) -> io::Result<()> {
     let accepted = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: {WEBSOCKET_ACCEPT}\r\n\r\n"
     );
     stream.write_all(accepted.as_bytes()).await?;
     let live = subscribed_live(&mut stream).await?;
-    let size = floor.block.frame_bytes();
-    let mut cursor = match live {
-        true => ring.head.load(Ordering::Acquire) * size,
+    let from = match live {
+        true => ring.head.load(Ordering::Acquire),
         false => 0,
     };
     let ack = br#"{"type":"subscribe_ack"}"#;
     stream.write_all(&frame::text(ack)).await?;
+    follow(&floor.frames, ring, stream, from).await
+}
+
+/// The stream of a turn: what comes before the deltas, then all that is due, until broken.
+async fn carry_blocks(floor: &Floor, ring: &Ring, mut stream: TcpStream) -> io::Result<()> {
+    let blocks = &floor.blocks;
+    let opening = blocks.due(0, CHAT_OPENING * blocks.frame_bytes(), usize::MAX);
+    let first = [sse::HEAD.as_bytes(), opening].concat();
+    stream.write_all(&first).await?;
+    drop(first);
+    follow(blocks, ring, stream, 0).await
+}
+
+/// Writes what the ring has from frame `from` on, until broken.
+async fn follow(block: &Block, ring: &Ring, mut stream: TcpStream, from: u64) -> io::Result<()> {
+    let size = block.frame_bytes();
+    let mut cursor = from * size;
     loop {
         let due = ring.head.load(Ordering::Acquire) * size;
         if cursor < due {
             let limit = (CHUNK_FRAMES * size) as usize;
-            let written = stream.write(floor.block.due(cursor, due, limit)).await?;
+            let written = stream.write(block.due(cursor, due, limit)).await?;
             cursor += written as u64;
             if written == limit {
                 tokio::task::yield_now().await;
@@ -175,7 +231,7 @@ async fn carry(floor: &Floor, ring: &Ring, mut stream: TcpStream) -> io::Result<
     }
 }
 
-/// Reads the subscribe frame, small enough to come in one piece on loopback. Apart from `carry`,
+/// Reads the subscribe frame, small enough to come in one piece on loopback. Apart from `carry_frames`,
 /// so that its buffer is gone while the connection idles.
 async fn subscribed_live(stream: &mut TcpStream) -> io::Result<bool> {
     let mut subscribe = [0; 1024];

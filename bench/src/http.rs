@@ -146,6 +146,18 @@ impl Http {
             .ok_or_else(|| io::Error::other("ws_url without a path"))?;
         upgrade(self.server, path)
     }
+
+    /// Asks for the stream of a turn on a connection of its own; the answer is not read.
+    pub fn follow(&self, turn: &str) -> io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(self.server)?;
+        stream.set_nodelay(true)?;
+        let request = format!(
+            "GET /chat/{turn}/stream HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n",
+            self.server
+        );
+        stream.write_all(request.as_bytes())?;
+        Ok(stream)
+    }
 }
 
 /// The key of every handshake here, and what a server must answer it with.

@@ -8,6 +8,7 @@
 pub mod machine;
 pub mod stat;
 pub mod frame;
+pub mod sse;
 pub mod sample;
 pub mod window;
 pub mod http;
@@ -18,5 +19,6 @@ pub mod append;
 pub mod load;
 pub mod role;
 pub mod process;
+pub mod peer;
 pub mod report;
 pub mod part;

@@ -1,17 +1,20 @@
-//! The load client: many WebSockets in one thread, read in large pieces and counted by header.
+//! The load client: many connections in one thread, read in large pieces and counted by header.
 //!
 //! It must cost less than what it measures: level-triggered epoll, one read per readiness, no
 //! allocation and no JSON per frame. What it did cost is part of every result, and so is what
 //! the server's process used in the same span.
 
+pub mod chat;
 pub mod fanout;
 pub mod fill;
 pub mod idle;
 pub mod replay;
 pub mod turns;
+pub mod watcher;
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -19,15 +22,20 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{self, Counter};
+use crate::frame;
 use crate::http::Http;
 use crate::machine;
+
+pub use watcher::Watcher;
 
 /// If nothing at all arrives for so long, the run has failed.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 
 /// At most so many bytes a read: a few hundred frames.
 const READ_BYTES: usize = 256 * 1024;
+
+/// Streams that are asked for before one is read.
+const DOOR: usize = 64;
 
 /// The subscribe frame for `filter`, which is JSON, from the cursor `since`.
 pub fn subscribe_frame(filter: &str, since: Option<&str>) -> Vec<u8> {
@@ -92,62 +100,7 @@ impl Readiness {
     }
 }
 
-/// One WebSocket.
-#[derive(Debug)]
-pub struct Watcher {
-    stream: TcpStream,
-    counter: Counter,
-    /// Text frames so far, the ack included.
-    pub frames: u64,
-    /// Bytes so far.
-    pub bytes: u64,
-}
-
-impl Watcher {
-    /// A connection that keeps the first `keep` bytes of each frame for the caller to look at.
-    pub fn new(stream: TcpStream, keep: usize) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        Ok(Self {
-            stream,
-            counter: Counter::new(keep),
-            frames: 0,
-            bytes: 0,
-        })
-    }
-
-    /// Sends a frame made by `subscribe_frame`.
-    pub fn subscribe(&mut self, subscribe: &[u8]) -> io::Result<()> {
-        self.stream.write_all(subscribe)
-    }
-
-    /// Reads once what is there; `seen` gets the first bytes of each whole text frame.
-    pub fn read(&mut self, buffer: &mut [u8], mut seen: impl FnMut(&[u8])) -> io::Result<()> {
-        let len = match self.stream.read(buffer) {
-            Ok(0) => return Err(io::Error::other("the server hung up")),
-            Ok(len) => len,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        self.bytes += len as u64;
-        let mut closed = None;
-        let frames = &mut self.frames;
-        self.counter
-            .feed(&buffer[..len], |opcode, prefix| match opcode {
-                frame::TEXT => {
-                    *frames += 1;
-                    seen(prefix);
-                }
-                frame::CLOSE => closed = Some(String::from_utf8_lossy(prefix).into_owned()),
-                _ => {}
-            });
-        match closed {
-            None => Ok(()),
-            Some(reason) => Err(io::Error::other(format!("closed by the server: {reason}"))),
-        }
-    }
-}
-
-/// Many WebSockets on one session.
+/// Many connections.
 pub struct Fleet {
     readiness: Readiness,
     /// The connections.
@@ -156,6 +109,15 @@ pub struct Fleet {
 }
 
 impl Fleet {
+    /// Nobody yet.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            readiness: Readiness::new()?,
+            watchers: Vec::new(),
+            buffer: vec![0; READ_BYTES],
+        })
+    }
+
     /// Connects `count` times to one of `sessions` each, in turn, and sends `subscribe` if given.
     pub fn connect(
         http: &mut Http,
@@ -163,20 +125,33 @@ impl Fleet {
         count: usize,
         subscribe: Option<&[u8]>,
     ) -> io::Result<Self> {
-        let mut fleet = Self {
-            readiness: Readiness::new()?,
-            watchers: Vec::with_capacity(count),
-            buffer: vec![0; READ_BYTES],
-        };
+        let mut fleet = Self::new()?;
         for token in 0..count {
             let mut watcher = Watcher::new(http.attach(&sessions[token % sessions.len()])?, 0)?;
             if let Some(subscribe) = subscribe {
                 watcher.subscribe(subscribe)?;
             }
-            fleet.readiness.watch(&watcher.stream, token)?;
-            fleet.watchers.push(watcher);
+            fleet.push(watcher)?;
         }
         Ok(fleet)
+    }
+
+    /// Watches `count` streams more, each of one of `turns`, in turn.
+    pub fn follow(&mut self, http: &Http, turns: &[String], count: usize) -> io::Result<()> {
+        for at in 0..count {
+            self.push(Watcher::of_blocks(http.follow(&turns[at % turns.len()])?)?)?;
+            // Never more at the door than a server lets wait there.
+            if at % DOOR == DOOR - 1 {
+                self.await_frames(self.watchers.len() - DOOR, 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, watcher: Watcher) -> io::Result<()> {
+        self.readiness.watch(&watcher, self.watchers.len())?;
+        self.watchers.push(watcher);
+        Ok(())
     }
 
     /// Sends `subscribe` on every connection.
@@ -188,10 +163,16 @@ impl Fleet {
 
     /// Reads until every connection has its ack.
     pub fn await_acks(&mut self) -> io::Result<()> {
-        let mut missing = self.watchers.iter().filter(|w| w.frames == 0).count();
+        self.await_frames(0, 1)
+    }
+
+    /// Reads until every connection from number `from` on has `least` frames or blocks.
+    pub fn await_frames(&mut self, from: usize, least: u64) -> io::Result<()> {
+        let waits = |watcher: &&Watcher| watcher.frames < least;
+        let mut missing = self.watchers[from..].iter().filter(waits).count();
         while missing > 0 {
-            self.turn(|_, before, after| {
-                if before == 0 && after > 0 {
+            self.turn(|token, before, after| {
+                if token >= from && before < least && after >= least {
                     missing -= 1;
                 }
                 Ok(())
@@ -217,9 +198,9 @@ impl Fleet {
         Ok(())
     }
 
-    /// Bytes received by all.
-    pub fn bytes(&self) -> u64 {
-        self.watchers.iter().map(|watcher| watcher.bytes).sum()
+    /// Bytes received by the connections of these numbers.
+    pub fn bytes(&self, of: Range<usize>) -> u64 {
+        self.watchers[of].iter().map(|watcher| watcher.bytes).sum()
     }
 }
 

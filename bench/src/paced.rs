@@ -1,7 +1,8 @@
 //! Turnwire in this process: the whole server as it is shipped, but for its producer.
 //!
 //! The composition root takes any producer; this one is paced by the load client, which is the
-//! only way to hold a window open from outside. Settings are the defaults, on a folder of its own.
+//! only way to hold a window open from outside. Settings are the defaults, on a folder of its own, but
+//! that one client may have more streams open than a person has.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,6 +17,9 @@ use turnwire_serve::listen;
 
 use crate::producer::Paced;
 
+/// Streams that the one client of a run may have open.
+pub const CHAT_STREAMS_MAX: &str = "10000";
+
 /// A server that is ready to serve.
 pub struct Server {
     app: App,
@@ -26,11 +30,16 @@ pub struct Server {
 /// Puts the server together on `dir`; side channels are taken from `side`.
 pub async fn start(dir: PathBuf, side: TcpListener) -> io::Result<Server> {
     let sources = Sources {
-        flags: vec![Flag {
-            name: "--listen",
-            key: "listen.address",
-            value: "127.0.0.1:0".to_owned(),
-        }],
+        flags: [
+            ("listen.address", "127.0.0.1:0"),
+            ("stream.chat_streams_max", CHAT_STREAMS_MAX),
+        ]
+        .map(|(key, value)| Flag {
+            name: key,
+            key,
+            value: value.to_owned(),
+        })
+        .to_vec(),
         home: Some(dir),
         ..Sources::default()
     };

@@ -4,9 +4,11 @@
 //! neighbour hits both; medians are taken over the rounds.
 
 pub mod append;
+pub mod chat;
 pub mod fanout;
 pub mod idle;
 pub mod replay;
+pub mod sse;
 pub mod turns;
 
 use std::io;
@@ -21,6 +23,10 @@ use crate::stat::median;
 
 /// The pause before each delta of a turn whose message is `slow`.
 pub const SLOW_MS: u64 = 5;
+
+/// The pause before each delta of a turn whose message is `stall`: longer than idle connections are
+/// looked at.
+const STALL_MS: u64 = 60_000;
 
 /// Which servers a run measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,33 +66,42 @@ pub struct Bench {
 /// A part by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
-    /// One producer, many watchers.
+    /// One producer, many watchers on WebSockets.
     Fanout,
+    /// One producer, many watchers on streams of the turn, and on both.
+    Sse,
     /// Durable append.
     Append,
     /// Late readers.
     Replay,
     /// Whole turns.
     Turns,
-    /// Idle connections.
+    /// Turns whose answer is their stream.
+    Chat,
+    /// Idle WebSockets.
     Idle,
+    /// Idle streams.
+    IdleSse,
 }
 
 impl Part {
     /// All, in the order of the report.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
         Self::Fanout,
+        Self::Sse,
         Self::Append,
         Self::Replay,
         Self::Turns,
+        Self::Chat,
         Self::Idle,
+        Self::IdleSse,
     ];
 
     /// Whether it measures the release binary, and not only what this program links.
     fn needs_binary(self) -> bool {
         match self {
-            Self::Replay | Self::Turns | Self::Idle => true,
-            Self::Fanout | Self::Append => false,
+            Self::Replay | Self::Turns | Self::Chat | Self::Idle | Self::IdleSse => true,
+            Self::Fanout | Self::Sse | Self::Append => false,
         }
     }
 
@@ -95,10 +110,13 @@ impl Part {
         let before = Usage::now()?;
         let section = match self {
             Self::Fanout => fanout::run(bench),
+            Self::Sse => sse::run(bench),
             Self::Append => append::run(bench),
             Self::Replay => replay::run(bench),
             Self::Turns => turns::run(bench),
-            Self::Idle => idle::run(bench),
+            Self::Chat => chat::run(bench),
+            Self::Idle => idle::run(bench, idle::Kind::WebSockets),
+            Self::IdleSse => idle::run(bench, idle::Kind::Streams),
         }?;
         Ok(Section {
             others: Usage::now()?.others_since(before),
@@ -116,10 +134,16 @@ impl Bench {
         }
     }
 
-    /// The floor, with frames as long as Turnwire's were.
-    pub fn floor(&self, frame_bytes: f64) -> io::Result<Server> {
-        let bytes = (frame_bytes.round() as usize).to_string();
-        Server::start(self.program.role(&["floor", "--frame-bytes", &bytes]))
+    /// The floor, with WebSocket frames and blocks of streams as long as Turnwire's were.
+    pub fn floor(&self, frame_bytes: f64, block_bytes: f64) -> io::Result<Server> {
+        let mut command = self.program.role(&["floor"]);
+        for (name, bytes) in [
+            ("--frame-bytes", frame_bytes),
+            ("--block-bytes", block_bytes),
+        ] {
+            command.args([name, &(bytes.round() as usize).to_string()]);
+        }
+        Server::start(command)
     }
 
     /// Builds the release binary unless one is given, and writes what its model says.
@@ -135,6 +159,8 @@ impl Bench {
         let script = format!(
             "- when: {{user: '^slow'}}\n  steps:\n    \
              - {{text: '{text}', chunk: {chunk}, delay_ms: {SLOW_MS}}}\n\
+             - when: {{user: '^stall'}}\n  steps:\n    \
+             - {{text: '{text}', chunk: {chunk}, delay_ms: {STALL_MS}}}\n\
              - when: {{user: '.*'}}\n  steps:\n    \
              - {{text: '{text}', chunk: {chunk}}}\n"
         );

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::machine;
+use crate::peer::{self, Peers};
 use crate::stat::{share, short};
 
 /// One aim and what came of it.
@@ -52,6 +53,8 @@ pub struct Section {
     pub rows: Vec<Vec<String>>,
     /// Its aims.
     pub aims: Vec<Aim>,
+    /// What others reach.
+    pub peers: Option<Peers>,
     /// The share of the machine that other programs used meanwhile.
     pub others: f64,
 }
@@ -105,6 +108,12 @@ pub fn markdown(run: &Run, sections: &[Section]) -> String {
             share(section.others)
         );
         table(&mut text, &section.columns, &section.rows);
+        if let Some(peers) = section.peers {
+            let _ = writeln!(text, "{}\n", peer::ABOVE);
+            let of = |row: &&[&str]| row.iter().map(|&cell| cell.to_owned()).collect();
+            let rows: Vec<Vec<String>> = peers.rows.iter().map(of).collect();
+            table(&mut text, peers.columns, &rows);
+        }
     }
     text.truncate(text.trim_end().len());
     text.push('\n');
@@ -174,6 +183,7 @@ mod tests {
                 Aim::at_most("met", 1.0, 2.0, ""),
                 Aim::at_most("missed", 3.0, 2.0, ""),
             ],
+            peers: None,
             others,
         };
         let verdicts = |others| {

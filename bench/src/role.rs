@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::load::{fanout, fill, idle, replay, turns};
+use crate::load::{chat, fanout, fill, idle, replay, turns};
 use crate::{append, floor, machine, paced};
 
 /// No server lives longer, whatever happens to its coordinator.
@@ -24,11 +24,7 @@ const LIFE_MAX: Duration = Duration::from_secs(900);
 #[derive(Clone, Debug, Subcommand)]
 pub enum Role {
     /// The floor server.
-    Floor {
-        /// Bytes of a frame on the wire.
-        #[arg(long)]
-        frame_bytes: usize,
-    },
+    Floor(floor::Lengths),
     /// Turnwire with a paced producer.
     Paced {
         /// A new folder for its files.
@@ -45,6 +41,8 @@ pub enum Role {
     Replay(replay::Args),
     /// Whole turns.
     Turns(turns::Args),
+    /// Turns whose answer is their stream.
+    Chat(chat::Args),
     /// Connections that do nothing.
     Idle(idle::Args),
 }
@@ -52,7 +50,7 @@ pub enum Role {
 /// Plays it to its end.
 pub fn play(role: Role) -> io::Result<()> {
     match role {
-        Role::Floor { frame_bytes } => serve_floor(frame_bytes),
+        Role::Floor(lengths) => serve_floor(lengths),
         Role::Paced { dir } => serve_paced(dir),
         Role::Append(args) => {
             let runtime = tokio::runtime::Runtime::new()?;
@@ -62,6 +60,7 @@ pub fn play(role: Role) -> io::Result<()> {
         Role::Fill(args) => tell(&fill::run(&args)?),
         Role::Replay(args) => tell(&replay::run(&args)?),
         Role::Turns(args) => tell(&turns::run(&args)?),
+        Role::Chat(args) => tell(&chat::run(&args)?),
         Role::Idle(args) => tell(&idle::run(&args)?),
     }
 }
@@ -71,7 +70,7 @@ fn tell(outcome: &impl Serialize) -> io::Result<()> {
     Ok(())
 }
 
-fn serve_floor(frame_bytes: usize) -> io::Result<()> {
+fn serve_floor(lengths: floor::Lengths) -> io::Result<()> {
     machine::raise_open_files()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -81,7 +80,7 @@ fn serve_floor(frame_bytes: usize) -> io::Result<()> {
         let side = TcpListener::bind("127.0.0.1:0").await?;
         announce(&listener, side.local_addr()?)?;
         tokio::select! {
-            served = floor::serve(listener, side, frame_bytes) => served,
+            served = floor::serve(listener, side, lengths) => served,
             () = ended() => Ok(()),
         }
     })

@@ -1,4 +1,5 @@
-//! Frames made before the clock runs: real `text.delta` event frames of the session wire.
+//! Frames made before the clock runs: real `text.delta` event frames of the session wire, and
+//! blocks of the chat wire that say the same.
 //!
 //! The floor writes them, so it sends what Turnwire sends, byte for byte as long; and the paced
 //! producer emits the same words, so Turnwire makes what the floor has ready.
@@ -6,7 +7,7 @@
 use turnwire_event::body::stream::TextDelta;
 use turnwire_event::envelope::Envelope;
 use turnwire_event::position::{Epoch, Position, Seq, Sub};
-use turnwire_event::{Actor, Body, EventType, MessageId, SessionId, TurnId, Ulid};
+use turnwire_event::{Actor, Body, EventType, MessageId, ResponseId, SessionId, TurnId, Ulid};
 
 use crate::frame;
 
@@ -46,6 +47,41 @@ pub fn delta_frame(sub: u32, words: &str) -> Vec<u8> {
     frame::text(&event)
 }
 
+/// One block of the chat wire that says `words`.
+pub fn chat_block(sub: u32, words: &str) -> Vec<u8> {
+    let id = Ulid(0x0198_f3c5_8a7e_7d2b_9c41_5566_7788_99aa);
+    let at = Position {
+        epoch: Epoch::FIRST,
+        seq: Seq(4),
+        sub: Sub(sub),
+    };
+    format!(
+        "id: {at}-0\nevent: text\ndata: {{\"event_type\":\"text\",\"version\":\"0.5\",\
+         \"timestamp\":\"2026-01-01T00:00:00.000Z\",\"response_id\":\"{}\",\
+         \"type\":\"chunk\",\"chunk\":\"{words}\"}}\n\n",
+        ResponseId::from(TurnId(id))
+    )
+    .into_bytes()
+}
+
+/// What bytes on the wire look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Face {
+    /// Frames of a WebSocket.
+    WebSocket,
+    /// Blocks of server-sent events.
+    Sse,
+}
+
+impl Face {
+    fn frame(self, sub: u32, words: &str) -> Vec<u8> {
+        match self {
+            Self::WebSocket => delta_frame(sub, words),
+            Self::Sse => chat_block(sub, words),
+        }
+    }
+}
+
 /// A ring of frames that never changes: frame `n` of a stream is frame `n % FRAMES` of it, and
 /// any run of frames up to the end of the block is one slice.
 #[derive(Debug)]
@@ -56,12 +92,12 @@ pub struct Block {
 
 impl Block {
     /// Frames of exactly `frame_bytes`, or of the natural length where that is longer.
-    pub fn new(frame_bytes: usize) -> Self {
-        let natural = delta_frame(1, WORDS).len();
+    pub fn new(face: Face, frame_bytes: usize) -> Self {
+        let natural = face.frame(1, WORDS).len();
         let padding = "x".repeat(frame_bytes.saturating_sub(natural));
         let words = format!("{WORDS}{padding}");
         let bytes: Vec<u8> = (1..=FRAMES as u32)
-            .flat_map(|sub| delta_frame(sub, &words))
+            .flat_map(|sub| face.frame(sub, &words))
             .collect();
         Self {
             frame_bytes: bytes.len() / FRAMES,
@@ -86,23 +122,36 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sse;
 
     #[test]
     fn a_block_is_whole_frames_of_one_length() {
         for wanted in [0, 400, 411] {
-            let block = Block::new(wanted);
+            let block = Block::new(Face::WebSocket, wanted);
             assert!(block.frame_bytes() >= wanted as u64);
             let mut counter = frame::Counter::new(0);
             let mut frames = 0;
             counter.feed(&block.bytes, |_, _| frames += 1);
             assert_eq!((frames, counter.at_boundary()), (FRAMES, true));
         }
-        assert_eq!(Block::new(411).frame_bytes(), 411);
+        assert_eq!(Block::new(Face::WebSocket, 411).frame_bytes(), 411);
+    }
+
+    #[test]
+    fn a_block_of_blocks_is_whole_too() {
+        for wanted in [0, 300, 301] {
+            let block = Block::new(Face::Sse, wanted);
+            assert!(block.frame_bytes() >= wanted as u64);
+            let mut counter = sse::Counter::default();
+            assert_eq!(counter.feed(sse::HEAD.as_bytes()), Ok(0));
+            assert_eq!(counter.feed(&block.bytes), Ok(FRAMES as u64));
+            assert!(block.bytes.ends_with(b"\n\n"));
+        }
     }
 
     #[test]
     fn due_bytes_wrap_at_the_end_of_the_block() {
-        let block = Block::new(0);
+        let block = Block::new(Face::WebSocket, 0);
         let size = block.frame_bytes();
         let whole = size * FRAMES as u64;
         assert_eq!(block.due(0, 3 * size, usize::MAX).len() as u64, 3 * size);

@@ -1,4 +1,5 @@
 //! Fan-out: one producer, N watchers, at most W events outstanding, delivered events a second.
+//! Watchers are WebSockets, streams of the turn, or some of each.
 //!
 //! Two producers: `paced` turns emit transient deltas as fast as the marks on the side channel
 //! allow (no disk between), and feedback posts by this client append one persisted event each
@@ -10,6 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use serde::{Deserialize, Serialize};
 
 use super::{Fleet, Span, Stopwatch, Target, only, subscribe_frame};
+use crate::floor::CHAT_OPENING;
 use crate::http::Http;
 use crate::window::{Order, Tally};
 
@@ -21,8 +23,12 @@ pub struct Args {
     /// The side channel of paced turns; without it the client posts feedback.
     #[arg(long)]
     side: Option<SocketAddr>,
+    /// How many WebSockets watch the session.
     #[arg(long)]
     clients: usize,
+    /// How many streams watch the turn; only paced turns have them.
+    #[arg(long, default_value_t = 0)]
+    streams: usize,
     #[arg(long)]
     window: u64,
     /// Events in all.
@@ -37,8 +43,10 @@ pub struct Outcome {
     pub deliveries: u64,
     /// How long, and at what cost.
     pub span: Span,
-    /// Bytes of one frame on the wire.
+    /// Bytes of one WebSocket frame on the wire; 0 where there is none.
     pub frame_bytes: f64,
+    /// Bytes of one block of a stream on the wire; 0 where there is none.
+    pub block_bytes: f64,
 }
 
 /// Where marks go, so that more events come.
@@ -93,6 +101,13 @@ impl Source {
     }
 }
 
+/// Opens the side channel of a paced turn, which waits for its order.
+fn side_channel(side: SocketAddr) -> io::Result<Source> {
+    let side = TcpStream::connect(side)?;
+    side.set_nodelay(true)?;
+    Ok(Source::Paced(side))
+}
+
 /// Runs it.
 pub fn run(args: &Args) -> io::Result<Outcome> {
     let mut http = Http::connect(args.target.server)?;
@@ -101,18 +116,12 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
         window: args.window,
         total: args.events,
     };
-    let kind = match args.side {
-        Some(_) => "text.delta",
-        None => "feedback.recorded",
-    };
-    let mut source = match args.side {
-        Some(side) => {
-            let mut side = TcpStream::connect(side)?;
-            side.set_nodelay(true)?;
-            side.write_all(&order.to_bytes())?;
-            Source::Paced(side)
-        }
-        None => Source::feedback(args, &mut http, &session, order)?,
+    let (mut source, kind) = match args.side {
+        Some(side) => (side_channel(side)?, "text.delta"),
+        None => (
+            Source::feedback(args, &mut http, &session, order)?,
+            "feedback.recorded",
+        ),
     };
     let mut fleet = Fleet::connect(
         &mut http,
@@ -121,17 +130,28 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
         Some(&subscribe_frame(&only(kind), None)),
     )?;
     fleet.await_acks()?;
-    let ack_bytes = fleet.bytes();
-    match &mut source {
-        Source::Paced(_) => drop(http.submit(&session, "paced")?),
-        Source::Feedback { .. } => source.allow(0)?,
+    if let Source::Paced(side) = &mut source {
+        let turn = http.submit(&session, "paced")?;
+        fleet.follow(&http, &[turn], args.streams)?;
+        // What tells of the turn comes before the order; with the order, that the model thinks.
+        fleet.await_frames(args.clients, CHAT_OPENING - 1)?;
+        side.write_all(&order.to_bytes())?;
     }
-    let mut tally = Tally::new(args.clients as u32);
+    let opening = Bytes::of(&fleet, args);
+    if let Source::Feedback { .. } = source {
+        source.allow(0)?;
+    }
+    let mut tally = Tally::new((args.clients + args.streams) as u32);
     let mut counting: Option<(Stopwatch, u64)> = None;
     while tally.mark() < order.total {
-        fleet.turn(|_, before, after| {
+        fleet.turn(|token, before, after| {
             // The ack is the first frame and no event.
-            if tally.advance(before - 1, after - 1) {
+            let skip = if token < args.clients {
+                1
+            } else {
+                CHAT_OPENING
+            };
+            if tally.advance(before.saturating_sub(skip), after.saturating_sub(skip)) {
                 source.allow(tally.mark())?;
             }
             Ok(())
@@ -141,10 +161,28 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
         }
     }
     let (stopwatch, from) = counting.ok_or_else(|| io::Error::other("nothing counted"))?;
-    let clients = args.clients as u64;
+    let span = stopwatch.span()?;
+    let bytes = Bytes::of(&fleet, args);
+    let each = |bytes: u64, of: usize| bytes as f64 / (order.total * of.max(1) as u64) as f64;
     Ok(Outcome {
-        deliveries: (order.total - from) * clients,
-        span: stopwatch.span()?,
-        frame_bytes: (fleet.bytes() - ack_bytes) as f64 / (order.total * clients) as f64,
+        deliveries: (order.total - from) * (args.clients + args.streams) as u64,
+        span,
+        frame_bytes: each(bytes.frames - opening.frames, args.clients),
+        block_bytes: each(bytes.blocks - opening.blocks, args.streams),
     })
+}
+
+/// Bytes received so far, by framing.
+struct Bytes {
+    frames: u64,
+    blocks: u64,
+}
+
+impl Bytes {
+    fn of(fleet: &Fleet, args: &Args) -> Self {
+        Self {
+            frames: fleet.bytes(0..args.clients),
+            blocks: fleet.bytes(args.clients..args.clients + args.streams),
+        }
+    }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Fleet, Target, subscribe_frame};
+use crate::floor::CHAT_OPENING;
 use crate::http::Http;
 use crate::machine;
 
@@ -25,6 +26,9 @@ pub struct Args {
     /// Over so many sessions.
     #[arg(long)]
     sessions: usize,
+    /// Streams of turns that stall, instead of WebSockets.
+    #[arg(long)]
+    streams: bool,
 }
 
 /// What came of it.
@@ -52,19 +56,55 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
     let sessions = (0..args.sessions)
         .map(|_| http.create_session())
         .collect::<io::Result<Vec<_>>>()?;
-    let subscribe = subscribe_frame(r#""preset:full""#, None);
-    let mut warm = Fleet::connect(&mut http, &sessions, WARM, Some(&subscribe))?;
-    warm.await_acks()?;
+    let kind = Kind::of(args, &mut http, &sessions)?;
+    let warm = kind.open(&mut http, &sessions, WARM)?;
     drop(warm);
     std::thread::sleep(SETTLE);
     let before_kb = machine::resident_kb(args.target.pid)?;
-    let mut fleet = Fleet::connect(&mut http, &sessions, args.clients, Some(&subscribe))?;
-    fleet.await_acks()?;
+    let fleet = kind.open(&mut http, &sessions, args.clients)?;
     std::thread::sleep(SETTLE);
     let after_kb = machine::resident_kb(args.target.pid)?;
+    drop(fleet);
     Ok(Outcome {
         before_kb,
         after_kb,
         clients: args.clients as u64,
     })
+}
+
+/// What idles.
+enum Kind {
+    /// WebSockets that subscribe with this frame.
+    WebSockets(Vec<u8>),
+    /// Streams of these turns.
+    Streams(Vec<String>),
+}
+
+impl Kind {
+    /// Starts the turns that stall, where streams are to be opened: they have told of themselves
+    /// and say nothing for longer than the run takes.
+    fn of(args: &Args, http: &mut Http, sessions: &[String]) -> io::Result<Self> {
+        if !args.streams {
+            return Ok(Self::WebSockets(subscribe_frame(r#""preset:full""#, None)));
+        }
+        let turns = sessions.iter().map(|id| http.submit(id, "stall"));
+        Ok(Self::Streams(turns.collect::<io::Result<_>>()?))
+    }
+
+    /// Opens so many, and waits until each has what there is to have.
+    fn open(&self, http: &mut Http, sessions: &[String], count: usize) -> io::Result<Fleet> {
+        match self {
+            Self::WebSockets(subscribe) => {
+                let mut fleet = Fleet::connect(http, sessions, count, Some(subscribe))?;
+                fleet.await_acks()?;
+                Ok(fleet)
+            }
+            Self::Streams(turns) => {
+                let mut fleet = Fleet::new()?;
+                fleet.follow(http, turns, count)?;
+                fleet.await_frames(0, CHAT_OPENING)?;
+                Ok(fleet)
+            }
+        }
+    }
 }

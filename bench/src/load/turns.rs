@@ -204,7 +204,7 @@ impl Crowd {
         let mut sessions = Vec::with_capacity(args.sessions);
         for at in 0..args.sessions {
             let session = Session::open(&mut http, args)?;
-            readiness.watch(&session.watcher.stream, 2 * at)?;
+            readiness.watch(&session.watcher, 2 * at)?;
             readiness.watch(&session.post, 2 * at + 1)?;
             sessions.push(session);
         }

@@ -86,6 +86,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         ],
         rows,
         aims,
+        peers: None,
         others: 0.0,
     })
 }

@@ -1,6 +1,7 @@
 //! Fan-out beside the floor: 1→100 and 1→1,000, window 16 and window 1, deltas and persisted.
 
 use std::io;
+use std::net::SocketAddr;
 
 use super::{Bench, Pair, Scope, cell};
 use crate::load::fanout::Outcome;
@@ -14,6 +15,41 @@ struct Case {
     clients: u64,
     window: u64,
     deliveries: u64,
+}
+
+/// Who watches one producer, and how many of its events are outstanding.
+pub(super) struct Crowd {
+    /// WebSockets.
+    pub(super) sockets: u64,
+    /// Streams of the turn.
+    pub(super) streams: u64,
+    /// Events outstanding.
+    pub(super) window: u64,
+    /// Deliveries over all of them, in a full run.
+    pub(super) deliveries: u64,
+}
+
+impl Crowd {
+    /// Everyone takes everything; the producer is paced over `side`, else by feedback.
+    pub(super) fn load(
+        &self,
+        bench: &Bench,
+        server: &Server,
+        side: Option<SocketAddr>,
+    ) -> io::Result<Outcome> {
+        let events = bench.scaled(self.deliveries) / (self.sockets + self.streams);
+        let mut args = server.target();
+        for (name, value) in [
+            ("--clients", self.sockets),
+            ("--streams", self.streams),
+            ("--window", self.window),
+            ("--events", events.max(64)),
+        ] {
+            args.extend([name.to_owned(), value.to_string()]);
+        }
+        args.extend(side.map(|side| format!("--side={side}")));
+        bench.program.tell(Place::LastCore, &["fanout"], &args)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,19 +86,14 @@ impl Case {
     }
 
     fn load(&self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
-        let events = (bench.scaled(self.deliveries) / self.clients).max(64);
-        let mut args = server.target();
-        for (name, value) in [
-            ("--clients", self.clients),
-            ("--window", self.window),
-            ("--events", events),
-        ] {
-            args.extend([name.to_owned(), value.to_string()]);
-        }
-        if let (Source::Paced, Some(side)) = (self.source, server.side) {
-            args.extend(["--side".to_owned(), side.to_string()]);
-        }
-        bench.program.tell(Place::LastCore, &["fanout"], &args)
+        let side = server.side.filter(|_| self.source == Source::Paced);
+        let crowd = Crowd {
+            sockets: self.clients,
+            streams: 0,
+            window: self.window,
+            deliveries: self.deliveries,
+        };
+        crowd.load(bench, server, side)
     }
 
     fn measure(&self, bench: &Bench) -> io::Result<Pair<Outcome>> {
@@ -75,31 +106,31 @@ impl Case {
                 pair.ours.push(ours);
             }
             pair.floor
-                .push(self.load(bench, &bench.floor(frame_bytes)?)?);
+                .push(self.load(bench, &bench.floor(frame_bytes, 0.0)?)?);
         }
         Ok(pair)
     }
 }
 
-fn rate(outcome: &Outcome) -> f64 {
+pub(super) fn rate(outcome: &Outcome) -> f64 {
     outcome.deliveries as f64 / outcome.span.seconds
 }
 
-fn cpu_micros(outcome: &Outcome) -> f64 {
+pub(super) fn cpu_micros(outcome: &Outcome) -> f64 {
     outcome.span.server_cpu * 1e6 / outcome.deliveries as f64
 }
 
-fn client_share(outcome: &Outcome) -> f64 {
+pub(super) fn client_share(outcome: &Outcome) -> f64 {
     outcome.span.client_cpu / outcome.span.seconds
 }
 
-fn row(case: &Case, pair: &Pair<Outcome>) -> Vec<String> {
+/// One line: rates, ratios, what a delivery costs, and the bytes of what was sent.
+pub(super) fn row(name: String, pair: &Pair<Outcome>) -> Vec<String> {
     let (ours, floor) = pair.medians(rate);
     let (ours_cpu, floor_cpu) = pair.medians(cpu_micros);
     let (ours_client, floor_client) = pair.medians(client_share);
-    let (ours_bytes, floor_bytes) = pair.medians(|outcome| outcome.frame_bytes);
     vec![
-        case.name(),
+        name,
         cell(ours, short),
         cell(floor, short),
         pair.ratio_cell(rate),
@@ -110,9 +141,36 @@ fn row(case: &Case, pair: &Pair<Outcome>) -> Vec<String> {
             cell(ours_client, share),
             cell(floor_client, share)
         ),
-        cell(ours_bytes.or(floor_bytes), |bytes| format!("{bytes:.0}")),
+        bytes_cell(pair),
     ]
 }
+
+/// The length of a frame, of a block, or of both.
+fn bytes_cell(pair: &Pair<Outcome>) -> String {
+    let of = |figure: fn(&Outcome) -> f64| {
+        let (ours, floor) = pair.medians(figure);
+        ours.or(floor).filter(|&bytes| bytes > 0.0)
+    };
+    let lengths = [of(|o| o.frame_bytes), of(|o| o.block_bytes)];
+    let printed: Vec<String> = lengths
+        .iter()
+        .flatten()
+        .map(|bytes| format!("{bytes:.0}"))
+        .collect();
+    printed.join(" and ")
+}
+
+/// The columns of `row`.
+pub(super) const COLUMNS: [&str; 8] = [
+    "case",
+    "Turnwire",
+    "floor",
+    "ratio",
+    "server CPU µs a delivery (Turnwire / floor)",
+    "ratio by CPU",
+    "client's share (Turnwire / floor)",
+    "frame bytes",
+];
 
 /// Measures it.
 pub fn run(bench: &Bench) -> io::Result<Section> {
@@ -121,7 +179,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
     for case in &CASES {
         bench.say(&format!("fan-out {}", case.name()));
         let pair = case.measure(bench)?;
-        rows.push(row(case, &pair));
+        rows.push(row(case.name(), &pair));
         if let (Source::Paced, 1_000, 16, Some(ratio), (Some(ours), _)) = (
             case.source,
             case.clients,
@@ -156,18 +214,10 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
                delivery costs the server's process, which other programs disturb less than they \
                disturb the clock: where the two ratios differ much, the first is noise."
             .to_owned(),
-        columns: vec![
-            "case",
-            "Turnwire",
-            "floor",
-            "ratio",
-            "server CPU µs a delivery (Turnwire / floor)",
-            "ratio by CPU",
-            "client's share (Turnwire / floor)",
-            "frame bytes",
-        ],
+        columns: COLUMNS.to_vec(),
         rows,
         aims,
+        peers: None,
         others: 0.0,
     })
 }

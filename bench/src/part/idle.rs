@@ -1,9 +1,11 @@
-//! 5,000 idle WebSockets: process memory of each.
+//! 5,000 idle connections, WebSockets or streams of turns: process memory of each.
 
 use std::io;
 
 use super::{Bench, Pair, Scope, cell};
 use crate::load::idle::Outcome;
+use crate::paced::CHAT_STREAMS_MAX;
+use crate::peer;
 use crate::process::{Place, Server};
 use crate::report::{Aim, Section};
 
@@ -13,41 +15,85 @@ const CLIENTS: u64 = 5_000;
 /// Over how many sessions.
 const SESSIONS: u64 = 50;
 
-fn load(bench: &Bench, server: &Server) -> io::Result<Outcome> {
-    let mut args = server.target();
-    for (name, value) in [
-        ("--clients", bench.scaled(CLIENTS)),
-        ("--sessions", SESSIONS),
-    ] {
-        args.extend([name.to_owned(), value.to_string()]);
-    }
-    bench.program.tell(Place::LastCore, &["idle"], &args)
+/// What idles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// WebSockets that have subscribed.
+    WebSockets,
+    /// Streams of turns that stall.
+    Streams,
 }
 
-/// Measures it.
-pub fn run(bench: &Bench) -> io::Result<Section> {
+impl Kind {
+    fn load(self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
+        let mut args = server.target();
+        for (name, value) in [
+            ("--clients", bench.scaled(CLIENTS)),
+            ("--sessions", SESSIONS),
+        ] {
+            args.extend([name.to_owned(), value.to_string()]);
+        }
+        args.extend((self == Self::Streams).then(|| "--streams".to_owned()));
+        bench.program.tell(Place::LastCore, &["idle"], &args)
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::WebSockets => "Idle WebSockets",
+            Self::Streams => "Idle chat streams",
+        }
+    }
+
+    fn what(self) -> String {
+        match self {
+            Self::WebSockets => {
+                format!("over {SESSIONS} sessions, subscribed, with nothing to say")
+            }
+            Self::Streams => format!(
+                "to the streams of {SESSIONS} turns (`GET /chat/{{response_id}}/stream`) that have \
+                 told of themselves and then stall, as with a model that thinks for minutes"
+            ),
+        }
+    }
+
+    fn aim(self, kb: f64) -> Aim {
+        match self {
+            Self::WebSockets => Aim::at_most("memory of an idle WebSocket", kb, 15.0, " KiB"),
+            Self::Streams => Aim::at_most("memory of an idle chat stream", kb, 10.0, " KiB"),
+        }
+    }
+}
+
+fn measure(bench: &Bench, kind: Kind) -> io::Result<Pair<Outcome>> {
     let mut pair = Pair::default();
     for _ in 0..bench.rounds {
-        bench.say("idle connections");
+        bench.say(kind.title());
         if bench.scope == Scope::Both {
             let dir = bench.fresh_dir("idle")?;
-            let server = bench.turnwire_server(&dir, &[])?;
-            pair.ours.push(load(bench, &server)?);
+            let env = [("TURNWIRE_STREAM_CHAT_STREAMS_MAX", CHAT_STREAMS_MAX)];
+            let server = bench.turnwire_server(&dir, &env)?;
+            pair.ours.push(kind.load(bench, &server)?);
             drop(server);
             std::fs::remove_dir_all(dir)?;
         }
-        pair.floor.push(load(bench, &bench.floor(0.0)?)?);
+        pair.floor.push(kind.load(bench, &bench.floor(0.0, 0.0)?)?);
     }
+    Ok(pair)
+}
+
+/// Measures it.
+pub fn run(bench: &Bench, kind: Kind) -> io::Result<Section> {
+    let pair = measure(bench, kind)?;
     let kilobytes = |kb: f64| format!("{kb:.1}");
     let (ours, floor) = pair.medians(Outcome::each_kb);
     let (base, floor_base) = pair.medians(|outcome| outcome.before_kb as f64 / 1024.0);
     Ok(Section {
-        title: "Idle WebSockets",
+        title: kind.title(),
         text: format!(
-            "{} connections over {SESSIONS} sessions, subscribed, with nothing to say. Memory is \
-             the growth of the server's resident set (`VmRSS`), read after three seconds of \
-             quiet; what the kernel holds for a socket is not in it.",
-            bench.scaled(CLIENTS)
+            "{} connections {}. Memory is the growth of the server's resident set (`VmRSS`), read \
+             after three seconds of quiet; what the kernel holds for a socket is not in it.",
+            bench.scaled(CLIENTS),
+            kind.what(),
         ),
         columns: vec!["figure", "Turnwire", "floor", "ratio"],
         rows: vec![
@@ -64,10 +110,11 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
                 String::new(),
             ],
         ],
-        aims: ours
-            .map(|kb| Aim::at_most("memory of an idle WebSocket", kb, 15.0, " KiB"))
-            .into_iter()
-            .collect(),
+        aims: ours.map(|kb| kind.aim(kb)).into_iter().collect(),
+        peers: match kind {
+            Kind::WebSockets => None,
+            Kind::Streams => Some(peer::IDLE),
+        },
         others: 0.0,
     })
 }

@@ -165,7 +165,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
             server.stop()?;
             std::fs::remove_dir_all(dir)?;
         }
-        let floor = bench.floor(0.0)?;
+        let floor = bench.floor(0.0, 0.0)?;
         let session = filled(bench, &floor)?;
         for case in &mut cases {
             case.floor(bench, (&floor, &session))?;
@@ -183,6 +183,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         columns: vec!["figure", "Turnwire", "floor", "ratio"],
         rows: cases.iter().flat_map(Case::rows).collect(),
         aims: cases.iter().flat_map(Case::aims).collect(),
+        peers: None,
         others: 0.0,
     })
 }

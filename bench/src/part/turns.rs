@@ -99,7 +99,7 @@ impl Case {
                 std::fs::remove_dir_all(dir)?;
             }
             if self.kind == Kind::FlatOut {
-                pair.floor.push(self.load(bench, &bench.floor(0.0)?)?);
+                pair.floor.push(self.load(bench, &bench.floor(0.0, 0.0)?)?);
             }
         }
         Ok(pair)
@@ -198,6 +198,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         ],
         rows: Vec::new(),
         aims: Vec::new(),
+        peers: None,
         others: 0.0,
     };
     for case in &CASES {

@@ -1,0 +1,235 @@
+//! Chats: turns posted so that the answer is their stream, so many at once in a closed loop.
+//!
+//! A stream has a connection of its own, which ends with it. Told: from the first byte of the post
+//! (or from the connect before it) to the first frame, frames a second over all, and the server's
+//! processor time a frame. The first turn of each is not counted.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::{READ_BYTES, Readiness, Span, Stopwatch, Target};
+use crate::http::Http;
+use crate::sse::Counter;
+use crate::stat::percentile;
+
+/// What to run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// Turns at once.
+    #[arg(long)]
+    at_once: usize,
+    /// How many follow each other.
+    #[arg(long)]
+    turns: u64,
+    /// How often all of it is done again with new sessions.
+    #[arg(long)]
+    generations: u64,
+    /// What is said in each.
+    #[arg(long)]
+    message: String,
+    /// Every turn has a session of its own, made with it.
+    #[arg(long)]
+    new_sessions: bool,
+    /// The clock starts before the connection is there.
+    #[arg(long)]
+    connecting: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Turns that count.
+    pub turns: u64,
+    /// Their frames; the sentinel is none.
+    pub frames: u64,
+    /// How long, and at what cost.
+    pub span: Span,
+    /// Milliseconds from the post or the connect to the first frame: p50, p99.
+    pub first_frame_ms: (f64, f64),
+    /// Turns that were refused at first because the last one held its lock still.
+    pub busy: u64,
+}
+
+/// One of those who chat.
+struct Chat {
+    server: SocketAddr,
+    request: Vec<u8>,
+    connecting: bool,
+    /// The connection of the turn at hand.
+    stream: Option<TcpStream>,
+    /// The connection of the next turn, made a turn before, so that the server knows it.
+    spare: Option<TcpStream>,
+    counter: Counter,
+    begun: Instant,
+    /// Blocks of the turn at hand.
+    blocks: u64,
+    /// Turns still to end.
+    left: u64,
+}
+
+/// What a read found.
+enum Found {
+    /// So many blocks more, the first of the turn among them or not.
+    Blocks { more: u64, first: bool },
+    /// The same, and the last of the turn.
+    End { more: u64, first: bool },
+    /// The session is busy.
+    Busy,
+}
+
+fn connect(server: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(server)?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+impl Chat {
+    fn open(http: &mut Http, args: &Args) -> io::Result<Self> {
+        let mut body = serde_json::json!({ "message": args.message });
+        if !args.new_sessions {
+            body["session_id"] = http.create_session()?.into();
+        }
+        let server = args.target.server;
+        Ok(Self {
+            server,
+            request: Http::post_bytes(server, "/chat/stream", &body.to_string()),
+            connecting: args.connecting,
+            stream: None,
+            spare: None,
+            counter: Counter::default(),
+            begun: Instant::now(),
+            blocks: 0,
+            left: 0,
+        })
+    }
+
+    fn start(&mut self, readiness: &Readiness, token: usize) -> io::Result<()> {
+        (self.blocks, self.counter) = (0, Counter::default());
+        let spare = self.spare.take();
+        self.begun = Instant::now();
+        let mut stream = match spare {
+            Some(stream) => stream,
+            None => connect(self.server)?,
+        };
+        stream.write_all(&self.request)?;
+        stream.set_nonblocking(true)?;
+        readiness.watch(&stream, token)?;
+        self.stream = Some(stream);
+        if !self.connecting {
+            self.spare = Some(connect(self.server)?);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<Found> {
+        let mut stream = self.stream.take().ok_or(io::ErrorKind::NotConnected)?;
+        let len = match stream.read(buffer) {
+            Ok(0) => return Err(io::Error::other("a stream ended before its turn")),
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
+        };
+        let mut more = match self.counter.feed(&buffer[..len]) {
+            Ok(more) => more,
+            Err(refused) if refused.status == 409 => return Ok(Found::Busy),
+            Err(refused) => return Err(refused.into()),
+        };
+        let first = self.blocks == 0 && more > 0;
+        self.blocks += more;
+        if self.counter.is_done() {
+            more -= 1;
+            return Ok(Found::End { more, first });
+        }
+        self.stream = Some(stream);
+        Ok(Found::Blocks { more, first })
+    }
+}
+
+/// What a round of turns gave.
+#[derive(Default)]
+struct Totals {
+    first_frame_ms: Vec<f64>,
+    frames: u64,
+    busy: u64,
+}
+
+/// All of them, and which have something to read.
+struct Crowd {
+    chats: Vec<Chat>,
+    readiness: Readiness,
+    buffer: Vec<u8>,
+}
+
+impl Crowd {
+    fn open(args: &Args) -> io::Result<Self> {
+        let mut http = Http::connect(args.target.server)?;
+        let chats = (0..args.at_once).map(|_| Chat::open(&mut http, args));
+        Ok(Self {
+            chats: chats.collect::<io::Result<_>>()?,
+            readiness: Readiness::new()?,
+            buffer: vec![0; READ_BYTES],
+        })
+    }
+
+    /// Everyone does so many turns.
+    fn round(&mut self, turns: u64, totals: &mut Totals) -> io::Result<()> {
+        let mut running = self.chats.len();
+        for (token, chat) in self.chats.iter_mut().enumerate() {
+            chat.left = turns;
+            chat.start(&self.readiness, token)?;
+        }
+        while running > 0 {
+            let ready = self.readiness.wait()?.to_vec();
+            for token in ready {
+                let chat = &mut self.chats[token];
+                let found = chat.read(&mut self.buffer)?;
+                let since_ms = chat.begun.elapsed().as_secs_f64() * 1e3;
+                let (more, first, ended) = match found {
+                    Found::Blocks { more, first } => (more, first, false),
+                    Found::End { more, first } => (more, first, true),
+                    Found::Busy => {
+                        totals.busy += 1;
+                        chat.start(&self.readiness, token)?;
+                        continue;
+                    }
+                };
+                totals.frames += more;
+                totals.first_frame_ms.extend(first.then_some(since_ms));
+                if ended {
+                    chat.left -= 1;
+                    match chat.left {
+                        0 => running -= 1,
+                        _ => chat.start(&self.readiness, token)?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs it.
+pub fn run(args: &Args) -> io::Result<Outcome> {
+    let mut totals = Totals::default();
+    let mut span = Span::default();
+    for _ in 0..args.generations {
+        let mut crowd = Crowd::open(args)?;
+        crowd.round(1, &mut Totals::default())?;
+        let stopwatch = Stopwatch::start(args.target.pid)?;
+        crowd.round(args.turns, &mut totals)?;
+        span = span.plus(stopwatch.span()?);
+    }
+    let first = |percent| percentile(&totals.first_frame_ms, percent);
+    Ok(Outcome {
+        turns: args.turns * args.generations * args.at_once as u64,
+        frames: totals.frames,
+        span,
+        first_frame_ms: (first(50.0), first(99.0)),
+        busy: totals.busy,
+    })
+}
