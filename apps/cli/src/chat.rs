@@ -10,6 +10,7 @@ mod input;
 mod screen;
 mod story;
 mod teller;
+mod scene;
 mod talk;
 
 use std::process::ExitCode;
@@ -23,8 +24,9 @@ use turnwire_wire::rest::session::Create;
 use crate::args::{Chat, Speaker, Which};
 use crate::open;
 
+use scene::{Leave, Scene};
 use screen::{Screen, Streams};
-use talk::{Leave, Questions, Talk};
+use talk::{Questions, Talk};
 use teller::{Form, Teller};
 
 /// The exit status of those who leave by Ctrl-C.
@@ -50,7 +52,7 @@ pub(crate) async fn run(args: &Chat) -> Result<ExitCode> {
         false => Questions::Once(args.message.join(" ")),
     };
     let teller = Teller::new(Screen::here(streams), form);
-    let mut talk = Talk::new(client, opened, teller, interrupts);
+    let mut talk = Talk::new(Scene::new(client, opened, teller, interrupts));
     let left = talk.run(questions, streams.stdin).await;
     if args.session.is_none() {
         let _ = talk.say(&format!(

@@ -1,45 +1,15 @@
-//! `turnwire chat` against a running server: what is on its two outputs and what its exit status
-//! says, also when it is interrupted, when the server is killed and when others talk too.
+//! `turnwire chat` against a running server: what is on its two outputs, what its exit status says,
+//! and what becomes of it when others talk too.
 
 mod person;
 mod server;
 
-use rustix::process::Signal;
-use serde_json::{Value, json};
-use turnwire_client::{Item, Start};
-use turnwire_event::code::TurnState;
-use turnwire_event::{Epoch, EventType, Position, Seq, SessionId};
+use serde_json::Value;
+use turnwire_event::SessionId;
 use turnwire_wire::rest::session::Create;
 use turnwire_wire::rest::turn::Submit;
 
-use person::{Person, ask};
-use server::{PATIENCE, Server};
-
-const SCRIPT: &str = r#"
-- {when: {user: '^slow'}, steps: [{text: "word word word word ", delay_ms: 20}, {stall: true}]}
-- {when: {user: '^think'}, steps: [{thinking: "two and\ntwo is four", signature: seal}, {text: "four"}]}
-- {when: {user: '^tool'}, steps: [{tool: {name: echo, input: {text: x}}}, {text: "done"}]}
-- {when: {user: '^sleep'}, steps: [{tool: {name: sleep, input: {ms: 60000}}}, {text: "done"}]}
-- {when: {user: '^error'}, steps: [{text: "a"}, {error: transport}]}
-- {when: {user: '^paint'}, steps: [{text: "\e[31mred\e]0;title\a dot"}]}
-- {steps: [{text: "you said {{user}}"}]}
-"#;
-
-fn start() -> (tempfile::TempDir, Server) {
-    let dir = tempfile::tempdir().expect("a folder");
-    let server = Server::start(dir.path(), SCRIPT);
-    (dir, server)
-}
-
-/// The session that `chat` says how to come back to.
-fn session(stderr: &str) -> SessionId {
-    let id = stderr.split("--session ").nth(1).expect("a way back");
-    id.split_whitespace()
-        .next()
-        .expect("an id")
-        .parse()
-        .expect("an id")
-}
+use person::{Person, ask, session, start};
 
 #[test]
 fn a_question_is_asked_once_and_the_answer_alone_is_on_the_output() {
@@ -126,88 +96,6 @@ fn json_is_the_events_one_a_line() {
     );
     assert_eq!(types.last(), Some(&"turn.completed"));
     assert_eq!(ask(&server, &["--json", "error"], "").code, Some(1));
-}
-
-#[tokio::test]
-async fn ctrl_c_cancels_and_prints_the_receipt() {
-    let (_dir, server) = start();
-    let mut person = Person::at(&server, &["slow"]);
-    person.out("word");
-    person.signal(Signal::INT);
-    let done = person.done();
-    assert_eq!(done.code, Some(130), "{}", done.err);
-    let lines: Vec<_> = done.err.lines().collect();
-    assert_eq!(lines[0], "stopping…");
-    assert_eq!(
-        lines[1],
-        "cancelled while the model was at work (user_cancel)"
-    );
-    assert!(
-        lines[2].starts_with("  llm call_") && lines[2].ends_with(" ms"),
-        "{lines:?}"
-    );
-    assert!(lines[2].contains(": stopped after "), "{lines:?}");
-    let turns = server.client().turns(session(&done.err), None, None).await;
-    assert_eq!(turns.expect("turns").turns[0].state, TurnState::Cancelled);
-}
-
-#[tokio::test]
-async fn a_receipt_names_the_tool_that_was_stopped() {
-    let (_dir, server) = start();
-    let client = server.client();
-    let id = client
-        .create(&Create::default())
-        .await
-        .expect("a session")
-        .session_id;
-    let mut person = Person::at(&server, &["--session", &id.to_string()]);
-    person.says("sleep\nnever asked\n");
-    let start = Start::After(Position::persisted(Epoch::FIRST, Seq(0)));
-    let mut watch = client.watch(id, json!("preset:full"), start);
-    loop {
-        let item = tokio::time::timeout(PATIENCE, watch.next())
-            .await
-            .expect("in time");
-        if matches!(item, Ok(Some(Item::Event(event))) if event.kind == EventType::ToolCalled) {
-            break;
-        }
-    }
-    person.signal(Signal::INT);
-    let done = person.done();
-    assert_eq!(
-        (done.code, done.out.as_str()),
-        (Some(130), ""),
-        "the rest is not asked"
-    );
-    assert!(
-        done.err.contains("\n  tool sleep: stopped after "),
-        "{}",
-        done.err
-    );
-}
-
-#[test]
-fn a_second_ctrl_c_leaves_a_server_that_does_not_answer() {
-    let (_dir, server) = start();
-    let mut person = Person::at(&server, &["slow"]);
-    person.out("word");
-    person::signal(&server.child, Signal::STOP);
-    person.signal(Signal::INT);
-    person.err("stopping…");
-    person.signal(Signal::INT);
-    assert_eq!(person.done().code, Some(130));
-}
-
-#[test]
-fn ctrl_c_between_turns_leaves() {
-    let (_dir, server) = start();
-    let mut person = Person::at(&server, &[]);
-    person.says("hello\n");
-    person.out("you said hello\n");
-    person.signal(Signal::INT);
-    let done = person.done_without_end_of_input();
-    assert_eq!(done.code, Some(130));
-    assert!(done.err.contains("to come back: "), "{}", done.err);
 }
 
 #[test]
@@ -322,69 +210,6 @@ async fn what_others_ask_is_shown_as_theirs() {
         (done.code, done.err.as_str()),
         (Some(0), "from elsewhere: theirs\n")
     );
-}
-
-#[test]
-fn s3_110_a_kill_in_mid_turn_is_told_and_the_conversation_goes_on() {
-    let (dir, mut server) = start();
-    let mut person = Person::at(&server, &[]);
-    person.says("slow\nand now\n");
-    person.out("word word ");
-    server.kill();
-    person.err("lost the server (");
-    let _server = server.again(dir.path());
-    person.err("connected again\n");
-    let failed = "the turn failed: the server was restarted in the middle of it \
-                  (INTERNAL_ERROR, server_restart)\n";
-    person.err(failed);
-    let done = person.done();
-    assert_eq!(done.code, Some(1));
-    assert!(done.out.ends_with("\nyou said and now\n"), "{}", done.out);
-}
-
-#[test]
-fn a_question_waits_for_a_server_that_is_away() {
-    let (dir, mut server) = start();
-    let mut person = Person::at(&server, &[]);
-    person.says("one\n");
-    person.out("you said one\n");
-    server.kill();
-    person.err("lost the server (");
-    person.says("two\n");
-    person.err("not asked yet (");
-    let _server = server.again(dir.path());
-    let done = person.done();
-    assert_eq!(
-        (done.code, done.out.as_str()),
-        (Some(0), "you said one\nyou said two\n")
-    );
-}
-
-#[test]
-fn at_a_terminal_there_is_a_prompt_and_only_leaving_counts() {
-    let (_dir, server) = start();
-    let mut terminal = person::Terminal::at(&server, &[]);
-    terminal.sees("> ");
-    terminal.types("error\n");
-    terminal.sees("(INTERNAL_ERROR)");
-    terminal.sees("> ");
-    terminal.types("think\n");
-    terminal.sees("\r\u{1b}[K");
-    terminal.sees("thinking… (5 words)");
-    terminal.sees("four");
-    terminal.sees("> ");
-    terminal.types("slow\n");
-    terminal.sees("word");
-    terminal.signal(Signal::INT);
-    terminal.sees("cancelled while the model was at work");
-    terminal.sees("> ");
-    terminal.types("\u{4}");
-    terminal.sees("to come back: ");
-    assert_eq!(terminal.done(), Some(0));
-    let mut terminal = person::Terminal::at(&server, &[]);
-    terminal.sees("> ");
-    terminal.signal(Signal::INT);
-    assert_eq!(terminal.done(), Some(130));
 }
 
 #[test]

@@ -78,6 +78,12 @@ fn frames<'a>(events: impl IntoIterator<Item = &'a Received>) -> String {
     String::from_utf8(out).expect("text")
 }
 
+/// The events as lines of a file.
+fn lines(events: &[Received]) -> Vec<u8> {
+    let line = |event: &Received| [&event.raw, b"\n".as_slice()].concat();
+    events.iter().flat_map(line).collect()
+}
+
 /// A session with three turns, the last one cancelled, and what a client saw of it live.
 async fn told(client: &Client) -> (SessionId, Vec<Received>, [TurnId; 3]) {
     let made = client.create(&Create::default()).await.expect("a session");
@@ -170,12 +176,8 @@ async fn law_3_a_session_is_told_as_its_clients_were_told() {
         |more: &[&str]| replay(&[&[&id, "--home", &home, "--wire"], more].concat(), b"");
 
     // A file of what came live is what came live.
-    let lines: String = live
-        .iter()
-        .map(|event| format!("{}\n", String::from_utf8_lossy(&event.raw)))
-        .collect();
     let file = dir.path().join("live.jsonl");
-    std::fs::write(&file, &lines).expect("written");
+    std::fs::write(&file, lines(&live)).expect("written");
     let done = replay(&[&file.display().to_string(), "--wire", "session"], b"");
     assert_eq!((done.code, done.out), (Some(0), frames(&live)));
 
@@ -191,8 +193,20 @@ async fn law_3_a_session_is_told_as_its_clients_were_told() {
     };
     let whole = live.iter().filter(|event| !is_delta(event));
     assert!(done.out.starts_with(&frames(whole)), "{}", done.out);
+    let session_alone = of_session(&["session", "--turn", &turns[1].to_string()]);
+    let of_turn = live.iter().filter(|e| e.turn_id == Some(turns[1]));
+    assert_eq!(session_alone.out, frames(of_turn.filter(|e| !is_delta(e))));
+}
 
-    // On pc3 the words are those that were stored.
+#[tokio::test]
+async fn law_5_the_words_of_pc3_are_those_that_were_stored() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = Server::start(dir.path(), SCRIPT);
+    let client = server.client();
+    let (session, live, turns) = told(&client).await;
+    let (id, home) = (session.to_string(), dir.path().display().to_string());
+    let of_session =
+        |more: &[&str]| replay(&[&[&id, "--home", &home, "--wire"], more].concat(), b"");
     let messages = client
         .messages(session, None, None)
         .await
@@ -210,10 +224,7 @@ async fn law_3_a_session_is_told_as_its_clients_were_told() {
             of_session(&["pc3", "--version", version, "--turn", &turn]).out
         };
         assert_eq!(turns.iter().map(one).collect::<String>(), whole.out);
-        let recorded = replay(
-            &["-", "--wire", "pc3", "--version", version],
-            lines.as_bytes(),
-        );
+        let recorded = replay(&["-", "--wire", "pc3", "--version", version], &lines(&live));
         assert_eq!((recorded.code, recorded.err.as_str()), (Some(0), ""));
         for bytes in [&whole.out, &recorded.out] {
             assert!(bytes.ends_with("data: [DONE]\n\n"), "{bytes}");
@@ -229,9 +240,6 @@ async fn law_3_a_session_is_told_as_its_clients_were_told() {
             }
         }
     }
-    let session_alone = of_session(&["session", "--turn", &turns[1].to_string()]);
-    let of_turn = live.iter().filter(|e| e.turn_id == Some(turns[1]));
-    assert_eq!(session_alone.out, frames(of_turn.filter(|e| !is_delta(e))));
 }
 
 #[tokio::test]

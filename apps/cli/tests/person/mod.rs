@@ -1,5 +1,7 @@
 //! Someone who talks with the binary: types, reads both outputs as they come, presses Ctrl-C.
 
+#![allow(dead_code, reason = "not every test needs all of it")]
+
 use std::fs::File;
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +11,37 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+use turnwire_event::SessionId;
+
 use crate::server::{BINARY, PATIENCE, Server};
+
+/// What the server says.
+pub(crate) const SCRIPT: &str = r#"
+- {when: {user: '^slow'}, steps: [{text: "word word word word ", delay_ms: 20}, {stall: true}]}
+- {when: {user: '^think'}, steps: [{thinking: "two and\ntwo is four", signature: seal}, {text: "four"}]}
+- {when: {user: '^tool'}, steps: [{tool: {name: echo, input: {text: x}}}, {text: "done"}]}
+- {when: {user: '^sleep'}, steps: [{tool: {name: sleep, input: {ms: 60000}}}, {text: "done"}]}
+- {when: {user: '^error'}, steps: [{text: "a"}, {error: transport}]}
+- {when: {user: '^paint'}, steps: [{text: "\e[31mred\e]0;title\a dot"}]}
+- {steps: [{text: "you said {{user}}"}]}
+"#;
+
+/// A server of a new folder.
+pub(crate) fn start() -> (tempfile::TempDir, Server) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = Server::start(dir.path(), SCRIPT);
+    (dir, server)
+}
+
+/// The session that `chat` says how to come back to.
+pub(crate) fn session(stderr: &str) -> SessionId {
+    let id = stderr.split("--session ").nth(1).expect("a way back");
+    id.split_whitespace()
+        .next()
+        .expect("an id")
+        .parse()
+        .expect("an id")
+}
 
 /// How it ended.
 pub(crate) struct Done {

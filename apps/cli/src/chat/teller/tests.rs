@@ -1,3 +1,5 @@
+//! Events onto paper: what is told, in which order, and where.
+
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 

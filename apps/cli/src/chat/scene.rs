@@ -1,0 +1,285 @@
+//! What happens in a session while someone talks there: events, losses, Ctrl-C, the answer to a
+//! cancel. Everything comes through `step`, and dropping a `step` loses nothing, so a line typed
+//! may win over it.
+
+use std::io;
+use std::time::Duration;
+
+use serde::Deserialize as _;
+use serde_json::json;
+use tokio::signal::unix::Signal;
+use tokio::task::JoinHandle;
+use turnwire_client::{Client, Error, Item, Received, Snapshot, Start, Watch};
+use turnwire_event::body::turn::{Cancelled, Completed};
+use turnwire_event::message::{MessageStatus, Role};
+use turnwire_event::{Body, ContentBlock, SessionId, TurnId};
+use turnwire_wire::rest::turn::{CancelAccepted, Terminal};
+
+use crate::paint::Tone;
+
+use super::story::Outcome;
+use super::teller::Teller;
+
+/// A turn that ended, and how.
+type Ended = (TurnId, Outcome);
+
+/// Why a conversation ends before its questions do.
+#[derive(Debug)]
+pub(crate) enum Leave {
+    /// By Ctrl-C.
+    Interrupted,
+    /// Nobody reads the answers.
+    HungUp,
+    /// The session is gone.
+    Deleted,
+    /// A question cannot be read.
+    Unreadable(String),
+    /// The server or the way to it.
+    Failed(Error),
+}
+
+impl From<Error> for Leave {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<io::Error> for Leave {
+    fn from(_: io::Error) -> Self {
+        Self::HungUp
+    }
+}
+
+/// A session, as someone sees it who talks there.
+pub(crate) struct Scene {
+    /// The server.
+    pub(crate) client: Client,
+    /// The session.
+    pub(crate) session: SessionId,
+    /// What happens there.
+    pub(crate) watch: Watch,
+    /// Who tells it.
+    pub(crate) teller: Teller,
+    /// Ctrl-C.
+    pub(crate) interrupts: Signal,
+    /// The turn that runs, whoever asked for it.
+    pub(crate) running: Option<TurnId>,
+    /// The turn that was asked for here.
+    pub(crate) ours: Option<TurnId>,
+    /// What was asked and is not yet known to be taken.
+    pub(crate) asking: Option<String>,
+    /// Turns that ended since it was asked.
+    pub(crate) ended: Vec<Ended>,
+    /// The turn that was asked to stop.
+    pub(crate) stopping: Option<TurnId>,
+    cancel: Option<JoinHandle<Result<CancelAccepted, Error>>>,
+    /// Whether the first snapshot was seen.
+    met: bool,
+    /// Whether the server is away.
+    lost: bool,
+    /// A turn that ended while nobody looked.
+    unseen: Option<TurnId>,
+}
+
+impl Scene {
+    /// A session; `teller` tells what happens there.
+    pub(crate) fn new(
+        client: Client,
+        session: SessionId,
+        teller: Teller,
+        interrupts: Signal,
+    ) -> Self {
+        let filter = match teller.is_for_people() {
+            true => json!("preset:chat"),
+            false => json!("preset:full"),
+        };
+        Self {
+            watch: client.watch(session, filter, Start::Snapshot),
+            client,
+            session,
+            teller,
+            interrupts,
+            running: None,
+            ours: None,
+            asking: None,
+            ended: Vec::new(),
+            stopping: None,
+            cancel: None,
+            met: false,
+            lost: false,
+            unseen: None,
+        }
+    }
+
+    /// Says something of our own.
+    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
+        self.teller.screen.note(Tone::Quiet, text)
+    }
+
+    /// Goes on until a turn has ended.
+    pub(crate) async fn until(&mut self, turn: TurnId) -> Result<Outcome, Leave> {
+        loop {
+            if let Some((ended, outcome)) = self.step().await?
+                && ended == turn
+            {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// Goes on for a while.
+    pub(crate) async fn pause(&mut self, time: Duration) -> Result<(), Leave> {
+        let over = tokio::time::sleep(time);
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                _ = &mut over => return Ok(()),
+                step = self.step() => drop(step?),
+            }
+        }
+    }
+
+    /// One thing that happens; a turn that ended by it.
+    pub(crate) async fn step(&mut self) -> Result<Option<Ended>, Leave> {
+        if let Some(turn) = self.unseen {
+            let terminal = self.client.turn(turn).await?.terminal;
+            self.unseen = None;
+            return self.missed(turn, terminal);
+        }
+        tokio::select! {
+            item = self.watch.next() => {
+                let item = item?.ok_or(Leave::Deleted)?;
+                self.item(item)
+            }
+            _ = self.interrupts.recv() => self.interrupted().map(|()| None),
+            answer = answered(&mut self.cancel) => {
+                self.cancel = None;
+                if let Err(error) = answer {
+                    self.say(&format!("the cancel did not get through: {error}; Ctrl-C again leaves"))?;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// An item of the watch; a turn that ended by it.
+    pub(crate) fn item(&mut self, item: Item) -> Result<Option<Ended>, Leave> {
+        match item {
+            Item::Connected { .. } => {
+                if std::mem::take(&mut self.lost) {
+                    self.say("connected again")?;
+                }
+            }
+            Item::Lost { why, .. } => {
+                if !std::mem::replace(&mut self.lost, true) {
+                    self.say(&format!("lost the server ({why}); trying again"))?;
+                }
+            }
+            Item::Snapshot(snapshot) => self.snapshot(&snapshot)?,
+            Item::Event(received) => return self.event(&received),
+        }
+        Ok(None)
+    }
+
+    /// The session as it stands: at the beginning, and after more was missed than is replayed.
+    pub(crate) fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Leave> {
+        let before = self.running;
+        let now = snapshot.session["current_turn_id"].as_str();
+        self.running = now.and_then(|id| id.parse().ok());
+        if self.teller.is_for_people() {
+            let turns = [before, self.running];
+            for message in &snapshot.messages {
+                let shown = self.met || message.status == MessageStatus::InProgress;
+                let ours =
+                    message.role == Role::Assistant && turns.contains(&Some(message.turn_id));
+                if shown && ours {
+                    self.teller.catch_up(message)?;
+                }
+            }
+        }
+        self.unseen = before.filter(|_| before != self.running);
+        self.met = true;
+        Ok(())
+    }
+
+    /// The end of a turn, read from its row.
+    fn missed(&mut self, turn: TurnId, terminal: Option<Terminal>) -> Result<Option<Ended>, Leave> {
+        let Some(terminal) = terminal else {
+            return Ok(None);
+        };
+        let outcome = if let Ok(end) = Cancelled::deserialize(&terminal.payload) {
+            self.teller.cancelled(&end)?
+        } else {
+            let end = Completed::deserialize(&terminal.payload);
+            let end = end.map_err(|error| Error::Answer(error.to_string()))?;
+            self.teller.completed(&end)?
+        };
+        self.ended.push((turn, outcome));
+        Ok(Some((turn, outcome)))
+    }
+
+    fn event(&mut self, received: &Received) -> Result<Option<Ended>, Leave> {
+        let event = received.read();
+        if let Some(Body::TurnStarted(start)) = event.as_ref().map(|event| &event.body)
+            && self.teller.is_for_people()
+            && self.ours != received.turn_id
+        {
+            let said: Vec<_> = start
+                .input
+                .iter()
+                .filter_map(ContentBlock::as_text)
+                .collect();
+            let said = said.join(" ");
+            if self.asking.as_ref() != Some(&said) {
+                self.say(&format!("from elsewhere: {said}"))?;
+            }
+        }
+        self.teller.received(received, event.as_ref())?;
+        let (Some(turn), Some(event)) = (received.turn_id, event) else {
+            return Ok(None);
+        };
+        let outcome = match &event.body {
+            Body::TurnStarted(_) => {
+                self.running = Some(turn);
+                return Ok(None);
+            }
+            Body::TurnCompleted(end) => self.teller.completed(end)?,
+            Body::TurnCancelled(end) => self.teller.cancelled(end)?,
+            _ => return Ok(None),
+        };
+        self.running = None;
+        self.ended.push((turn, outcome));
+        Ok(Some((turn, outcome)))
+    }
+
+    /// Ctrl-C: stops what runs, or leaves.
+    fn interrupted(&mut self) -> Result<(), Leave> {
+        match self.running {
+            Some(turn) if self.stopping != Some(turn) => {
+                self.stop(turn);
+                Ok(self.teller.screen.passing_or_note("stopping…")?)
+            }
+            _ => Err(Leave::Interrupted),
+        }
+    }
+
+    /// Asks a turn to stop; the answer comes through `step`.
+    pub(crate) fn stop(&mut self, turn: TurnId) {
+        let client = self.client.clone();
+        self.stopping = Some(turn);
+        self.cancel = Some(tokio::spawn(async move { client.cancel(turn, None).await }));
+    }
+}
+
+/// The answer to a cancel; never, if none was asked for.
+async fn answered(
+    cancel: &mut Option<JoinHandle<Result<CancelAccepted, Error>>>,
+) -> Result<(), String> {
+    match cancel {
+        None => std::future::pending().await,
+        Some(cancel) => match cancel.await {
+            Ok(answer) => answer.map(drop).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        },
+    }
+}
