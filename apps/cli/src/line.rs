@@ -159,7 +159,7 @@ fn gist(body: &Body) -> String {
 }
 
 /// A code as it is on the wire.
-fn word(code: &impl serde::Serialize) -> String {
+pub(crate) fn word(code: &impl serde::Serialize) -> String {
     match serde_json::to_value(code) {
         Ok(serde_json::Value::String(word)) => word,
         _ => String::new(),

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
 use turnwire_event::body::turn::{Cancelled, Completed, ReceiptLine};
 use turnwire_event::code::{ErrorCode, Phase, StopOutcome, TurnStatus};
+
+use crate::line::word;
 
 /// How a turn ended, or why it never began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,14 +117,6 @@ fn tell(line: &ReceiptLine, names: &HashMap<String, String>) -> String {
         word(&line.kind),
         line.ms
     )
-}
-
-/// A code as it is on the wire.
-pub(crate) fn word(code: &impl Serialize) -> String {
-    match serde_json::to_value(code) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => String::new(),
-    }
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ use turnwire_event::body::turn::{Cancelled, Completed};
 use turnwire_event::{Body, ContentBlock, Event, Message, MessageId, Timestamp};
 
 use crate::clean::Cleaner;
+use crate::line::word;
 use crate::paint::Tone;
 
 use super::screen::Screen;
-use super::story::{self, Outcome, word};
+use super::story::{self, Outcome};
 
 /// What is made of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,7 @@ struct Thought {
 struct Tool {
     name: String,
     called_at: Timestamp,
+    running: bool,
 }
 
 impl Teller {
@@ -109,13 +111,14 @@ impl Teller {
                 let called = Tool {
                     name: tool.tool_name.clone(),
                     called_at: event.timestamp,
+                    running: true,
                 };
                 self.tools.insert(tool.tool_use_id.to_string(), called);
-                self.screen.passing(&format!("{}…", tool.tool_name))
+                self.still_running()
             }
             Body::ToolCompleted(tool) => {
                 let told = format!("{} ok, {} ms", tool.tool_name, tool.duration_ms);
-                self.screen.note(Tone::Quiet, &told)
+                self.tool_end(&tool.tool_use_id.to_string(), Tone::Quiet, &told)
             }
             Body::ToolFailed(tool) => {
                 let called = self.tools.get(&tool.tool_use_id.to_string());
@@ -129,9 +132,28 @@ impl Teller {
                     tool.tool_name,
                     since.unwrap_or_default()
                 );
-                self.screen.note(Tone::Bad, &told)
+                self.tool_end(&tool.tool_use_id.to_string(), Tone::Bad, &told)
             }
             _ => Ok(()),
+        }
+    }
+
+    fn tool_end(&mut self, id: &str, tone: Tone, told: &str) -> io::Result<()> {
+        self.screen.note(tone, told)?;
+        if let Some(tool) = self.tools.get_mut(id) {
+            tool.running = false;
+        }
+        self.still_running()
+    }
+
+    /// Names the tools at work, until the next line.
+    fn still_running(&mut self) -> io::Result<()> {
+        let running = self.tools.values().filter(|tool| tool.running);
+        let mut names: Vec<_> = running.map(|tool| tool.name.as_str()).collect();
+        names.sort_unstable();
+        match names.is_empty() {
+            true => Ok(()),
+            false => self.screen.passing(&format!("{}…", names.join(", "))),
         }
     }
 
