@@ -9,17 +9,17 @@ macro_rules! metrics {
     };
 }
 
-/// The version of an agent's definition, as a dimension.
-pub const AGENT_DEFINITION_VERSION: &str = "agent_definition_version";
-
-/// The dimensions of every `stream.*` metric (S1-133); empty where they do not apply.
-pub const DIMENSIONS: [&str; 5] = [
-    "vertical",
-    "sub_agent_id",
-    "dm_type",
-    "experiment_arm",
-    AGENT_DEFINITION_VERSION,
-];
+/// The dimensions of every `stream.*` metric (S1-133). Those that a turn of one agent does not
+/// have are empty.
+pub fn dimensions(agent_definition: &str) -> [(&'static str, String); 5] {
+    [
+        ("vertical", String::new()),
+        ("sub_agent_id", String::new()),
+        ("dm_type", String::new()),
+        ("experiment_arm", String::new()),
+        ("agent_definition_version", agent_definition.to_owned()),
+    ]
+}
 
 metrics! {
     WS_CONNECTIONS = "ws.connections", "WebSocket connections open now";

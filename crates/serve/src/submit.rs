@@ -58,13 +58,15 @@ pub(crate) fn key<T: Serialize>(
     body: &T,
 ) -> Result<Option<Key>, Fault> {
     let wrong = || {
-        let what = format!("must be 1 to {KEY_BYTES_MAX} printable ASCII characters, said once");
+        let what = format!(
+            "must be 1 to {KEY_BYTES_MAX} printable ASCII characters without spaces, said once"
+        );
         invalid(IDEMPOTENCY_KEY, &what)
     };
     let Some(key) = only(headers, IDEMPOTENCY_KEY).map_err(|_| wrong())? else {
         return Ok(None);
     };
-    let printable = key.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
+    let printable = key.bytes().all(|b| b.is_ascii_graphic());
     if key.is_empty() || key.len() > KEY_BYTES_MAX || !printable {
         return Err(wrong());
     }

@@ -47,23 +47,12 @@ pub struct TurnEmitter {
     interceptor: Arc<dyn Interceptor>,
     said: Mutex<Said>,
     overhead: Histogram,
+    /// The version of the agent's definition.
+    definition: String,
 }
 
 /// One emission in so many is timed: a look at the clock costs as much as a delta's stamp.
 const TIMED_EVERY: u32 = 8;
-
-/// How long emissions take, by the five dimensions of stream metrics (S1-133); those that a turn
-/// does not know here are empty.
-fn overhead(agent_definition: &str) -> Histogram {
-    metrics::histogram!(
-        metric::STREAM_WRITER_OVERHEAD_MS,
-        "vertical" => "",
-        "sub_agent_id" => "",
-        "dm_type" => "",
-        "experiment_arm" => "",
-        "agent_definition_version" => agent_definition.to_owned(),
-    )
-}
 
 impl TurnEmitter {
     /// The emitter of `turn`, which has started.
@@ -80,7 +69,11 @@ impl TurnEmitter {
             trace,
             interceptor,
             said: Mutex::default(),
-            overhead: overhead(agent_definition),
+            overhead: metrics::histogram!(
+                metric::STREAM_WRITER_OVERHEAD_MS,
+                &metric::dimensions(agent_definition)
+            ),
+            definition: agent_definition.to_owned(),
         }
     }
 
@@ -101,6 +94,7 @@ impl TurnEmitter {
             types: said.types.clone(),
             trace: self.trace.clone(),
             model: said.model.clone(),
+            definition: self.definition.clone(),
         }
     }
 
@@ -137,7 +131,7 @@ impl Said {
                 self.called_model = true;
                 self.model.clone_from(&call.model);
             }
-            Body::TextDelta(_) => self.text = true,
+            Body::TextDelta(delta) => self.text |= !delta.text.is_empty(),
             Body::ToolCalled(tool) => drop(self.tools.insert(tool.tool_use_id)),
             Body::LlmCallFailed(_) => self.count_call("failed"),
             Body::LlmCallCompleted(_) => self.count_call("completed"),
@@ -179,8 +173,8 @@ impl Emitter for TurnEmitter {
         });
         let remembered = match &draft.body {
             // The path of every token: nothing to remember but that words were said.
-            Body::TextDelta(_) => {
-                said.text = true;
+            Body::TextDelta(delta) => {
+                said.text |= !delta.text.is_empty();
                 None
             }
             Body::LlmCallStarted(_)

@@ -26,6 +26,8 @@ pub(crate) struct Known {
     pub(crate) trace: Option<Arc<Trace>>,
     /// The model of its last call.
     pub(crate) model: String,
+    /// The version of the agent's definition.
+    pub(crate) definition: String,
 }
 
 /// The producer is done: the turn ends as it says, unless it left something open or a cancel
@@ -161,7 +163,9 @@ fn emit(
         // Closed: the session was deleted or quarantined, there is no log to end the turn in.
         Err(Refused::Closed) => None,
         Ok(places) => {
-            terminal.iter().for_each(count);
+            if let Some(terminal) = &terminal {
+                count(terminal, &known.definition);
+            }
             if cut {
                 let model = known.model.clone();
                 metrics::counter!(metric::LLM_CALLS_TOTAL, "model" => model, "status" => "failed")
@@ -176,7 +180,7 @@ fn emit(
     }
 }
 
-pub(crate) fn count(terminal: &Body) {
+pub(crate) fn count(terminal: &Body, definition: &str) {
     match terminal {
         Body::TurnCancelled(end) => {
             let phase = serde_json::to_value(end.phase)
@@ -184,6 +188,13 @@ pub(crate) fn count(terminal: &Body) {
                 .and_then(|v| v.as_str().map(str::to_owned));
             metrics::counter!(metric::TURN_CANCELLED_TOTAL, "phase" => phase.unwrap_or_default())
                 .increment(1);
+            // Whether anyone is there to read the frame or not (S1-105, S1-131).
+            let code = serde_json::to_value(end.code)
+                .ok()
+                .and_then(|v| v.as_str().map(str::to_owned));
+            let mut labels = metric::dimensions(definition).to_vec();
+            labels.push(("code", code.unwrap_or_default()));
+            metrics::counter!(metric::STREAM_CANCELLATION_TOTAL, &labels).increment(1);
         }
         Body::TurnCompleted(end) => {
             let status = serde_json::to_value(end.status)

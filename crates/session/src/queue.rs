@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::live::Live;
 use crate::slot::{Presence, Slot, Waiting};
 use crate::submit::{Bound, Submit};
+use crate::turn::version;
 use crate::turn::{Next, Run, Told};
 use crate::watch::Attendance;
 
@@ -244,7 +245,7 @@ impl Live {
         let mut last = Draft::new(Some(turn), Actor::SYSTEM, end);
         last.rows = rows(Some(turn), &last.body);
         last.trace.clone_from(&opening.trace);
-        let terminal = last.body.clone();
+        let (terminal, definition) = (last.body.clone(), version(&opening));
         let drafts = [Some(opening), request, Some(last)].into_iter().flatten();
         let places = self.sequencer.emit(drafts.collect(), Room::Reserved).ok()?;
         slot.take(turn);
@@ -254,7 +255,7 @@ impl Live {
             running.alone = false;
         }
         metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
-        ending::count(&terminal);
+        ending::count(&terminal, &definition);
         places.last().map(|(at, _)| *at)
     }
 

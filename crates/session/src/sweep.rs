@@ -112,6 +112,7 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
             types,
             trace: row.trace.clone().map(Arc::new),
             model: String::new(),
+            definition: row.agent_definition.clone(),
         },
     ))
 }

@@ -207,7 +207,7 @@ impl Live {
 }
 
 /// The version of the agent's definition that a start is bound to.
-fn version(draft: &Draft) -> String {
+pub(crate) fn version(draft: &Draft) -> String {
     match &draft.body {
         Body::TurnStarted(started) => started.versions.agent_definition.clone(),
         _ => String::new(),

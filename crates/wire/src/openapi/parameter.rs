@@ -6,6 +6,7 @@ use turnwire_event::{
 };
 
 use super::schemas::{Schemas, Shape, sent};
+use crate::pc3::cursor::FRAME_ID_PATTERN;
 use crate::problem::Code;
 use crate::rest::turn::TurnName;
 
@@ -102,12 +103,17 @@ pub(super) const WIRE_VERSION: Parameter = header(
 pub(super) const LAST_EVENT_ID: Parameter = header(
     "Last-Event-ID",
     "The id of the last frame that was seen; the stream goes on after it.",
-    |_| json!({ "type": "string" }),
+    |_| json!({ "type": "string", "pattern": frame_id_or_nothing() }),
 );
+/// An empty id is none: some clients send one before they have seen a frame.
+fn frame_id_or_nothing() -> String {
+    format!("^$|{FRAME_ID_PATTERN}")
+}
+
 pub(super) const LAST_EVENT_ID_QUERY: Parameter = query(
     "last_event_id",
     "The same as the header, for clients that cannot send it; the header wins.",
-    |_| json!({ "type": "string" }),
+    |_| json!({ "type": "string", "pattern": frame_id_or_nothing() }),
 );
 pub(super) const SESSION: Parameter = path("id", "The session.", sent::<SessionId>);
 pub(super) const TURN: Parameter = path(

@@ -10,6 +10,10 @@ use std::str::FromStr;
 
 use turnwire_event::{Position, Seq, Sub};
 
+/// What the id of a frame looks like. That of an event alone is taken too.
+pub const FRAME_ID_PATTERN: &str =
+    "^evt_[0-9A-HJKMNP-TV-Z]{14}(\\.[0-9A-HJKMNP-TV-Z]{6})?(-[0-9])?$";
+
 /// What a client has: everything up to a frame, or up to all frames of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor {

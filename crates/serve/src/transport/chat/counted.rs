@@ -54,19 +54,9 @@ pub(super) struct Counters {
 impl Counters {
     fn new(version: &str) -> Self {
         let with = |more: Option<(&'static str, &'static str)>| {
-            let mut labels: Vec<Label> = metric::DIMENSIONS
-                .iter()
-                .map(|&name| {
-                    let own = name == metric::AGENT_DEFINITION_VERSION;
-                    Label::new(
-                        name,
-                        if own {
-                            version.to_owned()
-                        } else {
-                            String::new()
-                        },
-                    )
-                })
+            let mut labels: Vec<Label> = metric::dimensions(version)
+                .into_iter()
+                .map(|(name, value)| Label::new(name, value))
                 .collect();
             labels.extend(more.map(|(name, value)| Label::new(name, value)));
             labels

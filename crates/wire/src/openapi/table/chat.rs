@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 use turnwire_event::SessionId;
 
-use super::text;
 use super::turn::SUBMIT;
 use crate::openapi::operation::{Answer, Body, Header, Method, Operation, Problem, Tag};
 use crate::openapi::parameter::{
     IDEMPOTENCY_KEY, LANGUAGE, LAST_EVENT_ID, LAST_EVENT_ID_QUERY, RESPONSE, WIRE_VERSION,
 };
-use crate::openapi::schemas::{given, sent};
+use crate::openapi::schemas::{Schemas, given, sent};
+use crate::pc3::cursor::FRAME_ID_PATTERN;
 use crate::problem::Code;
 use crate::rest::chat::Chat;
 
-const EVENT_STREAM: &str = "text/event-stream";
+const EVENT_STREAM: &str = crate::pc3::MEDIA_TYPE;
 
 const SESSION: Header = Header {
     name: "X-Session-Id",
@@ -38,7 +38,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             examples: chat_examples,
         }),
         answers: &[Answer {
-            contents: &[(EVENT_STREAM, text)],
+            contents: &[(EVENT_STREAM, block)],
             headers: &[SESSION],
             ..Answer::new(200, "The frames of the turn.")
         }],
@@ -56,7 +56,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: None,
         answers: &[
             Answer {
-                contents: &[(EVENT_STREAM, text)],
+                contents: &[(EVENT_STREAM, block)],
                 headers: &[SESSION],
                 ..Answer::new(200, "The frames of the turn after the one that was named.")
             },
@@ -65,28 +65,40 @@ pub(super) const OPERATIONS: &[Operation] = &[
         problems: &[
             Problem::Of(Code::InvalidCursor),
             Problem::Of(Code::TurnNotFound),
-            Problem::Of(Code::StreamingDisabled),
             Problem::Of(Code::WireVersionMismatch),
             Problem::Of(Code::CursorExpired),
-            Problem::Of(Code::ReplayExpired),
             Problem::Of(Code::TooManyRequests),
-            Problem::Of(Code::Draining),
             Problem::Of(Code::SessionQuarantined),
         ],
     },
 ];
 
 /// What submitting can come to, and what streaming adds.
-const STREAM: [Problem; SUBMIT.len() + 2] = {
-    let mut all = [Problem::Of(Code::StreamingDisabled); SUBMIT.len() + 2];
-    all[1] = Problem::Of(Code::WireVersionMismatch);
+const STREAM: [Problem; SUBMIT.len() + 1] = {
+    let mut all = [Problem::Of(Code::WireVersionMismatch); SUBMIT.len() + 1];
     let mut at = 0;
     while at < SUBMIT.len() {
-        all[at + 2] = SUBMIT[at];
+        all[at + 1] = SUBMIT[at];
         at += 1;
     }
     all
 };
+
+/// One event of the stream, as its readers have it.
+fn block(_: &mut Schemas) -> Value {
+    json!({
+        "type": "object",
+        "description": "One event of the stream. Its data is a frame of the chat wire as JSON, and \
+                        [DONE] after the last.",
+        "properties": {
+            "id": { "type": "string", "pattern": FRAME_ID_PATTERN },
+            "event": { "type": "string" },
+            "data": { "type": "string" },
+            "retry": { "type": "integer", "minimum": 0 },
+        },
+        "required": ["data"],
+    })
+}
 
 fn chat_examples() -> Value {
     json!({
