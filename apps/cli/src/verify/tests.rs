@@ -201,6 +201,21 @@ fn a_sound_log_passes_and_is_counted() {
         (verdict.turns, verdict.tools, verdict.contents),
         ((1, 0), 1, (2, 0))
     );
+    let mut beside = sound();
+    let Body::TurnCancelled(end) = cancelled() else {
+        unreachable!("it is one")
+    };
+    let withdrawn = |phase| {
+        let end = turn::Cancelled {
+            phase,
+            ..end.clone()
+        };
+        [started(), cancel_requested(), Body::TurnCancelled(end)].map(|body| (OTHER, body))
+    };
+    beside.splice(4..4, withdrawn(Phase::Queued));
+    assert_eq!(found(&log(&beside)), [""; 0], "it waited, and never ran");
+    beside.splice(4..7, withdrawn(Phase::Route));
+    assert_eq!(found(&log(&beside)).len(), 1, "two turns in flight");
     let open = verify(&events[..4]);
     assert_eq!((open.violations, open.turns), (vec![], (0, 1)));
     let cancel = [
@@ -275,6 +290,8 @@ fn law_1_terminals_are_one_and_last() {
     let message = format!("08 an event after turn.completed of turn {TURN}");
     assert_eq!(found(&log(&after)), [message]);
     let both = [(TURN, started()), (OTHER, started())];
+    assert_eq!(found(&log(&both)).len(), 1, "two at once at the end");
+    let both = [both[0].clone(), both[1].clone(), (OTHER, call_started())];
     assert_eq!(found(&log(&both)).len(), 2, "two at once, also at the end");
     let none = [(TURN, completed())];
     assert_eq!(

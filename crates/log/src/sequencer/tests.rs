@@ -15,7 +15,8 @@ use crate::record::StoredEvent;
 use crate::reserve::Reserve;
 use crate::store::Store;
 use turnwire_event::row::{
-    KeyRow, KeyScope, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow, TurnRow,
+    KeyRow, KeyScope, MessagePart, QueuedRow, RowChange, SessionRow, StoredMessage, ToolCallRow,
+    TurnRow,
 };
 use turnwire_event::{Filter, Owner};
 
@@ -338,4 +339,30 @@ fn a_full_outbox_makes_producers_wait_and_endings_pass() {
     }
     bench.eventually(|| bench.seen().len() == 5);
     assert!(!bench.sequencer.is_full());
+}
+
+#[tokio::test]
+async fn rows_without_an_event_are_waited_for_by_their_batch() {
+    let bench = Bench::new();
+    let row = || vec![RowChange::TurnCancelling(TURN)];
+    let stored = |ticket| {
+        let sequencer = bench.sequencer.clone();
+        async move { tokio::time::timeout(Duration::ZERO, sequencer.stored(ticket)).await }
+    };
+    let (at, first) = bench.sequencer.put(row()).expect("taken");
+    assert_eq!(at, bench.sequencer.last());
+    assert!(stored(first).await.is_err(), "not durable yet");
+    assert!(!bench.sequencer.is_settled());
+    bench.permit.send(Ok(())).expect("the writer");
+    bench.sequencer.stored(first).await.expect("durable");
+    bench.eventually(|| bench.sequencer.is_settled());
+    let (_, second) = bench.sequencer.put(row()).expect("taken");
+    assert!(stored(second).await.is_err(), "another batch");
+    bench.permit.send(Ok(())).expect("the writer");
+    bench.sequencer.stored(second).await.expect("durable");
+    let (_, lost) = bench.sequencer.put(row()).expect("taken");
+    bench.sequencer.close();
+    assert_eq!(bench.sequencer.stored(lost).await, Err(Refused::Closed));
+    assert_eq!(bench.sequencer.put(row()), Err(Refused::Closed));
+    bench.permit.send(Ok(())).expect("the writer");
 }

@@ -14,13 +14,13 @@ use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{MessageStart, TextDelta, ToolUseInputDelta, ToolUseStart};
 use turnwire_event::body::tool::Called;
 use turnwire_event::body::turn::Versions;
-use turnwire_event::code::{CallPurpose, OnBusy, OnDisconnect, ToolType, TurnStatus};
+use turnwire_event::code::{CallPurpose, OnBusy, OnDisconnect, ToolType, TurnState, TurnStatus};
 use turnwire_event::port::{
     BoxFuture, Emission, HistoryBudget, MessageEnd, Outcome, Producer, TurnContext,
 };
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, Event, MessageId, Mint, Owner, Role, SessionId, StopReason,
-    TenantId, ToolUseId, Usage,
+    TenantId, ToolUseId, TurnId, Usage,
 };
 use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
@@ -353,4 +353,27 @@ pub fn call_tool(
             input_summary,
         }),
     );
+}
+
+pub fn busy(on_busy: OnBusy, text: &str) -> Submit {
+    Submit {
+        on_busy,
+        ..say(text)
+    }
+}
+
+pub async fn enqueue(sessions: &Arc<Sessions>, id: SessionId, text: &str) -> Accepted {
+    let accepted = submit(sessions, &owner("local"), id, busy(OnBusy::Enqueue, text)).await;
+    accepted.expect("accepted")
+}
+
+pub async fn state(sessions: &Arc<Sessions>, turn: TurnId) -> TurnState {
+    let row = sessions.turn(&owner("local"), turn).await;
+    row.expect("a turn").state
+}
+
+pub fn terminal(events: &[Event], turn: TurnId) -> &Body {
+    let mut ends = events.iter().filter(|event| event.turn_id == Some(turn));
+    let end = ends.find(|event| event.body.kind().is_terminal());
+    &end.expect("a terminal").body
 }

@@ -217,12 +217,11 @@ fn snapshot(story: &Story, client: &str, at: usize) -> Connection {
     messages.extend(
         open.map(|fold| serde_json::to_value(fold.in_progress(story.session)).expect("plain data")),
     );
-    let turn = happened.iter().rev().find_map(|e| match e.body.kind() {
-        kind if kind.is_terminal() => Some(None),
-        turnwire_event::EventType::TurnStarted => Some(e.turn_id),
-        _ => None,
+    let turn = happened.iter().fold(None, |open, e| match e.body.kind() {
+        kind if kind.is_terminal() => open.filter(|_| open != e.turn_id),
+        turnwire_event::EventType::TurnStarted => open.or(e.turn_id),
+        _ => open,
     });
-    let turn = turn.flatten();
     let count = happened
         .iter()
         .filter(|e| matches!(e.body, Body::TurnStarted(_)))

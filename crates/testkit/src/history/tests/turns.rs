@@ -1,6 +1,8 @@
 //! Doctored turns (I3, I4, law 8): endings, what they left open, starts after a cancel.
 
 use super::*;
+use turnwire_event::code::Phase;
+use turnwire_event::{MessageId, TurnId, Ulid};
 
 /// A story without the killed turn, so that events can be renumbered freely.
 fn unkilled(expected: &[&str], doctor: impl Fn(&mut Story)) {
@@ -32,6 +34,44 @@ fn i3_a_turn_that_starts_while_another_runs_is_told() {
             .find(|&at| story.events[at].body.kind() == EventType::TurnStarted);
         let started = story.events.remove(next.expect("it is not the last turn"));
         story.events.insert(end, started);
+        // A snapshot in between would not know which of the two it is in.
+        story.looks = 0;
+    });
+}
+
+/// Puts a turn that never ran beside one that calls a tool: its start, its cancel, its end.
+fn beside(story: &mut Story, phase: Phase) {
+    let at = index(story, kind(EventType::ToolCalled));
+    let beside = Some(TurnId(Ulid(9_000)));
+    let mut start = story.events[index(story, kind(EventType::TurnStarted))].clone();
+    let Body::TurnStarted(started) = &mut start.body else {
+        unreachable!("it was found as one")
+    };
+    started.user_message_id = MessageId(Ulid(9_001));
+    let asked = story.events[index(story, kind(EventType::TurnCancelRequested))].clone();
+    let mut end = story.events[index(story, kind(EventType::TurnCancelled))].clone();
+    let Body::TurnCancelled(cancelled) = &mut end.body else {
+        unreachable!("it was found as one")
+    };
+    cancelled.phase = phase;
+    let timestamp = story.events[at].timestamp;
+    let its_own = [start, asked, end].map(|event| Event {
+        turn_id: beside,
+        timestamp,
+        ..event
+    });
+    story.events.splice(at + 1..at + 1, its_own);
+}
+
+#[test]
+fn i3_a_turn_withdrawn_beside_another_is_sound() {
+    unkilled(&[], |story| beside(story, Phase::Queued));
+}
+
+#[test]
+fn i3_a_turn_beside_another_that_did_not_wait_is_told() {
+    unkilled(&["TurnsOverlap"], |story| {
+        beside(story, Phase::Route);
         // A snapshot in between would not know which of the two it is in.
         story.looks = 0;
     });
