@@ -116,6 +116,9 @@ fn what_does_not_fit_is_told_in_words_about_the_body() {
             "{bad}"
         );
     }
+    // Not even a list of as many values as there are fields.
+    let list = parse::<Create>(&headers("application/json"), b"[null, null]");
+    assert_eq!(list, Err(Fault::new(Code::InvalidRequest, detail)));
     let expected = Fault::new(
         Code::InvalidRequest,
         "The body does not fit: invalid type: integer `5`, expected a string or a list of \

@@ -49,6 +49,10 @@ impl Answer {
         text(&self.body, name)
     }
 
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.headers.contains_key(name)
+    }
+
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().expect("a header is text")
     }
@@ -63,11 +67,20 @@ impl Answer {
 
 impl House {
     pub(crate) async fn open() -> Self {
+        Self::open_with(&[]).await
+    }
+
+    /// A house whose settings are said in the environment.
+    pub(crate) async fn open_with(env: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         let script = home.path().join("script.yaml");
         std::fs::write(&script, SCRIPT).expect("a script");
         let sources = Sources {
             home: Some(home.path().join("data")),
+            env: env
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
             ..Sources::default()
         };
         let config = Config::load(&sources).expect("defaults");
