@@ -13,14 +13,18 @@ mod rows;
 mod snapshot;
 mod growth;
 mod text;
+mod chat;
 mod dump;
 #[cfg(test)]
 mod story;
 #[cfg(test)]
 mod watchers;
 #[cfg(test)]
+mod viewers;
+#[cfg(test)]
 mod tests;
 
+pub use chat::Broken as ChatBroken;
 pub use record::{
     Chat, ChatAsk, ChatEnd, Connection, Fault, FaultKind, Frame, History, Line, LoggedEvent,
     Request, SessionLog, Subscribe,
@@ -37,6 +41,7 @@ impl History {
         let logs = reading::logs(self, &mut found);
         let clients = reading::clients(self, &mut found);
         answers::check(self, &logs, &mut found);
+        chat::check(self, &logs, &mut found);
         for log in logs.values() {
             chain::check(log, &mut found);
             rows::check(log, &mut found);
@@ -62,9 +67,10 @@ impl History {
             .take(PRINTED_MAX)
             .map(|violation| format!("\n- {violation}"));
         panic!(
-            "{} broken promises in {} connections, {} sessions, {} kills ({}):{}",
+            "{} broken promises in {} connections, {} chats, {} sessions, {} kills ({}):{}",
             found.len(),
             self.connections.len(),
+            self.chats.len(),
             self.sessions.len(),
             self.count(FaultKind::Kill),
             dump::write(self),

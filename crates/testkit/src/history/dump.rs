@@ -2,9 +2,10 @@
 //! client with all it was sent, one file with requests and faults.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 
-use super::record::{History, Line};
+use super::record::{ChatAsk, History, Line};
 
 /// Writes it to a fresh folder that stays, and says where.
 pub(super) fn write(history: &History) -> String {
@@ -59,9 +60,33 @@ fn files(history: &History, folder: &Path) -> std::io::Result<()> {
             };
         }
         let _ = writeln!(text, "= {:?}", connection.end);
-        let path = folder.join(name);
-        let before = std::fs::read_to_string(&path).unwrap_or_default();
-        std::fs::write(path, before + &text)?;
+        add(&folder.join(name), &text)?;
+    }
+    for (number, chat) in history.chats.iter().enumerate() {
+        let turn = match (&chat.asked, &chat.head) {
+            (ChatAsk::Resume(turn, _), _) => turn.to_string(),
+            (ChatAsk::Submit(_), Some(head)) => head.header("x-response-id").to_owned(),
+            (ChatAsk::Submit(_), None) => String::new(),
+        };
+        // A turn has two names; here all that is about it stands together.
+        let turn = turn.rsplit('_').next().unwrap_or_default();
+        let name = format!("chat.{turn}.{}.txt", chat.client.replace('/', "_"));
+        let mut text = format!("chat {number}\n> {:?} {:?}\n", chat.asked, chat.version);
+        let _ = writeln!(text, "{:?}", chat.head);
+        for block in &chat.blocks {
+            let _ = write!(text, "{:?}\n{}", block.at, block.text);
+        }
+        let tail = String::from_utf8_lossy(&chat.tail);
+        let _ = writeln!(text, "= {tail:?} {:?}", chat.end);
+        add(&folder.join(name), &text)?;
     }
     Ok(())
+}
+
+fn add(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(path)?;
+    file.write_all(text.as_bytes())
 }

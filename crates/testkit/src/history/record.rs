@@ -175,8 +175,13 @@ impl History {
     /// How far the nearest kill is from `at`. What was sent just before a kill may be read just
     /// after it, so it counts on both sides.
     pub fn kill_near(&self, at: Duration) -> Duration {
-        let kills = self.faults.iter().filter(|f| f.kind == FaultKind::Kill);
-        let near = kills.map(|f| f.at.abs_diff(at)).min();
+        self.near(FaultKind::Kill, at)
+    }
+
+    /// How far the nearest fault of a kind is from `at`.
+    pub fn near(&self, kind: FaultKind, at: Duration) -> Duration {
+        let faults = self.faults.iter().filter(|f| f.kind == kind);
+        let near = faults.map(|f| f.at.abs_diff(at)).min();
         near.unwrap_or(Duration::MAX)
     }
 

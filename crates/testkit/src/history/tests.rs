@@ -7,6 +7,7 @@ mod turns;
 mod text;
 mod rows;
 mod snapshots;
+mod chat;
 
 use std::collections::BTreeSet;
 
@@ -15,6 +16,7 @@ use turnwire_event::{Body, Event, EventType, Position, Seq, Sub};
 use super::record::{History, Line};
 use super::story::Story;
 use super::watchers::watched;
+use crate::chat::Block;
 
 const SEEDS: std::ops::Range<u64> = 0..8;
 

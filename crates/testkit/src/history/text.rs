@@ -17,7 +17,7 @@ use super::violation::Violation;
 
 /// How much older than the kill text may be that the crash cost: the checkpoint's quarter of a
 /// second, and room for a commit on a busy disk.
-const CHECKPOINT_SLACK: Duration = Duration::from_secs(3);
+pub(super) const CHECKPOINT_SLACK: Duration = Duration::from_secs(3);
 
 /// Places from here on are the sweep's: the end of a message, and of tool uses it was cut in.
 const SWEPT: Sub = Sub(Sub::LAST.0 - turnwire_event::fold::message::BLOCKS_MAX);

@@ -3,6 +3,8 @@
 
 use turnwire_event::{EventType, MessageId, Position, SessionId, TurnId};
 
+use super::chat::Broken;
+
 /// One broken promise.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(
@@ -239,6 +241,14 @@ pub enum Violation {
         id: Position,
     },
 
+    /// A promise of the chat wire.
+    #[error("chat {client}, turn {turn}: {what}")]
+    Chat {
+        client: String,
+        turn: TurnId,
+        what: Broken,
+    },
+
     /// The hash of an event does not follow from the one before it.
     #[error("chain {session}: hash of {id} is {found}, expected {expected}")]
     ChainBroken {
@@ -252,8 +262,13 @@ pub enum Violation {
 impl Violation {
     /// The name of the broken promise, without its particulars.
     pub fn name(&self) -> String {
-        let debug = format!("{self:?}");
-        let end = debug.find([' ', '{']).unwrap_or(debug.len());
-        debug[..end].to_owned()
+        let first = |debug: String| {
+            let end = debug.find([' ', '{', '(']).unwrap_or(debug.len());
+            debug[..end].to_owned()
+        };
+        match self {
+            Self::Chat { what, .. } => format!("Chat{}", first(format!("{what:?}"))),
+            other => first(format!("{other:?}")),
+        }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn watched(story: &mut Story) -> History {
     history
 }
 
-fn time(index: usize) -> Duration {
+pub(super) fn time(index: usize) -> Duration {
     Duration::from_millis(index as u64)
 }
 
@@ -123,7 +123,7 @@ fn connection(
     from: usize,
     upto: usize,
 ) -> Connection {
-    let replayed = replayed(story, since, from);
+    let replayed = replayed(story, since, from, Missed::Ends);
     let count = replayed
         .iter()
         .filter(|e| e.body.kind().is_persisted())
@@ -184,7 +184,7 @@ fn folds(story: &Story, upto: usize) -> Vec<MessageFold> {
 }
 
 /// What a resume at `since` gets when `upto` events have happened.
-fn replayed(story: &Story, since: Position, upto: usize) -> Vec<Event> {
+pub(super) fn replayed(story: &Story, since: Position, upto: usize, missed: Missed) -> Vec<Event> {
     let tail = story.events[..upto].last().map_or(START, |e| e.id);
     let persisted = story.events[..upto]
         .iter()
@@ -197,7 +197,7 @@ fn replayed(story: &Story, since: Position, upto: usize) -> Vec<Event> {
             from: since,
             to: tail,
         };
-        events.extend(replay::events(&fold, story.session, stretch, Missed::Ends));
+        events.extend(replay::events(&fold, story.session, stretch, missed));
     }
     events.sort_by_key(|e| e.id);
     events
