@@ -14,7 +14,10 @@ use crate::scan::is_name;
 use crate::source::Source;
 
 /// The documents with tables.
-pub const DOCUMENTS: [&str; 1] = ["docs/wires/session.md"];
+pub const DOCUMENTS: [&str; 2] = ["docs/wires/session.md", "docs/wires/pc3.md"];
+
+/// The families of requirements.
+const FAMILIES: [&str; 5] = ["S1", "S3", "R", "D", "C"];
 
 /// The names of all tests, and by requirement those that carry its id.
 #[derive(Debug, Default)]
@@ -58,9 +61,10 @@ fn is_test(code: &str, at: usize) -> bool {
 fn ids_of(name: &str) -> Vec<String> {
     let words: Vec<&str> = name.split('_').collect();
     let id = |pair: &[&str]| {
-        let known = ["s3", "r", "d"].contains(&pair[0]);
+        let family = pair[0].to_uppercase();
+        let known = FAMILIES.contains(&family.as_str());
         let number = pair[1].len() >= 2 && pair[1].bytes().all(|b| b.is_ascii_digit());
-        (known && number).then(|| format!("{}-{}", pair[0].to_uppercase(), pair[1]))
+        (known && number).then(|| format!("{family}-{}", pair[1]))
     };
     words.windows(2).filter_map(id).collect()
 }
@@ -76,7 +80,7 @@ fn row(line: &str) -> Option<Row<'_>> {
     let mut cells = line.strip_prefix("| ")?.strip_suffix('|')?.split(" | ");
     let (id, asks) = (cells.next()?, cells.next()?);
     let family = id.split('-').next()?;
-    if !["S3", "R", "D"].contains(&family) {
+    if !FAMILIES.contains(&family) {
         return None;
     }
     let tests = cells.next().unwrap_or_default();

@@ -3,6 +3,7 @@
 //! The folder is locked for one process. `synchronous=FULL` unless the operator chose `relaxed`,
 //! in which case an unclean start begins a new epoch: history a client saw may be gone.
 
+mod column;
 mod connection;
 mod migrate;
 mod queue;

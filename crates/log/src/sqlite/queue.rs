@@ -6,8 +6,8 @@ use turnwire_event::row::{KeyRow, KeyScope, Placed, QueuedRow, RowChange};
 use turnwire_event::{Position, SessionId, Timestamp, TurnId};
 
 use crate::error::{AppendError, ReadError};
+use crate::sqlite::column::{json, word};
 use crate::sqlite::connection::classify;
-use crate::sqlite::row::{json, word};
 
 type Result<T> = std::result::Result<T, ReadError>;
 

@@ -1,7 +1,6 @@
 //! Row changes as SQL: what `event::fold` asked for, in the transaction of its event.
 
 use rusqlite::{OptionalExtension as _, Transaction, params};
-use serde::Serialize;
 use turnwire_event::code::ToolState;
 use turnwire_event::content::content_json;
 use turnwire_event::row::{
@@ -12,21 +11,9 @@ use turnwire_event::{ContentBlock, Epoch, EventType, MessageStatus, Role, Seq, S
 use crate::chain::Hash;
 use crate::error::AppendError;
 use crate::record::{Append, Term};
+use crate::sqlite::column::{json, word};
 use crate::sqlite::connection::classify;
 use crate::sqlite::queue;
-
-/// A value as the plain word JSON has for it.
-pub(crate) fn word<T: Serialize>(value: &T) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        Ok(other) => other.to_string(),
-        Err(_) => String::new(),
-    }
-}
-
-pub(crate) fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".into())
-}
 
 /// Makes the session's row if this append brings it.
 pub(crate) fn create_session(tx: &Transaction<'_>, part: &Append) -> rusqlite::Result<()> {
