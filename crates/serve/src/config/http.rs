@@ -15,7 +15,7 @@ section! {
         header_max_bytes: usize = "32768", number(8_192..=1_048_576);
         /// Time the headers may take, and how long an idle connection is kept.
         header_timeout_ms: u64 = "10000", number(10..=600_000);
-        /// Open connections, WebSockets included: at 15 KB each, 10,000 stay under 150 MB.
+        /// Open connections, WebSockets and chat streams included: at 15 KB each, 10,000 stay under 150 MB.
         connections_max: usize = "10000", number(1..=1_000_000);
         /// Origins of other sites whose pages may call this server from a browser, such as
         /// `http://localhost:3000`, between commas; none unless listed, because requests are not
