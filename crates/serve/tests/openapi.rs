@@ -88,7 +88,7 @@ async fn every_problem_has_its_page_and_its_json() {
         );
         assert!(
             page.raw
-                .contains(code.help().what_to_do.split('<').next().unwrap_or_default())
+                .contains(code.help().what_to_do.split('`').next().unwrap_or_default())
         );
         assert!(index.raw.contains(&format!("href=\"{}\"", code.kind())));
 

@@ -21,6 +21,21 @@ impl Display for Shown<'_> {
     }
 }
 
+/// Sentences, with what stands between backticks as code.
+struct Prose<'a>(&'a str);
+
+impl Display for Prose<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.split('`').enumerate().try_for_each(|(at, part)| {
+            if at % 2 == 0 {
+                write!(f, "{}", Shown(part))
+            } else {
+                write!(f, "<code>{}</code>", Shown(part))
+            }
+        })
+    }
+}
+
 /// All types of problems in one table.
 pub(super) fn list(list: &List) -> String {
     let mut rows = String::new();
@@ -65,7 +80,7 @@ pub(super) fn one(one: &Description) -> String {
         ("What to do", &one.what_to_do),
         ("Whether to try again", retry),
     ] {
-        let _ = writeln!(body, "<h2>{title}</h2>\n<p>{}</p>", Shown(text));
+        let _ = writeln!(body, "<h2>{title}</h2>\n<p>{}</p>", Prose(text));
     }
     let _ = write!(body, "<h2>An example</h2>\n<pre>{}</pre>", Shown(&example));
     page(&one.title, &body)
@@ -91,5 +106,7 @@ mod tests {
     fn text_is_shown_and_never_read_as_html() {
         let shown = Shown("<b a=\"1\">&</b>").to_string();
         assert_eq!(shown, "&lt;b a=&quot;1&quot;&gt;&amp;&lt;/b&gt;");
+        let prose = Prose("See `a<b` there.").to_string();
+        assert_eq!(prose, "See <code>a&lt;b</code> there.");
     }
 }
