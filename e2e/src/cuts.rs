@@ -95,7 +95,8 @@ pub async fn run(cuts: usize, mut dice: Dice) -> Report {
     report
 }
 
-async fn restart(server: &mut Server, round: usize) {
+/// Kills the server, or every other time drains it, and starts it again.
+pub(crate) async fn restart(server: &mut Server, round: usize) {
     if round.is_multiple_of(2) {
         server.kill9().await;
     } else {

@@ -8,3 +8,5 @@ pub mod trace;
 pub mod kills;
 pub mod cuts;
 pub mod cancels;
+pub mod chat_cuts;
+pub mod both;

@@ -41,7 +41,7 @@ pub fn script() -> Script {
 }
 
 /// What to ask for, mostly what takes a while.
-fn question(dice: &mut Dice) -> &'static str {
+pub fn question(dice: &mut Dice) -> &'static str {
     const QUESTIONS: [&str; 6] = ["talk", "long", "think", "tools", "tools", "quick"];
     QUESTIONS[dice.index(QUESTIONS.len())]
 }

@@ -1,17 +1,23 @@
-//! Campaigns of any length: `kills N`, `cuts N`, `cancels N`. They run in rounds, each on a
-//! fresh server and judged by itself, so that memory stays bounded; the seed of each round is
+//! Campaigns of any length: `kills N`, `cuts N`, `cancels N`, `chat-cuts N`, `both N`. They run
+//! in rounds, each on a fresh server and judged by itself, so that memory stays bounded; the seed of each round is
 //! printed before it begins, and `TURNWIRE_SEED` plays a campaign again.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use turnwire_e2e::{cancels, cuts, kills};
+use turnwire_e2e::{both, cancels, chat_cuts, cuts, kills};
 use turnwire_testkit::dice::Dice;
 
-const USAGE: &str = "usage: turnwire-e2e kills|cuts|cancels COUNT";
+const USAGE: &str = "usage: turnwire-e2e kills|cuts|cancels|chat-cuts|both COUNT";
 
 /// How much of each kind one server is put through.
-const ROUND: [(&str, usize); 3] = [("kills", 50), ("cuts", 5_000), ("cancels", 500)];
+const ROUND: [(&str, usize); 5] = [
+    ("kills", 50),
+    ("cuts", 5_000),
+    ("cancels", 500),
+    ("chat-cuts", 5_000),
+    ("both", 50),
+];
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -38,6 +44,8 @@ async fn main() -> ExitCode {
         match kind.as_str() {
             "kills" => println!("{:?}", kills::run(part, seeded).await),
             "cuts" => println!("{:?}", cuts::run(part, seeded).await),
+            "chat-cuts" => println!("{:?}", chat_cuts::run(part, seeded).await),
+            "both" => println!("{:?}", both::run(part, seeded).await),
             _ => println!("{:?}", cancels::run(part, seeded).await),
         }
         done += part;

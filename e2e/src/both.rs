@@ -1,0 +1,220 @@
+//! Both wires at once: sessions watched by WebSocket and by chat streams of both versions, their
+//! turns submitted on either, some of them cancelled, while the server is killed again and again
+//! (F1). All that anyone saw is judged against one log.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use turnwire_event::{ResponseId, SessionId, TurnId};
+use turnwire_testkit::chat::{Question, Viewer};
+use turnwire_testkit::dice::Dice;
+use turnwire_testkit::history::FaultKind;
+use turnwire_testkit::rest::Rest;
+use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::watch::Reader;
+
+use crate::chat_cuts::submitted;
+use crate::load::{self, Halt};
+
+const SESSIONS: usize = 5;
+/// Readers of each session by WebSocket; as many view it by chat stream, one of whom asks.
+const WATCHERS: usize = 2;
+/// Cancels among a hundred turns.
+const CANCELS: u64 = 15;
+
+/// What a campaign has seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// Kills.
+    pub kills: usize,
+    /// Clients, of both wires.
+    pub clients: usize,
+    /// Turns submitted by chat stream.
+    pub streamed: usize,
+    /// Turns submitted by themselves.
+    pub posted: usize,
+    /// Turns of version 0.4.
+    pub old: usize,
+    /// Endings that viewers were told.
+    pub endings: usize,
+    /// Of them by a crash.
+    pub swept: usize,
+    /// Of them by a cancel.
+    pub cancelled: usize,
+    /// Lines that were cut.
+    pub cuts: usize,
+}
+
+impl Report {
+    fn add(&mut self, other: Self) {
+        self.clients += other.clients;
+        self.streamed += other.streamed;
+        self.posted += other.posted;
+        self.old += other.old;
+        self.endings += other.endings;
+        self.swept += other.swept;
+        self.cancelled += other.cancelled;
+    }
+}
+
+/// Kills one server so many times, and judges.
+pub async fn run(kills: usize, mut dice: Dice) -> Report {
+    let mut server = Server::start(Options::script(load::script())).await;
+    let rest = server.rest();
+    let sessions = load::sessions(&rest, SESSIONS).await;
+    let halt = Halt::default();
+    let (mut viewers, mut readers) = (Vec::new(), Vec::new());
+    for &session in &sessions {
+        let mut others = Vec::new();
+        for number in 1..WATCHERS {
+            let (tell, told) = mpsc::unbounded_channel();
+            others.push(tell);
+            let name = format!("viewer {number}");
+            viewers.push(tokio::spawn(view(rest.clone(), name, told, dice.fork())));
+        }
+        let driver = Driver {
+            rest: rest.clone(),
+            session,
+            dice: dice.fork(),
+            others,
+            report: Report::default(),
+        };
+        viewers.push(tokio::spawn(driver.drive(halt.clone())));
+        for number in 0..WATCHERS {
+            let reader = Reader::new(&rest, &format!("reader {number}"), session);
+            readers.push(tokio::spawn(read(reader, dice.fork(), halt.clone())));
+        }
+    }
+    for _ in 0..kills {
+        tokio::time::sleep(dice.millis(100, 900)).await;
+        server.kill9().await;
+        server.run().await.unwrap_or_else(|why| panic!("{why}"));
+    }
+    halt.halt();
+    let mut report = Report {
+        kills,
+        clients: readers.len(),
+        ..Report::default()
+    };
+    for viewer in viewers {
+        report.add(viewer.await.expect("a viewer"));
+    }
+    for reader in readers {
+        let mut reader = reader.await.expect("a reader");
+        if let Some(end) = load::quiet(&rest, reader.session()).await {
+            reader.finish(end).await;
+        }
+    }
+    let history = load::judge(&rest, &sessions).await;
+    assert_eq!(history.count(FaultKind::Kill), kills);
+    report.cuts = history.count(FaultKind::Cut);
+    report
+}
+
+/// Reads by WebSocket, with a line that is cut again and again.
+async fn read(mut reader: Reader, mut dice: Dice, halt: Halt) -> Reader {
+    while !halt.is_halted() {
+        let bytes = dice.between(1, 30_000);
+        let cut = reader.cut_after(bytes, Duration::from_millis(500)).await;
+        if cut.is_none() {
+            tokio::time::sleep(dice.millis(1, 30)).await;
+        }
+    }
+    reader
+}
+
+/// Views every turn it is told of, to its end.
+async fn view(
+    rest: Rest,
+    name: String,
+    mut told: mpsc::UnboundedReceiver<(TurnId, &'static str)>,
+    mut dice: Dice,
+) -> Report {
+    let mut report = Report {
+        clients: 1,
+        ..Report::default()
+    };
+    while let Some((turn, version)) = told.recv().await {
+        let viewer = Viewer::of(&rest, &name, turn, dice.fork()).version(version);
+        follow(viewer, &mut dice, &mut report).await;
+    }
+    report
+}
+
+/// Follows a turn with a line that is cut a few times, to its end.
+async fn follow(mut viewer: Viewer, dice: &mut Dice, report: &mut Report) {
+    for _ in 0..dice.between(0, 4) {
+        let bytes = dice.between(1, 8_000);
+        viewer.cut_after(bytes, Duration::from_millis(500)).await;
+    }
+    let terminal = viewer.finish().await;
+    report.endings += 1;
+    match terminal.field("error")["code"].as_str() {
+        Some("INTERNAL_ERROR") => report.swept += 1,
+        Some("REQUEST_CANCELLED") => report.cancelled += 1,
+        Some(_) | None => {}
+    }
+}
+
+/// Keeps a turn in flight in a session, and views it.
+struct Driver {
+    rest: Rest,
+    session: SessionId,
+    dice: Dice,
+    others: Vec<mpsc::UnboundedSender<(TurnId, &'static str)>>,
+    report: Report,
+}
+
+impl Driver {
+    async fn drive(mut self, halt: Halt) -> Report {
+        self.report.clients = 1;
+        while !halt.is_halted() {
+            let version = if self.dice.chance(50) { "0.4" } else { "0.5" };
+            let Some(viewer) = self.ask(version).await else {
+                // Busy with a turn whose acceptance was lost, or down: again in a moment.
+                tokio::time::sleep(self.dice.millis(5, 40)).await;
+                continue;
+            };
+            self.report.old += usize::from(version == "0.4");
+            let turn = viewer.turn();
+            for other in &self.others {
+                let _ = other.send((turn, version));
+            }
+            let cancel = self.dice.chance(CANCELS).then(|| {
+                let (rest, after) = (self.rest.clone(), self.dice.millis(0, 400));
+                tokio::spawn(cancel(rest, turn, after))
+            });
+            follow(viewer, &mut self.dice, &mut self.report).await;
+            if let Some(cancel) = cancel {
+                cancel.await.expect("a cancel");
+            }
+        }
+        self.report
+    }
+
+    /// Submits a turn on either wire.
+    async fn ask(&mut self, version: &'static str) -> Option<Viewer> {
+        let says = load::question(&mut self.dice);
+        let dice = self.dice.fork();
+        let name = "viewer 0";
+        if self.dice.chance(60) {
+            let question = Question::new(says).session(self.session).version(version);
+            let question = question.goes_on();
+            let viewer = Viewer::submit(&self.rest, name, &question, dice).await;
+            self.report.streamed += usize::from(viewer.is_ok());
+            return viewer.ok();
+        }
+        let turn = submitted(&self.rest, self.session, says, version).await?;
+        self.report.posted += 1;
+        let viewer = Viewer::of(&self.rest, name, turn.turn_id, dice).version(version);
+        Some(viewer.since(turn.position.into()))
+    }
+}
+
+/// Cancels a turn by the name that the chat wire gives it (D-03).
+async fn cancel(rest: Rest, turn: TurnId, after: Duration) {
+    tokio::time::sleep(after).await;
+    let path = format!("/turns/{}/cancel", ResponseId::from(turn));
+    // The server may be down: then it is not cancelled.
+    let _ = rest.post(&path, serde_json::json!({})).await;
+}
