@@ -19,7 +19,7 @@ use futures_util::Stream as _;
 use futures_util::task::AtomicWaker;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::error::CapacityError;
+use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use turnwire_event::metric;
 use turnwire_hub::{Closed, Seat};
@@ -48,7 +48,9 @@ const ANSWERS_MAX: usize = 64 << 10;
 enum End {
     /// By the server, with a close frame.
     Close(Close),
-    /// By the client, or by the network.
+    /// By the client, which said so.
+    Left,
+    /// By the client without a word, or by the network.
     Gone,
 }
 
@@ -128,10 +130,7 @@ impl Connection {
         let end = self.serve().await;
         match end {
             End::Close(close) => Box::pin(self.close(close)).await,
-            End::Gone if !self.out.is_partial() => {
-                // Answers the client's close, if it said one.
-                let _ = tokio::time::timeout(CLOSING, self.socket.close(None)).await;
-            }
+            End::Left => Box::pin(self.answer_close()).await,
             End::Gone => {}
         }
         connections.decrement(1.0);
@@ -150,9 +149,8 @@ impl Connection {
                 Err(close) => return End::Close(close),
             }
             match self.step(seen).await {
-                Step::Received(None | Some(Ok(Message::Close(_)))) | Step::Failed => {
-                    return End::Gone;
-                }
+                Step::Received(Some(Ok(Message::Close(_)))) => return End::Left,
+                Step::Received(None) | Step::Failed => return End::Gone,
                 Step::Received(Some(Ok(message))) => {
                     if let Err(close) = Box::pin(self.receive(message)).await {
                         return End::Close(close);
@@ -367,6 +365,8 @@ fn bad_frame(error: &WsError) -> End {
     match error {
         WsError::Capacity(CapacityError::MessageTooLong { .. }) => End::Close(Close::TooBig),
         WsError::Utf8(_) => End::Close(Close::NotJson),
+        WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => End::Gone,
+        WsError::Protocol(_) => End::Close(Close::Protocol),
         _ => End::Gone,
     }
 }

@@ -19,6 +19,8 @@ pub enum Reconnect {
 pub enum Close {
     /// The server is going away.
     Draining,
+    /// The client sent a frame that breaks the WebSocket protocol.
+    Protocol,
     /// The client sent a binary frame.
     Binary,
     /// The client sent text that is not JSON.
@@ -44,8 +46,9 @@ pub const REASON_BYTES_MAX: usize = 123;
 
 impl Close {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Draining,
+        Self::Protocol,
         Self::Binary,
         Self::NotJson,
         Self::TooSlow,
@@ -61,6 +64,12 @@ impl Close {
         use Reconnect::{Mend, Never, Resume};
         match self {
             Self::Draining => (1001, "draining", "The server is going away.", Resume),
+            Self::Protocol => (
+                1002,
+                "protocol_error",
+                "The frame breaks the WebSocket protocol.",
+                Mend,
+            ),
             Self::Binary => (1003, "binary", "Frames must be text.", Mend),
             Self::NotJson => (1007, "non_json", "Frames must be JSON.", Mend),
             Self::TooSlow => (
@@ -167,6 +176,7 @@ mod tests {
         let table = Close::ALL.map(|c| (c.code(), c.name(), c.reconnect()));
         let expected = [
             (1001, "draining", Reconnect::Resume),
+            (1002, "protocol_error", Reconnect::Mend),
             (1003, "binary", Reconnect::Mend),
             (1007, "non_json", Reconnect::Mend),
             (1008, "client_too_slow", Reconnect::Resume),

@@ -32,20 +32,9 @@ impl Connection {
         {
             watcher.leave_quietly();
         }
-        self.out.cut();
         let deadline = self.streams.options.write_deadline;
         let say_goodbye = async {
-            let rest = poll_fn(|cx| match self.poll_write(cx) {
-                Poll::Ready(Step::Failed) => Poll::Ready(false),
-                _ if self.out.is_empty() => Poll::Ready(true),
-                // Blocked for the first time: asked again, so that the socket wakes us.
-                Poll::Ready(_) => match self.poll_write(cx) {
-                    Poll::Ready(Step::Failed) => Poll::Ready(false),
-                    _ => Poll::Pending,
-                },
-                Poll::Pending => Poll::Pending,
-            });
-            if !rest.await {
+            if !self.finish().await {
                 return;
             }
             let frame = CloseFrame {
@@ -60,5 +49,33 @@ impl Connection {
             let _ = tokio::time::timeout(CLOSING, drained).await;
         };
         let _ = tokio::time::timeout(deadline, say_goodbye).await;
+    }
+
+    /// Answers the client's close. The library has the answer ready and sends it when it is next
+    /// flushed.
+    pub(super) async fn answer_close(&mut self) {
+        let answer = async {
+            if self.finish().await {
+                let _ = self.socket.flush().await;
+            }
+        };
+        let _ = tokio::time::timeout(CLOSING, answer).await;
+    }
+
+    /// Writes the rest of a frame that is half written and forgets what is behind it. False if
+    /// the socket failed.
+    async fn finish(&mut self) -> bool {
+        self.out.cut();
+        poll_fn(|cx| match self.poll_write(cx) {
+            Poll::Ready(Step::Failed) => Poll::Ready(false),
+            _ if self.out.is_empty() => Poll::Ready(true),
+            // Blocked for the first time: asked again, so that the socket wakes us.
+            Poll::Ready(_) => match self.poll_write(cx) {
+                Poll::Ready(Step::Failed) => Poll::Ready(false),
+                _ => Poll::Pending,
+            },
+            Poll::Pending => Poll::Pending,
+        })
+        .await
     }
 }
