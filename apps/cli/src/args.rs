@@ -134,6 +134,9 @@ pub(crate) struct Settings {
     /// What the scripted model says [default: the built-in script]
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
+    /// The chat wire's version for turns that do not ask for one: 0.5 or 0.4 [default: 0.5]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) wire_version: Option<String>,
     /// Write the log on stderr as JSON; TURNWIRE_LOG says what is written [default: info]
     #[arg(long)]
     pub(crate) log_json: bool,

@@ -23,6 +23,11 @@ fn sources(settings: &Settings) -> Sources {
     let said = [
         ("--listen", "listen.address", settings.listen.clone()),
         ("--script", "script.file", script),
+        (
+            "--wire-version",
+            "wire.version",
+            settings.wire_version.clone(),
+        ),
         ("--log-json", "log.format", json),
     ];
     let flag =
@@ -90,6 +95,7 @@ mod tests {
             listen: Some("127.0.0.1:9".into()),
             home: Some("/nowhere".into()),
             script: None,
+            wire_version: Some("0.4".into()),
             log_json: true,
         }
     }
@@ -101,6 +107,7 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert!(lines.contains(&"listen.address = 127.0.0.1:9  (--listen)"));
         assert!(lines.contains(&"log.format = json  (--log-json)"));
+        assert!(lines.contains(&"wire.version = 0.4  (--wire-version)"));
         for entry in config.entries() {
             assert!(
                 lines.contains(&format!("    {}", entry.help).as_str()),
