@@ -183,7 +183,7 @@ impl Parser {
     }
 
     /// The next block, if it is whole.
-    pub fn next(&mut self) -> Result<Option<Block>, Garbled> {
+    pub fn take(&mut self) -> Result<Option<Block>, Garbled> {
         if self.done && !self.bytes.is_empty() {
             let text = String::from_utf8_lossy(&self.bytes).into_owned();
             return Err(garbled("bytes after the sentinel", text));

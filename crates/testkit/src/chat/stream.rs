@@ -244,7 +244,7 @@ impl Stream {
 
     async fn receive(&mut self) -> Result<Block, End> {
         loop {
-            if let Some(block) = self.parser.next()? {
+            if let Some(block) = self.parser.take()? {
                 return Ok(block);
             }
             let mut bytes = [0; 16 << 10];

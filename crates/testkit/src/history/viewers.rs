@@ -106,12 +106,12 @@ impl View<'_> {
                     blocks.clone(),
                 ));
             }
-            let ids = blocks.iter().enumerate().filter_map(|(number, frame)| {
+            let mut ids = blocks.iter().enumerate().filter_map(|(number, frame)| {
                 let block = Block::read(&frame.text, number == 0).expect("our own block");
                 let ends = block.is_terminal();
                 block.id().map(|id| (id, ends))
             });
-            if let Some((id, over)) = ids.last() {
+            if let Some((id, over)) = ids.next_back() {
                 cursor = Some(id);
                 if over {
                     let asked = ChatAsk::Resume(self.turn, cursor);

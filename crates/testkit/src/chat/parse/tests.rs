@@ -13,7 +13,7 @@ const GOOD: &str = "retry: 1500\nid: evt_00010000000001-0\nevent: response_id\n\
 
 fn all(parser: &mut Parser) -> Result<Vec<Block>, Garbled> {
     let mut blocks = Vec::new();
-    while let Some(block) = parser.next()? {
+    while let Some(block) = parser.take()? {
         blocks.push(block);
     }
     Ok(blocks)
@@ -110,5 +110,5 @@ fn what_is_not_as_it_should_be_is_refused() {
     assert_eq!(end.why, "bytes after the sentinel");
     let mut parser = Parser::default();
     parser.push(b"retry: 1\nid: evt_\xff\n\n");
-    assert_eq!(parser.next().expect_err("no text").why, "no UTF-8");
+    assert_eq!(parser.take().expect_err("no text").why, "no UTF-8");
 }

@@ -173,7 +173,8 @@ fn tools(reading: &Reading<'_>, due: &Due, broken: &mut Vec<Broken>) {
         let id = tool["id"].as_str().unwrap_or_default();
         match frame.block.event() {
             "tool_call" => {
-                if open.insert(id.to_owned(), tool.clone()).is_some() {
+                let before = open.insert(id.to_owned(), tool.clone());
+                if before.is_some() {
                     tell(id, "it began twice");
                 }
             }
