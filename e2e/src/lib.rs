@@ -4,6 +4,7 @@
 pub mod python;
 pub mod load;
 pub mod scene;
+pub mod chat;
 pub mod trace;
 pub mod kills;
 pub mod cuts;

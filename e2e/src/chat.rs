@@ -1,0 +1,228 @@
+//! What tests of chat streams share: asking and coming back, requests by hand, and the numbers
+//! of `/metrics`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use turnwire_event::TurnId;
+use turnwire_testkit::chat::{Block, Carry, Question, Stream};
+use turnwire_testkit::rest::Rest;
+use turnwire_testkit::server::Server;
+use turnwire_wire::pc3::Cursor;
+
+/// How long something may take that must come.
+const DEADLINE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(10);
+
+/// Submits a turn that is taken.
+pub async fn say(rest: &Rest, name: &str, question: &Question) -> Stream {
+    let stream = Stream::submit(rest, name, question).await;
+    stream.unwrap_or_else(|refused| panic!("{name}: {refused}"))
+}
+
+/// Submits a turn and reads its stream to the end.
+pub async fn whole(rest: &Rest, name: &str, question: &Question) -> (TurnId, Vec<Block>) {
+    let mut stream = say(rest, name, question).await;
+    let frames = stream.rest().await;
+    let frames = frames.unwrap_or_else(|end| panic!("{name}: {end}"));
+    (stream.turn(), frames)
+}
+
+/// Comes back into a turn's stream.
+pub async fn back(rest: &Rest, name: &str, turn: TurnId, cursor: Option<Cursor>) -> Stream {
+    let stream = Stream::resume(rest, name, turn, cursor, Carry::Header, None).await;
+    stream.unwrap_or_else(|refused| panic!("{name}: {refused}"))
+}
+
+/// The types of frames.
+pub fn events(frames: &[Block]) -> Vec<&str> {
+    frames.iter().map(Block::event).collect()
+}
+
+/// The types of frames, neighbours of one type as one: how many chunks there are is no promise.
+pub fn shape(frames: &[Block]) -> Vec<&str> {
+    let mut names = events(frames);
+    names.dedup();
+    names
+}
+
+/// The words of the answer.
+pub fn words(frames: &[Block]) -> String {
+    let texts = frames.iter().filter(|frame| frame.event() == "text");
+    texts
+        .filter_map(|frame| frame.field("chunk").as_str())
+        .collect()
+}
+
+/// The code of the last frame's error.
+pub fn code(frames: &[Block]) -> &str {
+    let last = frames.last().map(|frame| &frame.field("error")["code"]);
+    last.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What came for a request that was written by hand.
+#[derive(Clone, Debug, Default)]
+pub struct Raw {
+    /// The status; 0 if the connection was closed without an answer.
+    pub status: u16,
+    /// The head as it came.
+    pub head: String,
+    /// The body as it came.
+    pub body: String,
+}
+
+impl Raw {
+    /// The code of a problem; empty if it is none.
+    pub fn code(&self) -> String {
+        let problem: Value = serde_json::from_str(&self.body).unwrap_or_default();
+        problem["code"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The problem without what names the request itself.
+    pub fn essence(&self) -> Value {
+        let mut problem: Value = serde_json::from_str(&self.body).unwrap_or_default();
+        if let Some(fields) = problem.as_object_mut() {
+            fields.remove("trace_id");
+        }
+        problem
+    }
+
+    /// A header's text; empty if it is not there.
+    pub fn header(&self, name: &str) -> &str {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let found = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map_or("", |(_, value)| value)
+    }
+}
+
+/// Sends a request by hand and reads until the server closes. `lines` stand between the request
+/// line and the blank one; the host, the length and the closing are added.
+pub async fn raw(addr: SocketAddr, line: &str, lines: &[&str], body: &[u8]) -> Raw {
+    let mut request = format!("{line} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n");
+    for line in lines {
+        request += &format!("{line}\r\n");
+    }
+    if !body.is_empty() {
+        request += &format!("content-length: {}\r\n", body.len());
+    }
+    request += "\r\n";
+    let asked = async {
+        let mut socket = TcpStream::connect(addr).await.ok()?;
+        let bytes = [request.as_bytes(), body].concat();
+        // The answer may come before all of it is taken: it counts even so.
+        let mut answer = Vec::new();
+        let (mut read, mut write) = socket.split();
+        let written = async {
+            let _ = write.write_all(&bytes).await;
+        };
+        let _ = tokio::join!(written, read.read_to_end(&mut answer));
+        let text = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        Some(Raw {
+            status: head.get(9..12)?.parse().ok()?,
+            head: head.to_owned(),
+            body: body.to_owned(),
+        })
+    };
+    let answer = tokio::time::timeout(DEADLINE, asked).await;
+    answer.expect("an answer or a close").unwrap_or_default()
+}
+
+/// Waits until something is true.
+pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let begun = std::time::Instant::now();
+    while !is_so().await {
+        assert!(begun.elapsed() < DEADLINE, "it never happened: {what}");
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// The numbers of `/metrics` at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics(Vec<(String, BTreeMap<String, String>, f64)>);
+
+impl Metrics {
+    /// Reads them.
+    pub async fn read(rest: &Rest) -> Self {
+        let answer = rest.get("/metrics").await.expect("an answer");
+        let lines = answer.body.lines().filter(|line| !line.starts_with('#'));
+        Self(lines.filter_map(number).collect())
+    }
+
+    /// All series of a metric: their labels and values.
+    pub fn series<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> impl Iterator<Item = (&'a BTreeMap<String, String>, f64)> {
+        let own = self.0.iter().filter(move |(known, ..)| known == name);
+        own.map(|(_, labels, value)| (labels, *value))
+    }
+
+    /// The sum of a metric over all its labels.
+    pub fn sum(&self, name: &str) -> f64 {
+        self.series(name).map(|(_, value)| value).sum()
+    }
+
+    /// The values of a metric by one label, added up; those that are 0 left out.
+    pub fn by(&self, name: &str, label: &str) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for (labels, value) in self.series(name).filter(|(_, value)| *value > 0.0) {
+            let key = labels.get(label).cloned().unwrap_or_default();
+            *sums.entry(key).or_default() += value as u64;
+        }
+        sums
+    }
+
+    /// The names of all metrics.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, ..)| name.as_str())
+    }
+}
+
+fn number(line: &str) -> Option<(String, BTreeMap<String, String>, f64)> {
+    let (series, value) = line.rsplit_once(' ')?;
+    let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+    let labels = labels.trim_end_matches('}').split("\",");
+    let labels = labels.filter_map(|label| label.split_once("=\""));
+    let labels = labels.map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned()));
+    Some((name.to_owned(), labels.collect(), value.parse().ok()?))
+}
+
+/// Waits until so many chat streams are open.
+pub async fn streams(rest: &Rest, count: usize) {
+    until("that many open streams", || async {
+        Metrics::read(rest).await.sum("sse_streams") as usize == count
+    })
+    .await;
+}
+
+/// The server has logged nothing as an error.
+pub fn calm(server: &Server) {
+    let said = server.stderr();
+    let error = said.lines().find(|line| line.contains("ERROR"));
+    assert_eq!(error, None, "the server's log has an error");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_metrics_is_read() {
+        let (name, labels, value) = number(r#"a_total{x="1",y="",z="a b"} 3"#).expect("a line");
+        assert_eq!((name.as_str(), value), ("a_total", 3.0));
+        let labels: Vec<(&str, &str)> = labels
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(labels, [("x", "1"), ("y", ""), ("z", "a b")]);
+        assert_eq!(
+            number("plain 0"),
+            Some(("plain".into(), BTreeMap::new(), 0.0))
+        );
+    }
+}

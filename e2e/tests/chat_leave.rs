@@ -1,0 +1,284 @@
+//! Leaving a chat stream: what becomes of the turn, who counts, and how streams end with the
+//! server (D-05, S1-101, S1-112).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::chat::{back, calm, code, events, say, shape, streams, whole, words};
+use turnwire_e2e::scene::{Scene, shape as logged_shape};
+use turnwire_event::{Event, EventType, TurnId};
+use turnwire_testkit::chat::{Question, Stream};
+use turnwire_testkit::script::{Script, Step, tool};
+use turnwire_testkit::server::Options;
+use turnwire_testkit::watch::Ask;
+
+fn script() -> Script {
+    Script::new()
+        .on("^stall", [Step::text("wait"), Step::stall()])
+        .on(
+            "^busy",
+            [
+                Step::text("wait"),
+                Step::tool(tool::SLEEP, json!({"ms": 60_000})),
+            ],
+        )
+        .on(
+            "^long",
+            [
+                Step::text("wait "),
+                Step::pause(5_000),
+                Step::text("and see"),
+            ],
+        )
+        .on("^slow", [Step::slow("a slow answer of some length", 2, 50)])
+        .on("", [Step::text("yes")])
+}
+
+async fn scene() -> Scene {
+    Scene::new(Options::script(script())).await
+}
+
+/// Submits a turn and waits until it speaks.
+async fn speaking(scene: &Scene, name: &str, question: Question) -> Stream {
+    let question = question.session(scene.session);
+    let mut stream = say(&scene.rest, name, &question).await;
+    stream.until("text").await.expect("words");
+    stream
+}
+
+/// How a turn that was cancelled ended.
+async fn cancelled(scene: &Scene, turn: TurnId) -> Value {
+    let row = scene.rest.ended(turn).await.expect("an end");
+    assert_eq!(row["state"], "cancelled", "{row}");
+    let payload = row["terminal"]["payload"].clone();
+    assert_eq!(payload["code"], "REQUEST_CANCELLED", "{row}");
+    payload
+}
+
+/// The events of one turn in the log.
+async fn logged(scene: &Scene, turn: TurnId) -> Vec<Event> {
+    let mut log = scene.log().await;
+    log.retain(|event| event.turn_id == Some(turn));
+    log
+}
+
+#[tokio::test]
+async fn s1_101_s1_112_d_05_leaving_cancels_and_nothing_is_left_running() {
+    let scene = scene().await;
+    for (name, message) in [("words", "stall"), ("tool", "busy")] {
+        let mut stream = speaking(&scene, name, Question::new(message)).await;
+        if message == "busy" {
+            stream.until("tool_call").await.expect("a tool");
+        }
+        let turn = stream.turn();
+        drop(stream);
+        let end = cancelled(&scene, turn).await;
+        assert_eq!(end["reason"], "client_disconnected");
+        // Whoever comes later sees it whole.
+        let frames = back(&scene.rest, &format!("{name} later"), turn, None)
+            .await
+            .rest()
+            .await;
+        let frames = frames.expect("a replay");
+        assert_eq!(events(&frames).last(), Some(&"cancelled"));
+        assert_eq!(code(&frames), "REQUEST_CANCELLED");
+        // The session is free at once.
+        let question = Question::new("next").session(scene.session);
+        let (_, next) = whole(&scene.rest, &format!("{name} next"), &question).await;
+        assert_eq!(events(&next).last(), Some(&"completed"));
+    }
+    let path = format!("/sessions/{}/messages", scene.session);
+    let messages = scene.rest.get(&path).await.expect("an answer").json();
+    let open = |message: &Value| message["status"] == "in_progress";
+    let messages = messages["messages"].as_array().expect("a list");
+    assert!(!messages.iter().any(open), "{messages:?}");
+    calm(&scene.server);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn d_05_those_who_watch_the_session_do_not_own_its_turn() {
+    let scene = scene().await;
+    let mut watcher = scene.watch("watching", Ask::live()).await;
+    let stream = speaking(&scene, "owner", Question::new("stall")).await;
+    let turn = stream.turn();
+    drop(stream);
+    let seen = watcher.turn(turn).await.expect("its events");
+    let last = seen.last().expect("an end").body.kind();
+    assert_eq!(last, EventType::TurnCancelled);
+    assert_eq!(
+        cancelled(&scene, turn).await["reason"],
+        "client_disconnected"
+    );
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn d_05_a_turn_of_the_session_does_not_mind_who_looks_at_its_stream() {
+    let scene = scene().await;
+    let turn = scene.submit("slow").await;
+    let mut viewer = back(&scene.rest, "viewer", turn, None).await;
+    viewer.until("text").await.expect("words");
+    drop(viewer);
+    streams(&scene.rest, 0).await;
+    let row = scene.rest.ended(turn).await.expect("an end");
+    assert_eq!(row["state"], "completed", "{row}");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn d_05_coming_back_within_the_grace_keeps_the_turn() {
+    let scene = scene().await;
+    // The turn takes longer than the grace.
+    let stream = speaking(&scene, "viewer", Question::new("long").grace_ms(3_000)).await;
+    let (turn, last) = (stream.turn(), stream.last());
+    drop(stream);
+    streams(&scene.rest, 0).await;
+    let frames = back(&scene.rest, "viewer", turn, last).await.rest().await;
+    let frames = frames.expect("the rest");
+    assert_eq!(
+        events(&frames).last(),
+        Some(&"completed"),
+        "{:?}",
+        shape(&frames)
+    );
+    assert_eq!(words(&frames), "and see");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn d_05_staying_away_for_longer_than_the_grace_cancels() {
+    let scene = scene().await;
+    let stream = speaking(&scene, "viewer", Question::new("stall").grace_ms(150)).await;
+    let turn = stream.turn();
+    drop(stream);
+    assert_eq!(
+        cancelled(&scene, turn).await["reason"],
+        "client_disconnected"
+    );
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn d_05_a_turn_that_goes_on_does_not_mind() {
+    let scene = scene().await;
+    let stream = speaking(&scene, "viewer", Question::new("slow").goes_on()).await;
+    let (turn, last) = (stream.turn(), stream.last());
+    drop(stream);
+    streams(&scene.rest, 0).await;
+    let row = scene.rest.ended(turn).await.expect("an end");
+    assert_eq!(row["state"], "completed", "{row}");
+    let frames = back(&scene.rest, "viewer", turn, last).await.rest().await;
+    assert_eq!(
+        events(&frames.expect("the rest")).last(),
+        Some(&"completed")
+    );
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn d_05_the_last_stream_of_a_turn_counts_and_not_the_first() {
+    let scene = scene().await;
+    let first = speaking(&scene, "first", Question::new("stall")).await;
+    let turn = first.turn();
+    let mut second = back(&scene.rest, "second", turn, None).await;
+    second.until("text").await.expect("words");
+    drop(first);
+    streams(&scene.rest, 1).await;
+    // Had it been cancelled by the leaving, this cancel would come too late to give the reason.
+    let path = format!("/turns/{turn}/cancel");
+    let answer = scene.rest.post(&path, json!({"reason": "enough"})).await;
+    assert_eq!(answer.expect("an answer").status, 202);
+    assert_eq!(events(&second.rest().await.expect("an end")), ["cancelled"]);
+    assert_eq!(cancelled(&scene, turn).await["reason"], "enough");
+
+    let first = speaking(&scene, "third", Question::new("stall")).await;
+    let turn = first.turn();
+    let mut second = back(&scene.rest, "fourth", turn, None).await;
+    second.until("text").await.expect("words");
+    drop((first, second));
+    assert_eq!(
+        cancelled(&scene, turn).await["reason"],
+        "client_disconnected"
+    );
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn d_05_a_turn_that_waits_is_cancelled_when_its_stream_leaves() {
+    let scene = scene().await;
+    let mut first = speaking(&scene, "first", Question::new("stall")).await;
+    let question = Question::new("next")
+        .session(scene.session)
+        .field("on_busy", "enqueue");
+    let waiting = say(&scene.rest, "waiting", &question).await;
+    let turn = waiting.turn();
+    let row = scene.rest.turn(turn).await.expect("an answer");
+    assert_eq!(row["state"], "queued", "{row}");
+    drop(waiting);
+    let end = cancelled(&scene, turn).await;
+    assert_eq!(
+        (&end["phase"], &end["reason"]),
+        (&json!("queued"), &json!("client_disconnected"))
+    );
+    let whole = ["turn.started", "turn.cancel_requested", "turn.cancelled"];
+    assert_eq!(logged_shape(&logged(&scene, turn).await), whole);
+    let frames = back(&scene.rest, "later", turn, None).await.rest().await;
+    assert_eq!(
+        events(&frames.expect("a replay")),
+        ["response_id", "episode", "cancelled"]
+    );
+    // The one that runs did not notice.
+    scene.rest.cancel(first.turn()).await.expect("an answer");
+    assert_eq!(events(&first.rest().await.expect("an end")), ["cancelled"]);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn f15_streams_of_a_drained_server_get_their_ending() {
+    let mut scene = scene().await;
+    let mut owner = speaking(&scene, "owner", Question::new("slow")).await;
+    let mut viewer = back(&scene.rest, "viewer", owner.turn(), None).await;
+    scene.server.sigterm();
+    let frames = owner.rest().await.expect("the terminal and the sentinel");
+    assert_eq!(events(&frames).last(), Some(&"completed"));
+    let frames = viewer.rest().await.expect("the terminal and the sentinel");
+    assert_eq!(words(&frames), "a slow answer of some length");
+    assert!(scene.server.wait(Duration::from_secs(30)).await.success());
+    calm(&scene.server);
+    scene.server.run().await.expect("it comes up again");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn f15_a_turn_that_does_not_finish_ends_its_streams_too() {
+    let options = Options::script(script()).set("listen", "drain_ms", 300);
+    let mut scene = Scene::new(options).await;
+    let mut stream = speaking(&scene, "owner", Question::new("stall")).await;
+    let turn = stream.turn();
+    let waiting = Question::new("next")
+        .session(scene.session)
+        .field("on_busy", "enqueue");
+    let mut waiting = say(&scene.rest, "waiting", &waiting.goes_on()).await;
+    scene.server.sigterm();
+    let frames = stream.rest().await.expect("the terminal and the sentinel");
+    assert_eq!(
+        (events(&frames), code(&frames)),
+        (vec!["usage", "error"], "INTERNAL_ERROR")
+    );
+    // One that waits has no ending to be told; its line breaks, and it runs after the restart.
+    waiting.next().await.expect_err("nothing, and then the end");
+    assert!(scene.server.wait(Duration::from_secs(30)).await.success());
+    scene.server.run().await.expect("it comes up again");
+    let row = scene.rest.turn(turn).await.expect("an answer");
+    assert_eq!(row["terminal"]["payload"]["reason"], "server_shutdown");
+    let frames = back(&scene.rest, "waiting", waiting.turn(), None)
+        .await
+        .rest()
+        .await;
+    assert_eq!(
+        events(&frames.expect("its turn")).last(),
+        Some(&"completed")
+    );
+    scene.judge().await;
+}

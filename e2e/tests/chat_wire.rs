@@ -1,0 +1,377 @@
+//! The chat wire on a real stream: the envelope and the order of every kind of turn, its headers,
+//! and how turns end (S1).
+
+use serde_json::{Value, json};
+use turnwire_e2e::chat::{back, calm, code, events, raw, say, shape, whole, words};
+use turnwire_e2e::scene::Scene;
+use turnwire_event::ResponseId;
+use turnwire_testkit::chat::{Block, Question, Said};
+use turnwire_testkit::script::{Script, Step, tool};
+use turnwire_testkit::server::Options;
+
+/// What must not be on the wire.
+const MARKER: &str = "MARKER at /srv/secret.rs:7 on host.internal";
+
+fn script() -> Script {
+    Script::new()
+        .on("^plain", [Step::slow("plain words of an answer", 3, 1)])
+        .on(
+            "^think",
+            [
+                Step::thinking("first a thought", "c2VhbA=="),
+                Step::text("then words "),
+                Step::thinking("another thought", "c2VhbA=="),
+                Step::text("and more words"),
+            ],
+        )
+        .on(
+            "^tools",
+            [
+                Step::text("I look. "),
+                Step::tool(tool::CLOCK, json!({})),
+                Step::tool(tool::ECHO, json!({"text": "hi"})),
+                Step::text("Here it is."),
+            ],
+        )
+        .on(
+            "^failing",
+            [
+                Step::tool(tool::FAIL, json!({"message": MARKER})),
+                Step::text("That did not work."),
+            ],
+        )
+        .on(
+            "^limited",
+            [Step::text("so far"), Step::error("rate_limited")],
+        )
+        .on("^broken", [Step::text("so far"), Step::error("internal")])
+        .on("^refused", [Step::error("provider")])
+        .on(
+            "^late",
+            [
+                Step::tool(tool::FAIL, json!({"message": MARKER})),
+                Step::text("so far"),
+                Step::error("transport"),
+            ],
+        )
+        .on(
+            "^busy",
+            [
+                Step::text("wait"),
+                Step::tool(tool::SLEEP, json!({"ms": 60_000})),
+            ],
+        )
+        .on("^stall", [Step::text("wait"), Step::stall()])
+        .on("", [Step::text("yes")])
+}
+
+async fn scene() -> Scene {
+    Scene::new(Options::script(script())).await
+}
+
+/// Every frame has the four fields first, those of its turn alike, times in order.
+fn envelope(frames: &[Block], response: &str, version: &str) {
+    let mut before = String::new();
+    for frame in frames {
+        let time = frame
+            .field("timestamp")
+            .as_str()
+            .expect("a time")
+            .to_owned();
+        let begin = format!(
+            "data: {{\"event_type\":\"{}\",\"version\":\"{version}\",\"timestamp\":\"{time}\",\
+             \"response_id\":\"{response}\"",
+            frame.event()
+        );
+        assert!(frame.frame_text().contains(&begin), "{}", frame.text);
+        // 2026-01-01T00:00:00.000Z, and as text in the order of time.
+        let form: String = time
+            .chars()
+            .map(|c| if c.is_ascii_digit() { '0' } else { c })
+            .collect();
+        assert_eq!(form, "0000-00-00T00:00:00.000Z");
+        assert!(time >= before, "{before} then {time}");
+        before = time;
+    }
+}
+
+/// The names of a frame's own fields.
+fn fields(frame: &Block) -> Vec<&str> {
+    let Said::Frame(_, _, data) = &frame.said else {
+        panic!("no frame: {}", frame.text)
+    };
+    let own = |name: &&str| !["event_type", "version", "timestamp", "response_id"].contains(name);
+    data.keys().map(String::as_str).filter(own).collect()
+}
+
+fn last(frames: &[Block]) -> &Block {
+    frames.last().expect("a frame")
+}
+
+#[tokio::test]
+async fn s1_002_s1_003_s1_004_s1_005_s1_009_s1_010_every_turn_is_whole_and_in_order() {
+    let scene = scene().await;
+    let asked = [
+        "plain", "think", "tools", "failing", "limited", "broken", "late",
+    ];
+    for message in asked {
+        let question = Question::new(message).session(scene.session);
+        let (turn, live) = whole(&scene.rest, message, &question).await;
+        envelope(&live, &ResponseId::from(turn).to_string(), "0.5");
+        let ids: Vec<String> = live
+            .iter()
+            .filter_map(|f| Some(f.id()?.to_string()))
+            .collect();
+        assert_eq!(ids.len(), live.len());
+        assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
+        assert_eq!(events(&live)[..3], ["response_id", "episode", "thinking"]);
+        let once = |name: &str| events(&live).iter().filter(|e| **e == name).count();
+        assert_eq!(
+            (once("response_id"), once("episode"), once("usage")),
+            (1, 1, 1)
+        );
+        assert_eq!(events(&live)[live.len() - 2], "usage");
+        assert_eq!(live.iter().filter(|f| f.is_terminal()).count(), 1);
+        let again = back(&scene.rest, &format!("{message} again"), turn, None)
+            .await
+            .rest()
+            .await;
+        let again = again.expect("a replay");
+        assert_eq!((shape(&again), words(&again)), (shape(&live), words(&live)));
+    }
+    calm(&scene.server);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s1_013_a_stream_is_neither_cached_nor_buffered_and_names_its_turn() {
+    let scene = scene().await;
+    let question = Question::new("plain").session(scene.session);
+    let mut stream = say(&scene.rest, "headers", &question).await;
+    let turn = stream.turn();
+    stream.rest().await.expect("a whole stream");
+    let late = back(&scene.rest, "later", turn, None).await;
+    for head in [stream.head(), late.head()] {
+        assert_eq!(head.header("content-type"), "text/event-stream");
+        assert_eq!(head.header("cache-control"), "no-cache, no-transform");
+        assert_eq!(head.header("x-accel-buffering"), "no");
+        assert_eq!(head.header("content-length"), "");
+        assert_eq!(head.session(), Some(scene.session));
+        let response = ResponseId::from(turn).to_string();
+        assert_eq!(head.header("x-response-id"), response);
+    }
+}
+
+#[tokio::test]
+async fn s1_014_s1_015_s1_016_s1_022_s1_023_s1_024_s1_027_words_and_thoughts_are_what_is_stored() {
+    let scene = scene().await;
+    let question = Question::new("think").session(scene.session);
+    let (_, frames) = whole(&scene.rest, "thinking", &question).await;
+    let expected = [
+        "response_id",
+        "episode",
+        "thinking",
+        "text",
+        "reasoning",
+        "text",
+        "usage",
+        "completed",
+    ];
+    assert_eq!(shape(&frames), expected);
+    assert!(fields(&frames[0]).is_empty());
+    assert_eq!(fields(&frames[1]), ["episode_id"]);
+    assert_eq!(
+        fields(&frames[2]),
+        ["role"],
+        "the first says only that it thinks"
+    );
+    assert!(fields(last(&frames)).is_empty());
+    let all = |event: &str, field: &str| -> String {
+        let own = frames.iter().filter(|frame| frame.event() == event);
+        own.filter_map(|frame| frame.field(field).as_str())
+            .collect()
+    };
+    assert_eq!(all("thinking", "content"), "first a thought");
+    assert_eq!(all("reasoning", "chunk"), "another thought");
+    assert_eq!(words(&frames), "then words and more words");
+    let path = format!("/sessions/{}/messages", scene.session);
+    let messages = scene.rest.get(&path).await.expect("an answer").json();
+    let stored: String = messages["messages"][1]["content"]
+        .as_array()
+        .expect("blocks")
+        .iter()
+        .filter(|block| block["type"] == "text")
+        .filter_map(|block| block["text"].as_str())
+        .collect();
+    assert_eq!(words(&frames), stored);
+    let usage = &frames[frames.len() - 2];
+    let mut sum = 0;
+    for field in ["input_tokens", "output_tokens"] {
+        sum += usage.field(field).as_u64().expect("a number");
+    }
+    assert_eq!(usage.field("total_tokens"), &json!(sum));
+    assert_eq!(fields(usage).len(), 5, "{}", usage.text);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s1_017_s1_018_s1_031_tools_are_paired_also_those_that_fail() {
+    let scene = scene().await;
+    for (message, tools) in [("tools", 2), ("failing", 1), ("late", 1)] {
+        let question = Question::new(message).session(scene.session);
+        let (_, frames) = whole(&scene.rest, message, &question).await;
+        let of = |event: &str| -> Vec<&Value> {
+            let own = frames.iter().filter(|frame| frame.event() == event);
+            own.map(|frame| frame.field("tool_call")).collect()
+        };
+        let (mut called, mut ended) = (of("tool_call"), of("tool_completed"));
+        assert_eq!(called.len(), tools, "{message}");
+        for call in &called {
+            let keys: Vec<&String> = call.as_object().expect("an object").keys().collect();
+            assert_eq!(keys, ["id", "name", "type"]);
+        }
+        called.sort_by_key(|call| call["id"].to_string());
+        ended.sort_by_key(|call| call["id"].to_string());
+        assert_eq!(called, ended);
+        let order = [
+            "response_id",
+            "thinking",
+            "tool_call",
+            "tool_completed",
+            "usage",
+        ];
+        let mut left = events(&frames).into_iter();
+        assert!(
+            order.iter().all(|name| left.any(|seen| seen == *name)),
+            "{message}"
+        );
+    }
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s1_026_s1_093_s1_098_s1_099_s1_100_a_failure_is_a_code_and_nothing_more() {
+    let scene = scene().await;
+    for (message, expected) in [
+        ("limited", "RATE_LIMIT_ERROR"),
+        ("broken", "INTERNAL_ERROR"),
+        ("refused", "INTERNAL_ERROR"),
+        ("late", "INTERNAL_ERROR"),
+        ("failing", ""),
+    ] {
+        let question = Question::new(message).session(scene.session);
+        let (turn, frames) = whole(&scene.rest, message, &question).await;
+        let again = back(&scene.rest, &format!("{message} again"), turn, None)
+            .await
+            .rest()
+            .await;
+        for frame in frames.iter().chain(&again.expect("a replay")) {
+            assert!(!frame.text.contains("MARKER"), "{}", frame.text);
+            assert!(!frame.text.contains("host.internal"), "{}", frame.text);
+            let is_error = frame.event() == "error";
+            assert_eq!(
+                !frame.field("is_final").is_null(),
+                is_error,
+                "{}",
+                frame.text
+            );
+        }
+        assert_eq!(code(&frames), expected);
+        if expected.is_empty() {
+            assert_eq!(last(&frames).event(), "completed");
+            continue;
+        }
+        assert_eq!(last(&frames).event(), "error");
+        assert_eq!(last(&frames).field("error"), &json!({"code": expected}));
+        assert_eq!(last(&frames).field("is_final"), &json!(true));
+        assert!(!words(&frames).contains(expected));
+    }
+    // The process goes on.
+    let question = Question::new("plain").session(scene.session);
+    let (_, frames) = whole(&scene.rest, "after", &question).await;
+    assert_eq!(last(&frames).event(), "completed");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s1_028_s1_105_s1_106_s1_114_d_03_a_cancel_by_response_id_ends_the_open_stream() {
+    let scene = scene().await;
+    for (version, message) in [
+        ("0.5", "stall"),
+        ("0.4", "stall"),
+        ("0.5", "busy"),
+        ("0.4", "busy"),
+    ] {
+        let name = format!("{message} {version}");
+        let question = Question::new(message)
+            .session(scene.session)
+            .version(version);
+        let mut stream = say(&scene.rest, &name, &question).await;
+        let until = if message == "busy" {
+            "tool_call"
+        } else {
+            "text"
+        };
+        let mut frames = stream.until(until).await.expect("a beginning");
+        let response = ResponseId::from(stream.turn());
+        let path = format!("/turns/{response}/cancel");
+        for _ in 0..2 {
+            let answer = scene.rest.post(&path, json!({"reason": "enough"})).await;
+            assert_eq!(answer.expect("an answer").status, 202);
+        }
+        let rest = stream.rest().await.expect("an end");
+        let ending = if message == "busy" {
+            vec!["tool_completed"]
+        } else {
+            vec![]
+        };
+        let terminal = if version == "0.5" {
+            "cancelled"
+        } else {
+            "error"
+        };
+        assert_eq!(events(&rest), [ending, vec![terminal]].concat(), "{name}");
+        assert_eq!(
+            last(&rest).field("error"),
+            &json!({"code": "REQUEST_CANCELLED"})
+        );
+        let is_final = if version == "0.5" {
+            Value::Null
+        } else {
+            json!(true)
+        };
+        assert_eq!(last(&rest).field("is_final"), &is_final);
+        frames.extend(rest);
+        envelope(&frames, &response.to_string(), version);
+    }
+    calm(&scene.server);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s1_013_a_head_is_the_head_alone_and_a_missing_turn_a_problem() {
+    let scene = scene().await;
+    let (turn, _) = whole(
+        &scene.rest,
+        "one",
+        &Question::new("x").session(scene.session),
+    )
+    .await;
+    let addr = scene.server.addr();
+    let path = format!("/chat/{}/stream", ResponseId::from(turn));
+    let head = raw(addr, &format!("HEAD {path}"), &[], b"").await;
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert_eq!(head.header("content-type"), "text/event-stream");
+    let missing = raw(
+        addr,
+        "GET /chat/resp_00000000000000000000000001/stream",
+        &[],
+        b"",
+    )
+    .await;
+    assert_eq!(
+        (missing.status, missing.code().as_str()),
+        (404, "turn_not_found")
+    );
+    assert_eq!(missing.header("content-type"), "application/problem+json");
+}
