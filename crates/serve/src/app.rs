@@ -244,6 +244,8 @@ fn session_options(config: &Config) -> turnwire_session::Options {
     let ms = Duration::from_millis;
     turnwire_session::Options {
         turn_timeout: ms(config.turn.timeout_ms),
+        queue_max: config.turn.queue_max,
+        idempotency_ttl: Duration::from_secs(config.turn.key_ttl_s),
         token_ttl: ms(config.stream.token_ttl_ms),
         ring_events: config.stream.ring_events,
         ring_bytes: config.stream.ring_bytes,

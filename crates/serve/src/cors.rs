@@ -18,7 +18,7 @@ const SENT: HeaderValue = HeaderValue::from_static(
 
 /// Headers of answers that such pages may read, where the answer has them.
 const READ: HeaderValue =
-    HeaderValue::from_static("X-Session-Id, Location, Retry-After, traceparent");
+    HeaderValue::from_static("X-Session-Id, X-Response-Id, Location, Retry-After, traceparent");
 
 /// Seconds for which a browser may remember a preflight: long enough for a page's work, short
 /// enough for a change of the setting.
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(headers["access-control-allow-origin"], "http://a");
         assert_eq!(
             headers["access-control-expose-headers"],
-            "X-Session-Id, Location, Retry-After, traceparent"
+            "X-Session-Id, X-Response-Id, Location, Retry-After, traceparent"
         );
         let vary: Vec<_> = headers.get_all("vary").iter().collect();
         assert_eq!(vary, ["Accept", "Origin"]);

@@ -22,6 +22,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioTimer;
 use parking_lot::Mutex;
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -102,6 +103,8 @@ fn open(address: SocketAddr, send_buffer_bytes: u32) -> io::Result<TcpListener> 
 /// Sockets that were taken over are no longer looked after here.
 pub async fn serve(listener: TcpListener, app: Router, config: &Config, stop: CancellationToken) {
     let http = http(config);
+    let stream = &config.stream;
+    let silence = Duration::from_millis(stream.heartbeat_ms.max(stream.write_deadline_ms));
     let slots = Arc::new(Semaphore::new(config.http.connections_max));
     let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     let open = TaskTracker::new();
@@ -121,7 +124,7 @@ pub async fn serve(listener: TcpListener, app: Router, config: &Config, stop: Ca
                 };
                 let slot = Slot(permit);
                 let (http, app, stop) = (http.clone(), app.clone(), stop.clone());
-                open.spawn(connection(stream, http, app, slot, stop));
+                open.spawn(connection(stream, http, app, slot, silence, stop));
             }
         }
     }
@@ -144,11 +147,16 @@ async fn connection(
     http: http1::Builder,
     app: Router,
     slot: Slot,
+    silence: Duration,
     stop: CancellationToken,
 ) {
     // Small frames must leave at once; what is due together is written together anyway.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
+    }
+    // A peer that is gone without a word: heartbeats that nobody confirms end the connection.
+    if let Err(error) = SockRef::from(&stream).set_tcp_user_timeout(Some(silence)) {
+        tracing::debug!(%error, "no TCP_USER_TIMEOUT");
     }
     let blocked = Arc::new(AtomicBool::new(false));
     let handed: Arc<Mutex<Option<(Vec<u8>, Takeover)>>> = Arc::default();
@@ -199,7 +207,7 @@ async fn connection(
             slot,
         };
         // A task of its own: this one is as large as the library needs it.
-        tokio::spawn(takeover.run(taken));
+        takeover.hand(taken).map(tokio::spawn);
     }
 }
 

@@ -220,7 +220,7 @@ mod tests {
     }
 
     const FOREIGN: &str = "http://localhost:3000";
-    const EXPOSED: &str = "X-Session-Id, Location, Retry-After, traceparent";
+    const EXPOSED: &str = "X-Session-Id, X-Response-Id, Location, Retry-After, traceparent";
 
     fn cors_headers(answer: &Response<()>) -> Vec<(&str, &str)> {
         let headers = answer.headers().iter();

@@ -71,7 +71,9 @@ pub(crate) fn key<T: Serialize>(
         return Err(wrong());
     }
     // What the body says, not how it is written: white space and order of fields do not count.
-    let said = serde_json::to_vec(body).map_err(|_| Fault::internal())?;
+    let mut said = serde_json::to_value(body).map_err(|_| Fault::internal())?;
+    said.sort_all_objects();
+    let said = serde_json::to_vec(&said).map_err(|_| Fault::internal())?;
     Ok(Some(Key {
         route,
         key: key.to_owned(),
@@ -123,4 +125,57 @@ pub(crate) fn checked(
         location: asked.location,
         bound: asked.bound,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use turnwire_wire::rest::chat::Chat;
+
+    fn sha(body: Value) -> [u8; 32] {
+        let headers = HeaderMap::from_iter([(
+            axum::http::HeaderName::from_static("idempotency-key"),
+            axum::http::HeaderValue::from_static("k"),
+        )]);
+        let body: Chat = serde_json::from_value(body).expect("a chat");
+        let key = key(&headers, "/chat/stream", &body).expect("a key");
+        key.expect("it is there").body_sha256
+    }
+
+    #[test]
+    fn a_body_is_the_same_however_its_fields_are_ordered() {
+        let one = json!({"message": [{"type": "text", "text": "hi"}],
+            "metadata": {"a": 1, "b": {"c": 2, "d": [3]}}});
+        let other = json!({"metadata": {"b": {"d": [3], "c": 2}, "a": 1},
+            "message": [{"text": "hi", "type": "text"}]});
+        assert_eq!(sha(one.clone()), sha(other));
+        assert_ne!(sha(one), sha(json!({"message": "hi"})));
+    }
+
+    #[test]
+    fn a_key_is_one_word_and_a_version_is_known() {
+        let said = |name: &'static str, value: &str| {
+            HeaderMap::from_iter([(
+                axum::http::HeaderName::from_static(name),
+                value.parse().expect("a header"),
+            )])
+        };
+        let long = "k".repeat(KEY_BYTES_MAX + 1);
+        for bad in ["", "a b", long.as_str()] {
+            let key = key(&said("idempotency-key", bad), "/x", &json!({}));
+            assert_eq!(
+                key.expect_err("no key").code(),
+                Code::InvalidRequest,
+                "{bad}"
+            );
+        }
+        assert_eq!(key(&HeaderMap::new(), "/x", &json!({})), Ok(None));
+        let asked = version(&said("x-wire-version", "0.4"));
+        assert_eq!(asked, Ok(Some(Version::V04)));
+        for bad in ["", "0.6", "0.5 ", "v0.5"] {
+            let refused = version(&said("x-wire-version", bad)).expect_err("unknown");
+            assert_eq!(refused.code(), Code::InvalidRequest, "{bad}");
+        }
+    }
 }

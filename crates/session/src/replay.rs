@@ -56,9 +56,23 @@ pub struct CatchUp {
 }
 
 impl Live {
-    /// Starts telling everything after `since`, up to now, if not more than `max` persisted
-    /// events pass the filter.
+    /// Starts telling everything after a client's cursor, up to now, if not more than `max`
+    /// persisted events pass the filter. A cursor of another epoch may have seen what is gone.
     pub async fn catch_up(
+        self: &Arc<Self>,
+        since: Position,
+        filter: &Filter,
+        missed: Missed,
+        max: u64,
+    ) -> Result<CatchUp, ReplayError> {
+        if since.epoch != self.ring.look(|_, tail, _| tail.epoch) {
+            return Err(ReplayError::Expired);
+        }
+        self.catch_up_from(since, filter, missed, max).await
+    }
+
+    /// As `catch_up`, from a place that the log itself names.
+    pub async fn catch_up_from(
         self: &Arc<Self>,
         since: Position,
         filter: &Filter,
@@ -68,7 +82,7 @@ impl Live {
         let (in_flight, upto, cursor) = self
             .ring
             .look(|transcript, tail, cursor| (in_flight(transcript), tail, cursor));
-        if since.epoch != upto.epoch || since > upto {
+        if since > upto {
             return Err(ReplayError::Expired);
         }
         let (live, filter) = (self.clone(), filter.clone());

@@ -22,6 +22,8 @@ pub use mark::{Mark, Marks};
 pub use project::{project, project_after};
 pub use version::{BadVersion, Version};
 
+use turnwire_event::{ResponseId, Timestamp};
+
 /// What a stream of this wire is served as (S1-013).
 pub const MEDIA_TYPE: &str = "text/event-stream";
 
@@ -31,6 +33,21 @@ pub const HEARTBEAT: &[u8] = b": ka\n\n";
 
 /// What follows the terminal frame, in the same write (S1-005). Not a frame; it has no id.
 pub const SENTINEL: &[u8] = b"data: [DONE]\n\n";
+
+/// Appends the ending of a stream whose turn can no longer be told: its session is gone or damaged, or
+/// holds something that this wire cannot carry. It is of no event and has no id: coming back is
+/// answered with the same news.
+pub fn lost(version: Version, response_id: ResponseId, at: Timestamp, out: &mut Vec<u8>) -> Marks {
+    let text = format!(
+        "event: error\ndata: {{\"event_type\":\"error\",\"version\":\"{version}\",\"timestamp\":\"{at}\",\
+         \"response_id\":\"{response_id}\",\"error\":{{\"code\":\"INTERNAL_ERROR\"}},\"is_final\":true}}\n\n"
+    );
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(SENTINEL);
+    let mut marks = Marks::NONE;
+    marks.push(Mark::ErrorInternal);
+    marks
+}
 
 /// Appends how long a client that lost the stream should wait before it comes back. No blank line
 /// follows: it becomes part of the first block.

@@ -1,4 +1,4 @@
-//! Turns: how long one may take.
+//! Turns: how long one may take, how many may wait, how long a submit can be repeated.
 
 use super::section::section;
 use super::value::number;
@@ -9,5 +9,11 @@ section! {
         /// Time after which a turn is cancelled (D-44): longer than any answer a person waits
         /// for.
         timeout_ms: u64 = "600000", number(10..=86_400_000);
+        /// Turns that may wait in a session: more than a person types ahead, and few enough that
+        /// the last is not forgotten; the next one gets 429.
+        queue_max: usize = "8", number(0..=1_000);
+        /// How long an Idempotency-Key stands for its turn: a day, so that a client that was
+        /// offline over night finds its turn.
+        key_ttl_s: u64 = "86400", number(1..=31_536_000);
     }
 }

@@ -33,7 +33,8 @@ pub struct Taken {
     pub slot: Slot,
 }
 
-type Runs = Box<dyn FnOnce(Taken) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Runs = Box<dyn FnOnce(Taken) -> Running + Send>;
 
 /// What goes on with a socket once its request is answered.
 #[derive(Clone)]
@@ -49,12 +50,11 @@ impl Takeover {
         Self(Arc::new(Mutex::new(Some(run))))
     }
 
-    /// Hands the socket over. The second call does nothing: the socket is dropped.
-    pub(super) async fn run(self, taken: Taken) {
-        let run = self.0.lock().take();
-        if let Some(run) = run {
-            run(taken).await;
-        }
+    /// Hands the socket over, now; what it gives is to be run. The second call gives nothing, and
+    /// the socket is dropped.
+    pub(super) fn hand(self, taken: Taken) -> Option<Running> {
+        let run = self.0.lock().take()?;
+        Some(run(taken))
     }
 }
 

@@ -72,12 +72,13 @@ async fn ask(
     // A task of its own: a client that leaves now leaves a turn that it attends, and not one that
     // nobody knows of.
     let opening = async move {
-        let accepted = state.sessions.submit(&owner, into, turn, key).await?;
+        let submit = state.sessions.submit_attended(&owner, into, turn, key);
+        let (accepted, attendance) = submit.await?;
         if accepted.repeated {
             let row = state.sessions.turn(&owner, accepted.turn_id).await?;
             return open(&state, &owner, row, version, None, place).await;
         }
-        let live = state.sessions.live(&owner, accepted.session_id).await?;
+        let live = attendance.live().clone();
         let opening = Opening {
             turn: accepted.turn_id,
             start: accepted.position,
@@ -85,6 +86,7 @@ async fn ask(
             definition: state.sessions.agent_definition(),
             cursor: None,
             began: Some(began),
+            attendance: Some(attendance),
             place,
         };
         let stream = chat::open(state.streams.clone(), live, opening).await;
@@ -170,13 +172,19 @@ async fn open(
 ) -> Result<Stream, Fault> {
     let version = bound(&row, version)?;
     let live = state.sessions.live(owner, row.session_id).await?;
+    // One that waits will be bound to what is in force now.
+    let definition = match row.agent_definition {
+        none if none.is_empty() => state.sessions.agent_definition(),
+        bound => bound,
+    };
     let opening = Opening {
         turn: row.id,
         start: chat::before(row.started),
         version,
-        definition: row.agent_definition,
+        definition,
         cursor,
         began: None,
+        attendance: None,
         place,
     };
     let stream = chat::open(state.streams.clone(), live, opening).await;

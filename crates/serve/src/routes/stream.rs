@@ -2,6 +2,7 @@
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::response::Response;
 use axum::routing::get;
 use turnwire_wire::problem::Code;
@@ -20,6 +21,9 @@ async fn stream(
     SessionPath(id): SessionPath,
     request: Request,
 ) -> Result<Response, Fault> {
+    if request.method() != Method::GET {
+        return Err(Fault::method_not_allowed());
+    }
     let token = request.uri().query().and_then(|query| {
         query
             .split('&')

@@ -59,6 +59,8 @@ pub struct Opening {
     pub cursor: Option<Cursor>,
     /// When a request that made the turn came; none for one that comes back.
     pub began: Option<Instant>,
+    /// The client's attendance, if it attends already.
+    pub attendance: Option<Attendance>,
     /// The client's place among the open streams.
     pub place: Place,
 }
@@ -96,6 +98,7 @@ pub async fn open(
         definition,
         cursor,
         began,
+        attendance,
         place,
     } = opening;
     let tail = live.ring.look(|_, tail, _| tail);
@@ -103,10 +106,10 @@ pub async fn open(
         let at = cursor.position;
         at.epoch != tail.epoch || at > tail
     };
-    if start.epoch != tail.epoch || cursor.is_some_and(foreign) {
+    if cursor.is_some_and(foreign) {
         return Err(ReplayError::Expired);
     }
-    let attendance = live.attend(turn);
+    let attendance = attendance.unwrap_or_else(|| live.attend(turn));
     // A cursor from before the turn, as a submit gives, means all of it; a turn that waits will
     // start after the tail.
     let since = cursor.map_or(start, |cursor| cursor.since());

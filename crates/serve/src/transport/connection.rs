@@ -172,7 +172,12 @@ impl Connection {
         {
             return Some(Close::TooSlow);
         }
-        if self.streams.phase.is_stopped() {
+        // What is due goes out first, the endings of turns among it.
+        let told = match (&self.subscription, &self.live) {
+            (Some(subscription), Ok(live)) => !subscription.is_behind(live) && self.out.is_empty(),
+            _ => true,
+        };
+        if self.streams.phase.is_stopped() && told {
             return Some(Close::Draining);
         }
         let Some(subscription) = &self.subscription else {

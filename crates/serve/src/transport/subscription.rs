@@ -67,6 +67,11 @@ impl Subscription {
         self.catch_up.is_none().then_some(self.cursor)
     }
 
+    /// Whether something is to be told, of the past or from the ring.
+    pub(super) fn is_behind(&self, live: &Live) -> bool {
+        self.catch_up.is_some() || self.behind(live) > 0
+    }
+
     /// How many events the ring has that this client has not been given.
     pub(super) fn behind(&self, live: &Live) -> u64 {
         if self.catch_up.is_some() {

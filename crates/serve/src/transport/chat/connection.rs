@@ -12,16 +12,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
+use socket2::SockRef;
 use tokio::io::{AsyncWrite as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
-use turnwire_event::metric;
+use turnwire_event::{Clock as _, metric};
 use turnwire_hub::Seat;
-use turnwire_session::{Error, ReplayError};
+use turnwire_session::{Error, ReplayError, SystemClock};
 use turnwire_wire::pc3;
 
 use super::super::connection::BLOCKED;
-use super::due::{Due, Tally};
+use super::due::{Due, Tally, word};
 use super::feed::Filled;
 use super::{Stream, Taken};
 
@@ -37,10 +38,19 @@ enum End {
     Slow,
     /// The server goes away.
     Draining,
-    /// The session is gone or damaged, or the past cannot be read.
+    /// The turn cannot be told to its end: its session is gone or damaged, or a frame is too large.
+    Lost,
+    /// The past cannot be read now; coming back may help.
     Broken,
     /// The client left.
     Gone,
+}
+
+/// What had been seen before the task went to sleep.
+#[derive(Clone, Copy)]
+struct Seen {
+    phase: u8,
+    ring: u64,
 }
 
 /// What woke the task.
@@ -89,12 +99,18 @@ impl Connection {
         streams.increment(1.0);
         let end = self.serve().await;
         match end {
-            End::Whole => {
-                let _ = tokio::time::timeout(GOODBYE, self.io.shutdown()).await;
+            End::Whole | End::Draining | End::Broken => self.goodbye().await,
+            End::Lost => {
+                self.say_lost();
+                self.goodbye().await;
             }
-            End::Slow => self.count_dropped(),
-            End::Draining | End::Broken | End::Gone => {}
+            End::Slow => {
+                // What the kernel still holds for this client is given up with it.
+                let _ = SockRef::from(&self.io).set_linger(Some(Duration::ZERO));
+            }
+            End::Gone => {}
         }
+        self.settle(end);
         if let Some(attendance) = self.stream.attendance.take()
             && end == End::Draining
         {
@@ -106,7 +122,10 @@ impl Connection {
     async fn serve(&mut self) -> End {
         loop {
             // Taken before the look at the ring, so that no news is missed in between.
-            let phase = self.stream.streams.phase.now();
+            let seen = Seen {
+                phase: self.stream.streams.phase.now(),
+                ring: self.stream.live.ring.end(),
+            };
             if let Some(end) = self.due_end() {
                 return end;
             }
@@ -118,11 +137,14 @@ impl Connection {
                     Ok(Filled::Some) if self.due.frames() == 0 => continue,
                     Ok(Filled::Some | Filled::Nothing) => {}
                     Ok(Filled::Behind) => return End::Slow,
-                    Ok(Filled::TooLarge) => return End::Broken,
+                    Ok(Filled::TooLarge(frames)) => {
+                        self.stream.counters.dropped.increment(frames);
+                        return End::Lost;
+                    }
                     Err(error) => return self.broken(&error),
                 }
             }
-            match self.step(phase).await {
+            match self.step(seen).await {
                 Step::Left => return End::Gone,
                 Step::Look => {}
             }
@@ -130,10 +152,48 @@ impl Connection {
     }
 
     fn broken(&self, error: &ReplayError) -> End {
-        if *error == ReplayError::Session(Error::Quarantined) {
-            self.stream.live.quarantine();
+        match error {
+            ReplayError::Session(Error::Quarantined) => {
+                self.stream.live.quarantine();
+                End::Lost
+            }
+            ReplayError::Session(Error::SessionNotFound) => End::Lost,
+            ReplayError::Session(_) | ReplayError::Expired | ReplayError::TooLarge(..) => {
+                End::Broken
+            }
         }
-        End::Broken
+    }
+
+    /// Says that there is nothing more to come, which no event says.
+    fn say_lost(&mut self) {
+        let (version, turn) = (self.stream.feed.version(), self.stream.turn);
+        let mut frame = Vec::new();
+        let marks = pc3::lost(version, turn.into(), SystemClock.now(), &mut frame);
+        let mut tally = Tally::default();
+        tally.add(word(marks, frame.len()), 0);
+        self.due.push(frame.into(), tally);
+    }
+
+    /// The last bytes: what is due, the end, and then what the client may still send is read, so
+    /// that its kernel does not throw the ending away.
+    async fn goodbye(&mut self) {
+        let last = async {
+            poll_fn(|cx| match self.poll_write(cx) {
+                _ if self.due.is_empty() => Poll::Ready(Ok(())),
+                // Blocked for the first time: asked again, so that the socket wakes us.
+                Poll::Ready(Ok(())) => match self.poll_write(cx) {
+                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                    _ => Poll::Pending,
+                },
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                Poll::Pending => Poll::Pending,
+            })
+            .await?;
+            self.io.shutdown().await?;
+            poll_fn(|cx| self.poll_left(cx)).await;
+            Ok::<_, io::Error>(())
+        };
+        let _ = tokio::time::timeout(GOODBYE, last).await;
     }
 
     /// Whether one of the rules ends the stream now; also sends a heartbeat that is due.
@@ -150,10 +210,12 @@ impl Connection {
         {
             return Some(End::Slow);
         }
-        if streams.phase.is_stopped() {
+        let behind = self.stream.feed.behind(live);
+        // Those who attend a turn that has just ended get its ending first.
+        let told = behind == 0 && self.stream.feed.cursor().is_some();
+        if streams.phase.is_stopped() && told && self.due.frames() == 0 {
             return Some(End::Draining);
         }
-        let behind = self.stream.feed.behind(live);
         let blocked = self.blocked.is_some_and(|since| now >= since + BLOCKED);
         if blocked
             && behind + self.due.frames() > options.queue_max
@@ -163,7 +225,7 @@ impl Connection {
         }
         if self.due.is_empty() {
             if behind == 0 && live.ring.is_ended() {
-                return Some(End::Broken);
+                return Some(End::Lost);
             }
             if now >= self.sent + options.heartbeat {
                 self.due
@@ -175,7 +237,7 @@ impl Connection {
     }
 
     /// Waits for the next thing to happen.
-    async fn step(&mut self, phase: u8) -> Step {
+    async fn step(&mut self, seen: Seen) -> Step {
         let wake = self.wake_at();
         // A deadline that has moved back is not chased: it is looked up when the timer fires.
         if wake < self.timer.deadline() || self.timer.is_elapsed() {
@@ -191,7 +253,7 @@ impl Connection {
                 return Poll::Ready(Step::Left);
             }
             let timer = self.timer.as_mut().poll(cx);
-            if self.poll_bell(phase, cx).is_ready() || timer.is_ready() {
+            if self.poll_bell(seen, cx).is_ready() || timer.is_ready() {
                 return Poll::Ready(Step::Look);
             }
             Poll::Pending
@@ -264,19 +326,20 @@ impl Connection {
         }
     }
 
-    /// Ready when the ring has something that this stream could take now, or the server's phase
-    /// has changed.
-    fn poll_bell(&self, phase: u8, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when the ring has something that this stream could take now, when it has gone on
+    /// while the socket is stuck, or when the server's phase has changed.
+    fn poll_bell(&self, seen: Seen, cx: &mut Context<'_>) -> Poll<()> {
         let ring = &self.stream.live.ring;
         let news = match self.stream.feed.cursor() {
             Some(cursor) if self.due.is_empty() => ring.poll_news(&self.waker, cursor, cx),
             None if self.due.is_empty() => Poll::Ready(()), // more of the past is due
-            _ => {
+            _ if ring.is_ended() => {
                 self.waker.register(cx.waker());
                 Poll::Pending
             }
+            _ => ring.poll_news(&self.waker, seen.ring, cx),
         };
-        if self.stream.streams.phase.now() == phase {
+        if self.stream.streams.phase.now() == seen.phase {
             news
         } else {
             Poll::Ready(())
@@ -289,21 +352,23 @@ impl Connection {
         match self.blocked {
             None => self.sent + options.heartbeat,
             Some(since) if Instant::now() < since + BLOCKED => since + BLOCKED,
-            // The queue grows while the socket is stuck: looked at now and then.
-            Some(since) => (since + options.write_deadline).min(Instant::now() + BLOCKED),
+            Some(since) => since + options.write_deadline,
         }
     }
 
-    /// Counts what this client will not get (D-75).
-    fn count_dropped(&mut self) {
-        let left = self.stream.feed.left(&self.stream.live);
-        self.stream
-            .counters
-            .dropped
-            .increment(self.due.frames() + left);
+    /// Counts what was still under way: frames that are out, and, of a client that was cut, those
+    /// that it will not get (D-75).
+    fn settle(&mut self, end: End) {
+        let (out, mut left) = self.due.give_up();
+        self.stream.counters.add(&out);
+        if end != End::Slow {
+            return;
+        }
+        left += self.stream.feed.left(&self.stream.live);
+        self.stream.counters.dropped.increment(left);
         tracing::info!(
             session = %self.stream.live.id,
-            frames = self.due.frames() + left,
+            frames = left,
             "a chat stream was too slow and was cut"
         );
     }

@@ -32,6 +32,11 @@ pub(super) fn word(marks: Marks, bytes: usize) -> u64 {
     u64::from(marks.bits()) | size
 }
 
+/// How many frames an event gave, of which this is the word.
+pub(super) fn frames_of(word: u64) -> usize {
+    Marks::from_bits(word as u32).len()
+}
+
 /// How many frames of which kind. A slice has one or two kinds, mostly.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tally {
@@ -46,10 +51,14 @@ impl Tally {
         self.large += u32::from(word & LARGE != 0);
         self.too_large |= word & TOO_LARGE != 0;
         for mark in Marks::from_bits(word as u32).iter().skip(skip) {
-            match self.counts.iter_mut().find(|(known, _)| *known == mark) {
-                Some((_, count)) => *count += 1,
-                None => self.counts.push((mark, 1)),
-            }
+            self.count(mark, 1);
+        }
+    }
+
+    fn count(&mut self, mark: Mark, more: u32) {
+        match self.counts.iter_mut().find(|(known, _)| *known == mark) {
+            Some((_, count)) => *count += more,
+            None => self.counts.push((mark, more)),
         }
     }
 
@@ -93,6 +102,17 @@ impl Due {
         }
     }
 
+    /// The end, whatever was written: gives what is out of the slice at hand, and how many frames
+    /// will never be.
+    pub(super) fn give_up(&mut self) -> (Tally, u64) {
+        let due = self.frames();
+        let front = self.slices.front().map(|(bytes, _)| &bytes[..self.written]);
+        let out = front.map(blocks_in).unwrap_or_default();
+        self.slices.clear();
+        let left = due - out.frames().min(due);
+        (out, left)
+    }
+
     /// Frames not wholly written, as far as is known: a slice counts until its last byte is out.
     pub(super) fn frames(&self) -> u64 {
         self.slices.iter().map(|(_, tally)| tally.frames()).sum()
@@ -126,6 +146,30 @@ impl Due {
             self.slices = VecDeque::new();
         }
     }
+}
+
+/// The frames that are whole in the beginning of a slice.
+fn blocks_in(written: &[u8]) -> Tally {
+    let mut tally = Tally::default();
+    let text = String::from_utf8_lossy(written);
+    // What comes after the last end of a block is no block yet.
+    let whole = text.rfind("\n\n").map_or("", |end| &text[..end]);
+    for mark in whole.split("\n\n").filter_map(mark_of) {
+        tally.count(mark, 1);
+    }
+    tally
+}
+
+/// What kind of frame a block is.
+fn mark_of(block: &str) -> Option<Mark> {
+    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+    let event = field("event: ")?;
+    let data: serde_json::Value = serde_json::from_str(field("data: ")?).ok()?;
+    let code = data["error"]["code"].as_str();
+    let is = |mark: &&Mark| {
+        mark.event_type() == event && mark.error_code().or(mark.cancel_code()) == code
+    };
+    Mark::ALL.iter().find(is).copied()
 }
 
 #[cfg(test)]
@@ -164,6 +208,36 @@ mod tests {
         due.push(bytes, tally);
         due.advance(19, |_| panic!("not yet"));
         assert_eq!(due.frames(), 2);
+    }
+
+    #[test]
+    fn law_11_of_a_slice_that_is_cut_the_frames_that_are_out_count() {
+        let block = |event: &str, more: &str| {
+            format!("id: x-0\nevent: {event}\ndata: {{\"event_type\":\"{event}\"{more}}}\n\n")
+        };
+        let error = block("error", ",\"error\":{\"code\":\"RATE_LIMIT_ERROR\"}");
+        let all = [block("text", ""), block("text", ""), error].concat();
+        let mut tally = Tally::default();
+        tally.add(
+            word(marks(&[Mark::Text, Mark::Text, Mark::ErrorRateLimit]), 9),
+            0,
+        );
+        let two = block("text", "").len() * 2;
+        for (written, counts, left) in [
+            (two - 1, vec![(Mark::Text, 1)], 2),
+            (two, vec![(Mark::Text, 2)], 1),
+            (all.len() - 1, vec![(Mark::Text, 2)], 1),
+        ] {
+            let mut due = Due::default();
+            due.push(Bytes::from(all.clone()), tally.clone());
+            due.advance(written, |_| panic!("not whole"));
+            let (out, lost) = due.give_up();
+            assert_eq!((out.counts().to_vec(), lost), (counts, left));
+        }
+        assert_eq!(
+            mark_of(all.rsplit("\n\n").nth(1).expect("the error")),
+            Some(Mark::ErrorRateLimit)
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use turnwire_hub::{Entry, Read, Run};
 use turnwire_session::{CatchUp, Error, Live, ReplayError};
 use turnwire_wire::pc3::{Cursor, Version, project, project_after};
 
-use super::due::{Due, Tally, word};
+use super::due::{Due, Tally, frames_of, word};
 
 /// Events taken from the ring at once: bounds what one viewer holds.
 const TAKE: usize = 256;
@@ -24,8 +24,8 @@ pub(super) enum Filled {
     Nothing,
     /// The ring has gone on without the client.
     Behind,
-    /// A frame is too large to be sent.
-    TooLarge,
+    /// A frame is too large to be sent; with those after it so many are lost.
+    TooLarge(u64),
 }
 
 /// The frames of one turn, from a cursor on.
@@ -107,9 +107,14 @@ impl Feed {
 
     async fn catch_up(&mut self, live: &Arc<Live>) -> Result<(), ReplayError> {
         let all = Filter::full();
-        let past = live.catch_up(self.at, &all, Missed::Deltas, u64::MAX);
+        let past = live.catch_up_from(self.at, &all, Missed::Deltas, u64::MAX);
         self.catch_up = Some(Box::pin(past).await?);
         Ok(())
+    }
+
+    /// The version it speaks.
+    pub(super) fn version(&self) -> Version {
+        self.version
     }
 
     /// Whether the turn's end was given.
@@ -155,14 +160,16 @@ impl Feed {
                 }
             };
         }
-        let mut too_large = false;
+        let mut lost = None;
         let read = self.read(live, TAKE, |bytes, tally| {
-            too_large |= tally.is_too_large();
-            due.push(bytes, tally);
+            if tally.is_too_large() || lost.is_some() {
+                *lost.get_or_insert(0) += tally.frames();
+            } else {
+                due.push(bytes, tally);
+            }
         });
         match read {
-            Read::Upto(_) if too_large => Ok(self.too_large()),
-            Read::Upto(_) => Ok(Filled::Some),
+            Read::Upto(_) => Ok(lost.map_or(Filled::Some, |lost| self.too_large(lost))),
             Read::Empty => {
                 self.live = true;
                 Ok(Filled::Nothing)
@@ -200,15 +207,15 @@ impl Feed {
             }
         }
         if tally.is_too_large() {
-            return Ok(self.too_large());
+            return Ok(self.too_large(tally.frames()));
         }
         due.push(frames.into(), tally);
         Ok(Filled::Some)
     }
 
-    fn too_large(&self) -> Filled {
+    fn too_large(&self, frames: u64) -> Filled {
         tracing::error!(turn = %self.turn, "a frame is above 16 MiB: its stream ends without it");
-        Filled::TooLarge
+        Filled::TooLarge(frames)
     }
 
     /// Reads on in the ring.
@@ -220,12 +227,13 @@ impl Feed {
                 return;
             }
             ended = run.of_turn(turn, |bytes, heads, words| {
-                // Only the first event can be one of which the client has some frames.
-                let known = seen.take().zip(heads.first());
+                // Only the first event can be one of which the client has some frames, and no more
+                // than it gives.
+                let known = seen.take().zip(heads.first()).zip(words.first());
                 let skip = known
-                    .filter(|(seen, first)| seen.position == first.position)
-                    .and_then(|(seen, _)| seen.frame)
-                    .map_or(0, |frame| usize::from(frame) + 1);
+                    .filter(|((seen, first), _)| seen.position == first.position)
+                    .and_then(|((seen, _), word)| Some((seen.frame?, frames_of(*word))))
+                    .map_or(0, |(frame, all)| (usize::from(frame) + 1).min(all));
                 let mut tally = Tally::default();
                 for (at, word) in words.iter().enumerate() {
                     tally.add(*word, if at == 0 { skip } else { 0 });
@@ -241,8 +249,10 @@ impl Feed {
             .ring
             .read(track(version), self.cursor, events_max, &project, &mut take);
         if let Read::Upto(cursor) = read {
-            (self.live, self.cursor, self.at) = (true, cursor, at);
+            (self.cursor, self.at) = (cursor, at);
             (self.ended, self.seen) = (ended, seen);
+            // One that comes back may have much of the ring before it: that is the past, too.
+            self.live |= cursor == live.ring.end();
         }
         read
     }
