@@ -4,6 +4,7 @@
 
 mod proxy;
 mod readers;
+mod readings;
 mod reference;
 
 use serde_json::{Value, json};
@@ -12,7 +13,8 @@ use turnwire_testkit::script::{Script, Step, tool};
 use turnwire_testkit::server::{Options, Server};
 
 use proxy::{Manner, Proxy};
-use readers::{Kind, Reader};
+use readers::Kind;
+use readings::{Readings, agree};
 use reference::{Answer, Event};
 
 /// How long a reader waits before it comes back, and at most twice that: short, and always a
@@ -34,110 +36,32 @@ async fn ask(server: &Server, message: &str) -> Answer {
     answer
 }
 
-/// The readers, each with what it reads.
-struct Readings {
-    readers: Vec<Reader>,
-    /// Every proxy there was, to see at the end that nobody came back.
-    proxies: Vec<(Kind, Proxy)>,
+/// Behind which bytes of a stream's body a block ends.
+fn ends_of_blocks(body: &[u8]) -> Vec<usize> {
+    let pairs = body.windows(2).enumerate();
+    let ends = pairs.filter(|(_, pair)| *pair == b"\n\n");
+    ends.map(|(at, _)| at + 2).collect()
 }
 
-impl Readings {
-    async fn start() -> Self {
-        let starting = || Kind::ALL.map(Reader::start).into_iter().collect();
-        let readers = tokio::task::spawn_blocking(starting).await;
-        Self {
-            readers: readers.expect("readers"),
-            proxies: Vec::new(),
-        }
-    }
-
-    /// Gives every reader a proxy of its own to the server.
-    async fn behind(&mut self, server: &Server, manner: &Manner) -> Reading<'_> {
-        let first = self.proxies.len();
-        for reader in &self.readers {
-            let proxy = Proxy::start(server.addr(), manner.clone()).await;
-            self.proxies.push((reader.kind, proxy));
-        }
-        Reading { of: self, first }
-    }
-
-    /// Nobody came back after it was told that there is nothing more. Each reader has come back
-    /// from another stream since, so the time for it has passed.
-    fn nobody_came_back(&self) {
-        for (kind, proxy) in &self.proxies {
-            let statuses: Vec<u16> = proxy.asked().iter().map(|asked| asked.status).collect();
-            let (last, before) = statuses.split_last().expect("an answer");
-            assert_eq!(*last, 204, "{kind:?}: {statuses:?}");
-            assert!(
-                before.iter().all(|status| *status == 200),
-                "{kind:?}: {statuses:?}"
-            );
-        }
-    }
-}
-
-/// One stream that all readers read at once.
-struct Reading<'a> {
-    of: &'a mut Readings,
-    first: usize,
-}
-
-impl Reading<'_> {
-    /// Reads to the end; `meanwhile` happens while they read.
-    async fn read<T>(
-        self,
-        response: ResponseId,
-        meanwhile: impl AsyncFnOnce(&[(Kind, Proxy)]) -> T,
-    ) -> (Vec<(Kind, Vec<Event>)>, T) {
-        let path = format!("/chat/{response}/stream");
-        let (readers, proxies) = (&mut self.of.readers, &self.of.proxies[self.first..]);
-        let reading: Vec<_> = std::mem::take(readers)
-            .into_iter()
-            .zip(proxies)
-            .map(|(mut reader, (_, proxy))| {
-                let (base, path) = (proxy.base(), path.clone());
-                tokio::task::spawn_blocking(move || {
-                    let events = reader.read(&base, &path);
-                    (reader, events)
-                })
-            })
-            .collect();
-        let meanwhile = meanwhile(proxies).await;
-        let mut lists = Vec::new();
-        for task in reading {
-            let (reader, events) = task.await.expect("a reading");
-            lists.push((reader.kind, events));
-            readers.push(reader);
-        }
-        for (kind, proxy) in proxies {
-            assert!(proxy.is_spent(), "{kind:?} was cut as often as it should");
-        }
-        (lists, meanwhile)
-    }
-
-    /// Reads a turn that is over; all must read `wanted`.
-    async fn reads(self, response: ResponseId, wanted: &[Event]) {
-        let (lists, ()) = self.read(response, async |_| ()).await;
-        agree(&lists, wanted);
-    }
-}
-
-/// All readers have the same list.
-fn agree(lists: &[(Kind, Vec<Event>)], wanted: &[Event]) {
-    for (kind, list) in lists {
-        let mut wanted = wanted.to_vec();
-        // To this package an event without an id of its own has none; to all others, and by the
-        // standard, it has that of the event before it.
-        if *kind == Kind::Package
-            && let Some(done) = wanted.last_mut().filter(|last| last.2 == "[DONE]")
-        {
-            done.0.clear();
-        }
-        let apart = list.iter().zip(&wanted).position(|(a, b)| a != b);
-        if let Some(at) = apart {
-            panic!("{kind:?} read {:?}, not {:?}", list[at], wanted[at]);
-        }
-        assert_eq!(list.len(), wanted.len(), "{kind:?}");
+/// Reads a completed turn that is cut between two frames of one event: the first two are of its
+/// start, and the last two before the sentinel of its end.
+async fn cut_within_events(
+    readings: &mut Readings,
+    server: &Server,
+    response: ResponseId,
+    wanted: &[Event],
+) {
+    let body = Answer::get(server.addr(), response).await.bytes().await;
+    let ends = ends_of_blocks(&body);
+    for frame in [0, ends.len() - 3] {
+        let event = |at: usize| wanted[at].0.split_once('-').expect("a frame's number").0;
+        assert_eq!(event(frame), event(frame + 1), "two frames of one event");
+        let manner = Manner {
+            cuts: vec![ends[frame]],
+            piece: None,
+        };
+        let reading = readings.behind(server, &manner).await;
+        reading.reads(response, wanted).await;
     }
 }
 
@@ -186,12 +110,7 @@ async fn w_2_every_reader_reads_the_same_turn() {
 
     // And cut at the places where a parser can go wrong: in the middle of a block's lines, before
     // its blank line, behind it.
-    let body = Answer::get(server.addr(), response).await.bytes().await;
-    let blocks: Vec<usize> = body
-        .windows(2)
-        .enumerate()
-        .filter_map(|(at, pair)| (pair == b"\n\n").then_some(at + 2))
-        .collect();
+    let blocks = ends_of_blocks(&Answer::get(server.addr(), response).await.bytes().await);
     for cut in [blocks[3] - 1, blocks[3], blocks[3] + 1, blocks[3] + 30] {
         let manner = Manner {
             cuts: vec![cut],
@@ -200,6 +119,7 @@ async fn w_2_every_reader_reads_the_same_turn() {
         let reading = readings.behind(&server, &manner).await;
         reading.reads(response, &wanted).await;
     }
+    cut_within_events(&mut readings, &server, response, &wanted).await;
 
     // Cut between the terminal and the sentinel: the terminal is the end.
     let manner = Manner {
@@ -216,6 +136,42 @@ async fn w_2_every_reader_reads_the_same_turn() {
     }
     let reading = readings.behind(&server, &Manner::default()).await;
     reading.reads(response, &wanted).await;
+    readings.nobody_came_back();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w_2_every_reader_reads_the_same_from_the_store() {
+    let script = Script::new().on(
+        "",
+        [
+            Step::thinking("What is asked for? Something short.", "seal"),
+            Step::text("Some words. "),
+            Step::tool(tool::ECHO, json!({"text": "a"})),
+            Step::text("And a few more."),
+        ],
+    );
+    let mut server = server(script).await;
+    let mut readings = Readings::start().await;
+    let posted = ask(&server, "go").await;
+    let response = posted.response();
+    let told = posted.events().await;
+    // Nothing of it is in memory any more.
+    server.restart().await;
+    let wanted = Answer::get(server.addr(), response).await.events().await;
+    assert_eq!(names(&wanted), names(&told));
+    for (name, field) in [("text", "chunk"), ("thinking", "content")] {
+        let same = said(&wanted, name, field).concat() == said(&told, name, field).concat();
+        assert!(same, "{name} is whole");
+    }
+    let manner = Manner {
+        cuts: CUTS[..4].to_vec(),
+        piece: Some(61),
+    };
+    for manner in [Manner::default(), manner] {
+        let reading = readings.behind(&server, &manner).await;
+        reading.reads(response, &wanted).await;
+    }
+    cut_within_events(&mut readings, &server, response, &wanted).await;
     readings.nobody_came_back();
 }
 
