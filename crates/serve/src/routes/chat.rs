@@ -110,7 +110,8 @@ async fn resume(
     let version = submit::version(&headers)?;
     let row = state.sessions.turn(&owner, id).await?;
     bound(&row, version)?;
-    if chat::is_over(&row, cursor.as_ref()) {
+    if let Some(cursor) = cursor.filter(|cursor| chat::is_over(&row, cursor)) {
+        there(&state, &owner, &row, &cursor).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     if method == Method::HEAD {
@@ -145,6 +146,24 @@ fn cursor(headers: &HeaderMap, params: &mut Params) -> Result<Option<Cursor>, Fa
         (None, _) => return Ok(None),
     };
     text.parse().map(Some).map_err(|_| invalid(field))
+}
+
+/// Refuses a cursor behind the turn's end that names a place its session does not have: what the
+/// client has is not of this log, and must not be taken for all there is.
+async fn there(
+    state: &AppState,
+    owner: &Owner,
+    row: &TurnRow,
+    cursor: &Cursor,
+) -> Result<(), Fault> {
+    if row.ended == Some(cursor.position) {
+        return Ok(());
+    }
+    let live = state.sessions.live(owner, row.session_id).await?;
+    if chat::is_ahead(&live, cursor) {
+        return Err(Error::CursorExpired.into());
+    }
+    Ok(())
 }
 
 /// The version that a turn is bound to, which must be the one that is asked for.

@@ -66,13 +66,21 @@ pub struct Opening {
 }
 
 /// Whether the client has the turn's last frame: there is nothing more to come, ever.
-pub fn is_over(row: &TurnRow, cursor: Option<&Cursor>) -> bool {
-    let (Some(cursor), Some(ended), Some((kind, _))) = (cursor, row.ended, &row.terminal) else {
+pub fn is_over(row: &TurnRow, cursor: &Cursor) -> bool {
+    let (Some(ended), Some((kind, _))) = (row.ended, &row.terminal) else {
         return false;
     };
     // `turn.completed` gives usage and then its terminal, `turn.cancelled` its terminal alone.
     let last = u8::from(*kind == EventType::TurnCompleted);
     cursor.covers(ended, last)
+}
+
+/// Whether the session has no event where the cursor stands. Transient events are not asked for:
+/// those after the last stored one are forgotten by a restart.
+pub fn is_ahead(live: &Live, cursor: &Cursor) -> bool {
+    let tail = live.ring.look(|_, tail, _| tail);
+    let at = cursor.position;
+    at.epoch != tail.epoch || at.seq > tail.seq
 }
 
 /// A place before everything of a turn: the last there can be before its first event.
