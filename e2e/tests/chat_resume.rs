@@ -1,0 +1,335 @@
+//! Coming back into a stream: what a cursor gives, which cursors are none, and whose turn it is.
+
+use std::time::Duration;
+
+use turnwire_e2e::chat::{Raw, back, events, raw, say, until, whole, words};
+use turnwire_e2e::scene::Scene;
+use turnwire_event::{Position, ResponseId, Seq, TurnId};
+use turnwire_testkit::chat::{Block, Carry, Question, Stream};
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::Options;
+use turnwire_wire::pc3::Cursor;
+
+fn script() -> Script {
+    Script::new()
+        .on("^stall", [Step::text("wait"), Step::stall()])
+        .on("", [Step::slow("some words of an answer", 3, 1)])
+}
+
+async fn scene() -> Scene {
+    Scene::new(Options::script(script())).await
+}
+
+/// A turn that is over, with its frames.
+async fn over(scene: &Scene, name: &str) -> (TurnId, Vec<Block>) {
+    let question = Question::new("go").session(scene.session);
+    whole(&scene.rest, name, &question).await
+}
+
+/// A turn that runs until it is cancelled.
+async fn running(scene: &Scene, name: &str) -> Stream {
+    let question = Question::new("stall").session(scene.session);
+    let mut stream = say(&scene.rest, name, &question).await;
+    stream.until("text").await.expect("words");
+    stream
+}
+
+fn path(turn: TurnId) -> String {
+    format!("GET /chat/{}/stream", ResponseId::from(turn))
+}
+
+async fn asked(scene: &Scene, turn: TurnId, query: &str, lines: &[&str]) -> Raw {
+    let line = format!("{}{query}", path(turn));
+    raw(scene.server.addr(), &line, lines, b"").await
+}
+
+fn problem(answer: &Raw, status: u16, code: &str, of: &str) {
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (status, code),
+        "{of}: {} {}",
+        answer.head,
+        answer.body
+    );
+    assert_eq!(answer.header("content-type"), "application/problem+json");
+}
+
+fn id(frame: &Block) -> Cursor {
+    frame.id().expect("an id")
+}
+
+#[tokio::test]
+async fn r_37_a_cursor_that_cannot_be_read_is_told_so() {
+    let scene = scene().await;
+    let (ended, frames) = over(&scene, "one").await;
+    let open = running(&scene, "two").await;
+    let good = id(&frames[0]).to_string();
+    let huge = format!("evt_{}", "0".repeat(8_000));
+    let bad = [
+        "garbage",
+        "evt_",
+        "evt_0001",
+        "evt_0001000000000l-0",
+        "evt_0001000000000u-0",
+        "evt_00010000000001-",
+        "evt_00010000000001-12",
+        "evt_00010000000001-x",
+        "evt_00010000000001--1",
+        "evt_00010000000001-0-0",
+        "evt_00010000000001.000001-10",
+        "EVT_00010000000001-0",
+        "0",
+        "-1",
+        huge.as_str(),
+    ];
+    for turn in [ended, open.turn()] {
+        for text in bad {
+            let header = format!("last-event-id: {text}");
+            let answer = asked(&scene, turn, "", &[&header]).await;
+            problem(&answer, 400, "invalid_cursor", text);
+            let answer = asked(&scene, turn, &format!("?last_event_id={text}"), &[]).await;
+            problem(&answer, 400, "invalid_cursor", text);
+        }
+        let header = format!("last-event-id: {good}");
+        let twice = asked(&scene, turn, "", &[&header, &header]).await;
+        problem(&twice, 400, "invalid_cursor", "said twice");
+        let bytes = asked(&scene, turn, "", &["last-event-id: \u{e9}"]).await;
+        problem(&bytes, 400, "invalid_cursor", "no ASCII");
+        let unknown = asked(&scene, turn, "?since=x", &[]).await;
+        assert_eq!(unknown.status, 422, "{}", unknown.body);
+    }
+    scene.rest.cancel(open.turn()).await.expect("an answer");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn a_cursor_ahead_of_the_session_or_of_another_epoch_has_expired() {
+    let scene = scene().await;
+    let (ended, frames) = over(&scene, "one").await;
+    let open = running(&scene, "two").await;
+    let mut ahead = id(frames.last().expect("a frame"));
+    ahead.position.seq = Seq(ahead.position.seq.0 + 1_000);
+    let mut epoch = id(&frames[0]);
+    epoch.position.epoch.0 += 1;
+    for cursor in [ahead, ahead.position.into(), epoch] {
+        for turn in [open.turn(), ended] {
+            let header = format!("last-event-id: {cursor}");
+            let answer = asked(&scene, turn, "", &[&header]).await;
+            problem(&answer, 410, "cursor_expired", &header);
+        }
+    }
+    // The refused ones did not count among those who stream it: it still runs.
+    let row = scene.rest.turn(open.turn()).await.expect("an answer");
+    assert_eq!(row["state"], "running", "{row}");
+}
+
+/// Ids are unique inside a session only. One of another session is read as one of this: a place
+/// that this session does not have is ahead of it, any other is where it would be here.
+#[tokio::test]
+async fn a_cursor_of_another_session_is_read_as_one_of_this() {
+    let scene = scene().await;
+    for number in 0..3 {
+        over(&scene, &format!("long {number}")).await;
+    }
+    let (_, long) = over(&scene, "long last").await;
+    let mut short = say(&scene.rest, "short", &Question::new("stall")).await;
+    let first = short.until("text").await.expect("words");
+    let header = format!("last-event-id: {}", id(&long[0]));
+    let answer = asked(&scene, short.turn(), "", &[&header]).await;
+    problem(&answer, 410, "cursor_expired", "a longer session's");
+    // A shorter session's names the same place here, and gives what follows it.
+    let turn = over(&scene, "again").await.0;
+    let mut stream = back(&scene.rest, "foreign", turn, Some(id(&first[0]))).await;
+    let frames = stream
+        .rest()
+        .await
+        .expect("the whole turn: it begins after that place");
+    assert_eq!(events(&frames)[0], "response_id");
+}
+
+#[tokio::test]
+async fn a_cursor_that_is_older_than_what_is_kept_has_expired() {
+    let options = Options::script(script())
+        .set("store", "retention_s", 1)
+        .set("store", "retention_sweep_ms", 100);
+    let mut scene = Scene::new(options).await;
+    let (turn, frames) = over(&scene, "old").await;
+    let start = Position::persisted(id(&frames[0]).position.epoch, Seq(0));
+    let past = format!("/sessions/{}/events?since={start}", scene.session);
+    until("the old events are gone", || async {
+        scene
+            .rest
+            .get(&past)
+            .await
+            .is_ok_and(|answer| answer.status == 410)
+    })
+    .await;
+    // What is still in memory may be told; after a restart there is only the store.
+    scene.server.sigterm();
+    assert!(scene.server.wait(Duration::from_secs(30)).await.success());
+    scene.server.run().await.expect("it comes up again");
+    for lines in [vec![], vec![format!("last-event-id: {}", id(&frames[1]))]] {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let answer = asked(&scene, turn, "", &lines).await;
+        problem(&answer, 410, "cursor_expired", &format!("{lines:?}"));
+    }
+    // Whoever has the terminal is told that there is nothing more, as ever.
+    let header = format!("last-event-id: {}", id(frames.last().expect("a frame")));
+    assert_eq!(asked(&scene, turn, "", &[&header]).await.status, 204);
+}
+
+#[tokio::test]
+async fn s1_005_after_the_terminal_there_is_nothing_more() {
+    let scene = scene().await;
+    let (turn, frames) = over(&scene, "one").await;
+    over(&scene, "another").await;
+    let last = id(frames.last().expect("a frame"));
+    let behind = Position {
+        seq: last.position.seq.next(),
+        ..last.position
+    };
+    for cursor in [last, last.position.into(), behind.into()] {
+        let header = format!("last-event-id: {cursor}");
+        let query = format!("?last_event_id={cursor}");
+        for (query, lines) in [("", vec![header.as_str()]), (query.as_str(), vec![])] {
+            let answer = asked(&scene, turn, query, &lines).await;
+            assert_eq!((answer.status, answer.body.as_str()), (204, ""), "{cursor}");
+        }
+        let line = path(turn).replace("GET", "HEAD");
+        let head = raw(scene.server.addr(), &line, &[&header], b"").await;
+        assert_eq!(head.status, 204);
+    }
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s1_005_between_the_cost_and_the_terminal_exactly_the_terminal_is_left() {
+    let scene = scene().await;
+    let (turn, frames) = over(&scene, "one").await;
+    let usage = &frames[frames.len() - 2];
+    assert_eq!(usage.event(), "usage");
+    for (name, carry) in [
+        ("header", Carry::Header),
+        ("query", Carry::Query),
+        ("both", Carry::Both),
+    ] {
+        let stream = Stream::resume(&scene.rest, name, turn, Some(id(usage)), carry, None).await;
+        let mut stream = stream.expect("a stream");
+        let rest = stream.rest().await.expect("the terminal and the sentinel");
+        assert_eq!(events(&rest), ["completed"]);
+        assert_eq!(rest[0].frame_text(), frames[frames.len() - 1].text);
+    }
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn law_2_any_cursor_gives_exactly_the_rest_and_the_header_wins() {
+    let scene = scene().await;
+    let (turn, frames) = over(&scene, "one").await;
+    for (index, frame) in frames.iter().enumerate().take(frames.len() - 1) {
+        let cursor = id(frame);
+        let mut stream = back(&scene.rest, &format!("at {index}"), turn, Some(cursor)).await;
+        let rest = stream.rest().await.expect("the rest");
+        assert_eq!(words(&frames[..=index]) + &words(&rest), words(&frames));
+        let query = format!("?last_event_id={}", id(&frames[0]));
+        let answer = asked(&scene, turn, &query, &[&format!("last-event-id: {cursor}")]).await;
+        let first = format!("id: {}\n", id(&rest[0]));
+        assert!(answer.body.contains(&first), "{index}: {}", answer.body);
+        assert!(
+            !answer.body.contains(&format!("id: {cursor}\n")),
+            "{}",
+            answer.body
+        );
+    }
+    // An empty header says nothing, as that of an `EventSource` that has seen nothing.
+    let query = format!("?last_event_id={}", id(&frames[frames.len() - 2]));
+    let answer = asked(&scene, turn, &query, &["last-event-id: "]).await;
+    assert!(answer.body.contains("event: completed") && !answer.body.contains("event: usage"));
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn d_09_another_version_is_a_conflict_and_an_unknown_one_is_refused() {
+    let scene = scene().await;
+    let question = Question::new("go").session(scene.session).version("0.4");
+    let (turn, _) = whole(&scene.rest, "old", &question).await;
+    let answer = asked(&scene, turn, "", &["x-wire-version: 0.5"]).await;
+    problem(&answer, 409, "wire_version_mismatch", "0.5");
+    for unknown in ["0.6", "05", "0.4,0.4"] {
+        let header = format!("x-wire-version: {unknown}");
+        problem(
+            &asked(&scene, turn, "", &[&header]).await,
+            422,
+            "invalid_request",
+            unknown,
+        );
+    }
+    let twice = ["x-wire-version: 0.4", "x-wire-version: 0.4"];
+    problem(
+        &asked(&scene, turn, "", &twice).await,
+        422,
+        "invalid_request",
+        "twice",
+    );
+    let answer = asked(&scene, turn, "", &["x-wire-version: 0.4"]).await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn law_10_g1_a_foreign_turn_is_answered_as_a_missing_one() {
+    let scene = scene().await;
+    let open = running(&scene, "mine").await;
+    let missing = "GET /chat/resp_00000000000000000000000001/stream";
+    let tenant = "x-tenant-id: 3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
+    let cursor = format!("last-event-id: {}", open.last().expect("a frame"));
+    for stranger in [tenant, "x-turnwire-principal: mallory"] {
+        for lines in [
+            vec![stranger],
+            vec![stranger, &cursor],
+            vec![stranger, "x-wire-version: 0.4"],
+        ] {
+            let one = asked(&scene, open.turn(), "", &lines).await;
+            let two = raw(scene.server.addr(), missing, &lines, b"").await;
+            problem(&one, 404, "turn_not_found", stranger);
+            assert_eq!((one.status, one.essence()), (two.status, two.essence()));
+        }
+        let body = format!(
+            "{{\"message\":\"hi\",\"session_id\":\"{}\"}}",
+            scene.session
+        );
+        let lines = [stranger, "content-type: application/json"];
+        let post = raw(
+            scene.server.addr(),
+            "POST /chat/stream",
+            &lines,
+            body.as_bytes(),
+        )
+        .await;
+        problem(&post, 404, "session_not_found", stranger);
+    }
+    let row = scene.rest.turn(open.turn()).await.expect("an answer");
+    assert_eq!(row["state"], "running", "{row}");
+}
+
+#[tokio::test]
+async fn d_05_a_head_is_answered_and_does_not_attend() {
+    let scene = scene().await;
+    let stream = running(&scene, "mine").await;
+    let turn = stream.turn();
+    let line = path(turn).replace("GET", "HEAD");
+    let head = raw(scene.server.addr(), &line, &[], b"").await;
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert_eq!(
+        head.header("x-response-id"),
+        ResponseId::from(turn).to_string()
+    );
+    let row = scene.rest.turn(turn).await.expect("an answer");
+    assert_eq!(
+        row["state"], "running",
+        "a head that left has cancelled nothing: {row}"
+    );
+    drop(stream);
+    let row = scene.rest.ended(turn).await.expect("an end");
+    assert_eq!(row["terminal"]["payload"]["reason"], "client_disconnected");
+    scene.judge().await;
+}
