@@ -1,0 +1,219 @@
+//! The numbers of the chat wire (S1 1.12): what is counted is exactly what clients got.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use turnwire_e2e::chat::{Metrics, back, say, streams, whole};
+use turnwire_e2e::scene::Scene;
+use turnwire_testkit::chat::{Block, Question};
+use turnwire_testkit::script::{Script, Step, tool};
+use turnwire_testkit::server::Options;
+
+const DIMENSIONS: [&str; 5] = [
+    "agent_definition_version",
+    "dm_type",
+    "experiment_arm",
+    "sub_agent_id",
+    "vertical",
+];
+
+fn script() -> Script {
+    Script::new()
+        .on("^stall", [Step::text("wait"), Step::stall()])
+        .on(
+            "^limited",
+            [Step::text("so far"), Step::error("rate_limited")],
+        )
+        .on("^broken", [Step::error("internal")])
+        .on(
+            "^tools",
+            [
+                Step::thinking("hm", "c2VhbA=="),
+                Step::text("I look. "),
+                Step::thinking("hm again", "c2VhbA=="),
+                Step::tool(tool::CLOCK, json!({})),
+                Step::tool(tool::FAIL, json!({})),
+                Step::slow("There it is, word by word.", 3, 1),
+            ],
+        )
+        .on("", [Step::slow("plain words", 2, 1)])
+}
+
+type Sums = BTreeMap<String, u64>;
+
+/// What the frames that clients got add up to.
+#[derive(Debug, Default, PartialEq)]
+struct Got {
+    events: Sums,
+    terminals: Sums,
+    errors: Sums,
+}
+
+impl Got {
+    fn add(&mut self, frames: &[Block]) {
+        for frame in frames {
+            let event = frame.event().to_owned();
+            if frame.is_terminal() {
+                *self.terminals.entry(event.clone()).or_default() += 1;
+            }
+            if event == "error" {
+                let code = frame.field("error")["code"].as_str().expect("a code");
+                *self.errors.entry(code.to_owned()).or_default() += 1;
+            }
+            *self.events.entry(event).or_default() += 1;
+        }
+    }
+
+    fn counted(metrics: &Metrics) -> Self {
+        Self {
+            events: metrics.by("stream_events_emitted_total", "event_type"),
+            terminals: metrics.by("stream_terminal_frame_emitted_total", "type"),
+            errors: metrics.by("stream_error_frame_emitted_total", "code"),
+        }
+    }
+}
+
+/// Submits a turn that stalls, and cancels it; gives all its frames.
+async fn cancelled(scene: &Scene, name: &str, question: Question) -> Vec<Block> {
+    let mut stream = say(&scene.rest, name, &question.session(scene.session)).await;
+    let mut frames = stream.until("text").await.expect("words");
+    scene.rest.cancel(stream.turn()).await.expect("an answer");
+    frames.extend(stream.rest().await.expect("an end"));
+    frames
+}
+
+#[tokio::test]
+async fn law_11_s1_103_s1_129_the_counters_are_the_frames_that_clients_got() {
+    let scene = Scene::new(Options::script(script())).await;
+    let mut got = Got::default();
+    let mut turns = 0;
+    for version in ["0.5", "0.4"] {
+        for message in ["plain", "tools", "limited", "broken"] {
+            let question = Question::new(message)
+                .session(scene.session)
+                .version(version);
+            let name = format!("{message} {version}");
+            let (turn, frames) = whole(&scene.rest, &name, &question).await;
+            turns += 1;
+            got.add(&frames);
+            // Everybody who resumes gets the rest, and the last one nothing.
+            for (at, frame) in frames.iter().enumerate().step_by(4) {
+                let late = &format!("{name} from {at}");
+                if !frame.is_terminal() {
+                    let mut late = back(&scene.rest, late, turn, frame.id()).await;
+                    got.add(&late.rest().await.expect("the rest"));
+                }
+            }
+            let mut all = back(&scene.rest, &format!("{name} again"), turn, None).await;
+            got.add(&all.rest().await.expect("a replay"));
+        }
+        let question = Question::new("stall").version(version);
+        got.add(&cancelled(&scene, &format!("cancelled {version}"), question).await);
+        turns += 1;
+    }
+    // Two at once.
+    let question = Question::new("tools").session(scene.session);
+    let mut one = say(&scene.rest, "one", &question).await;
+    let mut two = back(&scene.rest, "two", one.turn(), None).await;
+    got.add(&one.rest().await.expect("a whole stream"));
+    got.add(&two.rest().await.expect("a whole stream"));
+    turns += 1;
+    streams(&scene.rest, 0).await;
+
+    let metrics = Metrics::read(&scene.rest).await;
+    assert_eq!(Got::counted(&metrics), got);
+    for event in ["reasoning", "cancelled", "error", "tool_completed"] {
+        assert!(got.events.contains_key(event), "no {event} was tried");
+    }
+    assert_eq!(got.errors.len(), 3, "{:?}", got.errors);
+    assert_eq!(metrics.sum("stream_sse_frame_dropped_total"), 0.0);
+    assert_eq!(metrics.sum("turn_started_total") as u64, turns);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s1_131_every_cancelled_turn_is_counted_once_by_its_code() {
+    let scene = Scene::new(Options::script(script())).await;
+    let count = || async {
+        let metrics = Metrics::read(&scene.rest).await;
+        metrics.by("stream_cancellation_total", "code")
+    };
+    assert_eq!(count().await, Sums::new());
+    cancelled(&scene, "one", Question::new("stall")).await;
+    let after = |n: u64| Sums::from([("REQUEST_CANCELLED".to_owned(), n)]);
+    assert_eq!(count().await, after(1));
+    // In the old shape too, by leaving, and while it waits.
+    cancelled(&scene, "two", Question::new("stall").version("0.4")).await;
+    let mut left = say(
+        &scene.rest,
+        "three",
+        &Question::new("stall").session(scene.session),
+    )
+    .await;
+    left.until("text").await.expect("words");
+    let question = Question::new("next")
+        .session(scene.session)
+        .field("on_busy", "enqueue");
+    let waiting = say(&scene.rest, "four", &question).await;
+    let turns = [left.turn(), waiting.turn()];
+    drop(waiting);
+    scene.rest.ended(turns[1]).await.expect("an end");
+    assert_eq!(count().await, after(3));
+    drop(left);
+    scene.rest.ended(turns[0]).await.expect("an end");
+    assert_eq!(count().await, after(4));
+    // One that ends by itself, or fails, is none.
+    for message in ["plain", "limited"] {
+        let question = Question::new(message).session(scene.session);
+        whole(&scene.rest, message, &question).await;
+    }
+    assert_eq!(count().await, after(4));
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn s1_130_s1_133_every_stream_metric_has_the_five_dimensions_and_times_are_there() {
+    let scene = Scene::new(Options::script(script())).await;
+    for message in ["plain", "limited", "tools"] {
+        let question = Question::new(message).session(scene.session);
+        whole(&scene.rest, message, &question).await;
+    }
+    cancelled(&scene, "cancelled", Question::new("stall")).await;
+    let metrics = Metrics::read(&scene.rest).await;
+    let names: Vec<&str> = metrics
+        .names()
+        .filter(|name| name.starts_with("stream_"))
+        .collect();
+    for expected in [
+        "stream_events_emitted_total",
+        "stream_terminal_frame_emitted_total",
+        "stream_error_frame_emitted_total",
+        "stream_sse_frame_dropped_total",
+        "stream_frame_oversize_total",
+        "stream_cancellation_total",
+    ] {
+        assert!(
+            names.contains(&expected),
+            "{expected} is missing: {names:?}"
+        );
+    }
+    for histogram in ["stream_ttfe_ms", "stream_writer_overhead_ms"] {
+        let count = metrics.sum(&format!("{histogram}_count"));
+        assert!(count >= 4.0, "{histogram} has {count}");
+        let of = |name: &&&str| name.starts_with(histogram);
+        let parts = names.iter().filter(of).count();
+        assert!(parts > 3, "{histogram} tells no shares: {parts}");
+    }
+    for name in names {
+        for (labels, _) in metrics.series(name) {
+            for dimension in DIMENSIONS {
+                assert!(
+                    labels.contains_key(dimension),
+                    "{name} {labels:?}: {dimension}"
+                );
+            }
+        }
+    }
+    // One first frame a submit; those who come back have waited for nothing.
+    assert_eq!(metrics.sum("stream_ttfe_ms_count"), 4.0);
+}
