@@ -39,7 +39,9 @@ pub(super) struct Feed {
     cursor: u64,
     /// On the way to the ring; none when live.
     catch_up: Option<CatchUp>,
-    /// Whether the ring was reached: from then on falling off it is the end.
+    /// Where the ring ended when it was entered: what is before is the past, told from memory.
+    goal: u64,
+    /// Whether that was reached: from then on falling off the ring is the end.
     live: bool,
     /// Whether the turn's end was given.
     ended: bool,
@@ -95,11 +97,12 @@ impl Feed {
             at: since,
             cursor: 0,
             catch_up: None,
+            goal: 0,
             live: false,
             ended: false,
         };
         match live.ring.seek(since) {
-            Some(cursor) => feed.cursor = cursor,
+            Some(cursor) => (feed.cursor, feed.goal) = (cursor, live.ring.end()),
             None => feed.catch_up(live).await?,
         }
         Ok(feed)
@@ -155,7 +158,7 @@ impl Feed {
                 Some(chunk) => self.tell(&chunk, due),
                 None => {
                     (self.at, self.cursor) = (catch_up.upto, catch_up.cursor);
-                    self.catch_up = None;
+                    (self.goal, self.catch_up) = (live.ring.end(), None);
                     Ok(Filled::Some)
                 }
             };
@@ -251,8 +254,7 @@ impl Feed {
         if let Read::Upto(cursor) = read {
             (self.cursor, self.at) = (cursor, at);
             (self.ended, self.seen) = (ended, seen);
-            // One that comes back may have much of the ring before it: that is the past, too.
-            self.live |= cursor == live.ring.end();
+            self.live |= cursor >= self.goal;
         }
         read
     }
