@@ -1,0 +1,140 @@
+//! A viewer that stops reading is cut and nobody waits for it; a frame that is too large for the
+//! aim is sent whole (D-75, D-15, law 7).
+
+use turnwire_e2e::chat::{Metrics, back, calm, events, say, until, whole, words};
+use turnwire_e2e::scene::Scene;
+use turnwire_event::TurnId;
+use turnwire_testkit::chat::{Block, Carry, End, Question, Stream};
+use turnwire_testkit::rest::Rest;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::Options;
+
+const DROPPED: &str = "stream_sse_frame_dropped_total";
+const OVERSIZE: &str = "stream_frame_oversize_total";
+
+/// What the kernel holds for a viewer that does not read.
+const BUFFER: u32 = 4_096;
+const CHUNKS: u64 = 3_000;
+
+/// Much more than the buffers between a server and a frozen viewer hold.
+fn options(queue_max: usize) -> Options {
+    let words = "0123456789".repeat(40);
+    let script = Script::new()
+        .on("^large", [Step::slow(&"x".repeat(300_000), 300_000, 0)])
+        .on("", [Step::slow(&words, 400, 1).repeat(CHUNKS)]);
+    Options::script(script)
+        .set("stream", "queue_max", queue_max)
+        .set("stream", "send_buffer_bytes", BUFFER)
+}
+
+/// A viewer that will not read.
+async fn frozen(rest: &Rest, turn: TurnId) -> Stream {
+    let ask = (None, Carry::Header);
+    let stream = Stream::resume_small(rest, "frozen", turn, ask, None, Some(BUFFER)).await;
+    stream.expect("a stream")
+}
+
+/// Waits until a frozen viewer was cut.
+async fn cut(rest: &Rest) {
+    until("the frozen viewer is cut", || async {
+        Metrics::read(rest).await.sum(DROPPED) > 0.0
+    })
+    .await;
+}
+
+/// Reads what a viewer that was cut still gets.
+async fn thaw(stream: &mut Stream) -> Vec<Block> {
+    let mut frames = Vec::new();
+    loop {
+        match stream.next().await {
+            Ok(frame) => frames.push(frame),
+            Err(End::Lost(_)) => return frames,
+            Err(end) => panic!("a viewer that was cut: {end}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d_75_law_7_a_frozen_viewer_is_cut_and_one_beside_it_gets_everything() {
+    // Room enough for one that reads, on a busy machine too.
+    let scene = Scene::new(options(1_000)).await;
+    let question = Question::new("go").session(scene.session);
+    let mut fast = say(&scene.rest, "fast", &question).await;
+    let turn = fast.turn();
+    let mut frozen = frozen(&scene.rest, turn).await;
+    let reading = tokio::spawn(async move { fast.rest().await });
+    cut(&scene.rest).await;
+    let early = thaw(&mut frozen).await;
+    assert!(!early.is_empty() && !early.iter().any(Block::is_terminal));
+    // It counts as leaving, and the other is still there: the turn goes on to its end.
+    let frames = reading.await.expect("a task").expect("a whole stream");
+    assert_eq!(events(&frames).last(), Some(&"completed"));
+    assert_eq!(words(&frames).len() as u64, 400 * CHUNKS);
+    // What was cut was contiguous: it comes back and has everything, each frame once.
+    let mut again = back(&scene.rest, "frozen", turn, frozen.last()).await;
+    let late = again.rest().await.expect("the rest");
+    assert_eq!(words(&early) + &words(&late), words(&frames));
+    calm(&scene.server);
+    scene.judge().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d_75_being_cut_is_leaving_and_the_turn_decides() {
+    let scene = Scene::new(options(50)).await;
+    let question = Question::new("go").session(scene.session);
+    let first = say(&scene.rest, "first", &question).await;
+    let turn = first.turn();
+    let mut alone = frozen(&scene.rest, turn).await;
+    drop(first);
+    let row = scene.rest.ended(turn).await.expect("an end");
+    assert_eq!(row["state"], "cancelled", "{row}");
+    let reason = &row["terminal"]["payload"]["reason"];
+    assert_eq!(reason, "client_disconnected", "{row}");
+    assert!(Metrics::read(&scene.rest).await.sum(DROPPED) > 0.0);
+    thaw(&mut alone).await;
+    calm(&scene.server);
+    scene.judge().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d_75_a_turn_that_goes_on_does_not_mind_a_viewer_that_was_cut() {
+    let scene = Scene::new(options(50)).await;
+    let question = Question::new("go").session(scene.session).goes_on();
+    let first = say(&scene.rest, "first", &question).await;
+    let turn = first.turn();
+    let mut alone = frozen(&scene.rest, turn).await;
+    drop(first);
+    cut(&scene.rest).await;
+    let row = scene.rest.ended(turn).await.expect("an end");
+    assert_eq!(row["state"], "completed", "{row}");
+    let early = thaw(&mut alone).await;
+    let mut again = back(&scene.rest, "frozen", turn, alone.last()).await;
+    let late = again.rest().await.expect("the rest");
+    let all = words(&early) + &words(&late);
+    assert_eq!(all.len() as u64, 400 * CHUNKS);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn d_15_s1_012_a_large_frame_is_sent_whole_and_counted() {
+    let scene = Scene::new(options(50)).await;
+    let question = Question::new("large").session(scene.session);
+    let (turn, frames) = whole(&scene.rest, "live", &question).await;
+    let large = |frames: &[Block]| {
+        frames
+            .iter()
+            .filter(|f| f.frame_text().len() > 256 << 10)
+            .count()
+    };
+    assert_eq!((large(&frames), words(&frames).len()), (1, 300_000));
+    assert_eq!(Metrics::read(&scene.rest).await.sum(OVERSIZE), 1.0);
+    let again = back(&scene.rest, "again", turn, None).await.rest().await;
+    let again = again.expect("a replay");
+    assert_eq!((large(&again), words(&again)), (1, words(&frames)));
+    let metrics = Metrics::read(&scene.rest).await;
+    assert_eq!((metrics.sum(OVERSIZE), metrics.sum(DROPPED)), (2.0, 0.0));
+    // It is said in the log, and not as an error.
+    assert!(scene.server.stderr().contains("above 256 KB"));
+    calm(&scene.server);
+    scene.judge().await;
+}
