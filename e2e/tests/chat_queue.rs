@@ -1,0 +1,291 @@
+//! A session that is busy: turns that wait, that push in, that are refused, and what a restart
+//! makes of them.
+
+use serde_json::{Value, json};
+use turnwire_e2e::chat::{Metrics, back, events, say, until, whole};
+use turnwire_e2e::scene::{Scene, kinds};
+use turnwire_event::{Event, EventType, ResponseId, TurnId};
+use turnwire_testkit::chat::{Question, Stream};
+use turnwire_testkit::rest::Answer;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::Options;
+
+fn script() -> Script {
+    Script::new()
+        .on("^stall", [Step::text("wait"), Step::stall()])
+        .on("", [Step::text("you said {{user}}")])
+}
+
+/// A scene in which a turn runs until it is cancelled; its stream.
+async fn busy() -> (Scene, Stream) {
+    let scene = Scene::new(Options::script(script())).await;
+    let question = Question::new("stall").session(scene.session).goes_on();
+    let mut stream = say(&scene.rest, "running", &question).await;
+    stream.until("text").await.expect("words");
+    (scene, stream)
+}
+
+/// Submits without a stream.
+async fn submit(scene: &Scene, message: &str, on_busy: &str) -> Answer {
+    let path = format!("/sessions/{}/turns", scene.session);
+    let body = json!({"message": message, "on_busy": on_busy});
+    scene.rest.post(&path, body).await.expect("an answer")
+}
+
+/// Puts a turn in line.
+async fn enqueue(scene: &Scene, message: &str) -> TurnId {
+    let answer = submit(scene, message, "enqueue").await;
+    assert_eq!(answer.status, 202, "{}", answer.body);
+    assert_eq!(answer.json()["state"], "queued", "{}", answer.body);
+    id(&answer.json()["turn_id"])
+}
+
+fn id(value: &Value) -> TurnId {
+    let id = value.as_str().and_then(|id| id.parse().ok());
+    id.unwrap_or_else(|| panic!("no turn: {value}"))
+}
+
+fn waiting(scene: &Scene, message: &str) -> Question {
+    let question = Question::new(message).session(scene.session);
+    question.field("on_busy", "enqueue").goes_on()
+}
+
+/// The turns of a log in the order they started, and that each ended before the next began.
+fn started(log: &[Event]) -> Vec<TurnId> {
+    let mut order = Vec::new();
+    let mut open = None;
+    for event in log {
+        match event.body.kind() {
+            EventType::TurnStarted => {
+                assert_eq!(open, None, "two turns at once");
+                open = event.turn_id;
+                order.extend(open);
+            }
+            kind if kind.is_terminal() => open = None,
+            _ => {}
+        }
+    }
+    order
+}
+
+async fn terminal(scene: &Scene, turn: TurnId) -> Value {
+    let row = scene.rest.ended(turn).await.expect("an end");
+    row["terminal"]["payload"].clone()
+}
+
+#[tokio::test]
+async fn turns_in_line_run_in_order_and_their_streams_tell_when() {
+    let (scene, mut running) = busy().await;
+    let mut order = vec![running.turn(), enqueue(&scene, "one").await];
+    let mut stream = say(&scene.rest, "two", &waiting(&scene, "two")).await;
+    order.push(stream.turn());
+    order.push(enqueue(&scene, "three").await);
+    assert_eq!(Metrics::read(&scene.rest).await.sum("turn_queued"), 3.0);
+    for turn in &order[1..] {
+        let row = scene.rest.turn(*turn).await.expect("an answer");
+        assert_eq!(row["state"], "queued", "{row}");
+    }
+    // A viewer of one that waits waits with it.
+    let mut viewer = back(&scene.rest, "viewer", order[3], None).await;
+    scene.rest.cancel(running.turn()).await.expect("an answer");
+    assert_eq!(
+        events(&running.rest().await.expect("an end")),
+        ["cancelled"]
+    );
+    for stream in [&mut stream, &mut viewer] {
+        let frames = stream.rest().await.expect("a whole stream");
+        assert_eq!(events(&frames)[0], "response_id");
+        assert_eq!(events(&frames).last(), Some(&"completed"));
+    }
+    assert_eq!(started(&scene.log().await), order);
+    assert_eq!(Metrics::read(&scene.rest).await.sum("turn_queued"), 0.0);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn at_most_eight_wait_and_the_next_is_told_to_come_later() {
+    let (scene, running) = busy().await;
+    let mut line = Vec::new();
+    for number in 0..8 {
+        line.push(enqueue(&scene, &format!("number {number}")).await);
+    }
+    for on_busy in ["enqueue", "interrupt"] {
+        let ninth = submit(&scene, "ninth", on_busy).await;
+        assert_eq!((ninth.status, ninth.code().as_str()), (429, "queue_full"));
+        assert_eq!(ninth.header("content-type"), "application/problem+json");
+        assert!(
+            ninth
+                .header("retry-after")
+                .parse::<u32>()
+                .is_ok_and(|s| s >= 1)
+        );
+    }
+    let refused = Stream::submit(&scene.rest, "ninth", &waiting(&scene, "ninth")).await;
+    let refused = refused.expect_err("refused");
+    assert_eq!(
+        (refused.status(), refused.code().as_str()),
+        (429, "queue_full")
+    );
+    assert!(
+        refused
+            .head
+            .header("retry-after")
+            .parse::<u32>()
+            .is_ok_and(|s| s >= 1)
+    );
+    // One that leaves the line makes room.
+    scene.rest.cancel(line.remove(3)).await.expect("an answer");
+    line.push(enqueue(&scene, "ninth").await);
+    scene.rest.cancel(running.turn()).await.expect("an answer");
+    for turn in line {
+        assert_eq!(terminal(&scene, turn).await["status"], "ok");
+    }
+    drop(running);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn one_that_pushes_in_cancels_the_one_that_runs_and_is_next() {
+    let (scene, mut running) = busy().await;
+    let first = enqueue(&scene, "in line").await;
+    let question = Question::new("now")
+        .session(scene.session)
+        .field("on_busy", "interrupt");
+    let (pushed, frames) = whole(&scene.rest, "pushing in", &question).await;
+    assert_eq!(events(&frames).last(), Some(&"completed"));
+    assert_eq!(
+        events(&running.rest().await.expect("an end")),
+        ["cancelled"]
+    );
+    let end = terminal(&scene, running.turn()).await;
+    assert_eq!(
+        (&end["code"], &end["reason"]),
+        (&json!("REQUEST_CANCELLED"), &json!("interrupted"))
+    );
+    scene.rest.ended(first).await.expect("an end");
+    assert_eq!(started(&scene.log().await), [running.turn(), pushed, first]);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn one_that_will_not_wait_is_told_which_turn_runs() {
+    let (scene, running) = busy().await;
+    for on_busy in [json!({}), json!({"on_busy": "reject"})] {
+        let mut question = Question::new("now").session(scene.session);
+        if let Some(value) = on_busy.get("on_busy") {
+            question = question.field("on_busy", value.clone());
+        }
+        let refused = Stream::submit(&scene.rest, "refused", &question).await;
+        let refused = refused.expect_err("refused");
+        assert_eq!(
+            (refused.status(), refused.code().as_str()),
+            (409, "turn_in_flight")
+        );
+        let problem: Value = serde_json::from_str(&refused.body).expect("a problem");
+        assert_eq!(id(&problem["turn_id"]), running.turn(), "{problem}");
+    }
+    let refused = submit(&scene, "now", "reject").await;
+    assert_eq!(
+        (refused.status, id(&refused.json()["turn_id"])),
+        (409, running.turn())
+    );
+    let turns = scene
+        .rest
+        .get(&format!("/sessions/{}/turns", scene.session))
+        .await;
+    assert_eq!(
+        turns.expect("an answer").json()["turns"]
+            .as_array()
+            .map(Vec::len),
+        Some(1)
+    );
+}
+
+#[tokio::test]
+async fn a_cancel_of_one_that_waits_is_its_whole_story_in_one_piece() {
+    let (scene, running) = busy().await;
+    let mut stream = say(&scene.rest, "waiting", &waiting(&scene, "never")).await;
+    let path = format!("/turns/{}/cancel", ResponseId::from(stream.turn()));
+    for state in ["cancelled", "cancelled"] {
+        let answer = scene
+            .rest
+            .post(&path, json!({"reason": "changed my mind"}))
+            .await;
+        let answer = answer.expect("an answer");
+        assert_eq!(
+            (answer.status, &answer.json()["state"]),
+            (202, &json!(state))
+        );
+    }
+    let frames = stream.rest().await.expect("an end");
+    assert_eq!(events(&frames), ["response_id", "episode", "cancelled"]);
+    let log = scene.log().await;
+    let story: Vec<&Event> = log
+        .iter()
+        .filter(|e| e.turn_id == Some(stream.turn()))
+        .collect();
+    let whole: Vec<Event> = story.iter().map(|event| (*event).clone()).collect();
+    let expected = [
+        EventType::TurnStarted,
+        EventType::TurnCancelRequested,
+        EventType::TurnCancelled,
+    ];
+    assert_eq!(kinds(&whole), expected);
+    // Neighbours in the log: nothing of the turn that runs came between.
+    let places: Vec<u64> = whole.iter().map(|event| event.id.seq.0).collect();
+    assert_eq!(places, [places[0], places[0] + 1, places[0] + 2]);
+    let end = terminal(&scene, stream.turn()).await;
+    assert_eq!(
+        (&end["phase"], &end["reason"]),
+        (&json!("queued"), &json!("changed my mind"))
+    );
+    let row = scene.rest.turn(running.turn()).await.expect("an answer");
+    assert_eq!(row["state"], "running", "{row}");
+    scene.rest.cancel(running.turn()).await.expect("an answer");
+    drop(running);
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn a_killed_server_ends_the_one_that_ran_and_runs_those_in_line_in_order() {
+    let (mut scene, mut running) = busy().await;
+    let mut order = vec![running.turn()];
+    for message in ["one", "two"] {
+        order.push(enqueue(&scene, message).await);
+    }
+    let mut stream = say(&scene.rest, "three", &waiting(&scene, "three")).await;
+    order.push(stream.turn());
+    let gone = enqueue(&scene, "four").await;
+    scene.rest.cancel(gone).await.expect("an answer");
+    scene.rest.ended(gone).await.expect("an end");
+    scene.server.restart().await;
+    running.next().await.expect_err("the line is cut");
+    stream.next().await.expect_err("the line is cut");
+    let frames = back(&scene.rest, "running", order[0], running.last())
+        .await
+        .rest()
+        .await;
+    let frames = frames.expect("the rest");
+    assert_eq!(events(&frames), ["usage", "error"]);
+    assert_eq!(terminal(&scene, order[0]).await["reason"], "server_restart");
+    for turn in &order[1..] {
+        assert_eq!(terminal(&scene, *turn).await["status"], "ok");
+    }
+    let frames = back(&scene.rest, "three", order[3], None)
+        .await
+        .rest()
+        .await;
+    assert_eq!(
+        events(&frames.expect("its turn")).last(),
+        Some(&"completed")
+    );
+    let mut log = scene.log().await;
+    // Its story stands inside that of the turn that ran.
+    log.retain(|event| event.turn_id != Some(gone));
+    assert_eq!(started(&log), order);
+    until("the line is empty", || async {
+        Metrics::read(&scene.rest).await.sum("turn_queued") == 0.0
+    })
+    .await;
+    scene.judge().await;
+}

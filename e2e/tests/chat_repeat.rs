@@ -1,0 +1,297 @@
+//! A submit that is sent again: the same key and the same body are the same turn, whatever became
+//! of the first answer.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::chat::{Metrics, events, say, until, whole, words};
+use turnwire_e2e::load;
+use turnwire_e2e::scene::Scene;
+use turnwire_event::{SessionId, TurnId};
+use turnwire_testkit::chat::{Question, Stream};
+use turnwire_testkit::history::FaultKind;
+use turnwire_testkit::rest::{Answer, Rest};
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::{Options, Server};
+
+fn script() -> Script {
+    Script::new()
+        .on("^stall", [Step::text("wait"), Step::stall()])
+        .on("", [Step::slow("some words of an answer", 3, 2)])
+}
+
+fn keyed(message: &str, key: &str) -> Question {
+    Question::new(message).header("idempotency-key", key)
+}
+
+/// Submits by the other route.
+async fn turns(rest: &Rest, session: SessionId, key: &str, body: Value) -> Answer {
+    let rest = rest.clone().with("idempotency-key", key);
+    let answer = rest.post(&format!("/sessions/{session}/turns"), body).await;
+    answer.expect("an answer")
+}
+
+fn turn_id(answer: &Answer) -> TurnId {
+    assert_eq!(answer.status, 202, "{}", answer.body);
+    let id = answer.json()["turn_id"].as_str().map(str::parse);
+    id.and_then(Result::ok).expect("a turn id")
+}
+
+/// The ids of all turns of a session.
+async fn all(rest: &Rest, session: SessionId) -> Vec<String> {
+    let pages = rest
+        .pages(&format!("/sessions/{session}/turns"), "turns")
+        .await;
+    let rows = pages.expect("an answer").into_iter().flatten();
+    rows.filter_map(|row| Some(row["turn_id"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// The ids of all sessions.
+async fn sessions(rest: &Rest) -> Vec<SessionId> {
+    let list = rest.get("/sessions").await.expect("an answer").json();
+    let list = list["sessions"].as_array().cloned().unwrap_or_default();
+    let id = |row: &Value| row["session_id"].as_str()?.parse().ok();
+    list.iter().filter_map(id).collect()
+}
+
+#[tokio::test]
+async fn the_same_key_and_body_are_the_same_turn_while_it_runs_after_it_and_after_a_restart() {
+    let mut server = Server::start(Options::script(script())).await;
+    let rest = server.rest();
+    let question = keyed("go", "one");
+    let mut first = say(&rest, "first", &question).await;
+    let (turn, session) = (first.turn(), first.session());
+    let mut again = say(&rest, "again", &question).await;
+    assert_eq!((again.turn(), again.session()), (turn, session));
+    let live = first.rest().await.expect("a whole stream");
+    let beside = again.rest().await.expect("a whole stream");
+    assert_eq!(events(&beside)[..3], ["response_id", "episode", "thinking"]);
+    assert_eq!(words(&beside), words(&live));
+    let mut late = say(&rest, "late", &question).await;
+    assert_eq!(late.turn(), turn);
+    assert_eq!(words(&late.rest().await.expect("a replay")), words(&live));
+    let body = json!({"message": "go", "locale": "de"});
+    let other = turns(&rest, session, "one", body.clone()).await;
+    let other = turn_id(&other);
+    rest.ended(other).await.expect("an end");
+
+    server.restart().await;
+    let mut after = say(&rest, "after", &question).await;
+    assert_eq!((after.turn(), after.session()), (turn, session));
+    assert_eq!(words(&after.rest().await.expect("a replay")), words(&live));
+    // Neither white space nor the order of fields is what a body says.
+    let keyed = rest.clone().with("idempotency-key", "one");
+    let path = format!("/sessions/{session}/turns");
+    let text = "{ \"locale\" : \"de\",\n\"message\":\"go\"}";
+    let answer = keyed.send(hyper::Method::POST, &path, Some(text)).await;
+    assert_eq!(turn_id(&answer.expect("an answer")), other);
+    assert_eq!(all(&rest, session).await.len(), 2);
+    let repeated = Metrics::read(&rest).await.sum("turn_repeated_total");
+    assert_eq!(repeated, 2.0, "since the restart");
+    load::judge(&rest, &[session]).await;
+}
+
+#[tokio::test]
+async fn another_body_under_the_same_key_is_refused() {
+    let scene = Scene::new(Options::script(script())).await;
+    let (turn, _) = whole(
+        &scene.rest,
+        "first",
+        &keyed("go", "k").session(scene.session),
+    )
+    .await;
+    let base = || keyed("go", "k").session(scene.session);
+    for (name, question) in [
+        ("message", keyed("go on", "k").session(scene.session)),
+        ("field", base().field("locale", "de")),
+        ("leaving", base().goes_on()),
+    ] {
+        let refused = Stream::submit(&scene.rest, name, &question)
+            .await
+            .expect_err("refused");
+        assert_eq!(
+            (refused.status(), refused.code().as_str()),
+            (422, "idempotency_mismatch")
+        );
+    }
+    // The version is no part of the body, and the turn's own.
+    let refused = Stream::submit(&scene.rest, "version", &base().version("0.4")).await;
+    let refused = refused.expect_err("refused");
+    assert_eq!(
+        (refused.status(), refused.code().as_str()),
+        (409, "wire_version_mismatch")
+    );
+    turn_id(&turns(&scene.rest, scene.session, "k", json!({"message": "go"})).await);
+    let other = turns(&scene.rest, scene.session, "k", json!({"message": "went"})).await;
+    assert_eq!(
+        (other.status, other.code().as_str()),
+        (422, "idempotency_mismatch")
+    );
+    let ids = all(&scene.rest, scene.session).await;
+    assert!(ids.len() == 2 && ids.contains(&turn.to_string()), "{ids:?}");
+    scene.judge().await;
+}
+
+#[tokio::test]
+async fn a_key_is_its_principals_its_sessions_and_its_routes_own() {
+    let scene = Scene::new(Options::script(script())).await;
+    let rest = &scene.rest;
+    let other = rest.clone().with("x-turnwire-principal", "other");
+    let second = rest.create().await.expect("a session");
+    let mut made = Vec::new();
+    for (name, rest, question) in [
+        ("new", rest, keyed("go", "k")),
+        ("one", rest, keyed("go", "k").session(scene.session)),
+        ("two", rest, keyed("go", "k").session(second)),
+        ("theirs", &other, keyed("go", "k")),
+    ] {
+        made.push(whole(rest, name, &question).await.0);
+        let mut again = say(rest, &format!("{name} again"), &question).await;
+        assert_eq!(Some(&again.turn()), made.last(), "{name}");
+        again.rest().await.expect("a replay");
+    }
+    let body = json!({"message": "go"});
+    made.push(turn_id(&turns(rest, scene.session, "k", body).await));
+    let different: std::collections::HashSet<&TurnId> = made.iter().collect();
+    assert_eq!(different.len(), made.len(), "{made:?}");
+    scene.judge().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn twenty_at_once_with_one_key_are_one_turn() {
+    for count in [2, 20] {
+        let server = Server::start(Options::script(script())).await;
+        let rest = server.rest();
+        let ask = |number: usize| {
+            let (rest, name) = (rest.clone(), format!("at once {number}"));
+            tokio::spawn(async move { whole(&rest, &name, &keyed("go", "k")).await })
+        };
+        let tasks: Vec<_> = (0..count).map(ask).collect();
+        let mut seen = Vec::new();
+        for task in tasks {
+            let (turn, frames) = task.await.expect("a task");
+            assert_eq!(events(&frames).last(), Some(&"completed"));
+            seen.push(turn);
+        }
+        seen.dedup();
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        let [session] = sessions(&rest).await[..] else {
+            panic!("more than one session was made")
+        };
+        assert_eq!(all(&rest, session).await, [seen[0].to_string()]);
+
+        let ask = |_| {
+            let rest = rest.clone();
+            let body = json!({"message": "go"});
+            tokio::spawn(async move { turn_id(&turns(&rest, session, "k", body).await) })
+        };
+        let tasks: Vec<_> = (0..count).map(ask).collect();
+        let mut seen = Vec::new();
+        for task in tasks {
+            seen.push(task.await.expect("a task"));
+        }
+        seen.dedup();
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        rest.ended(seen[0]).await.expect("an end");
+        assert_eq!(all(&rest, session).await.len(), 2);
+        load::judge(&rest, &[session]).await;
+    }
+}
+
+/// A tracer that kills the server with its next call of certain ones, before the call is done.
+struct Killer {
+    strace: Child,
+    /// Kept open: the tracer may say more.
+    _said: BufReader<ChildStderr>,
+}
+
+impl Killer {
+    fn at(calls: &str, server: &Server) -> Self {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-e", &format!("trace={calls}"), "-e", "signal=none"]);
+        strace.args(["-e", &format!("inject={calls}:signal=SIGKILL:when=1")]);
+        strace.args(["-o", "/dev/null", "-p", &server.pid().to_string()]);
+        let started = strace.stderr(Stdio::piped()).spawn();
+        let mut strace = started.expect("strace is needed");
+        let mut said = BufReader::new(strace.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        let told = said.read_line(&mut line);
+        assert!(told.is_ok() && line.contains("attached"), "{line:?}");
+        server.journal().fault(FaultKind::Kill);
+        Self {
+            strace,
+            _said: said,
+        }
+    }
+
+    /// The server is dead by this, and comes up again.
+    async fn done(mut self, server: &mut Server) {
+        let status = server.wait(Duration::from_secs(30)).await;
+        assert_eq!(status.signal(), Some(9), "{status}");
+        self.strace.wait().expect("it ends with what it traced");
+        server.run().await.expect("it comes up again");
+    }
+}
+
+/// The first bytes to any socket: what is answered, after it is stored.
+const ANSWER: &str = "sendto,sendmsg,writev";
+/// The commit; a process that dies in it may leave it done or not.
+const COMMIT: &str = "fdatasync,fsync";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_killed_between_commit_and_answer_has_one_turn_for_both_submits() {
+    for calls in [ANSWER, COMMIT] {
+        let mut scene = Scene::new(Options::script(script())).await;
+        let question = keyed("stall", "k").session(scene.session);
+        let killer = Killer::at(calls, &scene.server);
+        let lost = Stream::submit(&scene.rest, "lost", &question).await;
+        assert_eq!(lost.expect_err("no answer").status(), 0);
+        killer.done(&mut scene.server).await;
+        let before = all(&scene.rest, scene.session).await;
+        if calls == ANSWER {
+            assert_eq!(before.len(), 1, "stored before it is answered");
+        }
+        let mut again = say(&scene.rest, "again", &question).await;
+        let after = all(&scene.rest, scene.session).await;
+        assert_eq!(after, [again.turn().to_string()]);
+        if !before.is_empty() {
+            assert_eq!(before, after, "the first submit's own");
+            let frames = again.rest().await.expect("a replay");
+            assert_eq!(
+                events(&frames).last(),
+                Some(&"error"),
+                "it was cut by the restart"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_submit_without_a_stream_survives_the_same_kill() {
+    let mut scene = Scene::new(Options::script(script())).await;
+    let body = json!({"message": "go"});
+    let killer = Killer::at(ANSWER, &scene.server);
+    let path = format!("/sessions/{}/turns", scene.session);
+    let rest = scene.rest.clone().with("idempotency-key", "k");
+    rest.post(&path, body.clone()).await.expect_err("no answer");
+    killer.done(&mut scene.server).await;
+    let before = all(&scene.rest, scene.session).await;
+    assert_eq!(before.len(), 1);
+    let again = turns(&scene.rest, scene.session, "k", body).await;
+    assert_eq!(turn_id(&again).to_string(), before[0]);
+    assert_eq!(all(&scene.rest, scene.session).await, before);
+    let turn = turn_id(&again);
+    let ended = || async {
+        scene
+            .rest
+            .turn(turn)
+            .await
+            .is_ok_and(|row| row["state"] == "completed")
+    };
+    until("the restart ended it", ended).await;
+    scene.judge().await;
+}
