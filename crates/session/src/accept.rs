@@ -19,8 +19,7 @@ impl Sessions {
     /// Accepts a turn. Durable on return, and from then on it goes to its end even if the caller
     /// is gone; a caller that goes away before has a turn accepted whole, key included, or none.
     ///
-    /// With `Place::New` the session is made in the same commit. If its turn is refused the
-    /// session may remain, without a turn.
+    /// With `Place::New` the session is made in the same commit: both or none.
     ///
     /// The streams of a turn that is `Bound::Stream` count from the first that attends. Whoever
     /// will stream the turn should take `submit_attended`: there is no moment then in which a
@@ -85,11 +84,7 @@ impl Sessions {
                 let taken = live.take(submit, rows).await?;
                 (live, taken)
             }
-            Place::New(new) => {
-                let (live, at) = self.found(owner, new)?;
-                let taken = live.take_first(submit, rows, at)?;
-                (live, taken)
-            }
+            Place::New(new) => self.found(owner, new, submit, rows)?,
         };
         settled(live, taken, wire_version, held).await
     }

@@ -30,10 +30,12 @@ pub mod cancel;
 pub mod turn;
 pub mod watch;
 mod queue;
+mod start;
 pub mod registry;
 pub mod sweep;
 pub mod upkeep;
 pub mod sessions;
+mod found;
 mod accept;
 pub mod query;
 

@@ -69,7 +69,7 @@ impl Live {
             if slot.moves != moves || slot.busy().is_some() {
                 continue; // someone was quicker: the past has changed
             }
-            let (taken, run) = self.start_now(&mut slot, submit, key, told)?;
+            let (taken, run) = self.start_now(&mut slot, submit, key, (told, None))?;
             drop(slot);
             run.go();
             // Whoever left while the turn was being accepted left before it could be cancelled.
@@ -81,14 +81,18 @@ impl Live {
         }
     }
 
-    /// Accepts the first turn of a session that nobody else knows yet and that stands at `at`.
+    /// Accepts the first turn of a session that nobody else knows yet, with the event that makes
+    /// the session. `place` lets others find the session: from then on they wait for the lock,
+    /// so none of them comes before the turn.
     pub(crate) fn take_first(
         self: &Arc<Self>,
         submit: Submit,
         key: KeyRows,
-        at: Position,
+        created: Draft,
+        place: impl FnOnce(),
     ) -> Result<Taken, Error> {
         let _at_work = self.house.runner.turns.token();
+        let at = self.sequencer.last();
         self.memory.lock().begin(at);
         let told = Told {
             messages: Vec::new(),
@@ -96,7 +100,8 @@ impl Live {
             at,
         };
         let mut slot = self.slot.lock();
-        let (taken, run) = self.start_now(&mut slot, submit, key, told)?;
+        place();
+        let (taken, run) = self.start_now(&mut slot, submit, key, (told, Some(created)))?;
         drop(slot);
         run.go();
         Ok(taken)
@@ -107,7 +112,7 @@ impl Live {
         slot: &mut Slot,
         submit: Submit,
         key: KeyRows,
-        told: Told,
+        (told, before): (Told, Option<Draft>),
     ) -> Result<(Taken, Run), Error> {
         if self.house.runner.is_draining() {
             return Err(Error::Draining);
@@ -119,6 +124,7 @@ impl Live {
             submit,
             presence: presence(bound),
             rows: key(turn),
+            before,
         };
         let (at, run) = self.begin(slot, next, told)?;
         let taken = Taken {
@@ -221,7 +227,7 @@ impl Live {
     }
 
     /// Ends a turn in line that cannot be started.
-    fn fail(&self, slot: &mut Slot, turn: TurnId) -> Option<Position> {
+    pub(crate) fn fail(&self, slot: &mut Slot, turn: TurnId) -> Option<Position> {
         let end = Body::TurnCompleted(Completed {
             status: TurnStatus::Failed,
             usage: Usage::default(),
@@ -258,33 +264,6 @@ impl Live {
         ending::count(&terminal, &definition);
         places.last().map(|(at, _)| *at)
     }
-
-    /// Starts the next in line if there is one and nothing runs. Never under the session's lock.
-    pub(crate) fn kick(self: &Arc<Self>) {
-        {
-            let mut slot = self.slot.lock();
-            if slot.starting || self.due(&slot).is_none() {
-                return;
-            }
-            slot.starting = true;
-        }
-        let starter = Starter {
-            live: self.clone(),
-            done: false,
-        };
-        self.house.runner.runtime.spawn(starter.run());
-    }
-
-    /// The turn that should start now.
-    fn due(&self, slot: &Slot) -> Option<TurnId> {
-        let house = &self.house;
-        let held = house.runner.is_draining()
-            || house.writer.health().is_full()
-            || self.ring.closed().is_some()
-            || house.quarantined.lock().contains(&self.id)
-            || slot.running.is_some();
-        slot.front().filter(|_| !held).map(|waiting| waiting.id)
-    }
 }
 
 /// Who counts from the first moment: whoever submits a turn that is bound to its streams.
@@ -292,78 +271,5 @@ fn presence(bound: Bound) -> Presence {
     Presence {
         streams: usize::from(bound == Bound::Stream),
         departures: 0,
-    }
-}
-
-/// The task that starts the next in line; one a session at a time.
-struct Starter {
-    live: Arc<Live>,
-    done: bool,
-}
-
-impl Drop for Starter {
-    /// Dropped with work to do, as when the runtime goes away: another may try.
-    fn drop(&mut self) {
-        if !self.done {
-            self.live.slot.lock().starting = false;
-        }
-    }
-}
-
-impl Starter {
-    async fn run(mut self) {
-        let live = self.live.clone();
-        let _at_work = live.house.runner.turns.token();
-        loop {
-            let (turn, moves) = {
-                let mut slot = live.slot.lock();
-                match live.due(&slot) {
-                    Some(turn) => (turn, slot.moves),
-                    None => return self.finish(&mut slot),
-                }
-            };
-            let told = live.past().await;
-            let mut slot = live.slot.lock();
-            if slot.moves != moves || live.due(&slot) != Some(turn) {
-                continue;
-            }
-            let Some(waiting) = slot.find(turn).cloned() else {
-                continue;
-            };
-            let told = match told {
-                Ok(told) if !waiting.broken => told,
-                refused => {
-                    let error = refused.err();
-                    tracing::error!(session = %live.id, %turn, ?error, "a turn in line could not be started");
-                    match live.fail(&mut slot, turn) {
-                        Some(_) => continue,
-                        None => return self.finish(&mut slot),
-                    }
-                }
-            };
-            let next = Next {
-                id: turn,
-                submit: waiting.submit,
-                presence: waiting.presence,
-                rows: Vec::new(),
-            };
-            let begun = live.begin(&mut slot, next, told);
-            if begun.is_ok() {
-                slot.take(turn);
-            }
-            self.finish(&mut slot);
-            drop(slot);
-            // Refused: the session was deleted or quarantined, there is nothing to start it in.
-            if let Ok((_, run)) = begun {
-                run.go();
-            }
-            return;
-        }
-    }
-
-    /// The task is over, as everyone under the lock can see.
-    fn finish(&mut self, slot: &mut Slot) {
-        slot.starting = false;
-        self.done = true;
     }
 }

@@ -10,13 +10,12 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use turnwire_event::body::feedback;
-use turnwire_event::body::session::Created;
 use turnwire_event::code::TurnState;
 use turnwire_event::port::{Interceptor, Producer};
-use turnwire_event::row::{RowChange, SessionRow};
-use turnwire_event::{Actor, Body, Clock, EpisodeId, Mint, Owner, Position, SessionId, TurnId};
+use turnwire_event::row::SessionRow;
+use turnwire_event::{Actor, Body, Clock, Mint, Owner, Position, SessionId, TurnId};
 use turnwire_hub::Pump;
-use turnwire_log::{Draft, Room, Tail, Writer};
+use turnwire_log::Writer;
 
 use crate::attach::Tokens;
 use crate::bus::Note;
@@ -27,12 +26,10 @@ use crate::live::{House, Live, Runner};
 use crate::options::Options;
 use crate::registry::Registry;
 use crate::replay::blocking;
+use crate::start;
 pub use crate::submit::NewSession;
 use crate::sweep;
 use crate::upkeep;
-
-/// How long to wait for room when more sessions have turns that wait than may be open.
-const QUEUE_UP_AGAIN: Duration = Duration::from_millis(500);
 
 /// Leave to attach.
 #[derive(Clone, Debug)]
@@ -100,7 +97,7 @@ impl Sessions {
             tokens,
             keys: Arc::default(),
         });
-        queue_up(&sessions).await?;
+        start::queue_up(&sessions).await?;
         upkeep::start(&sessions.house, &sessions.registry, &sessions.tokens);
         Ok(sessions)
     }
@@ -146,51 +143,6 @@ impl Sessions {
                 Err(Error::Quarantined)
             }
         }
-    }
-
-    /// Makes a session. Durable on return.
-    pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
-        self.admit()?;
-        let (live, at) = self.found(owner, new)?;
-        let row = live.ring.look(|transcript, _, _| transcript.row.clone());
-        live.sequencer.committed(at.seq).await?;
-        Ok(row)
-    }
-
-    /// Makes a session that nobody can know yet. Gives the place of its first event, which is
-    /// not durable yet.
-    pub(crate) fn found(
-        &self,
-        owner: &Owner,
-        new: NewSession,
-    ) -> Result<(Arc<Live>, Position), Error> {
-        self.registry.make_room(self.house.options.open_max, None)?;
-        let now = self.house.clock.now();
-        let row = SessionRow {
-            id: SessionId(self.house.mint.ulid()),
-            owner: owner.clone(),
-            parent: None,
-            workspace_path: new.workspace_path,
-            metadata: new.metadata,
-            episode_id: EpisodeId(self.house.mint.ulid()),
-            active_model: self.house.options.default_model.clone(),
-            routing_policy_version: self.house.options.routing_policy_version.clone(),
-            cost_usd: 0.0,
-            turn_count: 0,
-            created_at: now,
-            updated_at: now,
-        };
-        let tail = Tail::first(row.id, now);
-        let live = Live::open(self.house.clone(), row.clone(), tail, None);
-        let created = Created {
-            workspace_path: row.workspace_path.clone(),
-            episode_id: row.episode_id,
-        };
-        let mut draft = Draft::new(None, Actor::USER, Body::SessionCreated(created));
-        draft.rows = vec![RowChange::SessionPut(Box::new(row))];
-        let (at, _) = live.sequencer.emit_one(draft, Room::Reserved)?;
-        self.registry.put(live.clone());
-        Ok((live, at))
     }
 
     /// Leave to attach to a session, once.
@@ -349,42 +301,4 @@ impl Sessions {
     pub fn refuse_turns(&self) {
         self.house.runner.draining.store(true, Ordering::Release);
     }
-}
-
-/// Opens the sessions in which turns wait since the last run: that starts them.
-async fn queue_up(sessions: &Arc<Sessions>) -> Result<(), Error> {
-    let store = sessions.house.store();
-    let waiting = blocking(store, |store| Ok::<_, Error>(store.queues()?)).await?;
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    tracing::info!(sessions = waiting.len(), "turns wait since the last run");
-    let (house, registry) = (
-        Arc::downgrade(&sessions.house),
-        Arc::downgrade(&sessions.registry),
-    );
-    tokio::spawn(async move {
-        for id in waiting {
-            loop {
-                let (Some(house), Some(registry)) = (house.upgrade(), registry.upgrade()) else {
-                    return;
-                };
-                if house.quarantined.lock().contains(&id) {
-                    break;
-                }
-                match registry.get(&house, id).await {
-                    // As many are open as may be: their turns end some time.
-                    Err(Error::TooMany) => {}
-                    Err(error) => {
-                        tracing::error!(session = %id, %error, "turns that wait could not be started");
-                        break;
-                    }
-                    Ok(_) => break,
-                }
-                drop((house, registry));
-                tokio::time::sleep(QUEUE_UP_AGAIN).await;
-            }
-        }
-    });
-    Ok(())
 }

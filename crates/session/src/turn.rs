@@ -46,6 +46,8 @@ pub(crate) struct Next {
     pub(crate) presence: Presence,
     /// Rows that commit with its start.
     pub(crate) rows: Vec<RowChange>,
+    /// The event that commits with its start, before it.
+    pub(crate) before: Option<Draft>,
 }
 
 impl Live {
@@ -99,7 +101,9 @@ impl Live {
         draft.rows.extend(next.rows);
         let trace = draft.trace.clone();
         let (definition, stop) = (version(&draft), CancellationToken::new());
-        let (at, _) = self.sequencer.emit_one(draft, Room::Reserved)?;
+        let drafts = next.before.into_iter().chain([draft]).collect();
+        let places = self.sequencer.emit(drafts, Room::Reserved)?;
+        let at = places.last().map_or(told.at, |(at, _)| *at);
         slot.running = Some(Running {
             id: next.id,
             stop: stop.clone(),

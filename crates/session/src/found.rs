@@ -1,0 +1,79 @@
+//! Making a session, alone or with its first turn.
+//!
+//! The session has its place in memory before the first event of it is handed over: whoever
+//! reads of it in the store, the moment it is there, finds this one and opens no second.
+
+use std::sync::Arc;
+
+use turnwire_event::body::session::Created;
+use turnwire_event::row::{RowChange, SessionRow};
+use turnwire_event::{Actor, Body, EpisodeId, Owner, SessionId};
+use turnwire_log::{Draft, Room, Tail};
+
+use crate::error::Error;
+use crate::live::Live;
+use crate::queue::{KeyRows, Taken};
+use crate::sessions::Sessions;
+use crate::submit::{NewSession, Submit};
+
+impl Sessions {
+    /// Makes a session. Durable on return.
+    pub async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
+        self.admit()?;
+        let (live, created) = self.blank(owner, new)?;
+        let row = live.ring.look(|transcript, _, _| transcript.row.clone());
+        self.registry.put(live.clone());
+        let emitted = live.sequencer.emit_one(created, Room::Reserved);
+        let (at, _) = emitted.inspect_err(|_| drop(self.registry.remove(live.id)))?;
+        live.sequencer.committed(at.seq).await?;
+        Ok(row)
+    }
+
+    /// Makes a session with its first turn, in one commit: both or none.
+    pub(crate) fn found(
+        &self,
+        owner: &Owner,
+        new: NewSession,
+        submit: Submit,
+        key: KeyRows,
+    ) -> Result<(Arc<Live>, Taken), Error> {
+        let (live, created) = self.blank(owner, new)?;
+        let place = || self.registry.put(live.clone());
+        match live.take_first(submit, key, created, place) {
+            Ok(taken) => Ok((live, taken)),
+            Err(error) => {
+                self.registry.remove(live.id);
+                Err(error)
+            }
+        }
+    }
+
+    /// A session that nobody knows and nothing is written of, and the event that makes it.
+    fn blank(&self, owner: &Owner, new: NewSession) -> Result<(Arc<Live>, Draft), Error> {
+        self.registry.make_room(self.house.options.open_max, None)?;
+        let now = self.house.clock.now();
+        let row = SessionRow {
+            id: SessionId(self.house.mint.ulid()),
+            owner: owner.clone(),
+            parent: None,
+            workspace_path: new.workspace_path,
+            metadata: new.metadata,
+            episode_id: EpisodeId(self.house.mint.ulid()),
+            active_model: self.house.options.default_model.clone(),
+            routing_policy_version: self.house.options.routing_policy_version.clone(),
+            cost_usd: 0.0,
+            turn_count: 0,
+            created_at: now,
+            updated_at: now,
+        };
+        let tail = Tail::first(row.id, now);
+        let live = Live::open(self.house.clone(), row.clone(), tail, None);
+        let created = Created {
+            workspace_path: row.workspace_path.clone(),
+            episode_id: row.episode_id,
+        };
+        let mut draft = Draft::new(None, Actor::USER, Body::SessionCreated(created));
+        draft.rows = vec![RowChange::SessionPut(Box::new(row))];
+        Ok((live, draft))
+    }
+}
