@@ -17,7 +17,7 @@ use turnwire_wire::rest::turn::{CancelAccepted, Terminal};
 
 use crate::paint::Tone;
 
-use super::story::Outcome;
+use super::story::{self, Outcome};
 use super::teller::Teller;
 
 /// A turn that ended, and how.
@@ -197,6 +197,7 @@ impl Scene {
                 }
             }
         }
+        self.teller.goes_on_with(self.running);
         self.unseen = before.filter(|_| before != self.running);
         self.met = true;
         Ok(())
@@ -220,8 +221,10 @@ impl Scene {
 
     fn event(&mut self, received: &Received) -> Result<Option<Ended>, Leave> {
         let event = received.read();
+        let beside = self.teller.is_beside(received.turn_id);
         if let Some(Body::TurnStarted(start)) = event.as_ref().map(|event| &event.body)
             && self.teller.is_for_people()
+            && !beside
             && self.ours != received.turn_id
         {
             let said: Vec<_> = start
@@ -240,14 +243,21 @@ impl Scene {
         };
         let outcome = match &event.body {
             Body::TurnStarted(_) => {
-                self.running = Some(turn);
+                // One that is withdrawn from the line begins too, beside the one that runs.
+                self.running.get_or_insert(turn);
                 return Ok(None);
             }
+            Body::TurnCompleted(end) if beside => story::completed(end).0,
+            Body::TurnCancelled(_) if beside => Outcome::Cancelled,
             Body::TurnCompleted(end) => self.teller.completed(end)?,
             Body::TurnCancelled(end) => self.teller.cancelled(end)?,
             _ => return Ok(None),
         };
-        self.running = None;
+        if beside {
+            self.teller.ended_beside(outcome)?;
+        }
+        self.teller.ended(turn);
+        self.running = self.running.filter(|running| *running != turn);
         self.ended.push((turn, outcome));
         Ok(Some((turn, outcome)))
     }

@@ -8,7 +8,7 @@ use std::io;
 
 use turnwire_client::Received;
 use turnwire_event::body::turn::{Cancelled, Completed};
-use turnwire_event::{Body, ContentBlock, Event, Message, MessageId, Timestamp};
+use turnwire_event::{Body, ContentBlock, Event, Message, MessageId, Timestamp, TurnId};
 
 use crate::clean::Cleaner;
 use crate::line::word;
@@ -33,6 +33,8 @@ pub(crate) struct Teller {
     /// Where it is told.
     pub(crate) screen: Screen,
     form: Form,
+    /// The turn that is told: it has begun and not ended.
+    turn: Option<TurnId>,
     said: HashMap<MessageId, Said>,
     thought: Option<Thought>,
     tools: HashMap<String, Tool>,
@@ -66,6 +68,7 @@ impl Teller {
         Self {
             screen,
             form,
+            turn: None,
             said: HashMap::new(),
             thought: None,
             tools: HashMap::new(),
@@ -75,6 +78,17 @@ impl Teller {
     /// Whether people are told, and not programs.
     pub(crate) fn is_for_people(&self) -> bool {
         self.form != Form::Json
+    }
+
+    /// From here on a turn is told that began before, or none.
+    pub(crate) fn goes_on_with(&mut self, turn: Option<TurnId>) {
+        self.turn = turn;
+    }
+
+    /// Whether a turn is another than the one that is told: one that waits in line begins and
+    /// ends in the midst of it when it is withdrawn.
+    pub(crate) fn is_beside(&self, turn: Option<TurnId>) -> bool {
+        self.turn.is_some() && self.turn != turn
     }
 
     /// Tells an event as it came, `parsed` if it can be read.
@@ -94,8 +108,11 @@ impl Teller {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match &event.body {
             Body::TurnStarted(_) => {
-                self.said.clear();
-                self.tools.clear();
+                if !self.is_beside(event.turn_id) {
+                    self.turn = event.turn_id;
+                    self.said.clear();
+                    self.tools.clear();
+                }
                 Ok(())
             }
             Body::TextDelta(d) => self.text(d.message_id, d.content_block_index, &d.text),
@@ -220,6 +237,25 @@ impl Teller {
         said.text_bytes = text.len();
         self.thought_end()?;
         self.screen.answer(rest)
+    }
+
+    /// A turn has ended: what comes next is not of it.
+    pub(crate) fn ended(&mut self, turn: TurnId) {
+        if self.turn == Some(turn) {
+            self.turn = None;
+        }
+    }
+
+    /// Tells that a turn in line ended, in the midst of the one that is told.
+    pub(crate) fn ended_beside(&mut self, outcome: Outcome) -> io::Result<()> {
+        let told = match outcome {
+            Outcome::Cancelled => "a turn that waited was withdrawn",
+            Outcome::Answered | Outcome::Failed | Outcome::Refused => "a turn that waited ended",
+        };
+        match self.is_for_people() {
+            true => self.screen.note(Tone::Quiet, told),
+            false => Ok(()),
+        }
     }
 
     /// Tells how a turn ended that was not cancelled.
