@@ -101,6 +101,8 @@ async fn serve(streams: Arc<Streams>, id: SessionId, owner: Owner, taken: Taken)
     let pipe = Pipe::new(io);
     let socket =
         WebSocketStream::from_partially_read(pipe, read.to_vec(), Role::Server, Some(config)).await;
+    // It is a piece of the HTTP library's buffer, which is larger than all that a socket holds.
+    drop(read);
     // A session deleted after its token was given still gets an answer to its subscribe.
     let live = streams.sessions.live(&owner, id).await;
     let number = streams.next.fetch_add(1, Ordering::Relaxed);

@@ -266,6 +266,7 @@ impl Connection {
         if self.due.is_empty() {
             return Poll::Pending;
         }
+        let mut was_blocked = false;
         loop {
             let slices = self.due.slices();
             let written = match slices.as_slice() {
@@ -279,9 +280,17 @@ impl Connection {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Ready(Ok(n)) => {
                     drop(slices);
+                    was_blocked |= self.blocked.is_some();
                     self.wrote(n);
                     if self.due.is_empty() {
-                        return Poll::Ready(Ok(()));
+                        // Not worth a round of the loop, as the bell tells if more is due; unless
+                        // this was the end, or the timer stands at a deadline.
+                        let round = was_blocked || self.stream.feed.is_ended();
+                        return if round {
+                            Poll::Ready(Ok(()))
+                        } else {
+                            Poll::Pending
+                        };
                     }
                 }
                 // The loop must know at once, to watch the deadline and the queue.
@@ -377,8 +386,14 @@ impl Connection {
 /// Runs a stream on the socket it was given.
 pub(super) async fn run(stream: Stream, taken: Taken) {
     let Taken {
-        io, mut head, slot, ..
+        io,
+        read,
+        mut head,
+        slot,
     } = taken;
+    // Whatever it says, a stream listens to nothing; and the HTTP library's buffer, which this is
+    // a piece of, is larger than all that a stream holds.
+    drop(read);
     pc3::retry(stream.retry_ms, &mut head);
     Connection::new(stream, io, head).run().await;
     drop(slot);

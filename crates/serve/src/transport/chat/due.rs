@@ -62,6 +62,25 @@ impl Tally {
         }
     }
 
+    /// Takes in what was said of events that follow each other: mostly the same of all, which is
+    /// then read once.
+    pub(super) fn add_all(&mut self, words: &[u64]) {
+        for same in words.chunk_by(PartialEq::eq) {
+            let word = same[0];
+            // Beside the marks stands what is seldom so, and is taken in one by one.
+            if word > u64::from(u32::MAX) {
+                same.iter().for_each(|word| self.add(*word, 0));
+                continue;
+            }
+            self.add(word, 0);
+            let more = same.len() as u32 - 1;
+            for mark in Marks::from_bits(word as u32).iter() {
+                let known = self.counts.iter_mut().find(|(known, _)| *known == mark);
+                known.into_iter().for_each(|(_, count)| *count += more);
+            }
+        }
+    }
+
     /// How many frames in all.
     pub(super) fn frames(&self) -> u64 {
         self.counts.iter().map(|(_, n)| u64::from(*n)).sum()
@@ -238,6 +257,30 @@ mod tests {
             mark_of(all.rsplit("\n\n").nth(1).expect("the error")),
             Some(Mark::ErrorRateLimit)
         );
+    }
+
+    #[test]
+    fn law_11_the_same_said_of_many_counts_as_often() {
+        let words = [
+            word(marks(&[Mark::Text]), 10),
+            word(marks(&[Mark::Text]), 10),
+            word(marks(&[Mark::Text]), FRAME_TARGET + 1),
+            word(marks(&[Mark::Text]), FRAME_TARGET + 1),
+            word(Marks::NONE, 0),
+            word(marks(&[Mark::Text, Mark::Text, Mark::Usage]), 10),
+            word(marks(&[Mark::Text, Mark::Text, Mark::Usage]), 10),
+            word(marks(&[Mark::Text]), 10),
+        ];
+        for from in 0..words.len() {
+            for to in from..=words.len() {
+                let (mut one_by_one, mut at_once) = (Tally::default(), Tally::default());
+                words[from..to]
+                    .iter()
+                    .for_each(|word| one_by_one.add(*word, 0));
+                at_once.add_all(&words[from..to]);
+                assert_eq!(at_once, one_by_one, "{from}..{to}");
+            }
+        }
     }
 
     #[test]

@@ -238,9 +238,11 @@ impl Feed {
                     .and_then(|((seen, _), word)| Some((seen.frame?, frames_of(*word))))
                     .map_or(0, |(frame, all)| (usize::from(frame) + 1).min(all));
                 let mut tally = Tally::default();
-                for (at, word) in words.iter().enumerate() {
-                    tally.add(*word, if at == 0 { skip } else { 0 });
-                }
+                let partly = usize::from(skip > 0 && !words.is_empty());
+                words[..partly]
+                    .iter()
+                    .for_each(|word| tally.add(*word, skip));
+                tally.add_all(&words[partly..]);
                 put(bytes.slice(after_blocks(&bytes, skip)..), tally);
             });
             if let Some(last) = run.heads().last() {
