@@ -99,6 +99,9 @@ fn open(address: SocketAddr, send_buffer_bytes: u32) -> io::Result<TcpListener> 
     socket.listen(BACKLOG)
 }
 
+/// The head of an answer, and what goes on with its socket.
+type Handed = (Vec<u8>, Takeover);
+
 /// Accepts and serves until `stop`; returns when the last request has been answered.
 /// Sockets that were taken over are no longer looked after here.
 pub async fn serve(listener: TcpListener, app: Router, config: &Config, stop: CancellationToken) {
@@ -159,7 +162,7 @@ async fn connection(
         tracing::debug!(%error, "no TCP_USER_TIMEOUT");
     }
     let blocked = Arc::new(AtomicBool::new(false));
-    let handed: Arc<Mutex<Option<(Vec<u8>, Takeover)>>> = Arc::default();
+    let handed: Arc<Mutex<Option<Handed>>> = Arc::default();
     let hand = handed.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = app.clone().oneshot(request.map(Body::new));

@@ -3,6 +3,7 @@
 //! it folds events with code of its own.
 
 mod record;
+mod broken;
 mod violation;
 mod reading;
 mod chain;
@@ -24,7 +25,7 @@ mod viewers;
 #[cfg(test)]
 mod tests;
 
-pub use chat::Broken as ChatBroken;
+pub use broken::Broken as ChatBroken;
 pub use record::{
     Chat, ChatAsk, ChatEnd, Connection, Fault, FaultKind, Frame, History, Line, LoggedEvent,
     Request, SessionLog, Subscribe,

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use turnwire_event::SessionId;
 
-use crate::chat::Head;
 use crate::history::{
     Chat, ChatAsk, ChatEnd, Connection, Fault, FaultKind, Frame, History, Line, Request,
     SessionLog, Subscribe,
 };
+use crate::sse::Head;
 
 /// A shared record of what was asked, seen and broken.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 pub mod dice;
 pub mod script;
 pub mod cases;
+pub mod sse;
 pub mod history;
 pub mod journal;
 pub mod rest;

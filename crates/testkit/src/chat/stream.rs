@@ -8,12 +8,11 @@ use tokio::net::{TcpSocket, TcpStream};
 use turnwire_event::{ResponseId, SessionId, TurnId};
 use turnwire_wire::pc3::Cursor;
 
-use super::head::Head;
-use super::parse::{Block, Garbled, Parser, Said};
 use super::question::{Carry, Question};
 use crate::history::{ChatAsk, ChatEnd};
 use crate::journal::ChatPage;
 use crate::rest::Rest;
+use crate::sse::{Block, Garbled, Head, Parser, Said};
 use crate::watch::tap::Tap;
 
 /// How long to wait for a block. Servers under load, under `strace` or after a kill are slow.

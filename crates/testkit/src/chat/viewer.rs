@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use turnwire_event::{SessionId, TurnId};
 use turnwire_wire::pc3::Cursor;
 
-use super::parse::Block;
 use super::question::{Carry, Question};
 use super::stream::{End, Refused, Stream};
 use crate::dice::Dice;
 use crate::history::FaultKind;
 use crate::rest::Rest;
+use crate::sse::Block;
 
 /// How long a viewer may be without its ending.
 const ENDING_WITHIN: Duration = Duration::from_secs(60);

@@ -7,7 +7,6 @@
 //!                           └────── compared frame by frame, words by message ──────┘
 //! ```
 
-mod broken;
 mod due;
 mod reading;
 mod shape;
@@ -18,13 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use turnwire_event::{SessionId, TurnId};
 use turnwire_wire::pc3::{Cursor, Version};
 
+use super::broken::Broken;
 use super::reading::Log;
 use super::record::{Chat, ChatAsk, History};
 use super::violation::Violation;
 use due::Due;
 use reading::Reading;
-
-pub use broken::Broken;
 
 /// Checks every chat stream.
 pub(super) fn check(

@@ -7,7 +7,7 @@ use serde_json::Value;
 use turnwire_event::{Filter, Position, SessionId, TurnId};
 use turnwire_wire::pc3::Cursor;
 
-use crate::chat::Head;
+use crate::sse::Head;
 
 /// All of it.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@ use turnwire_wire::pc3::{self, Cursor, Version};
 use super::record::{Chat, ChatAsk, ChatEnd, Frame, History};
 use super::story::Story;
 use super::watchers::{replayed, time, watched};
-use crate::chat::{Block, Head};
+use crate::sse::{Block, Head};
 
 /// As `watched`, and every turn also seen over its chat stream.
 pub(super) fn viewed(story: &mut Story) -> History {

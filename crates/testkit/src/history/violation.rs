@@ -3,7 +3,7 @@
 
 use turnwire_event::{EventType, MessageId, Position, SessionId, TurnId};
 
-use super::chat::Broken;
+use super::broken::Broken;
 
 /// One broken promise.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -7,10 +7,10 @@ use std::time::Duration;
 use turnwire_event::TurnId;
 use turnwire_wire::pc3::Cursor;
 
+use super::super::broken::Broken;
 use super::super::record::{Chat, ChatAsk, ChatEnd, FaultKind, History};
 use super::super::violation::Violation;
-use super::broken::Broken;
-use crate::chat::{Block, Said, begins};
+use crate::sse::{Block, Said, begins};
 
 /// A terminal whose sentinel a kill kept back came just before it.
 const KILL_NEAR: Duration = Duration::from_secs(3);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::broken::Broken;
+use super::super::broken::Broken;
 use super::due::Due;
 use super::reading::{Reading, Seen};
-use crate::chat::Said;
+use crate::sse::Said;
 
 /// The fields that every frame has, in their order.
 const ENVELOPE: [&str; 4] = ["event_type", "version", "timestamp", "response_id"];

@@ -8,9 +8,9 @@ use turnwire_event::body::stream::{TextDelta, ThinkingDelta};
 use turnwire_event::{Actor, Body, Event, MessageId, Position, Timestamp, Ulid};
 use turnwire_wire::pc3;
 
+use super::super::broken::Broken;
 use super::super::record::History;
 use super::super::text::CHECKPOINT_SLACK;
-use super::broken::Broken;
 use super::due::{Call, Due, Kind, join};
 use super::reading::{Reading, Seen};
 

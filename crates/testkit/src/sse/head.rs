@@ -13,7 +13,7 @@ pub struct Head {
 
 impl Head {
     /// Reads the lines before the empty one.
-    pub(super) fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let mut lines = text.strip_suffix("\r\n\r\n")?.split("\r\n");
         let status = lines.next()?.strip_prefix("HTTP/1.1 ")?;
         let status = status.split(' ').next()?.parse().ok()?;
