@@ -84,7 +84,18 @@ impl WriteHalf {
 
     fn append(&mut self, batch: &[Append]) -> Result<(), AppendError> {
         write::append(&mut self.connection, &mut self.tails, batch)?;
-        self.uncopied += batch.iter().map(write::weight).sum::<usize>();
+        self.wrote(batch.iter().map(write::weight).sum())
+    }
+
+    fn forget_keys(&mut self, before: Timestamp, max: usize) -> Result<usize, AppendError> {
+        let removed = queue::forget_keys(&self.connection, before, max)?;
+        self.wrote(queue::weight(removed))?;
+        Ok(removed)
+    }
+
+    /// Counts what a commit has written aside, and copies it when it is enough.
+    fn wrote(&mut self, bytes: usize) -> Result<(), AppendError> {
+        self.uncopied += bytes;
         if self.uncopied >= CHECKPOINT_BYTES {
             self.checkpoint()
         } else {
@@ -254,7 +265,7 @@ impl Store for Sqlite {
     }
 
     fn forget_keys(&self, before: Timestamp, max: usize) -> Result<usize, AppendError> {
-        queue::forget_keys(&self.writer.lock().connection, before, max)
+        self.writer.lock().forget_keys(before, max)
     }
 
     fn messages(

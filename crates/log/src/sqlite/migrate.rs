@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rusqlite::Connection;
+use turnwire_event::{Epoch, Position, Seq};
 
 use crate::error::OpenError;
 use crate::sqlite::Durability;
@@ -88,7 +89,10 @@ pub(crate) fn migrate(
                 }
             })?;
         if unclean == Some(1) {
-            connection.execute("UPDATE session SET epoch = epoch + 1", [])?;
+            connection.execute_batch("BEGIN IMMEDIATE")?;
+            begin_epoch(connection)
+                .and_then(|()| connection.execute_batch("COMMIT"))
+                .inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))?;
             tracing::warn!(
                 "the last run was `relaxed` and did not end in order: a new epoch begins"
             );
@@ -96,6 +100,30 @@ pub(crate) fn migrate(
         set_relaxed_open(connection, durability == Durability::Relaxed)
     };
     apply().map_err(|error| open_error(path, &error))
+}
+
+/// Moves every session into its next epoch, and the turns that wait with it: their starts will
+/// be there, behind what is left of the log.
+fn begin_epoch(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute("UPDATE session SET epoch = epoch + 1", [])?;
+    let mut waiting = connection.prepare(
+        "SELECT t.id, s.epoch, coalesce((SELECT max(e.seq) FROM event e WHERE e.sid = s.sid), s.low_seq) \
+         FROM turn t JOIN session s ON s.sid = t.sid WHERE t.state = 'queued'",
+    )?;
+    let mut rows = waiting.query([])?;
+    let mut moved = Vec::new();
+    while let Some(row) = rows.next()? {
+        let tail = Seq(row.get::<_, i64>(2)? as u64);
+        let after = Position::persisted(Epoch(row.get(1)?), tail.next());
+        moved.push((row.get::<_, String>(0)?, after.to_string()));
+    }
+    for (turn, started) in moved {
+        connection.execute(
+            "UPDATE turn SET started = ?2 WHERE id = ?1",
+            [turn, started],
+        )?;
+    }
+    Ok(())
 }
 
 fn set_relaxed_open(connection: &Connection, open: bool) -> rusqlite::Result<()> {

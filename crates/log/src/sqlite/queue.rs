@@ -150,6 +150,13 @@ pub(crate) fn key(c: &Connection, scope: &KeyScope) -> Result<Option<KeyRow>> {
     Ok(found.optional()?)
 }
 
+/// About what removing so many keys adds to the side file: keys of one time are spread over the
+/// table, so each has a page of its own there, and its share of one in each of the two indexes.
+pub(crate) fn weight(removed: usize) -> usize {
+    const PAGE: usize = 4096;
+    removed * 2 * PAGE
+}
+
 /// Removes keys older than `before`, at most `max`; nothing is written if there are none.
 pub(crate) fn forget_keys(
     c: &Connection,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnwire_event::{Seq, SessionId, TurnId, Ulid};
 
 use super::*;
-use crate::store::conformance::{self, Maker};
+use crate::store::conformance::{self, Maker, queue as waiting};
 
 fn options(dir: &Path) -> Options {
     Options {
@@ -164,6 +164,53 @@ fn an_unclean_end_of_a_relaxed_run_begins_an_epoch() {
     assert_eq!(epoch(&store), 2, "it did not");
     drop(store);
     assert_eq!(epoch(&open(dir.path())), 2, "a crash under full keeps it");
+}
+
+#[test]
+fn a_turn_that_waits_goes_along_into_a_new_epoch() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let relaxed = Options {
+        dir: dir.path().to_owned(),
+        durability: Durability::Relaxed,
+    };
+    let (mut maker, turn) = (Maker::new(1), TurnId(Ulid(5)));
+    let store = Sqlite::open(&relaxed).expect("a store");
+    store.append(&[maker.notes(3)]).expect("an append");
+    let waits = waiting::rows(&maker, vec![waiting::queued(turn, 0)]);
+    store.append(&[waits]).expect("an append");
+    store.append(&[maker.notes(2)]).expect("an append");
+    drop(store);
+    let store = open(dir.path());
+    let (_, row) = store.turn(turn).expect("a read").expect("the turn");
+    let tail = store.tail(maker.session).expect("a read").expect("a tail");
+    assert_eq!(tail.epoch.0, 2);
+    let after = Position::persisted(tail.epoch, tail.seq.next());
+    assert_eq!(row.started, after, "a place that can still come");
+}
+
+#[test]
+fn keys_that_are_removed_count_toward_the_next_checkpoint() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let store = open(dir.path());
+    let mut maker = Maker::new(1);
+    store.append(&[maker.notes(1)]).expect("an append");
+    let key = |n: usize| waiting::scope(None, &format!("key {n:06}"));
+    let keys = (0..10_000).map(|n| waiting::key(&key(n), TurnId(Ulid(5)), 1));
+    store
+        .append(&[waiting::rows(&maker, keys.collect())])
+        .expect("an append");
+    let uncopied = || store.writer.lock().uncopied;
+    store.writer.lock().checkpoint().expect("a checkpoint");
+    let mut most = 0;
+    while store
+        .forget_keys(Timestamp::from_millis(i64::MAX), 1_000)
+        .expect("a delete")
+        > 0
+    {
+        assert!(uncopied() > most || most + 8_192_000 >= CHECKPOINT_BYTES);
+        most = uncopied();
+    }
+    assert!(most < CHECKPOINT_BYTES, "copied on the way");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What every store must do, as one suite. A store calls `run` with a way to make an empty one.
 
-mod queue;
+pub(crate) mod queue;
 
 use std::sync::Arc;
 

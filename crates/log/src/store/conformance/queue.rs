@@ -19,7 +19,7 @@ pub(super) fn run(make: &dyn Fn() -> Arc<dyn Store>) {
 }
 
 /// Rows alone, at the tail.
-fn rows(maker: &Maker, rows: Vec<RowChange>) -> Append {
+pub(crate) fn rows(maker: &Maker, rows: Vec<RowChange>) -> Append {
     Append {
         session: maker.session,
         term: Term(0),
@@ -29,7 +29,7 @@ fn rows(maker: &Maker, rows: Vec<RowChange>) -> Append {
     }
 }
 
-fn queued(turn: TurnId, place: i64) -> RowChange {
+pub(crate) fn queued(turn: TurnId, place: i64) -> RowChange {
     RowChange::TurnQueued {
         turn_id: turn,
         kind: TurnKind::Chat,
@@ -42,7 +42,7 @@ fn queued(turn: TurnId, place: i64) -> RowChange {
     }
 }
 
-fn key(scope: &KeyScope, turn: TurnId, body: u8) -> RowChange {
+pub(crate) fn key(scope: &KeyScope, turn: TurnId, body: u8) -> RowChange {
     RowChange::KeyPut {
         scope: Box::new(scope.clone()),
         turn_id: turn,
@@ -50,7 +50,7 @@ fn key(scope: &KeyScope, turn: TurnId, body: u8) -> RowChange {
     }
 }
 
-fn scope(session: Option<SessionId>, key: &str) -> KeyScope {
+pub(crate) fn scope(session: Option<SessionId>, key: &str) -> KeyScope {
     KeyScope {
         owner: owner("local"),
         route: "turns".into(),
