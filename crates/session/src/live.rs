@@ -210,10 +210,12 @@ impl Live {
         }
     }
 
-    /// Whether nothing of it runs or waits, and everything is written.
+    /// Whether nothing of it runs or waits, and everything is written. What waits in a damaged
+    /// session never runs.
     pub(crate) fn is_free(&self) -> bool {
         let slot = self.slot.lock();
-        let queue = slot.waiting() == 0 || self.ring.closed().is_some();
+        let never = || self.house.quarantined.lock().contains(&self.id);
+        let queue = slot.waiting() == 0 || self.ring.closed().is_some() || never();
         slot.running.is_none() && queue && self.sequencer.is_settled()
     }
 

@@ -100,6 +100,16 @@ impl Registry {
             .collect()
     }
 
+    /// Those in which turns wait.
+    pub fn waiting(&self) -> Vec<Arc<Live>> {
+        let open = self.open.lock();
+        open.sessions
+            .values()
+            .filter(|live| live.slot.lock().waiting() > 0)
+            .cloned()
+            .collect()
+    }
+
     /// Lets the idle ones go.
     pub fn unload(&self) {
         self.open.lock().let_go(Live::is_idle);

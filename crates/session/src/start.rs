@@ -37,13 +37,14 @@ impl Live {
 
     /// The turn that should start now.
     fn due(&self, slot: &Slot) -> Option<TurnId> {
+        let next = slot.front()?.id;
         let house = &self.house;
-        let held = house.runner.is_draining()
+        let held = slot.running.is_some()
+            || house.runner.is_draining()
             || house.writer.health().is_full()
             || self.ring.closed().is_some()
-            || house.quarantined.lock().contains(&self.id)
-            || slot.running.is_some();
-        slot.front().filter(|_| !held).map(|waiting| waiting.id)
+            || house.quarantined.lock().contains(&self.id);
+        (!held).then_some(next)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What goes on beside the turns: checkpoints, retention, letting idle sessions and old tokens go.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
@@ -17,8 +18,9 @@ const TRIM_SESSIONS: usize = 100;
 /// How often idle sessions and expired tokens are looked for, at most.
 const UNLOAD_EVERY: Duration = Duration::from_secs(5);
 
-/// How often old keys of submits are removed, and how many at most: 100 a second on average.
+/// How often old keys of submits are looked for.
 const FORGET_EVERY: Duration = Duration::from_secs(10);
+/// Keys removed in one transaction: batches of events go between one and the next.
 const FORGET_KEYS: usize = 1_000;
 
 /// Starts the timers. They end when the service that holds the registry is gone.
@@ -28,7 +30,9 @@ pub(crate) fn start(house: &Arc<House>, registry: &Arc<Registry>, tokens: &Arc<T
     let unload_every = options
         .idle_unload
         .clamp(Duration::from_millis(50), UNLOAD_EVERY);
-    every(house, registry, options.checkpoint, checkpoint);
+    every(house, registry, options.checkpoint, |house, registry| {
+        checkpoint(house, registry);
+    });
     every(house, registry, options.retention_sweep, |house, _| {
         retain(house)
     });
@@ -36,16 +40,19 @@ pub(crate) fn start(house: &Arc<House>, registry: &Arc<Registry>, tokens: &Arc<T
         registry.unload();
         tokens.sweep();
         // What a full disk held back goes on when there is room.
-        registry.all().iter().for_each(Live::kick);
+        registry.waiting().iter().for_each(Live::kick);
     });
-    every(house, registry, FORGET_EVERY, |house, _| forget(house));
+    let forgetting = Arc::new(AtomicBool::new(false));
+    every(house, registry, FORGET_EVERY, move |house, _| {
+        forget(house, &forgetting);
+    });
 }
 
 fn every(
     house: &Arc<House>,
     registry: &Arc<Registry>,
     period: Duration,
-    work: impl Fn(&House, &Registry) + Send + 'static,
+    work: impl Fn(&Arc<House>, &Registry) + Send + 'static,
 ) {
     let (house, registry) = (Arc::downgrade(house), Arc::downgrade(registry));
     tokio::spawn(async move {
@@ -76,12 +83,42 @@ fn checkpoint(house: &House, registry: &Registry) {
     }
 }
 
-/// Removes keys of submits that stand for nothing any more.
-fn forget(house: &House) {
+/// Removes keys of submits that stand for nothing any more, unless that is under way already.
+fn forget(house: &Arc<House>, forgetting: &Arc<AtomicBool>) {
+    if house.writer.health().is_full() || forgetting.swap(true, Ordering::AcqRel) {
+        return;
+    }
     let age = i64::try_from(house.options.idempotency_ttl.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_millis(house.clock.now().as_millis().saturating_sub(age));
+    forget_piece(house, before, UnderWay(forgetting.clone()));
+}
+
+/// Says that something is under way, until it is dropped.
+struct UnderWay(Arc<AtomicBool>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Removes a piece of the old keys, then the next behind whatever else waits for the writer. A
+/// full disk or the end of the service ends it: what is left goes another time.
+fn forget_piece(house: &Arc<House>, before: Timestamp, under_way: UnderWay) {
+    let again = Arc::downgrade(house);
+    let mut under_way = Some(under_way);
     house.writer.run(Box::new(move |store: &dyn Store| {
-        store.forget_keys(before, FORGET_KEYS).map(drop)
+        let wanted =
+            |house: &Arc<House>| !house.writer.health().is_full() && !house.runner.is_draining();
+        let Some(house) = again.upgrade().filter(wanted) else {
+            return Ok(());
+        };
+        if store.forget_keys(before, FORGET_KEYS)? == FORGET_KEYS
+            && let Some(under_way) = under_way.take()
+        {
+            forget_piece(&house, before, under_way);
+        }
+        Ok(())
     }));
 }
 
