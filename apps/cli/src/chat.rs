@@ -12,8 +12,10 @@ mod story;
 mod teller;
 mod scene;
 mod talk;
+mod unseen;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
@@ -31,6 +33,9 @@ use teller::{Form, Teller};
 
 /// The exit status of those who leave by Ctrl-C.
 const INTERRUPTED: u8 = 130;
+/// How long to wait before the server is asked the same again: at first, and at most.
+const AGAIN: Duration = Duration::from_millis(50);
+const AGAIN_MAX: Duration = Duration::from_secs(5);
 
 /// Talks until the questions end, or whoever asks leaves.
 pub(crate) async fn run(args: &Chat) -> Result<ExitCode> {

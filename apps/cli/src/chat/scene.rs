@@ -12,13 +12,14 @@ use tokio::task::JoinHandle;
 use turnwire_client::{Client, Error, Item, Received, Snapshot, Start, Watch};
 use turnwire_event::body::turn::{Cancelled, Completed};
 use turnwire_event::message::{MessageStatus, Role};
-use turnwire_event::{Body, ContentBlock, SessionId, TurnId};
-use turnwire_wire::rest::turn::{CancelAccepted, Terminal};
+use turnwire_event::{Body, ContentBlock, Position, SessionId, TurnId};
+use turnwire_wire::rest::turn::CancelAccepted;
 
 use crate::paint::Tone;
 
 use super::story::{self, Outcome};
 use super::teller::Teller;
+use super::unseen::{Found, Unseen};
 
 /// A turn that ended, and how.
 type Ended = (TurnId, Outcome);
@@ -78,7 +79,7 @@ pub(crate) struct Scene {
     /// Whether the server is away.
     lost: bool,
     /// A turn that ended while nobody looked.
-    unseen: Option<TurnId>,
+    unseen: Option<Unseen>,
 }
 
 impl Scene {
@@ -141,10 +142,13 @@ impl Scene {
 
     /// One thing that happens; a turn that ended by it.
     pub(crate) async fn step(&mut self) -> Result<Option<Ended>, Leave> {
-        if let Some(turn) = self.unseen {
-            let terminal = self.client.turn(turn).await?.terminal;
-            self.unseen = None;
-            return self.missed(turn, terminal);
+        // First how the last turn ended: what happens next comes after it.
+        if let Some(unseen) = &self.unseen {
+            return tokio::select! {
+                found = unseen.look(&self.client, self.session) => self.looked(found),
+                _ = self.interrupts.recv() => self.interrupted().map(|()| None),
+                answer = answered(&mut self.cancel) => self.cancel_answered(answer),
+            };
         }
         tokio::select! {
             item = self.watch.next() => {
@@ -152,14 +156,18 @@ impl Scene {
                 self.item(item)
             }
             _ = self.interrupts.recv() => self.interrupted().map(|()| None),
-            answer = answered(&mut self.cancel) => {
-                self.cancel = None;
-                if let Err(error) = answer {
-                    self.say(&format!("the cancel did not get through: {error}; Ctrl-C again leaves"))?;
-                }
-                Ok(None)
-            }
+            answer = answered(&mut self.cancel) => self.cancel_answered(answer),
         }
+    }
+
+    fn cancel_answered(&mut self, answer: Result<(), String>) -> Result<Option<Ended>, Leave> {
+        self.cancel = None;
+        if let Err(error) = answer {
+            self.say(&format!(
+                "the cancel did not get through: {error}; Ctrl-C again leaves"
+            ))?;
+        }
+        Ok(None)
     }
 
     /// An item of the watch; a turn that ended by it.
@@ -198,25 +206,75 @@ impl Scene {
             }
         }
         self.teller.goes_on_with(self.running);
-        self.unseen = before.filter(|_| before != self.running);
+        self.unseen = before.filter(|_| before != self.running).map(Unseen::new);
         self.met = true;
         Ok(())
     }
 
-    /// The end of a turn, read from its row.
-    fn missed(&mut self, turn: TurnId, terminal: Option<Terminal>) -> Result<Option<Ended>, Leave> {
-        let Some(terminal) = terminal else {
+    /// A turn may have ended without its end being seen: looks it up.
+    pub(crate) fn look_up(&mut self, turn: TurnId) {
+        self.unseen = Some(Unseen::new(turn));
+    }
+
+    /// What was found of the turn that is looked up.
+    fn looked(&mut self, found: Result<Option<Found>, Error>) -> Result<Option<Ended>, Leave> {
+        let Some(mut unseen) = self.unseen.take() else {
             return Ok(None);
         };
-        let outcome = if let Ok(end) = Cancelled::deserialize(&terminal.payload) {
+        match found {
+            Err(error) if error.is_passing() => {
+                if unseen.later() {
+                    self.say(&format!(
+                        "cannot read how the turn ended ({error}); trying again"
+                    ))?;
+                }
+                self.unseen = Some(unseen);
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+            Ok(Some(found)) if self.is_passed(found.terminal.id) => {
+                self.missed(unseen.turn, &found).map(Some)
+            }
+            // Its end is still to come, as an event.
+            Ok(_) => Ok(None),
+        }
+    }
+
+    /// Whether the watch stands behind an event, which then will not come.
+    fn is_passed(&self, id: Option<Position>) -> bool {
+        match (id, self.watch.position()) {
+            (Some(id), Some(at)) => id <= at,
+            (None, Some(_)) => true,
+            // A snapshot is to come, and passes over what is before it.
+            (_, None) => false,
+        }
+    }
+
+    /// Tells what was missed of a turn.
+    fn missed(&mut self, turn: TurnId, found: &Found) -> Result<Ended, Leave> {
+        if self.teller.is_for_people() {
+            for message in &found.answers {
+                self.teller.catch_up(message)?;
+                self.teller.screen.line_end()?;
+            }
+        }
+        let payload = &found.terminal.payload;
+        let outcome = if let Ok(end) = Cancelled::deserialize(payload) {
             self.teller.cancelled(&end)?
         } else {
-            let end = Completed::deserialize(&terminal.payload);
+            let end = Completed::deserialize(payload);
             let end = end.map_err(|error| Error::Answer(error.to_string()))?;
             self.teller.completed(&end)?
         };
+        Ok(self.over(turn, outcome))
+    }
+
+    /// A turn is over.
+    fn over(&mut self, turn: TurnId, outcome: Outcome) -> Ended {
+        self.teller.ended(turn);
+        self.running = self.running.filter(|running| *running != turn);
         self.ended.push((turn, outcome));
-        Ok(Some((turn, outcome)))
+        (turn, outcome)
     }
 
     fn event(&mut self, received: &Received) -> Result<Option<Ended>, Leave> {
@@ -256,10 +314,7 @@ impl Scene {
         if beside {
             self.teller.ended_beside(outcome)?;
         }
-        self.teller.ended(turn);
-        self.running = self.running.filter(|running| *running != turn);
-        self.ended.push((turn, outcome));
-        Ok(Some((turn, outcome)))
+        Ok(Some(self.over(turn, outcome)))
     }
 
     /// Ctrl-C: stops what runs, or leaves.

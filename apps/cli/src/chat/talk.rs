@@ -2,7 +2,6 @@
 //! connection meanwhile.
 
 use std::io;
-use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 use turnwire_client::{Error, Item, Key};
@@ -17,12 +16,10 @@ use crate::paint::Tone;
 use super::input::Line;
 use super::scene::{Leave, Scene};
 use super::story::Outcome;
+use super::{AGAIN, AGAIN_MAX};
 
 /// How many messages are shown to someone who comes back.
 const OLD_MAX: usize = 6;
-/// How long to wait before a question is asked again: at first, and at most.
-const AGAIN: Duration = Duration::from_millis(50);
-const AGAIN_MAX: Duration = Duration::from_secs(5);
 
 /// Where the questions come from.
 pub(crate) enum Questions {
@@ -137,7 +134,7 @@ impl Talk {
             let error = match self.submit(&submit, key.as_ref()).await? {
                 Ok(accepted) => {
                     self.scene.asking = None;
-                    return self.follow(accepted.turn_id).await;
+                    return self.follow(&accepted).await;
                 }
                 Err(error) => error,
             };
@@ -199,12 +196,16 @@ impl Talk {
     }
 
     /// Tells a turn that was taken to its end, which may have been seen already.
-    async fn follow(&mut self, turn: TurnId) -> Result<Outcome, Leave> {
+    async fn follow(&mut self, accepted: &Accepted) -> Result<Outcome, Leave> {
+        let turn = accepted.turn_id;
         self.scene.ours = Some(turn);
         match self.scene.ended.iter().find(|(ended, _)| *ended == turn) {
             Some(&(_, outcome)) => Ok(outcome),
             None => {
                 self.scene.running = Some(turn);
+                if is_over(accepted.state) {
+                    self.scene.look_up(turn);
+                }
                 self.scene.until(turn).await
             }
         }
@@ -217,7 +218,7 @@ impl Talk {
         };
         // Asked anew: its end may have been told between the refusal and now.
         match self.scene.client.turn(turn).await {
-            Ok(at) if !matches!(at.state, TurnState::Completed | TurnState::Cancelled) => {
+            Ok(at) if !is_over(at.state) => {
                 self.scene.say(
                     "the session is busy with another turn; waiting for its end (Ctrl-C stops it)",
                 )?;
@@ -229,6 +230,10 @@ impl Talk {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn is_over(state: TurnState) -> bool {
+    matches!(state, TurnState::Completed | TurnState::Cancelled)
 }
 
 fn is_whole(message: &turnwire_event::Message) -> bool {
