@@ -69,6 +69,11 @@ pub(crate) async fn run(args: &Chat) -> Result<ExitCode> {
         Ok(outcome) => Ok(ExitCode::from(outcome)),
         Err(Leave::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
         Err(Leave::HungUp) => Ok(ExitCode::SUCCESS),
+        Err(Leave::Unwritable(error)) => {
+            // Unlike what cannot be asked, this was asked: 1, as for an answer that never came.
+            let _ = talk.say(&format!("turnwire: the answer cannot be written: {error}"));
+            Ok(ExitCode::FAILURE)
+        }
         Err(Leave::Deleted) => Err(anyhow!("the session was deleted")),
         Err(Leave::Failed(error)) => Err(explain(error, &args.speaker)),
         Err(Leave::Unreadable(what)) => Err(anyhow!(what)),

@@ -4,6 +4,8 @@
 mod person;
 mod server;
 
+use std::fs::File;
+
 use serde_json::Value;
 use turnwire_event::SessionId;
 use turnwire_wire::rest::session::Create;
@@ -253,4 +255,21 @@ fn what_cannot_be_asked_is_said_in_one_sentence() {
         server.url()
     );
     assert!(done.err.starts_with(&said), "{}", done.err);
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure_and_one_that_nobody_reads_is_not() {
+    let (_dir, server) = start();
+    for args in [&["hello"][..], &["--json", "hello"]] {
+        let full = File::options().write(true).open("/dev/full");
+        let full = Person::writing_to(&server, args, full.expect("a full disk"));
+        assert_eq!(full.code, Some(1), "{}", full.err);
+        let said = "turnwire: the answer cannot be written: No space left on device";
+        assert!(full.err.contains(said), "{}", full.err);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let unread = Person::writing_to(&server, args, writer);
+        assert_eq!(unread.code, Some(0), "{}", unread.err);
+        assert!(!unread.err.contains("written"), "{}", unread.err);
+    }
 }

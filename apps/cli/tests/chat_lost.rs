@@ -99,6 +99,7 @@ async fn a_turn_that_was_over_before_it_was_known_is_told_all_the_same() {
     gate.met();
     gate.met();
     gate.rule(&[]);
+    person.out("you said two\n");
     let done = person.done();
     assert_eq!(
         (done.code, done.out.as_str()),

@@ -15,8 +15,8 @@ else to the standard error. Ctrl-C stops the turn on the screen and prints what 
 second one leaves, and so does one at the prompt. When the server goes away and comes back, the
 conversation goes on.
 
-Exits with 0, with 1 if a turn failed, 2 if it could not be asked, 130 if it was cancelled; at a
-terminal only the leaving counts.
+Exits with 0, with 1 if a turn failed or its answer could not be written, 2 if it could not be
+asked, 130 if it was cancelled; at a terminal only the leaving counts.
 
 Examples:
   turnwire chat                           a new session

@@ -31,6 +31,8 @@ pub(crate) enum Leave {
     Interrupted,
     /// Nobody reads the answers.
     HungUp,
+    /// The answers cannot be written.
+    Unwritable(io::Error),
     /// The session is gone.
     Deleted,
     /// A question cannot be read.
@@ -46,8 +48,11 @@ impl From<Error> for Leave {
 }
 
 impl From<io::Error> for Leave {
-    fn from(_: io::Error) -> Self {
-        Self::HungUp
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::HungUp,
+            _ => Self::Unwritable(error),
+        }
     }
 }
 

@@ -123,6 +123,20 @@ impl Person {
         Self { child, out, err }
     }
 
+    /// Runs `turnwire chat` to its end with another output than a pipe that is read.
+    pub(crate) fn writing_to(server: &Server, args: &[&str], out: impl Into<Stdio>) -> Done {
+        let done = command(server, args)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .output()
+            .expect("the binary runs");
+        Done {
+            code: done.status.code(),
+            out: String::new(),
+            err: String::from_utf8(done.stderr).expect("text"),
+        }
+    }
+
     pub(crate) fn says(&mut self, text: &str) {
         self.pipes(text.as_bytes());
     }
