@@ -4,13 +4,14 @@ mod gate;
 mod person;
 mod server;
 
+use rustix::process::Signal;
 use turnwire_client::Client;
 use turnwire_event::SessionId;
 use turnwire_event::code::TurnState;
 use turnwire_wire::rest::session::Create;
 
 use gate::{Fate, Gate};
-use person::{Person, SCRIPT};
+use person::{Person, SCRIPT, start};
 use server::{PATIENCE, Server};
 
 const SUBMIT: &str = "/turns HTTP/1.1";
@@ -109,4 +110,50 @@ async fn a_turn_that_was_over_before_it_was_known_is_told_all_the_same() {
     );
     let turns = server.client().turns(id, None, None).await.expect("turns");
     assert_eq!(turns.turns.len(), 2);
+}
+
+#[tokio::test]
+async fn ctrl_c_stops_a_turn_whose_acceptance_was_lost() {
+    let (_dir, server) = start();
+    let gate = Gate::to(&server.address);
+    let id = new_session(&server.client()).await;
+    let args = ["--server", gate.url(), "--session", &id.to_string(), "slow"];
+    gate.rule(&[(SUBMIT, Fate::Unanswered)]);
+    let mut person = Person::at(&server, &args);
+    gate.met();
+    person.signal(Signal::INT);
+    person.err("stopping…\n");
+    gate.rule(&[]);
+    gate.lose();
+    person.err("cancelled ");
+    let done = person.done();
+    assert_eq!(done.code, Some(130), "{}", done.err);
+    assert!(!done.err.contains("may be running"), "{}", done.err);
+    let turns = server.client().turns(id, None, None).await.expect("turns");
+    let states: Vec<_> = turns.turns.iter().map(|turn| turn.state).collect();
+    assert_eq!(states, [TurnState::Cancelled]);
+}
+
+#[tokio::test]
+async fn one_who_leaves_without_an_answer_is_told_that_the_turn_may_be_running() {
+    for second in [false, true] {
+        let (_dir, server) = start();
+        let gate = Gate::to(&server.address);
+        let id = new_session(&server.client()).await;
+        let args = ["--server", gate.url(), "--session", &id.to_string(), "slow"];
+        gate.rule(&[(SUBMIT, Fate::Unanswered)]);
+        let mut person = Person::at(&server, &args);
+        gate.met();
+        person.signal(Signal::INT);
+        person.err("stopping…\n");
+        match second {
+            true => person.signal(Signal::INT),
+            false => {
+                gate.rule(&[("", Fate::Cut)]);
+                gate.lose();
+            }
+        }
+        person.err("the server did not answer; the turn may be running\n");
+        assert_eq!(person.done().code, Some(130));
+    }
 }

@@ -21,6 +21,9 @@ use super::{AGAIN, AGAIN_MAX};
 /// How many messages are shown to someone who comes back.
 const OLD_MAX: usize = 6;
 
+/// What is said by one who leaves without an answer to the question.
+const MAY_BE_RUNNING: &str = "the server did not answer; the turn may be running";
+
 /// Where the questions come from.
 pub(crate) enum Questions {
     /// One, from the command line.
@@ -154,16 +157,50 @@ impl Talk {
                 self.scene
                     .say(&format!("not asked yet ({error}); trying again"))?;
             }
-            self.scene.pause(again).await?;
+            let paused = self.scene.pause(again).await;
+            if matches!(paused, Err(Leave::Interrupted)) && is_in_doubt(&error) {
+                self.scene.say(MAY_BE_RUNNING)?;
+            }
+            paused?;
             again = (again * 2).min(AGAIN_MAX);
         }
     }
 
-    /// Sends a question. A Ctrl-C meanwhile stops the turn as soon as it is known.
+    /// Sends a question. A Ctrl-C meanwhile stops the turn as soon as it is known: if the answer
+    /// is lost, the question is sent once more to learn which turn it is.
     async fn submit(
         &mut self,
         submit: &Submit,
         key: Option<&Key>,
+    ) -> Result<Result<Accepted, Error>, Leave> {
+        let mut interrupted = false;
+        let mut answer = self.send(submit, key, &mut interrupted).await?;
+        if !interrupted {
+            return Ok(answer);
+        }
+        if key.is_some() && answer.as_ref().is_err_and(is_in_doubt) {
+            answer = self.send(submit, key, &mut interrupted).await?;
+        }
+        match answer {
+            Ok(accepted) => {
+                self.scene.stop(accepted.turn_id);
+                Ok(Ok(accepted))
+            }
+            Err(error) => {
+                if is_in_doubt(&error) {
+                    self.scene.say(MAY_BE_RUNNING)?;
+                }
+                Err(Leave::Interrupted)
+            }
+        }
+    }
+
+    /// Sends a question, until it is answered or Ctrl-C comes a second time.
+    async fn send(
+        &mut self,
+        submit: &Submit,
+        key: Option<&Key>,
+        interrupted: &mut bool,
     ) -> Result<Result<Accepted, Error>, Leave> {
         let (client, session) = (self.scene.client.clone(), self.scene.session);
         let sent = async {
@@ -173,23 +210,15 @@ impl Talk {
             }
         };
         tokio::pin!(sent);
-        let mut interrupted = false;
         loop {
             tokio::select! {
-                answer = &mut sent => {
-                    if let (Ok(accepted), true) = (&answer, interrupted) {
-                        self.scene.stop(accepted.turn_id);
-                    }
-                    return match answer {
-                        Err(_) if interrupted => Err(Leave::Interrupted),
-                        answer => Ok(answer),
-                    };
-                }
+                answer = &mut sent => return Ok(answer),
                 _ = self.scene.interrupts.recv() => {
-                    if interrupted {
+                    if std::mem::replace(interrupted, true) {
+                        self.scene.say(MAY_BE_RUNNING)?;
                         return Err(Leave::Interrupted);
                     }
-                    interrupted = true;
+                    self.scene.teller.screen.passing_or_note("stopping…")?;
                 }
             }
         }
@@ -242,8 +271,12 @@ fn is_whole(message: &turnwire_event::Message) -> bool {
 
 /// Whether the same question may be taken a little later.
 fn is_worth_repeating(error: &Error) -> bool {
-    let away = matches!(error, Error::Connection(_) | Error::Silence(_));
-    away || error.code() == Some(Code::Draining)
+    is_in_doubt(error) || error.code() == Some(Code::Draining)
+}
+
+/// Whether the question may have been taken although no answer came.
+fn is_in_doubt(error: &Error) -> bool {
+    matches!(error, Error::Connection(_) | Error::Silence(_))
 }
 
 /// The turn that a refusal names.
