@@ -5,6 +5,8 @@
 //! split over several deltas, so the cleaner remembers where it stands; one that never ends gives
 //! up after a bound, so that it cannot swallow the rest of the answer.
 
+use std::borrow::Cow;
+
 /// A sequence longer than this is taken for text again.
 const SEQUENCE_CHARS_MAX: usize = 1_024;
 
@@ -53,6 +55,26 @@ pub(crate) fn line(text: &str, chars_max: usize) -> String {
         None => flat,
         Some((at, _)) => format!("{}…", &flat[..at]),
     }
+}
+
+/// JSON text that says the same, with escapes for the hidden characters that JSON lets stand as
+/// they are: all of them can only be inside its strings.
+pub(crate) fn json(text: &[u8]) -> Cow<'_, [u8]> {
+    let Ok(text) = str::from_utf8(text) else {
+        return Cow::Owned(text.escape_ascii().collect());
+    };
+    let stands = |c: char| c >= '\u{7f}' && is_hidden(c);
+    if !text.contains(stands) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match stands(c) {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out.into_bytes())
 }
 
 impl State {
@@ -142,6 +164,22 @@ mod tests {
         assert_eq!(clean("\u{1b}]0;never\nends"), "\nends");
         let long = format!("\u{1b}]{}", "x".repeat(2 * SEQUENCE_CHARS_MAX));
         assert_eq!(clean(&long).len(), SEQUENCE_CHARS_MAX);
+    }
+
+    #[test]
+    fn g_10_json_for_a_terminal_is_equal_and_has_nothing_hidden() {
+        let hidden = "\u{7f}\u{80}\u{9b}2J\u{9f}\u{61c}\u{200e}\u{202e}\u{2069}\u{1b}[1m\r\n\"\\";
+        let value = serde_json::json!({ hidden: [hidden, "é 漢 👩‍🚀"], "n": 1.5 });
+        let text = value.to_string();
+        let safe = json(text.as_bytes());
+        let safe = str::from_utf8(&safe).expect("text");
+        assert!(!safe.contains(is_hidden), "{safe:?}");
+        assert!(safe.contains("\\u007f\\u0080\\u009b2J"), "{safe}");
+        assert!(safe.contains("é 漢 👩‍🚀"), "{safe}");
+        let again: serde_json::Value = serde_json::from_str(safe).expect("JSON");
+        assert_eq!(again, value);
+        let plain = b"{\r\n\t\"a\": 1}";
+        assert!(matches!(json(plain), Cow::Borrowed(same) if same == plain));
     }
 
     #[test]

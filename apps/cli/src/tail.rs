@@ -3,7 +3,8 @@
 //! Events go to the standard output; what happens to the connection goes to the standard error,
 //! so that a pipe carries events alone. A reader that goes away ends the command quietly.
 
-use std::io::{self, ErrorKind, Write};
+use std::borrow::Cow;
+use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -13,6 +14,7 @@ use turnwire_client::{Item, Start};
 use turnwire_event::Event;
 
 use crate::args::{From, Tail};
+use crate::clean;
 use crate::line::Printer;
 use crate::open;
 use crate::paint::Paint;
@@ -144,10 +146,14 @@ impl Out {
         self.write(text.as_bytes())
     }
 
-    /// Bytes that are already a line of JSON.
+    /// Bytes that are already a line of JSON; a terminal gets hidden characters escaped.
     fn raw(&mut self, bytes: &[u8]) -> Result<()> {
         let pause = self.printer.pause();
-        self.write(&[pause.as_bytes(), bytes, b"\n"].concat())
+        let json = match io::stdout().is_terminal() {
+            true => clean::json(bytes),
+            false => Cow::Borrowed(bytes),
+        };
+        self.write(&[pause.as_bytes(), &json, b"\n"].concat())
     }
 
     /// A word of ours between the events, for a person only.

@@ -9,12 +9,13 @@
 //! ```
 //! Nothing a model writes reaches the terminal uncleaned.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 
 use turnwire_event::Message;
 use turnwire_event::message::Role;
 
-use crate::clean::{Cleaner, line};
+use crate::clean::{self, Cleaner, line};
 use crate::paint::{Paint, Tone};
 
 /// The longest line of ours with words of others in it.
@@ -135,9 +136,13 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Bytes that are already a line.
-    pub(crate) fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.out.write_all(&[bytes, b"\n"].concat())?;
+    /// JSON that is already a line; a terminal gets its hidden characters escaped.
+    pub(crate) fn raw(&mut self, json: &[u8]) -> io::Result<()> {
+        let json = match self.streams.stdout {
+            true => clean::json(json),
+            false => Cow::Borrowed(json),
+        };
+        self.out.write_all(&[&json, &b"\n"[..]].concat())?;
         self.out.flush()
     }
 

@@ -221,3 +221,16 @@ fn a_tool_is_one_line_with_its_time() {
     let line = told(Form::Folded, false, vec![failed(false)]);
     assert_eq!(line, "[clock failed (timeout)\n]");
 }
+
+#[test]
+fn g_10_json_is_escaped_for_a_terminal_alone() {
+    let raw = "{\"text\":\"a\u{9b}2J\u{202e}b\"}";
+    for (terminal, told) in [
+        (false, format!("{raw}\n")),
+        (true, "{\"text\":\"a\\u009b2J\\u202eb\"}\n".to_owned()),
+    ] {
+        let (mut teller, paper) = teller(Form::Json, terminal);
+        teller.screen.raw(raw.as_bytes()).expect("paper");
+        assert_eq!(paper.read(), told);
+    }
+}
