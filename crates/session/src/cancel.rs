@@ -9,6 +9,8 @@ use turnwire_event::{Actor, Body, Position, TurnId};
 use turnwire_log::{Draft, Refused, Room};
 
 use crate::live::Live;
+use crate::queue::Interrupt;
+use crate::slot::Slot;
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,24 @@ const REASON_CHARS_MAX: usize = 200;
 
 /// Asks `turn` to stop. From any client, any number of times, at any moment.
 pub fn request(live: &Arc<Live>, turn: TurnId, by: &str, reason: &str) -> Requested {
+    request_in(live, &mut live.slot.lock(), turn, by, reason)
+}
+
+/// Stops the turn that runs for one in line, unless that one was withdrawn meanwhile.
+pub(crate) fn interrupt(live: &Arc<Live>, interrupt: &Interrupt) {
     let mut slot = live.slot.lock();
+    if slot.find(interrupt.by).is_some() {
+        request_in(live, &mut slot, interrupt.running, "user", "interrupted");
+    }
+}
+
+fn request_in(
+    live: &Arc<Live>,
+    slot: &mut Slot,
+    turn: TurnId,
+    by: &str,
+    reason: &str,
+) -> Requested {
     let trace = match slot.running.as_ref().filter(|running| running.id == turn) {
         Some(running) => running.trace.clone(),
         None => match slot.find(turn) {
@@ -50,7 +69,7 @@ pub fn request(live: &Arc<Live>, turn: TurnId, by: &str, reason: &str) -> Reques
     draft.rows = rows(Some(turn), &draft.body);
     draft.trace = trace;
     let Some(running) = slot.running.as_ref().filter(|running| running.id == turn) else {
-        let withdrawn = live.withdraw(&mut slot, turn, draft, reason);
+        let withdrawn = live.withdraw(slot, turn, draft, reason);
         return withdrawn.map_or(Requested::NotRunning, Requested::Withdrawn);
     };
     match live.sequencer.emit_one(draft, Room::Reserved) {

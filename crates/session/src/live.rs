@@ -98,6 +98,8 @@ pub struct Live {
     pub(crate) watchers: AtomicUsize,
     /// How often the last watcher has left: a grace counts from its own leaving.
     pub(crate) departures: AtomicUsize,
+    /// The newest of those leavings that was not a quiet one.
+    pub(crate) heard: AtomicUsize,
     pub(crate) idle_since: Mutex<Instant>,
     bus: Bus,
     pub(crate) memory: Arc<Mutex<Memory>>,
@@ -141,6 +143,7 @@ impl Live {
             slot: Mutex::default(),
             watchers: AtomicUsize::new(0),
             departures: AtomicUsize::new(0),
+            heard: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
             bus: Bus::default(),
             memory: Arc::default(),

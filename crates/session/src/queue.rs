@@ -28,8 +28,15 @@ use crate::watch::Attendance;
 pub(crate) enum Pending {
     /// The commit of its start.
     Start(Seq),
-    /// The commit of its row; then the turn it interrupts is asked to stop.
-    Row(Ticket, Option<TurnId>),
+    /// The commit of its row; then the turn it interrupts, if it still waits for that one, is
+    /// asked to stop.
+    Row(Ticket, Option<Interrupt>),
+}
+
+/// A turn in line that does not wait for the end of the one that runs.
+pub(crate) struct Interrupt {
+    pub(crate) by: TurnId,
+    pub(crate) running: TurnId,
 }
 
 /// A turn that was accepted: it will end, whoever goes away now, unless the process does first.
@@ -56,13 +63,32 @@ impl Live {
         // Held until the turn is counted, so that a server that drains waits for it.
         let _at_work = self.house.runner.turns.token();
         let departures = self.departures.load(Ordering::Acquire);
+        let mut kept = None;
         loop {
             let moves = {
                 let mut slot = self.slot.lock();
                 if let Some(busy) = slot.busy() {
-                    return self.join(&mut slot, busy, submit, key);
+                    self.refuse(&slot, busy, submit.on_busy)?;
                 }
-                slot.moves
+                match (slot.busy(), kept.take()) {
+                    (Some(_), Some(input)) => {
+                        let entry = (submit, input, departures);
+                        let taken = self.join(&mut slot, entry, key)?;
+                        let idle = slot.running.is_none();
+                        drop(slot);
+                        if idle {
+                            self.kick();
+                        }
+                        return Ok(taken);
+                    }
+                    (Some(_), None) => None,
+                    (None, _) => Some(slot.moves),
+                }
+            };
+            let Some(moves) = moves else {
+                // It may be long, and must not hold the others up.
+                kept = Some(to_keep(&submit)?);
+                continue;
             };
             let told = self.past().await?;
             let mut slot = self.slot.lock();
@@ -73,9 +99,8 @@ impl Live {
             drop(slot);
             run.go();
             // Whoever left while the turn was being accepted left before it could be cancelled.
-            let left = self.departures.load(Ordering::Acquire) != departures;
-            if left && self.watchers.load(Ordering::Acquire) == 0 {
-                self.left();
+            if self.left_since(departures) {
+                self.left(false);
             }
             return Ok(taken);
         }
@@ -137,15 +162,9 @@ impl Live {
         Ok((taken, run))
     }
 
-    /// The session is busy: the turn waits, if it may.
-    fn join(
-        self: &Arc<Self>,
-        slot: &mut Slot,
-        busy: TurnId,
-        submit: Submit,
-        key: KeyRows,
-    ) -> Result<Taken, Error> {
-        if submit.on_busy == OnBusy::Reject {
+    /// The session is busy: says no to a turn that may not wait.
+    fn refuse(&self, slot: &Slot, busy: TurnId, on_busy: OnBusy) -> Result<(), Error> {
+        if on_busy == OnBusy::Reject {
             return Err(Error::TurnInFlight(busy));
         }
         if slot.waiting() >= self.house.options.queue_max {
@@ -154,12 +173,18 @@ impl Live {
         if self.house.runner.is_draining() {
             return Err(Error::Draining);
         }
+        Ok(())
+    }
+
+    /// The session is busy, and the turn waits.
+    fn join(
+        self: &Arc<Self>,
+        slot: &mut Slot,
+        (submit, input, departures): (Submit, String, usize),
+        key: KeyRows,
+    ) -> Result<Taken, Error> {
         let turn = TurnId(self.house.mint.ulid());
         let place = slot.next_place(submit.on_busy);
-        let input = serde_json::to_string(&submit).map_err(|error| {
-            tracing::error!(%error, "a submit cannot be kept");
-            Error::Internal
-        })?;
         let mut rows = vec![RowChange::TurnQueued {
             turn_id: turn,
             kind: TurnKind::Chat,
@@ -178,14 +203,19 @@ impl Live {
             place,
             submit,
             presence: presence(bound),
+            departures,
+            tries: 0,
             broken: false,
         });
         let running = slot.running.as_ref().map(|running| running.id);
+        let interrupts = running
+            .filter(|_| on_busy == OnBusy::Interrupt)
+            .map(|running| Interrupt { by: turn, running });
         Ok(Taken {
             turn,
             state: TurnState::Queued,
             position: Position::persisted(at.epoch, at.seq),
-            pending: Pending::Row(ticket, running.filter(|_| on_busy == OnBusy::Interrupt)),
+            pending: Pending::Row(ticket, interrupts),
             attendance: (bound == Bound::Stream).then(|| self.attended(turn)),
         })
     }
@@ -196,8 +226,8 @@ impl Live {
             Pending::Start(seq) => self.sequencer.committed(seq).await?,
             Pending::Row(ticket, interrupts) => {
                 self.sequencer.stored(ticket).await?;
-                if let Some(running) = interrupts {
-                    cancel::request(&self, running, "user", "interrupted");
+                if let Some(interrupt) = interrupts {
+                    cancel::interrupt(&self, &interrupt);
                 }
             }
         }
@@ -264,6 +294,14 @@ impl Live {
         ending::count(&terminal, &definition);
         places.last().map(|(at, _)| *at)
     }
+}
+
+/// What is kept of a turn that waits.
+fn to_keep(submit: &Submit) -> Result<String, Error> {
+    serde_json::to_string(submit).map_err(|error| {
+        tracing::error!(%error, "a submit cannot be kept");
+        Error::Internal
+    })
 }
 
 /// Who counts from the first moment: whoever submits a turn that is bound to its streams.

@@ -52,6 +52,10 @@ pub(crate) struct Waiting {
     pub(crate) place: i64,
     pub(crate) submit: Submit,
     pub(crate) presence: Presence,
+    /// How often the last watcher of the session had left when it was accepted.
+    pub(crate) departures: usize,
+    /// How often its start was tried and the store could not be read.
+    pub(crate) tries: u8,
     /// Whether what was kept of it cannot be read: it fails when its time comes.
     pub(crate) broken: bool,
 }
@@ -69,6 +73,8 @@ impl Waiting {
             broken: read.is_err(),
             submit: read.unwrap_or_else(|_| lost()),
             presence: Presence::default(),
+            departures: 0,
+            tries: 0,
         }
     }
 }
@@ -120,6 +126,15 @@ impl Slot {
     /// A turn that waits.
     pub(crate) fn find(&self, turn: TurnId) -> Option<&Waiting> {
         self.queue.iter().find(|waiting| waiting.id == turn)
+    }
+
+    /// Counts a try to start a turn that waits. Gives back how many there were.
+    pub(crate) fn tried(&mut self, turn: TurnId) -> u8 {
+        let waiting = self.queue.iter_mut().find(|waiting| waiting.id == turn);
+        waiting.map_or(0, |waiting| {
+            waiting.tries = waiting.tries.saturating_add(1);
+            waiting.tries
+        })
     }
 
     /// The place of one more: before all others, or behind them.

@@ -85,6 +85,10 @@ impl Starter {
             };
             let told = match told {
                 Ok(told) if !waiting.broken => told,
+                // It was accepted, and this may pass: another time, with the next look at lines.
+                Err(Error::Internal) if !waiting.broken && slot.tried(turn) < TRIES_MAX => {
+                    return self.finish(&mut slot);
+                }
                 refused => {
                     let error = refused.err();
                     tracing::error!(session = %live.id, %turn, ?error, "a turn in line could not be started");
@@ -110,6 +114,10 @@ impl Starter {
             // Refused: the session was deleted or quarantined, there is nothing to start it in.
             if let Ok((_, run)) = begun {
                 run.go();
+                // Whoever left while it waited left before it could be cancelled.
+                if live.left_since(waiting.departures) {
+                    live.left(false);
+                }
             }
             return;
         }

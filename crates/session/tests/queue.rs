@@ -5,9 +5,10 @@ mod stage;
 use std::sync::Arc;
 
 use turnwire_event::code::{OnBusy, Phase, TurnState};
-use turnwire_event::{Body, ContentBlock, Role};
+use turnwire_event::{Body, ContentBlock, Mint, Role, TurnId, Ulid};
+use turnwire_log::reserve::Reserve;
 use turnwire_session::cancel::{self, Requested};
-use turnwire_session::{Error, Options};
+use turnwire_session::{Error, Options, SystemMint};
 
 use stage::*;
 
@@ -103,6 +104,59 @@ async fn an_interrupt_stops_what_runs_and_is_next() {
         panic!("a cancel")
     };
     assert_eq!(end.reason, "interrupted");
+}
+
+/// Gives ids, and remembers the last.
+#[derive(Default)]
+struct Remembering(parking_lot::Mutex<Option<Ulid>>);
+
+impl Remembering {
+    fn last(&self) -> Ulid {
+        self.0.lock().expect("an id")
+    }
+}
+
+impl Mint for Remembering {
+    fn ulid(&self) -> Ulid {
+        let id = SystemMint.ulid();
+        *self.0.lock() = Some(id);
+        id
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_that_was_withdrawn_stops_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gate, act) = Gate::new();
+    let mint = Arc::new(Remembering::default());
+    let parts = (
+        mint.clone() as _,
+        Reserve::new(dir.path().join("reserve"), 0),
+    );
+    let sessions = service(dir.path(), Options::default(), act, parts).await;
+    let id = new_session(&sessions).await;
+    let running = enqueue(&sessions, id, "1").await.turn_id;
+    let me = owner("local");
+    let live = sessions.live(&me, id).await.expect("a session");
+    let urgent = submit(&sessions, &me, id, busy(OnBusy::Interrupt, "2"));
+    tokio::pin!(urgent);
+    // It is in line, and its row is not known to be written: nothing else has run since.
+    let urgent_id = tokio::select! {
+        biased;
+        accepted = &mut urgent => panic!("{accepted:?}"),
+        () = std::future::ready(()) => {
+            let at = live.sequencer.last();
+            let turn = TurnId(mint.last());
+            let withdrawn = cancel::request(&live, turn, "user", "no");
+            assert!(matches!(withdrawn, Requested::Withdrawn(end) if end > at), "{withdrawn:?}");
+            turn
+        }
+    };
+    assert_eq!(urgent.await.expect("accepted").turn_id, urgent_id);
+    gate.open(1);
+    let events = ended(&sessions, id, 2).await;
+    let end = terminal(&events, running);
+    assert!(matches!(end, Body::TurnCompleted(_)), "{end:?}");
 }
 
 /// A turn that is in the middle of a message with a tool, and goes on when told.

@@ -71,21 +71,26 @@ pub fn owner(name: &str) -> Owner {
 }
 
 pub async fn sessions(dir: &std::path::Path, options: Options, act: Act) -> Arc<Sessions> {
+    let reserve = Reserve::new(dir.join("reserve"), 0);
+    service(dir, options, act, (Arc::new(SystemMint), reserve)).await
+}
+
+pub async fn service(
+    dir: &std::path::Path,
+    options: Options,
+    act: Act,
+    (mint, reserve): (Arc<dyn Mint>, Reserve),
+) -> Arc<Sessions> {
     let store = StoreOptions {
         dir: dir.to_owned(),
         durability: Durability::Full,
     };
     let store = Arc::new(Sqlite::open(&store).expect("a store"));
-    let writer = Writer::start(
-        store,
-        Reserve::new(dir.join("reserve"), 0),
-        Box::new(|_| {}),
-    )
-    .expect("a writer");
+    let writer = Writer::start(store, reserve, Box::new(|_| {})).expect("a writer");
     let parts = Parts {
         options,
         clock: Arc::new(SystemClock),
-        mint: Arc::new(SystemMint),
+        mint,
         writer,
         interceptor: Arc::new(PassThrough),
         producer: Arc::new(Acting(act)),
