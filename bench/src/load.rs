@@ -34,9 +34,6 @@ const SILENCE_MAX: Duration = Duration::from_secs(20);
 /// At most so many bytes a read: a few hundred frames.
 const READ_BYTES: usize = 256 * 1024;
 
-/// Streams that are asked for before one is read.
-const DOOR: usize = 64;
-
 /// The subscribe frame for `filter`, which is JSON, from the cursor `since`.
 pub fn subscribe_frame(filter: &str, since: Option<&str>) -> Vec<u8> {
     let since = since.map_or("null".to_owned(), |id| format!("\"{id}\""));
@@ -136,14 +133,12 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Watches `count` streams more, each of one of `turns`, in turn.
+    /// Watches `count` streams more, each of one of `turns`, in turn. One after the other, as
+    /// WebSockets are made: what a crowd at the door costs is no matter of the streams.
     pub fn follow(&mut self, http: &Http, turns: &[String], count: usize) -> io::Result<()> {
         for at in 0..count {
             self.push(Watcher::of_blocks(http.follow(&turns[at % turns.len()])?)?)?;
-            // Never more at the door than a server lets wait there.
-            if at % DOOR == DOOR - 1 {
-                self.await_frames(self.watchers.len() - DOOR, 1)?;
-            }
+            self.await_frames(self.watchers.len() - 1, 1)?;
         }
         Ok(())
     }

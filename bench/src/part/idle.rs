@@ -90,7 +90,7 @@ pub fn run(bench: &Bench, kind: Kind) -> io::Result<Section> {
     Ok(Section {
         title: kind.title(),
         text: format!(
-            "{} connections {}. Memory is the growth of the server's resident set (`VmRSS`), read \
+            "{} connections {}, made one after the other. Memory is the growth of the server's resident set (`VmRSS`), read \
              after three seconds of quiet; what the kernel holds for a socket is not in it.",
             bench.scaled(CLIENTS),
             kind.what(),
