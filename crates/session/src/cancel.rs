@@ -9,8 +9,7 @@ use turnwire_event::{Actor, Body, Position, TurnId};
 use turnwire_log::{Draft, Refused, Room};
 
 use crate::live::Live;
-use crate::queue::Interrupt;
-use crate::slot::Slot;
+use crate::slot::{Interrupt, Slot};
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

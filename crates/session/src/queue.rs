@@ -18,10 +18,9 @@ use crate::cancel;
 use crate::ending;
 use crate::error::Error;
 use crate::live::Live;
-use crate::slot::{Presence, Slot, Waiting};
+use crate::slot::{Interrupt, Presence, Slot, Waiting};
 use crate::submit::{Bound, Submit};
-use crate::turn::version;
-use crate::turn::{Next, Run, Told};
+use crate::turn::{Next, Run, Told, version};
 use crate::watch::Attendance;
 
 /// What an accepted turn waits for before its caller is told.
@@ -31,12 +30,6 @@ pub(crate) enum Pending {
     /// The commit of its row; then the turn it interrupts, if it still waits for that one, is
     /// asked to stop.
     Row(Ticket, Option<Interrupt>),
-}
-
-/// A turn in line that does not wait for the end of the one that runs.
-pub(crate) struct Interrupt {
-    pub(crate) by: TurnId,
-    pub(crate) running: TurnId,
 }
 
 /// A turn that was accepted: it will end, whoever goes away now, unless the process does first.

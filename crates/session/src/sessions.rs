@@ -97,7 +97,7 @@ impl Sessions {
             tokens,
             keys: Arc::default(),
         });
-        start::queue_up(&sessions).await?;
+        start::queue_up(&sessions.house, &sessions.registry).await?;
         upkeep::start(&sessions.house, &sessions.registry, &sessions.tokens);
         Ok(sessions)
     }

@@ -21,6 +21,12 @@ use turnwire_event::{Trace, TurnId, metric};
 
 use crate::submit::{Bound, Submit};
 
+/// A turn in line that does not wait for the end of the one that runs.
+pub(crate) struct Interrupt {
+    pub(crate) by: TurnId,
+    pub(crate) running: TurnId,
+}
+
 /// The streams of a turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Presence {

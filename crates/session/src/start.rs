@@ -7,9 +7,9 @@ use std::time::Duration;
 use turnwire_event::TurnId;
 
 use crate::error::Error;
-use crate::live::Live;
+use crate::live::{House, Live};
+use crate::registry::Registry;
 use crate::replay::blocking;
-use crate::sessions::Sessions;
 use crate::slot::Slot;
 use crate::turn::Next;
 
@@ -131,17 +131,14 @@ impl Starter {
 }
 
 /// Opens the sessions in which turns wait since the last run: that starts them.
-pub(crate) async fn queue_up(sessions: &Arc<Sessions>) -> Result<(), Error> {
-    let store = sessions.house.store();
+pub(crate) async fn queue_up(house: &Arc<House>, registry: &Arc<Registry>) -> Result<(), Error> {
+    let store = house.store();
     let waiting = blocking(store, |store| Ok::<_, Error>(store.queues()?)).await?;
     if waiting.is_empty() {
         return Ok(());
     }
     tracing::info!(sessions = waiting.len(), "turns wait since the last run");
-    let (house, registry) = (
-        Arc::downgrade(&sessions.house),
-        Arc::downgrade(&sessions.registry),
-    );
+    let (house, registry) = (Arc::downgrade(house), Arc::downgrade(registry));
     let mut waiting: VecDeque<_> = waiting.into_iter().map(|id| (id, 1)).collect();
     tokio::spawn(async move {
         while let Some((id, tries)) = waiting.pop_front() {
