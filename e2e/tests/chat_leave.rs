@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
+use hyper::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use turnwire_e2e::chat::{back, calm, code, events, say, shape, streams, whole, words};
 use turnwire_e2e::scene::{Scene, shape as logged_shape};
 use turnwire_event::{Event, EventType, TurnId};
@@ -238,12 +241,19 @@ async fn d_05_a_turn_that_waits_is_cancelled_when_its_stream_leaves() {
 async fn f15_streams_of_a_drained_server_get_their_ending() {
     let mut scene = scene().await;
     let mut owner = speaking(&scene, "owner", Question::new("slow")).await;
-    let mut viewer = back(&scene.rest, "viewer", owner.turn(), None).await;
+    // A crowd is woken later than a few, and is told the ending all the same.
+    let mut viewers = Vec::new();
+    for name in 0..16 {
+        let name = format!("viewer-{name}");
+        viewers.push(back(&scene.rest, &name, owner.turn(), None).await);
+    }
     scene.server.sigterm();
     let frames = owner.rest().await.expect("the terminal and the sentinel");
     assert_eq!(events(&frames).last(), Some(&"completed"));
-    let frames = viewer.rest().await.expect("the terminal and the sentinel");
-    assert_eq!(words(&frames), "a slow answer of some length");
+    for viewer in &mut viewers {
+        let frames = viewer.rest().await.expect("the terminal and the sentinel");
+        assert_eq!(words(&frames), "a slow answer of some length");
+    }
     assert!(scene.server.wait(Duration::from_secs(30)).await.success());
     calm(&scene.server);
     scene.server.run().await.expect("it comes up again");
@@ -281,4 +291,40 @@ async fn f15_a_turn_that_does_not_finish_ends_its_streams_too() {
         Some(&"completed")
     );
     scene.judge().await;
+}
+
+#[tokio::test]
+async fn s1_147_a_stream_whose_session_is_deleted_is_told_that_it_is_over() {
+    let scene = scene().await;
+    let turn = scene.rest.submit(scene.session, "stall").await;
+    let turn = turn.expect("accepted").turn_id;
+    let mut socket = TcpStream::connect(scene.server.addr())
+        .await
+        .expect("a socket");
+    let ask = format!(
+        "GET /chat/resp_{turn}/stream HTTP/1.1\r\nhost: {}\r\n\r\n",
+        scene.server.addr()
+    );
+    socket.write_all(ask.as_bytes()).await.expect("asked");
+    let mut got = Vec::new();
+    while !String::from_utf8_lossy(&got).contains("event: text\n") {
+        assert!(socket.read_buf(&mut got).await.expect("more") > 0);
+    }
+    let path = format!("/sessions/{}", scene.session);
+    let gone = scene.rest.send(Method::DELETE, &path, None).await;
+    assert_eq!(gone.expect("an answer").status, 204);
+    socket.read_to_end(&mut got).await.expect("the end");
+    let text = String::from_utf8(got).expect("text");
+    let last = text
+        .rsplit("\n\n")
+        .nth(2)
+        .expect("a frame before the sentinel");
+    assert!(text.ends_with("\n\ndata: [DONE]\n\n"), "{text}");
+    assert!(last.starts_with("event: error\ndata: {"), "{last}");
+    let said: Value = serde_json::from_str(&last["event: error\ndata: ".len()..]).expect("JSON");
+    assert_eq!(said["error"], json!({"code": "INTERNAL_ERROR"}));
+    assert_eq!(
+        (&said["is_final"], &said["version"]),
+        (&json!(true), &json!("0.5"))
+    );
 }
