@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{Missed, Stretch, events};
 use turnwire_event::{Filter, Head, Position, Seq};
@@ -252,6 +253,10 @@ fn in_flight(transcript: &Transcript) -> Option<Arc<MessageFold>> {
     transcript.open.as_ref()?.message.clone().map(Arc::new)
 }
 
+/// Reads of the store at once. More would only wait for each other inside, each on a thread of
+/// its own.
+static READS: Semaphore = Semaphore::const_new(16);
+
 /// Runs a read off the runtime's threads.
 pub(crate) async fn blocking<T, E>(
     store: Arc<dyn Store>,
@@ -261,6 +266,7 @@ where
     T: Send + 'static,
     E: From<Error> + Send + 'static,
 {
+    let _leave = READS.acquire().await;
     match tokio::task::spawn_blocking(move || read(store.as_ref())).await {
         Ok(result) => result,
         Err(_) => Err(Error::Internal.into()),

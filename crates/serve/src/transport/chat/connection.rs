@@ -220,6 +220,8 @@ impl Connection {
         if blocked
             && behind + self.due.frames() > options.queue_max
             && !self.stream.feed.is_catching_up()
+            && !self.stream.feed.is_ended()
+        // nothing more can come
         {
             return Some(End::Slow);
         }
