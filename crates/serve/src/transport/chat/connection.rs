@@ -3,6 +3,8 @@
 //! Nothing is read but the client's leaving. What is due goes out in as few writes as can be. A
 //! client that cannot keep up is cut; nobody ever waits for it.
 
+mod goodbye;
+
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -13,21 +15,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use socket2::SockRef;
-use tokio::io::{AsyncWrite as _, AsyncWriteExt as _};
+use tokio::io::AsyncWrite as _;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
-use turnwire_event::{Clock as _, metric};
+use turnwire_event::metric;
 use turnwire_hub::Seat;
-use turnwire_session::{Error, ReplayError, SystemClock};
+use turnwire_session::{Error, ReplayError};
 use turnwire_wire::pc3;
 
 use super::super::connection::BLOCKED;
-use super::due::{Due, Tally, word};
+use super::due::{Due, Tally};
 use super::feed::Filled;
 use super::{Stream, Taken};
-
-/// How long the last bytes may take to be taken by the client after the stream has ended.
-const GOODBYE: Duration = Duration::from_secs(2);
 
 /// How a stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,38 +161,6 @@ impl Connection {
                 End::Broken
             }
         }
-    }
-
-    /// Says that there is nothing more to come, which no event says.
-    fn say_lost(&mut self) {
-        let (version, turn) = (self.stream.feed.version(), self.stream.turn);
-        let mut frame = Vec::new();
-        let marks = pc3::lost(version, turn.into(), SystemClock.now(), &mut frame);
-        let mut tally = Tally::default();
-        tally.add(word(marks, frame.len()), 0);
-        self.due.push(frame.into(), tally);
-    }
-
-    /// The last bytes: what is due, the end, and then what the client may still send is read, so
-    /// that its kernel does not throw the ending away.
-    async fn goodbye(&mut self) {
-        let last = async {
-            poll_fn(|cx| match self.poll_write(cx) {
-                _ if self.due.is_empty() => Poll::Ready(Ok(())),
-                // Blocked for the first time: asked again, so that the socket wakes us.
-                Poll::Ready(Ok(())) => match self.poll_write(cx) {
-                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                    _ => Poll::Pending,
-                },
-                Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                Poll::Pending => Poll::Pending,
-            })
-            .await?;
-            self.io.shutdown().await?;
-            poll_fn(|cx| self.poll_left(cx)).await;
-            Ok::<_, io::Error>(())
-        };
-        let _ = tokio::time::timeout(GOODBYE, last).await;
     }
 
     /// Whether one of the rules ends the stream now; also sends a heartbeat that is due.
@@ -365,23 +332,6 @@ impl Connection {
             Some(since) if Instant::now() < since + BLOCKED => since + BLOCKED,
             Some(since) => since + options.write_deadline,
         }
-    }
-
-    /// Counts what was still under way: frames that are out, and, of a client that was cut, those
-    /// that it will not get (D-75).
-    fn settle(&mut self, end: End) {
-        let (out, mut left) = self.due.give_up();
-        self.stream.counters.add(&out);
-        if end != End::Slow {
-            return;
-        }
-        left += self.stream.feed.left(&self.stream.live);
-        self.stream.counters.dropped.increment(left);
-        tracing::info!(
-            session = %self.stream.live.id,
-            frames = left,
-            "a chat stream was too slow and was cut"
-        );
     }
 }
 
