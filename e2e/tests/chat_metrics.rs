@@ -83,7 +83,7 @@ async fn cancelled(scene: &Scene, name: &str, question: Question) -> Vec<Block> 
 }
 
 #[tokio::test]
-async fn law_11_s1_103_s1_129_the_counters_are_the_frames_that_clients_got() {
+async fn law_11_s1_103_s1_123_s1_126_s1_127_s1_129_the_counters_are_the_frames_that_clients_got() {
     let scene = Scene::new(Options::script(script())).await;
     let mut got = Got::default();
     let mut turns = 0;
@@ -172,7 +172,8 @@ async fn s1_131_every_cancelled_turn_is_counted_once_by_its_code() {
 }
 
 #[tokio::test]
-async fn s1_130_s1_133_every_stream_metric_has_the_five_dimensions_and_times_are_there() {
+async fn s1_048_s1_049_s1_130_s1_133_every_stream_metric_has_the_five_dimensions_and_times_are_there()
+ {
     let scene = Scene::new(Options::script(script())).await;
     for message in ["plain", "limited", "tools"] {
         let question = Question::new(message).session(scene.session);

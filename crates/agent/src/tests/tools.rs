@@ -246,7 +246,7 @@ async fn a_model_that_never_stops_asking_is_stopped() {
 }
 
 #[tokio::test]
-async fn tools_and_what_they_start_find_the_writer_of_their_turn() {
+async fn s1_041_tools_and_what_they_start_find_the_writer_of_their_turn() {
     let stage = Stage::script("- steps: [{tool: {name: nest}}, {text: done}]");
     let recorder = Arc::clone(&stage.recorder);
     let stage = stage.tool("nest", |call| async move {

@@ -16,7 +16,7 @@ use turnwire_event::body::tool::Called;
 use turnwire_event::body::turn::Versions;
 use turnwire_event::code::{CallPurpose, OnBusy, OnDisconnect, ToolType, TurnState, TurnStatus};
 use turnwire_event::port::{
-    BoxFuture, Emission, HistoryBudget, MessageEnd, Outcome, Producer, TurnContext,
+    BoxFuture, Emission, HistoryBudget, Interceptor, MessageEnd, Outcome, Producer, TurnContext,
 };
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, Event, MessageId, Mint, Owner, Role, SessionId, StopReason,
@@ -79,7 +79,17 @@ pub async fn service(
     dir: &std::path::Path,
     options: Options,
     act: Act,
+    parts: (Arc<dyn Mint>, Reserve),
+) -> Arc<Sessions> {
+    intercepted(dir, options, act, parts, Arc::new(PassThrough)).await
+}
+
+pub async fn intercepted(
+    dir: &std::path::Path,
+    options: Options,
+    act: Act,
     (mint, reserve): (Arc<dyn Mint>, Reserve),
+    interceptor: Arc<dyn Interceptor>,
 ) -> Arc<Sessions> {
     let store = StoreOptions {
         dir: dir.to_owned(),
@@ -92,7 +102,7 @@ pub async fn service(
         clock: Arc::new(SystemClock),
         mint,
         writer,
-        interceptor: Arc::new(PassThrough),
+        interceptor,
         producer: Arc::new(Acting(act)),
     };
     Sessions::start(parts).await.expect("the service")
