@@ -34,7 +34,7 @@ fn usage(frames: &[Block]) -> u64 {
 }
 
 #[tokio::test]
-async fn d_04_a_session_is_made_when_none_is_named_and_goes_on_when_it_is() {
+async fn d_02_d_04_a_session_is_made_when_none_is_named_and_goes_on_when_it_is() {
     let server = Server::start(Options::script(script())).await;
     let rest = server.rest();
     let mut first = say(&rest, "first", &Question::new("my name is Ada")).await;
