@@ -12,8 +12,9 @@ use crate::script::reel::{Part, Reel};
 
 use super::pace::Pace;
 
-/// Deltas between two moments at which other tasks get their turn.
-const YIELD_EVERY: u32 = 8;
+/// Deltas between two moments at which other tasks get their turn: few, so that a new turn is not
+/// kept waiting by many that stream without a pause.
+const YIELD_EVERY: u32 = 4;
 
 /// A reel at some point of its playing.
 pub(super) struct Play {
