@@ -6,37 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::Body;
-use turnwire_event::code::{OnBusy, OnDisconnect, TurnState};
+use turnwire_event::code::TurnState;
 use turnwire_log::reserve::Reserve;
-use turnwire_session::{Bound, Options, Place, Sessions, Submit, SystemMint};
+use turnwire_session::{Bound, Options, SystemMint};
 
 use stage::*;
-
-fn bound(bound: Bound, text: &str, grace_ms: u64) -> Submit {
-    Submit {
-        on_disconnect: OnDisconnect::Cancel,
-        disconnect_grace_ms: grace_ms,
-        bound,
-        on_busy: OnBusy::Enqueue,
-        ..say(text)
-    }
-}
-
-async fn stage(dir: &std::path::Path) -> (Arc<Sessions>, Arc<Gate>) {
-    let (gate, act) = Gate::new();
-    (sessions(dir, Options::default(), act).await, gate)
-}
 
 #[tokio::test]
 async fn whoever_leaves_the_session_while_a_turn_waits_has_left_it_when_it_starts() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = stage(dir.path()).await;
+    let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
     let me = owner("local");
     enqueue(&sessions, id, "1").await;
     let live = sessions.live(&me, id).await.expect("a session");
     let watcher = live.watch();
-    let minds = bound(Bound::Session, "2", 0);
+    let minds = minding(Bound::Session, "2", 0);
     let waits = submit(&sessions, &me, id, minds).await.expect("accepted");
     assert_eq!(waits.state, TurnState::Queued);
     drop(watcher);
@@ -51,14 +36,14 @@ async fn whoever_leaves_the_session_while_a_turn_waits_has_left_it_when_it_start
 #[tokio::test]
 async fn a_turn_in_line_that_nobody_watched_or_that_is_watched_again_runs() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = stage(dir.path()).await;
+    let (sessions, gate) = gated(dir.path()).await;
     let me = owner("local");
     for watched in [false, true] {
         let id = new_session(&sessions).await;
         let live = sessions.live(&me, id).await.expect("a session");
         drop(live.watch()); // before the turn is there
         enqueue(&sessions, id, "1").await;
-        let minds = bound(Bound::Session, "2", 0);
+        let minds = minding(Bound::Session, "2", 0);
         let waits = submit(&sessions, &me, id, minds).await.expect("accepted");
         let again = watched.then(|| {
             drop(live.watch());
@@ -75,16 +60,13 @@ async fn a_turn_in_line_that_nobody_watched_or_that_is_watched_again_runs() {
 #[tokio::test]
 async fn the_stream_of_a_turn_that_is_over_leaves_no_other_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = stage(dir.path()).await;
+    let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
     let me = owner("local");
-    let attended = sessions
-        .submit_attended(&me, Place::In(id), bound(Bound::Stream, "1", 0), None)
-        .await;
-    let (_, stream) = attended.expect("accepted");
+    let (_, stream) = attended(&sessions, id, minding(Bound::Stream, "1", 0)).await;
     gate.open(1);
     ended(&sessions, id, 1).await;
-    let minds = bound(Bound::Session, "2", 0);
+    let minds = minding(Bound::Session, "2", 0);
     let runs = submit(&sessions, &me, id, minds).await.expect("accepted");
     drop(stream);
     tokio::time::sleep(Duration::from_millis(30)).await;
@@ -97,14 +79,10 @@ async fn the_stream_of_a_turn_that_is_over_leaves_no_other_turn() {
 #[tokio::test]
 async fn a_quiet_leaving_ends_the_grace_of_an_older_one() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = stage(dir.path()).await;
-    let me = owner("local");
+    let (sessions, gate) = gated(dir.path()).await;
     for whose in [Bound::Stream, Bound::Session] {
         let id = new_session(&sessions).await;
-        let attended = sessions
-            .submit_attended(&me, Place::In(id), bound(whose, "1", 60), None)
-            .await;
-        let (accepted, stream) = attended.expect("accepted");
+        let (accepted, stream) = attended(&sessions, id, minding(whose, "1", 60)).await;
         let live = stream.live().clone();
         drop(stream);
         let watcher = live.watch();
@@ -121,10 +99,10 @@ async fn a_quiet_leaving_ends_the_grace_of_an_older_one() {
 #[tokio::test]
 async fn one_in_line_that_was_left_ends_when_the_disk_has_room() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (first, _gate) = stage(dir.path()).await;
+    let (first, _gate) = gated(dir.path()).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
-    let minds = bound(Bound::Stream, "2", 0);
+    let minds = minding(Bound::Stream, "2", 0);
     let waits = submit(&first, &owner("local"), id, minds).await;
     let waits = waits.expect("accepted").turn_id;
     let image = crashed(dir.path());

@@ -2,40 +2,24 @@
 
 mod stage;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::Body;
-use turnwire_event::code::{OnBusy, OnDisconnect, Phase, TurnState};
-use turnwire_session::{Bound, Options, Place, Sessions, Submit};
+use turnwire_event::code::{Phase, TurnState};
+use turnwire_session::{Bound, Place, Submit};
 
 use stage::*;
 
 fn bound(text: &str, grace_ms: u64) -> Submit {
-    Submit {
-        on_disconnect: OnDisconnect::Cancel,
-        disconnect_grace_ms: grace_ms,
-        bound: Bound::Stream,
-        on_busy: OnBusy::Enqueue,
-        ..say(text)
-    }
-}
-
-async fn stage(dir: &std::path::Path) -> (Arc<Sessions>, Arc<Gate>) {
-    let (gate, act) = Gate::new();
-    (sessions(dir, Options::default(), act).await, gate)
+    minding(Bound::Stream, text, grace_ms)
 }
 
 #[tokio::test]
 async fn d_05_the_last_stream_of_a_turn_ends_it_whoever_else_watches() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, _gate) = stage(dir.path()).await;
+    let (sessions, _gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
-    let me = owner("local");
-    let (accepted, stream) = sessions
-        .submit_attended(&me, Place::In(id), bound("hi", 0), None)
-        .await
-        .expect("accepted");
+    let (accepted, stream) = attended(&sessions, id, bound("hi", 0)).await;
     let live = stream.live().clone();
     let watcher = live.watch();
     let second = live.attend(accepted.turn_id);
@@ -62,13 +46,9 @@ async fn d_05_the_last_stream_of_a_turn_ends_it_whoever_else_watches() {
 #[tokio::test]
 async fn a_watcher_of_the_session_who_leaves_is_no_stream() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = stage(dir.path()).await;
+    let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
-    let me = owner("local");
-    let (accepted, stream) = sessions
-        .submit_attended(&me, Place::In(id), bound("hi", 0), None)
-        .await
-        .expect("accepted");
+    let (accepted, stream) = attended(&sessions, id, bound("hi", 0)).await;
     drop(stream.live().watch());
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert_eq!(stream.live().current_turn(), Some(accepted.turn_id));
@@ -85,15 +65,14 @@ async fn a_watcher_of_the_session_who_leaves_is_no_stream() {
 #[tokio::test]
 async fn one_in_line_is_withdrawn_when_its_last_stream_leaves() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = stage(dir.path()).await;
+    let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
     let me = owner("local");
     submit(&sessions, &me, id, say("1"))
         .await
         .expect("accepted");
-    let attended = |text| sessions.submit_attended(&me, Place::In(id), bound(text, 0), None);
-    let (gone, stream) = attended("2").await.expect("accepted");
-    let (stays, kept) = attended("3").await.expect("accepted");
+    let (gone, stream) = attended(&sessions, id, bound("2", 0)).await;
+    let (stays, kept) = attended(&sessions, id, bound("3", 0)).await;
     assert_eq!(
         (gone.state, stays.state),
         (TurnState::Queued, TurnState::Queued)
@@ -118,16 +97,13 @@ async fn one_in_line_is_withdrawn_when_its_last_stream_leaves() {
 #[tokio::test]
 async fn a_grace_spans_the_start_of_one_in_line() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = stage(dir.path()).await;
+    let (sessions, gate) = gated(dir.path()).await;
     let id = new_session(&sessions).await;
     let me = owner("local");
     submit(&sessions, &me, id, say("1"))
         .await
         .expect("accepted");
-    let attended = sessions
-        .submit_attended(&me, Place::In(id), bound("2", 200), None)
-        .await;
-    let (accepted, stream) = attended.expect("accepted");
+    let (accepted, stream) = attended(&sessions, id, bound("2", 200)).await;
     let live = stream.live().clone();
     drop(stream);
     gate.open(1);
@@ -149,7 +125,7 @@ async fn a_grace_spans_the_start_of_one_in_line() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_leaves_while_its_turn_is_accepted_has_left_it() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (sessions, gate) = stage(dir.path()).await;
+    let (sessions, gate) = gated(dir.path()).await;
     let me = owner("local");
     let (mut cut, mut whole) = (0, 0);
     for yields in 0..60 {
@@ -193,16 +169,13 @@ async fn a_client_that_leaves_while_its_turn_is_accepted_has_left_it() {
 #[tokio::test]
 async fn after_a_restart_one_in_line_runs_though_nobody_attends() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (first, _gate) = stage(dir.path()).await;
+    let (first, _gate) = gated(dir.path()).await;
     let id = new_session(&first).await;
     let me = owner("local");
     submit(&first, &me, id, say("1")).await.expect("accepted");
-    let attended = first
-        .submit_attended(&me, Place::In(id), bound("2", 0), None)
-        .await;
-    let (_, _stream) = attended.expect("accepted");
+    let (_, _stream) = attended(&first, id, bound("2", 0)).await;
     let image = crashed(dir.path());
-    let (after, gate) = stage(image.path()).await;
+    let (after, gate) = gated(image.path()).await;
     gate.open(1);
     let events = ended(&after, id, 2).await;
     assert_each_ends_once(&events);

@@ -2,10 +2,13 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     missing_docs,
     reason = "each test file uses its part"
 )]
+
+mod gate;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +34,8 @@ use turnwire_session::{
     Accepted, Bound, Error, EventsQuery, NewSession, Options, Place, Sessions, Submit, SystemClock,
     SystemMint,
 };
+
+pub use gate::{Gate, attended, gated, minding};
 
 pub type Act = Arc<dyn Fn(TurnContext) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
@@ -160,42 +165,6 @@ pub async fn log(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
 pub fn names(events: &[Event]) -> Vec<&'static str> {
     let of_turn = events.iter().filter(|event| event.turn_id.is_some());
     of_turn.map(|event| event.body.kind().name()).collect()
-}
-
-/// A producer whose turns say that they run, and end when they may.
-pub struct Gate {
-    permits: tokio::sync::Semaphore,
-    ran: parking_lot::Mutex<Vec<String>>,
-}
-
-impl Gate {
-    pub fn new() -> (Arc<Self>, Act) {
-        let gate = Arc::new(Self {
-            permits: tokio::sync::Semaphore::new(0),
-            ran: parking_lot::Mutex::default(),
-        });
-        let at = gate.clone();
-        let act = acting(move |turn| {
-            let at = at.clone();
-            async move {
-                let said = turn.input.content.first().and_then(ContentBlock::as_text);
-                at.ran.lock().push(said.unwrap_or_default().to_owned());
-                at.permits.acquire().await.expect("open").forget();
-                OK
-            }
-        });
-        (gate, act)
-    }
-
-    /// Lets as many turns end.
-    pub fn open(&self, turns: usize) {
-        self.permits.add_permits(turns);
-    }
-
-    /// What was said to the turns that ran, in order.
-    pub fn ran(&self) -> Vec<String> {
-        self.ran.lock().clone()
-    }
 }
 
 /// The store as a dead process leaves it: what was committed by now, in another folder.
