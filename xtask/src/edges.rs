@@ -13,20 +13,24 @@ const PREFIX: &str = "turnwire-";
 type Row = (&'static str, &'static [&'static str]);
 
 const LEFT_OF_SERVE: &[&str] = &[
-    "event", "model", "tool", "agent", "render", "log", "hub", "session", "wire",
+    "event", "pack", "dial", "model", "tool", "plan", "agent", "render", "log", "hub", "session",
+    "wire",
 ];
 const ANYTHING: &[&str] = &[
-    "event", "model", "tool", "agent", "render", "log", "hub", "session", "wire", "serve",
-    "client", "testkit",
+    "event", "pack", "dial", "model", "tool", "plan", "agent", "render", "log", "hub", "session",
+    "wire", "serve", "client", "testkit",
 ];
 
 /// The crates from left to right, each with what it may import.
 const ROWS: &[Row] = &[
     ("event", &[]),
-    ("model", &["event"]),
-    ("tool", &["event"]),
-    ("agent", &["event", "model", "tool"]),
-    ("render", &["event"]),
+    ("pack", &["event"]),
+    ("dial", &["event"]),
+    ("model", &["event", "pack", "dial"]),
+    ("tool", &["event", "pack", "dial"]),
+    ("plan", &["event"]),
+    ("agent", &["event", "pack", "model", "tool", "plan"]),
+    ("render", &["event", "pack"]),
     ("log", &["event"]),
     ("hub", &["event", "log"]),
     ("session", &["event", "render", "log", "hub"]),
@@ -35,9 +39,9 @@ const ROWS: &[Row] = &[
     ("client", &["event", "wire"]),
     (
         "cli",
-        &["event", "log", "session", "wire", "serve", "client"],
+        &["event", "pack", "log", "session", "wire", "serve", "client"],
     ),
-    ("xtask", &["event", "wire"]),
+    ("xtask", &["event", "pack", "wire"]),
     ("testkit", ANYTHING),
     ("e2e", ANYTHING),
     ("bench", ANYTHING),

@@ -101,6 +101,21 @@ impl Actor {
         }
     }
 
+    /// A sub-agent.
+    pub fn subagent(id: &str) -> Self {
+        Self::named(ActorKind::Subagent, id)
+    }
+
+    /// Whether it is the sub-agent `id`.
+    pub fn is_subagent(&self, id: &str) -> bool {
+        self.kind == ActorKind::Subagent && self.name.as_deref() == Some(id)
+    }
+
+    /// Which sub-agent, tool or worker.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     /// A tool.
     pub fn tool(name: &str) -> Self {
         Self::named(ActorKind::Tool, name)

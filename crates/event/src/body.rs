@@ -3,12 +3,21 @@
 //! Only types that something emits have a payload here; a new one is a variant, and the compiler
 //! lists the places that must learn it.
 
+pub mod agent;
 pub mod bus;
+pub mod component;
+pub mod data;
+pub mod dispatch;
 pub mod feedback;
 pub mod llm;
+pub mod mcp;
+pub mod plan;
 pub mod route;
 pub mod session;
+pub mod status;
 pub mod stream;
+pub mod subagent;
+pub mod support;
 pub mod tool;
 pub mod turn;
 
@@ -66,13 +75,25 @@ bodies! {
     TurnCancelRequested(turn::CancelRequested),
     TurnCancelled(turn::Cancelled),
     RouteDecided(route::Decided),
+    DispatchTraced(dispatch::Traced),
     LlmCallStarted(llm::CallStarted),
     LlmCallCompleted(llm::CallCompleted),
     LlmCallFailed(llm::CallFailed),
     ToolCalled(tool::Called),
     ToolCompleted(tool::Completed),
     ToolFailed(tool::Failed),
+    SubagentStarted(subagent::Started),
+    SubagentCompleted(subagent::Completed),
+    SubagentFailed(subagent::Failed),
+    StatusEmitted(status::Emitted),
+    DataLoading(data::Loading),
+    DataLoaded(data::Loaded),
+    ComponentRendered(component::Rendered),
+    ErrorReported(turn::TurnError),
     FeedbackRecorded(feedback::Recorded),
+    PlanStepStarted(plan::StepStarted),
+    PlanStepCompleted(plan::StepCompleted),
+    AgentErrorEmit(agent::ErrorEmit),
     BusSubscriberRegistered(bus::SubscriberRegistered),
     BusSubscriberUnregistered(bus::SubscriberUnregistered),
     BusHandlerWarning(bus::HandlerWarning),
@@ -83,4 +104,9 @@ bodies! {
     ToolUseInputDelta(stream::ToolUseInputDelta),
     ToolUseEnd(stream::ToolUseEnd),
     MessageComplete(stream::MessageComplete),
+    McpListToolsStarted(mcp::Server),
+    McpListToolsCompleted(mcp::Listed),
+    McpSessionStarted(mcp::Server),
+    McpSessionProgressed(mcp::Progressed),
+    SupportNoted(support::Noted),
 }

@@ -50,6 +50,88 @@ ErrorCode, "SCREAMING_SNAKE_CASE" {
     PartialFanOut,
 });
 
+codes!(/// Why an enricher failed. A word outside the set becomes `UpstreamUnavailable` (D-29).
+Reason, "snake_case" {
+    /// What it asks is not there.
+    UpstreamUnavailable,
+    /// What it asks took too long.
+    UpstreamTimeout,
+    /// Too much of what it asks was missing.
+    UpstreamPartial,
+    /// Not for this person.
+    Unauthorized,
+    /// It did not understand.
+    InvalidRequest,
+});
+
+codes!(/// Why a sub-agent failed.
+AgentErrorClass, "snake_case" {
+    /// The turn was cancelled.
+    Cancelled,
+    /// No answer in time.
+    Timeout,
+    /// It could not be made: no such model.
+    Instantiation,
+    /// Its model failed.
+    Model,
+    /// A tool failed beyond repair.
+    Tool,
+    /// Something inside.
+    Internal,
+});
+
+codes!(/// How a sub-agent did.
+DispatchOutcome, "snake_case" {
+    /// It answered.
+    Success,
+    /// It failed.
+    Failure,
+    /// It answered without data that it wanted.
+    StatusError,
+    /// The turn was cancelled, and whatever it had is thrown away.
+    Discarded,
+});
+
+codes!(/// How many sub-agents were asked for, beside how many may run.
+#[derive(Default)]
+CapBehavior, "snake_case" {
+    /// Fewer.
+    #[default]
+    Within,
+    /// As many.
+    At,
+    /// More.
+    Over,
+});
+
+codes!(/// How a slot of a plan step stands.
+SlotStatus, "snake_case" {
+    /// Not begun.
+    Pending,
+    /// At work.
+    InProgress,
+    /// It gave something, more will come.
+    Partial,
+    /// It gave its result.
+    Success,
+    /// It failed.
+    Error,
+    /// Its deadline passed.
+    Timeout,
+});
+
+codes!(/// How a plan step ended.
+StepStatus, "snake_case" {
+    /// Every slot gave its result.
+    Success,
+    /// Some did.
+    PartialFailure,
+    /// None did.
+    Failed,
+    /// It was ended from outside.
+    Terminated,
+});
+
 codes!(/// Why a turn was cancelled, as client wires tell it.
 CancelCode, "SCREAMING_SNAKE_CASE" {
     /// The relay heard nothing for too long.

@@ -44,6 +44,26 @@ pub enum RenderPolicy {
 pub struct Render {
     /// What was decided.
     pub policy: RenderPolicy,
+    /// Which of the turn's groups it was shown with, where several are shown together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u32>,
+    /// On the last of a group: the sentence for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// On the last of a group: the identifiers of all of them, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event_ids: Vec<String>,
+}
+
+impl From<RenderPolicy> for Render {
+    fn from(policy: RenderPolicy) -> Self {
+        Self {
+            policy,
+            group: None,
+            message: None,
+            event_ids: Vec::new(),
+        }
+    }
 }
 
 /// What selection looks at: everything of an event but its payload.

@@ -8,6 +8,7 @@ pub mod message;
 pub mod checkpoint;
 pub mod replay;
 pub mod rows;
+pub mod dispatch;
 pub mod turn;
 pub mod close;
 

@@ -134,6 +134,8 @@ id!(/// One call of a model.
     CallId, "call_", "call id");
 id!(/// One use of a tool.
     ToolUseId, "tu_", "tool use id");
+id!(/// One invocation of a sub-agent.
+    InvocationId, "inv_", "invocation id");
 id!(/// A group of turns that belong together; one a session unless rotated.
     EpisodeId, "ep_", "episode id");
 

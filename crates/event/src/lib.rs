@@ -30,8 +30,8 @@ pub use content::{ContentBlock, StopReason, Usage};
 pub use envelope::{Event, Head, Render, RenderPolicy, Trace};
 pub use filter::{Filter, FilterSpec};
 pub use id::{
-    CallId, EpisodeId, MessageId, Owner, Principal, ResponseId, SessionId, TenantId, ToolUseId,
-    TurnId, Ulid,
+    CallId, EpisodeId, InvocationId, MessageId, Owner, Principal, ResponseId, SessionId, TenantId,
+    ToolUseId, TurnId, Ulid,
 };
 pub use kind::{EventType, Lane, TypeSet};
 pub use message::{Message, MessageStatus, Role};

@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Map, Value};
 
@@ -14,7 +15,8 @@ use crate::body::Body;
 use crate::body::turn::{TurnError, Versions};
 use crate::code::{LlmErrorClass, ToolType, TurnStatus};
 use crate::content::{ContentBlock, StopReason, Usage};
-use crate::id::{CallId, MessageId, Owner, SessionId, ToolUseId, TurnId};
+use crate::envelope::{Render, Trace};
+use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
 use crate::message::Message;
 use crate::position::Position;
 use crate::row::NewMessage;
@@ -31,6 +33,8 @@ pub struct Emission {
     pub body: Body,
     /// What was said with it.
     pub message: Option<NewMessage>,
+    /// The span it happened in; the turn's own if not given.
+    pub trace: Option<Arc<Trace>>,
 }
 
 impl Emission {
@@ -40,6 +44,7 @@ impl Emission {
             actor,
             body,
             message: None,
+            trace: None,
         }
     }
 }
@@ -121,6 +126,14 @@ pub trait History: Send + Sync {
     /// The newest messages that fit the budget, oldest first, from the start of a turn; messages
     /// of the turn at hand are the last.
     fn recent(&self, budget: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
+
+    /// The newest messages of turns before this one that only the sub-agent `agent`, or every
+    /// sub-agent, is shown; oldest first, from the start of a turn.
+    fn of_agent(
+        &self,
+        agent: &str,
+        budget: HistoryBudget,
+    ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
 }
 
 /// Work given to another session, for agents that delegate.
@@ -146,6 +159,10 @@ pub struct TurnInput {
     pub metadata: Map<String, Value>,
     /// Where the person is, if the client says.
     pub location: Option<String>,
+    /// The episode it belongs to.
+    pub episode_id: EpisodeId,
+    /// The caller's trace.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// What a producer is given for one turn.
@@ -168,20 +185,44 @@ pub struct Outcome {
     pub error: Option<TurnError>,
 }
 
-/// Something that can answer a turn: an agent here, a relay to one elsewhere, a mission.
-pub trait Producer: Send + Sync {
-    /// What its turns are bound to.
-    fn versions(&self) -> Versions;
+/// The work of one turn. Dropping the future stops everything it started.
+pub type Work = Box<dyn FnOnce(TurnContext) -> BoxFuture<'static, Outcome> + Send>;
 
-    /// How much history it reads.
-    fn history(&self) -> HistoryBudget;
-
-    /// Answers one turn. Dropping the future stops everything it started.
-    fn run(&self, turn: TurnContext) -> BoxFuture<'static, Outcome>;
+/// A turn bound to everything it will use, before its first model call: whatever changes in the
+/// meantime, this turn keeps what it was bound to (S2-001).
+pub struct Bound {
+    /// What it is bound to.
+    pub versions: Versions,
+    /// How much of the session's past it is shown.
+    pub history: HistoryBudget,
+    /// What every event of it passes.
+    pub gate: Box<dyn Gate>,
+    /// What answers it.
+    pub work: Work,
 }
 
-/// What stands between every emitter and the log: it may stamp an event, never swallow one.
-pub trait Interceptor: Send + Sync {
-    /// Looks at an event on its way and says what the rendering policy makes of it.
-    fn intercept(&self, emission: &mut Emission) -> Option<crate::envelope::Render>;
+/// Something that can answer turns: an agent here, a relay to one elsewhere, a mission.
+pub trait Producer: Send + Sync {
+    /// The most history any of its turns reads.
+    fn history(&self) -> HistoryBudget;
+
+    /// Binds one turn.
+    fn bind(&self, input: &TurnInput) -> Bound;
+}
+
+/// Where a gate puts what goes on: the event and what the rendering policy made of it.
+pub type Onward<'a> = &'a mut dyn FnMut(Emission, Option<Render>);
+
+/// The interceptor of one turn: every event passes it on its way to the log, in order, under one
+/// lock. It may stamp an event, write its words, and hold it back a little; it never swallows one.
+pub trait Gate: Send {
+    /// Takes one event; what goes on now, in order, goes to `out`. What is held goes on later,
+    /// before any event that it must stand before.
+    fn take(&mut self, emission: Emission, now: Instant, out: Onward<'_>);
+
+    /// When something held is due, if anything is held.
+    fn due(&self) -> Option<Instant>;
+
+    /// Lets go of everything held. Called when it is due, before a message or the turn ends.
+    fn flush(&mut self, out: Onward<'_>);
 }

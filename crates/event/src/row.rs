@@ -123,6 +123,22 @@ pub struct NewMessage {
     pub content: Vec<ContentBlock>,
     /// Whatever else is known of it.
     pub metadata: Map<String, Value>,
+    /// Who is shown it.
+    pub scope: Scope,
+}
+
+/// Who is shown a message (D-46, R-31).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Clients, and the orchestrator in later turns.
+    #[default]
+    Shared,
+    /// The orchestrator in later turns.
+    Private,
+    /// This sub-agent in later turns.
+    Agent(String),
+    /// Every sub-agent in later turns.
+    Agents,
 }
 
 /// A message that streamed and is now whole.
@@ -280,6 +296,8 @@ pub enum RowChange {
     MessagePart(MessagePart),
     /// A message that streamed is whole.
     MessageFinished(TurnId, Box<FinishedMessage>),
+    /// A status event was emitted, on the day of the event it rides with (S1-073).
+    StatusCounted(String),
     /// The model asked for a tool, or it moved on.
     ToolCall {
         /// Which use.

@@ -46,7 +46,7 @@ pub(crate) fn finish(
     };
     let alone = slot.running.as_ref().is_some_and(|running| running.alone);
     let mut ended = None;
-    let loose = open.call.is_some() || open.message.is_some() || !open.tools.is_empty();
+    let loose = !open.in_call.is_empty() || open.message.is_some() || !open.tools.is_empty();
     if loose || open.cancel.is_some() {
         let error = outcome
             .error

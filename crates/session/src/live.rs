@@ -171,8 +171,19 @@ impl Live {
                     continue;
                 }
                 match (&mut open, &event.body) {
-                    (_, Body::TurnStarted(_)) => open = Some(OpenTurn::new(id)),
-                    (Some(open), body) => open.apply(event.head.position, event.time, body),
+                    (_, Body::TurnStarted(_)) => {
+                        let mut fresh = OpenTurn::new(id);
+                        fresh.apply(
+                            event.head.position,
+                            event.time,
+                            &event.head.actor,
+                            &event.body,
+                        );
+                        open = Some(fresh);
+                    }
+                    (Some(open), body) => {
+                        open.apply(event.head.position, event.time, &event.head.actor, body);
+                    }
                     (None, _) => {}
                 }
             }

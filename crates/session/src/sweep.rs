@@ -78,7 +78,7 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
             .filter(|stored| stored.head.turn == Some(row.id))
         {
             match Event::read(&stored.bytes) {
-                Ok(event) => open.apply(event.id, event.timestamp, &event.body),
+                Ok(event) => open.apply(event.id, event.timestamp, &event.actor, &event.body),
                 Err(error) => {
                     tracing::error!(session = %row.session_id, seq = stored.seq.0, %error, "an event cannot be read");
                     return Err(Error::Quarantined);
@@ -88,7 +88,7 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
     }
     // Transient events are not stored: the message in flight comes from its checkpoints, the
     // tools it asked for from their rows.
-    if open.call.is_some() {
+    if !open.in_call.is_empty() {
         open.message = MessageFold::from_parts(&store.parts(row.id)?);
     }
     let tools = store.turn_tool_calls(row.id)?;

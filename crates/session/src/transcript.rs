@@ -50,7 +50,12 @@ impl Fold for Transcript {
             .as_mut()
             .filter(|open| Some(open.id) == event.head.turn)
         {
-            open.apply(event.head.position, event.time, &event.body);
+            open.apply(
+                event.head.position,
+                event.time,
+                &event.head.actor,
+                &event.body,
+            );
         }
     }
 }

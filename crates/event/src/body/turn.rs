@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::code::{CancelCode, ErrorCode, Phase, ReceiptKind, StopOutcome, TurnKind, TurnStatus};
+use crate::code::{
+    CancelCode, ErrorCode, Phase, Reason, ReceiptKind, StopOutcome, TurnKind, TurnStatus,
+};
 use crate::content::{ContentBlock, Usage};
 use crate::id::{EpisodeId, MessageId};
 
@@ -54,7 +56,37 @@ pub struct TurnError {
     pub enricher_id: Option<String>,
     /// The enricher's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
+    /// What failed of several, each with the shape of its own code (S1-092).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<TurnError>,
+}
+
+impl TurnError {
+    /// A sub-agent failed (axis 1).
+    pub fn sub_agent(id: impl Into<String>) -> Self {
+        Self {
+            sub_agent_id: Some(id.into()),
+            ..ErrorCode::SubAgentFailed.into()
+        }
+    }
+
+    /// An enricher failed (axis 2).
+    pub fn envelope(enricher_id: impl Into<String>, reason: Reason) -> Self {
+        Self {
+            enricher_id: Some(enricher_id.into()),
+            reason: Some(reason),
+            ..ErrorCode::CcsEnvelopeError.into()
+        }
+    }
+
+    /// Some of several failed (axis 3).
+    pub fn fan_out(failed: Vec<Self>) -> Self {
+        Self {
+            failed,
+            ..ErrorCode::PartialFanOut.into()
+        }
+    }
 }
 
 impl From<ErrorCode> for TurnError {
@@ -64,6 +96,7 @@ impl From<ErrorCode> for TurnError {
             sub_agent_id: None,
             enricher_id: None,
             reason: None,
+            failed: Vec::new(),
         }
     }
 }

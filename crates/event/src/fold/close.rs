@@ -3,18 +3,19 @@
 //! One function makes the one consistent sequence (S3 6.2.1 to 6.2.4) out of what is open:
 //! the message in flight and its call, then the tools, then the terminal.
 
-use crate::actor::Actor;
+use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
 use crate::body::llm::CallFailed;
 use crate::body::tool::Failed;
 use crate::body::turn::{Cancelled, Completed, Partial, ReceiptLine, TurnError};
 use crate::clock::Timestamp;
 use crate::code::{
-    CancelCode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass, TurnStatus,
+    CancelCode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass, ToolType, TurnStatus,
 };
 use crate::content::{StopReason, Usage, content_json};
+use crate::fold::dispatch::agent_class;
 use crate::fold::rows::rows;
-use crate::fold::turn::OpenTurn;
+use crate::fold::turn::{OpenTool, OpenTurn};
 use crate::row::RowChange;
 
 /// How the turn ends.
@@ -91,26 +92,53 @@ pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
             vec![row],
         );
     }
-    if let Some(call_id) = open.call {
+    for call in &open.in_call {
+        // Only the orchestrator's call writes the message in flight.
+        let inner = call.actor.kind() == ActorKind::Subagent;
         let failed = CallFailed {
-            call_id,
-            message_id: partial.message_id,
-            content_sha256,
+            call_id: call.id,
+            message_id: partial.message_id.filter(|_| !inner),
+            content_sha256: content_sha256.clone().filter(|_| !inner),
             error_class: llm_class,
         };
-        put(Actor::ORCHESTRATOR, Body::LlmCallFailed(failed), Vec::new());
+        put(call.actor.clone(), Body::LlmCallFailed(failed), Vec::new());
     }
-    for tool in &open.tools {
-        let failed = Failed {
-            tool_use_id: tool.id,
-            tool_name: tool.name.clone(),
-            tool_type: tool.tool_type,
-            error_class: tool_class,
-            called: tool.called,
-        };
+    // Children before parents: what sub-agents had open, the sub-agents, the uses that asked for
+    // them, the steps they were slots of, and the trace of it all.
+    let mut dispatch = open.dispatch.clone();
+    let asks = |tool: &&OpenTool| tool.tool_type == ToolType::SubAgent;
+    for tool in open.tools.iter().filter(|tool| !asks(tool)) {
         put(
             Actor::tool(&tool.name),
-            Body::ToolFailed(failed),
+            failed(tool, tool_class),
+            Vec::new(),
+        );
+    }
+    for agent in dispatch.closing_agents(agent_class(tool_class), now) {
+        let actor = Actor::subagent(&agent.sub_agent_id);
+        put(actor, Body::SubagentFailed(agent), Vec::new());
+    }
+    for tool in open.tools.iter().filter(asks) {
+        put(
+            Actor::tool(&tool.name),
+            failed(tool, tool_class),
+            Vec::new(),
+        );
+    }
+    for step in dispatch.closing_steps() {
+        put(
+            Actor::ORCHESTRATOR,
+            Body::PlanStepCompleted(step),
+            Vec::new(),
+        );
+    }
+    for agent in open.dispatch.closing_agents(agent_class(tool_class), now) {
+        dispatch.apply(now, &Actor::SYSTEM, &Body::SubagentFailed(agent));
+    }
+    if let Some(traced) = dispatch.traced() {
+        put(
+            Actor::ORCHESTRATOR,
+            Body::DispatchTraced(traced),
             Vec::new(),
         );
     }
@@ -137,6 +165,16 @@ pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
     out
 }
 
+fn failed(tool: &OpenTool, error_class: ToolErrorClass) -> Body {
+    Body::ToolFailed(Failed {
+        tool_use_id: tool.id,
+        tool_name: tool.name.clone(),
+        tool_type: tool.tool_type,
+        error_class,
+        called: tool.called,
+    })
+}
+
 fn receipt(open: &OpenTurn, ms: u64) -> Vec<ReceiptLine> {
     let stopped = |kind, id| ReceiptLine {
         kind,
@@ -145,18 +183,28 @@ fn receipt(open: &OpenTurn, ms: u64) -> Vec<ReceiptLine> {
         ms,
     };
     let call = open
-        .call
+        .in_call
         .iter()
-        .map(|id| stopped(ReceiptKind::Llm, id.to_string()));
-    let tools = open
-        .tools
+        .map(|call| stopped(ReceiptKind::Llm, call.id.to_string()));
+    let agents = open
+        .dispatch
+        .agents
         .iter()
-        .filter(|t| t.called)
-        .map(|t| stopped(ReceiptKind::Tool, t.id.to_string()));
+        .map(|agent| stopped(ReceiptKind::Subagent, agent.started.sub_agent_id.clone()));
+    let tools = open.tools.iter().filter(|t| t.called).map(|t| ReceiptLine {
+        // A data service is not stopped: its answer is thrown away when it comes (S1-110).
+        outcome: if t.tool_type == ToolType::Ccs {
+            StopOutcome::Discarded
+        } else {
+            StopOutcome::Stopped
+        },
+        ..stopped(ReceiptKind::Tool, t.id.to_string())
+    });
     open.finished
         .iter()
         .cloned()
         .chain(call)
         .chain(tools)
+        .chain(agents)
         .collect()
 }

@@ -1,11 +1,13 @@
 //! What a turn has open: its model call, the message in flight, its tools, what it has cost.
 
+use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
 use crate::body::turn::{CancelRequested, ReceiptLine};
 use crate::clock::Timestamp;
 use crate::code::{Phase, ReceiptKind, StopOutcome, ToolType};
 use crate::content::{ContentBlock, StopReason, Usage};
 use crate::fold::checkpoint::Checkpoint;
+use crate::fold::dispatch::Dispatch;
 use crate::fold::message::MessageFold;
 use crate::id::{CallId, ToolUseId, TurnId};
 use crate::position::Position;
@@ -23,6 +25,15 @@ pub struct OpenTool {
     pub called: bool,
 }
 
+/// A model call in flight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenCall {
+    /// Which call.
+    pub id: CallId,
+    /// Who asks.
+    pub actor: Actor,
+}
+
 /// A turn that has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenTurn {
@@ -30,14 +41,16 @@ pub struct OpenTurn {
     pub id: TurnId,
     /// How many model calls were started.
     pub calls: u32,
-    /// The model call in flight.
-    pub call: Option<CallId>,
-    /// The message in flight.
+    /// The model calls in flight: the orchestrator's, and those of sub-agents.
+    pub in_call: Vec<OpenCall>,
+    /// The message in flight: the orchestrator's, the only one that streams.
     pub message: Option<MessageFold>,
     /// How much of it is stored.
     pub checkpoint: Checkpoint,
     /// Tools asked for or running, in the order they were asked for.
     pub tools: Vec<OpenTool>,
+    /// Sub-agents and steps.
+    pub dispatch: Dispatch,
     /// What its calls have cost.
     pub usage: Usage,
     /// The cancel, if one was asked for.
@@ -52,10 +65,11 @@ impl OpenTurn {
         Self {
             id,
             calls: 0,
-            call: None,
+            in_call: Vec::new(),
             message: None,
             checkpoint: Checkpoint::default(),
             tools: Vec::new(),
+            dispatch: Dispatch::default(),
             usage: Usage::default(),
             cancel: None,
             finished: Vec::new(),
@@ -63,22 +77,29 @@ impl OpenTurn {
     }
 
     /// Takes in one event of the turn.
-    pub fn apply(&mut self, at: Position, time: Timestamp, body: &Body) {
+    pub fn apply(&mut self, at: Position, time: Timestamp, actor: &Actor, body: &Body) {
+        self.dispatch.apply(time, actor, body);
         match body {
             Body::TurnCancelRequested(cancel) => self.cancel = Some((cancel.clone(), time)),
             Body::LlmCallStarted(call) => {
                 self.calls += 1;
-                self.call = Some(call.call_id);
+                self.in_call.push(OpenCall {
+                    id: call.call_id,
+                    actor: actor.clone(),
+                });
             }
             Body::LlmCallCompleted(call) => {
                 self.usage = self.usage.plus(call.usage);
-                self.call = None;
+                self.in_call.retain(|open| open.id != call.call_id);
                 self.finish(ReceiptKind::Llm, call.call_id.to_string(), time);
             }
             Body::LlmCallFailed(call) => {
                 self.finish(ReceiptKind::Llm, call.call_id.to_string(), time);
-                self.call = None;
-                self.message = None;
+                self.in_call.retain(|open| open.id != call.call_id);
+                // A sub-agent's call writes no message that streams.
+                if actor.kind() != ActorKind::Subagent {
+                    self.message = None;
+                }
             }
             Body::MessageStart(start) => {
                 self.checkpoint = Checkpoint::default();
@@ -123,8 +144,29 @@ impl OpenTurn {
             }
             Body::ToolCompleted(tool) => self.end_tool(tool.tool_use_id, time),
             Body::ToolFailed(tool) => self.end_tool(tool.tool_use_id, time),
+            Body::SubagentCompleted(end) => {
+                self.finish(ReceiptKind::Subagent, end.sub_agent_id.clone(), time);
+            }
+            Body::SubagentFailed(end) => {
+                self.finish(ReceiptKind::Subagent, end.sub_agent_id.clone(), time);
+            }
             Body::SessionCreated(_)
             | Body::SessionClosed(_)
+            | Body::DispatchTraced(_)
+            | Body::SubagentStarted(_)
+            | Body::StatusEmitted(_)
+            | Body::DataLoading(_)
+            | Body::DataLoaded(_)
+            | Body::ComponentRendered(_)
+            | Body::ErrorReported(_)
+            | Body::PlanStepStarted(_)
+            | Body::PlanStepCompleted(_)
+            | Body::AgentErrorEmit(_)
+            | Body::McpListToolsStarted(_)
+            | Body::McpListToolsCompleted(_)
+            | Body::McpSessionStarted(_)
+            | Body::McpSessionProgressed(_)
+            | Body::SupportNoted(_)
             | Body::TurnStarted(_)
             | Body::TurnCompleted(_)
             | Body::TurnCancelled(_)
@@ -156,7 +198,8 @@ impl OpenTurn {
 
     /// What the turn is doing, as the cancel cases tell them apart.
     pub fn phase(&self) -> Phase {
-        if self.call.is_some() {
+        let speaking = |call: &OpenCall| call.actor.kind() != ActorKind::Subagent;
+        if self.in_call.iter().any(speaking) {
             Phase::Llm
         } else if self.tools.iter().any(|tool| tool.called) {
             Phase::Tool

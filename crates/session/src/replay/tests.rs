@@ -85,7 +85,7 @@ fn script(session: SessionId) -> Vec<Write> {
     let mut open = OpenTurn::new(turn);
     streamed
         .iter()
-        .for_each(|e| open.apply(e.id, e.timestamp, &e.body));
+        .for_each(|e| open.apply(e.id, e.timestamp, &e.actor, &e.body));
     let fold = open.message.expect("a message");
     let complete = fold.complete(StopReason::EndTurn, Usage::default());
     let row = RowChange::MessageFinished(turn, Box::new(fold.finished(&complete)));

@@ -64,7 +64,7 @@ impl Told {
             }
         };
         let timestamp = Timestamp::from_millis(0);
-        self.open.apply(id, timestamp, &body);
+        self.open.apply(id, timestamp, &Actor::ORCHESTRATOR, &body);
         self.events.push(Event {
             id,
             session_id: SessionId(Ulid(1)),

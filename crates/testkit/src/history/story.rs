@@ -93,7 +93,7 @@ impl Story {
     fn put(&mut self, id: Position, body: Body) {
         let timestamp = Timestamp::from_millis(self.events.len() as i64);
         if let Some(open) = &mut self.open {
-            open.apply(id, timestamp, &body);
+            open.apply(id, timestamp, &Actor::ORCHESTRATOR, &body);
         }
         self.events.push(Event {
             id,

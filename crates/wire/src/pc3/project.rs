@@ -3,7 +3,7 @@
 use serde::Serialize;
 use turnwire_event::body::tool;
 use turnwire_event::body::turn::{Cancelled, Completed, Started, TurnError};
-use turnwire_event::code::{CancelCode, ErrorCode, ToolType, TurnStatus};
+use turnwire_event::code::{CancelCode, ErrorCode, Reason, ToolType, TurnStatus};
 use turnwire_event::{Body, Event, RenderPolicy, ToolUseId, Usage};
 
 use super::block::Blocks;
@@ -108,6 +108,23 @@ fn write(to: &mut Blocks<'_>, body: &Body) {
         | Body::FeedbackRecorded(_)
         | Body::BusSubscriberRegistered(_)
         | Body::BusSubscriberUnregistered(_)
+        | Body::DispatchTraced(_)
+        | Body::SubagentStarted(_)
+        | Body::SubagentCompleted(_)
+        | Body::SubagentFailed(_)
+        | Body::StatusEmitted(_)
+        | Body::DataLoading(_)
+        | Body::DataLoaded(_)
+        | Body::ComponentRendered(_)
+        | Body::ErrorReported(_)
+        | Body::PlanStepStarted(_)
+        | Body::PlanStepCompleted(_)
+        | Body::AgentErrorEmit(_)
+        | Body::McpListToolsStarted(_)
+        | Body::McpListToolsCompleted(_)
+        | Body::McpSessionStarted(_)
+        | Body::McpSessionProgressed(_)
+        | Body::SupportNoted(_)
         | Body::BusHandlerWarning(_)
         | Body::MessageStart(_)
         | Body::ToolUseStart(_)
@@ -176,7 +193,7 @@ struct Detail<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     enricher_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
+    reason: Option<Reason>,
 }
 
 impl<'a> Detail<'a> {
@@ -187,7 +204,7 @@ impl<'a> Detail<'a> {
         }
         if mark == Mark::ErrorEnvelope {
             detail.enricher_id = error.enricher_id.as_deref();
-            detail.reason = error.reason.as_deref().map(known_reason);
+            detail.reason = error.reason;
         }
         detail
     }
@@ -202,19 +219,6 @@ impl From<Mark> for Detail<'_> {
             reason: None,
         }
     }
-}
-
-/// The enrichers' reasons are a closed set; another word could be an exception's (S1-091, D-29).
-fn known_reason(reason: &str) -> &'static str {
-    const KNOWN: [&str; 5] = [
-        "upstream_unavailable",
-        "upstream_timeout",
-        "upstream_partial",
-        "unauthorized",
-        "invalid_request",
-    ];
-    let found = KNOWN.into_iter().find(|known| *known == reason);
-    found.unwrap_or(KNOWN[0])
 }
 
 /// The terminal of a turn that failed. Version 0.4 has no codes for the axes (D-22).

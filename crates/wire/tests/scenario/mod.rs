@@ -86,7 +86,7 @@ impl Log {
         let timestamp = Timestamp::from_millis(self.ms);
         let turn_id = self.open.as_ref().map(|open| open.id);
         if let Some(open) = &mut self.open {
-            open.apply(id, timestamp, &body);
+            open.apply(id, timestamp, &actor, &body);
             if body.kind().is_terminal() {
                 self.open = None;
             }

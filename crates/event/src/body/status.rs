@@ -1,0 +1,14 @@
+//! `status.*`: progress in the person's words. Agents name what they do; the words come from the
+//! locale map, never from an agent (I-21).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Something is being done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Emitted {
+    /// The registered identifier.
+    pub event_id: String,
+    /// The sentence for the person; written by the interceptor.
+    pub message: String,
+}

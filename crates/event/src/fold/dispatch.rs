@@ -1,0 +1,198 @@
+//! What a turn has dispatched: its open steps and sub-agents, and the trace of all of them.
+
+use crate::actor::Actor;
+use crate::body::Body;
+use crate::body::dispatch::{AgentOutcome, Traced};
+use crate::body::plan::{SlotEnd, StepCompleted, StepStarted};
+use crate::body::subagent::{Failed, Started};
+use crate::clock::Timestamp;
+use crate::code::{
+    AgentErrorClass, CapBehavior, DispatchOutcome, SlotStatus, StepStatus, ToolErrorClass,
+};
+use crate::id::ToolUseId;
+
+/// A sub-agent at work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenAgent {
+    /// How it began.
+    pub started: Started,
+    /// When.
+    pub since: Timestamp,
+    /// How many status events it has emitted.
+    pub status_events: u32,
+}
+
+/// A step whose completion has not come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenStep {
+    /// How it began.
+    pub started: StepStarted,
+    /// Slots that have ended.
+    pub ended: Vec<SlotEnd>,
+}
+
+/// What a turn has dispatched so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dispatch {
+    /// Sub-agents at work, in the order they began.
+    pub agents: Vec<OpenAgent>,
+    /// Steps that are open.
+    pub steps: Vec<OpenStep>,
+    traced: Traced,
+    told: bool,
+}
+
+impl Dispatch {
+    pub(super) fn apply(&mut self, time: Timestamp, actor: &Actor, body: &Body) {
+        match body {
+            Body::TurnStarted(start) => {
+                let versions = &start.versions;
+                self.traced
+                    .agent_definition_version
+                    .clone_from(&versions.agent_definition);
+                self.traced.prompt_version.clone_from(&versions.prompt);
+            }
+            Body::PlanStepStarted(step) => self.step(step),
+            Body::PlanStepCompleted(end) => self
+                .steps
+                .retain(|step| step.started.plan_step_id != end.plan_step_id),
+            Body::SubagentStarted(started) => {
+                self.traced
+                    .sub_agents_invoked
+                    .push(started.sub_agent_id.clone());
+                self.agents.push(OpenAgent {
+                    started: started.clone(),
+                    since: time,
+                    status_events: 0,
+                });
+            }
+            Body::SubagentCompleted(end) => {
+                self.end(&end.tool_use_id, SlotStatus::Success);
+                self.outcome(&end.sub_agent_id, end.outcome, end.latency_ms);
+            }
+            Body::SubagentFailed(end) => {
+                let (slot, outcome) = match end.error_class {
+                    AgentErrorClass::Timeout => (SlotStatus::Timeout, DispatchOutcome::Failure),
+                    AgentErrorClass::Cancelled => (SlotStatus::Error, DispatchOutcome::Discarded),
+                    AgentErrorClass::Instantiation
+                    | AgentErrorClass::Model
+                    | AgentErrorClass::Tool
+                    | AgentErrorClass::Internal => (SlotStatus::Error, DispatchOutcome::Failure),
+                };
+                self.end(&end.tool_use_id, slot);
+                self.outcome(&end.sub_agent_id, outcome, end.latency_ms);
+            }
+            Body::StatusEmitted(_) => {
+                let by = |agent: &&mut OpenAgent| actor.is_subagent(&agent.started.sub_agent_id);
+                if let Some(agent) = self.agents.iter_mut().find(by) {
+                    agent.status_events += 1;
+                }
+            }
+            Body::DispatchTraced(_) => self.told = true,
+            _ => {}
+        }
+    }
+
+    /// The trace of the turn; none if it was told already.
+    pub fn traced(&self) -> Option<Traced> {
+        (!self.told).then(|| self.traced.clone())
+    }
+
+    /// How the sub-agents and steps that are open end with their turn, children before parents;
+    /// what runs is `class`, what is between is the caller's.
+    pub(super) fn closing_agents(&self, class: AgentErrorClass, now: Timestamp) -> Vec<Failed> {
+        let failed = |agent: &OpenAgent| Failed {
+            invocation_id: agent.started.invocation_id,
+            sub_agent_id: agent.started.sub_agent_id.clone(),
+            tool_use_id: agent.started.tool_use_id,
+            latency_ms: now
+                .as_millis()
+                .saturating_sub(agent.since.as_millis())
+                .max(0) as u64,
+            error_class: class,
+            status_events: agent.status_events,
+        };
+        self.agents.iter().map(failed).collect()
+    }
+
+    pub(super) fn closing_steps(&self) -> Vec<StepCompleted> {
+        let completed = |step: &OpenStep| {
+            let left = self.agents.iter();
+            let mine = left.filter(|a| a.started.plan_step_id == step.started.plan_step_id);
+            let cut = mine.map(|agent| SlotEnd {
+                subagent: agent.started.sub_agent_id.clone(),
+                result_key: agent.started.tool_use_id.to_string(),
+                status: SlotStatus::Error,
+            });
+            StepCompleted {
+                plan_step_id: step.started.plan_step_id.clone(),
+                status: StepStatus::Terminated,
+                slots: step.ended.iter().cloned().chain(cut).collect(),
+            }
+        };
+        self.steps.iter().map(completed).collect()
+    }
+
+    fn step(&mut self, step: &StepStarted) {
+        let asked = (step.expected_subagents.len() + step.dropped.len()) as u32;
+        let behavior = if asked > step.cap {
+            CapBehavior::Over
+        } else if asked == step.cap {
+            CapBehavior::At
+        } else {
+            CapBehavior::Within
+        };
+        let traced = &mut self.traced;
+        traced.intent_count += asked;
+        traced.cap = step.cap;
+        traced.cap_behavior = match (traced.cap_behavior, behavior) {
+            (CapBehavior::Over, _) | (_, CapBehavior::Over) => CapBehavior::Over,
+            (CapBehavior::At, _) | (_, CapBehavior::At) => CapBehavior::At,
+            (CapBehavior::Within, CapBehavior::Within) => CapBehavior::Within,
+        };
+        traced.dropped.extend(step.dropped.iter().cloned());
+        self.steps.push(OpenStep {
+            started: step.clone(),
+            ended: Vec::new(),
+        });
+    }
+
+    fn end(&mut self, tool: &ToolUseId, status: SlotStatus) {
+        let Some(at) = self
+            .agents
+            .iter()
+            .position(|agent| agent.started.tool_use_id == *tool)
+        else {
+            return;
+        };
+        let agent = self.agents.remove(at).started;
+        let mut steps = self.steps.iter_mut();
+        if let Some(step) = steps.find(|s| s.started.plan_step_id == agent.plan_step_id) {
+            step.ended.push(SlotEnd {
+                subagent: agent.sub_agent_id,
+                result_key: agent.tool_use_id.to_string(),
+                status,
+            });
+        }
+    }
+
+    fn outcome(&mut self, sub_agent_id: &str, outcome: DispatchOutcome, latency_ms: u64) {
+        self.traced.outcomes.push(AgentOutcome {
+            sub_agent_id: sub_agent_id.to_owned(),
+            outcome,
+            latency_ms,
+        });
+    }
+}
+
+/// What a sub-agent's end is called when its turn is ended from outside.
+pub(super) const fn agent_class(tool: ToolErrorClass) -> AgentErrorClass {
+    match tool {
+        ToolErrorClass::Cancelled => AgentErrorClass::Cancelled,
+        ToolErrorClass::Timeout
+        | ToolErrorClass::EnvelopeError
+        | ToolErrorClass::PrincipalMismatch
+        | ToolErrorClass::InvalidInput
+        | ToolErrorClass::Internal => AgentErrorClass::Internal,
+    }
+}

@@ -1,0 +1,1 @@
+//! Pack files in, checked values out.
