@@ -5,6 +5,7 @@
 
 pub mod dice;
 pub mod script;
+pub mod pack;
 pub mod cases;
 pub mod sse;
 pub mod history;

@@ -44,9 +44,49 @@ impl Script {
         self
     }
 
+    /// One more rule: what an agent says in the n-th of its calls, from 1.
+    #[must_use]
+    pub fn call(mut self, agent: &str, n: u32, steps: impl IntoIterator<Item = Step>) -> Self {
+        let steps: Vec<Value> = steps
+            .into_iter()
+            .map(|step| Value::Object(step.0))
+            .collect();
+        self.rules
+            .push(json!({"when": {"agent": agent, "call": n}, "steps": steps}));
+        self
+    }
+
+    /// One more rule: what an agent says in the n-th of its calls when it hears `user`.
+    #[must_use]
+    pub fn heard(
+        mut self,
+        agent: &str,
+        user: &str,
+        n: u32,
+        steps: impl IntoIterator<Item = Step>,
+    ) -> Self {
+        let steps: Vec<Value> = steps
+            .into_iter()
+            .map(|step| Value::Object(step.0))
+            .collect();
+        let when = json!({"agent": agent, "user": user, "call": n});
+        self.rules.push(json!({"when": when, "steps": steps}));
+        self
+    }
+
+    /// The script that is built in, for trying without a pack.
+    pub fn builtin() -> &'static str {
+        include_str!("../../model/scripts/default.yaml")
+    }
+
+    /// Its text.
+    pub fn text(&self) -> String {
+        Value::from(self.rules.clone()).to_string()
+    }
+
     /// Writes it to a file.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        std::fs::write(path, Value::from(self.rules.clone()).to_string())
+        std::fs::write(path, self.text())
     }
 }
 

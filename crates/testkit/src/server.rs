@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use crate::history::FaultKind;
 use crate::journal::Journal;
+use crate::pack::Pack;
 use crate::rest::Rest;
 use crate::script::Script;
 
@@ -30,8 +31,10 @@ const POLL: Duration = Duration::from_millis(5);
 /// What a server is started with.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What the model says; the built-in script if none.
+    /// What the model says; without a pack the script for trying if none.
     pub script: Option<Script>,
+    /// What it runs.
+    pub pack: Setup,
     /// Its configuration file, but for the address.
     pub settings: Settings,
     /// The data folder; a fresh one that goes with the server if none.
@@ -42,7 +45,35 @@ pub struct Options {
     pub strace: Option<Vec<String>>,
 }
 
+/// What a server runs.
+#[derive(Clone, Debug, Default)]
+pub enum Setup {
+    /// One agent with the tools for trying.
+    #[default]
+    Alone,
+    /// The pack that is built in.
+    Demo,
+    /// This pack.
+    Pack(Pack),
+}
+
 impl Options {
+    /// A server that runs `pack`.
+    pub fn pack(pack: Pack) -> Self {
+        Self {
+            pack: Setup::Pack(pack),
+            ..Self::default()
+        }
+    }
+
+    /// A server that runs the pack that is built in.
+    pub fn demo() -> Self {
+        Self {
+            pack: Setup::Demo,
+            ..Self::default()
+        }
+    }
+
     /// A server whose model plays `script`.
     pub fn script(script: Script) -> Self {
         Self {
@@ -150,10 +181,21 @@ impl Server {
             }
         };
         command.arg("serve").arg("--config").arg(&config);
-        if let Some(script) = &self.options.script {
-            let path = folder.join("script.yaml");
-            script.write(&path)?;
-            command.arg("--script").arg(path);
+        let path = folder.join("script.yaml");
+        match (&self.options.script, &self.options.pack) {
+            (Some(script), _) => {
+                script.write(&path)?;
+                command.arg("--script").arg(path);
+            }
+            (None, Setup::Alone) => {
+                std::fs::write(&path, Script::builtin())?;
+                command.arg("--script").arg(path);
+            }
+            (None, Setup::Demo | Setup::Pack(_)) => {}
+        }
+        if let Setup::Pack(pack) = &self.options.pack {
+            pack.write(&self.pack_dir())?;
+            command.arg("--pack").arg(self.pack_dir());
         }
         let stderr = File::options()
             .create(true)
@@ -187,6 +229,17 @@ impl Server {
     pub fn home(&self) -> PathBuf {
         let own = || self.folder.path().join("home");
         self.options.home.clone().unwrap_or_else(own)
+    }
+
+    /// The folder of its pack.
+    pub fn pack_dir(&self) -> PathBuf {
+        self.folder.path().join("pack")
+    }
+
+    /// Changes its pack, as an editor would; the server sees it when it looks.
+    pub fn repack(&mut self, pack: Pack) {
+        pack.write(&self.pack_dir()).expect("a pack is written");
+        self.options.pack = Setup::Pack(pack);
     }
 
     /// The folder of its configuration and output.
