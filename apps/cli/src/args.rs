@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId};
 
+mod pack;
 mod talk;
 
+pub(crate) use pack::{Check, Init};
 pub(crate) use talk::{Chat, Completions, Man, Replay, Which, Wire};
 
 const EXAMPLES: &str = "\
@@ -38,6 +40,10 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Check a session's log: contiguity, terminals, pairs, hashes.
     Verify(Verify),
+    /// Check a pack: every mistake with its place and what to write instead.
+    Check(Check),
+    /// Write a small pack that passes the check.
+    Init(Init),
     /// Show every setting in force, and where it comes from.
     Config(Config),
     /// Print the completions of a shell.
@@ -105,7 +111,8 @@ Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then
 defaults. A server ends on SIGTERM or Ctrl-C: it drains first; a second one ends it at once.
 
 Examples:
-  turnwire serve                          on http://127.0.0.1:8421, with the built-in script
+  turnwire serve                          on http://127.0.0.1:8421, with the demo pack
+  turnwire serve --pack assistant         a pack of your own (see turnwire init)
   turnwire serve --listen 127.0.0.1:0     on a free port, which it prints
   turnwire serve --home ./data --script demo.yaml
   TURNWIRE_LOG=debug turnwire serve";
@@ -131,7 +138,11 @@ pub(crate) struct Settings {
     /// The data folder [default: $TURNWIRE_HOME, else ~/.turnwire]
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// What the scripted model says [default: the built-in script]
+    /// The pack to run [default: the demo pack that is built in]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pack: Option<PathBuf>,
+    /// What the scripted model says instead of the pack's scripts; without --pack, one agent with
+    /// tools for trying speaks it
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
     /// The chat wire's version for turns that do not ask for one: 0.5 or 0.4 [default: 0.5]

@@ -14,6 +14,7 @@ mod open;
 mod tail;
 mod chat;
 mod check;
+mod pack;
 mod settings;
 mod replay;
 mod serve;
@@ -36,6 +37,8 @@ fn main() -> ExitCode {
         Command::Tail(args) => here(tail::run(&args)).map(|()| ExitCode::SUCCESS),
         Command::Verify(args) => here(check::run(&args)),
         Command::Chat(args) => here(chat::run(&args)),
+        Command::Check(args) => pack::check(&args),
+        Command::Init(args) => pack::init(&args).map(|()| ExitCode::SUCCESS),
         Command::Config(args) => settings::show(args.show()).map(|()| ExitCode::SUCCESS),
         Command::Completions(args) => {
             manual::completions(&args);

@@ -19,10 +19,12 @@ fn sources(settings: &Settings) -> Sources {
         .script
         .as_ref()
         .map(|file| file.display().to_string());
+    let pack = settings.pack.as_ref().map(|dir| dir.display().to_string());
     let json = settings.log_json.then(|| "json".to_owned());
     let said = [
         ("--listen", "listen.address", settings.listen.clone()),
         ("--script", "script.file", script),
+        ("--pack", "pack.dir", pack),
         (
             "--wire-version",
             "wire.version",
@@ -95,6 +97,7 @@ mod tests {
             listen: Some("127.0.0.1:9".into()),
             home: Some("/nowhere".into()),
             script: None,
+            pack: None,
             wire_version: Some("0.4".into()),
             log_json: true,
         }

@@ -1,9 +1,9 @@
 //! The composition root: the parts of the house, put together in the order data flows.
 //!
 //! ```text
-//! script ─▶ model ─▶ agent ─┐                     store ─▶ writer
-//!            tools ─────────┘                                │
-//!        producer ─▶ sessions (interceptor, order, ring) ────┘ ─▶ routes, streams ─▶ listen
+//! pack ─▶ host (agents, tools, models, policies) ─┐             store ─▶ writer
+//! script ─▶ one agent ────────────────────────────┤                        │
+//!                    producer ─▶ sessions (gate, order, ring) ─────────────┘ ─▶ routes ─▶ listen
 //! ```
 
 use std::io::Write as _;
@@ -19,13 +19,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwire_agent::Agent;
+use turnwire_dial::Dialer;
 use turnwire_event::port::Producer;
 use turnwire_event::{Clock, Mint};
 use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{self, Sqlite};
 use turnwire_model::{Script, ScriptError, Scripted};
-use turnwire_render::PassThrough;
+use turnwire_pack::Files;
 use turnwire_session::sessions::Parts;
 use turnwire_session::{Sessions, SystemClock, SystemMint};
 use turnwire_tool::Toolbox;
@@ -33,6 +34,8 @@ use turnwire_tool::Toolbox;
 use crate::config::Config;
 use crate::config::store::Durability;
 use crate::cors::Cors;
+use crate::demo;
+use crate::host::{self, Alone, Broken, DEMO_CCS, Host, Variables};
 use crate::listen;
 use crate::metrics::Handle;
 use crate::state::AppState;
@@ -45,6 +48,12 @@ pub enum RunError {
     /// The script cannot be played.
     #[error(transparent)]
     Script(#[from] ScriptError),
+    /// The pack cannot be run.
+    #[error(transparent)]
+    Pack(#[from] Broken),
+    /// A setting of `dial` makes no sense.
+    #[error("dial.allow: {0}")]
+    Dial(#[from] turnwire_dial::BadAllow),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] turnwire_log::OpenError),
@@ -66,6 +75,7 @@ pub struct App {
     streams: Arc<Streams>,
     writer: Arc<Writer>,
     metrics: Handle,
+    host: Option<Arc<Host>>,
 }
 
 /// How long connections may take to say goodbye when the server ends.
@@ -74,19 +84,56 @@ const GOODBYES: Duration = Duration::from_secs(3);
 /// Exit status when the disk failed: `EX_IOERR` of sysexits.
 const EXIT_DISK: i32 = 74;
 
-/// The agent of this release: the scripted model with tools for trying.
+/// One agent without a pack: the scripted model with tools for trying.
 pub fn agent(script: Option<&Path>) -> Result<Arc<dyn Producer>, RunError> {
     let script = script.map_or_else(|| Ok(Script::builtin()), Script::read)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mint: Arc<dyn Mint> = Arc::new(SystemMint);
     let tools = Toolbox::trial(clock, mint.clone());
     let options = turnwire_agent::Options::default();
-    Ok(Arc::new(Agent::new(
+    Ok(Arc::new(Alone(Agent::new(
         options,
         Arc::new(Scripted::new(script)),
         tools,
         mint,
-    )))
+    ))))
+}
+
+/// The pack that the settings name, or the one that is built in, ready to answer turns.
+pub fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError> {
+    let script = config.script.file.as_deref().map(Script::read).transpose()?;
+    let means = host::Means {
+        clock: Arc::new(SystemClock),
+        mint: Arc::new(SystemMint),
+        dialer: Arc::new(Dialer::new(turnwire_dial::Options {
+            allow: config.dial.allow.clone(),
+            ..turnwire_dial::Options::default()
+        })?),
+    };
+    Ok(Host::open(
+        config.pack.dir.clone(),
+        variables,
+        script,
+        means,
+    )?)
+}
+
+/// The variables of a pack; the demo data service runs if the pack names it and nothing else does.
+async fn variables(config: &Config) -> Result<Variables, RunError> {
+    let variables = Variables::from_env();
+    let files = match &config.pack.dir {
+        Some(dir) => Files::read(dir).map_err(Broken::from)?,
+        None => Files::market(),
+    };
+    let wanted = |(_, text): (&str, &str)| text.contains(&format!("${{{DEMO_CCS}"));
+    if variables.get(DEMO_CCS).is_some() || !files.iter().any(wanted) {
+        return Ok(variables);
+    }
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    tracing::info!(%url, "the demo data service is up; POST {url}/stop ends it");
+    tokio::spawn(demo::serve(listener));
+    Ok(variables.or(DEMO_CCS, url))
 }
 
 impl App {
@@ -101,7 +148,6 @@ impl App {
             clock: Arc::new(SystemClock),
             mint: Arc::new(SystemMint),
             writer: writer.clone(),
-            interceptor: Arc::new(PassThrough),
             producer,
         };
         let sessions = Sessions::start(parts).await.map_err(RunError::Sweep)?;
@@ -122,7 +168,15 @@ impl App {
             streams,
             writer,
             metrics,
+            host: None,
         })
+    }
+
+    /// The same, with what is known of the pack it runs.
+    #[must_use]
+    pub fn hosting(mut self, host: Arc<Host>) -> Self {
+        self.host = Some(host);
+        self
     }
 
     /// Everything a request can reach.
@@ -132,6 +186,7 @@ impl App {
             config: self.config.clone(),
             metrics: self.metrics.clone(),
             streams: self.streams.clone(),
+            host: self.host.clone(),
         };
         let cors = Cors::new(&self.config.http.cors_origins);
         shell::wrap(routes::router(state), cors)
@@ -175,8 +230,15 @@ pub fn run(config: Config) -> Result<(), RunError> {
         .enable_all()
         .build()?;
     let ran = runtime.block_on(async {
-        let producer = agent(config.script.file.as_deref())?;
-        let app = App::start(config, producer).await?;
+        let app = if config.pack.dir.is_none() && config.script.file.is_some() {
+            let producer = agent(config.script.file.as_deref())?;
+            App::start(config, producer).await?
+        } else {
+            let host = host(&config, variables(&config).await?)?;
+            let every = Duration::from_millis(config.pack.reload_ms);
+            tokio::spawn(host.clone().watch((!every.is_zero()).then_some(every))?);
+            App::start(config, host.clone()).await?.hosting(host)
+        };
         // Only now: nobody is let in before the turns of the last run are ended.
         let listener = listen::bind(&app.config)?;
         let address = listener.local_addr()?;

@@ -19,6 +19,8 @@ pub mod turn;
 pub mod session;
 pub mod store;
 pub mod script;
+pub mod pack;
+pub mod dial;
 pub mod log;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +41,8 @@ const TABLES: &[Table] = &[
     session::Session::TABLE,
     store::Store::TABLE,
     script::Script::TABLE,
+    pack::Pack::TABLE,
+    dial::Dial::TABLE,
     log::Log::TABLE,
 ];
 
@@ -63,6 +67,10 @@ pub struct Config {
     pub store: store::Store,
     /// The scripted model.
     pub script: script::Script,
+    /// The pack.
+    pub pack: pack::Pack,
+    /// What the server may call.
+    pub dial: dial::Dial,
     /// The server's own log.
     pub log: log::Log,
     entries: Vec<Entry>,
@@ -141,6 +149,8 @@ impl Config {
             session: session::Session::read(&mut values)?,
             store: store::Store::read(&mut values)?,
             script: script::Script::read(&mut values)?,
+            pack: pack::Pack::read(&mut values)?,
+            dial: dial::Dial::read(&mut values)?,
             log: log::Log::read(&mut values)?,
             entries: Vec::new(),
         };

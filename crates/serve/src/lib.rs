@@ -16,6 +16,8 @@ mod locale;
 pub mod path;
 pub mod query;
 pub mod metrics;
+pub mod demo;
+pub mod host;
 pub mod listen;
 pub mod transport;
 pub mod state;

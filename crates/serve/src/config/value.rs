@@ -58,6 +58,17 @@ pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
     Ok((!text.is_empty()).then(|| PathBuf::from(text)))
 }
 
+/// Names between commas.
+pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names
+        .map(|name| match name.contains(char::is_whitespace) {
+            true => Err("names between commas".to_owned()),
+            false => Ok(name.to_owned()),
+        })
+        .collect()
+}
+
 /// Any text that is not empty.
 pub(super) fn words(text: &str) -> Result<String, String> {
     if text.is_empty() {

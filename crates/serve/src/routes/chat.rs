@@ -63,7 +63,7 @@ async fn ask(
         on_busy: body.on_busy,
         bound: Bound::Stream,
     };
-    let bound_to = version.unwrap_or(state.config.wire.version);
+    let bound_to = version.unwrap_or_else(|| state.wire_version(&owner));
     let turn = submit::checked(asked, &headers, trace.for_turn(), bound_to)?;
     let into = match session {
         None => Into::New(NewSession::default()),

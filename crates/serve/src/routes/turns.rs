@@ -40,7 +40,7 @@ async fn submit(
     JsonBody(body): JsonBody<SubmitBody>,
 ) -> Result<Response, Fault> {
     let key = submit::key(&headers, ROUTE, &body)?;
-    let version = submit::version(&headers)?.unwrap_or(state.config.wire.version);
+    let version = submit::version(&headers)?.unwrap_or_else(|| state.wire_version(&owner));
     let turn = submit::checked(asked(body), &headers, trace.for_turn(), version)?;
     // A task of its own: a client that leaves now has submitted its turn or not, never half.
     let accepting = async move {

@@ -1,0 +1,42 @@
+//! The commands of people who write packs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Check a pack.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every mistake comes with its file, line and column, what is wrong and what to write instead; all of
+them at once. A server refuses to start on the same mistakes. Exits with 0 if there is no error, 1
+if there is one, 2 if the folder cannot be read.
+
+Examples:
+  turnwire check packs/market             before it is committed
+  turnwire check packs/market --json      for an editor or a build")]
+pub(crate) struct Check {
+    /// The pack's folder
+    #[arg(value_name = "PACK")]
+    pub(crate) pack: PathBuf,
+    /// Write JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a small pack.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The folder may not hold anything yet. What is written passes `turnwire check`.
+
+Examples:
+  turnwire init assistant                 one orchestrator, one sub-agent, one tool
+  turnwire init market --demo             the demo pack, to change it
+  turnwire serve --pack assistant")]
+pub(crate) struct Init {
+    /// The folder to write; its name becomes the pack's
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Write the demo pack instead of a small one
+    #[arg(long)]
+    pub(crate) demo: bool,
+}

@@ -1,0 +1,15 @@
+//! What the server may call.
+
+use super::section::section;
+use super::value::names;
+
+section! {
+    /// What the server may call.
+    Dial, "dial" {
+        /// Host names, addresses and address ranges that may be called although they are on a
+        /// private network, between commas. Addresses written in a pack itself are always allowed;
+        /// a name that leads into a private network is not, because whoever controls the name
+        /// could otherwise reach what only this machine can.
+        allow: Vec<String> = "", names;
+    }
+}

@@ -1,0 +1,246 @@
+//! The host: a pack in, bound turns out.
+//!
+//! ```text
+//! files ─▶ check ─▶ pack ─┬▶ factory (agents, tools, models) ─┐
+//!                         └▶ policies (registry, locales) ────┴▶ bind ─▶ a turn
+//! ```
+//! What is loaded is replaced as a whole. A turn keeps what it was bound to, and a change that
+//! does not pass the check changes nothing (S2-001).
+
+mod variables;
+mod watch;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use turnwire_agent::{Agent, Factory};
+use turnwire_dial::Dialer;
+use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
+use turnwire_event::{Clock, Mint, Owner, metric};
+use turnwire_model::{Script, ScriptError, Scripted, ScriptedModels};
+use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError, Report};
+use turnwire_render::Policies;
+use turnwire_tool::{Connector, NoVerify};
+
+pub use variables::Variables;
+
+/// The variable that packs name the demo data service by.
+pub const DEMO_CCS: &str = "DEMO_CCS";
+
+/// Why a pack cannot be run. Said to the person who wrote it.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    /// Its folder cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
+    /// There are mistakes in it.
+    #[error("the pack has mistakes:\n{}", list(.0))]
+    Wrong(Vec<Finding>),
+}
+
+fn list(findings: &[Finding]) -> String {
+    let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    lines.join("\n")
+}
+
+/// What everything that is loaded has in common.
+#[derive(Clone)]
+pub struct Means {
+    /// What the time is.
+    pub clock: Arc<dyn Clock>,
+    /// What names things.
+    pub mint: Arc<dyn Mint>,
+    /// What calls others.
+    pub dialer: Arc<Dialer>,
+}
+
+/// A pack with everything made of it.
+struct Loaded {
+    pack: Arc<Pack>,
+    digest: String,
+    factory: Factory,
+    policies: Policies,
+}
+
+/// What answers turns with a pack.
+pub struct Host {
+    loaded: ArcSwap<Loaded>,
+    /// The pack's folder; none for the one that is built in, which never changes.
+    dir: Option<PathBuf>,
+    variables: Variables,
+    /// What the scripted model says instead of the pack's scripts.
+    script: Option<Arc<Script>>,
+    means: Means,
+}
+
+/// Checks a pack as a whole: its files, and what its scripted model says.
+pub fn judge(files: &Files, variables: &Variables) -> Report {
+    let mut report = turnwire_pack::check(files, &|name| variables.get(name));
+    let scripts = files.iter().filter(|(path, _)| path.starts_with("scripts/"));
+    for (path, text) in scripts {
+        if let Err(ScriptError::Wrong {
+            file,
+            line,
+            column,
+            what,
+        }) = Script::parse(path, text)
+        {
+            report.pack = None;
+            report.findings.push(Finding {
+                level: Level::Error,
+                file,
+                line,
+                column,
+                what,
+                instead: None,
+            });
+        }
+    }
+    report
+}
+
+impl Host {
+    /// Loads the pack in `dir`, or the one that is built in.
+    pub fn open(
+        dir: Option<PathBuf>,
+        variables: Variables,
+        script: Option<Script>,
+        means: Means,
+    ) -> Result<Arc<Self>, Broken> {
+        let files = read(dir.as_ref())?;
+        let script = script.map(Arc::new);
+        let loaded = load(&files, &variables, script.as_ref(), &means)?;
+        Ok(Arc::new(Self {
+            loaded: ArcSwap::from_pointee(loaded),
+            dir,
+            variables,
+            script,
+            means,
+        }))
+    }
+
+    /// Reads the folder again; says whether anything changed. What is broken changes nothing.
+    pub fn reload(&self) -> Result<bool, Broken> {
+        let files = read(self.dir.as_ref())?;
+        if files.digest() == self.loaded.load().digest {
+            return Ok(false);
+        }
+        let loaded = load(&files, &self.variables, self.script.as_ref(), &self.means)?;
+        self.loaded.store(Arc::new(loaded));
+        Ok(true)
+    }
+
+    /// The pack that new turns are bound to.
+    pub fn pack(&self) -> Arc<Pack> {
+        self.loaded.load().pack.clone()
+    }
+
+    /// What of the pack is meant for `owner`.
+    pub fn cohort(&self, owner: &Owner) -> Cohort {
+        self.loaded.load().pack.cohort(owner.principal.as_str())
+    }
+}
+
+impl Producer for Host {
+    fn history(&self) -> HistoryBudget {
+        self.loaded.load().factory.history()
+    }
+
+    fn bind(&self, input: &TurnInput) -> Bound {
+        let loaded = self.loaded.load();
+        let cohort = loaded.pack.cohort(input.owner.principal.as_str());
+        let assembly = loaded.factory.bind(input, &cohort);
+        Bound {
+            versions: assembly.versions,
+            history: assembly.history,
+            gate: loaded.policies.gate(&cohort, &input.locale),
+            work: assembly.work,
+        }
+    }
+}
+
+/// One agent without a pack.
+pub struct Alone(pub Agent);
+
+impl Producer for Alone {
+    fn history(&self) -> HistoryBudget {
+        self.0.history()
+    }
+
+    fn bind(&self, input: &TurnInput) -> Bound {
+        let assembly = self.0.assemble(input);
+        Bound {
+            gate: Policies::plain(&assembly.versions.agent_definition),
+            versions: assembly.versions,
+            history: assembly.history,
+            work: assembly.work,
+        }
+    }
+}
+
+fn read(dir: Option<&PathBuf>) -> Result<Files, ReadError> {
+    dir.map_or_else(|| Ok(Files::market()), |dir| Files::read(dir))
+}
+
+fn load(
+    files: &Files,
+    variables: &Variables,
+    script: Option<&Arc<Script>>,
+    means: &Means,
+) -> Result<Loaded, Broken> {
+    let report = judge(files, variables);
+    for finding in &report.findings {
+        if finding.level == Level::Warning {
+            tracing::warn!("{finding}");
+        }
+    }
+    let Some(pack) = report.pack else {
+        let errors = report.findings.into_iter();
+        let errors: Vec<_> = errors.filter(|f| f.level == Level::Error).collect();
+        let rejected = errors.len() as u64;
+        metrics::counter!(metric::STREAM_UNREGISTERED_EVENT_REJECTED_TOTAL).increment(rejected);
+        return Err(Broken::Wrong(errors));
+    };
+    let pack = Arc::new(pack);
+    let script = match script {
+        Some(script) => Some(script.clone()),
+        None => said(&pack)?,
+    };
+    let models = Arc::new(ScriptedModels::new(script.map(|script| Scripted::shared(script))));
+    let connector = Connector::new(&pack, means.dialer.clone(), Arc::new(NoVerify));
+    let factory = Factory::new(
+        pack.clone(),
+        models,
+        Arc::new(connector),
+        means.clock.clone(),
+        means.mint.clone(),
+    );
+    Ok(Loaded {
+        digest: files.digest(),
+        policies: Policies::new(pack.clone()),
+        factory,
+        pack,
+    })
+}
+
+/// What the pack's scripts say together; none if it has none.
+fn said(pack: &Pack) -> Result<Option<Arc<Script>>, Broken> {
+    if pack.scripts.is_empty() {
+        return Ok(None);
+    }
+    match Script::parse_many(&pack.scripts) {
+        Ok(script) => Ok(Some(Arc::new(script))),
+        Err(error) => Err(Broken::Wrong(vec![Finding {
+            level: Level::Error,
+            file: "scripts".to_owned(),
+            line: 1,
+            column: 1,
+            what: error.to_string(),
+            instead: None,
+        }])),
+    }
+}
+
+#[cfg(test)]
+mod tests;

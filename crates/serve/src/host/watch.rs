@@ -1,0 +1,123 @@
+//! When to read a pack again: when its folder looks changed, or when someone asks by SIGHUP.
+//!
+//! Looking is a `stat` of each file. What looks changed twice the same way is read, so that a
+//! folder that is being written to is not read halfway.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use turnwire_event::metric;
+
+use super::{Broken, Host};
+
+/// Files looked at; a pack has fewer by its own rule.
+const FILES_MAX: usize = 2_000;
+/// Folders inside folders; a pack has three.
+const DEPTH_MAX: usize = 8;
+
+impl Host {
+    /// Watches until dropped. With no `every`, only SIGHUP counts.
+    pub fn watch(
+        self: Arc<Self>,
+        every: Option<Duration>,
+    ) -> std::io::Result<impl Future<Output = ()>> {
+        let mut asked = signal(SignalKind::hangup())?;
+        Ok(async move {
+            let mut seen = self.fingerprint().await;
+            let mut told = seen;
+            loop {
+                let tick = async {
+                    match every {
+                        Some(every) => tokio::time::sleep(every).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    _ = asked.recv() => {
+                        seen = self.fingerprint().await;
+                        told = seen;
+                        self.again().await;
+                    }
+                    () = tick => {
+                        let now = self.fingerprint().await;
+                        if now == seen && now != told {
+                            told = now;
+                            self.again().await;
+                        }
+                        seen = now;
+                    }
+                }
+            }
+        })
+    }
+
+    /// Reads the pack again and tells what came of it.
+    async fn again(self: &Arc<Self>) {
+        let host = self.clone();
+        let outcome = tokio::task::spawn_blocking(move || host.reload()).await;
+        let status = match outcome {
+            Ok(Ok(true)) => {
+                let pack = self.pack();
+                tracing::info!(pack = %pack.name, version = %pack.version, "the pack was read again; new turns use it");
+                "applied"
+            }
+            Ok(Ok(false)) => "unchanged",
+            Ok(Err(Broken::Wrong(findings))) => {
+                for finding in &findings {
+                    tracing::error!("{finding}");
+                }
+                tracing::error!(mistakes = findings.len(), "the changed pack was not applied; turns go on with the one before");
+                "refused"
+            }
+            Ok(Err(Broken::Unreadable(error))) => {
+                tracing::error!(%error, "the pack cannot be read; turns go on with the one before");
+                "refused"
+            }
+            Err(_) => "refused",
+        };
+        metrics::counter!(metric::PACK_RELOADS_TOTAL, "status" => status).increment(1);
+    }
+
+    /// How the folder looks; the same number as long as nothing was written.
+    async fn fingerprint(&self) -> u64 {
+        let Some(dir) = self.dir.clone() else {
+            return 0;
+        };
+        let look = tokio::task::spawn_blocking(move || {
+            let mut hasher = DefaultHasher::new();
+            let mut left = FILES_MAX;
+            look(&dir, DEPTH_MAX, &mut left, &mut hasher);
+            hasher.finish()
+        });
+        look.await.unwrap_or_default()
+    }
+}
+
+fn look(dir: &Path, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return;
+    };
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if *left == 0 {
+            return;
+        }
+        *left -= 1;
+        let Ok(about) = std::fs::metadata(&path) else {
+            continue;
+        };
+        path.hash(hasher);
+        if about.is_dir() {
+            if depth > 0 {
+                look(&path, depth - 1, left, hasher);
+            }
+            continue;
+        }
+        about.len().hash(hasher);
+        about.modified().ok().hash(hasher);
+    }
+}
