@@ -1,1 +1,28 @@
-//! Pack files in, checked values out.
+//! Pack files in, checked values out, every mistake with its place.
+//!
+//! A pack is a folder: all that a team writes to put its agents on the platform. `check` reads
+//! all of it and answers with a [`Pack`] in which every name points at something, or with every
+//! mistake at once: file, line, column, what is wrong, what to write instead.
+
+mod digest;
+mod finding;
+mod files;
+mod definition;
+mod registry;
+mod tool;
+mod locale;
+mod rule;
+mod flag;
+mod pack;
+mod check;
+
+pub use check::{Report, check};
+pub use definition::{Definition, History, Kind, OnCancel, SubAgentRef};
+pub use files::{Files, ReadError};
+pub use finding::{Finding, Level};
+pub use flag::{Cohort, Flag, Rollout};
+pub use locale::{Line, Locales};
+pub use pack::{Limits, Pack};
+pub use registry::{Entry, Lifecycle, Registry};
+pub use rule::{Override, Target};
+pub use tool::{Enricher, Function, Service, Shape, ToolDef, ToolKind};

@@ -1,0 +1,48 @@
+//! Puts the demo pack into the binary: writes the list of its files, each by `include_str!`.
+//! Where the folder is missing the list is empty.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let packs = here.join("../../packs");
+    let market = packs.join("market");
+    let mut files = Vec::new();
+    if market.is_dir() {
+        walk(&market, &mut files)?;
+    }
+    files.sort();
+    let mut list = String::from("static MARKET: &[(&str, &str)] = &[\n");
+    for file in files {
+        let path = file.strip_prefix(&market).unwrap_or(&file);
+        let path = path.to_string_lossy().replace('\\', "/");
+        let file = file.canonicalize()?;
+        let _ = writeln!(list, "    ({path:?}, include_str!({file:?})),");
+    }
+    list.push_str("];\n");
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    fs::write(out.join("market.rs"), list)?;
+    // The folder above, because a path that does not exist makes cargo build anew every time.
+    println!("cargo:rerun-if-changed={}", packs.display());
+    println!("cargo:rerun-if-changed=build.rs");
+    Ok(())
+}
+
+/// Text files below a folder; hidden ones are left out.
+fn walk(dir: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        let path = entry.path();
+        if path.is_dir() {
+            walk(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! What an agent is: the orchestrator or a sub-agent, as its file defines it.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Which of the two an agent is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Speaks with the person and asks the others.
+    Orchestrator,
+    /// Answers the orchestrator.
+    SubAgent,
+}
+
+/// What becomes of a sub-agent's work when the person cancels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnCancel {
+    /// It is thrown away.
+    Discard,
+    /// The sub-agent's own tools clean up.
+    Custom,
+}
+
+/// A sub-agent that the orchestrator may ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubAgentRef {
+    /// Which one.
+    pub id: String,
+    /// The flag it stands behind; without one everybody has it.
+    pub flag: Option<String>,
+}
+
+/// How much of the past an agent sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct History {
+    /// Messages at most.
+    pub max_messages: u32,
+    /// Tokens at most.
+    pub max_tokens: u32,
+}
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// Its name; the orchestrator asks a sub-agent with the tool `ask_<id>`.
+    pub id: String,
+    /// The version its author gave it.
+    pub version: String,
+    /// Which of the two it is.
+    pub kind: Kind,
+    /// The vertical it belongs to: its folder. None for the orchestrator.
+    pub vertical: Option<String>,
+    /// Other names that the model may use for it.
+    pub aliases: Vec<String>,
+    /// What it is for; word for word the description of `ask_<id>`.
+    pub description: String,
+    /// The model, as `provider:model`.
+    pub model: String,
+    /// Its prompt, block by block.
+    pub prompt_blocks: Vec<String>,
+    /// The tools it may use.
+    pub tools: Vec<String>,
+    /// Whom it may ask; empty for a sub-agent.
+    pub sub_agents: Vec<SubAgentRef>,
+    /// The status ids it may emit.
+    pub emits: Vec<String>,
+    /// What happens when the person cancels.
+    pub on_cancel: OnCancel,
+    /// How long one answer may take; for the orchestrator the longest that is allowed.
+    pub timeout_ms: u64,
+    /// The status shown when nothing else has been for a while.
+    pub default_status: Option<String>,
+    /// How much of the past it sees.
+    pub history: History,
+    /// Words that its text may not hold.
+    pub deny_words: Vec<String>,
+}

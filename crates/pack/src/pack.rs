@@ -1,0 +1,147 @@
+//! A checked pack: everything a team wrote, with every name in it known to point at something.
+
+use std::collections::BTreeMap;
+
+use turnwire_event::body::turn::Versions;
+
+use crate::definition::Definition;
+use crate::digest::Digest;
+use crate::flag::{Cohort, Flag};
+use crate::locale::Locales;
+use crate::registry::Registry;
+use crate::rule::Override;
+use crate::tool::{Enricher, Service, ToolDef};
+
+/// Numbers that bound a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a sub-agent may take, where its own file does not say.
+    pub sub_agent_timeout_ms: u64,
+    /// Model calls of one agent in one turn.
+    pub calls_max: u32,
+    /// How long statuses are gathered before they are shown together.
+    pub status_window_ms: u64,
+    /// Silence after which the default status is shown.
+    pub watchdog_ms: u64,
+    /// Characters of the conversation that a sub-agent is given.
+    pub prior_context_chars: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sub_agent_timeout_ms: 20_000,
+            calls_max: 8,
+            status_window_ms: 150,
+            watchdog_ms: 1_500,
+            prior_context_chars: 2_000,
+        }
+    }
+}
+
+/// A pack that passed `check`.
+#[derive(Clone, Debug)]
+pub struct Pack {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The language that every text exists in.
+    pub default_locale: String,
+    /// A digest of all its files.
+    pub digest: String,
+    /// Sub-agents asked at once, at most.
+    pub cap: u32,
+    /// Numbers that bound a turn.
+    pub limits: Limits,
+    /// Flags, sorted by name.
+    pub flags: Vec<Flag>,
+    /// Names for models → `provider:model`.
+    pub models: BTreeMap<String, String>,
+    /// Who speaks with the person.
+    pub orchestrator: Definition,
+    /// Whom it may ask, in the order of its `sub_agents`.
+    pub agents: Vec<Definition>,
+    /// The status ids.
+    pub registry: Registry,
+    /// Prompt blocks by name.
+    pub prompts: BTreeMap<String, String>,
+    /// Services by name.
+    pub services: BTreeMap<String, Service>,
+    /// Enrichers.
+    pub enrichers: Vec<Enricher>,
+    /// Tools.
+    pub tools: Vec<ToolDef>,
+    /// Texts by language.
+    pub locales: Locales,
+    /// What flags change.
+    pub overrides: Vec<Override>,
+    /// Scripts of the scripted model: file name without folder and ending, YAML.
+    pub scripts: Vec<(String, String)>,
+}
+
+impl Pack {
+    /// The versions a turn of this cohort is bound to.
+    pub fn versions(&self, cohort: &Cohort) -> Versions {
+        let definitions = self.definitions().full();
+        Versions {
+            agent_definition: format!("{}@{}+{}", self.name, self.version, &definitions[..8]),
+            registry: self.registry.version.clone(),
+            prompt: self.prompt_version(),
+            cohort: cohort.id.clone(),
+        }
+    }
+
+    /// What a principal gets.
+    pub fn cohort(&self, principal: &str) -> Cohort {
+        let active = self.flags.iter().filter(|flag| flag.active(principal));
+        let mut flags: Vec<String> = active.map(|flag| flag.name.clone()).collect();
+        flags.sort();
+        let mut digest = Digest::default();
+        for definition in self.every() {
+            digest.add(&definition.id);
+            digest.add(&definition.version);
+        }
+        digest.add(&self.registry.version);
+        for flag in &flags {
+            digest.add(flag);
+        }
+        Cohort {
+            id: digest.short(),
+            flags,
+        }
+    }
+
+    /// A tool by name.
+    pub fn tool(&self, name: &str) -> Option<&ToolDef> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// A sub-agent by id.
+    pub fn agent(&self, id: &str) -> Option<&Definition> {
+        self.agents.iter().find(|agent| agent.id == id)
+    }
+
+    /// The `provider:model` of a name; what is not a name stays as it is.
+    pub fn model<'a>(&'a self, name: &'a str) -> &'a str {
+        self.models.get(name).map_or(name, String::as_str)
+    }
+
+    fn every(&self) -> impl Iterator<Item = &Definition> {
+        std::iter::once(&self.orchestrator).chain(&self.agents)
+    }
+
+    /// Of everything the definitions say, so that an edit without a new version shows too.
+    fn definitions(&self) -> Digest {
+        let mut digest = Digest::default();
+        for definition in self.every() {
+            digest.add(&format!("{definition:?}"));
+        }
+        digest
+    }
+
+    fn prompt_version(&self) -> String {
+        let texts = self.prompts.iter();
+        Digest::of(texts.flat_map(|(name, text)| [name.as_str(), text.as_str()])).short()
+    }
+}

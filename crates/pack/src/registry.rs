@@ -1,0 +1,52 @@
+//! The status ids that may be emitted: the union of the platform's fragment and the verticals'.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use turnwire_event::RenderPolicy;
+
+/// Whether an id may still be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifecycle {
+    /// It may.
+    Active,
+    /// Old logs may have it; no agent emits it.
+    Deprecated,
+}
+
+/// One status id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The id.
+    pub id: String,
+    /// When it is emitted.
+    pub description: String,
+    /// Which text of the locale files is shown.
+    pub render_key: String,
+    /// How it is shown.
+    pub policy: RenderPolicy,
+    /// The sub-agents that may emit it.
+    pub emitters: Vec<String>,
+    /// Whether it may still be used.
+    pub lifecycle: Lifecycle,
+    /// What to use instead, or why it is as it is.
+    pub note: Option<String>,
+    /// The file it stands in.
+    pub fragment: String,
+}
+
+/// All status ids of a pack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registry {
+    /// The ids: the platform's first, then vertical by vertical, as written.
+    pub entries: Vec<Entry>,
+    /// A digest of the entries.
+    pub version: String,
+}
+
+impl Registry {
+    /// The entry of an id.
+    pub fn get(&self, id: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.id == id)
+    }
+}
