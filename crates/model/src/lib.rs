@@ -12,7 +12,7 @@ pub mod script;
 pub mod scripted;
 
 pub use delta::{Delta, ModelError};
-pub use provider::Provider;
+pub use provider::{Models, Provider};
 pub use request::{Request, Said, ToolSpec};
 pub use script::{Script, ScriptError};
-pub use scripted::Scripted;
+pub use scripted::{Scripted, ScriptedModels};

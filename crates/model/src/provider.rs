@@ -1,4 +1,7 @@
-//! The one trait every model stands behind, whether it is a script, a vendor or a recording.
+//! The one trait every model stands behind, whether it is a script, a vendor or a recording, and
+//! the one that finds a model by its name.
+
+use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
 
@@ -13,4 +16,10 @@ pub trait Provider: Send + Sync {
     /// Nothing happens before the stream is polled. Dropping it stops the call at once, between
     /// any two deltas and while it waits; no task, connection or timer stays behind.
     fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>>;
+}
+
+/// The models an agent can be given.
+pub trait Models: Send + Sync {
+    /// The one called `model`, written `provider:model`; none if nobody serves it.
+    fn provider(&self, model: &str) -> Option<Arc<dyn Provider>>;
 }

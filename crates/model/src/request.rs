@@ -44,8 +44,10 @@ pub struct Request {
     pub model: String,
     /// The agent that asks.
     pub agent: String,
-    /// Which call of the turn it is, from 1.
+    /// Which call of this agent's invocation it is, from 1.
     pub call: u32,
+    /// The language tag the person is to be answered in, such as `de-AT`; empty if nobody said.
+    pub locale: String,
     /// The standing instruction.
     pub system: Option<String>,
     /// What was said, oldest first; every tool use has its result and every result its use.
@@ -106,6 +108,7 @@ mod tests {
             model: "scripted:default".into(),
             agent: "orchestrator".into(),
             call: 1,
+            locale: "en".into(),
             system: None,
             messages,
             tools: [].into(),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use turnwire_event::ContentBlock;
 
 use crate::delta::{Delta, ModelError};
-use crate::provider::Provider;
+use crate::provider::{Models, Provider};
 use crate::request::Request;
 use crate::script::Script;
 
@@ -40,6 +40,33 @@ impl Provider for Scripted {
         let script = Arc::clone(&self.script);
         let start = async move { Play::new(script.reel(&request), asked(&request)) };
         once(start).flatten().boxed()
+    }
+}
+
+/// What a scripted model's name begins with.
+const SCHEME: &str = "scripted:";
+
+/// Every model called `scripted:…` plays one script; nothing else is served.
+#[derive(Clone, Debug)]
+pub struct ScriptedModels {
+    provider: Arc<Scripted>,
+}
+
+impl ScriptedModels {
+    /// Models that play `script`.
+    pub fn new(script: Script) -> Self {
+        Self {
+            provider: Arc::new(Scripted::new(script)),
+        }
+    }
+}
+
+impl Models for ScriptedModels {
+    fn provider(&self, model: &str) -> Option<Arc<dyn Provider>> {
+        let served = model
+            .strip_prefix(SCHEME)
+            .is_some_and(|name| !name.is_empty());
+        served.then(|| Arc::clone(&self.provider) as Arc<dyn Provider>)
     }
 }
 

@@ -195,6 +195,7 @@ fn request(user: &str, call: u32) -> Request {
         model: "scripted:default".into(),
         agent: "orchestrator".into(),
         call,
+        locale: "en".into(),
         system: None,
         messages: vec![Arc::new(Said {
             role: Role::User,

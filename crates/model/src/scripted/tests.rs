@@ -19,6 +19,7 @@ fn request(user: &str) -> Request {
         model: "scripted:default".into(),
         agent: "orchestrator".into(),
         call: 1,
+        locale: "en".into(),
         system: None,
         messages: vec![Arc::new(Said {
             role: Role::User,
@@ -55,6 +56,16 @@ fn start(block: u32, name: &str) -> Delta {
         block,
         name: name.into(),
         provider_id: None,
+    }
+}
+
+#[test]
+fn a_script_serves_every_scripted_model_and_no_other() {
+    let script = Script::parse("s.yaml", "- steps: [{text: a}]").expect("a script");
+    let models = ScriptedModels::new(script);
+    assert!(models.provider("scripted:market").is_some());
+    for other in ["scripted:", "scripted", "openai:gpt", ""] {
+        assert!(models.provider(other).is_none(), "{other}");
     }
 }
 
