@@ -66,8 +66,7 @@ impl Request {
 
     /// What the newest tool result of the turn says; none if no tool has answered yet.
     pub fn last_tool_result(&self) -> Option<String> {
-        let from = self.newest_user().map_or(0, |at| at + 1);
-        let blocks = self.messages[from..].iter().flat_map(|said| &said.content);
+        let blocks = self.this_turn().iter().flat_map(|said| &said.content);
         blocks.rev().find_map(|block| match block {
             ContentBlock::ToolResult { content, .. } => Some(match content {
                 Value::String(text) => text.clone(),
@@ -75,6 +74,12 @@ impl Request {
             }),
             _ => None,
         })
+    }
+
+    /// What was said after the person's newest words.
+    pub(crate) fn this_turn(&self) -> &[Arc<Said>] {
+        let from = self.newest_user().map_or(0, |at| at + 1);
+        &self.messages[from..]
     }
 
     fn newest_user(&self) -> Option<usize> {

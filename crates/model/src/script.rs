@@ -2,19 +2,37 @@
 //! anything is played, and then only looked up.
 //!
 //! ```yaml
-//! - when: {user: "(?i)time"}          # what the person said; also agent, call; all optional
+//! - when: {user: "(?i)time"}          # what must hold; all of it, and all of it optional
 //!   steps:
 //!     - {thinking: "A clock will know.", signature: seal}
 //!     - tool: {name: clock, input: {}}
 //!     - {text: "It is {{last_tool_result}}.", delay_ms: 15}
 //! ```
-//! The first rule that matches wins.
+//! The first rule that matches wins. `when` of a rule may name:
+//!
+//! | key | holds if |
+//! |---|---|
+//! | `user`, `not` | the pattern is found, or is not found, in what the person said |
+//! | `agent` | this agent asks |
+//! | `call` | it is this call of the agent's invocation, from 1 |
+//! | `locale` | the request's language is this one or a narrower one: `de` is heard in `de-AT` |
+//! | `result` | the pattern is found in one of the newest tool results of the turn |
+//! | `results: {tool: pattern}` | it is found in the newest result of that tool |
+//! | `answered`, `failed` | the newest result of this tool is no error, or is one |
+//!
+//! A step may have a `when` of its own (all but `call`): without it the step is left out. Words
+//! in several languages are `texts: {en: …, de: …}`; a language that is not there gets the first.
+//! What may be quoted in words and tool inputs is in `quote`. Several files are one script, in
+//! the order of their names.
 
 mod error;
 mod chunk;
 mod block;
-mod step;
+mod asked;
+mod quote;
 mod source;
+mod condition;
+mod step;
 mod check;
 pub(crate) mod reel;
 mod rule;
@@ -26,9 +44,9 @@ use crate::request::Request;
 
 pub use error::ScriptError;
 
+use asked::Asked;
 use reel::Reel;
 use rule::{Rule, Take};
-use step::Quotes;
 
 /// The built-in script's name in errors and the YAML itself.
 const DEFAULT: (&str, &str) = ("default.yaml", include_str!("../scripts/default.yaml"));
@@ -69,6 +87,21 @@ impl Script {
         })
     }
 
+    /// Reads a script from several files, each its name and its YAML: their rules, in the order of
+    /// the names.
+    pub fn parse_many<N: AsRef<str>, Y: AsRef<str>>(files: &[(N, Y)]) -> Result<Self, ScriptError> {
+        let mut files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(name, yaml)| (name.as_ref(), yaml.as_ref()))
+            .collect();
+        files.sort_unstable();
+        let mut rules = Vec::new();
+        for (name, yaml) in files {
+            rules.extend(Self::parse(name, yaml)?.rules);
+        }
+        Ok(Self { rules })
+    }
+
     /// The script that is built in.
     pub fn builtin() -> Self {
         Self::parse(DEFAULT.0, DEFAULT.1).expect("the built-in script is checked by a test")
@@ -76,11 +109,11 @@ impl Script {
 
     /// What is played for a request.
     pub(crate) fn reel(&self, request: &Request) -> Arc<Reel> {
-        let user = request.user_text();
+        let asked = Asked::new(request);
         // Calls before this one that a rule with its own `call` has taken.
         let mut taken: Vec<u32> = Vec::new();
         for rule in &self.rules {
-            if !rule.hears(&request.agent, &user) {
+            if !rule.hears(&asked) {
                 continue;
             }
             let nth = match rule.call {
@@ -95,13 +128,7 @@ impl Script {
             };
             match rule.take(nth) {
                 Some(Take::Ready(reel)) => return Arc::clone(reel),
-                Some(Take::Fresh(steps)) => {
-                    let quotes = Quotes {
-                        last_tool_result: request.last_tool_result().unwrap_or_default(),
-                        user,
-                    };
-                    return Arc::new(Reel::new(steps, &quotes));
-                }
+                Some(Take::Fresh(cues)) => return Arc::new(Reel::new(cues, Some(&asked))),
                 None => continue,
             }
         }

@@ -8,9 +8,11 @@ use serde_saphyr::{Location, Spanned};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
 
+use super::condition::{self, Condition};
 use super::error::Wrong;
-use super::source::{StepSource, ToolSource, UsageSource};
-use super::step::{Input, Step, Words, quotes};
+use super::quote;
+use super::source::{StepSource, TextsSource, ToolSource, UsageSource, WhenSource};
+use super::step::{Cue, Input, Step, Words};
 
 /// Steps of one rule; more is a program, not a script.
 pub(crate) const STEPS_MAX: usize = 1_000;
@@ -41,7 +43,7 @@ const REASONS: [(&str, StopReason); 4] = [
 ];
 
 /// The steps of a rule.
-pub(crate) fn steps(source: Spanned<Vec<Spanned<StepSource>>>) -> Result<Vec<Step>, Wrong> {
+pub(crate) fn steps(source: Spanned<Vec<Spanned<StepSource>>>) -> Result<Vec<Cue>, Wrong> {
     let at = source.referenced;
     if source.value.is_empty() {
         return Err(Wrong::new(at, "the rule has no steps: write at least one"));
@@ -50,12 +52,13 @@ pub(crate) fn steps(source: Spanned<Vec<Spanned<StepSource>>>) -> Result<Vec<Ste
         let what = format!("{} steps; at most {STEPS_MAX}", source.value.len());
         return Err(Wrong::new(at, what));
     }
-    source.value.into_iter().map(step).collect()
+    source.value.into_iter().map(cue).collect()
 }
 
-fn step(source: Spanned<StepSource>) -> Result<Step, Wrong> {
+fn cue(source: Spanned<StepSource>) -> Result<Cue, Wrong> {
     let at = source.referenced;
     let mut source = source.value;
+    let when = source.when.take().map(when).transpose()?;
     let step = kind(at, &mut source)?;
     // What is left over belongs to another kind of step.
     let left = [
@@ -70,13 +73,23 @@ fn step(source: Spanned<StepSource>) -> Result<Step, Wrong> {
         .find_map(|(key, at)| at.map(|at| (key, at)))
     {
         Some((key, at)) => Err(Wrong::new(at, format!("`{key}` does not fit this step"))),
-        None => Ok(step),
+        None => Ok(Cue { when, step }),
     }
+}
+
+/// A step's own condition. Which call it belongs to is said by its rule.
+fn when(source: Spanned<WhenSource>) -> Result<Condition, Wrong> {
+    if let Some(call) = &source.value.call {
+        let what = "`call` belongs to the rule's `when`, not to a step's";
+        return Err(Wrong::new(call.referenced, what));
+    }
+    Condition::new(source.value)
 }
 
 /// What the step is, taking out of `source` what that kind may say.
 fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
     let kinds = usize::from(source.text.is_some())
+        + usize::from(source.texts.is_some())
         + usize::from(source.thinking.is_some())
         + usize::from(source.tool.is_some())
         + usize::from(source.pause_ms.is_some())
@@ -84,15 +97,20 @@ fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
         + usize::from(source.error.is_some())
         + usize::from(source.stop.is_some());
     if kinds != 1 {
-        let what = "a step is exactly one of text, thinking, tool, pause_ms, stall, error, stop";
+        let what =
+            "a step is exactly one of text, texts, thinking, tool, pause_ms, stall, error, stop";
         return Err(Wrong::new(at, what));
     }
     if let Some(text) = source.text.take() {
-        return say(text, source);
+        return say(text, Vec::new(), source);
+    }
+    if let Some(written) = source.texts.take() {
+        let (first, others) = texts(written)?;
+        return say(first, others, source);
     }
     if let Some(text) = source.thinking.take() {
         let signature = source.signature.take().map(|s| s.value);
-        return words(text, source).map(|words| Step::Thinking { words, signature });
+        return words(text, Vec::new(), source).map(|words| Step::Thinking { words, signature });
     }
     if let Some(asked) = source.tool.take() {
         return tool(asked.value);
@@ -116,34 +134,69 @@ fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
     }
 }
 
-fn say(text: Spanned<String>, source: &mut StepSource) -> Result<Step, Wrong> {
-    let repeat = match source.repeat.take() {
+/// The words of the first language, which stand for every other one too, and the rest.
+fn texts(source: Spanned<TextsSource>) -> Result<(Spanned<String>, Vec<Other>), Wrong> {
+    let at = source.referenced;
+    let mut written = source.value.0.into_iter();
+    let Some((tag, first)) = written.next() else {
+        let what = "`texts` is `language: words` pairs: write at least one";
+        return Err(Wrong::new(at, what));
+    };
+    condition::check_tag(&tag, first.referenced)?;
+    let others: Vec<Other> = written.collect();
+    for (tag, text) in &others {
+        condition::check_tag(tag, text.referenced)?;
+    }
+    // The first language is also looked up, so that a later, wider tag does not take its place.
+    let mut all = vec![(tag, first.clone())];
+    all.extend(others);
+    Ok((first, all))
+}
+
+/// A language tag and the words in it.
+type Other = (String, Spanned<String>);
+
+fn say(text: Spanned<String>, others: Vec<Other>, source: &mut StepSource) -> Result<Step, Wrong> {
+    let repeat = source.repeat.take();
+    let longest = others.iter().map(|(_, text)| text.value.len());
+    let longest = longest.fold(text.value.len(), usize::max);
+    let words = words(text, others, source)?;
+    let repeat = match repeat {
         None => 1,
         Some(repeat) => {
-            let most = (CALL_BYTES_MAX / text.value.len().max(1)) as u64;
+            let most = (CALL_BYTES_MAX / longest.max(1)) as u64;
             let at = repeat.referenced;
             let times = bounded(repeat, "repeat", 1, most.min(1_000_000))?;
-            if quotes(&text.value) {
+            if words.quotes() {
                 let what = "`repeat` does not go with text that quotes: write the text out";
                 return Err(Wrong::new(at, what));
             }
             times as u32
         }
     };
-    words(text, source).map(|words| Step::Text { words, repeat })
+    Ok(Step::Text { words, repeat })
 }
 
-fn words(text: Spanned<String>, source: &mut StepSource) -> Result<Words, Wrong> {
-    if text.value.len() > TEXT_BYTES_MAX {
-        let what = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.value.len());
-        return Err(Wrong::new(text.referenced, what));
+fn words(
+    text: Spanned<String>,
+    others: Vec<Other>,
+    source: &mut StepSource,
+) -> Result<Words, Wrong> {
+    for text in others.iter().map(|(_, text)| text).chain([&text]) {
+        if text.value.len() > TEXT_BYTES_MAX {
+            let what = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.value.len());
+            return Err(Wrong::new(text.referenced, what));
+        }
+        quote::quotes(&text.value).map_err(|what| Wrong::new(text.referenced, what))?;
     }
     let chunk = source.chunk.take();
     let chunk = chunk.map(|chunk| bounded(chunk, "chunk", 1, TEXT_BYTES_MAX as u64));
     let delay = source.delay_ms.take();
     let delay = delay.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
+    let others = others.into_iter().map(|(tag, text)| (tag, text.value));
     Ok(Words {
         text: text.value,
+        others: others.collect(),
         chunk: chunk.transpose()?.map(|chars| chars as usize),
         delay: delay.transpose()?.unwrap_or_default(),
     })
@@ -157,7 +210,11 @@ fn tool(source: ToolSource) -> Result<Step, Wrong> {
     let input = match source.input {
         None => Input::Json(Value::Object(serde_json::Map::new())),
         Some(input) => match input.value {
-            value @ Value::Object(_) => Input::Json(value),
+            value @ Value::Object(_) => {
+                let wrong = |what: &str| Wrong::new(input.referenced, what);
+                quote::quotes_in(&value).map_err(wrong)?;
+                Input::Json(value)
+            }
             Value::String(raw) => Input::Raw(raw),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
                 let what = "`input` is `key: value` pairs, or text that is sent as it is";

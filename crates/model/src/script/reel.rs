@@ -9,10 +9,12 @@ use turnwire_event::{StopReason, Usage};
 
 use crate::delta::Delta;
 
+use super::asked::Asked;
 use super::block::Blocks;
 use super::check::CALL_BYTES_MAX;
 use super::chunk;
-use super::step::{Input, Quotes, Step, Words};
+use super::quote;
+use super::step::{Cue, Input, Step, Words};
 
 /// Bytes that count as one token where a script does not say what a call costs.
 const TOKEN_BYTES: u64 = 4;
@@ -54,36 +56,36 @@ pub(crate) struct Reel {
 }
 
 impl Reel {
-    /// Cuts `steps`, with their places filled from `quotes`.
-    pub(crate) fn new(steps: &[Step], quotes: &Quotes) -> Self {
+    /// Cuts what `cues` play for a request; without one they are taken as they are written.
+    pub(crate) fn new(cues: &[Cue], asked: Option<&Asked<'_>>) -> Self {
         let mut reel = Self::default();
         let mut blocks = Blocks::default();
-        for step in steps {
-            reel.add(step, quotes, &mut blocks);
+        for Cue { when, step } in cues {
+            let held = when.as_ref().zip(asked);
+            if held.is_none_or(|(when, asked)| when.holds(asked)) {
+                reel.add(step, asked, &mut blocks);
+            }
         }
         reel
     }
 
     /// Words in one block, for answers that are not in the script.
     pub(crate) fn saying(text: String) -> Self {
-        let words = Words {
-            text,
-            chunk: None,
-            delay: Duration::ZERO,
-        };
-        Self::new(&[Step::Text { words, repeat: 1 }], &Quotes::default())
+        let words = Words::plain(text);
+        let step = Step::Text { words, repeat: 1 };
+        Self::new(&[Cue { when: None, step }], None)
     }
 
-    fn add(&mut self, step: &Step, quotes: &Quotes, blocks: &mut Blocks) {
+    fn add(&mut self, step: &Step, asked: Option<&Asked<'_>>, blocks: &mut Blocks) {
         match step {
             Step::Text { words, repeat } => {
-                let part = say(Kind::Text, blocks.text(), words, *repeat, quotes);
+                let part = say(Kind::Text, blocks.text(), words, *repeat, asked);
                 self.written += part.bytes();
                 self.parts.push(part);
             }
             Step::Thinking { words, signature } => {
                 let block = blocks.thinking(signature.is_some());
-                let part = say(Kind::Thinking(signature.clone()), block, words, 1, quotes);
+                let part = say(Kind::Thinking(signature.clone()), block, words, 1, asked);
                 self.reasoned += part.bytes();
                 self.parts.push(part);
             }
@@ -94,7 +96,10 @@ impl Reel {
                 delay,
             } => {
                 let text = match input {
-                    Input::Json(value) => quotes.fill_value(value, CALL_BYTES_MAX).to_string(),
+                    Input::Json(value) => match asked {
+                        Some(asked) => quote::fill_value(asked, value, CALL_BYTES_MAX).to_string(),
+                        None => value.to_string(),
+                    },
                     Input::Raw(raw) => raw.clone(),
                 };
                 // Short inputs come in one piece, longer ones as models send them.
@@ -150,8 +155,8 @@ impl Reel {
     }
 }
 
-fn say(kind: Kind, block: u32, words: &Words, times: u32, quotes: &Quotes) -> Part {
-    let text = quotes.fill(&words.text, CALL_BYTES_MAX);
+fn say(kind: Kind, block: u32, words: &Words, times: u32, asked: Option<&Asked<'_>>) -> Part {
+    let text = words.fill(asked, CALL_BYTES_MAX);
     Part::Say {
         kind,
         block,

@@ -7,29 +7,29 @@
 
 use std::sync::Arc;
 
-use regex::Regex;
 use serde_saphyr::Spanned;
 
+use super::asked::Asked;
 use super::check;
+use super::condition::Condition;
 use super::error::Wrong;
 use super::reel::Reel;
 use super::source::RuleSource;
-use super::step::{Quotes, Step};
+use super::step::{Cue, Step};
 
 /// One call of a rule.
 #[derive(Debug)]
 pub(crate) enum Take {
     /// Cut once, when the script was read.
     Ready(Arc<Reel>),
-    /// Quotes what was said, so it is cut anew each time.
-    Fresh(Vec<Step>),
+    /// Depends on the request, so it is cut anew each time.
+    Fresh(Vec<Cue>),
 }
 
 /// One rule.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    user: Option<Regex>,
-    agent: Option<String>,
+    when: Condition,
     pub(crate) call: Option<u32>,
     takes: Vec<Take>,
 }
@@ -37,14 +37,8 @@ pub(crate) struct Rule {
 impl Rule {
     pub(crate) fn new(source: Spanned<RuleSource>) -> Result<Self, Wrong> {
         let source = source.value;
-        let user = match source.when.user {
-            None => None,
-            Some(pattern) => Some(Regex::new(&pattern.value).map_err(|error| {
-                let what = format!("the pattern cannot be used: {}", reason(&error));
-                Wrong::new(pattern.referenced, what)
-            })?),
-        };
-        let call = match source.when.call {
+        let mut when = source.when;
+        let call = match when.call.take() {
             None => None,
             Some(call) if call.value == 0 => {
                 return Err(Wrong::new(call.referenced, "calls are counted from 1"));
@@ -58,6 +52,7 @@ impl Rule {
             let what = "a rule with `call` is one call: nothing follows its `stop`";
             return Err(Wrong::new(after.referenced, what));
         }
+        let when = Condition::new(when)?;
         let steps = check::steps(source.steps)?;
         let calls = if call.is_some() {
             vec![steps]
@@ -65,20 +60,15 @@ impl Rule {
             calls(steps)
         };
         Ok(Self {
-            user,
-            agent: source.when.agent,
+            when,
             call,
             takes: calls.into_iter().map(Take::new).collect(),
         })
     }
 
-    /// Whether it speaks when `agent` asks and the person said `user`.
-    pub(crate) fn hears(&self, agent: &str, user: &str) -> bool {
-        self.agent.as_deref().is_none_or(|name| name == agent)
-            && self
-                .user
-                .as_ref()
-                .is_none_or(|pattern| pattern.is_match(user))
+    /// Whether it speaks to a request.
+    pub(crate) fn hears(&self, asked: &Asked<'_>) -> bool {
+        self.when.holds(asked)
     }
 
     /// What it plays the n-th time (from 0) it is asked in a turn.
@@ -88,31 +78,32 @@ impl Rule {
 
     /// What it listens for, if it listens for something.
     pub(crate) fn pattern(&self) -> Option<&str> {
-        self.user.as_ref().map(Regex::as_str)
+        self.when.user()
     }
 }
 
 impl Take {
-    fn new(steps: Vec<Step>) -> Self {
-        if steps.iter().any(Step::quotes) {
-            Self::Fresh(steps)
+    fn new(cues: Vec<Cue>) -> Self {
+        if cues.iter().all(Cue::is_fixed) {
+            Self::Ready(Arc::new(Reel::new(&cues, None)))
         } else {
-            Self::Ready(Arc::new(Reel::new(&steps, &Quotes::default())))
+            Self::Fresh(cues)
         }
     }
 }
 
 /// Cuts the steps of a turn into its calls.
-fn calls(steps: Vec<Step>) -> Vec<Vec<Step>> {
+fn calls(cues: Vec<Cue>) -> Vec<Vec<Cue>> {
     let mut out = Vec::new();
     let mut call = Vec::new();
     let mut asked = false;
     // Pauses after tools wait for what they stand before.
     let mut pauses = Vec::new();
-    for step in steps {
+    for cue in cues {
+        let step = &cue.step;
         let speaks = matches!(step, Step::Text { .. } | Step::Thinking { .. });
         if asked && matches!(step, Step::Pause(_)) {
-            pauses.push(step);
+            pauses.push(cue);
             continue;
         }
         if asked && speaks {
@@ -122,7 +113,7 @@ fn calls(steps: Vec<Step>) -> Vec<Vec<Step>> {
         call.append(&mut pauses);
         asked |= matches!(step, Step::Tool { .. });
         let stops = matches!(step, Step::Stop { .. });
-        call.push(step);
+        call.push(cue);
         if stops {
             out.push(std::mem::take(&mut call));
             asked = false;
@@ -135,13 +126,6 @@ fn calls(steps: Vec<Step>) -> Vec<Vec<Step>> {
     out
 }
 
-/// The last line of a regex error is what is wrong; the lines above draw where.
-fn reason(error: &regex::Error) -> String {
-    let text = error.to_string();
-    let last = text.lines().last().unwrap_or_default();
-    last.trim_start_matches("error: ").to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -152,11 +136,7 @@ mod tests {
     use super::*;
 
     fn text() -> Step {
-        let words = Words {
-            text: "a".into(),
-            chunk: None,
-            delay: Duration::ZERO,
-        };
+        let words = Words::plain("a".into());
         Step::Text { words, repeat: 1 }
     }
 
@@ -180,10 +160,17 @@ mod tests {
         }
     }
 
+    fn cut(steps: Vec<Step>) -> Vec<Vec<Step>> {
+        let cues = steps.into_iter().map(|step| Cue { when: None, step });
+        let calls = calls(cues.collect()).into_iter();
+        let steps = |call: Vec<Cue>| call.into_iter().map(|cue| cue.step).collect();
+        calls.map(steps).collect()
+    }
+
     #[test]
     fn words_after_tools_are_the_next_call() {
         assert_eq!(
-            calls(vec![
+            cut(vec![
                 text(),
                 tool(),
                 pause(),
@@ -202,11 +189,11 @@ mod tests {
     #[test]
     fn a_stop_ends_its_call_and_breaks_stay_in_theirs() {
         assert_eq!(
-            calls(vec![tool(), pause(), stop(), Step::Stall]),
+            cut(vec![tool(), pause(), stop(), Step::Stall]),
             [vec![tool(), pause(), stop()], vec![Step::Stall]]
         );
         assert_eq!(
-            calls(vec![tool(), pause(), Step::Stall]),
+            cut(vec![tool(), pause(), Step::Stall]),
             [vec![tool(), pause(), Step::Stall]]
         );
     }

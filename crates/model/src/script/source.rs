@@ -1,7 +1,11 @@
 //! A script as it is written: the shapes of its YAML, with the place of everything that can be
 //! wrong. Unknown keys are refused here; what the values mean is checked in `check`.
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
@@ -16,20 +20,28 @@ pub(crate) struct RuleSource {
     pub(crate) steps: Spanned<Vec<Spanned<StepSource>>>,
 }
 
-/// When a rule speaks.
+/// When a rule or a step speaks.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WhenSource {
     pub(crate) user: Option<Spanned<String>>,
+    pub(crate) not: Option<Spanned<String>>,
     pub(crate) agent: Option<String>,
     pub(crate) call: Option<Spanned<u32>>,
+    pub(crate) locale: Option<Spanned<String>>,
+    pub(crate) result: Option<Spanned<String>>,
+    pub(crate) results: Option<BTreeMap<String, Spanned<String>>>,
+    pub(crate) answered: Option<String>,
+    pub(crate) failed: Option<String>,
 }
 
 /// One step: exactly one of the keys that say what it is, and those that say how.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepSource {
+    pub(crate) when: Option<Spanned<WhenSource>>,
     pub(crate) text: Option<Spanned<String>>,
+    pub(crate) texts: Option<Spanned<TextsSource>>,
     pub(crate) thinking: Option<Spanned<String>>,
     pub(crate) tool: Option<Spanned<ToolSource>>,
     pub(crate) pause_ms: Option<Spanned<u64>>,
@@ -41,6 +53,34 @@ pub(crate) struct StepSource {
     pub(crate) delay_ms: Option<Spanned<u64>>,
     pub(crate) repeat: Option<Spanned<u64>>,
     pub(crate) usage: Option<Spanned<UsageSource>>,
+}
+
+/// The same words in several languages, in the order they are written.
+#[derive(Debug)]
+pub(crate) struct TextsSource(pub(crate) Vec<(String, Spanned<String>)>);
+
+impl<'de> Deserialize<'de> for TextsSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(TextsVisitor)
+    }
+}
+
+struct TextsVisitor;
+
+impl<'de> Visitor<'de> for TextsVisitor {
+    type Value = TextsSource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`language: words` pairs")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TextsSource, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(pair) = map.next_entry()? {
+            texts.push(pair);
+        }
+        Ok(TextsSource(texts))
+    }
 }
 
 /// A tool the model asks for.

@@ -7,14 +7,16 @@ use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
 
-/// What may be quoted in words and tool inputs.
-const USER: &str = "{{user}}";
-const LAST_TOOL_RESULT: &str = "{{last_tool_result}}";
+use super::asked::Asked;
+use super::condition::Condition;
+use super::quote;
 
 /// Words and how they stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Words {
     pub(crate) text: String,
+    /// The same in other languages, each with its tag.
+    pub(crate) others: Vec<(String, String)>,
     /// Characters a delta; words if not given.
     pub(crate) chunk: Option<usize>,
     /// The wait before each delta.
@@ -56,96 +58,56 @@ pub(crate) enum Step {
     },
 }
 
-impl Step {
-    /// Whether it holds places to fill in.
-    pub(crate) fn quotes(&self) -> bool {
-        match self {
-            Self::Thinking { words, .. } | Self::Text { words, .. } => quotes(&words.text),
-            Self::Tool { input, .. } => match input {
-                Input::Json(value) => quotes(&value.to_string()),
-                Input::Raw(_) => false,
-            },
-            Self::Pause(_) | Self::Stall | Self::Error(_) | Self::Stop { .. } => false,
-        }
-    }
+/// A step and when it is played.
+#[derive(Debug)]
+pub(crate) struct Cue {
+    /// Always, if not given.
+    pub(crate) when: Option<Condition>,
+    pub(crate) step: Step,
 }
 
-/// Whether `text` holds places to fill in.
-pub(crate) fn quotes(text: &str) -> bool {
-    text.contains(USER) || text.contains(LAST_TOOL_RESULT)
-}
-
-/// What the places are filled with.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Quotes {
-    pub(crate) user: String,
-    pub(crate) last_tool_result: String,
-}
-
-impl Quotes {
-    /// `text` with its places filled in; what is filled in is not looked at again, and what grows
-    /// over `bytes_max` is cut.
-    pub(crate) fn fill(&self, text: &str, bytes_max: usize) -> String {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = rest.find("{{") {
-            let (before, from) = rest.split_at(at);
-            out.push_str(before);
-            let (value, length) = if from.starts_with(USER) {
-                (self.user.as_str(), USER.len())
-            } else if from.starts_with(LAST_TOOL_RESULT) {
-                (self.last_tool_result.as_str(), LAST_TOOL_RESULT.len())
-            } else {
-                ("{{", 2)
-            };
-            out.push_str(value);
-            if out.len() > bytes_max {
-                break;
+impl Cue {
+    /// Whether it is the same for every request, so that it can be cut once.
+    pub(crate) fn is_fixed(&self) -> bool {
+        let fixed = match &self.step {
+            Step::Thinking { words, .. } | Step::Text { words, .. } => {
+                words.others.is_empty() && !words.quotes()
             }
-            rest = &from[length..];
-        }
-        out.push_str(rest);
-        out.truncate(out.floor_char_boundary(bytes_max));
-        out
-    }
-
-    /// `value` with the places in its strings filled in.
-    pub(crate) fn fill_value(&self, value: &Value, bytes_max: usize) -> Value {
-        match value {
-            Value::String(text) => Value::String(self.fill(text, bytes_max)),
-            Value::Array(items) => items
-                .iter()
-                .map(|item| self.fill_value(item, bytes_max))
-                .collect(),
-            Value::Object(fields) => fields
-                .iter()
-                .map(|(key, item)| (key.clone(), self.fill_value(item, bytes_max)))
-                .collect(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-        }
+            Step::Tool { input, .. } => match input {
+                Input::Json(value) => quote::quotes_in(value) == Ok(false),
+                Input::Raw(_) => true,
+            },
+            Step::Pause(_) | Step::Stall | Step::Error(_) | Step::Stop { .. } => true,
+        };
+        fixed && self.when.is_none()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
+impl Words {
+    /// The same words for everyone.
+    pub(crate) fn plain(text: String) -> Self {
+        Self {
+            text,
+            others: Vec::new(),
+            chunk: None,
+            delay: Duration::ZERO,
+        }
+    }
 
-    use super::*;
-
-    #[test]
-    fn places_are_filled_once_and_others_are_left() {
-        let quotes = Quotes {
-            user: "say {{user}}".into(),
-            last_tool_result: "noon".into(),
+    /// The words for a request, in its language; in the first one if that is not there.
+    pub(crate) fn fill(&self, asked: Option<&Asked<'_>>, bytes_max: usize) -> String {
+        let Some(asked) = asked else {
+            return self.text.clone();
         };
-        assert_eq!(
-            quotes.fill("{{last_tool_result}}: {{user}}, {{x}} {{", 100),
-            "noon: say {{user}}, {{x}} {{"
-        );
-        assert_eq!(quotes.fill("ä{{user}}{{user}}", 6), "äsay ");
-        assert_eq!(
-            quotes.fill_value(&json!({"a": ["{{user}}", 1], "{{user}}": null}), 100),
-            json!({"a": ["say {{user}}", 1], "{{user}}": null})
-        );
+        let other = self.others.iter().find(|(tag, _)| asked.speaks(tag));
+        quote::fill(asked, other.map_or(&self.text, |(_, text)| text), bytes_max)
+    }
+
+    /// Whether it has places to fill in, in any language.
+    pub(crate) fn quotes(&self) -> bool {
+        let others = self.others.iter().map(|(_, text)| text);
+        others
+            .chain([&self.text])
+            .any(|text| quote::quotes(text) != Ok(false))
     }
 }

@@ -1,4 +1,6 @@
-//! What is wrong in a script is told with its place, and what is right plays the right call.
+//! What is right in a script plays the right call.
+
+mod wrong;
 
 use turnwire_event::{ContentBlock, Role};
 
@@ -6,171 +8,6 @@ use super::reel::Part;
 use super::*;
 use crate::delta::Delta;
 use crate::request::Said;
-
-fn wrong(yaml: &str) -> String {
-    let script = Script::parse("s.yaml", yaml);
-    script.expect_err("the script is wrong").to_string()
-}
-
-#[test]
-fn errors_tell_file_line_column_and_what_is_wrong() {
-    let long = format!(
-        "- steps:\n  - text: {}\n",
-        "a".repeat(check::TEXT_BYTES_MAX + 1)
-    );
-    let many = format!("- steps:\n{}", "  - text: a\n".repeat(check::STEPS_MAX + 1));
-    let cases: &[(&str, &str)] = &[
-        (
-            "",
-            "1:1: the script has no rules: write a list of `when` and `steps`",
-        ),
-        ("a: b", "1:1: a list is expected here"),
-        ("- hello", "1:3: `key: value` is expected here"),
-        ("- when: {user: 'a\n", "1:16: unclosed quote"),
-        ("- when: {user: a}\n", "1:3: missing field `steps`"),
-        (
-            "- when: {usr: a}\n  steps: []",
-            "1:10: unknown field `usr`, expected one of user, agent, call",
-        ),
-        (
-            "- when: {user: a}\n  step: []",
-            "2:3: unknown field `step`, expected one of when, steps",
-        ),
-        (
-            "- steps:\n  - txet: hi\n",
-            "2:5: unknown field `txet`, expected one of text, thinking, tool, pause_ms, stall, \
-             error, stop, signature, chunk, delay_ms, repeat, usage",
-        ),
-        (
-            "- steps:\n  - {text: a, text: b}\n",
-            "2:15: duplicate mapping key: text not allowed here",
-        ),
-        (
-            "- steps:\n  - text: a\n- when:\n    user: 'a(b'\n  steps: [{text: b}]\n",
-            "4:11: the pattern cannot be used: unclosed group",
-        ),
-        (
-            "- when: {call: 0}\n  steps: [{text: a}]",
-            "1:16: calls are counted from 1",
-        ),
-        (
-            "- when: {call: -1}\n  steps: [{text: a}]",
-            "1:16: a whole number is expected here",
-        ),
-        (
-            "- steps: []",
-            "1:10: the rule has no steps: write at least one",
-        ),
-        ("- steps: {}", "1:10: a list is expected here"),
-        (&many, "2:5: 1001 steps; at most 1000"),
-        (&long, "2:11: 1048577 bytes; at most 1048576"),
-        (
-            "- when: {call: 1}\n  steps: [{stop: end_turn}, {text: a}]",
-            "2:29: a rule with `call` is one call: nothing follows its `stop`",
-        ),
-        (
-            "- steps:\n  - text: a\n    stall: true\n",
-            "2:5: a step is exactly one of text, thinking, tool, pause_ms, stall, error, stop",
-        ),
-        (
-            "- steps:\n  - delay_ms: 4\n",
-            "2:5: a step is exactly one of text, thinking, tool, pause_ms, stall, error, stop",
-        ),
-        (
-            "- steps:\n  - {text: a, signature: s}\n",
-            "2:26: `signature` does not fit this step",
-        ),
-        (
-            "- steps:\n  - {stop: end_turn, chunk: 2}\n",
-            "2:29: `chunk` does not fit this step",
-        ),
-        (
-            "- steps:\n  - {thinking: a, repeat: 2}\n",
-            "2:27: `repeat` does not fit this step",
-        ),
-        (
-            "- steps:\n  - {text: a, usage: {}}\n",
-            "2:22: `usage` does not fit this step",
-        ),
-        (
-            "- steps:\n  - {text: a, delay_ms: 60001}\n",
-            "2:25: `delay_ms` is 60001; 0 to 60000 is allowed",
-        ),
-        (
-            "- steps:\n  - {text: a, delay_ms: soon}\n",
-            "2:25: a whole number is expected here",
-        ),
-        (
-            "- steps:\n  - {text: a, chunk: 0}\n",
-            "2:22: `chunk` is 0; 1 to 1048576 is allowed",
-        ),
-        (
-            "- steps:\n  - {text: aaaa, repeat: 9000000}\n",
-            "2:26: `repeat` is 9000000; 1 to 1000000 is allowed",
-        ),
-        (
-            "- steps:\n  - {text: \"{{user}}\", repeat: 2}\n",
-            "2:32: `repeat` does not go with text that quotes: write the text out",
-        ),
-        (
-            "- steps:\n  - pause_ms: 600001\n",
-            "2:15: `pause_ms` is 600001; 0 to 600000 is allowed",
-        ),
-        (
-            "- steps:\n  - stall: false\n",
-            "2:12: `stall` is `true`, or leave the step out",
-        ),
-        (
-            "- steps:\n  - error: tired\n",
-            "2:12: `tired` is not an error class; write one of rate_limited, timeout, transport, \
-             provider, internal",
-        ),
-        (
-            "- steps:\n  - stop: cancelled\n",
-            "2:11: `cancelled` is not a reason to stop; write one of end_turn, max_tokens, \
-             stop_sequence, tool_use",
-        ),
-        (
-            "- steps:\n  - {stop: end_turn, usage: {cost_usd: -1}}\n",
-            "2:29: `cost_usd` is a number from 0 up",
-        ),
-        (
-            "- steps:\n  - tool: clock\n",
-            "2:11: `key: value` is expected here",
-        ),
-        (
-            "- steps:\n  - tool: {name: ''}\n",
-            "2:18: a tool's name has 1 to 128 characters",
-        ),
-        (
-            "- steps:\n  - tool: {nam: a}\n",
-            "2:12: unknown field `nam`, expected one of name, input, fragments, delay_ms",
-        ),
-        (
-            "- steps:\n  - tool: {name: a, input: 5}\n",
-            "2:28: `input` is `key: value` pairs, or text that is sent as it is",
-        ),
-        (
-            "- steps:\n  - tool: {name: a, fragments: 0}\n",
-            "2:32: `fragments` is 0; 1 to 1000 is allowed",
-        ),
-    ];
-    for (yaml, expected) in cases {
-        let shown = &yaml[..yaml.len().min(120)];
-        assert_eq!(wrong(yaml), format!("s.yaml:{expected}"), "{shown}");
-    }
-}
-
-#[test]
-fn a_file_that_is_not_there_is_named() {
-    let error = Script::read(Path::new("/nowhere/s.yaml")).expect_err("no such file");
-    assert!(
-        error
-            .to_string()
-            .starts_with("/nowhere/s.yaml: cannot be read: "),
-        "{error}"
-    );
-}
 
 #[test]
 fn the_built_in_script_is_right_and_has_a_minute_to_stop() {
@@ -274,4 +111,95 @@ fn only_what_quotes_is_cut_anew() {
     let plain = request("plain", 1);
     assert!(Arc::ptr_eq(&script.reel(&plain), &script.reel(&plain)));
     assert_eq!(said(&script, "a {{user}}", 1), "you said a {{user}}; ");
+}
+
+#[test]
+fn a_rule_hears_the_language_and_its_narrower_kinds() {
+    let script = script(
+        "- {when: {locale: de}, steps: [{text: hallo}]}\n\
+         - {steps: [{texts: {en: hello, es: hola}}]}\n",
+    );
+    let said = |locale: &str| {
+        let mut request = request("x", 1);
+        request.locale = locale.into();
+        words(&script.reel(&request))
+    };
+    for (locale, expected) in [
+        ("de", "hallo"),
+        ("DE-at", "hallo"),
+        ("de_AT", "hallo"),
+        ("den", "hello"),
+        ("d", "hello"),
+        ("", "hello"),
+        ("en-GB", "hello"),
+        ("es-MX", "hola"),
+    ] {
+        assert_eq!(said(locale), expected, "{locale}");
+    }
+}
+
+/// Puts a tool's answer at the end of what was said.
+fn answered(request: &mut Request, tool: &str, content: &str, is_error: bool) {
+    let id = turnwire_event::ToolUseId(turnwire_event::Ulid(request.messages.len() as u128));
+    let asks = ContentBlock::ToolUse {
+        id,
+        name: tool.into(),
+        input: serde_json::json!({}),
+    };
+    let answers = ContentBlock::ToolResult {
+        tool_use_id: id,
+        content: content.into(),
+        is_error,
+    };
+    for (role, block) in [(Role::Assistant, asks), (Role::Tool, answers)] {
+        let content = vec![block];
+        request.messages.push(Arc::new(Said { role, content }));
+    }
+}
+
+#[test]
+fn rules_and_steps_hear_what_tools_have_answered() {
+    let script = script(
+        "- {when: {result: empty}, steps: [{text: newest}]}\n\
+         - steps:\n\
+         \x20   - {text: '[s {{result.shop.text}}]', when: {answered: shop}}\n\
+         \x20   - {text: '[s failed]', when: {failed: shop}}\n\
+         \x20   - {text: '[p gold]', when: {results: {points: gold, shop: '.'}}}\n\
+         \x20   - {text: '[no x]', when: {not: x}}\n\
+         \x20   - {text: '.'}\n",
+    );
+    let mut asked = request("x", 2);
+    assert_eq!(words(&script.reel(&asked)), ".");
+    answered(&mut asked, "shop", "empty", false);
+    assert_eq!(words(&script.reel(&asked)), "newest");
+    answered(&mut asked, "shop", r#"{"text":"milk"}"#, false);
+    assert_eq!(words(&script.reel(&asked)), "[s milk].");
+    answered(&mut asked, "points", "gold", false);
+    assert_eq!(words(&script.reel(&asked)), "[s milk][p gold].");
+    answered(&mut asked, "shop", "no", true);
+    assert_eq!(words(&script.reel(&asked)), "[s failed][p gold].");
+    assert_eq!(said(&script, "y", 1), "[no x].");
+}
+
+#[test]
+fn several_files_are_one_script_in_the_order_of_their_names() {
+    let files = [
+        ("20-rest.yaml", "- steps: [{text: rest}]"),
+        (
+            "10-hello.yaml",
+            "- {when: {user: hello}, steps: [{text: hi}]}",
+        ),
+    ];
+    let script = Script::parse_many(&files).expect("a script");
+    assert_eq!(said(&script, "hello", 1), "hi");
+    assert_eq!(said(&script, "x", 1), "rest");
+    let wrong = Script::parse_many(&[files[0], ("30.yaml", "- steps: []")]);
+    let wrong = wrong.expect_err("no steps").to_string();
+    assert!(wrong.starts_with("30.yaml:1:10: "), "{wrong}");
+    let none: [(&str, &str); 0] = [];
+    let empty = Script::parse_many(&none).expect("no rules");
+    assert_eq!(
+        said(&empty, "x", 1),
+        "This script has nothing to say to that."
+    );
 }

@@ -1,0 +1,118 @@
+//! When a rule or a single step of it speaks: everything that its `when` names must hold.
+
+use regex::Regex;
+use serde_saphyr::{Location, Spanned};
+
+use super::asked::Asked;
+use super::error::Wrong;
+use super::source::WhenSource;
+
+/// Characters of a language tag in a script.
+const TAG_MAX: usize = 35;
+
+/// What must hold of a request. One that names nothing always holds.
+#[derive(Debug, Default)]
+pub(crate) struct Condition {
+    user: Option<Regex>,
+    not: Option<Regex>,
+    agent: Option<String>,
+    locale: Option<String>,
+    result: Option<Regex>,
+    results: Vec<(String, Regex)>,
+    answered: Option<String>,
+    failed: Option<String>,
+}
+
+impl Condition {
+    /// Checks what is written; `call` is the rule's business and left out.
+    pub(crate) fn new(source: WhenSource) -> Result<Self, Wrong> {
+        let results = source.results.unwrap_or_default().into_iter();
+        let results = results.map(|(tool, wanted)| Ok((tool, pattern(wanted)?)));
+        Ok(Self {
+            user: source.user.map(pattern).transpose()?,
+            not: source.not.map(pattern).transpose()?,
+            agent: source.agent,
+            locale: source.locale.map(tag).transpose()?,
+            result: source.result.map(pattern).transpose()?,
+            results: results.collect::<Result<_, Wrong>>()?,
+            answered: source.answered,
+            failed: source.failed,
+        })
+    }
+
+    /// Whether it holds. What is cheap to see is looked at first.
+    pub(crate) fn holds(&self, asked: &Asked<'_>) -> bool {
+        let agent = |name: &String| *name == asked.request.agent;
+        let failed = |tool: &String, failed: bool| {
+            asked
+                .answer(tool)
+                .is_some_and(|answer| answer.failed == failed)
+        };
+        self.agent.as_ref().is_none_or(agent)
+            && self.locale.as_ref().is_none_or(|tag| asked.speaks(tag))
+            && self
+                .user
+                .as_ref()
+                .is_none_or(|wanted| wanted.is_match(&asked.user))
+            && self
+                .not
+                .as_ref()
+                .is_none_or(|other| !other.is_match(&asked.user))
+            && self.failed.as_ref().is_none_or(|tool| failed(tool, true))
+            && self
+                .answered
+                .as_ref()
+                .is_none_or(|tool| failed(tool, false))
+            && self.result.as_ref().is_none_or(|wanted| {
+                let mut newest = asked.answers().iter().filter(|answer| answer.newest);
+                newest.any(|answer| wanted.is_match(&answer.text))
+            })
+            && self.results.iter().all(|(tool, wanted)| {
+                asked
+                    .answer(tool)
+                    .is_some_and(|answer| wanted.is_match(&answer.text))
+            })
+    }
+
+    /// The pattern for the person's words, if there is one.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_ref().map(Regex::as_str)
+    }
+}
+
+/// A language tag such as `de` or `pt-BR`.
+pub(crate) fn tag(tag: Spanned<String>) -> Result<String, Wrong> {
+    check_tag(&tag.value, tag.referenced)?;
+    Ok(tag.value)
+}
+
+/// Whether `tag` can be a language tag; `at` is told if not.
+pub(crate) fn check_tag(tag: &str, at: Location) -> Result<(), Wrong> {
+    let parts = |part: &str| {
+        (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let first = tag.split('-').next().unwrap_or_default();
+    let letters = first.len() >= 2 && first.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if letters && tag.len() <= TAG_MAX && tag.split('-').all(parts) {
+        return Ok(());
+    }
+    let what = format!(
+        "`{}` is not a language tag: write one such as `de` or `pt-BR`",
+        tag.escape_debug()
+    );
+    Err(Wrong::new(at, what))
+}
+
+fn pattern(source: Spanned<String>) -> Result<Regex, Wrong> {
+    Regex::new(&source.value).map_err(|error| {
+        let what = format!("the pattern cannot be used: {}", reason(&error));
+        Wrong::new(source.referenced, what)
+    })
+}
+
+/// The last line of a regex error is what is wrong; the lines above draw where.
+fn reason(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
+}

@@ -1,0 +1,216 @@
+//! What is wrong in a script is told with its place.
+
+use super::*;
+
+fn wrong(yaml: &str) -> String {
+    let script = Script::parse("s.yaml", yaml);
+    script.expect_err("the script is wrong").to_string()
+}
+
+#[test]
+fn errors_tell_file_line_column_and_what_is_wrong() {
+    let long = format!(
+        "- steps:\n  - text: {}\n",
+        "a".repeat(check::TEXT_BYTES_MAX + 1)
+    );
+    let many = format!("- steps:\n{}", "  - text: a\n".repeat(check::STEPS_MAX + 1));
+    let cases: &[(&str, &str)] = &[
+        (
+            "",
+            "1:1: the script has no rules: write a list of `when` and `steps`",
+        ),
+        ("a: b", "1:1: a list is expected here"),
+        ("- hello", "1:3: `key: value` is expected here"),
+        ("- when: {user: 'a\n", "1:16: unclosed quote"),
+        ("- when: {user: a}\n", "1:3: missing field `steps`"),
+        (
+            "- when: {usr: a}\n  steps: []",
+            "1:10: unknown field `usr`, expected one of user, not, agent, call, locale, result, \
+             results, answered, failed",
+        ),
+        (
+            "- when: {user: a}\n  step: []",
+            "2:3: unknown field `step`, expected one of when, steps",
+        ),
+        (
+            "- steps:\n  - txet: hi\n",
+            "2:5: unknown field `txet`, expected one of when, text, texts, thinking, tool, pause_ms, stall, \
+             error, stop, signature, chunk, delay_ms, repeat, usage",
+        ),
+        (
+            "- steps:\n  - {text: a, text: b}\n",
+            "2:15: duplicate mapping key: text not allowed here",
+        ),
+        (
+            "- steps:\n  - text: a\n- when:\n    user: 'a(b'\n  steps: [{text: b}]\n",
+            "4:11: the pattern cannot be used: unclosed group",
+        ),
+        (
+            "- when: {call: 0}\n  steps: [{text: a}]",
+            "1:16: calls are counted from 1",
+        ),
+        (
+            "- when: {call: -1}\n  steps: [{text: a}]",
+            "1:16: a whole number is expected here",
+        ),
+        (
+            "- steps: []",
+            "1:10: the rule has no steps: write at least one",
+        ),
+        ("- steps: {}", "1:10: a list is expected here"),
+        (&many, "2:5: 1001 steps; at most 1000"),
+        (&long, "2:11: 1048577 bytes; at most 1048576"),
+        (
+            "- when: {call: 1}\n  steps: [{stop: end_turn}, {text: a}]",
+            "2:29: a rule with `call` is one call: nothing follows its `stop`",
+        ),
+        (
+            "- steps:\n  - text: a\n    stall: true\n",
+            "2:5: a step is exactly one of text, texts, thinking, tool, pause_ms, stall, error, stop",
+        ),
+        (
+            "- steps:\n  - delay_ms: 4\n",
+            "2:5: a step is exactly one of text, texts, thinking, tool, pause_ms, stall, error, stop",
+        ),
+        (
+            "- steps:\n  - {text: a, signature: s}\n",
+            "2:26: `signature` does not fit this step",
+        ),
+        (
+            "- steps:\n  - {stop: end_turn, chunk: 2}\n",
+            "2:29: `chunk` does not fit this step",
+        ),
+        (
+            "- steps:\n  - {thinking: a, repeat: 2}\n",
+            "2:27: `repeat` does not fit this step",
+        ),
+        (
+            "- steps:\n  - {text: a, usage: {}}\n",
+            "2:22: `usage` does not fit this step",
+        ),
+        (
+            "- steps:\n  - {text: a, delay_ms: 60001}\n",
+            "2:25: `delay_ms` is 60001; 0 to 60000 is allowed",
+        ),
+        (
+            "- steps:\n  - {text: a, delay_ms: soon}\n",
+            "2:25: a whole number is expected here",
+        ),
+        (
+            "- steps:\n  - {text: a, chunk: 0}\n",
+            "2:22: `chunk` is 0; 1 to 1048576 is allowed",
+        ),
+        (
+            "- steps:\n  - {text: aaaa, repeat: 9000000}\n",
+            "2:26: `repeat` is 9000000; 1 to 1000000 is allowed",
+        ),
+        (
+            "- steps:\n  - {text: \"{{user}}\", repeat: 2}\n",
+            "2:32: `repeat` does not go with text that quotes: write the text out",
+        ),
+        (
+            "- steps:\n  - pause_ms: 600001\n",
+            "2:15: `pause_ms` is 600001; 0 to 600000 is allowed",
+        ),
+        (
+            "- steps:\n  - stall: false\n",
+            "2:12: `stall` is `true`, or leave the step out",
+        ),
+        (
+            "- steps:\n  - error: tired\n",
+            "2:12: `tired` is not an error class; write one of rate_limited, timeout, transport, \
+             provider, internal",
+        ),
+        (
+            "- steps:\n  - stop: cancelled\n",
+            "2:11: `cancelled` is not a reason to stop; write one of end_turn, max_tokens, \
+             stop_sequence, tool_use",
+        ),
+        (
+            "- steps:\n  - {stop: end_turn, usage: {cost_usd: -1}}\n",
+            "2:29: `cost_usd` is a number from 0 up",
+        ),
+        (
+            "- steps:\n  - tool: clock\n",
+            "2:11: `key: value` is expected here",
+        ),
+        (
+            "- steps:\n  - tool: {name: ''}\n",
+            "2:18: a tool's name has 1 to 128 characters",
+        ),
+        (
+            "- steps:\n  - tool: {nam: a}\n",
+            "2:12: unknown field `nam`, expected one of name, input, fragments, delay_ms",
+        ),
+        (
+            "- steps:\n  - tool: {name: a, input: 5}\n",
+            "2:28: `input` is `key: value` pairs, or text that is sent as it is",
+        ),
+        (
+            "- steps:\n  - tool: {name: a, fragments: 0}\n",
+            "2:32: `fragments` is 0; 1 to 1000 is allowed",
+        ),
+        (
+            "- when: {locale: german!}\n  steps: [{text: a}]",
+            "1:18: `german!` is not a language tag: write one such as `de` or `pt-BR`",
+        ),
+        (
+            "- when: {result: '('}\n  steps: [{text: a}]",
+            "1:18: the pattern cannot be used: unclosed group",
+        ),
+        (
+            "- when:\n    results: {a: x, b: '['}\n  steps: [{text: a}]",
+            "2:24: the pattern cannot be used: unclosed character class",
+        ),
+        (
+            "- steps:\n  - {text: a, when: {call: 2}}\n",
+            "2:28: `call` belongs to the rule's `when`, not to a step's",
+        ),
+        (
+            "- steps:\n  - {text: a, when: {usr: x}}\n",
+            "2:22: unknown field `usr`, expected one of user, not, agent, call, locale, result, \
+             results, answered, failed",
+        ),
+        (
+            "- steps:\n  - texts: {}\n",
+            "2:12: `texts` is `language: words` pairs: write at least one",
+        ),
+        (
+            "- steps:\n  - texts: hi\n",
+            "2:12: `key: value` is expected here",
+        ),
+        (
+            "- steps:\n  - texts: {en: hi, 1de: hallo}\n",
+            "2:26: `1de` is not a language tag: write one such as `de` or `pt-BR`",
+        ),
+        (
+            "- steps:\n  - texts: {en: hi, en: ho}\n",
+            "2:21: duplicate mapping key: en not allowed here",
+        ),
+        (
+            "- steps:\n  - text: 'a {{result}}'\n",
+            "2:11: a result is quoted as `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
+             name, then field names, list places or `*`, with dots between",
+        ),
+        (
+            "- steps:\n  - tool: {name: a, input: {q: ['{{result..x}}']}}\n",
+            "2:28: a result is quoted as `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
+             name, then field names, list places or `*`, with dots between",
+        ),
+    ];
+    for (yaml, expected) in cases {
+        let shown = &yaml[..yaml.len().min(120)];
+        assert_eq!(wrong(yaml), format!("s.yaml:{expected}"), "{shown}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Script::read(Path::new("/nowhere/s.yaml")).expect_err("no such file");
+    assert!(
+        error
+            .to_string()
+            .starts_with("/nowhere/s.yaml: cannot be read: "),
+        "{error}"
+    );
+}
