@@ -1,0 +1,200 @@
+//! The offers of the demo and how they are found by words.
+
+use serde_json::{Value, json};
+
+use super::tongue::Tongue;
+use super::words::Query;
+
+/// Offers in one answer: as many as fit on a small screen.
+const ANSWER_MAX: usize = 4;
+
+struct Offer {
+    id: &'static str,
+    /// In English, German and Spanish.
+    title: [&'static str; 3],
+    store: &'static str,
+    cents: u32,
+    points: u32,
+    /// What it is found by, without case and accents.
+    names: &'static [&'static str],
+}
+
+const fn offer(
+    id: &'static str,
+    title: [&'static str; 3],
+    store: &'static str,
+    (cents, points): (u32, u32),
+    names: &'static [&'static str],
+) -> Offer {
+    Offer {
+        id,
+        title,
+        store,
+        cents,
+        points,
+        names,
+    }
+}
+
+const FRESH: &str = "Fresh Corner";
+const GREEN: &str = "Green Basket";
+const DAILY: &str = "Daily Market";
+const BEAN: &str = "Bean House";
+const HOME: &str = "Nest & Home";
+
+/// Everything there is; the first ones are shown to those who name nothing.
+#[rustfmt::skip]
+const OFFERS: &[Offer] = &[
+    offer("OFF_01", ["Oat milk 1 L", "Hafermilch 1 l", "Leche de avena 1 l"], FRESH, (149, 200), &["oat", "milk", "hafer", "milch", "avena", "leche", "vegan", "drink", "breakfast", "fruhstuck", "desayuno"]),
+    offer("OFF_02", ["Ground coffee 500 g", "Kaffee gemahlen 500 g", "Café molido 500 g"], BEAN, (599, 350), &["coffee", "kaffee", "cafe", "espresso", "breakfast", "fruhstuck", "desayuno"]),
+    offer("OFF_03", ["Oat granola with nuts", "Hafermüsli mit Nüssen", "Granola de avena con nueces"], GREEN, (329, 180), &["granola", "musli", "muesli", "oat", "hafer", "avena", "nut", "nuss", "nueces", "cereal", "breakfast", "fruhstuck", "desayuno", "snack"]),
+    offer("OFF_04", ["Apples 1.5 kg", "Äpfel 1,5 kg", "Manzanas 1,5 kg"], DAILY, (249, 120), &["apple", "apfel", "manzana", "fruit", "obst", "fruta"]),
+    offer("OFF_05", ["Whole milk 1 L", "Vollmilch 1 l", "Leche entera 1 l"], DAILY, (109, 60), &["milk", "milch", "leche", "dairy", "breakfast"]),
+    offer("OFF_06", ["Rye bread 750 g", "Roggenbrot 750 g", "Pan de centeno 750 g"], FRESH, (279, 140), &["bread", "brot", "pan", "rye", "roggen", "centeno", "bakery", "breakfast", "fruhstuck", "desayuno"]),
+    offer("OFF_07", ["Coffee beans 1 kg", "Kaffeebohnen 1 kg", "Café en grano 1 kg"], BEAN, (1199, 700), &["coffee", "kaffee", "cafe", "beans", "bohnen", "grano", "espresso"]),
+    offer("OFF_08", ["Green tea, 20 bags", "Grüner Tee, 20 Beutel", "Té verde, 20 bolsitas"], BEAN, (219, 110), &["tea", "tee", "grun", "verde", "drink"]),
+    offer("OFF_09", ["Greek yoghurt 500 g", "Griechischer Joghurt 500 g", "Yogur griego 500 g"], GREEN, (199, 100), &["yoghurt", "yogurt", "joghurt", "yogur", "dairy", "breakfast", "fruhstuck", "desayuno"]),
+    offer("OFF_10", ["Gouda cheese 400 g", "Gouda-Käse 400 g", "Queso gouda 400 g"], DAILY, (389, 160), &["cheese", "kase", "queso", "gouda", "dairy"]),
+    offer("OFF_11", ["Free-range eggs, 10", "Freilandeier, 10 Stück", "Huevos camperos, 10"], GREEN, (299, 150), &["egg", "eier", "huevo", "breakfast", "fruhstuck", "desayuno"]),
+    offer("OFF_12", ["Spaghetti 500 g", "Spaghetti 500 g", "Espaguetis 500 g"], DAILY, (99, 50), &["pasta", "spaghetti", "nudel", "espagueti", "noodle", "dinner", "abendessen", "cena"]),
+    offer("OFF_13", ["Basmati rice 1 kg", "Basmatireis 1 kg", "Arroz basmati 1 kg"], GREEN, (259, 130), &["rice", "reis", "arroz", "basmati", "dinner", "cena"]),
+    offer("OFF_14", ["Tomatoes 500 g", "Tomaten 500 g", "Tomates 500 g"], FRESH, (189, 90), &["tomato", "tomate", "vegetable", "gemuse", "verdura", "salad", "salat", "ensalada"]),
+    offer("OFF_15", ["Frozen margherita pizza", "Pizza Margherita, tiefgekühlt", "Pizza margarita congelada"], DAILY, (299, 150), &["pizza", "frozen", "dinner", "abendessen", "cena"]),
+    offer("OFF_16", ["Dark chocolate 70 %", "Zartbitterschokolade 70 %", "Chocolate negro 70 %"], GREEN, (179, 120), &["chocolate", "schoko", "chocolat", "candy", "sweet", "suss", "dulce", "snack"]),
+    offer("OFF_17", ["Orange juice 1 L", "Orangensaft 1 l", "Zumo de naranja 1 l"], FRESH, (229, 110), &["juice", "saft", "zumo", "orange", "naranja", "drink", "fruit", "obst"]),
+    offer("OFF_18", ["Sparkling water, 6 bottles", "Mineralwasser, 6 Flaschen", "Agua con gas, 6 botellas"], DAILY, (359, 80), &["water", "wasser", "agua", "drink"]),
+    offer("OFF_19", ["Laundry detergent, 40 washes", "Waschmittel, 40 Waschladungen", "Detergente, 40 lavados"], HOME, (899, 450), &["laundry", "detergent", "wasch", "detergente", "cleaning", "putz", "limpieza", "household", "haushalt", "hogar"]),
+    offer("OFF_20", ["Kitchen towels, 4 rolls", "Küchenrollen, 4 Stück", "Papel de cocina, 4 rollos"], HOME, (349, 170), &["kitchen", "towel", "kuchen", "paper", "papier", "papel", "cocina", "household", "haushalt", "hogar"]),
+    offer("OFF_21", ["Dog food, chicken 3 kg", "Hundefutter, Huhn 3 kg", "Comida para perros, pollo 3 kg"], HOME, (1099, 600), &["dog", "hund", "perro", "pet", "haustier", "mascota"]),
+    offer("OFF_22", ["Shampoo 300 ml", "Shampoo 300 ml", "Champú 300 ml"], HOME, (329, 190), &["shampoo", "champu", "hair", "haare", "pelo"]),
+];
+
+/// The offers that fit best; those of the day for a question that names no thing; none for one
+/// that asks for offers of something that is not sold here.
+pub(super) fn search(query: &Query, tongue: Tongue) -> Vec<Value> {
+    let mut found: Vec<(usize, &Offer)> = OFFERS
+        .iter()
+        .map(|offer| (query.score(offer.names), offer))
+        .filter(|(score, _)| *score > 0)
+        .collect();
+    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    let best = found.first().map_or(0, |(score, _)| *score);
+    let close = found
+        .iter()
+        .filter(|(score, _)| *score == best)
+        .count()
+        .max(2);
+    if best == 0 && !names_a_thing(query) {
+        found = OFFERS.iter().map(|offer| (0, offer)).collect();
+    } else {
+        found.truncate(close);
+    }
+    let shown = found.into_iter().take(ANSWER_MAX);
+    shown.map(|(_, offer)| item(offer, tongue)).collect()
+}
+
+/// Whether a word for a thing stands next to one that asks for goods.
+fn names_a_thing(query: &Query) -> bool {
+    query
+        .telling()
+        .windows(2)
+        .any(|pair| pair[0].1 != pair[1].1)
+}
+
+fn item(offer: &Offer, tongue: Tongue) -> Value {
+    let [en, de, es] = offer.title;
+    let title = tongue.pick(en, de, es);
+    let price = tongue.money(offer.cents);
+    let (store, points) = (offer.store, offer.points);
+    let label = match tongue {
+        Tongue::En => format!("{title} at {store} for {price} (+{points} points)"),
+        Tongue::De => format!("{title} bei {store} für {price} (+{points} Punkte)"),
+        Tongue::Es => format!("{title} en {store} por {price} (+{points} puntos)"),
+    };
+    json!({
+        "id": offer.id,
+        "title": title,
+        "store": store,
+        "price": price,
+        "points": points,
+        "label": label,
+    })
+}
+
+/// The title of an offer, for others that speak of the same goods.
+pub(super) fn title(id: &str, tongue: Tongue) -> &'static str {
+    let offer = OFFERS.iter().find(|offer| offer.id == id);
+    offer.map_or("", |offer| {
+        let [en, de, es] = offer.title;
+        tongue.pick(en, de, es)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let items = search(&Query::new(text.chars()), Tongue::En);
+        let ids = items.iter().filter_map(|item| item["id"].as_str());
+        ids.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn goods_are_found_in_three_languages_and_in_whole_sentences() {
+        for (text, first) in [
+            (
+                "any oat milk offers, and what's my points balance?",
+                "OFF_01",
+            ),
+            ("Gibt es Angebote für Hafermilch?", "OFF_01"),
+            ("¿Hay ofertas de leche de avena?", "OFF_01"),
+            ("I'd love a cheap coffee", "OFF_02"),
+            ("Vollkornbrot bitte", "OFF_06"),
+            ("quiero comprar queso", "OFF_10"),
+            ("something for my dog", "OFF_21"),
+        ] {
+            let ids = found(text);
+            assert_eq!(
+                ids.first().map(String::as_str),
+                Some(first),
+                "{text}: {ids:?}"
+            );
+            assert!(ids.len() <= ANSWER_MAX, "{text}");
+        }
+    }
+
+    #[test]
+    fn who_names_nothing_sees_the_offers_of_the_day() {
+        let day: Vec<&str> = OFFERS[..ANSWER_MAX].iter().map(|offer| offer.id).collect();
+        for text in [
+            "",
+            "Show me some offers",
+            "what deals do you have today, my friend?",
+            "any offers, my points balance and where is my order?",
+            "Zeig mir bitte Angebote und meinen Punktestand",
+            "¿Qué ofertas hay hoy?",
+        ] {
+            assert_eq!(found(text), day, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_sold_is_not_found() {
+        for text in [
+            "unicorn offers",
+            "any deals on a helicopter?",
+            "Angebote für Einhörner",
+            "ofertas de unicornios",
+            "I want to buy a submarine",
+        ] {
+            assert!(found(text).is_empty(), "{text}: {:?}", found(text));
+        }
+    }
+
+    #[test]
+    fn ids_are_unique() {
+        let ids: std::collections::BTreeSet<_> = OFFERS.iter().map(|offer| offer.id).collect();
+        assert_eq!(ids.len(), OFFERS.len());
+    }
+}
