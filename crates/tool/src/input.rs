@@ -48,6 +48,17 @@ impl<'a> Input<'a> {
             .ok_or_else(|| ToolFailure::invalid_input(format!("`{key}` is missing: a string.")))
     }
 
+    /// Yes or no, if it is there.
+    pub fn optional_flag(self, key: &str) -> Result<Option<bool>, ToolFailure> {
+        match self.fields.get(key) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(ToolFailure::invalid_input(format!(
+                "`{key}` must be true or false."
+            ))),
+        }
+    }
+
     /// A whole number in `range`.
     pub fn integer(self, key: &str, range: RangeInclusive<u64>) -> Result<u64, ToolFailure> {
         let wanted = format!("a whole number from {} to {}", range.start(), range.end());
@@ -91,6 +102,8 @@ mod tests {
         let input = Input::new(&value, &["a", "t", "n", "f", "big"]).expect("known fields");
         assert_eq!(input.text("t"), Ok("x"));
         assert_eq!(input.optional_text("missing"), Ok(None));
+        assert_eq!(input.optional_flag("missing"), Ok(None));
+        assert_eq!(told(input.optional_flag("a")), "`a` must be true or false.");
         assert_eq!(input.integer("a", 1..=5), Ok(5));
         assert_eq!(told(input.text("a")), "`a` must be a string.");
         assert_eq!(told(input.text("u")), "`u` is missing: a string.");

@@ -6,11 +6,15 @@
 //! its `Call`.
 
 pub mod deliver;
+pub mod shelf;
+pub mod scene;
 pub mod tool;
 pub mod input;
 pub mod trial;
 pub mod toolbox;
 
 pub use deliver::deliver;
-pub use tool::{Call, Tool, ToolFailure};
+pub use scene::Scene;
+pub use shelf::Shelf;
+pub use tool::{Call, Fault, Tool, ToolFailure};
 pub use toolbox::{NameTaken, Toolbox};

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use turnwire_event::ToolUseId;
-use turnwire_event::code::{ToolErrorClass, ToolType};
+use turnwire_event::code::{Reason, ToolErrorClass, ToolType};
 use turnwire_event::port::{BoxFuture, Emitter};
+
+use crate::scene::Scene;
 
 /// One use of a tool.
 #[derive(Clone)]
@@ -17,6 +19,17 @@ pub struct Call {
     pub input: Value,
     /// Where events of the tool's own go.
     pub emitter: Arc<dyn Emitter>,
+    /// For whom and within what.
+    pub scene: Arc<Scene>,
+}
+
+/// A data service did not do its part: the pair that dashboards join on (S1-145).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Which service.
+    pub enricher_id: String,
+    /// Why.
+    pub reason: Reason,
 }
 
 /// A tool gave no result.
@@ -27,22 +40,40 @@ pub struct ToolFailure {
     pub class: ToolErrorClass,
     /// What the model is told: plain words, never exception text, hosts or paths.
     pub told: String,
+    /// The data service at fault, if one is (axis 2).
+    pub fault: Option<Fault>,
+    /// Whether the sub-agent that called fails with it (axis 1, S2-089). Otherwise its model is
+    /// told and may try something else.
+    pub fatal: bool,
 }
 
 impl ToolFailure {
+    /// A failure that the model is told and may work around.
+    pub fn new(class: ToolErrorClass, told: impl Into<String>) -> Self {
+        Self {
+            class,
+            told: told.into(),
+            fault: None,
+            fatal: false,
+        }
+    }
+
     /// The input does not fit; `told` says what would.
     pub fn invalid_input(told: impl Into<String>) -> Self {
-        Self {
-            class: ToolErrorClass::InvalidInput,
-            told: told.into(),
-        }
+        Self::new(ToolErrorClass::InvalidInput, told)
     }
 
     /// Something inside went wrong.
     pub fn internal(told: impl Into<String>) -> Self {
+        Self::new(ToolErrorClass::Internal, told)
+    }
+
+    /// The same, beyond repair: the sub-agent that called fails with it.
+    #[must_use]
+    pub fn fatal(self) -> Self {
         Self {
-            class: ToolErrorClass::Internal,
-            told: told.into(),
+            fatal: true,
+            ..self
         }
     }
 }
@@ -68,6 +99,17 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Does it. Nothing happens before the future is polled, and dropping it stops the work.
+    /// The status that a person is shown while it works.
+    fn status(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether what it gives is kept for sub-agents of later turns.
+    fn remember(&self) -> bool {
+        false
+    }
+
+    /// Does it. Nothing happens before the future is polled, and dropping it stops the work; a
+    /// request that a data service already has is not cut, its answer is thrown away (S1-110).
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>>;
 }

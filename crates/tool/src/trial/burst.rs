@@ -59,10 +59,8 @@ impl Tool for Burst {
             for n in 1..=count {
                 let id = ToolUseId(mint.ulid());
                 if step(&call, &actor, id, n, count).await.is_err() {
-                    return Err(ToolFailure {
-                        class: ToolErrorClass::Cancelled,
-                        told: format!("Stopped at step {n} of {count}."),
-                    });
+                    let told = format!("Stopped at step {n} of {count}.");
+                    return Err(ToolFailure::new(ToolErrorClass::Cancelled, told));
                 }
                 if n % YIELD_EVERY == 0 {
                     tokio::task::yield_now().await;

@@ -6,7 +6,7 @@ use turnwire_event::port::BoxFuture;
 use crate::input::Input;
 use crate::tool::{Call, Tool, ToolFailure};
 
-/// Fails, with `message` as what the model is told.
+/// Fails, with `message` as what the model is told; with `fatal`, beyond repair.
 pub struct Fail;
 
 impl Tool for Fail {
@@ -21,17 +21,20 @@ impl Tool for Fail {
     fn input_schema(&self) -> Value {
         json!({
             "type": "object",
-            "properties": {"message": {"type": "string"}},
+            "properties": {"message": {"type": "string"}, "fatal": {"type": "boolean"}},
             "additionalProperties": false,
         })
     }
 
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         Box::pin(async move {
-            let message = Input::new(&call.input, &["message"])?.optional_text("message")?;
-            Err(ToolFailure::internal(
-                message.unwrap_or("This tool always fails."),
-            ))
+            let input = Input::new(&call.input, &["message", "fatal"])?;
+            let message = input.optional_text("message")?;
+            let failure = ToolFailure::internal(message.unwrap_or("This tool always fails."));
+            Err(match input.optional_flag("fatal")? {
+                Some(true) => failure.fatal(),
+                Some(false) | None => failure,
+            })
         })
     }
 }

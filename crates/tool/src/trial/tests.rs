@@ -10,9 +10,12 @@ use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::content::sha256_hex;
 use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
 use turnwire_event::{
-    Actor, Body, Clock, ContentBlock, Epoch, Mint, Position, Seq, Timestamp, ToolUseId, Ulid,
+    Actor, Body, Clock, ContentBlock, EpisodeId, Epoch, Mint, Owner, Position, Seq, SessionId,
+    TenantId, Timestamp, ToolUseId, TurnId, Ulid,
 };
 
+use crate::scene::Scene;
+use crate::shelf::Shelf;
 use crate::tool::{Call, ToolFailure};
 use crate::toolbox::{NameTaken, Toolbox};
 use crate::trial::{Echo, Sleep};
@@ -71,6 +74,24 @@ impl Emitter for Sink {
     }
 }
 
+fn scene() -> Scene {
+    Scene {
+        owner: Owner {
+            tenant: TenantId(0),
+            principal: "user-42".parse().expect("a principal"),
+        },
+        session_id: SessionId(Ulid(1)),
+        turn_id: TurnId(Ulid(2)),
+        episode_id: EpisodeId(Ulid(3)),
+        locale: "en".to_owned(),
+        location: None,
+        agent: None,
+        trace: None,
+        shelf: Shelf::new(),
+        definition: "1".to_owned(),
+    }
+}
+
 fn toolbox() -> Toolbox {
     Toolbox::trial(Arc::new(At(1_000)), Arc::new(Count::default()))
 }
@@ -80,6 +101,7 @@ async fn run(name: &str, input: Value, sink: &Arc<Sink>) -> Result<Value, ToolFa
         tool_use_id: ToolUseId(Ulid(7)),
         input,
         emitter: Arc::clone(sink) as Arc<dyn Emitter>,
+        scene: Arc::new(scene()),
     };
     toolbox().get(name).expect("a tool").run(call).await
 }
@@ -110,6 +132,19 @@ async fn each_tool_gives_its_result() {
         run("fail", json!({"message": "No luck."}), &sink).await,
         Err(ToolFailure::internal("No luck."))
     );
+}
+
+#[tokio::test]
+async fn s2_089_a_tool_can_fail_beyond_repair_or_not() {
+    let sink = Arc::new(Sink::default());
+    for (input, fatal) in [
+        (json!({}), false),
+        (json!({"fatal": false}), false),
+        (json!({"fatal": true}), true),
+    ] {
+        let failure = run("fail", input, &sink).await.expect_err("always");
+        assert_eq!(failure.fatal, fatal);
+    }
 }
 
 #[tokio::test]
@@ -189,10 +224,10 @@ async fn burst_stops_when_it_is_refused() {
     });
     assert_eq!(
         run("burst", json!({"count": 200}), &sink).await,
-        Err(ToolFailure {
-            class: ToolErrorClass::Cancelled,
-            told: "Stopped at step 5 of 200.".into(),
-        })
+        Err(ToolFailure::new(
+            ToolErrorClass::Cancelled,
+            "Stopped at step 5 of 200."
+        ))
     );
     assert_eq!(sink.taken.lock().len(), 9);
 }
