@@ -1,1 +1,17 @@
-//! Guarded outbound HTTP.
+//! Guarded outbound HTTP: the one door to the network.
+//!
+//! A request is checked before it leaves (scheme, credentials, address), the address again when a
+//! name is resolved, and the answer while it arrives (time, bytes, encoding). What goes wrong is
+//! a [`DialError`] that carries no text of the other side: causes are in the server's log at
+//! `debug`, hosts nowhere else.
+
+mod error;
+mod address;
+mod allow;
+mod resolver;
+mod dialer;
+
+pub use allow::{Allow, BadAllow};
+pub use dialer::{Answer, Dialer, Limits, Options};
+pub use error::DialError;
+pub use reqwest::Url;

@@ -1,0 +1,176 @@
+//! The dialer: one client for the whole process, so that connections are used again. A request is
+//! one POST of JSON; the answer comes whole or not at all, within its time and its bytes.
+
+use std::error::Error as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use reqwest::{Client, Response, Url};
+
+use crate::address::{Reach, reach};
+use crate::allow::Allow;
+use crate::error::DialError;
+use crate::resolver::{Guarded, Lookup, NotAllowed, System};
+
+/// Idle connections kept to one host: what a busy minute uses, not what a burst once did.
+const IDLE_MAX: usize = 32;
+/// Shorter than servers keep theirs, so that a request seldom meets a connection that is going.
+const IDLE_FOR: Duration = Duration::from_secs(15);
+
+/// How a dialer is made.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Hosts and networks that may be spoken to although they are not public.
+    pub allow: Vec<Allow>,
+}
+
+/// What one request may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// From the first step to the last byte: resolve, connect, headers and body together.
+    pub timeout: Duration,
+    /// Bytes of the answer's body.
+    pub max_bytes: usize,
+}
+
+/// What came back, whatever its status: a redirect is an answer and is not followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body, whole.
+    pub body: Bytes,
+}
+
+/// The one way out.
+#[derive(Clone, Debug)]
+pub struct Dialer {
+    client: Client,
+}
+
+impl Dialer {
+    /// A dialer that asks the machine's own resolver.
+    pub fn new(options: Options) -> Result<Self, DialError> {
+        Self::resolving(options, Arc::new(System))
+    }
+
+    fn resolving(options: Options, lookup: Arc<dyn Lookup>) -> Result<Self, DialError> {
+        let client = Client::builder()
+            .dns_resolver(Guarded::new(lookup, options.allow.into()))
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .no_proxy()
+            .referer(false)
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
+            .http1_only()
+            .pool_max_idle_per_host(IDLE_MAX)
+            .pool_idle_timeout(IDLE_FOR)
+            .user_agent(concat!("turnwire/", env!("CARGO_PKG_VERSION")))
+            .build();
+        client.map(|client| Self { client }).map_err(|why| {
+            tracing::error!(%why, "the HTTP client could not be set up");
+            DialError::Setup
+        })
+    }
+
+    /// Posts `body` as JSON and waits for the whole answer. Dropping the future cuts the
+    /// connection.
+    pub async fn post_json(
+        &self,
+        url: &Url,
+        body: impl Into<Bytes>,
+        limits: Limits,
+    ) -> Result<Answer, DialError> {
+        guard(url)?;
+        let exchange = self.exchange(url.clone(), body.into(), limits.max_bytes);
+        match tokio::time::timeout(limits.timeout, exchange).await {
+            Ok(answer) => answer,
+            Err(_) => Err(DialError::Timeout),
+        }
+    }
+
+    async fn exchange(&self, url: Url, body: Bytes, max_bytes: usize) -> Result<Answer, DialError> {
+        let request = self
+            .client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json")
+            .header(ACCEPT_ENCODING, "identity")
+            .body(body);
+        let response = request.send().await.map_err(judge)?;
+        let plain = response
+            .headers()
+            .get_all(CONTENT_ENCODING)
+            .iter()
+            .all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
+        if !plain {
+            return Err(DialError::Encoded);
+        }
+        let status = response.status().as_u16();
+        let body = collect(response, max_bytes).await?;
+        Ok(Answer { status, body })
+    }
+}
+
+/// Reads the body and stops at the first byte too many, whatever the headers promised.
+async fn collect(mut response: Response, max_bytes: usize) -> Result<Bytes, DialError> {
+    let too_large = DialError::TooLarge { max_bytes };
+    let promised = response.content_length().unwrap_or(0);
+    if promised > max_bytes as u64 {
+        return Err(too_large);
+    }
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(judge)? {
+        if body.len() + chunk.len() > max_bytes {
+            return Err(too_large);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+/// Whether the request may leave, as far as its address alone tells. An address that stands
+/// there in numbers is the operator's own word; what a name stands for is judged when it is
+/// resolved.
+fn guard(url: &Url) -> Result<(), DialError> {
+    let web = matches!(url.scheme(), "http" | "https");
+    let bare = url.username().is_empty() && url.password().is_none();
+    let host = url.host_str().unwrap_or_default();
+    let literal = host.trim_start_matches('[').trim_end_matches(']');
+    let never = literal
+        .parse::<IpAddr>()
+        .is_ok_and(|address| reach(address) == Reach::Never);
+    if web && bare && !host.is_empty() && !never {
+        Ok(())
+    } else {
+        Err(DialError::Refused)
+    }
+}
+
+/// What went wrong. The cause is told to whoever debugs the server and to nobody else.
+fn judge(error: reqwest::Error) -> DialError {
+    let error = error.without_url();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if inner.is::<NotAllowed>() {
+            tracing::debug!("a name has an address that is not allowed");
+            return DialError::Refused;
+        }
+        cause = inner.source();
+    }
+    tracing::debug!(why = ?error, "no answer");
+    if error.is_timeout() {
+        DialError::Timeout
+    } else {
+        DialError::Unreachable
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! The door under attack: a small server that says whatever a test wants, byte by byte.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+
+/// Every name stands for these addresses.
+struct Names(Vec<IpAddr>);
+
+impl Lookup for Names {
+    fn lookup(&self, _: &str) -> std::io::Result<Vec<IpAddr>> {
+        Ok(self.0.clone())
+    }
+}
+
+const LIMITS: Limits = Limits {
+    timeout: Duration::from_secs(5),
+    max_bytes: 1_000,
+};
+
+fn dialer() -> Dialer {
+    Dialer::new(Options::default()).expect("a dialer")
+}
+
+fn named(addresses: &[&str], allow: &[&str]) -> Dialer {
+    let addresses = addresses.iter().map(|a| a.parse().expect("an address"));
+    let allow = allow.iter().map(|a| a.parse().expect("an entry")).collect();
+    let lookup = Names(addresses.collect());
+    Dialer::resolving(Options { allow }, Arc::new(lookup)).expect("a dialer")
+}
+
+/// Reads one request whose body is `{}`; false when the client is gone.
+async fn request(socket: &mut TcpStream) -> Option<String> {
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"{}") {
+        let mut buffer = [0; 1_024];
+        let n = socket.read(&mut buffer).await.ok().filter(|&n| n > 0)?;
+        seen.extend_from_slice(&buffer[..n]);
+    }
+    String::from_utf8(seen).ok()
+}
+
+/// A server that answers each request of each connection with the same parts, a pause between
+/// them; gives its address and counts connections.
+async fn server(parts: &[&str], pause: Duration) -> (Url, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let parts: Vec<String> = parts.iter().map(|&part| part.to_owned()).collect();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            count.fetch_add(1, Ordering::Relaxed);
+            let parts = parts.clone();
+            tokio::spawn(async move {
+                while request(&mut socket).await.is_some() {
+                    for part in &parts {
+                        if socket.write_all(part.as_bytes()).await.is_err() {
+                            return;
+                        }
+                        tokio::time::sleep(pause).await;
+                    }
+                    if !parts.concat().contains("keep-alive") {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let url = format!("http://127.0.0.1:{port}/v1/enrich");
+    (url.parse().expect("a url"), connections)
+}
+
+async fn says(parts: &[&str]) -> Result<Answer, DialError> {
+    let (url, _) = server(parts, Duration::ZERO).await;
+    dialer().post_json(&url, "{}", LIMITS).await
+}
+
+fn ok(status: u16, body: &'static str) -> Result<Answer, DialError> {
+    let body = Bytes::from_static(body.as_bytes());
+    Ok(Answer { status, body })
+}
+
+#[tokio::test]
+async fn a_literal_address_is_the_operators_word_and_answers_come_with_their_status() {
+    assert_eq!(
+        says(&["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"]).await,
+        ok(200, "hi")
+    );
+    assert_eq!(
+        says(&["HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\nno"]).await,
+        ok(503, "no")
+    );
+}
+
+#[tokio::test]
+async fn what_is_sent_is_a_json_post_that_asks_for_no_encoding() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/v1/enrich", listener.local_addr().expect("bound"));
+    let url: Url = url.parse().expect("a url");
+    let heard = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.expect("a client");
+        let heard = request(&mut socket).await.expect("a request");
+        let answer = b"HTTP/1.1 204 No\r\n\r\n";
+        socket.write_all(answer).await.expect("written");
+        heard.to_ascii_lowercase()
+    });
+    let answer = dialer().post_json(&url, "{}", LIMITS).await;
+    assert_eq!(answer, ok(204, ""));
+    let heard = heard.await.expect("heard");
+    assert!(heard.starts_with("post /v1/enrich http/1.1\r\n"), "{heard}");
+    for line in [
+        "content-type: application/json",
+        "accept-encoding: identity",
+    ] {
+        assert!(heard.contains(line), "{line} in {heard}");
+    }
+    for line in ["referer", "cookie", "authorization", "proxy"] {
+        assert!(!heard.contains(line), "{line} in {heard}");
+    }
+}
+
+#[tokio::test]
+async fn g5_a_redirect_is_an_answer_and_is_not_followed() {
+    let (inside, visits) = server(
+        &["HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"],
+        Duration::ZERO,
+    )
+    .await;
+    for status in [301, 302, 303, 307, 308] {
+        let head =
+            format!("HTTP/1.1 {status} Go\r\nlocation: {inside}\r\ncontent-length: 0\r\n\r\n");
+        assert_eq!(says(&[&head]).await, ok(status, ""));
+    }
+    assert_eq!(visits.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn g5_a_name_for_a_place_inside_is_refused_unless_allowed() {
+    let (url, visits) = server(
+        &["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"],
+        Duration::ZERO,
+    )
+    .await;
+    let port = url.port().expect("a port");
+    let by_name: Url = format!("http://ccs.example:{port}/")
+        .parse()
+        .expect("a url");
+    for address in [
+        "127.0.0.1",
+        "10.0.0.1",
+        "::1",
+        "::ffff:127.0.0.1",
+        "169.254.169.254",
+        "fe80::1",
+    ] {
+        let answer = named(&[address], &[])
+            .post_json(&by_name, "{}", LIMITS)
+            .await;
+        assert_eq!(answer, Err(DialError::Refused), "{address}");
+    }
+    // A good address among bad ones does not help.
+    let mixed = named(&["93.184.216.34", "127.0.0.1"], &[]);
+    assert_eq!(
+        mixed.post_json(&by_name, "{}", LIMITS).await,
+        Err(DialError::Refused)
+    );
+    assert_eq!(visits.load(Ordering::Relaxed), 0);
+    for allow in ["ccs.example", "127.0.0.0/8"] {
+        let answer = named(&["127.0.0.1"], &[allow])
+            .post_json(&by_name, "{}", LIMITS)
+            .await;
+        assert_eq!(answer, ok(200, "hi"), "{allow}");
+    }
+    let local: Url = format!("http://localhost:{port}/").parse().expect("a url");
+    let answer = named(&["127.0.0.1"], &[])
+        .post_json(&local, "{}", LIMITS)
+        .await;
+    assert_eq!(answer, ok(200, "hi"));
+}
+
+#[tokio::test]
+async fn g5_some_addresses_are_refused_before_anything_is_sent() {
+    for url in [
+        "http://169.254.169.254/latest/meta-data",
+        "http://[fe80::1]/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://2852039166/",
+        "http://0xa9fea9fe/",
+        "http://169.254.43518/",
+        "http://user:secret@127.0.0.1/",
+        "http://user@127.0.0.1/",
+        "ftp://127.0.0.1/",
+        "file:///etc/passwd",
+        "data:,x",
+        "unix:/run/x",
+    ] {
+        let parsed: Url = url.parse().expect("a url");
+        let everything = named(&[], &["0.0.0.0/0", "::/0"]);
+        let answer = everything.post_json(&parsed, "{}", LIMITS).await;
+        assert_eq!(answer, Err(DialError::Refused), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn g9_a_body_over_the_cap_is_cut_off_however_it_is_framed() {
+    let (at, over) = ("x".repeat(1_000), "x".repeat(1_001));
+    let too_large = Err(DialError::TooLarge { max_bytes: 1_000 });
+    let head = |rest: &str| format!("HTTP/1.1 200 OK\r\n{rest}\r\n");
+    let length = |n: usize| head(&format!("content-length: {n}\r\n"));
+    let chunked = head("transfer-encoding: chunked\r\n");
+    let (chunk, last) = (
+        "1f4\r\n".to_owned() + &"x".repeat(500) + "\r\n",
+        "0\r\n\r\n",
+    );
+
+    let fits = says(&[&length(1_000), &at]).await.expect("it fits");
+    assert_eq!(fits.body, at);
+    assert_eq!(says(&[&length(1_001), &over]).await, too_large);
+    assert_eq!(says(&[&length(9_999_999_999)]).await, too_large);
+    let fits = says(&[&chunked, &chunk, &chunk, last])
+        .await
+        .expect("it fits");
+    assert_eq!(fits.body, at);
+    // It would never end; the cap ends it.
+    let endless: Vec<&str> = std::iter::once(chunked.as_str())
+        .chain(std::iter::repeat_n(chunk.as_str(), 10_000))
+        .collect();
+    assert_eq!(says(&endless).await, too_large);
+    // No length at all: the end of the connection is the end of the body.
+    assert_eq!(says(&[&head(""), &over]).await, too_large);
+    // A length that promises less than comes ends the body where it says.
+    let less = says(&[&length(2), &over]).await.expect("two bytes");
+    assert_eq!(less.body, "xx");
+    // One that promises more than comes is no whole answer.
+    assert_eq!(
+        says(&[&length(900), "x"]).await,
+        Err(DialError::Unreachable)
+    );
+}
+
+#[tokio::test]
+async fn a_compressed_answer_is_refused_and_never_unpacked() {
+    for encoding in ["gzip", "br", "zstd", "deflate"] {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\ncontent-length: 2\r\n\r\nhi"
+        );
+        assert_eq!(says(&[&head]).await, Err(DialError::Encoded));
+    }
+    let head = "HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-length: 2\r\n\r\nhi";
+    assert_eq!(says(&[head]).await, ok(200, "hi"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_is_for_headers_and_body_together() {
+    let second = Duration::from_secs(1);
+    let begun = tokio::time::Instant::now();
+    // One byte a second, for ever: none of them is late, all of them together are.
+    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    let drip: Vec<&str> = std::iter::once(head)
+        .chain(std::iter::repeat_n("1\r\nx\r\n", 100))
+        .collect();
+    let (url, _) = server(&drip, second).await;
+    assert_eq!(
+        dialer().post_json(&url, "{}", LIMITS).await,
+        Err(DialError::Timeout)
+    );
+    let head: Vec<String> = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n"
+        .chars()
+        .map(String::from)
+        .collect();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let (url, _) = server(&head, second).await;
+    assert_eq!(
+        dialer().post_json(&url, "{}", LIMITS).await,
+        Err(DialError::Timeout)
+    );
+    assert_eq!(begun.elapsed(), 2 * LIMITS.timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_never_taken_is_a_timeout_and_a_closed_port_unreachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url: Url = format!("http://{}/", listener.local_addr().expect("bound"))
+        .parse()
+        .expect("a url");
+    assert_eq!(
+        dialer().post_json(&url, "{}", LIMITS).await,
+        Err(DialError::Timeout)
+    );
+    drop(listener);
+    assert_eq!(
+        dialer().post_json(&url, "{}", LIMITS).await,
+        Err(DialError::Unreachable)
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_unreachable() {
+    for garbage in [
+        "",
+        "hello\r\n\r\n",
+        "HTTP/1.1 9 x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n",
+    ] {
+        assert_eq!(
+            says(&[garbage]).await,
+            Err(DialError::Unreachable),
+            "{garbage:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn connections_are_used_again() {
+    let head = "HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nhi";
+    let (url, connections) = server(&[head], Duration::ZERO).await;
+    let dialer = dialer();
+    for _ in 0..5 {
+        assert_eq!(dialer.post_json(&url, "{}", LIMITS).await, ok(200, "hi"));
+    }
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn g6_an_error_tells_nothing_of_the_other_side() {
+    let url: Url = "http://secret-host.example:1/secret-path"
+        .parse()
+        .expect("a url");
+    let dialer = named(&["10.0.0.1"], &[]);
+    let refused = dialer
+        .post_json(&url, "secret-body", LIMITS)
+        .await
+        .expect_err("refused");
+    let every = [
+        refused,
+        DialError::Timeout,
+        DialError::Unreachable,
+        DialError::TooLarge { max_bytes: 1 },
+        DialError::Encoded,
+        DialError::Setup,
+    ];
+    for error in every {
+        assert!(!format!("{error} {error:?}").contains("secret"));
+    }
+}
+
+#[test]
+fn g5_proxies_of_the_environment_are_not_used() {
+    // The environment belongs to the process, so the test runs another in one of its own.
+    let mut other = std::process::Command::new(std::env::current_exe().expect("this test"));
+    other.args(["--exact", "dialer::tests::connections_are_used_again"]);
+    for name in [
+        "http_proxy",
+        "HTTP_PROXY",
+        "https_proxy",
+        "all_proxy",
+        "ALL_PROXY",
+    ] {
+        other.env(name, "http://127.0.0.1:9");
+    }
+    let run = other.env_remove("no_proxy").env_remove("NO_PROXY").output();
+    let said = String::from_utf8(run.expect("it ran").stdout).expect("text");
+    assert!(said.contains("1 passed"), "{said}");
+}
