@@ -38,6 +38,12 @@ metrics! {
     STREAM_FRAME_OVERSIZE_TOTAL = "stream.frame.oversize_total", "Chat frames above 256 KB";
     STREAM_CANCELLATION_TOTAL = "stream.cancellation_total", "Turns ended by a cancel, by code";
     STREAM_TTFE_MS = "stream.ttfe_ms", "Time from a request for a chat stream to its first frame on the socket";
+    STREAM_RENDERING_POLICY_APPLIED_TOTAL = "stream.rendering_policy_applied_total", "Events that passed the interceptor, by type and policy";
+    STREAM_STATUS_EVENT_EMITTED_TOTAL = "stream.status_event.emitted_total", "Registered statuses emitted, by id, shown or not";
+    STREAM_POLICY_DECISION_US = "stream.policy_decision_us", "Time of one decision of the interceptor, measured on one in 64";
+    STREAM_UNREGISTERED_EVENT_REJECTED_TOTAL = "stream.unregistered_event_rejected_total", "Status ids refused when a pack was checked: not registered, or not for that sub-agent";
+    STREAM_REGISTRY_SIZE = "stream.registry.size", "Status ids in the registry; above 50 it is time to look through them";
+    STATUS_EVENT_UNREGISTERED_ID = "status_event.unregistered_id", "Statuses withheld because their id is not registered, or not for who emitted it";
     LLM_CALLS_TOTAL = "llm.calls_total", "Model calls ended, by model and status";
     TURN_STARTED_TOTAL = "turn.started_total", "Turns accepted";
     TURN_COMPLETED_TOTAL = "turn.completed_total", "Turns ended without a cancel, by status";

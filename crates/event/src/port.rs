@@ -223,6 +223,13 @@ pub trait Gate: Send {
     /// When something held is due, if anything is held.
     fn due(&self) -> Option<Instant>;
 
-    /// Lets go of everything held. Called when it is due, before a message or the turn ends.
+    /// Lets go of what is due at `now`. What waits for more of its message, such as a word that
+    /// is half there, stays.
+    fn lapse(&mut self, now: Instant, out: Onward<'_>) {
+        let _ = now;
+        self.flush(out);
+    }
+
+    /// Lets go of everything held. Called before a message or the turn ends.
     fn flush(&mut self, out: Onward<'_>);
 }

@@ -19,6 +19,14 @@ pub struct Locales {
 }
 
 impl Locales {
+    /// Texts by language and render key.
+    pub fn of(default: &str, texts: BTreeMap<String, BTreeMap<String, Line>>) -> Self {
+        Self {
+            default: default.to_owned(),
+            texts,
+        }
+    }
+
     /// The languages there are texts in.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.texts.keys().map(String::as_str)

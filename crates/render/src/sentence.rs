@@ -1,0 +1,54 @@
+//! Several statuses as one sentence: their phrases joined as the language joins them.
+//!
+//! `Searching for offers and looking up your points…`: the phrases come from the locale files,
+//! the commas and the word between them from ICU, the frame around them from the pack's `combined`.
+
+use icu_list::ListFormatter;
+use icu_list::options::{ListFormatterOptions, ListLength};
+use icu_locale_core::Locale;
+use turnwire_pack::{Line, Locales};
+
+/// The key of the frame.
+const COMBINED: &str = "combined";
+/// Where the phrases stand in the frame.
+const PHRASES: &str = "{phrases}";
+
+/// The sentence of all lines in the language of a turn; a line alone keeps its own.
+pub(crate) fn combined(lines: &[&Line], locales: &Locales, wanted: &str) -> String {
+    if let [line] = lines {
+        return line.message.clone();
+    }
+    // The language of the texts, which is not what was wanted where there is nothing in that.
+    let tag = locales.chain(wanted).first().copied().unwrap_or("en");
+    let listed = list(lines.iter().map(|line| phrase(line)), tag);
+    let frame = locales.line(wanted, COMBINED);
+    let frame = frame.as_ref().map_or("{phrases}…", |line| &line.message);
+    opened(&frame.replace(PHRASES, &listed), tag)
+}
+
+/// What a line adds to a sentence; without a phrase of its own, the sentence without its end.
+fn phrase(line: &Line) -> &str {
+    let whole = || line.message.trim_end_matches(['.', '…', '!', ' ']);
+    line.phrase.as_deref().unwrap_or_else(whole)
+}
+
+fn list<'a>(phrases: impl Iterator<Item = &'a str> + Clone, tag: &str) -> String {
+    let locale: Locale = tag.parse().unwrap_or(Locale::UNKNOWN);
+    let options = ListFormatterOptions::default().with_length(ListLength::Wide);
+    match ListFormatter::try_new_and(locale.into(), options) {
+        Ok(formatter) => formatter.format(phrases).to_string(),
+        // ICU's data is compiled in, so this is for a language it has nothing on.
+        Err(_) => phrases.collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// With a capital at its beginning, as the language writes it.
+fn opened(sentence: &str, tag: &str) -> String {
+    let mut rest = sentence.chars();
+    let dotted = ["tr", "az"].contains(&tag.split('-').next().unwrap_or_default());
+    match rest.next() {
+        None => String::new(),
+        Some('i') if dotted => format!("İ{}", rest.as_str()),
+        Some(first) => first.to_uppercase().chain(rest).collect(),
+    }
+}
