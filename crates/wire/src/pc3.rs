@@ -13,8 +13,11 @@ pub mod version;
 pub mod mark;
 pub mod cursor;
 mod block;
+mod failure;
 pub mod project;
 pub mod decode;
+#[cfg(test)]
+mod sample;
 
 pub use cursor::{BadCursor, Cursor};
 pub use decode::{DecodeError, Decoded, decode};

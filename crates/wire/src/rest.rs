@@ -12,6 +12,7 @@ pub mod message;
 pub mod event;
 pub mod tool_call;
 pub mod feedback;
+pub mod status_event;
 pub mod health;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! ignored and so are types (S1-008); codes stay text, because there may be new ones.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 /// What a block is.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +67,37 @@ pub enum Payload {
         /// Which.
         tool_call: ToolCall,
     },
+    /// What is being done, in words for the person.
+    Status {
+        /// What, and the words.
+        data: Status,
+    },
+    /// A place for a collection.
+    DataLoading {
+        /// Which.
+        data: Data,
+    },
+    /// The collection.
+    DataLoaded {
+        /// The same place, with what is in it.
+        data: Data,
+    },
+    /// A component.
+    Component {
+        /// The component, as it was rendered.
+        chunk: Value,
+        /// What rendered it.
+        #[serde(default)]
+        tool_call: Option<ToolCall>,
+    },
+    /// A tool server is asked for its tools.
+    McpListToolsStart(Server),
+    /// It has listed them.
+    McpListToolsCompleted(Server),
+    /// A tool server is connected to.
+    McpSessionStart(Server),
+    /// A tool server is at work.
+    McpSessionProgress(Server),
     /// What the turn cost.
     Usage(Usage),
     /// The turn ended as it should.
@@ -101,6 +133,48 @@ pub struct ToolCall {
     pub kind: String,
 }
 
+/// Progress.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Status {
+    /// The registered identifier; of several, the first.
+    pub event_id: String,
+    /// All identifiers where several are told at once.
+    #[serde(default)]
+    pub event_ids: Vec<String>,
+    /// The sentence for the person.
+    pub message: String,
+}
+
+/// A collection, or the place for one.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Data {
+    /// The place, the same in both frames.
+    pub id: String,
+    /// What kind of collection.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Which items, as the server names them.
+    #[serde(default)]
+    pub key: Value,
+    /// The items; none while they load.
+    #[serde(default)]
+    pub items: Vec<Value>,
+}
+
+/// A tool server.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Server {
+    /// Its name.
+    pub server: String,
+    /// How many tools it has, once they are listed.
+    pub tool_count: Option<u32>,
+    /// How far it is.
+    pub progress: Option<f64>,
+    /// Of how much.
+    pub total: Option<f64>,
+}
+
 /// Tokens, summed over the turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -131,6 +205,9 @@ pub struct ErrorDetail {
     /// The enricher's reason.
     #[serde(default)]
     pub reason: Option<String>,
+    /// What failed of several.
+    #[serde(default)]
+    pub failed: Vec<ErrorDetail>,
 }
 
 impl Payload {
@@ -146,6 +223,14 @@ impl Payload {
             | Self::Text { .. }
             | Self::ToolCall { .. }
             | Self::ToolCompleted { .. }
+            | Self::Status { .. }
+            | Self::DataLoading { .. }
+            | Self::DataLoaded { .. }
+            | Self::Component { .. }
+            | Self::McpListToolsStart(_)
+            | Self::McpListToolsCompleted(_)
+            | Self::McpSessionStart(_)
+            | Self::McpSessionProgress(_)
             | Self::Usage(_) => false,
         }
     }
@@ -168,7 +253,7 @@ pub enum DecodeError {
 }
 
 /// The types that `Payload` has.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 19] = [
     "response_id",
     "episode",
     "thinking",
@@ -176,6 +261,14 @@ const KNOWN: [&str; 11] = [
     "text",
     "tool_call",
     "tool_completed",
+    "status",
+    "data_loading",
+    "data_loaded",
+    "component",
+    "mcp_list_tools_start",
+    "mcp_list_tools_completed",
+    "mcp_session_start",
+    "mcp_session_progress",
     "usage",
     "completed",
     "cancelled",

@@ -9,6 +9,8 @@
 enum Says {
     /// It goes on.
     Going,
+    /// It goes on, though something failed with this code.
+    Reported(&'static str),
     /// It is over, as it should be.
     Over,
     /// It is over, by a cancel with this code.
@@ -55,6 +57,32 @@ marks! {
     ToolCall: "tool_call", Says::Going;
     /// A tool ended.
     ToolCompleted: "tool_completed", Says::Going;
+    /// What is being done, in the person's words (0.5).
+    Status: "status", Says::Going;
+    /// A place for a collection.
+    DataLoading: "data_loading", Says::Going;
+    /// The collection.
+    DataLoaded: "data_loaded", Says::Going;
+    /// A component.
+    Component: "component", Says::Going;
+    /// A tool server is asked for its tools.
+    McpListToolsStart: "mcp_list_tools_start", Says::Going;
+    /// It has listed them.
+    McpListToolsCompleted: "mcp_list_tools_completed", Says::Going;
+    /// A tool server is connected to.
+    McpSessionStart: "mcp_session_start", Says::Going;
+    /// A tool server is at work.
+    McpSessionProgress: "mcp_session_progress", Says::Going;
+    /// Something failed inside, and the turn goes on (0.5, as all that are reported).
+    ReportedInternal: "error", Says::Reported("INTERNAL_ERROR");
+    /// The model's provider said: too much, and the turn goes on.
+    ReportedRateLimit: "error", Says::Reported("RATE_LIMIT_ERROR");
+    /// A sub-agent failed, and the turn goes on.
+    ReportedSubAgent: "error", Says::Reported("SUB_AGENT_FAILED");
+    /// An enricher failed, and the turn goes on.
+    ReportedEnvelope: "error", Says::Reported("CCS_ENVELOPE_ERROR");
+    /// Some of several sub-agents failed, and the turn goes on.
+    ReportedFanOut: "error", Says::Reported("PARTIAL_FAN_OUT");
     /// What the turn cost.
     Usage: "usage", Says::Going;
     /// The turn ended as it should.
@@ -91,16 +119,17 @@ impl Mark {
     /// Its type, if it ends the turn.
     pub const fn terminal(self) -> Option<&'static str> {
         match self.says() {
-            Says::Going => None,
+            Says::Going | Says::Reported(_) => None,
             Says::Over | Says::Cancelled(_) | Says::Failed(_) => Some(self.event_type()),
         }
     }
 
-    /// The code of an `error` frame; of version 0.4 those of cancels too.
+    /// The code of an `error` frame, whether it ends the turn or not; of version 0.4 those of
+    /// cancels too.
     pub const fn error_code(self) -> Option<&'static str> {
         match (self, self.says()) {
             (Self::CancelledRequest | Self::CancelledIdle, _) => None,
-            (_, Says::Failed(code) | Says::Cancelled(code)) => Some(code),
+            (_, Says::Failed(code) | Says::Cancelled(code) | Says::Reported(code)) => Some(code),
             (_, Says::Going | Says::Over) => None,
         }
     }
@@ -109,7 +138,7 @@ impl Mark {
     pub const fn cancel_code(self) -> Option<&'static str> {
         match self.says() {
             Says::Cancelled(code) => Some(code),
-            Says::Going | Says::Over | Says::Failed(_) => None,
+            Says::Going | Says::Over | Says::Failed(_) | Says::Reported(_) => None,
         }
     }
 }
@@ -177,7 +206,9 @@ mod tests {
     fn every_kind_of_frame_has_its_own_index_and_tells_its_end() {
         for (index, mark) in Mark::ALL.iter().enumerate() {
             assert_eq!(mark.index(), index);
+            let reported = matches!(mark.says(), Says::Reported(_));
             let ends = matches!(mark.event_type(), "completed" | "cancelled" | "error");
+            let ends = ends && !reported;
             assert_eq!(mark.terminal(), ends.then_some(mark.event_type()));
             assert_eq!(mark.error_code().is_some(), mark.event_type() == "error");
             if mark.event_type() == "cancelled" {
@@ -188,6 +219,22 @@ mod tests {
         assert_eq!(folded.error_code(), Some("IDLE_TIMEOUT"));
         assert_eq!(folded.cancel_code(), Some("IDLE_TIMEOUT"));
         assert_eq!(Mark::ErrorInternal.cancel_code(), None);
+    }
+
+    #[test]
+    fn s1_095_s1_127_an_error_that_is_not_the_end_has_the_code_of_one_that_is() {
+        let codes = |ends: bool| -> Vec<&str> {
+            let errors = Mark::ALL.iter().filter(|mark| mark.cancel_code().is_none());
+            let errors = errors.filter(|mark| mark.terminal().is_some() == ends);
+            errors.filter_map(|mark| mark.error_code()).collect()
+        };
+        assert_eq!(codes(false), codes(true));
+        assert_eq!(codes(true).len(), 5);
+    }
+
+    #[test]
+    fn every_kind_of_frame_fits_a_byte_beside_the_one_that_says_none() {
+        assert!(Mark::COUNT < usize::from(u8::MAX));
     }
 
     proptest! {

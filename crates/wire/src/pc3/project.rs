@@ -1,13 +1,14 @@
 //! From an event to its frames, type by type (S1 5.5, C-10, D-22).
 
 use serde::Serialize;
-use turnwire_event::body::tool;
-use turnwire_event::body::turn::{Cancelled, Completed, Started, TurnError};
-use turnwire_event::code::{CancelCode, ErrorCode, Reason, ToolType, TurnStatus};
-use turnwire_event::{Body, Event, RenderPolicy, ToolUseId, Usage};
+use turnwire_event::body::turn::{Completed, Started};
+use turnwire_event::body::{component, mcp, status, tool};
+use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
+use turnwire_event::{Body, Event, Render, RenderPolicy, ToolUseId, Usage};
 
 use super::block::Blocks;
 use super::cursor::Cursor;
+use super::failure::{cancelled, failed, reported};
 use super::mark::{Mark, Marks};
 use super::version::Version;
 
@@ -33,12 +34,7 @@ pub fn project_after(event: &Event, version: Version, cursor: &Cursor, out: &mut
 }
 
 fn blocks(event: &Event, version: Version, skip: u8, out: &mut Vec<u8>) -> Marks {
-    let suppressed = |policy| match policy {
-        RenderPolicy::Suppress => true,
-        RenderPolicy::Forward | RenderPolicy::Transform | RenderPolicy::Batch => false,
-    };
-    let hidden = event.render.as_ref().is_some_and(|r| suppressed(r.policy));
-    let (Some(turn), false) = (event.turn_id, hidden) else {
+    let (Some(turn), false) = (event.turn_id, is_hidden(event)) else {
         return Marks::NONE;
     };
     let mut blocks = Blocks {
@@ -52,6 +48,16 @@ fn blocks(event: &Event, version: Version, skip: u8, out: &mut Vec<u8>) -> Marks
     };
     write(&mut blocks, &event.body);
     blocks.marks
+}
+
+/// Whether the rendering policy hides an event. The end of a turn cannot be hidden: a stream that
+/// does not say that it is over looks like a broken line (S1-103).
+fn is_hidden(event: &Event) -> bool {
+    let suppressed = |render: &Render| match render.policy {
+        RenderPolicy::Suppress => true,
+        RenderPolicy::Forward | RenderPolicy::Transform | RenderPolicy::Batch => false,
+    };
+    event.render.as_ref().is_some_and(suppressed) && !event.body.kind().is_terminal()
 }
 
 fn write(to: &mut Blocks<'_>, body: &Body) {
@@ -95,8 +101,26 @@ fn write(to: &mut Blocks<'_>, body: &Body) {
             } = failed;
             tool_frame(to, Mark::ToolCompleted, *tool_use_id, tool_name, *tool_type);
         }
+        Body::StatusEmitted(emitted) => doing(to, emitted),
+        Body::DataLoading(loading) => {
+            to.frame(Mark::DataLoading, |payload| payload.field("data", loading));
+        }
+        Body::DataLoaded(loaded) => {
+            to.frame(Mark::DataLoaded, |payload| payload.field("data", loaded));
+        }
+        Body::ComponentRendered(rendered) => component(to, rendered),
+        Body::ErrorReported(error) => reported(to, error),
+        Body::McpListToolsStarted(at) => server(to, Mark::McpListToolsStart, at),
+        Body::McpListToolsCompleted(listed) => {
+            to.frame(Mark::McpListToolsCompleted, |payload| {
+                payload.field("server", &listed.server);
+                payload.field("tool_count", &listed.tool_count);
+            });
+        }
+        Body::McpSessionStarted(at) => server(to, Mark::McpSessionStart, at),
+        Body::McpSessionProgressed(progressed) => progress(to, progressed),
         Body::TurnCompleted(completed) => ending(to, completed),
-        Body::TurnCancelled(cancelled) => cancel(to, cancelled),
+        Body::TurnCancelled(end) => cancelled(to, end),
         Body::LlmCallStarted(_)
         | Body::ToolFailed(_)
         | Body::SessionCreated(_)
@@ -112,18 +136,9 @@ fn write(to: &mut Blocks<'_>, body: &Body) {
         | Body::SubagentStarted(_)
         | Body::SubagentCompleted(_)
         | Body::SubagentFailed(_)
-        | Body::StatusEmitted(_)
-        | Body::DataLoading(_)
-        | Body::DataLoaded(_)
-        | Body::ComponentRendered(_)
-        | Body::ErrorReported(_)
         | Body::PlanStepStarted(_)
         | Body::PlanStepCompleted(_)
         | Body::AgentErrorEmit(_)
-        | Body::McpListToolsStarted(_)
-        | Body::McpListToolsCompleted(_)
-        | Body::McpSessionStarted(_)
-        | Body::McpSessionProgressed(_)
         | Body::SupportNoted(_)
         | Body::BusHandlerWarning(_)
         | Body::MessageStart(_)
@@ -162,6 +177,56 @@ fn tool_frame(to: &mut Blocks<'_>, mark: Mark, id: ToolUseId, name: &str, kind: 
     });
 }
 
+/// Progress: by itself, or for the whole group it is the last of (D-06, D-12). Version 0.4 has no
+/// such frame (D-22).
+fn doing(to: &mut Blocks<'_>, emitted: &status::Emitted) {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        event_id: &'a str,
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        event_ids: &'a [String],
+        message: &'a str,
+    }
+    let group = to.event.render.as_ref().filter(|r| r.group.is_some());
+    let data = match (to.version, group.map(|r| (&r.message, &r.event_ids[..]))) {
+        (Version::V04, _) => return,
+        // The last of its group speaks for all of them.
+        (Version::V05, Some((None, []))) => return,
+        (Version::V05, Some((message, event_ids @ [first, _, ..]))) => Data {
+            event_id: first,
+            event_ids,
+            message: message.as_deref().unwrap_or(&emitted.message),
+        },
+        (Version::V05, None | Some(_)) => Data {
+            event_id: &emitted.event_id,
+            event_ids: &[],
+            message: &emitted.message,
+        },
+    };
+    to.frame(Mark::Status, |payload| payload.field("data", &data));
+}
+
+fn component(to: &mut Blocks<'_>, rendered: &component::Rendered) {
+    to.frame(Mark::Component, |payload| {
+        payload.field("chunk", &rendered.component);
+        payload.field("tool_call", &rendered.tool_call);
+    });
+}
+
+fn server(to: &mut Blocks<'_>, mark: Mark, at: &mcp::Server) {
+    to.frame(mark, |payload| payload.field("server", &at.server));
+}
+
+fn progress(to: &mut Blocks<'_>, progressed: &mcp::Progressed) {
+    to.frame(Mark::McpSessionProgress, |payload| {
+        payload.field("server", &progressed.server);
+        payload.field("progress", &progressed.progress);
+        if let Some(total) = &progressed.total {
+            payload.field("total", total);
+        }
+    });
+}
+
 /// What the turn cost, then its terminal.
 fn ending(to: &mut Blocks<'_>, completed: &Completed) {
     usage(to, completed.usage);
@@ -181,82 +246,6 @@ fn usage(to: &mut Blocks<'_>, usage: Usage) {
         payload.field("total_tokens", &usage.total_tokens);
         payload.field("reasoning_tokens", &usage.reasoning_tokens);
         payload.field("cached_tokens", &usage.cached_tokens);
-    });
-}
-
-/// The `error` object: the code, and of the rest only what the code is for (S1-089, S1-093).
-#[derive(Serialize)]
-struct Detail<'a> {
-    code: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sub_agent_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    enricher_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<Reason>,
-}
-
-impl<'a> Detail<'a> {
-    fn of(mark: Mark, error: &'a TurnError) -> Self {
-        let mut detail = Self::from(mark);
-        if mark == Mark::ErrorSubAgent {
-            detail.sub_agent_id = error.sub_agent_id.as_deref();
-        }
-        if mark == Mark::ErrorEnvelope {
-            detail.enricher_id = error.enricher_id.as_deref();
-            detail.reason = error.reason;
-        }
-        detail
-    }
-}
-
-impl From<Mark> for Detail<'_> {
-    fn from(mark: Mark) -> Self {
-        Self {
-            code: mark.error_code().or(mark.cancel_code()).unwrap_or_default(),
-            sub_agent_id: None,
-            enricher_id: None,
-            reason: None,
-        }
-    }
-}
-
-/// The terminal of a turn that failed. Version 0.4 has no codes for the axes (D-22).
-fn failed(to: &mut Blocks<'_>, error: &TurnError) {
-    let mark = match (to.version, error.code) {
-        (Version::V04 | Version::V05, ErrorCode::InternalError) => Mark::ErrorInternal,
-        (Version::V04 | Version::V05, ErrorCode::RateLimitError) => Mark::ErrorRateLimit,
-        (Version::V05, ErrorCode::SubAgentFailed) => Mark::ErrorSubAgent,
-        (Version::V05, ErrorCode::CcsEnvelopeError) => Mark::ErrorEnvelope,
-        (Version::V05, ErrorCode::PartialFanOut) => Mark::ErrorFanOut,
-        (
-            Version::V04,
-            ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError | ErrorCode::PartialFanOut,
-        ) => Mark::ErrorInternal,
-    };
-    final_error(to, mark, &Detail::of(mark, error));
-}
-
-/// The terminal of a turn that was cancelled: in 0.4 an error like any other.
-fn cancel(to: &mut Blocks<'_>, cancelled: &Cancelled) {
-    let mark = match (to.version, cancelled.code) {
-        (Version::V05, CancelCode::RequestCancelled) => Mark::CancelledRequest,
-        (Version::V05, CancelCode::IdleTimeout) => Mark::CancelledIdle,
-        (Version::V04, CancelCode::RequestCancelled) => Mark::ErrorRequestCancelled,
-        (Version::V04, CancelCode::IdleTimeout) => Mark::ErrorIdleTimeout,
-    };
-    let detail = Detail::from(mark);
-    match to.version {
-        Version::V04 => final_error(to, mark, &detail),
-        Version::V05 => to.frame(mark, |payload| payload.field("error", &detail)),
-    }
-}
-
-/// An error that ends the turn. `is_final` is on every error of either version (S1-026).
-fn final_error(to: &mut Blocks<'_>, mark: Mark, detail: &Detail<'_>) {
-    to.frame(mark, |payload| {
-        payload.field("error", detail);
-        payload.field("is_final", &true);
     });
 }
 

@@ -4,10 +4,11 @@ use serde_json::{Map, Value, json};
 use turnwire_event::code::{OnDisconnect, TurnKind, TurnState};
 use turnwire_event::row::{SessionRow, TurnRow};
 use turnwire_event::{
-    EpisodeId, Epoch, EventType, Owner, Position, Seq, SessionId, TenantId, Timestamp, TurnId, Ulid,
+    EpisodeId, Epoch, EventType, Owner, Position, RenderPolicy, Seq, SessionId, TenantId,
+    Timestamp, TurnId, Ulid,
 };
 
-use super::{feedback, session, turn};
+use super::{feedback, session, status_event, turn};
 
 fn session_row() -> SessionRow {
     let metadata: Map<String, Value> = [("a".to_owned(), json!(1))].into_iter().collect();
@@ -161,4 +162,48 @@ fn requests_written_by_the_client_are_as_small_as_can_be() {
     assert_eq!(text(create), "{}");
     let cancel = serde_json::to_value(turn::Cancel::default()).expect("plain data");
     assert_eq!(text(cancel), "{}");
+}
+
+#[test]
+fn s1_064_s1_065_an_entry_of_the_registry_has_these_fields_and_a_note_if_it_goes() {
+    let entry = |lifecycle, note: Option<&str>| status_event::StatusEvent {
+        id: "searching_offers".into(),
+        description: "A search for offers begins.".into(),
+        default_render_key: "status.searching_offers".into(),
+        default_policy: RenderPolicy::Transform,
+        emitter_subagents: vec!["shop".into()],
+        lifecycle,
+        note: note.map(str::to_owned),
+        fragment: "verticals/shop/status_events.yaml".into(),
+        messages: [("en".to_owned(), "Searching for offers...".to_owned())].into(),
+        emissions: status_event::Emissions {
+            total: 7,
+            days: [("2026-11-16".to_owned(), 7)].into(),
+        },
+    };
+    let list = status_event::StatusEvents {
+        status_events: vec![
+            entry(status_event::Lifecycle::Active, None),
+            entry(status_event::Lifecycle::Deprecated, Some("use browsing")),
+        ],
+        version: "r1".into(),
+    };
+    let mut first = json!({
+        "id": "searching_offers",
+        "description": "A search for offers begins.",
+        "default_render_key": "status.searching_offers",
+        "default_policy": "transform",
+        "emitter_subagents": ["shop"],
+        "lifecycle": "active",
+        "fragment": "verticals/shop/status_events.yaml",
+        "messages": {"en": "Searching for offers..."},
+        "emissions": {"total": 7, "days": {"2026-11-16": 7}},
+    });
+    let mut second = first.clone();
+    second["lifecycle"] = "deprecated".into();
+    second["note"] = "use browsing".into();
+    let expected = json!({"status_events": [first.take(), second], "version": "r1"});
+    assert_eq!(serde_json::to_value(&list).expect("plain data"), expected);
+    let read: status_event::StatusEvents = serde_json::from_value(expected).expect("read back");
+    assert_eq!(read, list);
 }

@@ -185,8 +185,12 @@ fn mark_of(block: &str) -> Option<Mark> {
     let event = field("event: ")?;
     let data: serde_json::Value = serde_json::from_str(field("data: ")?).ok()?;
     let code = data["error"]["code"].as_str();
+    // Two kinds of error share a code: the one that ends the turn and the one that does not.
+    let goes_on = data["is_final"] == false;
     let is = |mark: &&Mark| {
-        mark.event_type() == event && mark.error_code().or(mark.cancel_code()) == code
+        mark.event_type() == event
+            && mark.error_code().or(mark.cancel_code()) == code
+            && (event != "error" || mark.terminal().is_none() == goes_on)
     };
     Mark::ALL.iter().find(is).copied()
 }
@@ -257,6 +261,11 @@ mod tests {
             mark_of(all.rsplit("\n\n").nth(1).expect("the error")),
             Some(Mark::ErrorRateLimit)
         );
+        for (ends, mark) in [(true, Mark::ErrorEnvelope), (false, Mark::ReportedEnvelope)] {
+            let more =
+                format!(",\"error\":{{\"code\":\"CCS_ENVELOPE_ERROR\"}},\"is_final\":{ends}");
+            assert_eq!(mark_of(&block("error", &more)), Some(mark));
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The document itself, the problem pages, the live page, and what supervisors ask.
+//! The document itself, the registry of statuses, the problem pages, the live page, and what
+//! supervisors ask.
 
 use serde_json::json;
 
@@ -8,6 +9,7 @@ use crate::openapi::parameter::CODE;
 use crate::openapi::schemas::given;
 use crate::problem::{Code, help};
 use crate::rest::health::Health;
+use crate::rest::status_event::StatusEvents;
 
 const HTML: &str = "text/html";
 
@@ -38,6 +40,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
             &[(HTML, text), (JSON, given::<help::Description>)],
         )],
         problems: &[Problem::Of(Code::NotFound)],
+        ..PLAIN
+    },
+    Operation {
+        method: Method::Get,
+        path: "/status-events",
+        id: "listStatusEvents",
+        tag: Tag::Operations,
+        summary: "The registry of statuses",
+        about: "Every identifier that agents may emit as progress, with the file that holds it, its words in each language, and how often it was emitted.",
+        answers: &[ok("The registry.", &[(JSON, given::<StatusEvents>)])],
         ..PLAIN
     },
     Operation {

@@ -76,3 +76,61 @@ fn the_types_that_are_known_are_those_that_are_sent() {
         assert!(KNOWN.contains(&mark.event_type()), "{mark:?}");
     }
 }
+
+#[test]
+fn s1_008_frames_of_data_are_read_as_far_as_they_are_known() {
+    let status = payload(
+        "status",
+        ",\"data\":{\"event_id\":\"a\",\"message\":\"A…\",\"icon\":\"x\"}",
+    );
+    let data = Status {
+        event_id: "a".into(),
+        event_ids: Vec::new(),
+        message: "A…".into(),
+    };
+    assert_eq!(status, Payload::Status { data });
+    let Payload::DataLoaded { data } = payload(
+        "data_loaded",
+        ",\"data\":{\"id\":\"d\",\"type\":\"t\",\"key\":{\"page\":2},\"items\":[{\"id\":1}],\"more\":true}",
+    ) else {
+        panic!("a collection");
+    };
+    assert_eq!((data.id.as_str(), data.items.len()), ("d", 1));
+    let component = payload("component", ",\"chunk\":[1]");
+    let chunk = serde_json::json!([1]);
+    assert_eq!(
+        component,
+        Payload::Component {
+            chunk,
+            tool_call: None
+        }
+    );
+    let Payload::McpSessionProgress(server) =
+        payload("mcp_session_progress", ",\"server\":\"s\",\"x\":1")
+    else {
+        panic!("a server");
+    };
+    assert_eq!(server.server, "s");
+    assert!(
+        read("status", ",\"data\":{\"message\":\"A…\"}").is_err(),
+        "no name"
+    );
+}
+
+#[test]
+fn s1_092_a_client_reads_what_failed_of_several() {
+    let Payload::Error { error, is_final } = payload(
+        "error",
+        ",\"error\":{\"code\":\"PARTIAL_FAN_OUT\",\"failed\":[{\"code\":\"SUB_AGENT_FAILED\",\
+         \"sub_agent_id\":\"shop\"},{\"code\":\"X_NEW\",\"why\":1}]},\"is_final\":false",
+    ) else {
+        panic!("an error");
+    };
+    assert!(!is_final);
+    let codes: Vec<&str> = error
+        .failed
+        .iter()
+        .map(|failed| failed.code.as_str())
+        .collect();
+    assert_eq!(codes, ["SUB_AGENT_FAILED", "X_NEW"]);
+}

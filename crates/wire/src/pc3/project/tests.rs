@@ -1,89 +1,17 @@
 //! Each type's bytes, in both versions, as the page of the wire says them.
 
+use serde_json::{Value, json};
+use turnwire_event::body::data::{ItemKey, Key, Loaded, Loading};
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{TextDelta, ThinkingDelta};
-use turnwire_event::body::turn::{CancelRequested, Partial, Versions};
-use turnwire_event::code::{CallPurpose, Phase, ToolErrorClass, TurnKind};
-use turnwire_event::{
-    Actor, CallId, EpisodeId, Epoch, MessageId, Position, Render, Seq, SessionId, Sub, Timestamp,
-    TurnId, Ulid,
-};
+use turnwire_event::body::support::Noted;
+use turnwire_event::body::turn::{CancelRequested, Versions};
+use turnwire_event::code::{CallPurpose, CancelCode, ToolErrorClass, TurnKind};
+use turnwire_event::{CallId, EpisodeId, MessageId, TurnId, Ulid};
 
 use super::*;
+use crate::pc3::sample::{DONE, USAGE, block, ended, event, stopped, told};
 use Version::{V04, V05};
-
-const HEAD: &str = "\"timestamp\":\"1970-01-01T00:00:01.000Z\",\
-                    \"response_id\":\"resp_00000000000000000000000002\"";
-
-fn event(body: Body) -> Event {
-    let persisted = body.kind().is_persisted();
-    Event {
-        id: Position {
-            epoch: Epoch(1),
-            seq: Seq(3),
-            sub: Sub(u32::from(!persisted)),
-        },
-        session_id: SessionId(Ulid(1)),
-        turn_id: Some(TurnId(Ulid(2))),
-        actor: Actor::SYSTEM,
-        timestamp: Timestamp::from_millis(1_000),
-        trace: None,
-        render: None,
-        body,
-    }
-}
-
-fn told(body: Body, version: Version) -> String {
-    let mut out = Vec::new();
-    let marks = project(&event(body), version, &mut out);
-    let text = String::from_utf8(out).expect("text");
-    let events = text.matches("event: ").count();
-    assert_eq!(marks.len(), events, "a mark for each frame");
-    text
-}
-
-/// The block of a persisted event, as the page says it is.
-fn block(k: u8, event_type: &str, version: &str, payload: &str) -> String {
-    format!(
-        "id: evt_00010000000003-{k}\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
-         \"version\":\"{version}\",{HEAD}{payload}}}\n\n"
-    )
-}
-
-fn ended(status: TurnStatus, error: Option<TurnError>) -> Body {
-    let usage = Usage {
-        input_tokens: 5,
-        output_tokens: 4,
-        total_tokens: 9,
-        reasoning_tokens: 2,
-        cached_tokens: 1,
-        cost_usd: 0.5,
-    };
-    Body::TurnCompleted(Completed {
-        status,
-        usage,
-        error,
-        reason: Some("server_restart".into()),
-        partial: None,
-    })
-}
-
-const USAGE: &str = ",\"input_tokens\":5,\"output_tokens\":4,\"total_tokens\":9,\
-                     \"reasoning_tokens\":2,\"cached_tokens\":1";
-const DONE: &str = "data: [DONE]\n\n";
-
-fn stopped(code: CancelCode) -> Body {
-    Body::TurnCancelled(Cancelled {
-        reason: "because".into(),
-        code,
-        phase: Phase::Llm,
-        partial: Partial {
-            message_id: None,
-            bytes: 0,
-        },
-        receipt: Vec::new(),
-    })
-}
 
 fn thought(text: &str, after_text: bool) -> Body {
     Body::ThinkingDelta(ThinkingDelta {
@@ -215,101 +143,13 @@ fn s1_024_s1_027_a_turn_ends_with_its_cost_and_then_its_terminal() {
 }
 
 #[test]
-fn s1_089_s1_093_a_code_carries_what_it_is_for_and_no_more() {
-    let error = |code| TurnError {
-        code,
-        sub_agent_id: Some("offers".into()),
-        enricher_id: Some("offer_feed".into()),
-        reason: Some("upstream_timeout".into()),
-    };
-    for (code, new, old) in [
-        (
-            ErrorCode::InternalError,
-            "INTERNAL_ERROR\"",
-            "INTERNAL_ERROR\"",
-        ),
-        (
-            ErrorCode::RateLimitError,
-            "RATE_LIMIT_ERROR\"",
-            "RATE_LIMIT_ERROR\"",
-        ),
-        (
-            ErrorCode::SubAgentFailed,
-            "SUB_AGENT_FAILED\",\"sub_agent_id\":\"offers\"",
-            "INTERNAL_ERROR\"",
-        ),
-        (
-            ErrorCode::CcsEnvelopeError,
-            "CCS_ENVELOPE_ERROR\",\"enricher_id\":\"offer_feed\",\"reason\":\"upstream_timeout\"",
-            "INTERNAL_ERROR\"",
-        ),
-        (
-            ErrorCode::PartialFanOut,
-            "PARTIAL_FAN_OUT\"",
-            "INTERNAL_ERROR\"",
-        ),
-    ] {
-        for (version, detail) in [(V05, new), (V04, old)] {
-            let name = version.as_str();
-            let payload = format!(",\"error\":{{\"code\":\"{detail}}},\"is_final\":true");
-            let wanted = block(0, "usage", name, USAGE) + &block(1, "error", name, &payload) + DONE;
-            assert_eq!(
-                told(ended(TurnStatus::Failed, Some(error(code))), version),
-                wanted
-            );
-        }
-    }
-}
-
-#[test]
-fn s1_100_a_failure_that_names_nothing_is_internal() {
-    let text = told(ended(TurnStatus::Failed, None), V05);
-    assert!(
-        text.contains("{\"code\":\"INTERNAL_ERROR\"},\"is_final\":true}"),
-        "{text}"
-    );
-}
-
-#[test]
-fn s1_091_a_reason_that_is_not_in_the_set_is_not_passed_on() {
-    let error = TurnError {
-        code: ErrorCode::CcsEnvelopeError,
-        sub_agent_id: None,
-        enricher_id: Some("offer_feed".into()),
-        reason: Some("KeyError at /srv/app.py on db-7.internal".into()),
-    };
-    let text = told(ended(TurnStatus::Failed, Some(error)), V05);
-    assert!(
-        text.contains("\"reason\":\"upstream_unavailable\"}"),
-        "{text}"
-    );
-    assert!(!text.contains("KeyError"), "{text}");
-}
-
-#[test]
-fn s1_028_s1_090_s1_114_a_cancel_has_its_own_frame_alone() {
-    for (code, name) in [
-        (CancelCode::RequestCancelled, "REQUEST_CANCELLED"),
-        (CancelCode::IdleTimeout, "IDLE_TIMEOUT"),
-    ] {
-        let payload = format!(",\"error\":{{\"code\":\"{name}\"}}");
-        let wanted = block(0, "cancelled", "0.5", &payload) + DONE;
-        assert_eq!(told(stopped(code), V05), wanted);
-        // S1-137, D-22: in 0.4 it is an error.
-        let wanted = block(0, "error", "0.4", &(payload + ",\"is_final\":true")) + DONE;
-        assert_eq!(told(stopped(code), V04), wanted);
-    }
-}
-
-#[test]
-fn what_is_suppressed_or_of_no_turn_gives_nothing() {
+fn s1_030_s1_055_what_is_suppressed_internal_or_of_no_turn_gives_nothing() {
     let mut out = Vec::new();
     let mut hidden = event(words("hi"));
-    let policy = RenderPolicy::Suppress;
-    hidden.render = Some(Render { policy });
+    hidden.render = Some(RenderPolicy::Suppress.into());
     assert_eq!(project(&hidden, V05, &mut out), Marks::NONE);
     let mut lost = event(words("hi"));
-    lost.turn_id = None;
+    lost.turn_id = None::<TurnId>;
     assert_eq!(project(&lost, V05, &mut out), Marks::NONE);
     let asked = CancelRequested {
         by: "user".into(),
@@ -317,7 +157,182 @@ fn what_is_suppressed_or_of_no_turn_gives_nothing() {
     };
     let asked = event(Body::TurnCancelRequested(asked));
     assert_eq!(project(&asked, V05, &mut out), Marks::NONE);
+    let noted = Body::SupportNoted(Noted {
+        sub_agent_id: "shop".into(),
+        text: "likes oat milk".into(),
+    });
+    assert_eq!(project(&event(noted), V05, &mut out), Marks::NONE);
     assert_eq!(out, b"");
+}
+
+#[test]
+fn s1_103_the_end_of_a_turn_cannot_be_hidden() {
+    for body in [
+        ended(TurnStatus::Ok, None),
+        stopped(CancelCode::RequestCancelled),
+    ] {
+        let mut end = event(body.clone());
+        end.render = Some(RenderPolicy::Suppress.into());
+        let mut out = Vec::new();
+        project(&end, V05, &mut out);
+        assert_eq!(out, told(body, V05).into_bytes());
+    }
+}
+
+/// A status with the stamp of the interceptor, in a version.
+fn status(render: Option<Render>, version: Version) -> String {
+    let mut emitted = event(Body::StatusEmitted(status::Emitted {
+        event_id: "searching_offers".into(),
+        message: "Searching for offers...".into(),
+    }));
+    emitted.render = render;
+    let mut out = Vec::new();
+    project(&emitted, version, &mut out);
+    String::from_utf8(out).expect("text")
+}
+
+fn grouped(message: Option<&str>, event_ids: &[&str]) -> Option<Render> {
+    Some(Render {
+        policy: RenderPolicy::Batch,
+        group: Some(1),
+        message: message.map(str::to_owned),
+        event_ids: event_ids.iter().map(|id| (*id).to_owned()).collect(),
+    })
+}
+
+const ALONE: &str =
+    ",\"data\":{\"event_id\":\"searching_offers\",\"message\":\"Searching for offers...\"}";
+
+#[test]
+fn s1_025_s1_053_s1_054_d_06_d_86_a_status_is_its_name_and_its_words_and_not_in_0_4() {
+    let stamps = [
+        None,
+        Some(RenderPolicy::Forward),
+        Some(RenderPolicy::Transform),
+    ];
+    for policy in stamps.into_iter().chain([Some(RenderPolicy::Batch)]) {
+        let render = policy.map(Render::from);
+        assert_eq!(
+            status(render.clone(), V05),
+            block(0, "status", "0.5", ALONE)
+        );
+        assert_eq!(status(render, V04), "");
+    }
+    assert_eq!(status(Some(RenderPolicy::Suppress.into()), V05), "");
+}
+
+#[test]
+fn s1_056_s1_057_d_12_the_last_of_a_group_speaks_for_all_and_one_alone_for_itself() {
+    assert_eq!(status(grouped(None, &[]), V05), "");
+    let both = grouped(
+        Some("Searching for offers and looking up your points…"),
+        &["looking_up_points_balance", "searching_offers"],
+    );
+    let data = ",\"data\":{\"event_id\":\"looking_up_points_balance\",\
+                \"event_ids\":[\"looking_up_points_balance\",\"searching_offers\"],\
+                \"message\":\"Searching for offers and looking up your points…\"}";
+    assert_eq!(status(both.clone(), V05), block(0, "status", "0.5", data));
+    assert_eq!(status(both, V04), "");
+    let one = grouped(Some("Searching for offers..."), &["searching_offers"]);
+    assert_eq!(status(one, V05), block(0, "status", "0.5", ALONE));
+}
+
+#[test]
+fn s1_019_s1_020_s1_082_a_collection_has_a_place_and_then_its_items_in_both_versions() {
+    let ids = ["OFF_1", "OFF_2"].map(|id| ItemKey { id: id.into() });
+    let key = Key { ids: ids.to_vec() };
+    let items: Vec<Value> = vec![json!({"id": "OFF_1", "n": 1.50}), json!({"id": "OFF_2"})];
+    let place = "{\"id\":\"data_1\",\"type\":\"offer_list\",\
+                 \"key\":{\"ids\":[{\"id\":\"OFF_1\"},{\"id\":\"OFF_2\"}]}";
+    for (version, name) in [(V05, "0.5"), (V04, "0.4")] {
+        let loading = Body::DataLoading(Loading {
+            id: "data_1".into(),
+            data_type: "offer_list".into(),
+            key: key.clone(),
+        });
+        let wanted = block(0, "data_loading", name, &format!(",\"data\":{place}}}"));
+        assert_eq!(told(loading, version), wanted);
+        let loaded = Body::DataLoaded(Loaded {
+            id: "data_1".into(),
+            data_type: "offer_list".into(),
+            key: key.clone(),
+            items: items.clone(),
+        });
+        let items = json!(items);
+        let payload = format!(",\"data\":{place},\"items\":{items}}}");
+        assert_eq!(
+            told(loaded, version),
+            block(0, "data_loaded", name, &payload)
+        );
+    }
+}
+
+#[test]
+fn s1_021_s1_085_a_single_component_is_its_json_and_the_tool_that_made_it() {
+    let card = json!({"title": "Oat milk", "lines": ["a\nb", null]});
+    let rendered = Body::ComponentRendered(component::Rendered {
+        component: card.clone(),
+        tool_call: component::ToolCall {
+            id: ToolUseId(Ulid(4)),
+            name: "render_card".into(),
+            tool_type: ToolType::Render,
+        },
+    });
+    let payload = format!(
+        ",\"chunk\":{card},\"tool_call\":{{\"id\":\"tu_00000000000000000000000004\",\
+         \"name\":\"render_card\",\"type\":\"render\"}}"
+    );
+    for (version, name) in [(V05, "0.5"), (V04, "0.4")] {
+        let wanted = block(0, "component", name, &payload);
+        assert_eq!(told(rendered.clone(), version), wanted);
+    }
+}
+
+#[test]
+fn s1_029_the_life_of_a_tool_server_is_told_in_both_versions() {
+    let server = || mcp::Server {
+        server: "files".into(),
+    };
+    let progressed = |total| {
+        Body::McpSessionProgressed(mcp::Progressed {
+            server: "files".into(),
+            progress: 0.5,
+            total,
+        })
+    };
+    let listed = Body::McpListToolsCompleted(mcp::Listed {
+        server: "files".into(),
+        tool_count: 3,
+    });
+    for (body, event_type, more) in [
+        (Body::McpSessionStarted(server()), "mcp_session_start", ""),
+        (
+            Body::McpListToolsStarted(server()),
+            "mcp_list_tools_start",
+            "",
+        ),
+        (listed, "mcp_list_tools_completed", ",\"tool_count\":3"),
+        (
+            progressed(None),
+            "mcp_session_progress",
+            ",\"progress\":0.5",
+        ),
+        (
+            progressed(Some(2.0)),
+            "mcp_session_progress",
+            ",\"progress\":0.5,\"total\":2.0",
+        ),
+    ] {
+        for version in [V04, V05] {
+            let text = told(body.clone(), version);
+            let head = format!("id: evt_00010000000003.000001-0\nevent: {event_type}\n");
+            assert!(text.starts_with(&head), "{text}");
+            assert!(
+                text.ends_with(&format!(",\"server\":\"files\"{more}}}\n\n")),
+                "{text}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,157 @@
+//! Each failure's bytes, in both versions.
+
+use turnwire_event::code::TurnStatus;
+use turnwire_event::{Body, Event};
+
+use super::*;
+use crate::pc3::sample::{DONE, USAGE, block, ended, event, stopped, told};
+use Version::{V04, V05};
+
+#[test]
+fn s1_089_s1_093_a_code_carries_what_it_is_for_and_no_more() {
+    let error = |code| TurnError {
+        failed: vec![
+            TurnError::sub_agent("offers"),
+            ErrorCode::InternalError.into(),
+        ],
+        sub_agent_id: Some("offers".into()),
+        ..TurnError {
+            code,
+            ..TurnError::envelope("offer_feed", Reason::UpstreamTimeout)
+        }
+    };
+    for (code, new, old) in [
+        (
+            ErrorCode::InternalError,
+            "INTERNAL_ERROR\"",
+            "INTERNAL_ERROR\"",
+        ),
+        (
+            ErrorCode::RateLimitError,
+            "RATE_LIMIT_ERROR\"",
+            "RATE_LIMIT_ERROR\"",
+        ),
+        (
+            ErrorCode::SubAgentFailed,
+            "SUB_AGENT_FAILED\",\"sub_agent_id\":\"offers\"",
+            "INTERNAL_ERROR\"",
+        ),
+        (
+            ErrorCode::CcsEnvelopeError,
+            "CCS_ENVELOPE_ERROR\",\"enricher_id\":\"offer_feed\",\"reason\":\"upstream_timeout\"",
+            "INTERNAL_ERROR\"",
+        ),
+        (
+            ErrorCode::PartialFanOut,
+            "PARTIAL_FAN_OUT\",\"failed\":[{\"code\":\"SUB_AGENT_FAILED\",\"sub_agent_id\":\"offers\"}]",
+            "INTERNAL_ERROR\"",
+        ),
+    ] {
+        for (version, detail) in [(V05, new), (V04, old)] {
+            let name = version.as_str();
+            let payload = format!(",\"error\":{{\"code\":\"{detail}}},\"is_final\":true");
+            let wanted = block(0, "usage", name, USAGE) + &block(1, "error", name, &payload) + DONE;
+            assert_eq!(
+                told(ended(TurnStatus::Failed, Some(error(code))), version),
+                wanted
+            );
+        }
+    }
+}
+
+#[test]
+fn s1_100_a_failure_that_names_nothing_is_internal() {
+    let text = told(ended(TurnStatus::Failed, None), V05);
+    assert!(
+        text.contains("{\"code\":\"INTERNAL_ERROR\"},\"is_final\":true}"),
+        "{text}"
+    );
+}
+
+#[test]
+fn s1_091_a_reason_is_one_of_five_words_and_no_other_can_be_written() {
+    for (reason, word) in [
+        (Reason::UpstreamUnavailable, "upstream_unavailable"),
+        (Reason::UpstreamTimeout, "upstream_timeout"),
+        (Reason::UpstreamPartial, "upstream_partial"),
+        (Reason::Unauthorized, "unauthorized"),
+        (Reason::InvalidRequest, "invalid_request"),
+    ] {
+        let body = Body::ErrorReported(TurnError::envelope("offer_feed", reason));
+        let text = told(body.clone(), V05);
+        assert!(
+            text.contains(&format!(",\"reason\":\"{word}\"}},\"is_final\":false}}")),
+            "{text}"
+        );
+        let stored = String::from_utf8(event(body).to_bytes()).expect("text");
+        let odd = stored.replace(word, "KeyError at /srv/app.py");
+        assert!(Event::read(odd.as_bytes()).is_err(), "{odd}");
+    }
+}
+
+#[test]
+fn s1_092_s1_096_the_failures_of_a_fan_out_have_the_shape_they_have_alone() {
+    let failed = TurnError::fan_out(vec![
+        TurnError::sub_agent("shop"),
+        TurnError::envelope("points", Reason::Unauthorized),
+        TurnError::fan_out(vec![TurnError::sub_agent("inner")]),
+    ]);
+    let detail = "{\"code\":\"PARTIAL_FAN_OUT\",\"failed\":[\
+                  {\"code\":\"SUB_AGENT_FAILED\",\"sub_agent_id\":\"shop\"},\
+                  {\"code\":\"CCS_ENVELOPE_ERROR\",\"enricher_id\":\"points\",\"reason\":\"unauthorized\"}]}";
+    let payload = |ends| format!(",\"error\":{detail},\"is_final\":{ends}");
+    let reported = told(Body::ErrorReported(failed.clone()), V05);
+    assert_eq!(reported, block(0, "error", "0.5", &payload(false)));
+    let last = told(ended(TurnStatus::Failed, Some(failed)), V05);
+    assert!(
+        last.ends_with(&(block(1, "error", "0.5", &payload(true)) + DONE)),
+        "{last}"
+    );
+}
+
+#[test]
+fn s1_095_s1_137_d_22_a_failure_that_the_turn_outlives_is_told_in_0_5_only() {
+    for (error, detail) in [
+        (
+            ErrorCode::InternalError.into(),
+            "INTERNAL_ERROR\"".to_owned(),
+        ),
+        (
+            ErrorCode::RateLimitError.into(),
+            "RATE_LIMIT_ERROR\"".to_owned(),
+        ),
+        (
+            TurnError::sub_agent("shop"),
+            "SUB_AGENT_FAILED\",\"sub_agent_id\":\"shop\"".to_owned(),
+        ),
+        (
+            TurnError::envelope("offer_search", Reason::UpstreamTimeout),
+            "CCS_ENVELOPE_ERROR\",\"enricher_id\":\"offer_search\",\"reason\":\"upstream_timeout\""
+                .to_owned(),
+        ),
+        (
+            TurnError::fan_out(Vec::new()),
+            "PARTIAL_FAN_OUT\",\"failed\":[]".to_owned(),
+        ),
+    ] {
+        let body = Body::ErrorReported(error);
+        let payload = format!(",\"error\":{{\"code\":\"{detail}}},\"is_final\":false");
+        assert_eq!(told(body.clone(), V05), block(0, "error", "0.5", &payload));
+        assert_eq!(told(body, V04), "");
+    }
+}
+
+#[test]
+fn s1_028_s1_090_s1_114_a_cancel_has_its_own_frame_alone() {
+    for (code, name) in [
+        (CancelCode::RequestCancelled, "REQUEST_CANCELLED"),
+        (CancelCode::IdleTimeout, "IDLE_TIMEOUT"),
+    ] {
+        let payload = format!(",\"error\":{{\"code\":\"{name}\"}}");
+        let wanted = block(0, "cancelled", "0.5", &payload) + DONE;
+        assert_eq!(told(stopped(code), V05), wanted);
+        // S1-137, D-22: in 0.4 it is an error.
+        let wanted = block(0, "error", "0.4", &(payload + ",\"is_final\":true")) + DONE;
+        assert_eq!(told(stopped(code), V04), wanted);
+    }
+}

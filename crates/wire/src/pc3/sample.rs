@@ -1,0 +1,83 @@
+//! Events of one turn, and the blocks that they are: what the tests of this wire have in common.
+
+use turnwire_event::body::turn::{Cancelled, Completed, Partial, TurnError};
+use turnwire_event::code::{CancelCode, Phase, TurnStatus};
+use turnwire_event::{
+    Actor, Body, Epoch, Event, Position, Seq, SessionId, Sub, Timestamp, TurnId, Ulid, Usage,
+};
+
+use super::project::project;
+use super::version::Version;
+
+const HEAD: &str = "\"timestamp\":\"1970-01-01T00:00:01.000Z\",\
+                    \"response_id\":\"resp_00000000000000000000000002\"";
+
+pub(super) fn event(body: Body) -> Event {
+    let persisted = body.kind().is_persisted();
+    Event {
+        id: Position {
+            epoch: Epoch(1),
+            seq: Seq(3),
+            sub: Sub(u32::from(!persisted)),
+        },
+        session_id: SessionId(Ulid(1)),
+        turn_id: Some(TurnId(Ulid(2))),
+        actor: Actor::SYSTEM,
+        timestamp: Timestamp::from_millis(1_000),
+        trace: None,
+        render: None,
+        body,
+    }
+}
+
+pub(super) fn told(body: Body, version: Version) -> String {
+    let mut out = Vec::new();
+    let marks = project(&event(body), version, &mut out);
+    let text = String::from_utf8(out).expect("text");
+    let events = text.matches("event: ").count();
+    assert_eq!(marks.len(), events, "a mark for each frame");
+    text
+}
+
+/// The block of a persisted event, as the page says it is.
+pub(super) fn block(k: u8, event_type: &str, version: &str, payload: &str) -> String {
+    format!(
+        "id: evt_00010000000003-{k}\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
+         \"version\":\"{version}\",{HEAD}{payload}}}\n\n"
+    )
+}
+
+pub(super) fn ended(status: TurnStatus, error: Option<TurnError>) -> Body {
+    let usage = Usage {
+        input_tokens: 5,
+        output_tokens: 4,
+        total_tokens: 9,
+        reasoning_tokens: 2,
+        cached_tokens: 1,
+        cost_usd: 0.5,
+    };
+    Body::TurnCompleted(Completed {
+        status,
+        usage,
+        error,
+        reason: Some("server_restart".into()),
+        partial: None,
+    })
+}
+
+pub(super) const USAGE: &str = ",\"input_tokens\":5,\"output_tokens\":4,\"total_tokens\":9,\
+                     \"reasoning_tokens\":2,\"cached_tokens\":1";
+pub(super) const DONE: &str = "data: [DONE]\n\n";
+
+pub(super) fn stopped(code: CancelCode) -> Body {
+    Body::TurnCancelled(Cancelled {
+        reason: "because".into(),
+        code,
+        phase: Phase::Llm,
+        partial: Partial {
+            message_id: None,
+            bytes: 0,
+        },
+        receipt: Vec::new(),
+    })
+}
