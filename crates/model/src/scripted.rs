@@ -49,14 +49,14 @@ const SCHEME: &str = "scripted:";
 /// Every model called `scripted:…` plays one script; nothing else is served.
 #[derive(Clone, Debug)]
 pub struct ScriptedModels {
-    provider: Arc<Scripted>,
+    provider: Option<Arc<Scripted>>,
 }
 
 impl ScriptedModels {
-    /// Models that play `script`.
-    pub fn new(script: Script) -> Self {
+    /// Models that play what `scripted` plays; none at all without it.
+    pub fn new(scripted: Option<Scripted>) -> Self {
         Self {
-            provider: Arc::new(Scripted::new(script)),
+            provider: scripted.map(Arc::new),
         }
     }
 }
@@ -66,7 +66,8 @@ impl Models for ScriptedModels {
         let served = model
             .strip_prefix(SCHEME)
             .is_some_and(|name| !name.is_empty());
-        served.then(|| Arc::clone(&self.provider) as Arc<dyn Provider>)
+        let provider = self.provider.clone().filter(|_| served);
+        provider.map(|scripted| scripted as Arc<dyn Provider>)
     }
 }
 

@@ -51,9 +51,9 @@ pub enum RunError {
     /// The pack cannot be run.
     #[error(transparent)]
     Pack(#[from] Broken),
-    /// A setting of `dial` makes no sense.
-    #[error("dial.allow: {0}")]
-    Dial(#[from] turnwire_dial::BadAllow),
+    /// There is no way to call others.
+    #[error(transparent)]
+    Dial(#[from] turnwire_dial::DialError),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] turnwire_log::OpenError),
@@ -107,7 +107,6 @@ pub fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError
         mint: Arc::new(SystemMint),
         dialer: Arc::new(Dialer::new(turnwire_dial::Options {
             allow: config.dial.allow.clone(),
-            ..turnwire_dial::Options::default()
         })?),
     };
     Ok(Host::open(
@@ -132,7 +131,7 @@ async fn variables(config: &Config) -> Result<Variables, RunError> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let url = format!("http://{}", listener.local_addr()?);
     tracing::info!(%url, "the demo data service is up; POST {url}/stop ends it");
-    tokio::spawn(demo::serve(listener));
+    tokio::spawn(demo::serve(listener, std::future::pending()));
     Ok(variables.or(DEMO_CCS, url))
 }
 

@@ -70,7 +70,7 @@ pub struct Host {
     dir: Option<PathBuf>,
     variables: Variables,
     /// What the scripted model says instead of the pack's scripts.
-    script: Option<Arc<Script>>,
+    script: Option<Scripted>,
     means: Means,
 }
 
@@ -109,7 +109,7 @@ impl Host {
         means: Means,
     ) -> Result<Arc<Self>, Broken> {
         let files = read(dir.as_ref())?;
-        let script = script.map(Arc::new);
+        let script = script.map(Scripted::new);
         let loaded = load(&files, &variables, script.as_ref(), &means)?;
         Ok(Arc::new(Self {
             loaded: ArcSwap::from_pointee(loaded),
@@ -186,7 +186,7 @@ fn read(dir: Option<&PathBuf>) -> Result<Files, ReadError> {
 fn load(
     files: &Files,
     variables: &Variables,
-    script: Option<&Arc<Script>>,
+    script: Option<&Scripted>,
     means: &Means,
 ) -> Result<Loaded, Broken> {
     let report = judge(files, variables);
@@ -207,7 +207,7 @@ fn load(
         Some(script) => Some(script.clone()),
         None => said(&pack)?,
     };
-    let models = Arc::new(ScriptedModels::new(script.map(|script| Scripted::shared(script))));
+    let models = Arc::new(ScriptedModels::new(script));
     let connector = Connector::new(&pack, means.dialer.clone(), Arc::new(NoVerify));
     let factory = Factory::new(
         pack.clone(),
@@ -225,12 +225,12 @@ fn load(
 }
 
 /// What the pack's scripts say together; none if it has none.
-fn said(pack: &Pack) -> Result<Option<Arc<Script>>, Broken> {
+fn said(pack: &Pack) -> Result<Option<Scripted>, Broken> {
     if pack.scripts.is_empty() {
         return Ok(None);
     }
     match Script::parse_many(&pack.scripts) {
-        Ok(script) => Ok(Some(Arc::new(script))),
+        Ok(script) => Ok(Some(Scripted::new(script))),
         Err(error) => Err(Broken::Wrong(vec![Finding {
             level: Level::Error,
             file: "scripts".to_owned(),

@@ -1,7 +1,8 @@
 //! What the server may call.
 
 use super::section::section;
-use super::value::names;
+use super::value::list;
+use turnwire_dial::Allow;
 
 section! {
     /// What the server may call.
@@ -10,6 +11,6 @@ section! {
         /// private network, between commas. Addresses written in a pack itself are always allowed;
         /// a name that leads into a private network is not, because whoever controls the name
         /// could otherwise reach what only this machine can.
-        allow: Vec<String> = "", names;
+        allow: Vec<Allow> = "", list;
     }
 }

@@ -1,9 +1,11 @@
 //! Readers of single values: text in, a typed value or "what was expected" out. Files,
 //! environment and flags all come through here, so a bad value is refused in the same words.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// A whole number within bounds.
 pub(super) fn number<T: TryFrom<u64>>(
@@ -58,14 +60,10 @@ pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
     Ok((!text.is_empty()).then(|| PathBuf::from(text)))
 }
 
-/// Names between commas.
-pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
-    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-    names
-        .map(|name| match name.contains(char::is_whitespace) {
-            true => Err("names between commas".to_owned()),
-            false => Ok(name.to_owned()),
-        })
+/// Several between commas.
+pub(super) fn list<T: FromStr<Err: Display>>(text: &str) -> Result<Vec<T>, String> {
+    let each = text.split(',').map(str::trim).filter(|each| !each.is_empty());
+    each.map(|each| each.parse().map_err(|wrong: T::Err| format!("a list between commas ({wrong})")))
         .collect()
 }
 
