@@ -12,13 +12,14 @@
 //!
 //! | key | holds if |
 //! |---|---|
-//! | `user`, `not` | the pattern is found, or is not found, in what the person said |
+//! | `user`, `not` | the pattern is found, or is not found, in what the person said; of a list, all are, or none is |
 //! | `agent` | this agent asks |
 //! | `call` | it is this call of the agent's invocation, from 1 |
 //! | `locale` | the request's language is this one or a narrower one: `de` is heard in `de-AT` |
 //! | `result` | the pattern is found in one of the newest tool results of the turn |
 //! | `results: {tool: pattern}` | it is found in the newest result of that tool |
 //! | `answered`, `failed` | the newest result of this tool is no error, or is one |
+//! | `answers` | at least so many tools have answered since the model last spoke |
 //!
 //! A step may have a `when` of its own (all but `call`): without it the step is left out. Words
 //! in several languages are `texts: {en: …, de: …}`; a language that is not there gets the first.

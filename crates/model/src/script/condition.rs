@@ -5,7 +5,7 @@ use serde_saphyr::{Location, Spanned};
 
 use super::asked::Asked;
 use super::error::Wrong;
-use super::source::WhenSource;
+use super::source::{PatternsSource, WhenSource};
 
 /// Characters of a language tag in a script.
 const TAG_MAX: usize = 35;
@@ -13,14 +13,18 @@ const TAG_MAX: usize = 35;
 /// What must hold of a request. One that names nothing always holds.
 #[derive(Debug, Default)]
 pub(crate) struct Condition {
-    user: Option<Regex>,
-    not: Option<Regex>,
+    /// All of these are found in what the person said.
+    user: Vec<Regex>,
+    /// None of these is.
+    not: Vec<Regex>,
     agent: Option<String>,
     locale: Option<String>,
     result: Option<Regex>,
     results: Vec<(String, Regex)>,
     answered: Option<String>,
     failed: Option<String>,
+    /// So many tools have just answered, at least.
+    answers: usize,
 }
 
 impl Condition {
@@ -29,14 +33,15 @@ impl Condition {
         let results = source.results.unwrap_or_default().into_iter();
         let results = results.map(|(tool, wanted)| Ok((tool, pattern(wanted)?)));
         Ok(Self {
-            user: source.user.map(pattern).transpose()?,
-            not: source.not.map(pattern).transpose()?,
+            user: patterns(source.user)?,
+            not: patterns(source.not)?,
             agent: source.agent,
             locale: source.locale.map(tag).transpose()?,
             result: source.result.map(pattern).transpose()?,
             results: results.collect::<Result<_, Wrong>>()?,
             answered: source.answered,
             failed: source.failed,
+            answers: source.answers.unwrap_or_default() as usize,
         })
     }
 
@@ -48,35 +53,28 @@ impl Condition {
                 .answer(tool)
                 .is_some_and(|answer| answer.failed == failed)
         };
+        let newest = || asked.answers().iter().filter(|answer| answer.newest);
         self.agent.as_ref().is_none_or(agent)
             && self.locale.as_ref().is_none_or(|tag| asked.speaks(tag))
-            && self
-                .user
-                .as_ref()
-                .is_none_or(|wanted| wanted.is_match(&asked.user))
-            && self
-                .not
-                .as_ref()
-                .is_none_or(|other| !other.is_match(&asked.user))
+            && self.user.iter().all(|wanted| wanted.is_match(&asked.user))
+            && !self.not.iter().any(|other| other.is_match(&asked.user))
+            && (self.answers == 0 || newest().count() >= self.answers)
             && self.failed.as_ref().is_none_or(|tool| failed(tool, true))
             && self
                 .answered
                 .as_ref()
                 .is_none_or(|tool| failed(tool, false))
-            && self.result.as_ref().is_none_or(|wanted| {
-                let mut newest = asked.answers().iter().filter(|answer| answer.newest);
-                newest.any(|answer| wanted.is_match(&answer.text))
-            })
+            && (self.result.as_ref())
+                .is_none_or(|wanted| newest().any(|answer| wanted.is_match(&answer.text)))
             && self.results.iter().all(|(tool, wanted)| {
-                asked
-                    .answer(tool)
-                    .is_some_and(|answer| wanted.is_match(&answer.text))
+                let answer = asked.answer(tool);
+                answer.is_some_and(|answer| wanted.is_match(&answer.text))
             })
     }
 
-    /// The pattern for the person's words, if there is one.
+    /// The first pattern for the person's words, if there is one.
     pub(crate) fn user(&self) -> Option<&str> {
-        self.user.as_ref().map(Regex::as_str)
+        self.user.first().map(Regex::as_str)
     }
 }
 
@@ -103,10 +101,26 @@ pub(crate) fn check_tag(tag: &str, at: Location) -> Result<(), Wrong> {
     Err(Wrong::new(at, what))
 }
 
+fn patterns(source: Option<Spanned<PatternsSource>>) -> Result<Vec<Regex>, Wrong> {
+    let Some(source) = source else {
+        return Ok(Vec::new());
+    };
+    match source.value {
+        PatternsSource::One(one) => {
+            pattern_at(&one, source.referenced).map(|pattern| vec![pattern])
+        }
+        PatternsSource::Many(many) => many.into_iter().map(pattern).collect(),
+    }
+}
+
 fn pattern(source: Spanned<String>) -> Result<Regex, Wrong> {
-    Regex::new(&source.value).map_err(|error| {
+    pattern_at(&source.value, source.referenced)
+}
+
+fn pattern_at(pattern: &str, at: Location) -> Result<Regex, Wrong> {
+    Regex::new(pattern).map_err(|error| {
         let what = format!("the pattern cannot be used: {}", reason(&error));
-        Wrong::new(source.referenced, what)
+        Wrong::new(at, what)
     })
 }
 

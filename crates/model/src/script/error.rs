@@ -73,6 +73,11 @@ fn plain(message: &str) -> String {
         _ if message.starts_with("invalid u") || message.starts_with("invalid i") => {
             "a whole number is expected here".to_owned()
         }
-        _ => message.escape_debug().to_string(),
+        _ => match message.rsplit_once(", expected ") {
+            Some((found, wanted)) if found.starts_with("invalid type: ") => {
+                format!("{} is expected here", wanted.escape_debug())
+            }
+            Some(_) | None => message.escape_debug().to_string(),
+        },
     }
 }

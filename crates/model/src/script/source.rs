@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
@@ -24,8 +24,8 @@ pub(crate) struct RuleSource {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WhenSource {
-    pub(crate) user: Option<Spanned<String>>,
-    pub(crate) not: Option<Spanned<String>>,
+    pub(crate) user: Option<Spanned<PatternsSource>>,
+    pub(crate) not: Option<Spanned<PatternsSource>>,
     pub(crate) agent: Option<String>,
     pub(crate) call: Option<Spanned<u32>>,
     pub(crate) locale: Option<Spanned<String>>,
@@ -33,6 +33,42 @@ pub(crate) struct WhenSource {
     pub(crate) results: Option<BTreeMap<String, Spanned<String>>>,
     pub(crate) answered: Option<String>,
     pub(crate) failed: Option<String>,
+    pub(crate) answers: Option<u32>,
+}
+
+/// One pattern, or a list of them.
+#[derive(Debug)]
+pub(crate) enum PatternsSource {
+    One(String),
+    Many(Vec<Spanned<String>>),
+}
+
+impl<'de> Deserialize<'de> for PatternsSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PatternsVisitor)
+    }
+}
+
+struct PatternsVisitor;
+
+impl<'de> Visitor<'de> for PatternsVisitor {
+    type Value = PatternsSource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a pattern or a list of patterns")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<PatternsSource, E> {
+        Ok(PatternsSource::One(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<PatternsSource, A::Error> {
+        let mut patterns = Vec::new();
+        while let Some(pattern) = list.next_element()? {
+            patterns.push(pattern);
+        }
+        Ok(PatternsSource::Many(patterns))
+    }
 }
 
 /// One step: exactly one of the keys that say what it is, and those that say how.

@@ -165,7 +165,7 @@ fn rules_and_steps_hear_what_tools_have_answered() {
          \x20   - {text: '[s {{result.shop.text}}]', when: {answered: shop}}\n\
          \x20   - {text: '[s failed]', when: {failed: shop}}\n\
          \x20   - {text: '[p gold]', when: {results: {points: gold, shop: '.'}}}\n\
-         \x20   - {text: '[no x]', when: {not: x}}\n\
+         \x20   - {text: '[no x]', when: {user: [y, z], not: [x, w]}}\n\
          \x20   - {text: '.'}\n",
     );
     let mut asked = request("x", 2);
@@ -178,7 +178,21 @@ fn rules_and_steps_hear_what_tools_have_answered() {
     assert_eq!(words(&script.reel(&asked)), "[s milk][p gold].");
     answered(&mut asked, "shop", "no", true);
     assert_eq!(words(&script.reel(&asked)), "[s failed][p gold].");
-    assert_eq!(said(&script, "y", 1), "[no x].");
+    for (user, expected) in [("yz", "[no x]."), ("y", "."), ("yzw", ".")] {
+        assert_eq!(said(&script, user, 1), expected, "{user}");
+    }
+}
+
+#[test]
+fn answers_are_counted_since_the_model_last_spoke() {
+    let script = script("- steps: [{text: '[both]', when: {answers: 2}}, {text: '.'}]");
+    let mut asked = request("x", 2);
+    answered(&mut asked, "shop", "milk", false);
+    answered(&mut asked, "points", "gold", false);
+    assert_eq!(words(&script.reel(&asked)), ".");
+    // The same two, asked for in one message.
+    asked.messages.swap(2, 3);
+    assert_eq!(words(&script.reel(&asked)), "[both].");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
         (
             "- when: {usr: a}\n  steps: []",
             "1:10: unknown field `usr`, expected one of user, not, agent, call, locale, result, \
-             results, answered, failed",
+             results, answered, failed, answers",
         ),
         (
             "- when: {user: a}\n  step: []",
@@ -155,6 +155,14 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
             "1:18: `german!` is not a language tag: write one such as `de` or `pt-BR`",
         ),
         (
+            "- when: {not: [a, '(']}\n  steps: [{text: a}]",
+            "1:19: the pattern cannot be used: unclosed group",
+        ),
+        (
+            "- when: {user: {a: b}}\n  steps: [{text: a}]",
+            "1:16: a pattern or a list of patterns is expected here",
+        ),
+        (
             "- when: {result: '('}\n  steps: [{text: a}]",
             "1:18: the pattern cannot be used: unclosed group",
         ),
@@ -169,7 +177,7 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
         (
             "- steps:\n  - {text: a, when: {usr: x}}\n",
             "2:22: unknown field `usr`, expected one of user, not, agent, call, locale, result, \
-             results, answered, failed",
+             results, answered, failed, answers",
         ),
         (
             "- steps:\n  - texts: {}\n",
