@@ -104,8 +104,10 @@ struct Frame<'a> {
 fn s3_048_what_the_client_reads_is_what_the_log_has() {
     for (name, events) in catalog::all() {
         let frames = session_frames(&events);
-        assert_eq!(frames.len(), events.len(), "{name}");
-        for (event, frame) in events.iter().zip(&frames) {
+        let seen = Filter::full();
+        let seen = events.iter().filter(|event| seen.matches(&event.head()));
+        assert_eq!(frames.len(), seen.clone().count(), "{name}");
+        for (event, frame) in seen.zip(&frames) {
             let text = std::str::from_utf8(frame).expect("frames are text");
             assert!(!text.contains('\n'), "{name}: a frame is one line");
             let frame: Frame<'_> = serde_json::from_str(text).expect("a frame");

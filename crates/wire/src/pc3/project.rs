@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use turnwire_event::body::turn::{Completed, Started};
-use turnwire_event::body::{component, mcp, status, tool};
+use turnwire_event::body::{component, mcp, status};
 use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
 use turnwire_event::{Body, Event, Render, RenderPolicy, ToolUseId, Usage};
 
@@ -74,32 +74,32 @@ fn write(to: &mut Blocks<'_>, body: &Body) {
         }),
         Body::TextDelta(delta) if delta.text.is_empty() => {}
         Body::TextDelta(delta) => chunk(to, Mark::Text, &delta.text),
-        Body::ToolCalled(called) => {
-            let tool::Called {
-                tool_use_id,
-                tool_name,
-                tool_type,
-                ..
-            } = called;
-            tool_frame(to, Mark::ToolCall, *tool_use_id, tool_name, *tool_type);
+        Body::ToolCalled(it) => {
+            tool_frame(
+                to,
+                Mark::ToolCall,
+                it.tool_use_id,
+                &it.tool_name,
+                it.tool_type,
+            );
         }
-        Body::ToolCompleted(done) => {
-            let tool::Completed {
-                tool_use_id,
-                tool_name,
-                tool_type,
-                ..
-            } = done;
-            tool_frame(to, Mark::ToolCompleted, *tool_use_id, tool_name, *tool_type);
+        Body::ToolCompleted(it) => {
+            tool_frame(
+                to,
+                Mark::ToolCompleted,
+                it.tool_use_id,
+                &it.tool_name,
+                it.tool_type,
+            );
         }
-        Body::ToolFailed(failed) if failed.called => {
-            let tool::Failed {
-                tool_use_id,
-                tool_name,
-                tool_type,
-                ..
-            } = failed;
-            tool_frame(to, Mark::ToolCompleted, *tool_use_id, tool_name, *tool_type);
+        Body::ToolFailed(it) if it.called => {
+            tool_frame(
+                to,
+                Mark::ToolCompleted,
+                it.tool_use_id,
+                &it.tool_name,
+                it.tool_type,
+            );
         }
         Body::StatusEmitted(emitted) => doing(to, emitted),
         Body::DataLoading(loading) => {
@@ -111,12 +111,7 @@ fn write(to: &mut Blocks<'_>, body: &Body) {
         Body::ComponentRendered(rendered) => component(to, rendered),
         Body::ErrorReported(error) => reported(to, error),
         Body::McpListToolsStarted(at) => server(to, Mark::McpListToolsStart, at),
-        Body::McpListToolsCompleted(listed) => {
-            to.frame(Mark::McpListToolsCompleted, |payload| {
-                payload.field("server", &listed.server);
-                payload.field("tool_count", &listed.tool_count);
-            });
-        }
+        Body::McpListToolsCompleted(listed) => tools(to, listed),
         Body::McpSessionStarted(at) => server(to, Mark::McpSessionStart, at),
         Body::McpSessionProgressed(progressed) => progress(to, progressed),
         Body::TurnCompleted(completed) => ending(to, completed),
@@ -215,6 +210,13 @@ fn component(to: &mut Blocks<'_>, rendered: &component::Rendered) {
 
 fn server(to: &mut Blocks<'_>, mark: Mark, at: &mcp::Server) {
     to.frame(mark, |payload| payload.field("server", &at.server));
+}
+
+fn tools(to: &mut Blocks<'_>, listed: &mcp::Listed) {
+    to.frame(Mark::McpListToolsCompleted, |payload| {
+        payload.field("server", &listed.server);
+        payload.field("tool_count", &listed.tool_count);
+    });
 }
 
 fn progress(to: &mut Blocks<'_>, progressed: &mcp::Progressed) {

@@ -8,7 +8,7 @@ use super::{all_turns, stream};
 /// A change to a good stream, and the law that it breaks.
 type Harm = (&'static str, fn(&str) -> String, &'static str);
 
-const HARMS: [Harm; 16] = [
+const HARMS: [Harm; 23] = [
     (
         "one_tool",
         |s| s.replace("data: [DONE]\n\n", ""),
@@ -83,6 +83,48 @@ const HARMS: [Harm; 16] = [
                 "\"code\":\"INTERNAL_ERROR\",\"message\":\"at /srv\"",
             )
         },
+        "carries",
+    ),
+    ("reference_turn", |s| without(s, "data_loading"), "not open"),
+    (
+        "reference_turn",
+        |s| {
+            s.replacen(
+                "\"items\":[{",
+                "\"items\":[{\"cache_meta\":{\"key\":\"LEAK\"},",
+                1,
+            )
+        },
+        "\"cache_meta\" of a data service",
+    ),
+    (
+        "reference_turn",
+        |s| s.replace("\"message\":\"Searching", "\"text\":\"Searching"),
+        "status carries",
+    ),
+    (
+        "axis_2, ",
+        |s| s.replace("\"is_final\":false", "\"is_final\":true"),
+        "not one terminal",
+    ),
+    (
+        "axis_1_alone",
+        |s| s.replace("\"is_final\":true", "\"is_final\":false"),
+        "terminal is not last",
+    ),
+    (
+        "axis_3_mixed",
+        |s| {
+            s.replace(
+                "[{\"code\":\"SUB_AGENT_FAILED\"",
+                "[{\"code\":\"INTERNAL_ERROR\"",
+            )
+        },
+        "has the record",
+    ),
+    (
+        "axis_3_mixed",
+        |s| s.replace("\"reason\":\"upstream_unavailable\"}]", "\"why\":\"x\"}]"),
         "carries",
     ),
 ];

@@ -1,13 +1,16 @@
 //! The chat wire over every scenario, in both versions.
 //!
-//! `sse` reads streams as a browser does, `law` says what must hold of each turn's stream,
-//! `harm` that it would be noticed, `resume` cuts and replays them, `version` reads them with an old client's eyes, `random` makes
-//! up turns and texts.
+//! `sse` reads streams as a browser does, `law` says what must hold of each turn's stream and
+//! `shape` of each frame, `harm` that it would be noticed, `dispatch` tells turns with sub-agents
+//! apart, `resume` cuts and replays streams, `version` reads them with an old client's eyes,
+//! `random` makes up turns and texts.
 
+mod dispatch;
 mod harm;
 mod law;
 mod random;
 mod resume;
+mod shape;
 mod sse;
 mod version;
 

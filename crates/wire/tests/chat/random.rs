@@ -2,16 +2,41 @@
 
 use proptest::prelude::*;
 use serde_json::json;
+use turnwire_event::body::component::{Rendered, ToolCall};
+use turnwire_event::body::status::Emitted;
 use turnwire_event::body::stream::{TextDelta, ThinkingDelta};
 use turnwire_event::body::tool::Called;
 use turnwire_event::body::turn::TurnError;
-use turnwire_event::code::{CancelCode, ErrorCode, Phase, ToolErrorClass, ToolType, TurnStatus};
+use turnwire_event::code::{
+    AgentErrorClass, CancelCode, DispatchOutcome, ErrorCode, Phase, Reason, SlotStatus, StepStatus,
+    ToolErrorClass, ToolType, TurnStatus,
+};
 use turnwire_event::fold::End;
-use turnwire_event::{Actor, Body, Event, MessageId, StopReason, ToolUseId, Ulid};
+use turnwire_event::{
+    Actor, Body, Event, MessageId, Render, RenderPolicy, StopReason, ToolUseId, Ulid,
+};
 use turnwire_wire::pc3::Version;
 
 use super::{frames, items, law, resume, stream, turns};
+use crate::scenario::crew::Helper;
 use crate::scenario::{Log, law as events_law};
+
+/// What a sub-agent shows while it works.
+#[derive(Clone, Debug)]
+enum Shown {
+    Status(String, RenderPolicy),
+    Grouped(Vec<String>),
+    Data(u8),
+    Card(String),
+}
+
+/// What becomes of a sub-agent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Answers,
+    LacksData,
+    Fails,
+}
 
 /// What a block of a message is.
 #[derive(Clone, Debug)]
@@ -46,6 +71,93 @@ fn any_block() -> impl Strategy<Value = Block> {
         (pieces(), any::<bool>()).prop_map(|(pieces, sealed)| Block::Thought(pieces, sealed)),
         ("[a-z_]{1,8}", outcome).prop_map(|(name, outcome)| Block::Tool(name, outcome)),
     ]
+}
+
+fn any_shown() -> impl Strategy<Value = Shown> {
+    let policy = prop::sample::select(vec![
+        RenderPolicy::Forward,
+        RenderPolicy::Transform,
+        RenderPolicy::Suppress,
+        RenderPolicy::Batch,
+    ]);
+    prop_oneof![
+        (".{1,6}", policy).prop_map(|(words, policy)| Shown::Status(words, policy)),
+        prop::collection::vec(".{1,6}", 1..4).prop_map(Shown::Grouped),
+        (0..4u8).prop_map(Shown::Data),
+        ".{0,6}".prop_map(Shown::Card),
+    ]
+}
+
+/// The sub-agents of one dispatch, none if there is none.
+fn any_fan() -> impl Strategy<Value = Vec<(Fate, Vec<Shown>)>> {
+    let fate = prop::sample::select(vec![Fate::Answers, Fate::LacksData, Fate::Fails]);
+    let shown = prop::collection::vec(any_shown(), 0..4);
+    prop::collection::vec((fate, shown), 0..4)
+}
+
+fn show(log: &mut Log, helper: Helper, shown: &Shown, nth: &mut u32) {
+    *nth += 1;
+    let place = format!("data_{nth}");
+    match shown {
+        Shown::Status(words, policy) => {
+            log.status(helper, ("busy", words), Render::from(*policy));
+        }
+        Shown::Grouped(all) => {
+            for (at, words) in all.iter().enumerate() {
+                let last = at + 1 == all.len();
+                let render = Render {
+                    policy: RenderPolicy::Batch,
+                    group: Some(*nth),
+                    message: last.then(|| all.join(" and ")),
+                    event_ids: vec!["busy".into(); if last { all.len() } else { 0 }],
+                };
+                log.status(helper, ("busy", words), render);
+            }
+        }
+        Shown::Data(items) => {
+            let ids = &["a", "b", "c"][..usize::from(*items).min(3)];
+            let items: Vec<_> = ids.iter().map(|id| (*id, "x")).collect();
+            log.loading(helper, &place, ids);
+            log.loaded(helper, &place, &items);
+        }
+        Shown::Card(title) => {
+            let card = log.uses("render_card", ToolType::Render);
+            log.component(helper, card, json!({ "title": title }));
+            log.tool_done(card, "render_card", ToolType::Render);
+        }
+    }
+}
+
+/// Sub-agents are asked, work and end.
+fn fan_out(log: &mut Log, agents: &[(Fate, Vec<Shown>)], nth: &mut u32) {
+    let names = &["shop", "rewards", "support"][..agents.len()];
+    let (mut slots, mut failed) = (Vec::new(), Vec::new());
+    for (helper, (fate, shown)) in log.ask(names).into_iter().zip(agents) {
+        log.thinks(helper);
+        shown.iter().for_each(|shown| show(log, helper, shown, nth));
+        let error = match fate {
+            Fate::Answers => {
+                log.answers(helper, DispatchOutcome::Success);
+                slots.push((helper, SlotStatus::Success));
+                continue;
+            }
+            Fate::LacksData => {
+                log.answers(helper, DispatchOutcome::StatusError);
+                TurnError::envelope("offer_feed", Reason::UpstreamPartial)
+            }
+            Fate::Fails => {
+                log.gives_up(helper, AgentErrorClass::Internal);
+                TurnError::sub_agent(helper.id)
+            }
+        };
+        slots.push((helper, SlotStatus::Error));
+        log.reports(Some(helper), error.clone());
+        failed.push(error);
+    }
+    log.step_done(StepStatus::PartialFailure, &slots);
+    if !failed.is_empty() {
+        log.reports(None, TurnError::fan_out(failed));
+    }
 }
 
 fn any_ending() -> impl Strategy<Value = Ending> {
@@ -117,8 +229,8 @@ fn end(log: &mut Log, ending: Ending) {
             let error = TurnError {
                 code,
                 sub_agent_id: Some("offers".into()),
-                enricher_id: Some("offer_feed".into()),
-                reason: Some("unauthorized".into()),
+                failed: vec![TurnError::sub_agent("offers")],
+                ..TurnError::envelope("offer_feed", Reason::Unauthorized)
             };
             log.end_with(TurnStatus::Failed, Some(error));
         }
@@ -144,14 +256,23 @@ fn end(log: &mut Log, ending: Ending) {
 prop_compose! {
     fn any_session()(
         turns in prop::collection::vec(
-            (prop::collection::vec(prop::collection::vec(any_block(), 0..4), 0..3), any_ending()),
+            (
+                prop::collection::vec((any_fan(), prop::collection::vec(any_block(), 0..4)), 0..3),
+                any_ending(),
+            ),
             1..3,
         ),
     ) -> Vec<Event> {
         let mut log = Log::new();
+        let mut nth = 0;
         for (calls, ending) in turns {
             log.turn("hi");
-            calls.iter().for_each(|blocks| call(&mut log, blocks));
+            for (agents, blocks) in &calls {
+                if !agents.is_empty() {
+                    fan_out(&mut log, agents, &mut nth);
+                }
+                call(&mut log, blocks);
+            }
             end(&mut log, ending);
         }
         log.events
@@ -192,6 +313,15 @@ proptest! {
                 tool_type: ToolType::Mcp,
                 input_summary: text.clone(),
             }),
+            Body::StatusEmitted(Emitted { event_id: "busy".into(), message: text.clone() }),
+            Body::ComponentRendered(Rendered {
+                component: json!({ "name": text.clone() }),
+                tool_call: ToolCall {
+                    id: ToolUseId(Ulid(8)),
+                    name: "render_card".into(),
+                    tool_type: ToolType::Render,
+                },
+            }),
         ];
         let mut log = Log::new();
         log.turn("hi");
@@ -210,8 +340,14 @@ proptest! {
             };
             prop_assert_eq!(told.len(), 1);
             let data = &frame.data;
-            let said = data.get("chunk").or(data.get("content")).or_else(|| data["tool_call"].get("name"));
-            prop_assert_eq!(said.and_then(|said| said.as_str()), Some(text.as_str()));
+            let said = match frame.event.as_str() {
+                "status" => &data["data"]["message"],
+                "component" => &data["chunk"]["name"],
+                "tool_call" => &data["tool_call"]["name"],
+                "text" | "reasoning" => &data["chunk"],
+                _ => &data["content"],
+            };
+            prop_assert_eq!(said.as_str(), Some(text.as_str()));
         }
     }
 }

@@ -7,7 +7,7 @@ use turnwire_event::code::{ErrorCode, LlmErrorClass, ToolErrorClass, TurnStatus}
 use turnwire_event::fold::End;
 use turnwire_event::{Actor, Body, Event, StopReason};
 
-use super::{Log, endings};
+use super::{Log, dispatch, endings, faults};
 
 /// Every scenario with its name.
 pub(crate) fn all() -> Vec<(&'static str, Vec<Event>)> {
@@ -33,6 +33,25 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<Event>)> {
         ("idle_timeout", endings::idle_timeout()),
         ("every_error_code", endings::every_error_code()),
         ("degraded_and_paused", endings::degraded_and_paused()),
+        ("reference_turn", dispatch::reference_turn()),
+        ("batched_statuses", dispatch::batched_statuses()),
+        ("rendering_policies", dispatch::rendering_policies()),
+        (
+            "component_and_collections",
+            dispatch::component_and_collections(),
+        ),
+        ("over_cap", dispatch::over_cap()),
+        ("tool_servers", dispatch::tool_servers()),
+        ("axis_1_alone", faults::axis_1_alone()),
+        ("axis_1_timeout", faults::axis_1_timeout()),
+        ("axis_2", faults::axis_2()),
+        ("axis_2_terminal", faults::axis_2_terminal()),
+        ("axis_3_mixed", faults::axis_3_mixed()),
+        ("axis_3_no_success", faults::axis_3_no_success()),
+        ("principal_mismatch", faults::principal_mismatch()),
+        ("cancel_in_fan_out", faults::cancel_in_fan_out()),
+        ("sweep_in_fan_out", faults::sweep_in_fan_out()),
+        ("failure_acknowledged", faults::failure_acknowledged()),
         ("feedback_and_bus", feedback_and_bus()),
         ("unicode_and_long_text", unicode_and_long_text()),
     ]

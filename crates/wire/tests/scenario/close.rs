@@ -15,6 +15,7 @@ impl Log {
 
     /// The turn ends by itself, with all that is known of what failed.
     pub(crate) fn end_with(&mut self, status: TurnStatus, error: Option<TurnError>) {
+        self.trace();
         let completed = Completed {
             status,
             usage: self.open.as_ref().expect("a turn").usage,
@@ -23,6 +24,14 @@ impl Log {
             partial: None,
         };
         self.emit(Actor::SYSTEM, Body::TurnCompleted(completed));
+    }
+
+    /// What the turn's dispatch was; stands before every terminal (S2-064).
+    fn trace(&mut self) {
+        let open = self.open.as_ref().expect("a turn");
+        if let Some(traced) = open.dispatch.traced() {
+            self.emit(Actor::ORCHESTRATOR, Body::DispatchTraced(traced));
+        }
     }
 
     /// Someone stops the turn, and everything in it ends in the one consistent order.
@@ -44,6 +53,7 @@ impl Log {
             reason: reason.into(),
         };
         self.emit(Actor::SYSTEM, Body::TurnCancelRequested(asked));
+        self.trace();
         let stopped = Cancelled {
             reason: reason.into(),
             code,

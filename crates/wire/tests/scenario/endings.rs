@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use turnwire_event::body::turn::TurnError;
-use turnwire_event::code::{CancelCode, ErrorCode, Phase, TurnStatus};
+use turnwire_event::code::{CancelCode, ErrorCode, Phase, Reason, TurnStatus};
 use turnwire_event::fold::End;
 use turnwire_event::{Event, StopReason};
 
@@ -68,7 +68,11 @@ pub(super) fn every_error_code() -> Vec<Event> {
             code,
             sub_agent_id: Some("offers".into()),
             enricher_id: Some("offer_feed".into()),
-            reason: Some("upstream_timeout".into()),
+            reason: Some(Reason::UpstreamTimeout),
+            failed: vec![
+                TurnError::sub_agent("offers"),
+                TurnError::envelope("offer_feed", Reason::InvalidRequest),
+            ],
         };
         log.end_with(TurnStatus::Failed, Some(error));
     }

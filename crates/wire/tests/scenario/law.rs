@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use turnwire_event::content::content_json;
 use turnwire_event::fold::MessageFold;
 use turnwire_event::{
-    Body, ContentBlock, Event, EventType, MessageId, Position, Sub, Timestamp, TurnId,
+    ActorKind, Body, ContentBlock, Event, EventType, MessageId, Position, Sub, Timestamp, TurnId,
 };
 
 /// Every law that is broken.
@@ -14,6 +14,7 @@ pub(crate) fn broken(events: &[Event]) -> Vec<String> {
     out.extend(turns(events));
     out.extend(tools(events));
     out.extend(messages(events));
+    out.extend(dispatch(events));
     out
 }
 
@@ -142,6 +143,8 @@ fn messages(events: &[Event]) -> Vec<String> {
                 out.push(format!("{at} the deltas do not sum to the final content"));
             }
             done.insert(end.message_id, content_json(&end.final_content).1);
+        } else if event.actor.kind() == ActorKind::Subagent {
+            // What a sub-agent's model says is told to nobody (D-46).
         } else if let Body::LlmCallCompleted(call) = &event.body {
             if done.get(&call.message_id) != Some(&call.content_sha256) {
                 out.push(format!("{at} vouches for another content"));
@@ -157,6 +160,46 @@ fn messages(events: &[Event]) -> Vec<String> {
         }
     }
     out.extend(open.keys().map(|id| format!("{id} is never complete")));
+    out
+}
+
+/// D-78, S2-064: sub-agents and steps end before their turn, and its trace stands once, just before
+/// the terminal.
+fn dispatch(events: &[Event]) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut open: HashSet<String> = HashSet::new();
+    let mut before = None;
+    for event in events {
+        let at = event.id;
+        let kind = event.body.kind();
+        let mut known = true;
+        if let Body::SubagentStarted(started) = &event.body {
+            known = open.insert(started.invocation_id.to_string());
+        } else if let Body::PlanStepStarted(step) = &event.body {
+            known = open.insert(step.plan_step_id.clone());
+        } else if let Body::SubagentCompleted(end) = &event.body {
+            known = open.remove(&end.invocation_id.to_string());
+        } else if let Body::SubagentFailed(end) = &event.body {
+            known = open.remove(&end.invocation_id.to_string());
+        } else if let Body::PlanStepCompleted(step) = &event.body {
+            known = open.remove(&step.plan_step_id);
+        }
+        if !known {
+            out.push(format!(
+                "{at} {kind} begins twice or ends what had not begun"
+            ));
+        }
+        let traced = before == Some(EventType::DispatchTraced);
+        if traced != kind.is_terminal() {
+            out.push(format!(
+                "{at} {kind} has no trace before it, or one that is not its own"
+            ));
+        }
+        if kind.is_terminal() {
+            out.extend(open.drain().map(|id| format!("{id} outlives its turn")));
+        }
+        before = Some(kind);
+    }
     out
 }
 
@@ -195,6 +238,7 @@ pub(crate) fn doctored(good: &[Event]) -> Vec<(Vec<Event>, &'static str)> {
         (without(EventType::ToolCalled), "was not called"),
         (without(EventType::MessageComplete), "never complete"),
         (swapped(2, 3), "does not follow"),
+        (without(EventType::DispatchTraced), "has no trace"),
         (late, "after its turn's terminal"),
         (early, "earlier than"),
         (other, "do not sum"),

@@ -1,10 +1,14 @@
 //! Scenarios: logs written by hand the way the sequencer would number them.
 //!
-//! `Log` gives positions, times and ids that are the same in every run; `catalog` tells the
-//! stories, `endings` those that end otherwise; `law` says what must hold of every list of events.
+//! `Log` gives positions, times and ids that are the same in every run, `crew` what it has of
+//! sub-agents; `catalog` tells the stories, `endings` those that end otherwise, `dispatch` and
+//! `faults` those with sub-agents; `law` says what must hold of every list of events.
 
 mod close;
+pub(crate) mod crew;
 mod endings;
+pub(crate) mod dispatch;
+mod faults;
 pub(crate) mod catalog;
 pub(crate) mod law;
 
@@ -21,8 +25,8 @@ use turnwire_event::code::{CallPurpose, LlmErrorClass, ToolErrorClass, ToolType,
 use turnwire_event::content::{content_json, sha256_hex};
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::{
-    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, MessageId, Position, Role, Seq,
-    SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
+    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, MessageId, Position, RenderPolicy,
+    Role, Seq, SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
 };
 
 pub(crate) const MODEL: &str = "scripted:demo";
@@ -101,6 +105,12 @@ impl Log {
             render: None,
             body,
         });
+    }
+
+    /// Stamps the newest event.
+    pub(crate) fn stamp(&mut self, policy: RenderPolicy) {
+        let newest = self.events.last_mut().expect("an event");
+        newest.render = Some(policy.into());
     }
 
     /// A person says something: the turn starts and is routed.

@@ -5,6 +5,7 @@ use turnwire_event::body::data::{ItemKey, Key, Loaded, Loading};
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{TextDelta, ThinkingDelta};
 use turnwire_event::body::support::Noted;
+use turnwire_event::body::tool;
 use turnwire_event::body::turn::{CancelRequested, Versions};
 use turnwire_event::code::{CallPurpose, CancelCode, ToolErrorClass, TurnKind};
 use turnwire_event::{CallId, EpisodeId, MessageId, TurnId, Ulid};

@@ -1,0 +1,203 @@
+//! What a frame may carry, by its type: the fields, the codes, and nothing of an envelope.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+use turnwire_wire::pc3::Version;
+
+use super::Frame;
+use super::law::hold;
+
+/// The keys of a frame of this type, behind the envelope, in order.
+fn keys(event: &str, version: Version) -> Option<&'static [&'static str]> {
+    Some(match (event, version) {
+        ("response_id" | "completed", _) => &[],
+        ("episode", _) => &["episode_id"],
+        ("thinking", _) => &["content", "role"],
+        ("text" | "reasoning", _) => &["type", "chunk"],
+        ("tool_call" | "tool_completed", _) => &["tool_call"],
+        ("usage", _) => &[
+            "input_tokens",
+            "output_tokens",
+            "total_tokens",
+            "reasoning_tokens",
+            "cached_tokens",
+        ],
+        ("data_loading" | "data_loaded", _) | ("status", Version::V05) => &["data"],
+        ("component", _) => &["chunk", "tool_call"],
+        ("mcp_list_tools_start" | "mcp_session_start", _) => &["server"],
+        ("mcp_list_tools_completed", _) => &["server", "tool_count"],
+        ("mcp_session_progress", _) => &["server", "progress"],
+        ("error", _) => &["error", "is_final"],
+        ("cancelled", Version::V05) => &["error"],
+        _ => return None,
+    })
+}
+
+/// S1-001, S1-014 to S1-028, S1-093: nothing but what the type has, and closed codes.
+pub(super) fn payloads(frames: &[Frame], version: Version) -> Vec<String> {
+    let mut out = Vec::new();
+    for frame in frames {
+        let (id, event) = (&frame.id, frame.event.as_str());
+        let Some(wanted) = keys(event, version) else {
+            out.push(format!("{id} {event} is no type of {version}"));
+            continue;
+        };
+        // The indicator at the start has no content.
+        let bare = event == "thinking" && !frame.data.contains_key("content");
+        let wanted: HashSet<_> = wanted.iter().skip(usize::from(bare)).copied().collect();
+        let known = ["event_type", "version", "timestamp", "response_id"];
+        let mine = frame.data.keys().map(String::as_str);
+        let mine: HashSet<_> = mine.filter(|key| !known.contains(key)).collect();
+        let optional = event == "mcp_session_progress" && mine.contains("total");
+        let wanted: HashSet<_> = wanted
+            .into_iter()
+            .chain(optional.then_some("total"))
+            .collect();
+        if mine != wanted {
+            out.push(format!("{id} {event} has {mine:?}, not {wanted:?}"));
+        }
+        if let Some(error) = frame.data.get("error") {
+            out.extend(detail(event, error, version).map(|what| format!("{id} {what}")));
+        }
+        if let Some(inside) = frame.data.get("data") {
+            out.extend(data(event, inside).map(|what| format!("{id} {what}")));
+        }
+        out.extend(
+            leaks(frame)
+                .map(|key| format!("{id} {event} has {key:?} of a data service's envelope")),
+        );
+        let role = frame
+            .data
+            .get("role")
+            .is_none_or(|role| role == "reasoning");
+        let kind = frame.data.get("type").is_none_or(|kind| kind == "chunk");
+        let empty = ["chunk", "content"]
+            .iter()
+            .any(|f| frame.data.get(*f) == Some(&json!("")));
+        if !role || !kind || empty {
+            out.push(format!("{id} {event} says nothing or something else"));
+        }
+    }
+    out
+}
+
+/// What is wrong with an `error` object (S1-089, S1-090, D-22).
+fn detail(event: &str, error: &Value, version: Version) -> Option<String> {
+    let code = error["code"].as_str().unwrap_or("");
+    let cancel = ["IDLE_TIMEOUT", "REQUEST_CANCELLED"].contains(&code);
+    let fields: &[&str] = match (code, version) {
+        (_, Version::V04) if cancel => &[],
+        (_, Version::V05) if cancel && event == "cancelled" => &[],
+        ("INTERNAL_ERROR" | "RATE_LIMIT_ERROR", _) if event == "error" => &[],
+        ("SUB_AGENT_FAILED", Version::V05) if event == "error" => &["sub_agent_id"],
+        ("CCS_ENVELOPE_ERROR", Version::V05) if event == "error" => &["enricher_id", "reason"],
+        ("PARTIAL_FAN_OUT", Version::V05) if event == "error" => &["failed"],
+        _ => return Some(format!("{event} has the code {code:?}")),
+    };
+    let more: HashSet<_> = error.as_object()?.keys().map(String::as_str).collect();
+    let wanted: HashSet<_> = fields.iter().copied().chain(["code"]).collect();
+    if more != wanted {
+        return Some(format!("{event} {code} carries {more:?}"));
+    }
+    let records = error["failed"].as_array().into_iter().flatten();
+    let odd = |record: &&Value| {
+        let code = record["code"].as_str().unwrap_or("");
+        !["SUB_AGENT_FAILED", "CCS_ENVELOPE_ERROR"].contains(&code)
+    };
+    let mut odd_ones = records.clone().filter(odd);
+    let odd = odd_ones
+        .next()
+        .map(|odd| format!("{event} has the record {odd}"));
+    odd.or_else(|| {
+        records
+            .clone()
+            .find_map(|record| detail(event, record, version))
+    })
+}
+
+/// What is wrong with a `data` object (S1-019, S1-020, S1-025).
+fn data(event: &str, data: &Value) -> Option<String> {
+    let wanted: &[&str] = match event {
+        "status" if data.get("event_ids").is_some() => &["event_id", "event_ids", "message"],
+        "status" => &["event_id", "message"],
+        "data_loaded" => &["id", "type", "key", "items"],
+        _ => &["id", "type", "key"],
+    };
+    let mine: HashSet<_> = data.as_object()?.keys().map(String::as_str).collect();
+    let wanted: HashSet<_> = wanted.iter().copied().collect();
+    let ids = data["event_ids"].as_array();
+    let first = ids.is_none_or(|ids| ids.len() > 1 && ids[0] == data["event_id"]);
+    let said = data.get("message").is_none_or(|words| words != "");
+    (mine != wanted || !first || !said).then(|| format!("{event} carries {data}"))
+}
+
+/// Words that only the envelope of a data service has (S1-083). `enricher_id` is a detail of
+/// errors, `version` a field of every frame.
+const ENVELOPE: [&str; 8] = [
+    "status",
+    "partial",
+    "cache_meta",
+    "principal",
+    "timing",
+    "domain_type",
+    "enricher_id",
+    "version",
+];
+
+/// Keys of the envelope of a data service, at any depth of what a frame carries.
+fn leaks(frame: &Frame) -> impl Iterator<Item = String> {
+    fn inside(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    if ENVELOPE.contains(&key.as_str()) {
+                        found.push(key.clone());
+                    }
+                    inside(value, found);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| inside(item, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    for (key, value) in &frame.data {
+        if key != "error" {
+            inside(value, &mut found);
+        }
+    }
+    found.into_iter()
+}
+
+/// S1-082: a place comes before what fills it, once each, and both agree on what they are.
+pub(super) fn places(frames: &[Frame]) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut open: Vec<&Value> = Vec::new();
+    let same = |a: &Value, b: &Value| ["id", "type", "key"].iter().all(|key| a[key] == b[key]);
+    for frame in frames {
+        let data = frame.data.get("data").unwrap_or(&Value::Null);
+        match frame.event.as_str() {
+            "data_loading" if open.iter().any(|known| known["id"] == data["id"]) => {
+                out.push(format!("{} opens a place twice", frame.id));
+            }
+            "data_loading" => open.push(data),
+            "data_loaded" => match open.iter().position(|known| same(known, data)) {
+                Some(at) => drop(open.remove(at)),
+                None => out.push(format!("{} fills a place that is not open", frame.id)),
+            },
+            _ => {}
+        }
+    }
+    out
+}
+
+#[test]
+fn s1_001_s1_026_s1_083_s1_093_s1_098_a_frame_has_the_fields_of_its_type_and_no_more() {
+    hold(|_, frames, version| payloads(frames, version));
+}
+
+#[test]
+fn s1_082_a_collection_fills_the_place_that_was_opened_for_it() {
+    hold(|_, frames, _| places(frames));
+}
