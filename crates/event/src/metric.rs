@@ -58,4 +58,9 @@ metrics! {
     LOG_STORAGE_FULL = "log.storage_full", "1 while the disk is full";
     SESSIONS_OPEN = "session.open", "Sessions held in memory";
     HTTP_REQUESTS_TOTAL = "http.requests_total", "Requests answered, by method, route and status";
+    STREAM_CCS_ERROR_TOTAL = "stream.ccs_error_total", "Calls to data services that gave nothing usable, by enricher and reason";
+    PS6_PRINCIPAL_MISMATCH_TOTAL = "ps6.envelope.principal_mismatch_total", "Answers of data services for somebody else than who asked, by consumer; 0 or an incident";
+    PS6_VERSION_MISMATCH_TOTAL = "ps6.envelope.version_mismatch_total", "Answers of data services of another major version, by enricher";
+    PS6_REASON_UNKNOWN_TOTAL = "ps6.envelope.reason_unknown_total", "Answers of data services with a reason that the contract does not have, by enricher";
+    ENGINE_TASKS_LIVE = "engine.tasks_live", "Tasks of the engine that run now, calls to data services that nobody waits for any more among them";
 }

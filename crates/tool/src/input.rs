@@ -59,6 +59,22 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// A list, if it is there.
+    pub fn optional_list(self, key: &str) -> Result<Option<&'a [Value]>, ToolFailure> {
+        match self.fields.get(key) {
+            None => Ok(None),
+            Some(Value::Array(list)) => Ok(Some(list)),
+            Some(_) => Err(ToolFailure::invalid_input(format!(
+                "`{key}` must be a list."
+            ))),
+        }
+    }
+
+    /// Whatever it is, if it is there.
+    pub fn optional_value(self, key: &str) -> Option<&'a Value> {
+        self.fields.get(key)
+    }
+
     /// A whole number in `range`.
     pub fn integer(self, key: &str, range: RangeInclusive<u64>) -> Result<u64, ToolFailure> {
         let wanted = format!("a whole number from {} to {}", range.start(), range.end());

@@ -3,18 +3,26 @@
 //! A `Tool` takes an input that the model wrote, which may be anything, and gives a result or a
 //! failure in words that the model may read. A `Toolbox` is the set an agent works with. A tool
 //! knows no session and no wire; one that has more to tell than its result emits events through
-//! its `Call`.
+//! its `Call`. What comes from a data service comes through the `Connector`, and what a person
+//! is shown of it through a render tool.
 
 pub mod deliver;
 pub mod shelf;
 pub mod scene;
 pub mod tool;
 pub mod input;
+pub mod live;
+pub mod connector;
+mod ccs;
+pub mod render;
+pub mod platform;
 pub mod trial;
 pub mod toolbox;
 
+pub use connector::{BadConnector, Connector, NoVerify, Verify};
 pub use deliver::deliver;
+pub use live::Live;
 pub use scene::Scene;
 pub use shelf::Shelf;
 pub use tool::{Call, Fault, Tool, ToolFailure};
-pub use toolbox::{NameTaken, Toolbox};
+pub use toolbox::{BadTool, NameTaken, Toolbox, toolbox};

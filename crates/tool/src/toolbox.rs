@@ -3,14 +3,49 @@
 use std::sync::Arc;
 
 use turnwire_event::{Clock, Mint};
+use turnwire_pack::{Function, Pack, ToolDef, ToolKind};
 
+use crate::ccs::Ccs;
+use crate::connector::Connector;
+use crate::platform::{EmitStatus, Feedback, Named};
+use crate::render::Render;
 use crate::tool::Tool;
 use crate::trial;
+use crate::trial::{Burst, ClockTool, Echo, Fail, Sleep};
 
 /// Two tools of one name; the model could not tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is already a tool named `{0}`")]
 pub struct NameTaken(pub String);
+
+/// A tool that a pack names cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadTool {
+    /// The pack has none of that name.
+    #[error("there is no tool named `{0}`")]
+    Unknown(String),
+    /// It is named twice.
+    #[error(transparent)]
+    Twice(#[from] NameTaken),
+    /// Its enricher is not registered.
+    #[error("tool `{tool}`: no enricher `{enricher_id}` gives `{domain_type}`")]
+    Enricher {
+        /// Which tool.
+        tool: String,
+        /// What it asks.
+        enricher_id: String,
+        /// For which type.
+        domain_type: String,
+    },
+    /// Its input schema is none.
+    #[error("tool `{tool}`: its input_schema is not a JSON Schema: {why}")]
+    Schema {
+        /// Which tool.
+        tool: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
 
 /// A named set of tools.
 #[derive(Clone, Default)]
@@ -50,3 +85,66 @@ impl Toolbox {
         self.tools.iter()
     }
 }
+
+/// The tools of `pack` that are named, in that order. Tools that ask a data service do it through
+/// `connector` and have no other way (S2-053).
+pub fn toolbox(
+    pack: &Pack,
+    names: &[String],
+    connector: &Arc<Connector>,
+    clock: &Arc<dyn Clock>,
+    mint: &Arc<dyn Mint>,
+) -> Result<Toolbox, BadTool> {
+    let mut toolbox = Toolbox::new();
+    for name in names {
+        let def = pack.tool(name);
+        let def = def.ok_or_else(|| BadTool::Unknown(name.clone()))?;
+        toolbox = toolbox.with(make(def, connector, clock, mint)?)?;
+    }
+    Ok(toolbox)
+}
+
+fn make(
+    def: &ToolDef,
+    connector: &Arc<Connector>,
+    clock: &Arc<dyn Clock>,
+    mint: &Arc<dyn Mint>,
+) -> Result<Arc<dyn Tool>, BadTool> {
+    match &def.kind {
+        ToolKind::Ccs {
+            enricher_id,
+            domain_type,
+        } => {
+            let typed = connector.typed(domain_type, enricher_id);
+            let typed = typed.ok_or_else(|| BadTool::Enricher {
+                tool: def.name.clone(),
+                enricher_id: enricher_id.clone(),
+                domain_type: domain_type.clone(),
+            })?;
+            let ccs = Ccs::new(def, typed, connector).map_err(|why| BadTool::Schema {
+                tool: def.name.clone(),
+                why: why.0,
+            })?;
+            Ok(Arc::new(ccs))
+        }
+        ToolKind::Render { data_type, shape } => {
+            let typed = connector.of_domain(data_type);
+            Ok(Arc::new(Render::new(def, (data_type, *shape), typed, mint)))
+        }
+        ToolKind::Direct(function) => {
+            let inner: Arc<dyn Tool> = match function {
+                Function::Clock => Arc::new(ClockTool::new(Arc::clone(clock))),
+                Function::Echo => Arc::new(Echo),
+                Function::Sleep => Arc::new(Sleep),
+                Function::Fail => Arc::new(Fail),
+                Function::Burst => Arc::new(Burst::new(Arc::clone(mint))),
+                Function::EmitStatus => Arc::new(EmitStatus),
+                Function::LlmFeedback => Arc::new(Feedback),
+            };
+            Ok(Arc::new(Named::new(def, inner)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
