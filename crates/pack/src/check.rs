@@ -1,8 +1,38 @@
 //! From files to a pack: all mistakes of all files at once.
+//!
+//! Each file is read alone; then what the files say of each other is looked at. A file that is
+//! broken gives one finding, and nothing is held against others because of it. Every check goes
+//! on with something in the place of what is wrong; only a pack without an error comes out.
 
+mod page;
+mod folder;
+mod manifest;
+mod schema;
+mod url;
+mod connector;
+mod status;
+mod tool;
+mod agent;
+mod team;
+mod locale;
+mod rule;
+
+use std::collections::BTreeMap;
+
+use crate::definition::Definition;
 use crate::files::Files;
-use crate::finding::Finding;
+use crate::finding::{Finding, Findings, Known};
 use crate::pack::Pack;
+
+use connector::Connectors;
+use folder::Folder;
+use manifest::Manifest;
+use page::Page;
+use rule::Rules;
+use schema::Schemas;
+use status::Statuses;
+use team::Member;
+use tool::Tools;
 
 /// What `check` found.
 #[derive(Clone, Debug)]
@@ -15,9 +45,156 @@ pub struct Report {
 
 /// Checks the files of a pack. `vars` answers `${NAME}` in `connectors.yaml`.
 pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
-    let _ = (files, vars);
+    let mut found = Findings::default();
+    let folder = folder::read(files, &mut found);
+    let schemas = Schemas::read(files, &mut found);
+    let manifest = manifest::check(folder.manifest.as_ref(), &mut found);
+    let connectors = connector::check(folder.connectors.as_ref(), &schemas, vars, &mut found);
+    let agents = team::known(&folder.agents);
+    let statuses = status::check(&folder.fragments, &agents, &verticals(&folder), &mut found);
+    let around = tool::Around {
+        connectors: &connectors,
+        statuses: &statuses.known,
+        schemas: &schemas,
+    };
+    let tools = tool::check(folder.tools.as_ref(), &around, &mut found);
+    let around = rule::Around {
+        manifest: &manifest,
+        statuses: &statuses,
+        agents: &agents,
+    };
+    let rules = rule::check(folder.overrides.as_ref(), &around, &mut found);
+    let texts = locale::check(&folder.locales, &manifest, &mut found);
+    let asked = [statuses.keys.as_slice(), rules.keys.as_slice()].concat();
+    locale::keys(&asked, &texts, &folder.locales, &manifest, &mut found);
+    let team = people(&folder, &manifest, &statuses, &tools, &agents, &mut found);
+    let pack = match team {
+        (Some(orchestrator), members) if !found.has_errors() => {
+            let parts = Parts {
+                manifest,
+                connectors,
+                statuses,
+                tools,
+                rules,
+                locales: texts.locales,
+            };
+            Some(pack(files, folder, parts, orchestrator, members))
+        }
+        (Some(_) | None, _) => None,
+    };
     Report {
-        pack: None,
-        findings: Vec::new(),
+        pack,
+        findings: found.sorted(),
+    }
+}
+
+/// The vertical of each sub-agent.
+fn verticals(folder: &Folder) -> BTreeMap<String, String> {
+    let agents = folder.agents.iter().filter_map(|agent| {
+        let id = agent.source.as_ref()?.id.as_ref()?;
+        Some((id.value.clone(), agent.name.clone()))
+    });
+    agents.collect()
+}
+
+/// The definitions, each alone and all together.
+fn people(
+    folder: &Folder,
+    manifest: &Manifest,
+    statuses: &Statuses,
+    tools: &Tools,
+    agents: &Known,
+    found: &mut Findings,
+) -> (Option<Definition>, Vec<Definition>) {
+    let blocks = Known {
+        names: folder
+            .prompts
+            .iter()
+            .map(|prompt| prompt.name.clone())
+            .collect(),
+        hidden: false,
+    };
+    let around = agent::Around {
+        manifest,
+        blocks: &blocks,
+        tools: &tools.known,
+    };
+    let orchestrator = folder.orchestrator.as_ref().map(|source| {
+        let mut page = Page {
+            file: "orchestrator.yaml",
+            found,
+        };
+        agent::orchestrator(&mut page, source, &around)
+    });
+    let mut members = Vec::new();
+    for doc in &folder.agents {
+        let mut page = Page {
+            file: &doc.file,
+            found,
+        };
+        if let Some(source) = &doc.source {
+            members.push(Member {
+                file: &doc.file,
+                source,
+                definition: agent::sub_agent(&mut page, source, &doc.name, &around),
+            });
+        }
+    }
+    team::names(orchestrator.as_ref(), &members, found);
+    team::emits(&members, statuses, tools, found);
+    if let Some(source) = &folder.orchestrator {
+        team::asked(source, &members, agents, found);
+        team::speaker(source, tools, found);
+        if !agents.hidden {
+            team::unused(source, &members, tools, found);
+        }
+    }
+    let members = members.into_iter().map(|member| member.definition);
+    (orchestrator, members.collect())
+}
+
+/// What the pack is put together from.
+struct Parts {
+    manifest: Manifest,
+    connectors: Connectors,
+    statuses: Statuses,
+    tools: Tools,
+    rules: Rules,
+    locales: crate::locale::Locales,
+}
+
+fn pack(
+    files: &Files,
+    folder: Folder,
+    parts: Parts,
+    orchestrator: Definition,
+    members: Vec<Definition>,
+) -> Pack {
+    let agents = orchestrator.sub_agents.iter().filter_map(|asked| {
+        let member = members.iter().find(|member| member.id == asked.id);
+        member.cloned()
+    });
+    let prompts = folder.prompts.into_iter();
+    Pack {
+        agents: agents.collect(),
+        name: parts.manifest.name,
+        version: parts.manifest.version,
+        default_locale: parts.manifest.default_locale,
+        digest: files.digest(),
+        cap: parts.manifest.cap,
+        limits: parts.manifest.limits,
+        flags: parts.manifest.flags,
+        models: parts.manifest.models,
+        orchestrator,
+        registry: parts.statuses.registry,
+        prompts: prompts
+            .filter_map(|prompt| prompt.source.map(|text| (prompt.name, text)))
+            .collect(),
+        services: parts.connectors.services,
+        enrichers: parts.connectors.enrichers,
+        tools: parts.tools.tools,
+        locales: parts.locales,
+        overrides: parts.rules.overrides,
+        scripts: folder.scripts,
     }
 }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use crate::nearest::{listed, nearest};
+use crate::place::{At, Place};
+
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -49,4 +52,107 @@ impl fmt::Display for Finding {
             None => Ok(()),
         }
     }
+}
+
+impl Finding {
+    /// Adds what to write instead.
+    pub(crate) fn write(&mut self, instead: impl Into<String>) {
+        self.instead = Some(instead.into());
+    }
+}
+
+/// Names that may be pointed at. Where a file that gives some of them is broken nobody can say
+/// that a name is unknown, and `hidden` is set: one mistake is told once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) names: Vec<String>,
+    pub(crate) hidden: bool,
+}
+
+impl Known {
+    pub(crate) fn lacks(&self, name: &str) -> bool {
+        !self.hidden && !self.names.iter().any(|known| known == name)
+    }
+}
+
+/// Findings as they are gathered.
+#[derive(Debug, Default)]
+pub(crate) struct Findings(Vec<Finding>);
+
+impl Findings {
+    pub(crate) fn error(
+        &mut self,
+        file: &str,
+        place: Place,
+        what: impl Into<String>,
+    ) -> &mut Finding {
+        self.add(Level::Error, file, place, what.into())
+    }
+
+    pub(crate) fn warning(
+        &mut self,
+        file: &str,
+        place: Place,
+        what: impl Into<String>,
+    ) -> &mut Finding {
+        self.add(Level::Warning, file, place, what.into())
+    }
+
+    fn add(&mut self, level: Level, file: &str, place: Place, what: String) -> &mut Finding {
+        self.0.push(Finding {
+            level,
+            file: file.to_owned(),
+            line: place.line,
+            column: place.column,
+            what,
+            instead: None,
+        });
+        self.0.last_mut().expect("one was pushed just now")
+    }
+
+    /// A name that points at nothing; `what` is the noun.
+    pub(crate) fn unknown(&mut self, file: &str, name: &At<String>, what: &str, known: &Known) {
+        if !known.lacks(&name.value) {
+            return;
+        }
+        let names = || known.names.iter().map(String::as_str);
+        let written = shown(&name.value);
+        match nearest(&name.value, names()) {
+            Some(meant) => {
+                let what = format!("unknown {what} `{written}`, did you mean `{meant}`?");
+                self.error(file, name.place, what);
+            }
+            None if known.names.is_empty() => {
+                let what = format!("unknown {what} `{written}`: the pack has none");
+                self.error(file, name.place, what);
+            }
+            None => {
+                self.error(file, name.place, format!("unknown {what} `{written}`"))
+                    .write(format!("one of {}", listed(names())));
+            }
+        }
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.0.iter().any(|finding| finding.level == Level::Error)
+    }
+
+    /// By file and place.
+    pub(crate) fn sorted(mut self) -> Vec<Finding> {
+        self.0.sort_by(|a, b| {
+            let key = |finding: &Finding| (finding.line, finding.column, finding.level);
+            a.file.cmp(&b.file).then(key(a).cmp(&key(b)))
+        });
+        self.0
+    }
+}
+
+/// What a file says, fit for one line of a message.
+pub(crate) fn shown(written: &str) -> String {
+    const SHOWN_MAX: usize = 80;
+    let mut shown: String = written.chars().take(SHOWN_MAX).collect();
+    if shown.len() < written.len() {
+        shown.push('…');
+    }
+    shown.escape_debug().to_string()
 }

@@ -5,6 +5,8 @@
 //! mistake at once: file, line, column, what is wrong, what to write instead.
 
 mod digest;
+mod nearest;
+mod place;
 mod finding;
 mod files;
 mod definition;
@@ -14,6 +16,8 @@ mod locale;
 mod rule;
 mod flag;
 mod pack;
+mod source;
+mod yaml;
 mod check;
 
 pub use check::{Report, check};

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use turnwire_event::RenderPolicy;
 
+use crate::digest::Digest;
+
 /// Whether an id may still be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -45,6 +47,17 @@ pub struct Registry {
 }
 
 impl Registry {
+    pub(crate) fn new(entries: Vec<Entry>) -> Self {
+        let mut digest = Digest::default();
+        for entry in &entries {
+            digest.add(&format!("{entry:?}"));
+        }
+        Self {
+            entries,
+            version: digest.short(),
+        }
+    }
+
     /// The entry of an id.
     pub fn get(&self, id: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.id == id)

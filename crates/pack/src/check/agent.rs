@@ -1,0 +1,266 @@
+//! Checks one definition: the orchestrator's or a sub-agent's, and the names in it.
+
+use super::manifest::{Manifest, is_model};
+use super::page::{Page, TIMEOUT_MS_MAX, values};
+use super::tool::ASK;
+use crate::definition::{Definition, History, Kind, OnCancel, SubAgentRef};
+use crate::finding::{Known, shown};
+use crate::place::{At, Place};
+use crate::source::agent::{AgentSource, HistorySource, OrchestratorSource};
+use crate::source::form::Either;
+
+const KINDS: [(&str, Kind); 2] = [
+    ("orchestrator", Kind::Orchestrator),
+    ("sub_agent", Kind::SubAgent),
+];
+
+const CANCELS: [(&str, OnCancel); 2] =
+    [("discard", OnCancel::Discard), ("custom", OnCancel::Custom)];
+
+/// The model where the definition does not say.
+const MODEL: &str = "default";
+
+/// What a definition may point at.
+pub(crate) struct Around<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) blocks: &'a Known,
+    pub(crate) tools: &'a Known,
+}
+
+/// Checks the orchestrator.
+pub(crate) fn orchestrator(
+    page: &mut Page<'_>,
+    source: &OrchestratorSource,
+    around: &Around<'_>,
+) -> Definition {
+    kind(page, &source.kind, Kind::Orchestrator);
+    tools(page, &source.tools, Kind::Orchestrator, around.tools);
+    deny(page, &source.deny_words);
+    let flags = around.manifest.known_flags();
+    let mut sub_agents = Vec::new();
+    for asked in &source.sub_agents {
+        let (id, flag) = match &asked.value {
+            Either::Short(id) => (id.clone(), None),
+            Either::Long(long) => {
+                let id = page.id(&long.id, "id", asked.place, "id: shop");
+                if let Some(flag) = &long.flag {
+                    page.unknown(flag, "flag", &flags);
+                }
+                (id, long.flag.as_ref().map(|flag| flag.value.clone()))
+            }
+        };
+        sub_agents.push(SubAgentRef { id, flag });
+    }
+    Definition {
+        id: page.id(&source.id, "id", Place::TOP, "id: orchestrator"),
+        version: page.text(&source.version, "version", Place::TOP, "version: \"1\""),
+        kind: Kind::Orchestrator,
+        vertical: None,
+        aliases: Vec::new(),
+        description: described(page, &source.description),
+        model: model(page, source.model.as_ref(), around.manifest),
+        prompt_blocks: blocks(page, source.prompt_blocks.as_ref(), around.blocks),
+        tools: values(&source.tools),
+        sub_agents,
+        emits: Vec::new(),
+        on_cancel: OnCancel::Discard,
+        timeout_ms: TIMEOUT_MS_MAX,
+        default_status: None,
+        history: history(page, source.history.as_ref(), (60, 24_000)),
+        deny_words: values(&source.deny_words),
+    }
+}
+
+/// Checks a sub-agent; `folder` is its vertical.
+pub(crate) fn sub_agent(
+    page: &mut Page<'_>,
+    source: &AgentSource,
+    folder: &str,
+    around: &Around<'_>,
+) -> Definition {
+    kind(page, &source.kind, Kind::SubAgent);
+    tools(page, &source.tools, Kind::SubAgent, around.tools);
+    deny(page, &source.deny_words);
+    lists(page, source, folder);
+    let on_cancel = page
+        .needed(
+            &source.on_cancel,
+            "on_cancel",
+            Place::TOP,
+            "on_cancel: discard",
+        )
+        .and_then(|word| page.choice(word, "on_cancel", &CANCELS));
+    if let Some(status) = &source.default_status
+        && !source.emits.iter().any(|emits| emits.value == status.value)
+    {
+        let what = format!(
+            "`default_status` is `{}`, which is not in `emits`",
+            shown(&status.value)
+        );
+        page.error(status.place, what)
+            .write("one of `emits`, or add it there");
+    }
+    let timeout = around.manifest.limits.sub_agent_timeout_ms;
+    Definition {
+        id: page.id(&source.id, "id", Place::TOP, &format!("id: {folder}")),
+        version: page.text(&source.version, "version", Place::TOP, "version: \"1\""),
+        kind: Kind::SubAgent,
+        vertical: Some(folder.to_owned()),
+        aliases: values(&source.aliases),
+        description: described(page, &source.description),
+        model: model(page, source.model.as_ref(), around.manifest),
+        prompt_blocks: blocks(page, source.prompt_blocks.as_ref(), around.blocks),
+        tools: values(&source.tools),
+        sub_agents: Vec::new(),
+        emits: values(&source.emits),
+        on_cancel: on_cancel.unwrap_or(OnCancel::Discard),
+        timeout_ms: page.number(
+            &source.timeout_ms,
+            "timeout_ms",
+            (1, TIMEOUT_MS_MAX),
+            timeout,
+        ),
+        default_status: source
+            .default_status
+            .as_ref()
+            .map(|status| status.value.clone()),
+        history: history(page, source.history.as_ref(), (20, 8_000)),
+        deny_words: values(&source.deny_words),
+    }
+}
+
+/// What only a sub-agent has: its vertical, its other names, what it emits, and nobody to ask.
+fn lists(page: &mut Page<'_>, source: &AgentSource, folder: &str) {
+    if let Some(vertical) = &source.vertical
+        && vertical.value != folder
+    {
+        let what = format!(
+            "`vertical` is `{}`, but the folder is verticals/{folder}",
+            shown(&vertical.value)
+        );
+        page.error(vertical.place, what)
+            .write(format!("`vertical: {folder}`, or leave it out"));
+    }
+    if let Some(sub_agents) = &source.sub_agents {
+        page.error(
+            sub_agents.place,
+            "a sub-agent cannot ask other agents (S2-019)",
+        )
+        .write("no `sub_agents` here; only orchestrator.yaml lists them");
+    }
+    for alias in &source.aliases {
+        page.id_form(alias, "alias");
+    }
+    page.once(&source.aliases, "aliases");
+    page.once(&source.emits, "emits");
+}
+
+fn kind(page: &mut Page<'_>, field: &Option<At<String>>, wanted: Kind) {
+    let (name, elsewhere) = match wanted {
+        Kind::Orchestrator => (
+            "orchestrator",
+            "sub-agents live in verticals/<vertical>/agent.yaml",
+        ),
+        Kind::SubAgent => ("sub_agent", "the orchestrator is orchestrator.yaml"),
+    };
+    let example = format!("kind: {name}");
+    let Some(word) = page.needed(field, "kind", Place::TOP, &example) else {
+        return;
+    };
+    let kind = page.choice(word, "kind", &KINDS);
+    if kind.is_some_and(|kind| kind != wanted) {
+        page.error(
+            word.place,
+            format!("`kind` is `{}` in this file", word.value),
+        )
+        .write(format!("`{example}`; {elsewhere}"));
+    }
+}
+
+fn described(page: &mut Page<'_>, field: &Option<At<String>>) -> String {
+    page.text(
+        field,
+        "description",
+        Place::TOP,
+        "description: what it is for and when to ask it",
+    )
+}
+
+fn model(page: &mut Page<'_>, field: Option<&At<String>>, manifest: &Manifest) -> String {
+    let known = manifest.known_models();
+    let name = field.map_or(MODEL, |field| field.value.as_str());
+    if let Some(model) = manifest.models.get(name) {
+        return model.clone();
+    }
+    match field {
+        Some(field) if !is_model(&field.value) => page.unknown(field, "model", &known),
+        Some(_) => {}
+        None if known.lacks(MODEL) => page
+            .error(
+                Place::TOP,
+                "no `model` is written, and pack.yaml names no `default`",
+            )
+            .write("`model: provider:model`, or `models: {default: …}` in pack.yaml"),
+        None => {}
+    }
+    name.to_owned()
+}
+
+fn blocks(page: &mut Page<'_>, field: Option<&At<Vec<At<String>>>>, known: &Known) -> Vec<String> {
+    let Some(blocks) = field else {
+        page.error(Place::TOP, "`prompt_blocks` is missing")
+            .write("`prompt_blocks: [persona]`, with the text in prompts/persona.md");
+        return Vec::new();
+    };
+    if blocks.value.is_empty() {
+        page.error(blocks.place, "`prompt_blocks` is empty")
+            .write("at least one name of a file in prompts/, without `.md`");
+    }
+    page.once(&blocks.value, "prompt_blocks");
+    for block in &blocks.value {
+        if known.names.is_empty() {
+            let what = format!("unknown prompt block `{}`", shown(&block.value));
+            page.error(block.place, what)
+                .write(format!("its text in prompts/{}.md", shown(&block.value)));
+        } else {
+            page.unknown(block, "prompt block", known);
+        }
+    }
+    values(&blocks.value)
+}
+
+fn tools(page: &mut Page<'_>, names: &[At<String>], kind: Kind, known: &Known) {
+    page.once(names, "tools");
+    for name in names {
+        let Some(id) = name.value.strip_prefix(ASK) else {
+            page.unknown(name, "tool", known);
+            continue;
+        };
+        let id = shown(id);
+        match kind {
+            Kind::Orchestrator => page
+                .error(name.place, format!("`{ASK}{id}` is not a tool of the pack"))
+                .write(format!("`sub_agents: [{id}]`: its tool is made from that")),
+            Kind::SubAgent => page
+                .error(name.place, "a sub-agent cannot ask other agents (S2-019)")
+                .write(format!("no `{ASK}{id}` here")),
+        }
+    }
+}
+
+fn deny(page: &mut Page<'_>, words: &[At<String>]) {
+    for word in words.iter().filter(|word| word.value.trim().is_empty()) {
+        page.error(word.place, "an empty word in `deny_words`")
+            .write("a word, or leave it out");
+    }
+}
+
+fn history(page: &mut Page<'_>, source: Option<&HistorySource>, default: (u64, u64)) -> History {
+    let (messages, tokens) = source.map_or((None, None), |source| {
+        (source.max_messages.clone(), source.max_tokens.clone())
+    });
+    History {
+        max_messages: page.number(&messages, "max_messages", (1, 1_000), default.0) as u32,
+        max_tokens: page.number(&tokens, "max_tokens", (1, 1_000_000), default.1) as u32,
+    }
+}

@@ -1,0 +1,140 @@
+//! Checks `connectors.yaml`: services that can be reached and enrichers that name one of them.
+
+use std::collections::BTreeMap;
+
+use super::page::{Page, TIMEOUT_MS_MAX};
+use super::schema::Schemas;
+use super::url;
+use crate::finding::{Findings, Known, shown};
+use crate::place::At;
+use crate::source::connector::{ConnectorsSource, EnricherSource};
+use crate::tool::{Enricher, Service};
+
+const FILE: &str = "connectors.yaml";
+/// How long a request may take where the pack does not say.
+const TIMEOUT_MS: u64 = 10_000;
+/// Bytes of an answer where the pack does not say.
+const BYTES: u64 = 1 << 20;
+/// Bytes of an answer at all: it is held in memory.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// What `connectors.yaml` says.
+pub(crate) struct Connectors {
+    pub(crate) services: BTreeMap<String, Service>,
+    pub(crate) enrichers: Vec<Enricher>,
+    /// Whether the file is broken.
+    pub(crate) hidden: bool,
+}
+
+/// Checks it.
+pub(crate) fn check(
+    source: Option<&ConnectorsSource>,
+    schemas: &Schemas<'_>,
+    vars: &dyn Fn(&str) -> Option<String>,
+    found: &mut Findings,
+) -> Connectors {
+    let mut page = Page { file: FILE, found };
+    let mut services = BTreeMap::new();
+    for (name, service) in source.iter().flat_map(|source| &source.services.0) {
+        page.id_form(name, "name of a service");
+        let (home, service) = (service.place, &service.value);
+        let example = "url: http://127.0.0.1:8422";
+        let url = match page.needed(&service.url, "url", home, example) {
+            Some(url) => url::check(&mut page, url, vars),
+            None => String::new(),
+        };
+        let timeout = (1, TIMEOUT_MS_MAX);
+        let service = Service {
+            url,
+            timeout_ms: page.number(&service.timeout_ms, "timeout_ms", timeout, TIMEOUT_MS),
+            max_bytes: page.number(&service.max_bytes, "max_bytes", (1, BYTES_MAX), BYTES),
+        };
+        services.insert(name.value.clone(), service);
+    }
+    let known = Known {
+        names: services.keys().cloned().collect(),
+        hidden: source.is_none(),
+    };
+    let mut enrichers: Vec<Enricher> = Vec::new();
+    for source in source.iter().flat_map(|source| &source.enrichers) {
+        let enricher = enricher(&mut page, source, &known, schemas);
+        let again = enrichers.iter().any(|other| {
+            (&other.enricher_id, &other.domain_type)
+                == (&enricher.enricher_id, &enricher.domain_type)
+        });
+        if again && !enricher.enricher_id.is_empty() {
+            let what = format!(
+                "the enricher `{}` for `{}` is there twice",
+                enricher.enricher_id, enricher.domain_type
+            );
+            page.error(source.place, what)
+                .write("one entry for each pair of enricher_id and domain_type");
+        }
+        enrichers.push(enricher);
+    }
+    Connectors {
+        services,
+        enrichers,
+        hidden: source.is_none(),
+    }
+}
+
+fn enricher(
+    page: &mut Page<'_>,
+    source: &At<EnricherSource>,
+    services: &Known,
+    schemas: &Schemas<'_>,
+) -> Enricher {
+    let (home, source) = (source.place, &source.value);
+    let service = page.text(&source.service, "service", home, "service: market");
+    if let Some(service) = &source.service {
+        page.unknown(service, "service", services);
+    }
+    let version = page.text(&source.version, "version", home, "version: \"1.0.0\"");
+    if let Some(written) = &source.version
+        && !is_version(&written.value)
+    {
+        let what = format!("`{}` is not a version", shown(&written.value));
+        page.error(written.place, what)
+            .write("numbers with points between them, in quotes: `\"1.2.0\"`");
+    }
+    let field = |page: &mut Page<'_>, field: &Option<At<String>>, name: &str| match field {
+        None => name.to_owned(),
+        Some(_) => page.text(
+            field,
+            if name == "id" { "item_id" } else { name },
+            home,
+            name,
+        ),
+    };
+    let payload_schema = source.payload_schema.as_ref();
+    Enricher {
+        enricher_id: page.id(
+            &source.enricher_id,
+            "enricher_id",
+            home,
+            "enricher_id: offer_search",
+        ),
+        domain_type: page.id(
+            &source.domain_type,
+            "domain_type",
+            home,
+            "domain_type: offer_list",
+        ),
+        service,
+        version,
+        items: field(page, &source.items, "items"),
+        item_id: field(page, &source.item_id, "id"),
+        payload_schema: payload_schema
+            .and_then(|schema| schemas.value(page, schema, "payload_schema")),
+    }
+}
+
+/// One to three numbers with points between them; the first is the major version.
+fn is_version(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    let is_number = |part: &&str| {
+        (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    parts.len() <= 3 && parts.iter().all(is_number)
+}

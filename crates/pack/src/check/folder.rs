@@ -1,0 +1,231 @@
+//! Which file of the folder is what, and their contents as shapes. A file that cannot be read
+//! leaves `None` behind: what is made of it is then unknown, not absent.
+
+use serde::de::DeserializeOwned;
+
+use crate::files::{FILE_BYTES_MAX, FILES_MAX, Files};
+use crate::finding::Findings;
+use crate::nearest::nearest;
+use crate::place::{At, Place};
+use crate::source::agent::{AgentSource, OrchestratorSource};
+use crate::source::connector::ConnectorsSource;
+use crate::source::manifest::ManifestSource;
+use crate::source::status::EntrySource;
+use crate::source::text::{LocaleSource, OverridesSource};
+use crate::source::tool::ToolsSource;
+use crate::yaml;
+
+/// Files with a fixed place, for advice.
+const FIXED: [&str; 7] = [
+    "pack.yaml",
+    "orchestrator.yaml",
+    "platform/status_events.yaml",
+    "connectors.yaml",
+    "tools.yaml",
+    "overrides.yaml",
+    "routing.yaml",
+];
+
+/// A file and what it holds; none if it is broken.
+pub(crate) struct Doc<T> {
+    pub(crate) file: String,
+    /// What the file is named for: a vertical's folder, a language's tag; else empty.
+    pub(crate) name: String,
+    pub(crate) source: Option<T>,
+}
+
+/// All files as shapes.
+pub(crate) struct Folder {
+    pub(crate) manifest: Option<ManifestSource>,
+    pub(crate) orchestrator: Option<OrchestratorSource>,
+    pub(crate) agents: Vec<Doc<AgentSource>>,
+    pub(crate) fragments: Vec<Doc<Vec<At<EntrySource>>>>,
+    pub(crate) connectors: Option<ConnectorsSource>,
+    pub(crate) tools: Option<ToolsSource>,
+    pub(crate) overrides: Option<OverridesSource>,
+    pub(crate) locales: Vec<Doc<LocaleSource>>,
+    /// Blocks by name, with their text.
+    pub(crate) prompts: Vec<Doc<String>>,
+    pub(crate) scripts: Vec<(String, String)>,
+}
+
+/// What a path is.
+enum Role<'a> {
+    Agent(&'a str),
+    Fragment(&'a str),
+    Prompt(&'a str),
+    Locale(&'a str),
+    Script(&'a str),
+    /// Read elsewhere, or known and not read.
+    Known,
+    Unknown,
+}
+
+/// Reads every file.
+pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
+    let count = files.iter().count();
+    if count > FILES_MAX {
+        let what = format!("the folder has more than {FILES_MAX} files");
+        found
+            .error("pack.yaml", Place::TOP, what)
+            .write("a folder with nothing but the pack in it");
+    }
+    let mut folder = Folder {
+        manifest: required(
+            files,
+            "pack.yaml",
+            "`name: my_pack` and `version: \"1.0.0\"`",
+            found,
+        ),
+        orchestrator: required(
+            files,
+            "orchestrator.yaml",
+            "`kind: orchestrator` with id, version, description and prompt_blocks",
+            found,
+        ),
+        agents: Vec::new(),
+        fragments: Vec::new(),
+        connectors: optional(files, "connectors.yaml", found),
+        tools: optional(files, "tools.yaml", found),
+        overrides: optional(files, "overrides.yaml", found),
+        locales: Vec::new(),
+        prompts: Vec::new(),
+        scripts: Vec::new(),
+    };
+    // The platform's ids come first.
+    if files.get("platform/status_events.yaml").is_some() {
+        folder
+            .fragments
+            .push(doc(files, "platform/status_events.yaml", "", found));
+    }
+    for (path, _) in files.iter().take(FILES_MAX) {
+        match role(path) {
+            Role::Agent(vertical) => folder.agents.push(doc(files, path, vertical, found)),
+            Role::Fragment(vertical) => folder.fragments.push(doc(files, path, vertical, found)),
+            Role::Locale(tag) => folder.locales.push(doc(files, path, tag, found)),
+            Role::Prompt(block) => folder.prompts.push(prompt(files, path, block, found)),
+            Role::Script(name) => {
+                if let Some(text) = text(files, path, found) {
+                    folder.scripts.push((name.to_owned(), text.to_owned()));
+                }
+            }
+            Role::Known => {}
+            Role::Unknown => unknown(path, found),
+        }
+    }
+    folder
+}
+
+fn role(path: &str) -> Role<'_> {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts[..] {
+        ["verticals", vertical, "agent.yaml"] => Role::Agent(vertical),
+        ["verticals", vertical, "status_events.yaml"] => Role::Fragment(vertical),
+        ["prompts", file] => file.strip_suffix(".md").map_or(Role::Unknown, Role::Prompt),
+        ["locales", file] => file
+            .strip_suffix(".yaml")
+            .map_or(Role::Unknown, Role::Locale),
+        ["scripts", file] => file
+            .strip_suffix(".yaml")
+            .map_or(Role::Unknown, Role::Script),
+        ["schemas", file] if file.ends_with(".json") => Role::Known,
+        ["evals", ..] => Role::Known,
+        [.., file] if file.eq_ignore_ascii_case("readme.md") || file == "LICENSE" => Role::Known,
+        _ if FIXED.contains(&path) => Role::Known,
+        _ => Role::Unknown,
+    }
+}
+
+fn unknown(path: &str, found: &mut Findings) {
+    let yaml = path.strip_suffix(".yml").map(|stem| format!("{stem}.yaml"));
+    let meant = match yaml {
+        Some(yaml) if !matches!(role(&yaml), Role::Unknown) => Some(yaml),
+        _ => near(path),
+    };
+    match meant {
+        Some(meant) => {
+            let what = format!("nothing reads this file, did you mean `{meant}`?");
+            found.warning(path, Place::TOP, what);
+        }
+        None => found
+            .warning(path, Place::TOP, "nothing reads this file")
+            .write("it outside of the pack, or the name of a file that a pack can have"),
+    }
+}
+
+/// The path that was probably meant.
+fn near(path: &str) -> Option<String> {
+    if let Some((dir, file)) = path.rsplit_once('/')
+        && dir.starts_with("verticals/")
+    {
+        let meant = nearest(file, ["agent.yaml", "status_events.yaml"])?;
+        return Some(format!("{dir}/{meant}"));
+    }
+    nearest(path, FIXED).map(str::to_owned)
+}
+
+/// The text of a file, if it is text and not too much of it.
+pub(crate) fn text<'a>(files: &'a Files, path: &str, found: &mut Findings) -> Option<&'a str> {
+    let text = files.get(path)?;
+    if text.len() > FILE_BYTES_MAX {
+        let what = format!("the file has more than {FILE_BYTES_MAX} bytes");
+        found.error(path, Place::TOP, what).write("a shorter file");
+        return None;
+    }
+    if text.contains('\u{fffd}') {
+        found
+            .error(path, Place::TOP, "the file is not UTF-8 text")
+            .write("it again as UTF-8");
+        return None;
+    }
+    Some(text)
+}
+
+fn required<T: DeserializeOwned>(
+    files: &Files,
+    path: &str,
+    example: &str,
+    found: &mut Findings,
+) -> Option<T> {
+    if files.get(path).is_none() {
+        found
+            .error(path, Place::TOP, "the file is missing")
+            .write(example);
+        return None;
+    }
+    yaml::read(path, text(files, path, found)?, found)
+}
+
+fn optional<T: DeserializeOwned + Default>(
+    files: &Files,
+    path: &str,
+    found: &mut Findings,
+) -> Option<T> {
+    if files.get(path).is_none() {
+        return Some(T::default());
+    }
+    yaml::read(path, text(files, path, found)?, found)
+}
+
+fn doc<T: DeserializeOwned>(files: &Files, path: &str, name: &str, found: &mut Findings) -> Doc<T> {
+    let text = text(files, path, found);
+    Doc {
+        file: path.to_owned(),
+        name: name.to_owned(),
+        source: text.and_then(|text| yaml::read(path, text, found)),
+    }
+}
+
+fn prompt(files: &Files, path: &str, block: &str, found: &mut Findings) -> Doc<String> {
+    let text = text(files, path, found);
+    if text.is_some_and(|text| text.trim().is_empty()) {
+        found
+            .error(path, Place::TOP, "the prompt is empty")
+            .write("what the agent is to be told");
+    }
+    Doc {
+        file: path.to_owned(),
+        name: block.to_owned(),
+        source: text.map(str::to_owned),
+    }
+}

@@ -1,0 +1,186 @@
+//! Checks the locale files and that every render key has a text in the default language (S1-071).
+
+use std::collections::BTreeMap;
+
+use super::folder::Doc;
+use super::manifest::Manifest;
+use super::page::Page;
+use crate::finding::{Findings, shown};
+use crate::locale::{Line, Locales, PLATFORM_KEYS, is_tag};
+use crate::place::{At, Place};
+use crate::source::form::Either;
+use crate::source::text::{LineSource, LocaleSource};
+
+/// Where the phrases go in the text of `combined`.
+const PHRASES: &str = "{phrases}";
+
+/// The texts, and whether some are unknown because a file is broken.
+pub(crate) struct Texts {
+    pub(crate) locales: Locales,
+    /// Whether nobody can say that a text is missing.
+    pub(crate) hidden: bool,
+}
+
+/// Checks the files.
+pub(crate) fn check(
+    docs: &[Doc<LocaleSource>],
+    manifest: &Manifest,
+    found: &mut Findings,
+) -> Texts {
+    let mut locales = Locales::new(&manifest.default_locale);
+    let mut seen: Vec<(String, &str)> = Vec::new();
+    for doc in docs {
+        let mut page = Page {
+            file: &doc.file,
+            found,
+        };
+        let tag = doc.name.replace('_', "-");
+        if !is_tag(&tag) {
+            page.error(
+                Place::TOP,
+                format!("`{}` is not a language tag", shown(&doc.name)),
+            )
+            .write("a name such as locales/en.yaml or locales/es-MX.yaml");
+            continue;
+        }
+        let lower = tag.to_ascii_lowercase();
+        if let Some((_, other)) = seen.iter().find(|(tag, _)| *tag == lower) {
+            page.error(Place::TOP, format!("{other} has the same language"))
+                .write("one file for each language");
+        }
+        seen.push((lower, &doc.file));
+        if let Some(source) = &doc.source {
+            locales.add(&tag, lines(&mut page, source));
+        }
+    }
+    let default = &manifest.default_locale;
+    let broken = |doc: &Doc<LocaleSource>| {
+        let tag = doc.name.replace('_', "-").to_ascii_lowercase();
+        doc.source.is_none() && default.to_ascii_lowercase().starts_with(&tag)
+    };
+    Texts {
+        locales,
+        hidden: manifest.hidden || !is_tag(default) || docs.iter().any(broken),
+    }
+}
+
+fn lines(page: &mut Page<'_>, source: &LocaleSource) -> BTreeMap<String, Line> {
+    let mut lines = BTreeMap::new();
+    for (key, written) in &source.0 {
+        let line = match &written.value {
+            Either::Short(message) => {
+                if message.trim().is_empty() {
+                    page.error(
+                        written.place,
+                        format!("the text of `{}` is empty", shown(&key.value)),
+                    )
+                    .write("what a person is to read");
+                }
+                Line {
+                    message: message.clone(),
+                    phrase: None,
+                }
+            }
+            Either::Long(long) => long_line(page, written.place, long),
+        };
+        if key.value == "combined" && !line.message.contains(PHRASES) {
+            page.error(
+                written.place,
+                format!("`combined` has no `{PHRASES}` in it"),
+            )
+            .write(format!("for example `combined: \"{PHRASES}…\"`"));
+        }
+        lines.insert(key.value.clone(), line);
+    }
+    lines
+}
+
+fn long_line(page: &mut Page<'_>, home: Place, source: &LineSource) -> Line {
+    let message = page.text(
+        &source.message,
+        "message",
+        home,
+        "message: Searching for offers…",
+    );
+    let phrase = source.phrase.as_ref().map(|phrase| phrase.value.clone());
+    if phrase.is_some() {
+        page.text(
+            &source.phrase,
+            "phrase",
+            home,
+            "phrase: searching for offers",
+        );
+    }
+    Line { message, phrase }
+}
+
+/// Every key that is asked for has a text: in the default language it must, in others it should.
+pub(crate) fn keys(
+    asked: &[(String, At<String>)],
+    texts: &Texts,
+    docs: &[Doc<LocaleSource>],
+    manifest: &Manifest,
+    found: &mut Findings,
+) {
+    let default = &manifest.default_locale;
+    if !texts.hidden {
+        for (file, key) in asked {
+            if !key.value.is_empty() && texts.locales.line(default, &key.value).is_none() {
+                let what = format!("`{}` has no text in `{default}`", shown(&key.value));
+                found.error(file, key.place, what).write(format!(
+                    "`{}: …` in locales/{default}.yaml",
+                    shown(&key.value)
+                ));
+            }
+        }
+        for key in PLATFORM_KEYS {
+            if texts.locales.line(default, key).is_none() {
+                let file = format!("locales/{default}.yaml");
+                found
+                    .error(
+                        &file,
+                        Place::TOP,
+                        format!("`{key}` has no text in `{default}`"),
+                    )
+                    .write(format!("`{key}: …`; only en, de and es have it built in"));
+            }
+        }
+    }
+    for doc in docs.iter().filter(|doc| doc.source.is_some()) {
+        gaps(doc, asked, texts, default, found);
+    }
+}
+
+fn gaps(
+    doc: &Doc<LocaleSource>,
+    asked: &[(String, At<String>)],
+    texts: &Texts,
+    default: &str,
+    found: &mut Findings,
+) {
+    let tag = doc.name.replace('_', "-");
+    // The text of `es` serves `es-MX` too; only what falls to the default language is a gap.
+    let chain = texts.locales.chain(&tag);
+    let own: Vec<&str> = chain
+        .into_iter()
+        .filter(|link| !link.eq_ignore_ascii_case(default))
+        .collect();
+    if own.is_empty() {
+        return;
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for (_, key) in asked {
+        let key = key.value.as_str();
+        let has = own.iter().any(|tag| texts.locales.has(tag, key));
+        if !key.is_empty() && !has && !told.contains(&key) {
+            let what = format!(
+                "`{}` has no text here: that of `{default}` is shown",
+                shown(key)
+            );
+            found
+                .warning(&doc.file, Place::TOP, what)
+                .write(format!("`{}: …`", shown(key)));
+            told.push(key);
+        }
+    }
+}

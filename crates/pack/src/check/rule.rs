@@ -1,0 +1,217 @@
+//! Checks `overrides.yaml`: flags that exist, things that may be shown otherwise, and how.
+
+use turnwire_event::{EventType, RenderPolicy};
+
+use super::manifest::{Manifest, flag_form};
+use super::page::Page;
+use super::status::{POLICIES, Statuses};
+use crate::finding::{Findings, Known, shown};
+use crate::nearest::{listed, nearest};
+use crate::place::At;
+use crate::rule::{Override, Target};
+use crate::source::form::Pairs;
+use crate::source::text::{ChangeSource, OverridesSource};
+
+pub(crate) const FILE: &str = "overrides.yaml";
+
+const SHOWN_OR_NOT: &[RenderPolicy] = &[RenderPolicy::Forward, RenderPolicy::Suppress];
+const AT_ONCE_OR_TOGETHER: &[RenderPolicy] = &[RenderPolicy::Forward, RenderPolicy::Batch];
+const ANY: &[RenderPolicy] = &[
+    RenderPolicy::Forward,
+    RenderPolicy::Transform,
+    RenderPolicy::Suppress,
+    RenderPolicy::Batch,
+];
+
+/// A name that may stand in the file, the types it is for, and how they may be shown.
+type Name = (&'static str, &'static [EventType], &'static [RenderPolicy]);
+
+const NAMES: [Name; 15] = {
+    use EventType as T;
+    [
+        ("text.delta", &[T::TextDelta], AT_ONCE_OR_TOGETHER),
+        ("thinking.delta", &[T::ThinkingDelta], SHOWN_OR_NOT),
+        (
+            "tool_call",
+            &[T::ToolCalled, T::ToolCompleted, T::ToolFailed],
+            SHOWN_OR_NOT,
+        ),
+        ("tool.called", &[T::ToolCalled], SHOWN_OR_NOT),
+        ("tool.completed", &[T::ToolCompleted], SHOWN_OR_NOT),
+        ("tool.failed", &[T::ToolFailed], SHOWN_OR_NOT),
+        ("data.loading", &[T::DataLoading], SHOWN_OR_NOT),
+        ("data.loaded", &[T::DataLoaded], SHOWN_OR_NOT),
+        ("component.rendered", &[T::ComponentRendered], SHOWN_OR_NOT),
+        ("error.reported", &[T::ErrorReported], SHOWN_OR_NOT),
+        (
+            "mcp.*",
+            &[
+                T::McpListToolsStarted,
+                T::McpListToolsCompleted,
+                T::McpSessionStarted,
+                T::McpSessionProgressed,
+            ],
+            SHOWN_OR_NOT,
+        ),
+        (
+            "mcp.list_tools_started",
+            &[T::McpListToolsStarted],
+            SHOWN_OR_NOT,
+        ),
+        (
+            "mcp.list_tools_completed",
+            &[T::McpListToolsCompleted],
+            SHOWN_OR_NOT,
+        ),
+        ("mcp.session_started", &[T::McpSessionStarted], SHOWN_OR_NOT),
+        (
+            "mcp.session_progressed",
+            &[T::McpSessionProgressed],
+            SHOWN_OR_NOT,
+        ),
+    ]
+};
+
+/// What an override may point at.
+pub(crate) struct Around<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) statuses: &'a Statuses,
+    pub(crate) agents: &'a Known,
+}
+
+/// The overrides, and the render keys they ask for.
+pub(crate) struct Rules {
+    pub(crate) overrides: Vec<Override>,
+    pub(crate) keys: Vec<(String, At<String>)>,
+}
+
+/// Checks it.
+pub(crate) fn check(
+    source: Option<&OverridesSource>,
+    around: &Around<'_>,
+    found: &mut Findings,
+) -> Rules {
+    let mut page = Page { file: FILE, found };
+    let flags = around.manifest.known_flags();
+    let mut rules = Rules {
+        overrides: Vec::new(),
+        keys: Vec::new(),
+    };
+    for (flag, changes) in source.iter().flat_map(|source| &source.0) {
+        if flag_form(&mut page, flag) {
+            page.unknown(flag, "flag", &flags);
+        }
+        of_flag(&mut page, &flag.value, changes, around, &mut rules);
+    }
+    rules
+}
+
+fn of_flag(
+    page: &mut Page<'_>,
+    flag: &str,
+    changes: &Pairs<At<ChangeSource>>,
+    around: &Around<'_>,
+    rules: &mut Rules,
+) {
+    for (name, change) in &changes.0 {
+        let Some((targets, allowed)) = targets(page, name, around) else {
+            continue;
+        };
+        let source = &change.value;
+        if source.policy.is_none() && source.render_key.is_none() {
+            page.error(change.place, "the override changes nothing")
+                .write("`policy: …` or `render_key: …`");
+        }
+        let policy = source.policy.as_ref();
+        let policy = policy.and_then(|word| policy_of(page, word, &name.value, allowed));
+        if let Some(key) = &source.render_key {
+            if matches!(targets[..], [Target::Status(_)]) {
+                rules.keys.push((FILE.to_owned(), key.clone()));
+            } else {
+                let what = format!("`{}` has no text, so no `render_key`", name.value);
+                page.error(key.place, what)
+                    .write("`policy: …`; only status ids have a text");
+            }
+        }
+        for target in targets {
+            rules.overrides.push(Override {
+                flag: flag.to_owned(),
+                target,
+                policy,
+                render_key: source.render_key.as_ref().map(|key| key.value.clone()),
+            });
+        }
+    }
+}
+
+fn policy_of(
+    page: &mut Page<'_>,
+    word: &At<String>,
+    name: &str,
+    allowed: &[RenderPolicy],
+) -> Option<RenderPolicy> {
+    let policy = page.choice(word, "policy", &POLICIES)?;
+    if !allowed.contains(&policy) {
+        let choices = POLICIES
+            .iter()
+            .filter(|(_, policy)| allowed.contains(policy));
+        let what = format!("`{name}` cannot have the policy `{}`", word.value);
+        page.error(word.place, what)
+            .write(format!("one of {}", listed(choices.map(|(name, _)| *name))));
+    }
+    Some(policy)
+}
+
+/// What a key of the file is about, and how that may be shown.
+fn targets(
+    page: &mut Page<'_>,
+    name: &At<String>,
+    around: &Around<'_>,
+) -> Option<(Vec<Target>, &'static [RenderPolicy])> {
+    let written = shown(&name.value);
+    if around.statuses.registry.get(&name.value).is_some() {
+        return Some((vec![Target::Status(name.value.clone())], ANY));
+    }
+    if let Some((_, types, allowed)) = NAMES.iter().find(|(known, ..)| *known == name.value) {
+        let types = types.iter().map(|one| Target::Type(*one));
+        return Some((types.collect(), allowed));
+    }
+    if name.value.parse::<EventType>().is_ok() {
+        page.error(name.place, format!("`{written}` cannot be overridden"))
+            .write(format!(
+                "a status id, or one of {}",
+                listed(NAMES.map(|(name, ..)| name))
+            ));
+        return None;
+    }
+    if around.agents.names.contains(&name.value) {
+        let what = format!(
+            "`{written}` is a sub-agent: overrides are for status ids and event types, never for a sub-agent (S1-051)"
+        );
+        page.error(name.place, what)
+            .write("the status ids that it emits");
+        return None;
+    }
+    if around.statuses.known.hidden {
+        return None;
+    }
+    let statuses = || around.statuses.known.names.iter().map(String::as_str);
+    let names = statuses().chain(NAMES.map(|(name, ..)| name));
+    match nearest(&name.value, names) {
+        Some(meant) => {
+            let what =
+                format!("unknown status id or event type `{written}`, did you mean `{meant}`?");
+            page.error(name.place, what);
+        }
+        None => page
+            .error(
+                name.place,
+                format!("unknown status id or event type `{written}`"),
+            )
+            .write(format!(
+                "a status id, or one of {}",
+                listed(NAMES.map(|(name, ..)| name))
+            )),
+    }
+    None
+}

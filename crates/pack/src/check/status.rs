@@ -1,0 +1,189 @@
+//! Checks the fragments of the status registry and merges them.
+
+use std::collections::BTreeMap;
+
+use turnwire_event::RenderPolicy;
+
+use super::folder::Doc;
+use super::page::{Page, values};
+use crate::finding::{Findings, Known, shown};
+use crate::place::{At, Place};
+use crate::registry::{Entry, Lifecycle, Registry};
+use crate::source::status::EntrySource;
+
+/// Ids above which somebody should look at the list (S1-077).
+const IDS_SOFT_MAX: usize = 50;
+const PLATFORM: &str = "platform/status_events.yaml";
+
+pub(crate) const POLICIES: [(&str, RenderPolicy); 4] = [
+    ("forward", RenderPolicy::Forward),
+    ("transform", RenderPolicy::Transform),
+    ("suppress", RenderPolicy::Suppress),
+    ("batch", RenderPolicy::Batch),
+];
+
+const LIFECYCLES: [(&str, Lifecycle); 2] = [
+    ("active", Lifecycle::Active),
+    ("deprecated", Lifecycle::Deprecated),
+];
+
+/// The merged registry, and what later checks ask about it.
+pub(crate) struct Statuses {
+    pub(crate) registry: Registry,
+    /// The ids; hidden if a fragment is broken.
+    pub(crate) known: Known,
+    /// Where each render key is asked for: file, key with its place.
+    pub(crate) keys: Vec<(String, At<String>)>,
+}
+
+/// Checks and merges. `verticals` says where each sub-agent lives; `agents` which there are.
+pub(crate) fn check(
+    fragments: &[Doc<Vec<At<EntrySource>>>],
+    agents: &Known,
+    verticals: &BTreeMap<String, String>,
+    found: &mut Findings,
+) -> Statuses {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut keys = Vec::new();
+    for fragment in fragments {
+        let mut page = Page {
+            file: &fragment.file,
+            found,
+        };
+        for source in fragment.source.iter().flatten() {
+            let entry = entry(&mut page, source);
+            if let Some(key) = &source.value.default_render_key {
+                keys.push((fragment.file.clone(), key.clone()));
+            }
+            for emitter in emitters(source) {
+                page.unknown(emitter, "sub-agent", agents);
+            }
+            if !fragment.name.is_empty() {
+                owner(&mut page, source, &fragment.name, verticals);
+            }
+            let place = source.value.id.as_ref().map_or(source.place, |id| id.place);
+            match entries.iter().find(|other| other.id == entry.id) {
+                Some(first) if !entry.id.is_empty() => {
+                    let what = format!(
+                        "the status id `{}` is already in {}",
+                        entry.id, first.fragment
+                    );
+                    page.error(place, what)
+                        .write("another id, or one entry for both in platform/status_events.yaml");
+                }
+                Some(_) | None => entries.push(entry),
+            }
+        }
+    }
+    if entries.len() > IDS_SOFT_MAX {
+        let what = format!(
+            "{} status ids; about {IDS_SOFT_MAX} is plenty",
+            entries.len()
+        );
+        let file = fragments
+            .first()
+            .map_or(PLATFORM, |first| first.file.as_str());
+        found
+            .warning(file, Place::TOP, what)
+            .write("fewer, more general ids");
+    }
+    let hidden = fragments.iter().any(|fragment| fragment.source.is_none());
+    Statuses {
+        known: Known {
+            names: entries.iter().map(|entry| entry.id.clone()).collect(),
+            hidden,
+        },
+        registry: Registry::new(entries),
+        keys,
+    }
+}
+
+fn emitters(source: &At<EntrySource>) -> &[At<String>] {
+    let listed = source.value.emitter_subagents.as_ref();
+    listed.map_or(&[], |emitters| emitters.value.as_slice())
+}
+
+fn entry(page: &mut Page<'_>, source: &At<EntrySource>) -> Entry {
+    let (home, source) = (source.place, &source.value);
+    let id = page.id(&source.id, "id", home, "id: searching_offers");
+    let subject = if id.is_empty() {
+        "searching_offers"
+    } else {
+        &id
+    };
+    let key = format!("default_render_key: status.{subject}");
+    let render_key = page.text(&source.default_render_key, "default_render_key", home, &key);
+    let policy = page
+        .needed(
+            &source.default_policy,
+            "default_policy",
+            home,
+            "default_policy: transform",
+        )
+        .and_then(|word| page.choice(word, "policy", &POLICIES));
+    let emitters = page.needed(
+        &source.emitter_subagents,
+        "emitter_subagents",
+        home,
+        "emitter_subagents: [shop]",
+    );
+    if let Some(emitters) = emitters {
+        if emitters.value.is_empty() {
+            page.error(emitters.place, format!("nobody may emit `{id}`"))
+                .write("the ids of the sub-agents that emit it, or no entry");
+        }
+        page.once(&emitters.value, "emitter_subagents");
+    }
+    let lifecycle = page
+        .needed(&source.lifecycle, "lifecycle", home, "lifecycle: active")
+        .and_then(|word| page.choice(word, "lifecycle", &LIFECYCLES));
+    let note = source.note.as_ref().map(|note| note.value.clone());
+    if lifecycle == Some(Lifecycle::Deprecated)
+        && note.as_ref().is_none_or(|note| note.trim().is_empty())
+    {
+        page.error(
+            home,
+            format!("`{}` is deprecated and does not say why", shown(&id)),
+        )
+        .write("`note: use … instead`");
+    }
+    Entry {
+        description: page.text(
+            &source.description,
+            "description",
+            home,
+            "description: when it is emitted",
+        ),
+        id,
+        render_key,
+        policy: policy.unwrap_or(RenderPolicy::Suppress),
+        emitters: emitters.map(|list| values(&list.value)).unwrap_or_default(),
+        lifecycle: lifecycle.unwrap_or(Lifecycle::Active),
+        note,
+        fragment: page.file.to_owned(),
+    }
+}
+
+/// An id of several verticals belongs to the platform (S1-076).
+fn owner(
+    page: &mut Page<'_>,
+    source: &At<EntrySource>,
+    vertical: &str,
+    verticals: &BTreeMap<String, String>,
+) {
+    let id = source.value.id.as_ref().map_or("", |id| id.value.as_str());
+    let stranger = emitters(source).iter().find(|emitter| {
+        verticals
+            .get(&emitter.value)
+            .is_some_and(|of| of != vertical)
+    });
+    if let Some(stranger) = stranger {
+        let what = format!(
+            "`{}` is emitted by `{}`, which is not of the vertical `{vertical}`",
+            shown(id),
+            stranger.value
+        );
+        page.warning(stranger.place, what)
+            .write(format!("the entry in {PLATFORM}"));
+    }
+}

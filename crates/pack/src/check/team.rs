@@ -1,0 +1,266 @@
+//! Checks what the definitions say of each other and of the registry: names that are unique,
+//! sub-agents that exist, statuses that may be emitted (S1-068), tools that somebody uses.
+
+use super::folder::Doc;
+use super::page::Page;
+use super::status::Statuses;
+use super::tool::Tools;
+use crate::definition::Definition;
+use crate::finding::{Findings, Known, shown};
+use crate::nearest::nearest;
+use crate::place::{At, Place};
+use crate::registry::Lifecycle;
+use crate::source::agent::{AgentSource, OrchestratorSource};
+use crate::source::form::Either;
+use crate::tool::ToolKind;
+
+const ORCHESTRATOR: &str = "orchestrator.yaml";
+/// Sub-agents above which their descriptions crowd the prompt (S2-007).
+const AGENTS_SOFT_MAX: usize = 10;
+
+/// A sub-agent's file with what it defines.
+pub(crate) struct Member<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) source: &'a AgentSource,
+    pub(crate) definition: Definition,
+}
+
+/// The ids of the sub-agents; hidden if a file is broken.
+pub(crate) fn known(agents: &[Doc<AgentSource>]) -> Known {
+    let ids = agents
+        .iter()
+        .map(|agent| agent.source.as_ref()?.id.as_ref());
+    let ids: Vec<Option<&At<String>>> = ids.collect();
+    Known {
+        hidden: ids.iter().any(Option::is_none),
+        names: ids.iter().flatten().map(|id| id.value.clone()).collect(),
+    }
+}
+
+/// No two members answer to one name.
+pub(crate) fn names(
+    orchestrator: Option<&Definition>,
+    members: &[Member<'_>],
+    found: &mut Findings,
+) {
+    let mut taken: Vec<(&str, &str)> = Vec::new();
+    if let Some(orchestrator) = orchestrator {
+        taken.push((&orchestrator.id, ORCHESTRATOR));
+    }
+    // All ids first, so that it is the alias that is told to give way.
+    for member in members {
+        let Some(id) = &member.source.id else {
+            continue;
+        };
+        match taken.iter().find(|(name, _)| *name == id.value) {
+            Some((_, file)) => found
+                .error(
+                    member.file,
+                    id.place,
+                    format!("the agent id `{}` is already in {file}", shown(&id.value)),
+                )
+                .write("another id"),
+            None => taken.push((&id.value, member.file)),
+        }
+    }
+    for member in members {
+        for alias in &member.source.aliases {
+            match taken.iter().find(|(name, _)| *name == alias.value) {
+                Some((_, file)) => found
+                    .error(
+                        member.file,
+                        alias.place,
+                        format!(
+                            "the alias `{}` is already a name in {file}",
+                            shown(&alias.value)
+                        ),
+                    )
+                    .write("another alias, or none"),
+                None => taken.push((&alias.value, member.file)),
+            }
+        }
+    }
+}
+
+/// Whom the orchestrator asks, and who is left out.
+pub(crate) fn asked(
+    source: &OrchestratorSource,
+    members: &[Member<'_>],
+    known: &Known,
+    found: &mut Findings,
+) {
+    let ids: Vec<At<String>> = source.sub_agents.iter().filter_map(asked_id).collect();
+    let mut page = Page {
+        file: ORCHESTRATOR,
+        found,
+    };
+    page.once(&ids, "sub_agents");
+    for id in &ids {
+        let alias = members
+            .iter()
+            .find(|member| member.definition.aliases.contains(&id.value));
+        match alias {
+            Some(member) if known.lacks(&id.value) => page
+                .error(id.place, format!("`{}` is an alias", id.value))
+                .write(format!("`{}`", member.definition.id)),
+            Some(_) | None => page.unknown(id, "sub-agent", known),
+        }
+    }
+    if let Some(over) = source.sub_agents.get(AGENTS_SOFT_MAX) {
+        let what = format!(
+            "{} sub-agents; above {AGENTS_SOFT_MAX} the model chooses among them less well",
+            ids.len()
+        );
+        page.warning(over.place, what)
+            .write("fewer sub-agents, each with more to do");
+    }
+    for member in members {
+        let id = &member.definition.id;
+        if !id.is_empty() && !ids.iter().any(|asked| asked.value == *id) {
+            let what = format!("nobody asks `{id}`: {ORCHESTRATOR} does not list it");
+            found
+                .warning(member.file, Place::TOP, what)
+                .write(format!("`{id}` in `sub_agents` of {ORCHESTRATOR}"));
+        }
+    }
+}
+
+fn asked_id(
+    asked: &At<Either<String, crate::source::agent::SubAgentSource>>,
+) -> Option<At<String>> {
+    match &asked.value {
+        Either::Short(id) => Some(At {
+            value: id.clone(),
+            place: asked.place,
+        }),
+        Either::Long(long) => long.id.clone(),
+    }
+}
+
+/// Every id that a sub-agent can emit is registered, active, and lists it as an emitter.
+pub(crate) fn emits(
+    members: &[Member<'_>],
+    statuses: &Statuses,
+    tools: &Tools,
+    found: &mut Findings,
+) {
+    for member in members {
+        let mut page = Page {
+            file: member.file,
+            found,
+        };
+        for id in &member.source.emits {
+            registered(&mut page, id, &member.definition, statuses);
+        }
+        let uses = member.source.tools.iter();
+        for name in uses {
+            let Some(tool) = tools.tools.iter().find(|tool| tool.name == name.value) else {
+                continue;
+            };
+            let emits = &member.definition.emits;
+            if let Some(status) = &tool.status
+                && !emits.contains(status)
+            {
+                let what = format!(
+                    "the tool `{}` emits `{status}`, which is not in `emits`",
+                    tool.name
+                );
+                page.error(name.place, what)
+                    .write(format!("`{status}` in `emits`, or another tool"));
+            } else if matches!(tool.kind, ToolKind::Ccs { .. }) && emits.is_empty() {
+                let what = format!(
+                    "`{}` may take long, and `{}` emits no status while it does",
+                    tool.name, member.definition.id
+                );
+                page.warning(name.place, what)
+                    .write("a status id in `emits`, and as `status` of the tool");
+            }
+        }
+    }
+}
+
+fn registered(page: &mut Page<'_>, id: &At<String>, agent: &Definition, statuses: &Statuses) {
+    let (name, written) = (&agent.id, shown(&id.value));
+    let what = format!("agent `{name}` emits `{written}`");
+    let Some(entry) = statuses.registry.get(&id.value) else {
+        if statuses.known.hidden {
+            return;
+        }
+        let vertical = agent.vertical.as_deref().unwrap_or_default();
+        let fragment = format!("verticals/{vertical}/status_events.yaml");
+        let names = statuses.known.names.iter().map(String::as_str);
+        let what = format!("{what}, which no status_events.yaml registers");
+        match nearest(&id.value, names) {
+            Some(meant) => {
+                page.error(id.place, format!("{what}, did you mean `{meant}`?"));
+            }
+            None => page.error(id.place, what).write(format!(
+                "an entry `id: {written}` with `emitter_subagents: [{name}]` in {fragment}"
+            )),
+        }
+        return;
+    };
+    if entry.lifecycle == Lifecycle::Deprecated {
+        let note = entry.note.as_deref().unwrap_or("another id");
+        page.error(
+            id.place,
+            format!("{what}, which is deprecated in {}", entry.fragment),
+        )
+        .write(format!("another id ({})", shown(note)));
+    }
+    if !entry.emitters.contains(name) {
+        let what = format!(
+            "{what}, but {} does not list `{name}` as an emitter of it",
+            entry.fragment
+        );
+        let mut emitters = entry.emitters.clone();
+        emitters.push(name.clone());
+        page.error(id.place, what).write(format!(
+            "`emitter_subagents: [{}]` there, or no `{written}` here",
+            emitters.join(", ")
+        ));
+    }
+}
+
+/// Tools of the orchestrator that emit a status: it has none to emit.
+pub(crate) fn speaker(source: &OrchestratorSource, tools: &Tools, found: &mut Findings) {
+    for name in &source.tools {
+        let tool = tools.tools.iter().find(|tool| tool.name == name.value);
+        if let Some(status) = tool.and_then(|tool| tool.status.as_ref()) {
+            let what = format!(
+                "the tool `{}` emits `{status}`, and only sub-agents emit statuses",
+                name.value
+            );
+            found
+                .error(ORCHESTRATOR, name.place, what)
+                .write("a tool without `status`, or give it to a sub-agent");
+        }
+    }
+}
+
+/// Tools that nobody uses.
+pub(crate) fn unused(
+    orchestrator: &OrchestratorSource,
+    members: &[Member<'_>],
+    tools: &Tools,
+    found: &mut Findings,
+) {
+    let of_members = members.iter().flat_map(|member| &member.source.tools);
+    let used: Vec<&str> = orchestrator
+        .tools
+        .iter()
+        .chain(of_members)
+        .map(|name| name.value.as_str())
+        .collect();
+    for (tool, place) in tools.tools.iter().zip(&tools.places) {
+        if !tool.name.is_empty() && !used.contains(&tool.name.as_str()) {
+            found
+                .warning(
+                    "tools.yaml",
+                    *place,
+                    format!("nobody uses the tool `{}`", tool.name),
+                )
+                .write("its name in `tools` of an agent, or no entry");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `connectors.yaml` as it is written.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::form::Pairs;
+use crate::place::At;
+
+/// Services, and what can be asked of them.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConnectorsSource {
+    /// Services by name.
+    #[serde(default)]
+    pub(crate) services: Pairs<At<ServiceSource>>,
+    /// Enrichers: one for each pair of `enricher_id` and `domain_type`.
+    #[serde(default)]
+    pub(crate) enrichers: Vec<At<EnricherSource>>,
+}
+
+/// A service: it is asked with `POST {url}/v1/enrich`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServiceSource {
+    /// Where it is; `${NAME}` and `${NAME:-default}` are filled in from the environment.
+    #[schemars(required)]
+    pub(crate) url: Option<At<String>>,
+    /// How long one request may take; 10000 where it is left out.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub(crate) timeout_ms: Option<At<u64>>,
+    /// Bytes of an answer at most; 1048576 where it is left out.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub(crate) max_bytes: Option<At<u64>>,
+}
+
+/// An enricher.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EnricherSource {
+    /// Its id.
+    #[schemars(required, regex(pattern = "^[a-z][a-z0-9_]{0,47}$"))]
+    pub(crate) enricher_id: Option<At<String>>,
+    /// The type of its data.
+    #[schemars(required, regex(pattern = "^[a-z][a-z0-9_]{0,47}$"))]
+    pub(crate) domain_type: Option<At<String>>,
+    /// A name of `services`.
+    #[schemars(required)]
+    pub(crate) service: Option<At<String>>,
+    /// The version that is asked for, in quotes: `"1.2.0"`.
+    #[schemars(required)]
+    pub(crate) version: Option<At<String>>,
+    /// The field of the payload that has the items; `items` where it is left out.
+    pub(crate) items: Option<At<String>>,
+    /// The field of an item that has its id; `id` where it is left out.
+    pub(crate) item_id: Option<At<String>>,
+    /// The JSON Schema of the payload: written here, or the path of a file of the pack.
+    pub(crate) payload_schema: Option<At<Value>>,
+}

@@ -1,0 +1,155 @@
+//! Two forms that files use again and again: a map whose keys have places, and a value with a
+//! short way to write it. Both pass values on without buffering, so that places are kept.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::place::At;
+
+/// A map in the order it is written. Keys are unique: the parser refuses others.
+#[derive(Clone, Debug)]
+pub(crate) struct Pairs<V>(pub(crate) Vec<(At<String>, V)>);
+
+impl<V> Default for Pairs<V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder<V>(PhantomData<V>);
+
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for InOrder<V> {
+            type Value = Pairs<V>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`key: value` pairs")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Pairs::default())
+            }
+        }
+
+        deserializer.deserialize_map(InOrder(PhantomData))
+    }
+}
+
+impl<V: JsonSchema> JsonSchema for Pairs<V> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        BTreeMap::<String, V>::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        BTreeMap::<String, V>::json_schema(generator)
+    }
+}
+
+/// What a short form can be.
+pub(crate) trait Short: Sized + JsonSchema {
+    /// What is expected in its place.
+    const WANTED: &'static str;
+
+    fn text(text: &str) -> Option<Self>;
+
+    fn truth(truth: bool) -> Option<Self>;
+}
+
+impl Short for String {
+    const WANTED: &'static str = "text";
+
+    fn text(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn truth(_: bool) -> Option<Self> {
+        None
+    }
+}
+
+impl Short for bool {
+    const WANTED: &'static str = "true, false";
+
+    fn text(_: &str) -> Option<Self> {
+        None
+    }
+
+    fn truth(truth: bool) -> Option<Self> {
+        Some(truth)
+    }
+}
+
+/// A value in its short form, or as a map.
+#[derive(Clone, Debug)]
+pub(crate) enum Either<S, L> {
+    Short(S),
+    Long(L),
+}
+
+impl<'de, S: Short, L: Deserialize<'de>> Deserialize<'de> for Either<S, L> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Both<S, L>(PhantomData<(S, L)>);
+
+        impl<'de, S: Short, L: Deserialize<'de>> Visitor<'de> for Both<S, L> {
+            type Value = Either<S, L>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{} or `key: value` pairs", S::WANTED)
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                let wrong = || E::invalid_type(serde::de::Unexpected::Str(text), &self);
+                S::text(text).map(Either::Short).ok_or_else(wrong)
+            }
+
+            fn visit_bool<E: serde::de::Error>(self, truth: bool) -> Result<Self::Value, E> {
+                let wrong = || E::invalid_type(serde::de::Unexpected::Bool(truth), &self);
+                S::truth(truth).map(Either::Short).ok_or_else(wrong)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                L::deserialize(MapAccessDeserializer::new(map)).map(Either::Long)
+            }
+        }
+
+        deserializer.deserialize_any(Both(PhantomData))
+    }
+}
+
+impl<S: Short, L: JsonSchema> JsonSchema for Either<S, L> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}_or_{}", S::schema_name(), L::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (short, long) = (
+            generator.subschema_for::<S>(),
+            generator.subschema_for::<L>(),
+        );
+        json_schema!({ "anyOf": [short, long] })
+    }
+}
