@@ -171,6 +171,11 @@ impl Filter {
         self.actors.as_deref()
     }
 
+    /// Whether events hidden by the rendering policy come along.
+    pub fn includes_suppressed(&self) -> bool {
+        self.include_suppressed
+    }
+
     /// Whether every event whose type is in `types`, none of them hidden, passes unasked.
     pub fn passes_all(&self, types: TypeSet) -> bool {
         self.actors.is_none() && self.types.covers(types)

@@ -9,17 +9,36 @@ macro_rules! metrics {
     };
 }
 
-/// The dimensions of every `stream.*` metric (S1-133). Those that a turn of one agent does not
-/// have are empty.
+/// The dimensions of every `stream.*` metric (S1-133) for what the orchestrator does.
 pub fn dimensions(agent_definition: &str) -> [(&'static str, String); 5] {
+    dimensions_of(agent_definition, "", "")
+}
+
+/// The dimensions of every `stream.*` metric (S1-133); those that do not apply are empty.
+pub fn dimensions_of(
+    agent_definition: &str,
+    vertical: &str,
+    sub_agent_id: &str,
+) -> [(&'static str, String); 5] {
     [
-        ("vertical", String::new()),
-        ("sub_agent_id", String::new()),
+        ("vertical", vertical.to_owned()),
+        ("sub_agent_id", sub_agent_id.to_owned()),
         ("dm_type", String::new()),
         ("experiment_arm", String::new()),
         ("agent_definition_version", agent_definition.to_owned()),
     ]
 }
+
+/// Histograms that do not measure time, with the upper bounds of their buckets. What is above the
+/// last bound is the bucket without one: `dispatch.intent_count` tells 1, 2, and 3 or more apart.
+pub const BUCKETS: &[(&str, &[f64])] = &[
+    (DISPATCH_INTENT_COUNT, &[1.0, 2.0]),
+    (
+        DISPATCH_STATUS_EVENTS_PER_INVOCATION,
+        &[0.0, 1.0, 2.0, 3.0, 5.0, 10.0],
+    ),
+    (DISPATCH_FANOUT_SUCCESS_RATIO, &[0.0, 0.25, 0.5, 0.75, 0.99]),
+];
 
 metrics! {
     WS_CONNECTIONS = "ws.connections", "WebSocket connections open now";
@@ -52,6 +71,12 @@ metrics! {
     TURN_QUEUED = "turn.queued", "Turns accepted that wait for the one before";
     TURN_REPEATED_TOTAL = "turn.repeated_total", "Submits answered by the turn that an earlier one with the same key made";
     STREAM_WRITER_OVERHEAD_MS = "stream.writer.overhead_ms", "Time of one emit inside the writer (interceptor, stamps, sequencer), measured on one in eight";
+    DISPATCH_INTENT_COUNT = "dispatch.intent_count", "Sub-agents asked for by a turn that asked for any";
+    DISPATCH_CAP_EXCEEDED_TOTAL = "dispatch.cap_exceeded_total", "Turns that asked for more sub-agents at once than may run";
+    DISPATCH_SUBAGENT_LATENCY_MS = "dispatch.subagent.latency_ms", "Time from the start of a sub-agent to its end, by sub-agent";
+    DISPATCH_STATUS_EVENTS_PER_INVOCATION = "dispatch.status_events_per_invocation", "Status events emitted by one invocation of a sub-agent, by sub-agent";
+    DISPATCH_FANOUT_SUCCESS_RATIO = "dispatch.fanout.success_ratio", "Of several sub-agents that a turn dispatched, the share that succeeded";
+    DISPATCH_AXIS_FAILURE_TOTAL = "dispatch.axis_failure_total", "Failures told to clients, by axis: 1 a sub-agent, 2 a data service, 3 some of several";
     LOG_EVENTS_TOTAL = "log.events_total", "Events committed";
     LOG_COMMITS_TOTAL = "log.commits_total", "Commits";
     LOG_COMMIT_MS = "log.commit_ms", "Time of one commit";

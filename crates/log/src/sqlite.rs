@@ -8,8 +8,10 @@ mod connection;
 mod migrate;
 mod queue;
 mod read;
-mod row;
+mod status;
 mod rows;
+mod messages;
+mod row;
 mod write;
 
 use std::collections::HashMap;
@@ -29,7 +31,7 @@ use crate::error::{AppendError, OpenError, ReadError};
 use crate::record::{Append, StoredEvent, Tail};
 use crate::sqlite::connection::Pool;
 use crate::sqlite::write::Tails;
-use crate::store::Store;
+use crate::store::{StatusCount, Store, View};
 
 /// How much a commit is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,22 +273,24 @@ impl Store for Sqlite {
     fn messages(
         &self,
         session: SessionId,
+        view: View<'_>,
         upto: Position,
         before: Option<MessageId>,
         limit: usize,
     ) -> Result<Vec<StoredMessage>, ReadError> {
         self.readers
-            .with(|c| rows::messages(c, session, upto, before, limit))
+            .with(|c| messages::messages(c, session, view, upto, before, limit))
     }
 
     fn messages_since(
         &self,
         session: SessionId,
+        view: View<'_>,
         after: Position,
         upto: Position,
     ) -> Result<Vec<StoredMessage>, ReadError> {
         self.readers
-            .with(|c| rows::messages_since(c, session, after, upto))
+            .with(|c| messages::messages_since(c, session, view, after, upto))
     }
 
     fn message(
@@ -294,11 +298,17 @@ impl Store for Sqlite {
         session: SessionId,
         id: MessageId,
     ) -> Result<Option<StoredMessage>, ReadError> {
-        self.readers.with(|c| rows::message(c, session, id))
+        self.readers.with(|c| messages::message(c, session, id))
     }
 
-    fn message_count(&self, session: SessionId, upto: Position) -> Result<u64, ReadError> {
-        self.readers.with(|c| rows::message_count(c, session, upto))
+    fn message_count(
+        &self,
+        session: SessionId,
+        view: View<'_>,
+        upto: Position,
+    ) -> Result<u64, ReadError> {
+        self.readers
+            .with(|c| messages::message_count(c, session, view, upto))
     }
 
     fn streamed(
@@ -308,11 +318,15 @@ impl Store for Sqlite {
         upto: Position,
     ) -> Result<Vec<StoredMessage>, ReadError> {
         self.readers
-            .with(|c| rows::streamed(c, session, after, upto))
+            .with(|c| messages::streamed(c, session, after, upto))
     }
 
     fn parts(&self, turn: TurnId) -> Result<Vec<MessagePart>, ReadError> {
-        self.readers.with(|c| rows::parts(c, turn))
+        self.readers.with(|c| messages::parts(c, turn))
+    }
+
+    fn status_counts(&self, since: Timestamp) -> Result<Vec<StatusCount>, ReadError> {
+        self.readers.with(|c| status::counts(c, since))
     }
 
     fn tool_calls(

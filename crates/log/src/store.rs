@@ -19,6 +19,28 @@ use turnwire_event::{
 use crate::error::{AppendError, ReadError};
 use crate::record::{Append, StoredEvent, Tail};
 
+/// Who reads messages: each is shown its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View<'a> {
+    /// Clients: what is shared.
+    Clients,
+    /// The orchestrator: what is shared, and what is private to it.
+    Orchestrator,
+    /// The sub-agent of this id: its own, and what every sub-agent is shown.
+    Agent(&'a str),
+}
+
+/// How often a status was emitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusCount {
+    /// Which status.
+    pub event_id: String,
+    /// How often in all.
+    pub total: u64,
+    /// How often on each day on which it was, oldest first: `2026-01-31`, UTC.
+    pub days: Vec<(String, u64)>,
+}
+
 /// A durable log of events by session, with rows beside it.
 pub trait Store: Send + Sync + 'static {
     /// Writes a batch in one transaction. Durable on return.
@@ -103,6 +125,7 @@ pub trait Store: Send + Sync + 'static {
     fn messages(
         &self,
         session: SessionId,
+        view: View<'_>,
         upto: Position,
         before: Option<MessageId>,
         limit: usize,
@@ -112,11 +135,12 @@ pub trait Store: Send + Sync + 'static {
     fn messages_since(
         &self,
         session: SessionId,
+        view: View<'_>,
         after: Position,
         upto: Position,
     ) -> Result<Vec<StoredMessage>, ReadError>;
 
-    /// One message of a session that is whole.
+    /// One message of a session that is whole and that clients are shown.
     fn message(
         &self,
         session: SessionId,
@@ -124,7 +148,12 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Option<StoredMessage>, ReadError>;
 
     /// How many messages were whole at `upto`.
-    fn message_count(&self, session: SessionId, upto: Position) -> Result<u64, ReadError>;
+    fn message_count(
+        &self,
+        session: SessionId,
+        view: View<'_>,
+        upto: Position,
+    ) -> Result<u64, ReadError>;
 
     /// Messages that streamed and have something in (`after`, `upto`].
     fn streamed(
@@ -136,6 +165,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// The checkpoints of the message that a turn had in flight, in order.
     fn parts(&self, turn: TurnId) -> Result<Vec<MessagePart>, ReadError>;
+
+    /// How often each status was emitted, in all and on each day from that of `since` on, by id.
+    fn status_counts(&self, since: Timestamp) -> Result<Vec<StatusCount>, ReadError>;
 
     /// A session's tool calls, newest first, older than `before`.
     fn tool_calls(

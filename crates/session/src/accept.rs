@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::keys::Held;
 use crate::live::Live;
 use crate::queue::{KeyRows, Taken};
-use crate::replay::blocking;
+use crate::reads::blocking;
 use crate::sessions::Sessions;
 use crate::submit::{Accepted, Key, Place, Submit};
 use crate::watch::Attendance;

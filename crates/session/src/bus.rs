@@ -30,7 +30,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 #[derive(Debug, PartialEq)]
 pub enum Action {
     /// Emit this now.
-    Emit(Body),
+    Emit(Box<Body>),
     /// Call `flush` with this key after so long.
     Flush(Key, Duration),
     /// Nothing: it is counted.
@@ -82,7 +82,7 @@ impl Bus {
             }
             _ => {
                 entry.last = Some(now);
-                Action::Emit(body(key, entry))
+                Action::Emit(Box::new(body(key, entry)))
             }
         }
     }
@@ -119,7 +119,10 @@ mod tests {
         let bus = Bus::default();
         let start = Instant::now();
         let emitted = |count| Body::BusSubscriberRegistered(SubscriberRegistered { count });
-        assert_eq!(bus.note(Note::Registered, start), Action::Emit(emitted(1)));
+        assert_eq!(
+            bus.note(Note::Registered, start),
+            Action::Emit(Box::new(emitted(1)))
+        );
         let soon = start + Duration::from_millis(400);
         assert_eq!(
             bus.note(Note::Registered, soon),
@@ -132,7 +135,7 @@ mod tests {
         let much_later = later + Duration::from_secs(1);
         assert_eq!(
             bus.note(Note::Registered, much_later),
-            Action::Emit(emitted(1))
+            Action::Emit(Box::new(emitted(1)))
         );
     }
 
@@ -152,7 +155,7 @@ mod tests {
             };
             assert_eq!(
                 bus.note(note, now),
-                Action::Emit(Body::BusHandlerWarning(expected))
+                Action::Emit(Box::new(Body::BusHandlerWarning(expected)))
             );
         }
     }

@@ -71,7 +71,19 @@ fn request_in(
         let withdrawn = live.withdraw(slot, turn, draft, reason);
         return withdrawn.map_or(Requested::NotRunning, Requested::Withdrawn);
     };
-    match live.sequencer.emit_one(draft, Room::Reserved) {
+    let mut asked = Err(Refused::Ended);
+    let mut draft = Some(draft);
+    let mut ask = || {
+        if let Some(draft) = draft.take() {
+            asked = live.sequencer.emit_one(draft, Room::Reserved);
+        }
+    };
+    // What is held back was said before the cancel: it stands before it.
+    match running.emitter.upgrade() {
+        Some(emitter) => emitter.stop(&mut ask),
+        None => ask(),
+    }
+    match asked {
         Ok((at, _)) => {
             running.stop.cancel();
             Requested::At(at)

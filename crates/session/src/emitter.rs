@@ -1,42 +1,49 @@
-//! A turn's emitter: every event of the turn passes here, is shown to the interceptor, stamped
-//! with what wires would otherwise have to remember, and handed to the sequencer.
+//! A turn's emitter: every event of the turn passes here, is stamped with what wires would
+//! otherwise have to remember, goes through the turn's gate, and is handed to the sequencer.
+//!
+//! ```text
+//!   emit ──▶ stamp ──▶ gate.take ──▶ sequencer        one lock: what the gate holds back
+//!                         │ held                      keeps its place before what comes later
+//!   timer, complete, ─────┴─ gate.flush ──▶ sequencer
+//!   cancel, every end
+//! ```
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+mod complete;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use metrics::Histogram;
 use parking_lot::Mutex;
-use turnwire_event::body::llm::{CallCompleted, CallFailed};
-use turnwire_event::code::{ToolState, ToolType};
-use turnwire_event::content::content_json;
 use turnwire_event::fold::rows;
-use turnwire_event::port::{
-    BoxFuture, Emission, EmitError, Emitter, Interceptor, MessageEnd, Refusal,
-};
+use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, Gate, MessageEnd, Refusal};
 use turnwire_event::row::RowChange;
 use turnwire_event::{
-    Actor, Body, ContentBlock, Message, MessageId, MessageStatus, Position, Role, StopReason,
-    Timestamp, ToolUseId, Trace, TurnId, metric,
+    Body, ContentBlock, EventType, Lane, Message, Position, Render, Trace, TurnId, metric,
 };
 use turnwire_log::{Draft, Refused, Room};
 
+use crate::bind::Open;
 use crate::ending::Known;
 use crate::live::Live;
+use crate::said::{Note, Said, message_of};
+use crate::slot::Stoppable;
 
-/// What the turn has said so far, as far as stamps need it.
-#[derive(Default)]
-struct Said {
+/// What the emitter's lock protects.
+struct Desk {
+    /// Nothing of the producer is taken any more.
     sealed: bool,
+    /// The turn was asked to stop: nothing more of it is shown.
+    stopping: bool,
+    /// A timer waits for what the gate holds.
+    ticking: bool,
     /// How many emissions came, for timing one in some.
     count: u32,
-    called_model: bool,
-    text: bool,
-    tools: HashSet<ToolUseId>,
-    types: HashMap<ToolUseId, ToolType>,
-    model: String,
-    /// Messages that were stored with the turn's events, in order.
-    messages: Vec<Message>,
+    /// The last look at the clock.
+    now: Instant,
+    said: Said,
+    gate: Box<dyn Gate>,
 }
 
 /// The emitter of one turn.
@@ -44,11 +51,11 @@ pub struct TurnEmitter {
     live: Arc<Live>,
     turn: TurnId,
     trace: Option<Arc<Trace>>,
-    interceptor: Arc<dyn Interceptor>,
-    said: Mutex<Said>,
+    desk: Mutex<Desk>,
     overhead: Histogram,
     /// The version of the agent's definition.
     definition: String,
+    this: Weak<Self>,
 }
 
 /// One emission in so many is timed: a look at the clock costs as much as a delta's stamp.
@@ -60,88 +67,181 @@ impl TurnEmitter {
         live: Arc<Live>,
         turn: TurnId,
         trace: Option<Arc<Trace>>,
-        interceptor: Arc<dyn Interceptor>,
+        gate: Box<dyn Gate>,
         agent_definition: &str,
-    ) -> Self {
-        Self {
+    ) -> Arc<Self> {
+        let desk = Desk {
+            sealed: false,
+            stopping: false,
+            ticking: false,
+            count: 0,
+            now: clock(),
+            said: Said::default(),
+            gate,
+        };
+        Arc::new_cyclic(|this| Self {
             live,
             turn,
             trace,
-            interceptor,
-            said: Mutex::default(),
+            desk: Mutex::new(desk),
             overhead: metrics::histogram!(
                 metric::STREAM_WRITER_OVERHEAD_MS,
                 &metric::dimensions(agent_definition)
             ),
             definition: agent_definition.to_owned(),
-        }
+            this: this.clone(),
+        })
     }
 
-    /// From here on nothing of the producer is taken; the session ends the turn.
+    /// From here on nothing of the producer is taken; the session ends the turn. What is held
+    /// back goes first.
     pub fn seal(&self) {
-        self.said.lock().sealed = true;
+        let mut desk = self.desk.lock();
+        self.let_go(&mut desk);
+        desk.sealed = true;
     }
 
     /// The messages the turn has stored so far, and leaves none behind.
     pub(crate) fn take_messages(&self) -> Vec<Message> {
-        std::mem::take(&mut self.said.lock().messages)
+        std::mem::take(&mut self.desk.lock().said.messages)
     }
 
-    /// What is known of the turn beside its events.
+    /// What is known of the turn beside its events, for its end: the gate goes with it.
     pub(crate) fn known(&self) -> Known {
-        let said = self.said.lock();
+        let mut desk = self.desk.lock();
         Known {
-            types: said.types.clone(),
+            types: desk.said.types.clone(),
             trace: self.trace.clone(),
-            model: said.model.clone(),
+            calls: desk.said.calls.clone(),
             definition: self.definition.clone(),
+            gate: std::mem::replace(&mut desk.gate, Box::new(Open)),
+            hidden: Default::default(),
         }
     }
 
-    fn draft(&self, mut emission: Emission) -> Draft {
-        let render = self.interceptor.intercept(&mut emission);
-        let mut draft = Draft::new(Some(self.turn), emission.actor, emission.body);
-        draft.trace.clone_from(&self.trace);
+    fn draft(&self, emission: Emission, render: Option<Render>) -> Draft {
+        // What a person thought belongs to no turn, whoever heard of it (as by the route).
+        let turn = match emission.body.kind() {
+            EventType::FeedbackRecorded => None,
+            _ => Some(self.turn),
+        };
+        let mut draft = Draft::new(turn, emission.actor, emission.body);
+        draft.trace = emission.trace.or_else(|| self.trace.clone());
         draft.render = render;
-        draft.rows = rows(Some(self.turn), &draft.body);
-        draft.rows.extend(
-            emission
-                .message
-                .map(|message| RowChange::MessagePut(self.turn, message)),
-        );
+        draft.rows = rows(turn, &draft.body);
+        let message = emission.message;
+        let message = message.map(|message| RowChange::MessagePut(self.turn, message));
+        draft.rows.extend(message);
         draft
+    }
+
+    /// Gives one event that has passed the gate its place.
+    fn place(
+        &self,
+        said: &mut Said,
+        emission: Emission,
+        render: Option<Render>,
+    ) -> Result<Position, Refused> {
+        let sequencer = &self.live.sequencer;
+        if emission.body.kind().lane() == Lane::Internal {
+            // Never an event: what is to be remembered of it is its message.
+            let Some(message) = emission.message else {
+                return Ok(sequencer.last());
+            };
+            let (at, _) = sequencer.put(vec![RowChange::MessagePut(self.turn, message)])?;
+            return Ok(at);
+        }
+        let draft = self.draft(emission, render);
+        let (message, note) = (message_of(&draft), Note::of(&draft));
+        // Room was looked for when the event came; what was held back must not wait for it.
+        let (position, time) = sequencer.emit_one(draft, Room::Reserved)?;
+        if let Some(message) = message {
+            said.keep(message, (self.live.id, self.turn), time);
+        }
+        said.take_in(note, &self.definition);
+        Ok(position)
+    }
+
+    /// Places everything that is held back. A gate that breaks is not asked again.
+    fn let_go(&self, desk: &mut Desk) {
+        let Desk { said, gate, .. } = &mut *desk;
+        let mut out = |emission: Emission, render: Option<Render>| {
+            // Refused: the turn or the session is over, nobody is left to be told.
+            let _ = self.place(said, emission, render);
+        };
+        if catch_unwind(AssertUnwindSafe(|| gate.flush(&mut out))).is_err() {
+            tracing::error!(session = %self.live.id, turn = %self.turn, "a gate broke");
+            desk.gate = Box::new(Open);
+        }
+    }
+
+    /// Sees to it that a timer waits for what the gate holds: one at most, none for nothing.
+    fn tick(&self, desk: &mut Desk) {
+        if desk.ticking {
+            return;
+        }
+        let Some(mut due) = desk.gate.due() else {
+            return;
+        };
+        desk.ticking = true;
+        let this = self.this.clone();
+        self.live.house.runner.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep_until(due.into()).await;
+                let emitter = this.upgrade();
+                match emitter.and_then(|emitter| emitter.fire()) {
+                    Some(later) => due = later,
+                    None => return,
+                }
+            }
+        });
+    }
+
+    /// The timer's time has come. Gives back when to come again.
+    fn fire(&self) -> Option<Instant> {
+        let mut desk = self.desk.lock();
+        match desk.gate.due() {
+            Some(due) if due > clock() => return Some(due),
+            Some(_) => self.let_go(&mut desk),
+            None => {}
+        }
+        desk.ticking = false;
+        None
     }
 }
 
-impl Said {
-    /// Stamps an event with what came before it.
-    fn stamp(&self, body: &mut Body) {
-        match body {
-            Body::LlmCallStarted(call) => call.first = !self.called_model,
-            Body::ThinkingDelta(delta) => delta.after_text = self.text,
-            Body::ToolFailed(tool) => tool.called = self.tools.contains(&tool.tool_use_id),
-            _ => {}
-        }
-    }
+/// Now, by the clock that timers go by.
+fn clock() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
 
-    /// Remembers an event that was taken.
-    fn take_in(&mut self, body: &Body) {
-        match body {
-            Body::LlmCallStarted(call) => {
-                self.called_model = true;
-                self.model.clone_from(&call.model);
-            }
-            Body::TextDelta(delta) => self.text |= !delta.text.is_empty(),
-            Body::ToolCalled(tool) => drop(self.tools.insert(tool.tool_use_id)),
-            Body::LlmCallFailed(_) => self.count_call("failed"),
-            Body::LlmCallCompleted(_) => self.count_call("completed"),
-            _ => {}
+impl Desk {
+    /// When an event came. Deltas come in crowds and are never what a window waits for: for most
+    /// of them the last look is good enough.
+    fn look(&mut self, body: &Body) -> Instant {
+        let crowd = matches!(
+            body,
+            Body::TextDelta(_) | Body::ThinkingDelta(_) | Body::ToolUseInputDelta(_)
+        );
+        if !crowd || self.count.is_multiple_of(TIMED_EVERY) {
+            self.now = clock();
         }
+        self.now
     }
+}
 
-    fn count_call(&self, status: &'static str) {
-        metrics::counter!(metric::LLM_CALLS_TOTAL, "model" => self.model.clone(), "status" => status).increment(1);
-    }
+/// Whether a client would be shown something by it: not once the turn is asked to stop (D-79).
+fn is_shown(kind: EventType) -> bool {
+    matches!(
+        kind,
+        EventType::TextDelta
+            | EventType::ThinkingDelta
+            | EventType::StatusEmitted
+            | EventType::DataLoading
+            | EventType::DataLoaded
+            | EventType::ComponentRendered
+            | EventType::ErrorReported
+    )
 }
 
 fn refusal(refused: Refused) -> Refusal {
@@ -153,113 +253,50 @@ fn refusal(refused: Refused) -> Refusal {
     }
 }
 
+impl Stoppable for TurnEmitter {
+    fn stop(&self, ask: &mut dyn FnMut()) {
+        let mut desk = self.desk.lock();
+        self.let_go(&mut desk);
+        ask();
+        desk.stopping = true;
+    }
+}
+
 impl Emitter for TurnEmitter {
     fn emit(&self, mut emission: Emission) -> Result<Position, EmitError> {
-        let mut said = self.said.lock();
-        let began = said.count.is_multiple_of(TIMED_EVERY).then(Instant::now);
-        said.count = said.count.wrapping_add(1);
-        if said.sealed {
+        let mut desk = self.desk.lock();
+        let desk = &mut *desk;
+        if desk.sealed {
             return Err(refusal(Refused::Ended).into());
+        }
+        if desk.stopping && is_shown(emission.body.kind()) {
+            return Err(refusal(Refused::Cancelled).into());
         }
         if self.live.sequencer.is_full() {
             return Err(EmitError::Full(Box::new(emission)));
         }
-        said.stamp(&mut emission.body);
-        let draft = self.draft(emission);
-        // As it is stored, whatever the interceptor made of it.
-        let message = draft.rows.iter().find_map(|row| match row {
-            RowChange::MessagePut(_, message) => Some(message.clone()),
-            _ => None,
+        let timed = desk.count.is_multiple_of(TIMED_EVERY);
+        let now = desk.look(&emission.body);
+        desk.count = desk.count.wrapping_add(1);
+        desk.said.stamp(&emission.actor, &mut emission.body);
+        let Desk { said, gate, .. } = desk;
+        let mut placed = None;
+        gate.take(emission, now, &mut |emission, render| {
+            placed = Some(self.place(said, emission, render));
         });
-        let remembered = match &draft.body {
-            // The path of every token: nothing to remember but that words were said.
-            Body::TextDelta(delta) => {
-                said.text |= !delta.text.is_empty();
-                None
-            }
-            Body::LlmCallStarted(_)
-            | Body::ToolCalled(_)
-            | Body::LlmCallFailed(_)
-            | Body::LlmCallCompleted(_) => Some(draft.body.clone()),
-            _ => None,
-        };
-        let (position, time) = self
-            .live
-            .sequencer
-            .emit_one(draft, Room::Reserved)
-            .map_err(refusal)?;
-        if let Some(new) = message {
-            let message = self.message(new.id, new.role, new.content, time);
-            said.messages.push(message);
+        self.tick(desk);
+        if timed {
+            let took = clock().saturating_duration_since(now);
+            self.overhead.record(took.as_secs_f64() * 1e3);
         }
-        if let Some(body) = remembered {
-            said.take_in(&body);
-        }
-        if let Some(began) = began {
-            self.overhead.record(began.elapsed().as_secs_f64() * 1e3);
-        }
-        Ok(position)
+        // The last that went on is this one, or one before it if this one is held: it has no
+        // place yet, and stands behind everything that has.
+        let at = placed.unwrap_or_else(|| Ok(self.live.sequencer.last()));
+        at.map_err(|refused| refusal(refused).into())
     }
 
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
-        let mut said = self.said.lock();
-        if said.sealed {
-            return Err(refusal(Refused::Ended));
-        }
-        let open = self.live.open_turn(self.turn).ok_or(Refusal::Ended)?;
-        let message = open
-            .message
-            .filter(|message| message.id == end.message_id)
-            .ok_or(Refusal::Ended)?;
-        let stop_reason = if end.failure.is_some() {
-            StopReason::Error
-        } else {
-            end.stop_reason
-        };
-        let complete = message.complete(stop_reason, end.usage);
-        let content = complete.final_content.clone();
-        let content_sha256 = content_json(&content).1;
-        let finished = RowChange::MessageFinished(self.turn, Box::new(message.finished(&complete)));
-        let after = match end.failure {
-            Some(error_class) => Body::LlmCallFailed(CallFailed {
-                call_id: end.call_id,
-                message_id: Some(end.message_id),
-                content_sha256: Some(content_sha256),
-                error_class,
-            }),
-            None => Body::LlmCallCompleted(CallCompleted {
-                call_id: end.call_id,
-                message_id: end.message_id,
-                content_sha256,
-                stop_reason,
-                usage: end.usage,
-            }),
-        };
-        let taken = after.clone();
-        let mut first = self.draft(Emission::new(
-            Actor::ORCHESTRATOR,
-            Body::MessageComplete(complete),
-        ));
-        first.rows.push(finished);
-        let mut second = self.draft(Emission::new(Actor::ORCHESTRATOR, after));
-        said.types.extend(end.tools.iter().copied());
-        if end.failure.is_none() {
-            second.rows.extend(self.pending(&content, &end.tools));
-        }
-        // Together, so that both are released by the commit that holds the message.
-        self.live
-            .sequencer
-            .emit(vec![first, second], Room::Reserved)
-            .map_err(refusal)?;
-        said.take_in(&taken);
-        let message = self.message(
-            end.message_id,
-            Role::Assistant,
-            content.clone(),
-            message.started_at,
-        );
-        said.messages.push(message);
-        Ok(content)
+        self.end_message(&mut self.desk.lock(), end)
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
@@ -270,48 +307,5 @@ impl Emitter for TurnEmitter {
 
     fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
         Box::pin(async move { self.live.sequencer.committed(at.seq).await.map_err(refusal) })
-    }
-}
-
-impl TurnEmitter {
-    /// A message of the turn as a model is shown it.
-    fn message(
-        &self,
-        id: MessageId,
-        role: Role,
-        content: Vec<ContentBlock>,
-        created_at: Timestamp,
-    ) -> Message {
-        Message {
-            id,
-            session_id: self.live.id,
-            turn_id: self.turn,
-            role,
-            status: MessageStatus::Complete,
-            content,
-            model: None,
-            stop_reason: None,
-            usage: None,
-            created_at,
-            metadata: serde_json::Map::new(),
-        }
-    }
-
-    /// Rows of the tools a message asks for, before any is called.
-    fn pending(&self, content: &[ContentBlock], types: &[(ToolUseId, ToolType)]) -> Vec<RowChange> {
-        let row = |block: &ContentBlock| {
-            let ContentBlock::ToolUse { id, name, .. } = block else {
-                return None;
-            };
-            let known = types.iter().find(|(tool, _)| tool == id);
-            Some(RowChange::ToolCall {
-                tool_use_id: *id,
-                turn_id: self.turn,
-                tool_name: name.clone(),
-                tool_type: known.map_or(ToolType::Function, |(_, kind)| *kind),
-                status: ToolState::Pending,
-            })
-        };
-        content.iter().filter_map(row).collect()
     }
 }

@@ -4,30 +4,39 @@
 //! decision how a turn ends and the terminal itself cannot be split. The slot is free when the
 //! terminal is placed, before any client can see it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use turnwire_event::body::stream::ToolUseEnd;
 use turnwire_event::body::turn::{Completed, TurnError};
 use turnwire_event::code::{ErrorCode, ToolType};
-use turnwire_event::fold::{End, OpenTurn, closing, rows};
-use turnwire_event::port::Outcome;
-use turnwire_event::{Actor, Body, Position, ToolUseId, Trace, TurnId, metric};
+use turnwire_event::fold::{Closing, End, OpenTurn, closing, rows};
+use turnwire_event::port::{Emission, Gate, Outcome};
+use turnwire_event::{
+    Actor, Body, CallId, Position, Render, RenderPolicy, ToolUseId, Trace, TurnId,
+};
 use turnwire_log::{Draft, Refused, Room};
 
 use crate::live::Live;
+use crate::said::count_call;
+use crate::tally;
 
 /// What is known of a turn beside its events.
-#[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     /// The kinds of the tools its messages asked for.
     pub(crate) types: HashMap<ToolUseId, ToolType>,
     /// The caller's trace.
     pub(crate) trace: Option<Arc<Trace>>,
-    /// The model of its last call.
-    pub(crate) model: String,
+    /// The models of the calls in flight.
+    pub(crate) calls: HashMap<CallId, String>,
     /// The version of the agent's definition.
     pub(crate) definition: String,
+    /// What its events pass; nothing is held in it.
+    pub(crate) gate: Box<dyn Gate>,
+    /// Tools whose calls were not shown: neither are their ends.
+    pub(crate) hidden: HashSet<ToolUseId>,
 }
 
 /// The producer is done: the turn ends as it says, unless it left something open or a cancel
@@ -37,7 +46,7 @@ pub(crate) fn finish(
     live: &Arc<Live>,
     turn: TurnId,
     outcome: Outcome,
-    known: &Known,
+    known: Known,
 ) -> Option<Position> {
     let mut slot = live.slot.lock();
     let Some(open) = live.open_turn(turn) else {
@@ -46,7 +55,11 @@ pub(crate) fn finish(
     };
     let alone = slot.running.as_ref().is_some_and(|running| running.alone);
     let mut ended = None;
-    let loose = !open.in_call.is_empty() || open.message.is_some() || !open.tools.is_empty();
+    let loose = !open.in_call.is_empty()
+        || open.message.is_some()
+        || !open.tools.is_empty()
+        || !open.dispatch.agents.is_empty()
+        || !open.dispatch.steps.is_empty();
     if loose || open.cancel.is_some() {
         let error = outcome
             .error
@@ -61,19 +74,21 @@ pub(crate) fn finish(
             known,
         );
     } else {
-        let body = Body::TurnCompleted(Completed {
+        let traced = open.dispatch.traced().map(Body::DispatchTraced);
+        let completed = Body::TurnCompleted(Completed {
             status: outcome.status,
             usage: open.usage,
             error: outcome.error,
             reason: None,
             partial: None,
         });
-        ended = emit(
-            live,
-            turn,
-            known,
-            vec![(Actor::ORCHESTRATOR, body, Vec::new())],
-        );
+        let events = traced.into_iter().chain([completed]);
+        let events = events.map(|body| Closing {
+            actor: Actor::ORCHESTRATOR,
+            rows: rows(Some(turn), &body),
+            body,
+        });
+        ended = emit(live, turn, known, events.collect());
     }
     slot.free(turn);
     ended.filter(|_| alone)
@@ -85,7 +100,7 @@ pub(crate) fn close(
     turn: TurnId,
     error: TurnError,
     reason: Option<&str>,
-    known: &Known,
+    known: Known,
 ) {
     let mut slot = live.slot.lock();
     if let Some(open) = live.open_turn(turn) {
@@ -98,7 +113,7 @@ pub(crate) fn close(
     slot.free(turn);
 }
 
-fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, known: &Known) {
+fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, known: Known) {
     let turn = open.id;
     // Whatever happened after a cancel was asked for, the turn ends by it.
     let end = match &open.cancel {
@@ -127,49 +142,42 @@ fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, known: &Known) {
         }
     }
     let ending = closing(&open, &end, live.house.clock.now());
-    emit(
-        live,
-        turn,
-        known,
-        ending
-            .into_iter()
-            .map(|c| (c.actor, c.body, c.rows))
-            .collect(),
-    );
+    emit(live, turn, known, ending);
 }
 
 /// Places the ending in one piece: one commit, all or none.
 fn emit(
     live: &Arc<Live>,
     turn: TurnId,
-    known: &Known,
-    events: Vec<(Actor, Body, Vec<turnwire_event::row::RowChange>)>,
+    mut known: Known,
+    events: Vec<Closing>,
 ) -> Option<Position> {
-    let cut = events
+    let renders = renders(&mut known, &events);
+    let counted: Vec<Body> = events
         .iter()
-        .any(|(_, body, _)| matches!(body, Body::LlmCallFailed(_)));
-    let terminal = events.last().map(|(_, body, _)| body.clone());
-    let drafts = events.into_iter().map(|(actor, body, more)| {
-        let mut draft = Draft::new(Some(turn), actor, body);
+        .map(|closing| &closing.body)
+        .filter(|body| matches!(body, Body::LlmCallFailed(_)) || tally::is_counted(body))
+        .cloned()
+        .collect();
+    let drafts = events.into_iter().zip(renders).map(|(closing, render)| {
+        let mut draft = Draft::new(Some(turn), closing.actor, closing.body);
         draft.trace.clone_from(&known.trace);
-        draft.rows = if more.is_empty() {
-            rows(Some(turn), &draft.body)
-        } else {
-            more
-        };
+        draft.render = render;
+        draft.rows = closing.rows;
         draft
     });
     match live.sequencer.emit(drafts.collect(), Room::Reserved) {
         // Closed: the session was deleted or quarantined, there is no log to end the turn in.
         Err(Refused::Closed) => None,
         Ok(places) => {
-            if let Some(terminal) = &terminal {
-                count(terminal, &known.definition);
-            }
-            if cut {
-                let model = known.model.clone();
-                metrics::counter!(metric::LLM_CALLS_TOTAL, "model" => model, "status" => "failed")
-                    .increment(1);
+            for body in &counted {
+                match body {
+                    Body::LlmCallFailed(call) => {
+                        let model = known.calls.remove(&call.call_id);
+                        count_call(model.unwrap_or_default(), "failed");
+                    }
+                    body => tally::count(body, &known.definition),
+                }
             }
             places.last().map(|(at, _)| *at)
         }
@@ -180,29 +188,29 @@ fn emit(
     }
 }
 
-pub(crate) fn count(terminal: &Body, definition: &str) {
-    match terminal {
-        Body::TurnCancelled(end) => {
-            let phase = serde_json::to_value(end.phase)
-                .ok()
-                .and_then(|v| v.as_str().map(str::to_owned));
-            metrics::counter!(metric::TURN_CANCELLED_TOTAL, "phase" => phase.unwrap_or_default())
-                .increment(1);
-            // Whether anyone is there to read the frame or not (S1-105, S1-131).
-            let code = serde_json::to_value(end.code)
-                .ok()
-                .and_then(|v| v.as_str().map(str::to_owned));
-            let mut labels = metric::dimensions(definition).to_vec();
-            labels.push(("code", code.unwrap_or_default()));
-            metrics::counter!(metric::STREAM_CANCELLATION_TOTAL, &labels).increment(1);
+/// How the events of an ending are shown: as the gate says, which every other event of the turn
+/// has passed too. An ending goes out whatever a gate does.
+fn renders(known: &mut Known, events: &[Closing]) -> Vec<Option<Render>> {
+    let mut out: Vec<Option<Render>> = Vec::with_capacity(events.len());
+    let gate = &mut known.gate;
+    let passed = catch_unwind(AssertUnwindSafe(|| {
+        let now = Instant::now();
+        for closing in events {
+            let emission = Emission::new(closing.actor.clone(), closing.body.clone());
+            gate.take(emission, now, &mut |_, render| out.push(render));
+            gate.flush(&mut |_, render| out.push(render));
         }
-        Body::TurnCompleted(end) => {
-            let status = serde_json::to_value(end.status)
-                .ok()
-                .and_then(|v| v.as_str().map(str::to_owned));
-            metrics::counter!(metric::TURN_COMPLETED_TOTAL, "status" => status.unwrap_or_default())
-                .increment(1);
-        }
-        _ => {}
+    }));
+    if passed.is_err() || out.len() != events.len() {
+        tracing::error!("a gate broke on the end of a turn");
+        out = vec![None; events.len()];
     }
+    for (closing, render) in events.iter().zip(&mut out) {
+        if let Body::ToolFailed(tool) = &closing.body
+            && known.hidden.contains(&tool.tool_use_id)
+        {
+            *render = Some(RenderPolicy::Suppress.into());
+        }
+    }
+    out
 }

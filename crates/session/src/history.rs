@@ -6,52 +6,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use turnwire_event::port::{BoxFuture, History, HistoryBudget, HistoryError};
+use turnwire_event::port::HistoryBudget;
 use turnwire_event::{Message, Position, Role};
-use turnwire_log::Store;
+use turnwire_log::{Store, View};
 
 use crate::error::Error;
 
 /// A message and the bytes of its content.
-pub(crate) type Weighed = (Arc<Message>, usize);
+pub type Weighed = (Arc<Message>, usize);
 
-/// Messages shown to a turn; its own input is the last.
-pub struct Past {
-    messages: Vec<Weighed>,
-}
-
-impl Past {
-    /// The messages of a turn that fit the budget.
-    pub fn new(messages: Vec<Weighed>, budget: HistoryBudget) -> Self {
-        Self {
-            messages: fit(messages, budget),
-        }
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.messages.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-    }
-}
-
-impl History for Past {
-    fn recent(&self, budget: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
-        let shown = fit(self.messages.clone(), budget);
-        Box::pin(async move {
-            Ok(shown
-                .into_iter()
-                .map(|(message, _)| Message::clone(&message))
-                .collect())
-        })
-    }
-}
-
-/// The newest messages of a session, kept between turns.
+/// The newest messages that the orchestrator is shown of a session, kept between turns.
 #[derive(Default)]
 pub struct Memory {
     upto: Option<Position>,
@@ -74,13 +38,13 @@ impl Memory {
                 return Ok(());
             }
             Some(after) => {
-                let fresh = store.messages_since(session, after, upto)?;
+                let fresh = store.messages_since(session, View::Orchestrator, after, upto)?;
                 self.total += fresh.len() as u64;
                 fresh
             }
             None => {
-                self.total = store.message_count(session, upto)?;
-                store.messages(session, upto, None, budget.messages_max)?
+                self.total = store.message_count(session, View::Orchestrator, upto)?;
+                store.messages(session, View::Orchestrator, upto, None, budget.messages_max)?
             }
         };
         self.upto = Some(upto);
@@ -139,7 +103,7 @@ pub fn weigh(message: Message) -> Weighed {
 
 /// The newest turns that fit, each whole: a cut inside a turn could split a tool call from its
 /// result. The newest turn is always kept, however large.
-fn fit(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed> {
+pub(crate) fn fit(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed> {
     let mut turns = by_turn(messages);
     let mut keep_from = turns.len();
     let (mut count, mut bytes) = (0, 0);
@@ -153,6 +117,23 @@ fn fit(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed> {
             .first()
             .is_some_and(|(first, _)| first.role == Role::User);
         if !whole || !(newest || fits) {
+            break;
+        }
+        keep_from = at;
+    }
+    turns.drain(keep_from..).flatten().collect()
+}
+
+/// The newest turns that fit, of messages that begin with the first of a turn. None is too new
+/// to be left out: the turn at hand is not among them.
+pub(crate) fn recent_turns(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed> {
+    let mut turns = by_turn(messages);
+    let mut keep_from = turns.len();
+    let (mut count, mut bytes) = (0, 0);
+    for (at, turn) in turns.iter().enumerate().rev() {
+        count += turn.len();
+        bytes += turn.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        if count > budget.messages_max || bytes > budget.bytes_max {
             break;
         }
         keep_from = at;

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use turnwire_event::fold::OpenTurn;
-use turnwire_event::port::{Interceptor, Producer};
+use turnwire_event::port::Producer;
 use turnwire_event::row::{QueuedRow, SessionRow};
 use turnwire_event::{Actor, Body, Clock, Filter, Owner, Position, Seq, SessionId, TurnId};
 use turnwire_hub::{Closed, Pump, Ring};
@@ -24,10 +24,10 @@ use crate::transcript::Transcript;
 
 /// What runs turns.
 pub struct Runner {
-    /// What stands between producers and the log.
-    pub interceptor: Arc<dyn Interceptor>,
     /// What answers turns.
     pub producer: Arc<dyn Producer>,
+    /// The version of the agent's definition that the newest turn was bound to.
+    pub definition: Mutex<String>,
     /// The turns at work.
     pub turns: TaskTracker,
     /// Where tasks go that are started outside of one, as when a guard is dropped.
@@ -211,7 +211,7 @@ impl Live {
         }
         match self.bus.note(note, Instant::now()) {
             Action::Counted => {}
-            Action::Emit(body) => drop(self.emit(Actor::SYSTEM, body)),
+            Action::Emit(body) => drop(self.emit(Actor::SYSTEM, *body)),
             Action::Flush(key, after) => {
                 let live = self.clone();
                 tokio::spawn(async move {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use turnwire_event::row::{SessionRow, ToolCallRow, TurnRow};
 use turnwire_event::{
-    Message, MessageId, Owner, Position, Seq, SessionId, ToolUseId, TurnId, TypeSet,
+    Message, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId, TypeSet,
 };
-use turnwire_log::{Store, StoredEvent};
+use turnwire_log::{StatusCount, Store, StoredEvent, View};
 
 use crate::error::Error;
 use crate::live::Live;
-use crate::replay::blocking;
+use crate::reads::blocking;
 use crate::sessions::Sessions;
 
 /// What is wanted of a log.
@@ -108,7 +108,7 @@ impl Sessions {
                     if let Some(before) = before {
                         store.message(id, before)?.ok_or(Error::MessageNotFound)?;
                     }
-                    Ok(store.messages(id, upto, before, limit + 1)?)
+                    Ok(store.messages(id, View::Clients, upto, before, limit + 1)?)
                 })
                 .await?;
                 stored.into_iter().map(|stored| stored.message).collect()
@@ -120,6 +120,17 @@ impl Sessions {
         }
         let next = messages.first().filter(|_| more).map(|message| message.id);
         Ok((messages, next))
+    }
+
+    /// How often each status was emitted: in all, and on each of the last 30 days (S1-073).
+    pub async fn status_counts(&self) -> Result<Vec<StatusCount>, Error> {
+        const DAYS: i64 = 30;
+        let now = self.house.clock.now().as_millis();
+        let since = Timestamp::from_millis(now - (DAYS - 1) * 24 * 3600 * 1000);
+        blocking(self.house.store(), move |store| {
+            Ok::<_, Error>(store.status_counts(since)?)
+        })
+        .await
     }
 
     /// A session's tool calls, newest first.

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use turnwire_event::body::turn::{Cancelled, Completed, Partial};
+use turnwire_event::body::dispatch::Traced;
+use turnwire_event::body::turn::{Cancelled, Completed, Partial, Versions};
 use turnwire_event::code::{CancelCode, ErrorCode, OnBusy, Phase, TurnKind, TurnState, TurnStatus};
 use turnwire_event::fold::rows;
 use turnwire_event::row::RowChange;
@@ -15,12 +16,12 @@ use turnwire_event::{Actor, Body, Position, Seq, TurnId, Usage, metric};
 use turnwire_log::{Draft, Room, Ticket};
 
 use crate::cancel;
-use crate::ending;
 use crate::error::Error;
 use crate::live::Live;
 use crate::slot::{Interrupt, Presence, Slot, Waiting};
 use crate::submit::{Bound, Submit};
-use crate::turn::{Next, Run, Told, version};
+use crate::tally;
+use crate::turn::{Next, Run, Told};
 use crate::watch::Attendance;
 
 /// What an accepted turn waits for before its caller is told.
@@ -270,12 +271,17 @@ impl Live {
     ) -> Option<Position> {
         let waiting = slot.find(turn)?;
         let user = self.user_message(turn, &waiting.submit);
-        let opening = self.opening(&waiting.submit, &user, 0);
+        // It never began, so it is bound to nothing and has dispatched nothing.
+        let opening = self.opening(&waiting.submit, &user, 0, Versions::default());
+        let traced = Body::DispatchTraced(Traced::default());
+        let mut traced = Draft::new(Some(turn), Actor::ORCHESTRATOR, traced);
+        traced.trace.clone_from(&opening.trace);
         let mut last = Draft::new(Some(turn), Actor::SYSTEM, end);
         last.rows = rows(Some(turn), &last.body);
         last.trace.clone_from(&opening.trace);
-        let (terminal, definition) = (last.body.clone(), version(&opening));
-        let drafts = [Some(opening), request, Some(last)].into_iter().flatten();
+        let terminal = last.body.clone();
+        let drafts = [Some(opening), request, Some(traced), Some(last)];
+        let drafts = drafts.into_iter().flatten();
         let places = self.sequencer.emit(drafts.collect(), Room::Reserved).ok()?;
         slot.take(turn);
         slot.moves += 1;
@@ -284,7 +290,7 @@ impl Live {
             running.alone = false;
         }
         metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
-        ending::count(&terminal, &definition);
+        tally::count(&terminal, "");
         places.last().map(|(at, _)| *at)
     }
 }

@@ -9,7 +9,7 @@ use turnwire_hub::Closed;
 
 use crate::error::Error;
 use crate::live::{House, Live};
-use crate::replay::blocking;
+use crate::reads::blocking;
 
 /// The open sessions.
 #[derive(Default)]

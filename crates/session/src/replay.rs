@@ -10,14 +10,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{Missed, Stretch, events};
 use turnwire_event::{Filter, Head, Position, Seq};
-use turnwire_log::{ReadError, Store};
+use turnwire_log::{ReadError, Store, View};
 
 use crate::error::Error;
 use crate::live::{Counted, Live};
+use crate::reads::blocking;
 use crate::transcript::{Snapshot, Transcript};
 
 /// Persisted events read at first, so that a late reader has something soon, and at most, which
@@ -122,8 +122,8 @@ impl Live {
         (since, upto): (Seq, Seq),
         filter: Filter,
     ) -> Result<u64, ReplayError> {
-        // Every persisted type, from anyone, and no interceptor hides any yet: no need to look.
-        if filter.passes_all(Filter::full().types()) {
+        // Every persisted type, from anyone, hidden or not: no need to look.
+        if filter.passes_all(Filter::full().types()) && filter.includes_suppressed() {
             return Ok(upto.0 - since.0);
         }
         let known = self.counted.lock().clone();
@@ -160,7 +160,7 @@ impl Live {
         let id = self.id;
         let stored_max = messages_max.saturating_sub(usize::from(in_flight.is_some()));
         let stored = blocking(self.house.store(), move |store| {
-            Ok::<_, Error>(store.messages(id, at, None, stored_max)?)
+            Ok::<_, Error>(store.messages(id, View::Clients, at, None, stored_max)?)
         })
         .await?;
         let messages = stored
@@ -251,26 +251,6 @@ pub fn chunk(
 /// The message in flight, as it is now.
 fn in_flight(transcript: &Transcript) -> Option<Arc<MessageFold>> {
     transcript.open.as_ref()?.message.clone().map(Arc::new)
-}
-
-/// Reads of the store at once. More would only wait for each other inside, each on a thread of
-/// its own.
-static READS: Semaphore = Semaphore::const_new(16);
-
-/// Runs a read off the runtime's threads.
-pub(crate) async fn blocking<T, E>(
-    store: Arc<dyn Store>,
-    read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
-) -> Result<T, E>
-where
-    T: Send + 'static,
-    E: From<Error> + Send + 'static,
-{
-    let _leave = READS.acquire().await;
-    match tokio::task::spawn_blocking(move || read(store.as_ref())).await {
-        Ok(result) => result,
-        Err(_) => Err(Error::Internal.into()),
-    }
 }
 
 impl From<ReadError> for ReplayError {

@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use turnwire_event::body::feedback;
 use turnwire_event::code::TurnState;
-use turnwire_event::port::{Interceptor, Producer};
+use turnwire_event::port::Producer;
 use turnwire_event::row::SessionRow;
 use turnwire_event::{Actor, Body, Clock, Mint, Owner, Position, SessionId, TurnId};
 use turnwire_hub::Pump;
@@ -24,8 +24,8 @@ use crate::error::Error;
 use crate::keys::Keys;
 use crate::live::{House, Live, Runner};
 use crate::options::Options;
+use crate::reads::blocking;
 use crate::registry::Registry;
-use crate::replay::blocking;
 use crate::start;
 pub use crate::submit::NewSession;
 use crate::sweep;
@@ -58,8 +58,6 @@ pub struct Parts {
     pub mint: Arc<dyn Mint>,
     /// The writer over the store.
     pub writer: Arc<Writer>,
-    /// What stands between producers and the log.
-    pub interceptor: Arc<dyn Interceptor>,
     /// What answers turns.
     pub producer: Arc<dyn Producer>,
 }
@@ -78,8 +76,8 @@ impl Sessions {
             writer: parts.writer,
             pump: Pump::start(),
             runner: Runner {
-                interceptor: parts.interceptor,
                 producer: parts.producer,
+                definition: Mutex::default(),
                 turns: TaskTracker::new(),
                 runtime: Handle::current(),
                 draining: AtomicBool::new(false),
@@ -107,9 +105,10 @@ impl Sessions {
         self.house.runner.is_draining()
     }
 
-    /// The version of the agent's definition that new turns are bound to.
+    /// The version of the agent's definition that the newest turn was bound to; empty before the
+    /// first.
     pub fn agent_definition(&self) -> String {
-        self.house.runner.producer.versions().agent_definition
+        self.house.runner.definition.lock().clone()
     }
 
     /// Whether no new turn is taken because the disk is full.

@@ -12,7 +12,7 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio_util::sync::CancellationToken;
 use turnwire_event::code::{OnBusy, OnDisconnect};
@@ -36,11 +36,20 @@ pub(crate) struct Presence {
     pub(crate) departures: u64,
 }
 
+/// The emitter of a turn, as far as a cancel needs it.
+pub(crate) trait Stoppable: Send + Sync {
+    /// Lets go of what is held back, then asks, before anything else of the turn is taken. From
+    /// here on nothing more of it is shown.
+    fn stop(&self, ask: &mut dyn FnMut());
+}
+
 /// The turn that holds a session's lock: its start is in the order, its terminal is not.
 pub(crate) struct Running {
     pub(crate) id: TurnId,
     /// Told when the turn must stop.
     pub(crate) stop: CancellationToken,
+    /// Where its events pass.
+    pub(crate) emitter: Weak<dyn Stoppable>,
     pub(crate) on_disconnect: OnDisconnect,
     pub(crate) grace_ms: u64,
     pub(crate) bound: Bound,

@@ -8,8 +8,8 @@ use turnwire_event::TurnId;
 
 use crate::error::Error;
 use crate::live::{House, Live};
+use crate::reads::blocking;
 use crate::registry::Registry;
-use crate::replay::blocking;
 use crate::slot::Slot;
 use crate::turn::Next;
 

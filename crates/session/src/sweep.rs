@@ -4,18 +4,20 @@
 //! functions that live turns use; the ending is one commit a session. Running it again finds
 //! nothing to do.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use turnwire_event::code::ErrorCode;
 use turnwire_event::fold::{MessageFold, OpenTurn};
 use turnwire_event::row::TurnRow;
-use turnwire_event::{Event, Seq};
+use turnwire_event::{Body, Event, Seq};
 use turnwire_log::Store;
 
+use crate::bind::Open;
 use crate::ending::{self, Known};
 use crate::error::Error;
 use crate::live::{House, Live};
-use crate::replay::blocking;
+use crate::reads::blocking;
 
 /// Events of a swept turn read at once.
 const PAGE: usize = 1000;
@@ -57,7 +59,7 @@ async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
         turn,
         ErrorCode::InternalError.into(),
         Some("server_restart"),
-        &known,
+        known,
     );
     let last = live.sequencer.last();
     live.sequencer.committed(last.seq).await?;
@@ -68,7 +70,9 @@ async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
 /// What a stored turn has open.
 fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Known), Error> {
     let mut open = OpenTurn::new(row.id);
-    let mut after = row.started.seq;
+    let mut hidden = HashSet::new();
+    // From its start on, which says what it was bound to.
+    let mut after = Seq(row.started.seq.0.saturating_sub(1));
     while after < tail {
         let page = store.events(row.session_id, after, tail, PAGE)?;
         let Some(last) = page.last() else { break };
@@ -78,7 +82,12 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
             .filter(|stored| stored.head.turn == Some(row.id))
         {
             match Event::read(&stored.bytes) {
-                Ok(event) => open.apply(event.id, event.timestamp, &event.actor, &event.body),
+                Ok(event) => {
+                    if let (true, Body::ToolCalled(tool)) = (stored.head.suppressed, &event.body) {
+                        hidden.insert(tool.tool_use_id);
+                    }
+                    open.apply(event.id, event.timestamp, &event.actor, &event.body);
+                }
                 Err(error) => {
                     tracing::error!(session = %row.session_id, seq = stored.seq.0, %error, "an event cannot be read");
                     return Err(Error::Quarantined);
@@ -111,8 +120,10 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
         Known {
             types,
             trace: row.trace.clone().map(Arc::new),
-            model: String::new(),
+            calls: HashMap::new(),
             definition: row.agent_definition.clone(),
+            gate: Box::new(Open),
+            hidden,
         },
     ))
 }

@@ -26,10 +26,10 @@ impl Fold for Transcript {
                 self.row.updated_at = event.time;
                 // Beside a running turn only one that is withdrawn from the queue can start: its
                 // end comes with its start, and the running one is still the turn in flight.
-                if self.open.is_none() {
-                    self.open = event.head.turn.map(OpenTurn::new);
+                if self.open.is_some() {
+                    return;
                 }
-                return;
+                self.open = event.head.turn.map(OpenTurn::new);
             }
             Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
                 self.row.updated_at = event.time;

@@ -1,27 +1,30 @@
 //! A turn from its start to its terminal: what it is told of the past, the start itself, the task
 //! that runs the producer, and the guard that ends the turn if nothing else does.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use turnwire_event::body::turn::Started;
+use turnwire_event::body::turn::{Started, Versions};
 use turnwire_event::code::{ErrorCode, TurnKind};
-use turnwire_event::port::{Outcome, TurnContext, TurnInput};
-use turnwire_event::row::{NewMessage, RowChange};
+use turnwire_event::port::{Outcome, TurnContext, TurnInput, Work};
+use turnwire_event::row::{NewMessage, RowChange, Scope};
 use turnwire_event::{
-    Actor, Body, Message, MessageId, MessageStatus, Position, Role, TurnId, metric,
+    Actor, Body, EpisodeId, Message, MessageId, MessageStatus, Position, Role, Trace, TurnId,
+    metric,
 };
 use turnwire_log::{Draft, Room};
 
+use crate::bind::bind;
 use crate::cancel;
 use crate::emitter::TurnEmitter;
 use crate::ending;
 use crate::error::Error;
-use crate::history::{Past, Weighed, weigh};
+use crate::history::{Weighed, weigh};
 use crate::live::Live;
-use crate::replay::blocking;
+use crate::past::Past;
+use crate::reads::blocking;
 use crate::slot::{Presence, Running, Slot};
 pub use crate::submit::{Accepted, Bound, Key, Place, Submit};
 
@@ -93,46 +96,38 @@ impl Live {
     ) -> Result<(Position, Run), Error> {
         let runner = &self.house.runner;
         let user = self.user_message(next.id, &next.submit);
+        let trace = next.submit.trace.clone().map(Arc::new);
+        let input = self.input(next.id, &next.submit, trace.clone());
+        let bound = bind(runner.producer.as_ref(), &input);
         let mut past = told.messages;
         past.push(weigh(user.clone()));
-        let shown = Past::new(past, runner.producer.history());
+        let place = (self.id, told.at);
+        let shown = Past::new(past, bound.history, self.house.store(), place);
         let omitted = (told.total + 1).saturating_sub(shown.len() as u64);
-        let mut draft = self.opening(&next.submit, &user, omitted);
+        let definition = bound.versions.agent_definition.clone();
+        let mut draft = self.opening(&next.submit, &user, omitted, bound.versions);
         draft.rows.extend(next.rows);
-        let trace = draft.trace.clone();
-        let (definition, stop) = (version(&draft), CancellationToken::new());
+        let stop = CancellationToken::new();
         let drafts = next.before.into_iter().chain([draft]).collect();
         let places = self.sequencer.emit(drafts, Room::Reserved)?;
         let at = places.last().map_or(told.at, |(at, _)| *at);
+        let live = self.clone();
+        let emitter = TurnEmitter::new(live, next.id, trace.clone(), bound.gate, &definition);
+        *runner.definition.lock() = definition;
+        let weak: Weak<TurnEmitter> = Arc::downgrade(&emitter);
         slot.running = Some(Running {
             id: next.id,
             stop: stop.clone(),
+            emitter: weak,
             on_disconnect: next.submit.on_disconnect,
             grace_ms: next.submit.disconnect_grace_ms,
             bound: next.submit.bound,
-            trace: trace.clone(),
+            trace,
             presence: next.presence,
             alone: true,
         });
         slot.moves += 1;
         metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
-        let emitter = Arc::new(TurnEmitter::new(
-            self.clone(),
-            next.id,
-            trace,
-            runner.interceptor.clone(),
-            &definition,
-        ));
-        let submit = next.submit;
-        let input = TurnInput {
-            session_id: self.id,
-            turn_id: next.id,
-            owner: self.owner.clone(),
-            locale: submit.locale,
-            content: submit.content,
-            metadata: submit.metadata,
-            location: submit.location,
-        };
         let context = TurnContext {
             input,
             emitter: emitter.clone(),
@@ -143,13 +138,32 @@ impl Live {
             turn: next.id,
             emitter,
             stop,
-            context: Some(context),
+            ready: Some((bound.work, context)),
             work: None,
             ended: false,
             begun: told.at,
             user: Some(user),
         };
         Ok((at, run))
+    }
+
+    /// What a turn is about, as its producer is told.
+    fn input(&self, turn_id: TurnId, submit: &Submit, trace: Option<Arc<Trace>>) -> TurnInput {
+        TurnInput {
+            session_id: self.id,
+            turn_id,
+            owner: self.owner.clone(),
+            locale: submit.locale.clone(),
+            content: submit.content.clone(),
+            metadata: submit.metadata.clone(),
+            location: submit.location.clone(),
+            episode_id: self.episode(),
+            trace,
+        }
+    }
+
+    fn episode(&self) -> EpisodeId {
+        self.ring.look(|transcript, _, _| transcript.row.episode_id)
     }
 
     pub(crate) fn user_message(&self, turn_id: TurnId, submit: &Submit) -> Message {
@@ -169,16 +183,21 @@ impl Live {
     }
 
     /// The `turn.started` of a turn with its rows.
-    pub(crate) fn opening(&self, submit: &Submit, user: &Message, omitted: u64) -> Draft {
+    pub(crate) fn opening(
+        &self,
+        submit: &Submit,
+        user: &Message,
+        omitted: u64,
+        versions: Versions,
+    ) -> Draft {
         let turn = user.turn_id;
-        let versions = self.house.runner.producer.versions();
         let agent_definition = versions.agent_definition.clone();
         let wire_version = Some(submit.wire_version.clone());
         let body = Body::TurnStarted(Started {
             user_message_id: user.id,
             input: submit.content.clone(),
             kind: TurnKind::Chat,
-            episode_id: self.ring.look(|transcript, _, _| transcript.row.episode_id),
+            episode_id: self.episode(),
             locale: submit.locale.clone(),
             wire_version: wire_version.clone(),
             history_omitted: omitted,
@@ -203,18 +222,11 @@ impl Live {
                     role: Role::User,
                     content: user.content.clone(),
                     metadata: user.metadata.clone(),
+                    scope: Scope::Shared,
                 },
             ),
         ];
         draft
-    }
-}
-
-/// The version of the agent's definition that a start is bound to.
-pub(crate) fn version(draft: &Draft) -> String {
-    match &draft.body {
-        Body::TurnStarted(started) => started.versions.agent_definition.clone(),
-        _ => String::new(),
     }
 }
 
@@ -224,7 +236,8 @@ pub(crate) struct Run {
     turn: TurnId,
     emitter: Arc<TurnEmitter>,
     stop: CancellationToken,
-    context: Option<TurnContext>,
+    /// What the producer does, and what it is given; none when it has begun.
+    ready: Option<(Work, TurnContext)>,
     work: Option<JoinHandle<Outcome>>,
     ended: bool,
     /// Where the session stood before the turn, and what the person said.
@@ -243,9 +256,9 @@ impl Run {
 
     async fn end(mut self) {
         let runner = &self.live.house.runner;
-        if let Some(context) = self.context.take() {
-            let producer = runner.producer.clone();
-            let work = async move { producer.run(context).await };
+        if let Some((work, context)) = self.ready.take() {
+            // Inside the task: what breaks before the first await breaks this turn alone, too.
+            let work = async move { work(context).await };
             self.work = Some(runner.runtime.spawn(work));
         }
         let timeout = tokio::time::sleep(self.live.house.options.turn_timeout);
@@ -276,7 +289,7 @@ impl Run {
         let known = self.emitter.known();
         let reason = match outcome {
             Some(Ok(outcome)) => {
-                if let Some(at) = ending::finish(&self.live, self.turn, outcome, &known) {
+                if let Some(at) = ending::finish(&self.live, self.turn, outcome, known) {
                     let said = self.emitter.take_messages();
                     let messages = self.user.take().into_iter().chain(said).collect();
                     self.live.memory.lock().learn(self.begun, at, messages);
@@ -297,7 +310,7 @@ impl Run {
             }
         };
         let error = ErrorCode::InternalError.into();
-        ending::close(&self.live, self.turn, error, reason, &known);
+        ending::close(&self.live, self.turn, error, reason, known);
     }
 }
 
@@ -314,7 +327,7 @@ impl Drop for Run {
                 self.turn,
                 ErrorCode::InternalError.into(),
                 Some("server_shutdown"),
-                &known,
+                known,
             );
             self.live.kick();
         }

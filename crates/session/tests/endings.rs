@@ -34,6 +34,7 @@ async fn a_panic_ends_the_turn_once_with_everything_closed() {
             "turn.started",
             "llm.call_started",
             "llm.call_failed",
+            "dispatch.traced",
             "turn.completed"
         ]
     );
@@ -119,10 +120,11 @@ async fn a_producer_that_does_not_let_go_is_ended_without_it_and_refused_after()
                 "tool.called",
                 "turn.cancel_requested",
                 "tool.failed",
+                "dispatch.traced",
                 "turn.cancelled",
             ];
             assert_eq!(names(&events), expected);
-            let Some(Body::ToolFailed(tool)) = events.iter().rev().nth(1).map(|e| e.body.clone())
+            let Some(Body::ToolFailed(tool)) = events.iter().rev().nth(2).map(|e| e.body.clone())
             else {
                 panic!("a tool")
             };
@@ -161,7 +163,12 @@ async fn s3_077_a_cancel_before_the_first_call_is_the_cancel_alone() {
     let events = settled(&sessions, id).await;
     assert_eq!(
         names(&events),
-        ["turn.started", "turn.cancel_requested", "turn.cancelled"]
+        [
+            "turn.started",
+            "turn.cancel_requested",
+            "dispatch.traced",
+            "turn.cancelled"
+        ]
     );
     let Some(Body::TurnCancelled(end)) = events.last().map(|e| e.body.clone()) else {
         panic!("a terminal")
@@ -194,6 +201,7 @@ async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_system() {
         "llm.call_started",
         "turn.cancel_requested",
         "llm.call_failed",
+        "dispatch.traced",
         "turn.cancelled",
     ];
     assert_eq!(names(&events), expected);
@@ -245,6 +253,7 @@ fn a_runtime_that_goes_away_leaves_no_open_turn() {
             "turn.started",
             "llm.call_started",
             "llm.call_failed",
+            "dispatch.traced",
             "turn.completed"
         ]
     );

@@ -30,7 +30,7 @@ async fn open_all(sessions: Arc<Sessions>, over: Arc<AtomicBool>) -> (usize, usi
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_session_and_its_first_turn_are_one_for_whoever_opens_it_meanwhile() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let over = Arc::new(AtomicBool::new(false));
     let listers: Vec<_> = (0..3)

@@ -42,7 +42,7 @@ async fn keyed(
 #[tokio::test]
 async fn the_same_key_and_body_is_the_same_turn_in_its_present_state() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     let first = keyed(&sessions, id, "a", 1).await.expect("accepted");
@@ -82,7 +82,7 @@ async fn the_same_key_and_body_is_the_same_turn_in_its_present_state() {
 #[tokio::test]
 async fn a_new_session_with_a_key_is_made_once() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let make = |body| sessions.submit_new(key("n", body));
     let first = make(1).await.expect("accepted");
@@ -126,7 +126,7 @@ impl SubmitNew for Arc<Sessions> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_at_once_with_one_key_are_one_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     submit(&sessions, &owner("local"), id, say("0"))
@@ -160,7 +160,7 @@ async fn many_at_once_with_one_key_are_one_turn() {
 #[tokio::test]
 async fn a_refused_submit_keeps_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     submit(&sessions, &owner("local"), id, say("0"))
@@ -181,7 +181,7 @@ async fn a_refused_submit_keeps_nothing() {
 #[tokio::test]
 async fn an_old_key_stands_for_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     gate.open(9);
     let options = Options {
         idempotency_ttl: Duration::from_millis(80),
@@ -202,13 +202,13 @@ async fn an_old_key_stands_for_nothing() {
 #[tokio::test]
 async fn a_key_outlives_a_crash_with_its_turn() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (_, act) = Gate::new();
+    let (_, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     let running = keyed(&first, id, "a", 1).await.expect("accepted");
     let waiting = keyed(&first, id, "b", 1).await.expect("accepted");
     let image = crashed(dir.path());
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     gate.open(9);
     let after = sessions(image.path(), Options::default(), act).await;
     for (name, turn) in [("a", running), ("b", waiting)] {
@@ -223,7 +223,7 @@ async fn a_key_outlives_a_crash_with_its_turn() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_submit_that_is_dropped_is_whole_or_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     gate.open(100_000);
     let options = Options {
         queue_max: 100,

@@ -109,7 +109,7 @@ async fn one_in_line_that_was_left_ends_when_the_disk_has_room() {
     // The reserve cannot be held where there is no folder: to the writer the disk is full.
     let room = image.path().join("room");
     let reserve = Reserve::new(room.join("reserve"), 0);
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let parts = (Arc::new(SystemMint) as _, reserve);
     let after = service(image.path(), Options::default(), act, parts).await;
     assert!(after.storage_full());

@@ -15,7 +15,7 @@ use stage::*;
 #[tokio::test]
 async fn turns_in_line_run_one_after_the_other_in_order() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     let first = enqueue(&sessions, id, "1").await;
@@ -63,7 +63,7 @@ async fn turns_in_line_run_one_after_the_other_in_order() {
 #[tokio::test]
 async fn the_line_is_bounded_and_a_full_one_is_not_interrupted() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let options = Options {
         queue_max: 2,
         ..Options::default()
@@ -87,7 +87,7 @@ async fn the_line_is_bounded_and_a_full_one_is_not_interrupted() {
 #[tokio::test]
 async fn an_interrupt_stops_what_runs_and_is_next() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     let idle = submit(&sessions, &owner("local"), id, busy(OnBusy::Interrupt, "1")).await;
@@ -127,7 +127,7 @@ impl Mint for Remembering {
 #[tokio::test]
 async fn an_interrupt_that_was_withdrawn_stops_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let mint = Arc::new(Remembering::default());
     let parts = (
         mint.clone() as _,
@@ -241,6 +241,7 @@ async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is()
     let [
         Body::TurnStarted(_),
         Body::TurnCancelRequested(asked),
+        Body::DispatchTraced(_),
         Body::TurnCancelled(end),
     ] = of_it[..]
     else {
@@ -280,7 +281,7 @@ async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is()
 #[tokio::test]
 async fn a_frame_withdraws_one_in_line_once() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&sessions).await;
     enqueue(&sessions, id, "1").await;
@@ -301,7 +302,7 @@ async fn a_frame_withdraws_one_in_line_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_cancel_and_the_start_of_one_in_line_exclude_each_other() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let sessions = sessions(dir.path(), Options::default(), act).await;
     let (mut withdrawn, mut stopped) = (0, 0);
     for round in 0..60 {
@@ -333,7 +334,7 @@ async fn a_cancel_and_the_start_of_one_in_line_exclude_each_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_crowd_in_line_runs_once_each_in_the_order_of_acceptance() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     gate.open(1_000);
     let options = Options {
         queue_max: 64,

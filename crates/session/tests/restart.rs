@@ -14,14 +14,14 @@ use stage::*;
 #[tokio::test]
 async fn law_1_after_a_crash_started_turns_are_ended_and_those_in_line_run_in_order() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (_, act) = Gate::new();
+    let (_, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     let running = enqueue(&first, id, "1").await;
     let second = enqueue(&first, id, "2").await;
     enqueue(&first, id, "3").await;
     let image = crashed(dir.path());
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     gate.open(2);
     let after = sessions(image.path(), Options::default(), act).await;
     // Nobody attaches, nobody asks: they run by themselves.
@@ -42,7 +42,7 @@ async fn law_1_after_a_crash_started_turns_are_ended_and_those_in_line_run_in_or
 #[tokio::test]
 async fn one_in_line_is_told_all_that_was_submitted_after_a_crash_too() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (_, act) = Gate::new();
+    let (_, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
@@ -97,7 +97,7 @@ async fn one_in_line_is_told_all_that_was_submitted_after_a_crash_too() {
 #[tokio::test]
 async fn a_server_that_drains_leaves_the_line_for_the_next_start() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
@@ -110,7 +110,7 @@ async fn a_server_that_drains_leaves_the_line_for_the_next_start() {
     let refused = submit(&first, &owner("local"), id, busy(OnBusy::Enqueue, "3")).await;
     assert_eq!(refused, Err(Error::Draining));
     let image = crashed(dir.path());
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     gate.open(1);
     let after = sessions(image.path(), Options::default(), act).await;
     let events = ended(&after, id, 2).await;
@@ -125,7 +125,7 @@ async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
     use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
     use turnwire_log::{Append, Store as _, Term};
     let dir = tempfile::tempdir().expect("a folder");
-    let (_, act) = Gate::new();
+    let (_, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
@@ -163,7 +163,7 @@ async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
         };
         store.append(&[append]).expect("an append");
     }
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     gate.open(1);
     let after = sessions(image.path(), Options::default(), act).await;
     let events = ended(&after, id, 3).await;
@@ -178,7 +178,7 @@ async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
 #[tokio::test]
 async fn a_deleted_session_takes_its_line_with_it() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
     let id = new_session(&first).await;
     enqueue(&first, id, "1").await;
@@ -187,7 +187,7 @@ async fn a_deleted_session_takes_its_line_with_it() {
     gate.open(5);
     let gone = first.turn(&owner("local"), waiting.turn_id).await;
     assert_eq!(gone.err(), Some(Error::TurnNotFound));
-    let (again, act) = Gate::new();
+    let (again, act) = Turnstile::new();
     let after = sessions(crashed(dir.path()).path(), Options::default(), act).await;
     let other = new_session(&after).await;
     enqueue(&after, other, "x").await;
@@ -199,7 +199,7 @@ async fn a_deleted_session_takes_its_line_with_it() {
 #[tokio::test]
 async fn a_session_with_a_line_never_leaves_memory() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (gate, act) = Gate::new();
+    let (gate, act) = Turnstile::new();
     let options = Options {
         idle_unload: Duration::ZERO,
         open_max: 1,

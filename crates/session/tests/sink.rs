@@ -1,4 +1,4 @@
-//! The one sink of a turn: whoever writes, from whatever depth, writes through the interceptor into
+//! The one sink of a turn: whoever writes, from whatever depth, writes through the gate into
 //! one order, and nothing is swallowed.
 
 mod stage;
@@ -6,28 +6,29 @@ mod stage;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use turnwire_event::body::tool::{Called, Completed};
 use turnwire_event::code::ToolType;
-use turnwire_event::port::{Emission, Interceptor, TurnContext};
-use turnwire_event::{Actor, Body, Mint as _, Position, Render, RenderPolicy, ToolUseId};
-use turnwire_log::reserve::Reserve;
-use turnwire_session::{Options, SystemMint};
+use turnwire_event::port::{Emission, Gate, Onward, TurnContext};
+use turnwire_event::{Actor, Body, Mint as _, Position, RenderPolicy, ToolUseId};
+use turnwire_session::SystemMint;
 
 use stage::*;
 
 /// Counts what passes, and hides all of it.
-#[derive(Default)]
-struct Hiding(AtomicUsize);
+struct Hiding(Arc<AtomicUsize>);
 
-impl Interceptor for Hiding {
-    fn intercept(&self, _: &mut Emission) -> Option<Render> {
+impl Gate for Hiding {
+    fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Some(Render {
-            policy: RenderPolicy::Suppress,
-        })
+        out(emission, Some(RenderPolicy::Suppress.into()));
     }
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+    fn flush(&mut self, _: Onward<'_>) {}
 }
 
 const WRITERS: usize = 8;
@@ -66,7 +67,7 @@ async fn write(turn: TurnContext, written: Written) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn s1_042_s1_044_s1_045_every_write_passes_the_interceptor_into_one_order_and_stays() {
     let dir = tempfile::tempdir().expect("a folder");
-    let hiding = Arc::new(Hiding::default());
+    let passed = Arc::new(AtomicUsize::new(0));
     let written = Written::default();
     let all = written.clone();
     let act = acting(move |turn| {
@@ -81,11 +82,9 @@ async fn s1_042_s1_044_s1_045_every_write_passes_the_interceptor_into_one_order_
             OK
         }
     });
-    let parts = (
-        Arc::new(SystemMint) as Arc<_>,
-        Reserve::new(dir.path().join("reserve"), 0),
-    );
-    let sessions = intercepted(dir.path(), Options::default(), act, parts, hiding.clone()).await;
+    let count = passed.clone();
+    let hiding: Gates = Arc::new(move || Box::new(Hiding(count.clone())));
+    let sessions = passing(dir.path(), hiding, act).await;
     let id = new_session(&sessions).await;
     let turn = submit(&sessions, &owner("local"), id, say("go")).await;
     turn.expect("accepted");
@@ -94,7 +93,8 @@ async fn s1_042_s1_044_s1_045_every_write_passes_the_interceptor_into_one_order_
     let mut written = written.lock().clone();
     written.sort();
     assert_eq!(written.len(), WRITERS * TOOLS * 2);
-    assert_eq!(hiding.0.load(Ordering::SeqCst), written.len());
+    let ending = 2; // the trace of the dispatch, and the terminal
+    assert_eq!(passed.load(Ordering::SeqCst), written.len() + ending);
     let mut open = HashMap::new();
     let mut logged = Vec::new();
     for event in &events {

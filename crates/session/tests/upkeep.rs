@@ -71,7 +71,7 @@ async fn old_keys_go_all_of_them_at_one_look() {
     let dir = tempfile::tempdir().expect("a folder");
     const KEYS: usize = 3_500; // several pieces, and looks are ten seconds apart
     with_keys(dir.path(), KEYS);
-    let (_, act) = Gate::new();
+    let (_, act) = Turnstile::new();
     let _sessions = sessions(dir.path(), Options::default(), act).await;
     let store = Sqlite::open_read_only(dir.path()).expect("a reader");
     let left = || (0..KEYS).any(|key| store.key(&scope(key)).expect("a read").is_some());

@@ -89,7 +89,39 @@ impl Dispatch {
                 }
             }
             Body::DispatchTraced(_) => self.told = true,
-            _ => {}
+            Body::SessionCreated(_)
+            | Body::SessionClosed(_)
+            | Body::TurnCompleted(_)
+            | Body::TurnCancelRequested(_)
+            | Body::TurnCancelled(_)
+            | Body::RouteDecided(_)
+            | Body::LlmCallStarted(_)
+            | Body::LlmCallCompleted(_)
+            | Body::LlmCallFailed(_)
+            | Body::ToolCalled(_)
+            | Body::ToolCompleted(_)
+            | Body::ToolFailed(_)
+            | Body::DataLoading(_)
+            | Body::DataLoaded(_)
+            | Body::ComponentRendered(_)
+            | Body::ErrorReported(_)
+            | Body::FeedbackRecorded(_)
+            | Body::AgentErrorEmit(_)
+            | Body::BusSubscriberRegistered(_)
+            | Body::BusSubscriberUnregistered(_)
+            | Body::BusHandlerWarning(_)
+            | Body::MessageStart(_)
+            | Body::TextDelta(_)
+            | Body::ThinkingDelta(_)
+            | Body::ToolUseStart(_)
+            | Body::ToolUseInputDelta(_)
+            | Body::ToolUseEnd(_)
+            | Body::MessageComplete(_)
+            | Body::McpListToolsStarted(_)
+            | Body::McpListToolsCompleted(_)
+            | Body::McpSessionStarted(_)
+            | Body::McpSessionProgressed(_)
+            | Body::SupportNoted(_) => {}
         }
     }
 

@@ -13,7 +13,7 @@ use super::*;
 use crate::error::{AppendError, ReadError};
 use crate::record::StoredEvent;
 use crate::reserve::Reserve;
-use crate::store::Store;
+use crate::store::{StatusCount, Store, View};
 use turnwire_event::row::{
     KeyRow, KeyScope, MessagePart, QueuedRow, RowChange, SessionRow, StoredMessage, ToolCallRow,
     TurnRow,
@@ -49,10 +49,11 @@ impl Store for Gated {
     fn queues(&self) -> Result<Vec<SessionId>, ReadError> { Ok(Vec::new()) }
     fn key(&self, _: &KeyScope) -> Result<Option<KeyRow>, ReadError> { Ok(None) }
     fn forget_keys(&self, _: Timestamp, _: usize) -> Result<usize, AppendError> { Ok(0) }
-    fn messages(&self, _: SessionId, _: Position, _: Option<MessageId>, _: usize) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
-    fn messages_since(&self, _: SessionId, _: Position, _: Position) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
+    fn messages(&self, _: SessionId, _: View<'_>, _: Position, _: Option<MessageId>, _: usize) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
+    fn messages_since(&self, _: SessionId, _: View<'_>, _: Position, _: Position) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
     fn message(&self, _: SessionId, _: MessageId) -> Result<Option<StoredMessage>, ReadError> { Ok(None) }
-    fn message_count(&self, _: SessionId, _: Position) -> Result<u64, ReadError> { Ok(0) }
+    fn message_count(&self, _: SessionId, _: View<'_>, _: Position) -> Result<u64, ReadError> { Ok(0) }
+    fn status_counts(&self, _: Timestamp) -> Result<Vec<StatusCount>, ReadError> { Ok(Vec::new()) }
     fn streamed(&self, _: SessionId, _: Position, _: Position) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
     fn parts(&self, _: TurnId) -> Result<Vec<MessagePart>, ReadError> { Ok(Vec::new()) }
     fn tool_calls(&self, _: SessionId, _: Option<turnwire_event::ToolUseId>, _: usize) -> Result<Vec<ToolCallRow>, ReadError> { Ok(Vec::new()) }

@@ -15,6 +15,7 @@ const APPLICATION_ID: i64 = 0x5457_4952;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_first.sql"),
     include_str!("migrations/0002_queue.sql"),
+    include_str!("migrations/0003_scope.sql"),
 ];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {

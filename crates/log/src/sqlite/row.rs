@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 use turnwire_event::code::ToolState;
 use turnwire_event::content::content_json;
 use turnwire_event::row::{
-    FinishedMessage, MessagePart, NewMessage, Placed, RowChange, SessionRow,
+    FinishedMessage, MessagePart, NewMessage, Placed, RowChange, Scope, SessionRow,
 };
 use turnwire_event::{ContentBlock, Epoch, EventType, MessageStatus, Role, Seq, SessionId, TurnId};
 
@@ -13,7 +13,9 @@ use crate::error::AppendError;
 use crate::record::{Append, Term};
 use crate::sqlite::column::{json, word};
 use crate::sqlite::connection::classify;
+use crate::sqlite::messages::scope;
 use crate::sqlite::queue;
+use crate::sqlite::status;
 
 /// Makes the session's row if this append brings it.
 pub(crate) fn create_session(tx: &Transaction<'_>, part: &Append) -> rusqlite::Result<()> {
@@ -101,6 +103,7 @@ pub(crate) fn weight(change: &RowChange) -> usize {
         | RowChange::TurnCancelling(_)
         | RowChange::Routed { .. }
         | RowChange::CostAdd(_)
+        | RowChange::StatusCounted(_)
         | RowChange::ToolCall { .. } => 128,
     }
 }
@@ -159,6 +162,7 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
                 .execute(params![sid, usd])?;
             Ok(())
         }
+        RowChange::StatusCounted(event_id) => status::count(tx, event_id, placed.time),
         RowChange::MessagePut(turn, message) => put_message(tx, sid, *turn, message, placed),
         RowChange::MessagePart(part) => put_part(tx, sid, part),
         RowChange::MessageFinished(turn, message) => {
@@ -210,7 +214,8 @@ fn put_message(
         at,
         at,
         &[] as &[u8],
-        "[]"
+        "[]",
+        scope(&m.scope)
     ])?;
     Ok(())
 }
@@ -218,8 +223,8 @@ fn put_message(
 fn insert_message<'a>(tx: &'a Transaction<'_>) -> rusqlite::Result<rusqlite::CachedStatement<'a>> {
     tx.prepare_cached(
         "INSERT INTO message (id, sid, turn, role, status, content, model, stop_reason, usage, metadata, \
-         created_at, completed_at, started, completed, cuts, inputs) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+         created_at, completed_at, started, completed, cuts, inputs, scope) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     )
 }
 
@@ -246,7 +251,8 @@ fn finish_message(
         m.started.to_string(),
         placed.at.to_string(),
         m.cuts,
-        json(&m.inputs)
+        json(&m.inputs),
+        scope(&Scope::Shared)
     ])?;
     tx.prepare_cached("DELETE FROM message_part WHERE message = ?1")?
         .execute([m.id.to_string()])?;

@@ -1,31 +1,32 @@
-//! Reading the rows beside the log: sessions, turns, messages, tool calls.
+//! Reading the rows beside the log: sessions, turns, tool calls.
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 use serde::de::DeserializeOwned;
-use turnwire_event::row::{MessagePart, SessionRow, StoredMessage, ToolCallRow, TurnRow};
-use turnwire_event::{
-    Message, MessageId, Owner, Position, SessionId, Timestamp, ToolUseId, TurnId,
-};
+use turnwire_event::row::{SessionRow, ToolCallRow, TurnRow};
+use turnwire_event::{Owner, SessionId, Timestamp, ToolUseId, TurnId};
 
 use crate::error::ReadError;
 
 type Result<T> = std::result::Result<T, ReadError>;
 
 /// A text column parsed; a row that does not parse is a store that cannot be trusted.
-fn parsed<T: std::str::FromStr>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
+pub(crate) fn parsed<T: std::str::FromStr>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
     let text: String = row.get(at)?;
     text.parse().map_err(|_| bad(at))
 }
 
 /// A word or JSON column read as a value.
-fn value<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
+pub(crate) fn value<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
     let text: String = row.get(at)?;
     serde_json::from_str(&text)
         .or_else(|_| serde_json::from_value(serde_json::Value::String(text)))
         .map_err(|_| bad(at))
 }
 
-fn optional<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<T>> {
+pub(crate) fn optional<T: DeserializeOwned>(
+    row: &Row<'_>,
+    at: usize,
+) -> rusqlite::Result<Option<T>> {
     if row.get_ref(at)? == rusqlite::types::ValueRef::Null {
         Ok(None)
     } else {
@@ -37,11 +38,11 @@ fn bad(at: usize) -> rusqlite::Error {
     rusqlite::Error::InvalidColumnType(at, "unreadable".into(), rusqlite::types::Type::Text)
 }
 
-fn time(row: &Row<'_>, at: usize) -> rusqlite::Result<Timestamp> {
+pub(crate) fn time(row: &Row<'_>, at: usize) -> rusqlite::Result<Timestamp> {
     row.get(at).map(Timestamp::from_millis)
 }
 
-fn many<T>(
+pub(crate) fn many<T>(
     c: &Connection,
     sql: &str,
     values: impl Params,
@@ -53,7 +54,7 @@ fn many<T>(
 }
 
 /// Behind every id there is none, so it works as "from the newest".
-const NEWEST: &str = "~";
+pub(crate) const NEWEST: &str = "~";
 
 fn cursor<T: ToString>(before: Option<T>) -> String {
     before.map_or_else(|| NEWEST.to_owned(), |id| id.to_string())
@@ -172,136 +173,6 @@ pub(crate) fn open_turns(c: &Connection) -> Result<Vec<TurnRow>> {
         [],
         read_turn,
     )
-}
-
-const MESSAGE: &str = "SELECT m.id, s.id, m.turn, m.role, m.status, m.content, m.model, m.stop_reason, m.usage, \
-    m.metadata, m.created_at, m.completed_at, m.started, m.completed, m.cuts, m.inputs \
-    FROM message m JOIN session s ON s.sid = m.sid";
-
-fn read_message(row: &Row<'_>) -> rusqlite::Result<StoredMessage> {
-    Ok(StoredMessage {
-        message: Message {
-            id: parsed(row, 0)?,
-            session_id: parsed(row, 1)?,
-            turn_id: parsed(row, 2)?,
-            role: value(row, 3)?,
-            status: value(row, 4)?,
-            content: value(row, 5)?,
-            model: row.get(6)?,
-            stop_reason: optional(row, 7)?,
-            usage: optional(row, 8)?,
-            created_at: time(row, 10)?,
-            metadata: value(row, 9)?,
-        },
-        started: parsed(row, 12)?,
-        completed: Some((parsed(row, 13)?, time(row, 11)?)),
-        cuts: row.get(14)?,
-        inputs: value(row, 15)?,
-    })
-}
-
-pub(crate) fn messages(
-    c: &Connection,
-    session: SessionId,
-    upto: Position,
-    before: Option<MessageId>,
-    limit: usize,
-) -> Result<Vec<StoredMessage>> {
-    // Completion order, not id order, is the order of the conversation.
-    let bound = match before {
-        None => NEWEST.to_owned(),
-        Some(id) => c
-            .prepare_cached("SELECT m.completed FROM message m JOIN session s ON s.sid = m.sid WHERE m.id = ?1 AND s.id = ?2")?
-            .query_row([id.to_string(), session.to_string()], |row| row.get(0))
-            .optional()?
-            .unwrap_or_default(),
-    };
-    let sql = format!(
-        "{MESSAGE} WHERE s.id = ?1 AND m.completed <= ?2 AND m.completed < ?3 ORDER BY m.completed DESC LIMIT ?4"
-    );
-    let values = params![session.to_string(), upto.to_string(), bound, limit as i64];
-    let mut found = many(c, &sql, values, read_message)?;
-    found.reverse();
-    Ok(found)
-}
-
-pub(crate) fn message(
-    c: &Connection,
-    session: SessionId,
-    id: MessageId,
-) -> Result<Option<StoredMessage>> {
-    let sql = format!("{MESSAGE} WHERE m.id = ?1 AND s.id = ?2");
-    Ok(c.prepare_cached(&sql)?
-        .query_row([id.to_string(), session.to_string()], read_message)
-        .optional()?)
-}
-
-pub(crate) fn messages_since(
-    c: &Connection,
-    session: SessionId,
-    after: Position,
-    upto: Position,
-) -> Result<Vec<StoredMessage>> {
-    let sql = format!(
-        "{MESSAGE} WHERE s.id = ?1 AND m.completed > ?2 AND m.completed <= ?3 ORDER BY m.completed"
-    );
-    let values = params![session.to_string(), after.to_string(), upto.to_string()];
-    many(c, &sql, values, read_message)
-}
-
-pub(crate) fn message_count(c: &Connection, session: SessionId, upto: Position) -> Result<u64> {
-    let n: i64 = c
-        .prepare_cached("SELECT count(*) FROM message m JOIN session s ON s.sid = m.sid WHERE s.id = ?1 AND m.completed <= ?2")?
-        .query_row([session.to_string(), upto.to_string()], |row| row.get(0))?;
-    Ok(n as u64)
-}
-
-pub(crate) fn streamed(
-    c: &Connection,
-    session: SessionId,
-    after: Position,
-    upto: Position,
-) -> Result<Vec<StoredMessage>> {
-    // Messages of a session stream one after the other, so besides those that end inside the
-    // stretch only the next to end can have begun in it; a range open at the end would read
-    // every later message for every chunk of a long replay.
-    let within = format!(
-        "{MESSAGE} WHERE s.id = ?1 AND m.completed > ?2 AND m.completed <= ?3 AND m.role = 'assistant' ORDER BY m.completed"
-    );
-    let mut found = many(
-        c,
-        &within,
-        params![session.to_string(), after.to_string(), upto.to_string()],
-        read_message,
-    )?;
-    let next = format!(
-        "{MESSAGE} WHERE s.id = ?1 AND m.completed > ?2 AND m.role = 'assistant' ORDER BY m.completed LIMIT 1"
-    );
-    let next = many(
-        c,
-        &next,
-        params![session.to_string(), upto.to_string()],
-        read_message,
-    )?;
-    found.extend(next.into_iter().filter(|message| message.started <= upto));
-    Ok(found)
-}
-
-pub(crate) fn parts(c: &Connection, turn: TurnId) -> Result<Vec<MessagePart>> {
-    let sql = "SELECT message, turn, model, started, started_at, part, blocks, cuts FROM message_part \
-               WHERE turn = ?1 ORDER BY part";
-    many(c, sql, [turn.to_string()], |row| {
-        Ok(MessagePart {
-            message_id: parsed(row, 0)?,
-            turn_id: parsed(row, 1)?,
-            model: row.get(2)?,
-            started: parsed(row, 3)?,
-            started_at: time(row, 4)?,
-            index: row.get(5)?,
-            blocks: row.get(6)?,
-            cuts: row.get(7)?,
-        })
-    })
 }
 
 const TOOL: &str = "SELECT t.id, t.turn, t.name, t.type, t.status, t.started_at, t.ended_at \

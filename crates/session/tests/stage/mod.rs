@@ -8,7 +8,8 @@
     reason = "each test file uses its part"
 )]
 
-mod gate;
+mod producer;
+mod turnstile;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +17,8 @@ use std::time::Duration;
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{MessageStart, TextDelta, ToolUseInputDelta, ToolUseStart};
 use turnwire_event::body::tool::Called;
-use turnwire_event::body::turn::Versions;
 use turnwire_event::code::{CallPurpose, OnBusy, OnDisconnect, ToolType, TurnState, TurnStatus};
-use turnwire_event::port::{
-    BoxFuture, Emission, HistoryBudget, Interceptor, MessageEnd, Outcome, Producer, TurnContext,
-};
+use turnwire_event::port::{Emission, MessageEnd, Outcome, Producer, TurnContext};
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, Event, MessageId, Mint, Owner, Role, SessionId, StopReason,
     TenantId, ToolUseId, TurnId, Usage,
@@ -28,40 +26,14 @@ use turnwire_event::{
 use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
-use turnwire_render::PassThrough;
 use turnwire_session::sessions::Parts;
 use turnwire_session::{
     Accepted, Bound, Error, EventsQuery, NewSession, Options, Place, Sessions, Submit, SystemClock,
     SystemMint,
 };
 
-pub use gate::{Gate, attended, gated, minding};
-
-pub type Act = Arc<dyn Fn(TurnContext) -> BoxFuture<'static, Outcome> + Send + Sync>;
-
-/// A producer that does what a test wants.
-pub struct Acting(Act);
-
-impl Producer for Acting {
-    fn versions(&self) -> Versions {
-        Versions::default()
-    }
-    fn history(&self) -> HistoryBudget {
-        HistoryBudget {
-            messages_max: 4,
-            bytes_max: 10_000,
-        }
-    }
-    fn run(&self, turn: TurnContext) -> BoxFuture<'static, Outcome> {
-        (self.0)(turn)
-    }
-}
-
-pub fn acting<F: Future<Output = Outcome> + Send + 'static>(
-    act: impl Fn(TurnContext) -> F + Send + Sync + 'static,
-) -> Act {
-    Arc::new(move |turn| Box::pin(act(turn)))
-}
+pub use producer::{Act, Acting, Gates, Through, acting, through, versions};
+pub use turnstile::{Turnstile, attended, gated, minding};
 
 pub const OK: Outcome = Outcome {
     status: TurnStatus::Ok,
@@ -86,15 +58,24 @@ pub async fn service(
     act: Act,
     parts: (Arc<dyn Mint>, Reserve),
 ) -> Arc<Sessions> {
-    intercepted(dir, options, act, parts, Arc::new(PassThrough)).await
+    produced(dir, options, parts, Arc::new(Acting(act, through()))).await
 }
 
-pub async fn intercepted(
+/// The service with a gate for every turn.
+pub async fn passing(dir: &std::path::Path, gates: Gates, act: Act) -> Arc<Sessions> {
+    let parts = (
+        Arc::new(SystemMint) as Arc<dyn Mint>,
+        Reserve::new(dir.join("reserve"), 0),
+    );
+    produced(dir, Options::default(), parts, Arc::new(Acting(act, gates))).await
+}
+
+/// The service with any producer.
+pub async fn produced(
     dir: &std::path::Path,
     options: Options,
-    act: Act,
     (mint, reserve): (Arc<dyn Mint>, Reserve),
-    interceptor: Arc<dyn Interceptor>,
+    producer: Arc<dyn Producer>,
 ) -> Arc<Sessions> {
     let store = StoreOptions {
         dir: dir.to_owned(),
@@ -107,8 +88,7 @@ pub async fn intercepted(
         clock: Arc::new(SystemClock),
         mint,
         writer,
-        interceptor,
-        producer: Arc::new(Acting(act)),
+        producer,
     };
     Sessions::start(parts).await.expect("the service")
 }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turnwire_event::body::turn::Versions;
-use turnwire_event::port::{BoxFuture, HistoryBudget, Outcome, Producer, TurnContext};
+use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{
     EpisodeId, Epoch, Event, Owner, Position, Seq, SessionId, Sub, TenantId, Timestamp, Ulid,
@@ -23,17 +22,14 @@ use crate::options::Options;
 struct Nobody;
 
 impl Producer for Nobody {
-    fn versions(&self) -> Versions {
-        Versions::default()
-    }
     fn history(&self) -> HistoryBudget {
         HistoryBudget {
             messages_max: 0,
             bytes_max: 0,
         }
     }
-    fn run(&self, _: TurnContext) -> BoxFuture<'static, Outcome> {
-        Box::pin(std::future::pending())
+    fn bind(&self, _: &TurnInput) -> Bound {
+        unreachable!("no turn begins here")
     }
 }
 
@@ -184,8 +180,8 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
         writer,
         pump: Pump::start(),
         runner: Runner {
-            interceptor: Arc::new(turnwire_render::PassThrough),
             producer: Arc::new(Nobody),
+            definition: Default::default(),
             turns: Default::default(),
             runtime: tokio::runtime::Handle::current(),
             draining: Default::default(),

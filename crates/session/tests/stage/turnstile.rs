@@ -9,12 +9,12 @@ use turnwire_session::{Accepted, Attendance, Bound, Options, Place, Sessions, Su
 use super::{Act, OK, acting, owner, say, sessions};
 
 /// A producer whose turns say that they run, and end when they may.
-pub struct Gate {
+pub struct Turnstile {
     permits: tokio::sync::Semaphore,
     ran: parking_lot::Mutex<Vec<String>>,
 }
 
-impl Gate {
+impl Turnstile {
     pub fn new() -> (Arc<Self>, Act) {
         let gate = Arc::new(Self {
             permits: tokio::sync::Semaphore::new(0),
@@ -67,7 +67,7 @@ pub async fn attended(
 }
 
 /// The service with a producer whose turns end when they may.
-pub async fn gated(dir: &std::path::Path) -> (Arc<Sessions>, Arc<Gate>) {
-    let (gate, act) = Gate::new();
+pub async fn gated(dir: &std::path::Path) -> (Arc<Sessions>, Arc<Turnstile>) {
+    let (gate, act) = Turnstile::new();
     (sessions(dir, Options::default(), act).await, gate)
 }

@@ -1,0 +1,51 @@
+//! How often each status was emitted, by day: a status leaves the registry only when it has been
+//! silent long enough (S1-073).
+
+use rusqlite::{Connection, Transaction, params};
+use turnwire_event::Timestamp;
+
+use crate::error::ReadError;
+use crate::store::StatusCount;
+
+/// The day of a moment, UTC, as it is stored and told: `2026-01-31`.
+pub(crate) fn day(time: Timestamp) -> String {
+    time.to_string().chars().take(10).collect()
+}
+
+/// Counts one more.
+pub(crate) fn count(tx: &Transaction<'_>, event_id: &str, time: Timestamp) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO status_emissions (day, event_id, count) VALUES (?1, ?2, 1) \
+         ON CONFLICT (event_id, day) DO UPDATE SET count = count + 1",
+    )?
+    .execute(params![day(time), event_id])?;
+    Ok(())
+}
+
+/// Every status that was ever emitted, with its days from `since` on.
+pub(crate) fn counts(c: &Connection, since: Timestamp) -> Result<Vec<StatusCount>, ReadError> {
+    let from = day(since);
+    let mut statement = c.prepare_cached(
+        "SELECT event_id, day, count FROM status_emissions ORDER BY event_id, day",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut out: Vec<StatusCount> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let event_id: String = row.get(0)?;
+        let (day, count): (String, i64) = (row.get(1)?, row.get(2)?);
+        let count = u64::try_from(count).unwrap_or(0);
+        if out.last().is_none_or(|last| last.event_id != event_id) {
+            out.push(StatusCount {
+                event_id,
+                total: 0,
+                days: Vec::new(),
+            });
+        }
+        let Some(last) = out.last_mut() else { continue };
+        last.total += count;
+        if day >= from {
+            last.days.push((day, count));
+        }
+    }
+    Ok(out)
+}

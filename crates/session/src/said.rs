@@ -1,0 +1,144 @@
+//! What a turn has said so far: as far as stamps need it, and what a later turn is told of it.
+
+use std::collections::{HashMap, HashSet};
+
+use turnwire_event::actor::ActorKind;
+use turnwire_event::code::ToolType;
+use turnwire_event::row::{NewMessage, RowChange, Scope};
+use turnwire_event::{
+    Actor, Body, CallId, Message, MessageStatus, SessionId, Timestamp, ToolUseId, TurnId, metric,
+};
+use turnwire_log::Draft;
+
+use crate::tally;
+
+/// What the turn has said so far.
+#[derive(Default)]
+pub(crate) struct Said {
+    called_model: bool,
+    text: bool,
+    tools: HashSet<ToolUseId>,
+    /// The kinds of the tools that its messages asked for.
+    pub(crate) types: HashMap<ToolUseId, ToolType>,
+    /// The models of the calls in flight.
+    pub(crate) calls: HashMap<CallId, String>,
+    /// Messages that the orchestrator is shown later and that were stored with the turn's events.
+    pub(crate) messages: Vec<Message>,
+}
+
+/// What is remembered of an event once it has its place.
+pub(crate) enum Note {
+    /// Nothing.
+    Nothing,
+    /// That words were said.
+    Words,
+    /// The rest is rare, and remembered whole.
+    Event(Actor, Box<Body>),
+}
+
+impl Note {
+    /// What to remember of an event.
+    pub(crate) fn of(draft: &Draft) -> Self {
+        match &draft.body {
+            // The path of every token.
+            Body::TextDelta(delta) if delta.text.is_empty() => Self::Nothing,
+            Body::TextDelta(_) => Self::Words,
+            Body::LlmCallStarted(_)
+            | Body::ToolCalled(_)
+            | Body::LlmCallFailed(_)
+            | Body::LlmCallCompleted(_) => {
+                Self::Event(draft.actor.clone(), Box::new(draft.body.clone()))
+            }
+            body if tally::is_counted(body) => {
+                Self::Event(draft.actor.clone(), Box::new(body.clone()))
+            }
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// Whether the turn itself speaks, and no sub-agent inside it.
+fn speaks(actor: &Actor) -> bool {
+    actor.kind() != ActorKind::Subagent
+}
+
+impl Said {
+    /// Stamps an event with what came before it. Only the orchestrator speaks to the person: what
+    /// sub-agents do changes nothing of it.
+    pub(crate) fn stamp(&self, actor: &Actor, body: &mut Body) {
+        match body {
+            Body::LlmCallStarted(call) => call.first = !self.called_model && speaks(actor),
+            Body::ThinkingDelta(delta) => delta.after_text = self.text,
+            Body::ToolFailed(tool) => tool.called = self.tools.contains(&tool.tool_use_id),
+            _ => {}
+        }
+    }
+
+    /// Remembers an event that has its place.
+    pub(crate) fn take_in(&mut self, note: Note, definition: &str) {
+        let (actor, body) = match note {
+            Note::Nothing => return,
+            Note::Words => {
+                self.text = true;
+                return;
+            }
+            Note::Event(actor, body) => (actor, body),
+        };
+        match body.as_ref() {
+            Body::LlmCallStarted(call) => {
+                self.called_model |= speaks(&actor);
+                self.calls.insert(call.call_id, call.model.clone());
+            }
+            Body::ToolCalled(tool) => drop(self.tools.insert(tool.tool_use_id)),
+            Body::LlmCallFailed(call) => self.end_call(call.call_id, "failed"),
+            Body::LlmCallCompleted(call) => self.end_call(call.call_id, "completed"),
+            counted => tally::count(counted, definition),
+        }
+    }
+
+    fn end_call(&mut self, id: CallId, status: &'static str) {
+        let model = self.calls.remove(&id).unwrap_or_default();
+        count_call(model, status);
+    }
+
+    /// Remembers a message that was stored with an event, if the orchestrator is shown it later.
+    pub(crate) fn keep(
+        &mut self,
+        new: NewMessage,
+        (session_id, turn_id): (SessionId, TurnId),
+        created_at: Timestamp,
+    ) {
+        let shown = match new.scope {
+            Scope::Shared | Scope::Private => true,
+            Scope::Agent(_) | Scope::Agents => false,
+        };
+        if shown {
+            self.messages.push(Message {
+                id: new.id,
+                session_id,
+                turn_id,
+                role: new.role,
+                status: MessageStatus::Complete,
+                content: new.content,
+                model: None,
+                stop_reason: None,
+                usage: None,
+                created_at,
+                metadata: serde_json::Map::new(),
+            });
+        }
+    }
+}
+
+/// The message that is stored with an event, as it is stored.
+pub(crate) fn message_of(draft: &Draft) -> Option<NewMessage> {
+    draft.rows.iter().find_map(|row| match row {
+        RowChange::MessagePut(_, message) => Some(message.clone()),
+        _ => None,
+    })
+}
+
+/// Counts the end of a model call.
+pub(crate) fn count_call(model: String, status: &'static str) {
+    metrics::counter!(metric::LLM_CALLS_TOTAL, "model" => model, "status" => status).increment(1);
+}
