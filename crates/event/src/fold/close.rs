@@ -208,3 +208,6 @@ fn receipt(open: &OpenTurn, ms: u64) -> Vec<ReceiptLine> {
         .chain(agents)
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

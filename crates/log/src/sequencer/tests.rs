@@ -309,7 +309,16 @@ fn law_8_after_a_cancel_nothing_starts_and_only_the_cancel_ends_it() {
         tool_type: turnwire_event::code::ToolType::Function,
         input_summary: String::new(),
     };
-    assert_eq!(bench.emit(Body::ToolCalled(start)), Err(Refused::Cancelled));
+    let step = turnwire_event::body::plan::StepStarted {
+        plan_step_id: "turn-1-1".into(),
+        expected_subagents: vec!["shop".into()],
+        cap: 3,
+        dropped: Vec::new(),
+        deadline_ms: 1,
+    };
+    for start in [Body::ToolCalled(start), Body::PlanStepStarted(step)] {
+        assert_eq!(bench.emit(start), Err(Refused::Cancelled));
+    }
     bench
         .emit(delta())
         .expect("what was under way may still be told");

@@ -311,8 +311,26 @@ fn a_store_of_the_first_release_is_brought_up_to_date_with_its_data() {
         )
         .expect("a turn");
     }
+    let said = [
+        turnwire_event::MessageId(Ulid(8)).to_string(),
+        done.to_string(),
+        at(2),
+    ];
+    raw.execute(
+        "INSERT INTO message VALUES (?1, 1, ?2, 'user', 'complete', '[]', NULL, NULL, NULL, '{}', 5, 5, ?3, ?3, x'', '[]')",
+        said,
+    )
+    .expect("a message");
     drop(raw);
     let store = open_twice(dir.path());
+    let tail = turnwire_event::Position::persisted(turnwire_event::Epoch(1), Seq(2));
+    let count = |view| {
+        store
+            .message_count(maker.session, view, tail)
+            .expect("a count")
+    };
+    let counts = [View::Clients, View::Orchestrator, View::Agent("shop")].map(count);
+    assert_eq!(counts, [1, 1, 0], "what was said before scopes is shared");
     let events = store.events(maker.session, Seq(0), Seq(2), 10);
     assert_eq!(events.expect("events").len(), 2);
     let row = store

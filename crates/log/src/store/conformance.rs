@@ -1,6 +1,7 @@
 //! What every store must do, as one suite. A store calls `run` with a way to make an empty one.
 
 pub(crate) mod queue;
+pub(crate) mod scope;
 
 use std::sync::Arc;
 
@@ -176,6 +177,7 @@ pub(crate) fn run(make: &dyn Fn() -> Arc<dyn Store>) {
     a_deleted_session_never_returns(make().as_ref());
     trimming_keeps_the_chain_and_open_turns(make().as_ref());
     queue::run(make);
+    scope::run(make);
 }
 
 fn what_was_written_is_read(store: &dyn Store) {

@@ -1,0 +1,300 @@
+//! Endings of turns that have dispatched: children before parents, each once, one trace.
+
+use super::*;
+use crate::body::llm::CallStarted;
+use crate::body::plan::StepStarted;
+use crate::body::status::Emitted;
+use crate::body::subagent::{self, Context, Started};
+use crate::body::tool::Called;
+use crate::body::turn::{CancelRequested, Started as TurnStarted, Versions};
+use crate::code::{
+    AgentErrorClass, CallPurpose, CapBehavior, DispatchOutcome, ErrorCode, SlotStatus, StepStatus,
+    TurnKind,
+};
+use crate::id::{CallId, EpisodeId, InvocationId, MessageId, ToolUseId, TurnId, Ulid};
+use crate::position::{Epoch, Position, Seq};
+
+const ASK_SHOP: ToolUseId = ToolUseId(Ulid(11));
+const ASK_REWARDS: ToolUseId = ToolUseId(Ulid(12));
+const SEARCH: ToolUseId = ToolUseId(Ulid(13));
+const CALL: CallId = CallId(Ulid(21));
+
+fn time(ms: i64) -> Timestamp {
+    Timestamp::from_millis(ms)
+}
+
+fn called(tool_use_id: ToolUseId, name: &str, tool_type: ToolType) -> Body {
+    Body::ToolCalled(Called {
+        tool_use_id,
+        tool_name: name.into(),
+        tool_type,
+        input_summary: String::new(),
+    })
+}
+
+fn started(id: &str, tool_use_id: ToolUseId) -> Body {
+    Body::SubagentStarted(Started {
+        invocation_id: InvocationId(tool_use_id.0),
+        sub_agent_id: id.into(),
+        tool_use_id,
+        plan_step_id: "step".into(),
+        context: Context {
+            principal: "local".into(),
+            user_id: "local".into(),
+            episode_id: EpisodeId(Ulid(1)),
+            locale: "en".into(),
+            location: None,
+            prior_context: None,
+        },
+    })
+}
+
+fn completed(id: &str, tool_use_id: ToolUseId) -> Body {
+    Body::SubagentCompleted(subagent::Completed {
+        invocation_id: InvocationId(tool_use_id.0),
+        sub_agent_id: id.into(),
+        tool_use_id,
+        outcome: DispatchOutcome::Success,
+        latency_ms: 70,
+        status_events: 0,
+    })
+}
+
+fn opening() -> Body {
+    Body::TurnStarted(TurnStarted {
+        user_message_id: MessageId(Ulid(1)),
+        input: Vec::new(),
+        kind: TurnKind::Chat,
+        episode_id: EpisodeId(Ulid(1)),
+        locale: "en".into(),
+        wire_version: None,
+        history_omitted: 0,
+        versions: Versions {
+            agent_definition: "7".into(),
+            prompt: "3".into(),
+            ..Versions::default()
+        },
+    })
+}
+
+/// Three were asked for and two may run: rewards is done, shop waits for a data service while a
+/// second model call of it is under way.
+fn fan_out() -> OpenTurn {
+    let step = Body::PlanStepStarted(StepStarted {
+        plan_step_id: "step".into(),
+        expected_subagents: vec!["shop".into(), "rewards".into()],
+        cap: 2,
+        dropped: vec!["receipts".into()],
+        deadline_ms: 1_000,
+    });
+    let call = Body::LlmCallStarted(CallStarted {
+        call_id: CALL,
+        model: "m".into(),
+        purpose: CallPurpose::Orchestrate,
+        attempt: 1,
+        first: false,
+    });
+    let status = Body::StatusEmitted(Emitted {
+        event_id: "searching".into(),
+        message: String::new(),
+    });
+    let shop = Actor::subagent("shop");
+    let events = [
+        (0, Actor::USER, opening()),
+        (10, Actor::ORCHESTRATOR, step),
+        (
+            11,
+            Actor::ORCHESTRATOR,
+            called(ASK_SHOP, "ask_shop", ToolType::SubAgent),
+        ),
+        (12, Actor::ORCHESTRATOR, started("shop", ASK_SHOP)),
+        (
+            13,
+            Actor::ORCHESTRATOR,
+            called(ASK_REWARDS, "ask_rewards", ToolType::SubAgent),
+        ),
+        (14, Actor::ORCHESTRATOR, started("rewards", ASK_REWARDS)),
+        (15, shop.clone(), status),
+        (16, shop.clone(), called(SEARCH, "search", ToolType::Ccs)),
+        (17, shop, call),
+        (
+            90,
+            Actor::subagent("rewards"),
+            completed("rewards", ASK_REWARDS),
+        ),
+    ];
+    let mut open = OpenTurn::new(TurnId(Ulid(1)));
+    for (seq, (ms, actor, body)) in (1..).zip(events) {
+        let at = Position::persisted(Epoch(1), Seq(seq));
+        open.apply(at, time(ms), &actor, &body);
+    }
+    open
+}
+
+fn names(ending: &[Closing]) -> Vec<(&'static str, String)> {
+    let name = |c: &Closing| (c.body.kind().name(), c.actor.to_string());
+    ending.iter().map(name).collect()
+}
+
+fn failed() -> End {
+    End::Failed {
+        error: ErrorCode::InternalError.into(),
+        reason: Some("server_restart".into()),
+    }
+}
+
+fn cancelled() -> (OpenTurn, End) {
+    let mut open = fan_out();
+    let request = CancelRequested {
+        by: "user".into(),
+        reason: "enough".into(),
+    };
+    let at = Position::persisted(Epoch(1), Seq(20));
+    open.apply(
+        at,
+        time(100),
+        &Actor::USER,
+        &Body::TurnCancelRequested(request),
+    );
+    let end = End::Cancelled {
+        reason: "enough".into(),
+        asked: time(100),
+    };
+    (open, end)
+}
+
+#[test]
+fn s1_046_a_fan_out_is_closed_children_before_parents() {
+    let (open, end) = cancelled();
+    for (open, end) in [(fan_out(), failed()), (open, end)] {
+        let ending = closing(&open, &end, time(130));
+        let names = names(&ending);
+        let names: Vec<_> = names
+            .iter()
+            .map(|(name, by)| (*name, by.as_str()))
+            .collect();
+        let terminal = names.last().expect("a terminal").0;
+        assert_eq!(
+            names,
+            [
+                ("llm.call_failed", "subagent:shop"),
+                ("tool.failed", "tool:search"),
+                ("subagent.failed", "subagent:shop"),
+                ("tool.failed", "tool:ask_shop"),
+                ("tool.failed", "tool:ask_rewards"),
+                ("plan.step_completed", "orchestrator"),
+                ("dispatch.traced", "orchestrator"),
+                (terminal, "system"),
+            ]
+        );
+    }
+}
+
+#[test]
+fn s2_064_the_trace_tells_every_outcome() {
+    let (open, end) = cancelled();
+    let cases = [
+        (
+            fan_out(),
+            failed(),
+            AgentErrorClass::Internal,
+            DispatchOutcome::Failure,
+        ),
+        (
+            open,
+            end,
+            AgentErrorClass::Cancelled,
+            DispatchOutcome::Discarded,
+        ),
+    ];
+    for (open, end, class, outcome) in cases {
+        let ending = closing(&open, &end, time(130));
+        let Body::SubagentFailed(agent) = &ending[2].body else {
+            panic!("{ending:?}");
+        };
+        assert_eq!(
+            (agent.error_class, agent.latency_ms, agent.status_events),
+            (class, 118, 1)
+        );
+        let Body::PlanStepCompleted(step) = &ending[5].body else {
+            panic!("{ending:?}");
+        };
+        let slots: Vec<_> = step
+            .slots
+            .iter()
+            .map(|s| (s.subagent.as_str(), s.status))
+            .collect();
+        assert_eq!(step.status, StepStatus::Terminated);
+        assert_eq!(
+            slots,
+            [
+                ("rewards", SlotStatus::Success),
+                ("shop", SlotStatus::Error)
+            ]
+        );
+        let Body::DispatchTraced(traced) = &ending[6].body else {
+            panic!("{ending:?}");
+        };
+        assert_eq!(traced.sub_agents_invoked, ["shop", "rewards"]);
+        assert_eq!((traced.intent_count, traced.cap), (3, 2));
+        assert_eq!(traced.cap_behavior, CapBehavior::Over);
+        assert_eq!(traced.dropped, ["receipts"]);
+        let told = traced.outcomes.iter();
+        let told: Vec<_> = told
+            .map(|o| (o.sub_agent_id.as_str(), o.outcome, o.latency_ms))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("rewards", DispatchOutcome::Success, 70),
+                ("shop", outcome, 118)
+            ]
+        );
+        let bound = (&traced.agent_definition_version, &traced.prompt_version);
+        assert_eq!(bound, (&"7".to_owned(), &"3".to_owned()));
+    }
+}
+
+#[test]
+fn s1_110_the_receipt_says_what_was_stopped_and_what_is_thrown_away() {
+    let (open, end) = cancelled();
+    let ending = closing(&open, &end, time(130));
+    let Some(Body::TurnCancelled(cancelled)) = ending.last().map(|c| &c.body) else {
+        panic!("{ending:?}");
+    };
+    let lines: Vec<_> = cancelled
+        .receipt
+        .iter()
+        .map(|line| (line.kind, line.id.clone(), line.outcome, line.ms))
+        .collect();
+    let stopped = StopOutcome::Stopped;
+    assert_eq!(
+        lines,
+        [
+            (ReceiptKind::Llm, CALL.to_string(), stopped, 30),
+            (ReceiptKind::Tool, ASK_SHOP.to_string(), stopped, 30),
+            (ReceiptKind::Tool, ASK_REWARDS.to_string(), stopped, 30),
+            (
+                ReceiptKind::Tool,
+                SEARCH.to_string(),
+                StopOutcome::Discarded,
+                30
+            ),
+            (ReceiptKind::Subagent, "shop".to_owned(), stopped, 30),
+        ]
+    );
+}
+
+#[test]
+fn a_turn_that_asked_for_nobody_has_a_trace_too_and_one_that_was_told_has_no_second() {
+    let mut open = OpenTurn::new(TurnId(Ulid(1)));
+    let at = Position::persisted(Epoch(1), Seq(1));
+    open.apply(at, time(0), &Actor::USER, &opening());
+    let ending = closing(&open, &failed(), time(1));
+    let kinds: Vec<_> = names(&ending).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(kinds, ["dispatch.traced", "turn.completed"]);
+    open.apply(at, time(1), &Actor::ORCHESTRATOR, &ending[0].body);
+    let ending = closing(&open, &failed(), time(2));
+    let kinds: Vec<_> = names(&ending).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(kinds, ["turn.completed"]);
+}
