@@ -1,17 +1,18 @@
-//! The agent: a model, a toolbox and its options, made once and shared by every turn.
+//! The agent without a pack: a model, a toolbox and its options, made once and shared by every
+//! turn. It asks nobody.
 
 use std::sync::Arc;
 
 use turnwire_event::Mint;
 use turnwire_event::body::turn::Versions;
-use turnwire_event::port::{BoxFuture, HistoryBudget, Outcome, Producer, TurnContext};
-use turnwire_model::{Provider, ToolSpec};
+use turnwire_event::port::{HistoryBudget, TurnInput};
+use turnwire_model::Provider;
 use turnwire_tool::Toolbox;
 
-use crate::call::Means;
+use crate::assembly::Assembly;
+use crate::cast::Cast;
+use crate::means::{Means, Who, spec};
 use crate::options::Options;
-use crate::turn;
-use crate::writer;
 
 /// The version of the agent that is built in: its loop, its prompt and its registry.
 const BUILTIN: &str = "builtin-1";
@@ -19,8 +20,7 @@ const BUILTIN: &str = "builtin-1";
 /// An agent that answers turns.
 #[derive(Clone)]
 pub struct Agent {
-    means: Arc<Means>,
-    tools: Arc<[ToolSpec]>,
+    cast: Arc<Cast>,
 }
 
 impl Agent {
@@ -31,43 +31,33 @@ impl Agent {
         toolbox: Toolbox,
         mint: Arc<dyn Mint>,
     ) -> Self {
-        let spec = |tool: &Arc<dyn turnwire_tool::Tool>| ToolSpec {
-            name: tool.name().to_owned(),
-            description: tool.description().to_owned(),
-            input_schema: tool.input_schema(),
+        let means = Means {
+            who: Who::Speaker,
+            options,
+            provider,
+            tools: toolbox.iter().map(spec).collect(),
+            toolbox,
+            asks: Vec::new(),
+            mint,
         };
         Self {
-            tools: toolbox.iter().map(spec).collect(),
-            means: Arc::new(Means {
-                options,
-                provider,
-                toolbox,
-                mint,
-            }),
+            cast: Arc::new(Cast::alone(means, BUILTIN)),
         }
     }
-}
 
-impl Producer for Agent {
-    fn versions(&self) -> Versions {
-        Versions {
+    /// The most history any of its turns reads.
+    pub fn history(&self) -> HistoryBudget {
+        self.cast.means.options.history
+    }
+
+    /// Puts one turn together.
+    pub fn assemble(&self, _: &TurnInput) -> Assembly {
+        let versions = Versions {
             agent_definition: BUILTIN.to_owned(),
             registry: BUILTIN.to_owned(),
             prompt: BUILTIN.to_owned(),
             cohort: "default".to_owned(),
-        }
-    }
-
-    fn history(&self) -> HistoryBudget {
-        self.means.options.history
-    }
-
-    fn run(&self, turn: TurnContext) -> BoxFuture<'static, Outcome> {
-        let means = Arc::clone(&self.means);
-        let tools = Arc::clone(&self.tools);
-        Box::pin(async move {
-            let emitter = Arc::clone(&turn.emitter);
-            writer::scope(emitter, turn::run(&means, tools, turn)).await
-        })
+        };
+        Assembly::new(versions, Arc::clone(&self.cast))
     }
 }

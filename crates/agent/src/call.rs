@@ -1,28 +1,36 @@
-//! One call of the model: its stream in, its message out, told as it comes.
+//! One call of the model: its stream in, its message out.
 //!
-//! Every call that is started ends once: with its message, or as failed. Whoever drops the future
-//! leaves the ending to the session, which knows what is open.
+//! The words of the agent that speaks are told as they come; those of a sub-agent are kept until
+//! they are whole and leave with the end of their call, for that sub-agent alone (D-46). Every
+//! call that is started ends once: with its message, or as failed. Whoever drops the future
+//! leaves the ending to whoever knows what is open.
 
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use turnwire_event::body::llm::{CallFailed, CallStarted};
-use turnwire_event::code::{CallPurpose, ErrorCode, LlmErrorClass, ToolType};
-use turnwire_event::port::{Emission, Emitter, MessageEnd, Refusal};
-use turnwire_event::{Actor, Body, CallId, ContentBlock, Mint, StopReason, ToolUseId, Usage};
+use tokio::time::Instant;
+use turnwire_event::body::llm::{CallCompleted, CallFailed, CallStarted};
+use turnwire_event::code::LlmErrorClass;
+use turnwire_event::content::content_json;
+use turnwire_event::fold::MessageFold;
+use turnwire_event::port::{Emission, MessageEnd, Refusal};
+use turnwire_event::row::NewMessage;
+use turnwire_event::{
+    Body, CallId, ContentBlock, Epoch, Position, Role, Seq, StopReason, Sub, Timestamp, ToolUseId,
+    Usage,
+};
 use turnwire_model::{Delta, Provider, Request};
-use turnwire_tool::{Toolbox, deliver};
 
 use crate::draft::Draft;
-use crate::options::Options;
+use crate::means::{Desk, Who};
 
-/// Why a turn goes no further.
+/// Why an agent goes no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
     /// The session takes no more of it, and ends it itself.
     Refused,
-    /// It failed.
-    Failed(ErrorCode),
+    /// Its model failed.
+    Model(LlmErrorClass),
 }
 
 impl From<Refusal> for Halt {
@@ -31,79 +39,104 @@ impl From<Refusal> for Halt {
     }
 }
 
-/// What an agent works with.
-pub(crate) struct Means {
-    pub(crate) options: Options,
-    pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) toolbox: Toolbox,
-    pub(crate) mint: Arc<dyn Mint>,
-}
-
-/// A call in flight.
-struct Call<'a> {
-    means: &'a Means,
-    emitter: &'a dyn Emitter,
-    id: CallId,
-    draft: Draft<'a>,
-    begun: bool,
-}
-
 /// What the model said, and which of its tool uses cannot be run.
 pub(crate) struct Heard {
     pub(crate) content: Vec<ContentBlock>,
     pub(crate) broken: Vec<ToolUseId>,
 }
 
-/// Calls the model; gives what it said.
-pub(crate) async fn call(
-    means: &Means,
-    emitter: &dyn Emitter,
+/// Where the words go.
+enum Page {
+    /// Out, as they come; whether the message has begun.
+    Told(bool),
+    /// Together.
+    Kept(Box<MessageFold>),
+}
+
+/// A call in flight.
+struct Call<'a> {
+    desk: &'a Desk<'a>,
+    id: CallId,
+    model: String,
+    draft: Draft<'a>,
+    page: Page,
+}
+
+/// Calls the agent's own model; gives what it said.
+pub(crate) async fn call(desk: &Desk<'_>, request: Request) -> Result<Heard, Halt> {
+    call_with(desk, &desk.means.provider, request).await
+}
+
+/// Calls `provider`; gives what it said.
+pub(crate) async fn call_with(
+    desk: &Desk<'_>,
+    provider: &Arc<dyn Provider>,
     request: Request,
 ) -> Result<Heard, Halt> {
+    let means = desk.means;
     let id = CallId(means.mint.ulid());
+    let model = request.model.clone();
+    let draft = Draft::new(&*means.mint, means.options.message_bytes_max);
+    let page = match means.who {
+        Who::Speaker => Page::Told(false),
+        Who::Sub(_) => Page::Kept(Box::new(MessageFold::new(
+            draft.message_id,
+            desk.scene.turn_id,
+            model.clone(),
+            NOWHERE,
+            Timestamp::default(),
+        ))),
+    };
     let mut call = Call {
-        means,
-        emitter,
+        desk,
         id,
-        draft: Draft::new(&*means.mint, means.options.message_bytes_max),
-        begun: false,
+        model,
+        draft,
+        page,
     };
     call.tell(Body::LlmCallStarted(CallStarted {
         call_id: id,
         model: request.model.clone(),
-        purpose: CallPurpose::Orchestrate,
+        purpose: desk.purpose,
         attempt: 1,
         // Known to the writer, who sees the whole turn.
         first: false,
     }))
     .await?;
-    match call.listen(request).await? {
+    match call.listen(provider, request).await? {
         Ok((reason, usage)) => {
             call.begin().await?;
-            let content = call.end(reason, usage, None).await?;
+            let content = call.end(reason, usage).await?;
             let broken = call.draft.broken().to_vec();
             Ok(Heard { content, broken })
         }
         Err(class) => {
             call.fail(class).await?;
-            let code = match class {
-                LlmErrorClass::RateLimited => ErrorCode::RateLimitError,
-                _ => ErrorCode::InternalError,
-            };
-            Err(Halt::Failed(code))
+            Err(Halt::Model(class))
         }
     }
 }
 
+/// Words that are kept have no places of their own.
+const NOWHERE: Position = Position {
+    epoch: Epoch::FIRST,
+    seq: Seq(0),
+    sub: Sub(0),
+};
+
 impl Call<'_> {
-    /// Tells the deltas until the stream stops or breaks; the stream is gone afterwards.
+    /// Takes the deltas until the stream stops or breaks; the stream is gone afterwards.
     async fn listen(
         &mut self,
+        provider: &Arc<dyn Provider>,
         request: Request,
     ) -> Result<Result<(StopReason, Usage), LlmErrorClass>, Halt> {
-        let mut stream = self.means.provider.stream(request);
+        let mut stream = provider.stream(request);
         loop {
-            let delta = match stream.next().await {
+            let asked = Instant::now();
+            let next = stream.next().await;
+            self.desk.meter.add(asked.elapsed());
+            let delta = match next {
                 Some(Ok(Delta::Stop { reason, usage })) => {
                     return Ok(match reason {
                         StopReason::EndTurn
@@ -125,7 +158,7 @@ impl Call<'_> {
             match self.draft.take(delta) {
                 Ok(Some(body)) => {
                     self.begin().await?;
-                    self.tell(body).await?;
+                    self.write(body).await?;
                 }
                 Ok(None) => {}
                 Err(_) => return Ok(Err(LlmErrorClass::Provider)),
@@ -135,19 +168,29 @@ impl Call<'_> {
 
     /// Begins the message, if it has not begun.
     async fn begin(&mut self) -> Result<(), Refusal> {
-        if self.begun {
-            return Ok(());
+        if let Page::Told(false) = self.page {
+            let start = self.draft.start(&self.model);
+            self.tell(start).await?;
+            self.page = Page::Told(true);
         }
-        let start = self.draft.start(&self.means.options.model);
-        self.tell(start).await?;
-        self.begun = true;
         Ok(())
     }
 
+    /// Puts one more piece of the message where it goes.
+    async fn write(&mut self, body: Body) -> Result<(), Refusal> {
+        match &mut self.page {
+            Page::Told(_) => self.tell(body).await,
+            Page::Kept(message) => {
+                message.apply(NOWHERE, Timestamp::default(), &body);
+                Ok(())
+            }
+        }
+    }
+
     async fn fail(&mut self, class: LlmErrorClass) -> Result<(), Halt> {
-        if self.begun {
-            self.end(StopReason::Error, Usage::default(), Some(class))
-                .await?;
+        if let Page::Told(true) = self.page {
+            self.close().await?;
+            self.complete(StopReason::Error, Usage::default(), Some(class))?;
             return Ok(());
         }
         let failed = CallFailed {
@@ -164,29 +207,62 @@ impl Call<'_> {
         &mut self,
         stop_reason: StopReason,
         usage: Usage,
-        failure: Option<LlmErrorClass>,
     ) -> Result<Vec<ContentBlock>, Halt> {
-        for body in self.draft.close() {
-            self.tell(body).await?;
-        }
-        let kind = |name: &str| {
-            let tool = self.means.toolbox.get(name);
-            tool.map_or(ToolType::Function, |tool| tool.tool_type())
+        self.close().await?;
+        let Page::Kept(message) = &self.page else {
+            return Ok(self.complete(stop_reason, usage, None)?);
         };
+        let content = message.content();
+        let completed = Body::LlmCallCompleted(CallCompleted {
+            call_id: self.id,
+            message_id: self.draft.message_id,
+            content_sha256: content_json(&content).1,
+            stop_reason,
+            usage,
+        });
+        let who = &self.desk.means.who;
+        let emission = Emission {
+            message: Some(NewMessage {
+                id: self.draft.message_id,
+                role: Role::Assistant,
+                content: content.clone(),
+                metadata: who.metadata(),
+                scope: who.scope(),
+            }),
+            ..Emission::new(who.actor(), completed)
+        };
+        self.desk.deliver(emission).await?;
+        Ok(content)
+    }
+
+    /// Ends the tool uses that the provider left open.
+    async fn close(&mut self) -> Result<(), Refusal> {
+        for body in self.draft.close() {
+            self.write(body).await?;
+        }
+        Ok(())
+    }
+
+    fn complete(
+        &self,
+        stop_reason: StopReason,
+        usage: Usage,
+        failure: Option<LlmErrorClass>,
+    ) -> Result<Vec<ContentBlock>, Refusal> {
+        let means = self.desk.means;
         let tools = self.draft.tools().iter();
-        let content = self.emitter.complete(MessageEnd {
+        self.desk.emitter.complete(MessageEnd {
             call_id: self.id,
             message_id: self.draft.message_id,
             stop_reason,
             usage,
             failure,
-            tools: tools.map(|(id, name)| (*id, kind(name))).collect(),
-        })?;
-        Ok(content)
+            tools: tools.map(|(id, name)| (*id, means.kind(name))).collect(),
+        })
     }
 
     async fn tell(&self, body: Body) -> Result<(), Refusal> {
-        let emission = Emission::new(Actor::ORCHESTRATOR, body);
-        deliver(self.emitter, emission).await.map(|_| ())
+        let actor = self.desk.means.who.actor();
+        self.desk.tell(actor, body).await.map(|_| ())
     }
 }

@@ -1,26 +1,44 @@
 //! One turn: ask the model, run the tools it asks for, ask again, until it has said all.
 //!
-//! An `Agent` is a producer of turns. It knows no session, log, hub or wire: it emits through the
-//! emitter it is given, reads the past through the history it is given, and is stopped by being
-//! dropped. What it emits is the order of S3-052:
+//! An `Agent` answers turns alone; a `Factory` makes turns of a pack, whose orchestrator may ask
+//! sub-agents. Both give an `Assembly`, and both run the same loop. None of it knows a session,
+//! log, hub or wire: it emits through the emitter it is given, reads the past through the history
+//! it is given, and is stopped by being dropped. What it emits is the order of S3-052:
 //!
 //! ```text
 //! route.decided
 //! ( llm.call_started  message.start  deltas  message.complete  llm.call_completed
 //!   tool.called*  ( tool.completed | tool.failed )* )+
 //! ```
+//! and where sub-agents are asked, the order at the head of `dispatch`.
 
 pub mod writer;
 pub mod options;
 mod summary;
 mod past;
 mod draft;
+mod span;
+mod means;
 mod call;
 mod work;
+mod voice;
+mod template;
+mod prompt;
+mod prior;
+mod failures;
+mod member;
+mod cast;
+mod subagent;
+mod outcome;
+mod dispatch;
 mod turn;
+pub mod assembly;
 pub mod agent;
+pub mod factory;
 
 pub use agent::Agent;
+pub use assembly::Assembly;
+pub use factory::Factory;
 pub use options::Options;
 
 #[cfg(test)]

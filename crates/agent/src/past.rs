@@ -3,6 +3,7 @@
 //!
 //! Half pairs are normal: a cancel leaves uses without results, and the history's budget may cut
 //! between the two. So are empty blocks: they hold the place of a block a model has skipped.
+//! Data and components are for people: a model is shown what its tools said, not those.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -49,7 +50,9 @@ pub(crate) fn paired(said: &[Arc<Said>]) -> Vec<Arc<Said>> {
         ContentBlock::ToolUse { id, .. } => results.contains(id),
         ContentBlock::ToolResult { tool_use_id, .. } => uses.contains(tool_use_id),
         ContentBlock::Text { text } => !text.is_empty(),
-        _ => true,
+        ContentBlock::Thinking { .. } => true,
+        // What a person is shown is not what was said.
+        ContentBlock::Component { .. } | ContentBlock::Data { .. } => false,
     };
     let shown = said.iter().filter_map(|said| {
         if said.content.iter().all(whole) {
@@ -107,6 +110,15 @@ mod tests {
             say(Role::Assistant, vec![ContentBlock::text("")]),
             say(Role::Assistant, vec![tool_use(4)]),
             say(Role::Assistant, vec![]),
+            say(
+                Role::Tool,
+                vec![ContentBlock::Data {
+                    data_id: "data_1".into(),
+                    data_type: "offer_list".into(),
+                    key: json!({}),
+                    items: json!([]),
+                }],
+            ),
         ];
         assert_eq!(
             paired(&said),

@@ -10,86 +10,99 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, timeout};
+use turnwire_event::body::agent::ErrorEmit;
+use turnwire_event::body::status::Emitted;
 use turnwire_event::body::tool::{Called, Completed, Failed};
+use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::content::sha256_hex;
-use turnwire_event::port::{Emission, Emitter, Refusal};
+use turnwire_event::port::{Emission, Refusal};
 use turnwire_event::row::NewMessage;
 use turnwire_event::{Actor, Body, ContentBlock, MessageId, Role, ToolUseId};
 use turnwire_model::Said;
-use turnwire_tool::{Call, Tool, ToolFailure, deliver};
+use turnwire_tool::{Call, Fault, Tool, ToolFailure};
 
-use crate::call::Means;
+use crate::means::{Desk, Faults, Means, Who};
 use crate::summary::summary;
 use crate::writer;
 
 /// A tool the model asked for.
-struct Use {
-    id: ToolUseId,
-    name: String,
-    input: Value,
-    /// None if there is no such tool.
-    tool: Option<Arc<dyn Tool>>,
+pub(crate) struct Use {
+    pub(crate) id: ToolUseId,
+    pub(crate) name: String,
+    pub(crate) input: Value,
+    /// Whether its input is not what the model meant.
+    pub(crate) broken: bool,
 }
 
-impl Use {
-    fn tool_type(&self) -> ToolType {
-        self.tool
-            .as_ref()
-            .map_or(ToolType::Function, |tool| tool.tool_type())
-    }
+/// The tools that `content` asks for, in its order.
+pub(crate) fn uses(content: Vec<ContentBlock>, broken: &[ToolUseId]) -> Vec<Use> {
+    let asked = |block| match block {
+        ContentBlock::ToolUse { id, name, input } => Some(Use {
+            broken: broken.contains(&id),
+            id,
+            name,
+            input,
+        }),
+        _ => None,
+    };
+    content.into_iter().filter_map(asked).collect()
+}
+
+/// How a tool ended.
+pub(crate) struct Ended {
+    /// What the model is told.
+    pub(crate) said: Arc<Said>,
+    /// What kind of tool it was.
+    pub(crate) tool_type: ToolType,
+    /// Whether its result is kept for later turns.
+    pub(crate) remember: bool,
+    /// What it gave.
+    pub(crate) given: Result<Value, ToolFailure>,
 }
 
 /// What a tool gave and how long it took.
 type Given = (Result<Value, ToolFailure>, Duration);
 
-/// Runs the tools that `content` asks for; gives what they said, in the order they ended.
-pub(crate) async fn work(
-    means: &Means,
-    emitter: &Arc<dyn Emitter>,
-    content: &[ContentBlock],
-    broken: &[ToolUseId],
-) -> Result<Vec<Arc<Said>>, Refusal> {
-    let uses: Vec<Use> = content.iter().filter_map(|b| asked(means, b)).collect();
+/// Runs `uses`; gives how they ended, in that order of time. One that fails beyond repair ends
+/// the work: it is the last, and what still ran is dropped.
+pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, Refusal> {
+    let means = desk.means;
     let mut last = None;
     for asked in &uses {
-        let called = Body::ToolCalled(Called {
-            tool_use_id: asked.id,
-            tool_name: asked.name.clone(),
-            tool_type: asked.tool_type(),
-            input_summary: summary(&asked.input, means.options.summary_chars_max),
-        });
-        let emission = Emission::new(Actor::tool(&asked.name), called);
-        last = Some(deliver(&**emitter, emission).await?);
+        last = Some(announce(desk, asked).await?);
     }
     // What stands at the last place is durable when all before it is.
     if let Some(last) = last {
-        emitter.committed(last).await?;
+        desk.emitter.committed(last).await?;
     }
-    let mut said = Vec::with_capacity(uses.len());
+    let mut ended = Vec::with_capacity(uses.len());
     let mut tasks: JoinSet<Given> = JoinSet::new();
     let mut running: HashMap<Id, Use> = HashMap::new();
     for asked in uses {
-        match asked.tool.clone() {
-            Some(_) if broken.contains(&asked.id) => {
-                let told = "The input was cut or is not a JSON object; ask again with a whole one.";
-                let given = (Err(ToolFailure::invalid_input(told)), Duration::ZERO);
-                said.push(tell(means, &**emitter, asked, given).await?);
-            }
+        let failure = match means.toolbox.get(&asked.name) {
+            _ if asked.broken => ToolFailure::invalid_input(
+                "The input was cut or is not a JSON object; ask again with a whole one.",
+            ),
             Some(tool) => {
-                let task = run(means, emitter, tool, &asked);
+                let task = run(desk, Arc::clone(tool), &asked);
                 running.insert(writer::spawn(&mut tasks, task).id(), asked);
+                continue;
             }
-            None => {
-                let given = (Err(unknown(means)), Duration::ZERO);
-                said.push(tell(means, &**emitter, asked, given).await?);
-            }
-        }
+            None => unknown(means),
+        };
+        ended.push(tell(desk, asked, (Err(failure), Duration::ZERO)).await?);
     }
-    while let Some(joined) = tasks.join_next_with_id().await {
+    loop {
+        let waiting = Instant::now();
+        let joined = tasks.join_next_with_id().await;
+        desk.meter.add(waiting.elapsed());
+        let Some(joined) = joined else {
+            return Ok(ended);
+        };
         let (id, given) = match joined {
             Ok((id, given)) => (id, given),
             Err(broken) => {
@@ -98,26 +111,51 @@ pub(crate) async fn work(
             }
         };
         if let Some(asked) = running.remove(&id) {
-            said.push(tell(means, &**emitter, asked, given).await?);
+            let end = tell(desk, asked, given).await?;
+            let fatal = matches!(&end.given, Err(failure) if failure.fatal);
+            ended.push(end);
+            // Whoever speaks has nobody to fail to: its model is told, whatever it was.
+            if fatal && means.who != Who::Speaker {
+                return Ok(ended);
+            }
         }
     }
-    Ok(said)
 }
 
-fn asked(means: &Means, block: &ContentBlock) -> Option<Use> {
-    match block {
-        ContentBlock::ToolUse { id, name, input } => Some(Use {
-            id: *id,
-            name: name.clone(),
-            input: input.clone(),
-            tool: means.toolbox.get(name).cloned(),
-        }),
-        _ => None,
+/// Says that a tool is about to act: to the person what is being done, to the log which tool.
+async fn announce(desk: &Desk<'_>, asked: &Use) -> Result<turnwire_event::Position, Refusal> {
+    let means = desk.means;
+    let tool = means.toolbox.get(&asked.name).filter(|_| !asked.broken);
+    let status = tool.and_then(|tool| tool.status());
+    if let (Some(id), Who::Sub(_)) = (status, &means.who) {
+        let emitted = Emitted {
+            event_id: id.to_owned(),
+            // Written by the interceptor, in the person's language.
+            message: String::new(),
+        };
+        let actor = means.who.actor();
+        desk.tell(actor, Body::StatusEmitted(emitted)).await?;
+    }
+    let called = Called {
+        tool_use_id: asked.id,
+        tool_name: asked.name.clone(),
+        tool_type: means.kind(&asked.name),
+        input_summary: shown(means, &asked.input),
+    };
+    let actor = Actor::tool(&asked.name);
+    desk.tell(actor, Body::ToolCalled(called)).await
+}
+
+/// What events show of a value: little of the speaker's, of a sub-agent's only its size (D-46).
+fn shown(means: &Means, value: &Value) -> String {
+    match means.who {
+        Who::Speaker => summary(value, means.options.summary_chars_max),
+        Who::Sub(_) => format!("{} bytes", value.to_string().len()),
     }
 }
 
 fn unknown(means: &Means) -> ToolFailure {
-    let names: Vec<&str> = means.toolbox.iter().map(|tool| tool.name()).collect();
+    let names: Vec<&str> = means.tools.iter().map(|tool| tool.name.as_str()).collect();
     ToolFailure::invalid_input(if names.is_empty() {
         "There is no such tool; there are none.".to_owned()
     } else {
@@ -126,40 +164,35 @@ fn unknown(means: &Means) -> ToolFailure {
 }
 
 fn run(
-    means: &Means,
-    emitter: &Arc<dyn Emitter>,
+    desk: &Desk<'_>,
     tool: Arc<dyn Tool>,
     asked: &Use,
 ) -> impl Future<Output = Given> + Send + 'static {
-    let limit = tool.timeout().unwrap_or(means.options.tool_timeout);
+    let limit = tool.timeout().unwrap_or(desk.means.options.tool_timeout);
     let call = Call {
         tool_use_id: asked.id,
         input: asked.input.clone(),
-        emitter: Arc::clone(emitter),
+        emitter: Arc::clone(desk.emitter),
+        scene: Arc::clone(desk.scene),
     };
     async move {
         let begun = Instant::now();
         // Called inside the task, so that a tool that breaks right away breaks only itself.
         let given = timeout(limit, async { tool.run(call).await }).await;
         let given = given.unwrap_or_else(|_| {
-            Err(ToolFailure {
-                class: ToolErrorClass::Timeout,
-                told: format!("The tool gave no result within {} ms.", limit.as_millis()),
-            })
+            let told = format!("The tool gave no result within {} ms.", limit.as_millis());
+            Err(ToolFailure::new(ToolErrorClass::Timeout, told))
         });
         (given, begun.elapsed())
     }
 }
 
 /// Tells how a tool ended, with the message to the model that says the same.
-async fn tell(
-    means: &Means,
-    emitter: &dyn Emitter,
-    asked: Use,
-    (given, took): Given,
-) -> Result<Arc<Said>, Refusal> {
-    let tool_type = asked.tool_type();
-    let actor = Actor::tool(&asked.name);
+async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended, Refusal> {
+    let means = desk.means;
+    let tool_type = means.kind(&asked.name);
+    let tool = means.toolbox.get(&asked.name);
+    let remember = tool.is_some_and(|tool| tool.remember());
     let given = given.and_then(|result| {
         let json = result.to_string();
         let most = means.options.result_bytes_max;
@@ -169,17 +202,18 @@ async fn tell(
         }
         Ok((result, json))
     });
-    let (body, content, is_error) = match given {
+    let actor = Actor::tool(&asked.name);
+    let (body, told) = match &given {
         Ok((result, json)) => {
             let completed = Completed {
                 tool_use_id: asked.id,
                 tool_name: asked.name,
                 tool_type,
-                duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-                result_summary: summary(&result, means.options.summary_chars_max),
+                duration_ms: millis(took),
+                result_summary: shown(means, result),
                 result_sha256: sha256_hex(json.as_bytes()),
             };
-            (Body::ToolCompleted(completed), result, false)
+            (Body::ToolCompleted(completed), Ok(result.clone()))
         }
         Err(failure) => {
             let failed = Failed {
@@ -190,27 +224,68 @@ async fn tell(
                 // Known to the writer, who sees the whole turn.
                 called: false,
             };
-            (Body::ToolFailed(failed), Value::String(failure.told), true)
+            (Body::ToolFailed(failed), Err(failure.told.clone()))
         }
     };
-    let said = Said {
-        role: Role::Tool,
-        content: vec![ContentBlock::ToolResult {
-            tool_use_id: asked.id,
-            content,
-            is_error,
-        }],
-    };
+    let said = result(asked.id, told);
     let emission = Emission {
-        actor,
-        body,
         message: Some(NewMessage {
             id: MessageId(means.mint.ulid()),
             role: said.role,
             content: said.content.clone(),
-            metadata: Map::new(),
+            metadata: means.who.metadata(),
+            scope: means.who.scope(),
         }),
+        ..Emission::new(actor, body)
     };
-    deliver(emitter, emission).await?;
-    Ok(Arc::new(said))
+    desk.deliver(emission).await?;
+    if let Err(failure) = &given
+        && let (Some(fault), Faults::Told) = (&failure.fault, desk.faults)
+    {
+        report(desk, fault).await?;
+    }
+    Ok(Ended {
+        said: Arc::new(said),
+        tool_type,
+        remember,
+        given: given.map(|(result, _)| result),
+    })
+}
+
+/// What a model is told of a tool's end.
+pub(crate) fn result(tool_use_id: ToolUseId, told: Result<Value, String>) -> Said {
+    let is_error = told.is_err();
+    let content = told.unwrap_or_else(Value::String);
+    Said {
+        role: Role::Tool,
+        content: vec![ContentBlock::ToolResult {
+            tool_use_id,
+            content,
+            is_error,
+        }],
+    }
+}
+
+/// Whole milliseconds, as events tell them.
+pub(crate) fn millis(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The error that a data service's failure is, as clients are told it.
+pub(crate) fn error_of(fault: &Fault) -> TurnError {
+    TurnError::envelope(&fault.enricher_id, fault.reason)
+}
+
+/// Tells that a data service failed; the turn goes on (axis 2).
+pub(crate) async fn report(desk: &Desk<'_>, fault: &Fault) -> Result<(), Refusal> {
+    let who = &desk.means.who;
+    desk.tell(who.actor(), Body::ErrorReported(error_of(fault)))
+        .await?;
+    let emit = ErrorEmit {
+        sub_agent_id: who.sub_agent().map(str::to_owned),
+        axis: 2,
+        is_final: false,
+    };
+    desk.tell(who.actor(), Body::AgentErrorEmit(emit)).await?;
+    Ok(())
 }

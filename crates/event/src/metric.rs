@@ -82,6 +82,7 @@ metrics! {
     LOG_COMMIT_MS = "log.commit_ms", "Time of one commit";
     LOG_STORAGE_FULL = "log.storage_full", "1 while the disk is full";
     SESSIONS_OPEN = "session.open", "Sessions held in memory";
+    DISPATCH_OVERHEAD_MS = "dispatch.overhead_ms", "Time of one sub-agent invocation that no model and no tool took, from the parsed tool call to its handled result";
     HTTP_REQUESTS_TOTAL = "http.requests_total", "Requests answered, by method, route and status";
     STREAM_CCS_ERROR_TOTAL = "stream.ccs_error_total", "Calls to data services that gave nothing usable, by enricher and reason";
     PS6_PRINCIPAL_MISMATCH_TOTAL = "ps6.envelope.principal_mismatch_total", "Answers of data services for somebody else than who asked, by consumer; 0 or an incident";

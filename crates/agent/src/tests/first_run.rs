@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use turnwire_event::code::{ErrorCode, TurnStatus};
-use turnwire_event::port::{Emitter, Outcome, Producer as _, TurnContext};
+use turnwire_event::port::{Emitter, Outcome, TurnContext};
 use turnwire_event::{Body, Clock, ContentBlock, Timestamp};
 use turnwire_model::{Script, Scripted};
 use turnwire_tool::Toolbox;
@@ -35,7 +35,7 @@ async fn say(words: &str) -> (Option<Outcome>, String, Vec<String>) {
     let recorder = Arc::new(Recorder::default());
     let mut input = input();
     input.content = vec![ContentBlock::text(words)];
-    let turn = agent.run(TurnContext {
+    let turn = (agent.assemble(&input).work)(TurnContext {
         input,
         emitter: Arc::clone(&recorder) as Arc<dyn Emitter>,
         history: Arc::new(Past(Ok(Vec::new()))),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use turnwire_event::code::TurnStatus;
-use turnwire_event::port::{HistoryBudget, Producer as _};
+use turnwire_event::port::HistoryBudget;
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 use turnwire_model::{Said, ToolSpec};
 use turnwire_tool::Toolbox;
 
-use super::stage::{Count, Past, Stage, message};
+use super::stage::{Count, Past, Stage, input, message};
 use crate::agent::Agent;
 use crate::options::Options;
 
@@ -73,7 +73,8 @@ fn an_agent_says_what_its_turns_are_bound_to() {
         Toolbox::new(),
         Arc::new(Count::default()),
     );
-    assert_eq!(agent.versions().agent_definition, "builtin-1");
+    let versions = agent.assemble(&input()).versions;
+    assert_eq!(versions.agent_definition, "builtin-1");
     assert_eq!(
         agent.history(),
         HistoryBudget {

@@ -7,12 +7,11 @@ use futures_util::stream::BoxStream;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use turnwire_event::port::{
-    BoxFuture, Emitter, History, HistoryBudget, HistoryError, Outcome, Producer as _, TurnContext,
-    TurnInput,
+    BoxFuture, Emitter, History, HistoryBudget, HistoryError, Outcome, TurnContext, TurnInput,
 };
 use turnwire_event::{
-    ContentBlock, Message, MessageId, MessageStatus, Mint, Owner, Role, SessionId, TenantId,
-    Timestamp, TurnId, Ulid,
+    ContentBlock, EpisodeId, Message, MessageId, MessageStatus, Mint, Owner, Role, SessionId,
+    TenantId, Timestamp, TurnId, Ulid,
 };
 use turnwire_model::{Delta, ModelError, Provider, Request, Script, Scripted};
 use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
@@ -38,6 +37,14 @@ impl History for Past {
     fn recent(&self, _: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
         let past = self.0.clone();
         Box::pin(async move { past })
+    }
+
+    fn of_agent(
+        &self,
+        _: &str,
+        _: HistoryBudget,
+    ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 }
 
@@ -139,8 +146,9 @@ impl Stage {
             self.toolbox,
             Arc::new(Count::default()),
         );
-        agent.run(TurnContext {
-            input: input(),
+        let input = input();
+        (agent.assemble(&input).work)(TurnContext {
+            input,
             emitter: self.recorder as Arc<dyn Emitter>,
             history: Arc::new(self.past),
         })
@@ -159,6 +167,8 @@ pub(super) fn input() -> TurnInput {
         content: vec![ContentBlock::text("hi")],
         metadata: serde_json::Map::new(),
         location: None,
+        episode_id: EpisodeId(Ulid(3)),
+        trace: None,
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use turnwire_event::code::{ErrorCode, ToolErrorClass, TurnStatus};
 use turnwire_event::content::sha256_hex;
 use turnwire_event::port::Outcome;
-use turnwire_event::row::NewMessage;
+use turnwire_event::row::{NewMessage, Scope};
 use turnwire_event::{ContentBlock, MessageId, Role, ToolUseId, Ulid};
 use turnwire_tool::ToolFailure;
 
@@ -25,6 +25,7 @@ fn result(message: u128, tool_use: u128, content: Value, is_error: bool) -> NewM
             is_error,
         }],
         metadata: serde_json::Map::new(),
+        scope: Scope::Shared,
     }
 }
 
@@ -136,10 +137,10 @@ async fn a_tool_that_fails_breaks_or_lingers_fails_alone() {
     let stage = stage
         .tool("sad", |_| async {
             sleep(Duration::from_millis(10)).await;
-            Err(ToolFailure {
-                class: ToolErrorClass::EnvelopeError,
-                told: "Not today.".into(),
-            })
+            Err(ToolFailure::new(
+                ToolErrorClass::EnvelopeError,
+                "Not today.",
+            ))
         })
         .tool("mad", |_| async {
             sleep(Duration::from_millis(20)).await;

@@ -1,0 +1,182 @@
+//! What an agent works with, the same for the one that speaks and those that work for it: a
+//! model, tools, bounds, and how its doings are told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use turnwire_event::code::{CallPurpose, ToolType};
+use turnwire_event::port::{Emission, Emitter, Refusal, TurnInput};
+use turnwire_event::row::Scope;
+use turnwire_event::{Actor, Body, Mint, Position, Trace};
+use turnwire_model::{Provider, ToolSpec};
+use turnwire_tool::{Scene, Shelf, Tool, Toolbox, deliver};
+
+use crate::options::Options;
+
+/// The agent that speaks, as scripts and events name it.
+const SPEAKER: &str = "orchestrator";
+
+/// Which agent it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// The one that speaks: its words stream.
+    Speaker,
+    /// One that works for it: nobody sees its words (D-46).
+    Sub(String),
+}
+
+impl Who {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Speaker => SPEAKER,
+            Self::Sub(id) => id,
+        }
+    }
+
+    /// The sub-agent's id; none for the one that speaks.
+    pub(crate) fn sub_agent(&self) -> Option<&str> {
+        match self {
+            Self::Speaker => None,
+            Self::Sub(id) => Some(id),
+        }
+    }
+
+    pub(crate) fn actor(&self) -> Actor {
+        match self {
+            Self::Speaker => Actor::ORCHESTRATOR,
+            Self::Sub(id) => Actor::subagent(id),
+        }
+    }
+
+    /// Who is shown its messages.
+    pub(crate) fn scope(&self) -> Scope {
+        match self {
+            Self::Speaker => Scope::Shared,
+            Self::Sub(id) => Scope::Agent(id.clone()),
+        }
+    }
+
+    /// What its messages are marked with.
+    pub(crate) fn metadata(&self) -> Map<String, Value> {
+        match self {
+            Self::Speaker => Map::new(),
+            Self::Sub(id) => sub_agent(id),
+        }
+    }
+}
+
+/// The mark of a message that belongs to a sub-agent's work.
+pub(crate) fn sub_agent(id: &str) -> Map<String, Value> {
+    [("sub_agent_id".to_owned(), Value::String(id.to_owned()))]
+        .into_iter()
+        .collect()
+}
+
+/// What an agent works with.
+pub(crate) struct Means {
+    pub(crate) who: Who,
+    pub(crate) options: Options,
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) toolbox: Toolbox,
+    /// The tools as its model is told of them: those of the toolbox and those that ask.
+    pub(crate) tools: Arc<[ToolSpec]>,
+    /// The names of those that ask a sub-agent.
+    pub(crate) asks: Vec<String>,
+    pub(crate) mint: Arc<dyn Mint>,
+}
+
+impl Means {
+    /// What kind of tool the model named.
+    pub(crate) fn kind(&self, name: &str) -> ToolType {
+        if self.asks.iter().any(|ask| ask == name) {
+            return ToolType::SubAgent;
+        }
+        let tool = self.toolbox.get(name);
+        tool.map_or(ToolType::Function, |tool| tool.tool_type())
+    }
+}
+
+/// A tool as a model is told of it.
+pub(crate) fn spec(tool: &Arc<dyn Tool>) -> ToolSpec {
+    ToolSpec {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        input_schema: tool.input_schema(),
+    }
+}
+
+/// Time spent waiting for models and tools: what is left of an invocation is the house's own.
+#[derive(Debug, Default)]
+pub(crate) struct Meter(AtomicU64);
+
+impl Meter {
+    pub(crate) fn add(&self, waited: Duration) {
+        let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        self.0.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_micros(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// What becomes of a data service's failure (axis 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Faults {
+    /// It is told at once, and the turn goes on.
+    Told,
+    /// It is kept: the turn may end with it (S1-102).
+    Kept,
+}
+
+/// Where an agent works: its means within one turn.
+#[derive(Clone)]
+pub(crate) struct Desk<'a> {
+    pub(crate) means: &'a Means,
+    pub(crate) emitter: &'a Arc<dyn Emitter>,
+    pub(crate) scene: &'a Arc<Scene>,
+    pub(crate) meter: &'a Meter,
+    pub(crate) faults: Faults,
+    /// What its model calls are for.
+    pub(crate) purpose: CallPurpose,
+    /// The span it works in; the turn's own if none.
+    pub(crate) span: Option<Arc<Trace>>,
+}
+
+impl Desk<'_> {
+    /// Hands one event over.
+    pub(crate) async fn tell(&self, actor: Actor, body: Body) -> Result<Position, Refusal> {
+        self.deliver(Emission::new(actor, body)).await
+    }
+
+    /// Hands one event over, with what was said with it.
+    pub(crate) async fn deliver(&self, mut emission: Emission) -> Result<Position, Refusal> {
+        if emission.trace.is_none() {
+            emission.trace.clone_from(&self.span);
+        }
+        deliver(&**self.emitter, emission).await
+    }
+}
+
+/// The surroundings of the tools that `agent` uses in the turn of `input`.
+pub(crate) fn scene(
+    input: &TurnInput,
+    agent: Option<&str>,
+    trace: Option<Arc<Trace>>,
+    definition: &str,
+) -> Arc<Scene> {
+    Arc::new(Scene {
+        owner: input.owner.clone(),
+        session_id: input.session_id,
+        turn_id: input.turn_id,
+        episode_id: input.episode_id,
+        locale: input.locale.clone(),
+        location: input.location.clone(),
+        agent: agent.map(str::to_owned),
+        trace,
+        shelf: Shelf::new(),
+        definition: definition.to_owned(),
+    })
+}

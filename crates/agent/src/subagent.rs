@@ -1,0 +1,242 @@
+//! A sub-agent at work: its own instruction, its own memory, its own model, its own tools.
+//!
+//! It runs the same loop as the agent that speaks. Nobody hears it but the orchestrator, and
+//! that only at the end: what it says, what it has shown, and whether something was missing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tracing::Instrument as _;
+use turnwire_event::body::status::Emitted;
+use turnwire_event::body::subagent::Context;
+use turnwire_event::code::{AgentErrorClass, CallPurpose, ToolType};
+use turnwire_event::port::{Emission, Emitter, History, Refusal};
+use turnwire_event::{Actor, Body, ContentBlock, Role};
+use turnwire_model::{Request, Said};
+use turnwire_tool::{Scene, deliver};
+
+use crate::call::{Halt, Heard, call};
+use crate::means::{Desk, Faults, Means, Meter};
+use crate::member::Member;
+use crate::past;
+use crate::prior::cut;
+use crate::prompt;
+use crate::summary::summary;
+use crate::voice::Voice;
+use crate::work::{Ended, uses, work};
+use crate::writer;
+
+/// Characters of one result that is kept for later turns: a few dozen lines.
+const NOTE_CHARS_MAX: usize = 2_000;
+
+/// One invocation, ready to run.
+pub(crate) struct Job {
+    pub(crate) member: Arc<Member>,
+    pub(crate) context: Context,
+    pub(crate) question: String,
+    pub(crate) scene: Arc<Scene>,
+    pub(crate) history: Arc<dyn History>,
+    pub(crate) voice: Arc<Voice>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) faults: Faults,
+    /// How long it may be silent.
+    pub(crate) watchdog: Duration,
+}
+
+/// What a sub-agent gives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Answer {
+    /// What it says.
+    pub(crate) text: String,
+    /// Whether some of its data was incomplete.
+    pub(crate) caveat: bool,
+    /// What is kept for later turns.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A slot that was not filled.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Miss {
+    /// It answered, without data that it wanted.
+    Short(Answer),
+    /// It gave nothing (axis 1).
+    Failed(AgentErrorClass),
+    /// The session takes no more of the turn.
+    Refused,
+}
+
+impl From<Refusal> for Miss {
+    fn from(_: Refusal) -> Self {
+        Self::Refused
+    }
+}
+
+impl From<Halt> for Miss {
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::Refused => Self::Refused,
+            Halt::Model(_) => Self::Failed(AgentErrorClass::Model),
+        }
+    }
+}
+
+/// Runs it, with its voice as the ambient writer of everything it starts.
+pub(crate) async fn run(job: Job) -> Result<Answer, Miss> {
+    let span = tracing::info_span!(
+        "subagent.run",
+        sub_agent_id = job.member.id,
+        span_id = job.voice.span().span_id
+    );
+    let writer = Arc::clone(&job.voice) as Arc<dyn Emitter>;
+    writer::scope(writer, watched(job)).instrument(span).await
+}
+
+/// Says something for a sub-agent that has said nothing for too long (D-12b).
+async fn watched(job: Job) -> Result<Answer, Miss> {
+    let mut answer = Box::pin(answer(&job));
+    if let Ok(ended) = timeout(job.watchdog, &mut answer).await {
+        return ended;
+    }
+    if let Some(status) = &job.member.default_status
+        && job.voice.statuses() == 0
+    {
+        let emitted = Body::StatusEmitted(Emitted {
+            event_id: status.clone(),
+            message: String::new(),
+        });
+        let emission = Emission::new(Actor::subagent(&job.member.id), emitted);
+        deliver(&*job.voice, emission).await?;
+    }
+    answer.await
+}
+
+async fn answer(job: &Job) -> Result<Answer, Miss> {
+    let Some(means) = job.member.means.as_deref() else {
+        return Err(Miss::Failed(AgentErrorClass::Instantiation));
+    };
+    let emitter = Arc::clone(&job.voice) as Arc<dyn Emitter>;
+    let desk = Desk {
+        means,
+        emitter: &emitter,
+        scene: &job.scene,
+        meter: &job.meter,
+        faults: job.faults,
+        purpose: CallPurpose::Subagent,
+        span: None,
+    };
+    let (kept, mut said) = memory(job, means).await?;
+    said.push(Arc::new(Said {
+        role: Role::User,
+        content: vec![ContentBlock::text(&*job.question)],
+    }));
+    let options = &means.options;
+    let system = prompt::sub_agent(options.system.as_deref(), &job.context, &kept);
+    let mut gathered = Gathered::default();
+    for n in 1..=options.calls_max {
+        let request = Request {
+            model: options.model.clone(),
+            agent: means.who.name().to_owned(),
+            call: n,
+            locale: job.context.locale.clone(),
+            system: Some(system.clone()),
+            messages: past::paired(&said),
+            tools: Arc::clone(&means.tools),
+        };
+        let Heard { content, broken } = call(&desk, request).await?;
+        gathered.hear(&content);
+        let uses = uses(content.clone(), &broken);
+        if uses.is_empty() {
+            return gathered.answer(job);
+        }
+        said.push(Arc::new(Said {
+            role: Role::Assistant,
+            content,
+        }));
+        for ended in work(&desk, uses).await? {
+            gathered.take(job, &ended)?;
+            said.push(ended.said);
+        }
+    }
+    Err(Miss::Failed(AgentErrorClass::Model))
+}
+
+/// What it remembers: what was kept for every sub-agent, and its own earlier exchanges.
+async fn memory(job: &Job, means: &Means) -> Result<(Vec<String>, Vec<Arc<Said>>), Miss> {
+    let past = job.history.of_agent(&job.member.id, means.options.history);
+    let failed = |_| Miss::Failed(AgentErrorClass::Internal);
+    let (kept, own): (Vec<_>, Vec<_>) = past
+        .await
+        .map_err(failed)?
+        .into_iter()
+        .partition(|message| message.role == Role::System);
+    let own = own.into_iter().map(|message| {
+        Arc::new(Said {
+            role: message.role,
+            content: message.content,
+        })
+    });
+    let kept = kept.iter().map(|message| message.text());
+    Ok((kept.collect(), own.collect()))
+}
+
+/// What a sub-agent has so far.
+#[derive(Default)]
+struct Gathered {
+    answer: Answer,
+    /// Whether its newest data did not come. One that failed and then found another way has what
+    /// it wanted; one whose last try failed has not, whatever it had before.
+    missing: bool,
+}
+
+impl Gathered {
+    /// The last words count: those before a tool only say what it is about to do.
+    fn hear(&mut self, content: &[ContentBlock]) {
+        let text: String = content.iter().filter_map(ContentBlock::as_text).collect();
+        if !text.trim().is_empty() {
+            self.answer.text = text;
+        }
+    }
+
+    fn take(&mut self, job: &Job, ended: &Ended) -> Result<(), Miss> {
+        match &ended.given {
+            Ok(result) => {
+                if ended.tool_type == ToolType::Ccs {
+                    self.missing = false;
+                    self.answer.caveat |= result.get("caveat") == Some(&json!(true));
+                }
+                if ended.remember {
+                    self.answer.notes.push(note(result));
+                }
+                Ok(())
+            }
+            Err(failure) => {
+                if let Some(fault) = &failure.fault {
+                    self.missing = true;
+                    if job.faults == Faults::Kept {
+                        job.voice.keep(fault.clone());
+                    }
+                }
+                if failure.fatal {
+                    return Err(Miss::Failed(AgentErrorClass::Tool));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn answer(self, job: &Job) -> Result<Answer, Miss> {
+        if self.answer.text.is_empty() && !job.voice.has_shown() {
+            return Err(Miss::Failed(AgentErrorClass::Model));
+        }
+        if self.missing {
+            return Err(Miss::Short(self.answer));
+        }
+        Ok(self.answer)
+    }
+}
+
+fn note(result: &Value) -> String {
+    cut(&summary(result, usize::MAX), NOTE_CHARS_MAX)
+}
