@@ -13,10 +13,12 @@ use turnwire_event::body::stream::{MessageStart, TextDelta};
 use turnwire_event::body::turn::{TurnError, Versions};
 use turnwire_event::code::{CallPurpose, ErrorCode, TurnStatus};
 use turnwire_event::port::{
-    BoxFuture, Emission, EmitError, Emitter, HistoryBudget, MessageEnd, Outcome, Producer,
-    TurnContext,
+    Bound, Emission, EmitError, Emitter, HistoryBudget, MessageEnd, Outcome, Producer, TurnContext,
+    TurnInput,
 };
 use turnwire_event::{Actor, Body, CallId, MessageId, Position, Role, StopReason, Ulid, Usage};
+
+use turnwire_render::Policies;
 
 use crate::sample::WORDS;
 use crate::window::Pace;
@@ -41,13 +43,6 @@ impl Paced {
 }
 
 impl Producer for Paced {
-    fn versions(&self) -> Versions {
-        Versions {
-            agent_definition: MODEL.to_owned(),
-            ..Versions::default()
-        }
-    }
-
     fn history(&self) -> HistoryBudget {
         HistoryBudget {
             messages_max: 0,
@@ -55,27 +50,36 @@ impl Producer for Paced {
         }
     }
 
-    fn run(&self, turn: TurnContext) -> BoxFuture<'static, Outcome> {
+    fn bind(&self, _: &TurnInput) -> Bound {
         let sides = self.sides.clone();
-        Box::pin(async move {
-            // A turn that is not paced is there to have been: feedback needs one to speak of.
-            let paced = turn
-                .input
-                .content
-                .iter()
-                .any(|block| block.as_text() == Some(MODEL));
-            if !paced {
-                return outcome(TurnStatus::Ok);
-            }
-            let side = sides.lock().await.recv().await;
-            match stream(&turn, side).await {
-                Ok(()) => outcome(TurnStatus::Ok),
-                Err(error) => {
-                    eprintln!("paced turn: {error}");
-                    outcome(TurnStatus::Failed)
-                }
-            }
-        })
+        Bound {
+            versions: Versions {
+                agent_definition: MODEL.to_owned(),
+                ..Versions::default()
+            },
+            history: self.history(),
+            gate: Policies::plain(MODEL),
+            work: Box::new(|turn| Box::pin(answer(sides, turn))),
+        }
+    }
+}
+
+async fn answer(sides: Arc<Mutex<mpsc::Receiver<TcpStream>>>, turn: TurnContext) -> Outcome {
+    // A turn that is not paced is there to have been: feedback needs one to speak of.
+    let said = turn.input.content.iter();
+    let paced = said
+        .filter_map(|block| block.as_text())
+        .any(|text| text == MODEL);
+    if !paced {
+        return outcome(TurnStatus::Ok);
+    }
+    let side = sides.lock().await.recv().await;
+    match stream(&turn, side).await {
+        Ok(()) => outcome(TurnStatus::Ok),
+        Err(error) => {
+            eprintln!("paced turn: {error}");
+            outcome(TurnStatus::Failed)
+        }
     }
 }
 

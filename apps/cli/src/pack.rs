@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use turnwire_pack::{Files, Finding, Level};
-use turnwire_serve::host;
+use turnwire_serve::host::{self, Variables};
 
 use crate::args::{Check, Init};
 use crate::paint::{Paint, Tone};
@@ -15,7 +15,9 @@ use crate::paint::{Paint, Tone};
 /// Checks a pack as a server would before it starts; the exit code says whether it would start.
 pub(crate) fn check(args: &Check) -> Result<ExitCode> {
     let files = Files::read(&args.pack)?;
-    let report = host::judge(&files, &host::variables(None));
+    // Where the demo data service will be is known when a server starts.
+    let variables = Variables::from_env().or(host::DEMO_CCS, "http://127.0.0.1:9");
+    let report = host::judge(&files, &variables);
     let errors = report.findings.iter().filter(|f| f.level == Level::Error);
     let errors = errors.count();
     let text = if args.json {
@@ -33,7 +35,10 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode> {
 pub(crate) fn init(args: &Init) -> Result<()> {
     let dir = &args.dir;
     if dir.exists() && std::fs::read_dir(dir)?.next().is_some() {
-        bail!("{} already holds something; name a new folder", dir.display());
+        bail!(
+            "{} already holds something; name a new folder",
+            dir.display()
+        );
     }
     let files = if args.demo {
         Files::market()
@@ -88,7 +93,10 @@ fn as_text(pack: &Path, findings: &[Finding], paint: Paint) -> String {
         } = finding;
         let place = pack.join(file);
         let place = place.display();
-        text += &format!("{place}:{line}:{column}: {}: {what}\n", paint.tint(tone, word));
+        text += &format!(
+            "{place}:{line}:{column}: {}: {what}\n",
+            paint.tint(tone, word)
+        );
         if let Some(instead) = instead {
             text += &format!("    write: {instead}\n");
         }

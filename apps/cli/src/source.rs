@@ -80,7 +80,7 @@ impl Source {
                 }
                 Self::Folder(store) => {
                     let tail = store.tail(session)?.context("there is no such session")?;
-                    let page = store.messages(session, tail.position(), before, PAGE)?;
+                    let page = store.messages(session, View::Orchestrator, tail.position(), before, PAGE)?;
                     let page: Vec<_> = page.into_iter().map(|stored| stored.message).collect();
                     let next = page.first().filter(|_| page.len() == PAGE).map(|m| m.id);
                     (page, next)

@@ -85,6 +85,7 @@ fn rows() -> Vec<RowChange> {
         role: Role::User,
         content: vec![ContentBlock::text("hello")],
         metadata: Map::new(),
+        scope: turnwire_event::row::Scope::default(),
     };
     vec![
         RowChange::SessionPut(Box::new(session)),

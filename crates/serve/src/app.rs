@@ -101,7 +101,12 @@ pub fn agent(script: Option<&Path>) -> Result<Arc<dyn Producer>, RunError> {
 
 /// The pack that the settings name, or the one that is built in, ready to answer turns.
 pub fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError> {
-    let script = config.script.file.as_deref().map(Script::read).transpose()?;
+    let script = config
+        .script
+        .file
+        .as_deref()
+        .map(Script::read)
+        .transpose()?;
     let means = host::Means {
         clock: Arc::new(SystemClock),
         mint: Arc::new(SystemMint),

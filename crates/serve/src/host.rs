@@ -21,7 +21,7 @@ use turnwire_event::{Clock, Mint, Owner, metric};
 use turnwire_model::{Script, ScriptError, Scripted, ScriptedModels};
 use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError, Report};
 use turnwire_render::Policies;
-use turnwire_tool::{Connector, NoVerify};
+use turnwire_tool::{Connector, NoVerify, Toolbox, toolbox};
 
 pub use variables::Variables;
 
@@ -77,7 +77,9 @@ pub struct Host {
 /// Checks a pack as a whole: its files, and what its scripted model says.
 pub fn judge(files: &Files, variables: &Variables) -> Report {
     let mut report = turnwire_pack::check(files, &|name| variables.get(name));
-    let scripts = files.iter().filter(|(path, _)| path.starts_with("scripts/"));
+    let scripts = files
+        .iter()
+        .filter(|(path, _)| path.starts_with("scripts/"));
     for (path, text) in scripts {
         if let Err(ScriptError::Wrong {
             file,
@@ -208,20 +210,39 @@ fn load(
         None => said(&pack)?,
     };
     let models = Arc::new(ScriptedModels::new(script));
-    let connector = Connector::new(&pack, means.dialer.clone(), Arc::new(NoVerify));
-    let factory = Factory::new(
-        pack.clone(),
-        models,
-        Arc::new(connector),
-        means.clock.clone(),
-        means.mint.clone(),
-    );
+    let tools = tools(&pack, means)?;
+    let factory = Factory::with_tools(pack.clone(), models, &tools, means.mint.clone());
     Ok(Loaded {
         digest: files.digest(),
         policies: Policies::new(pack.clone()),
         factory,
         pack,
     })
+}
+
+/// Every tool of the pack, ready to be called.
+fn tools(pack: &Pack, means: &Means) -> Result<Toolbox, Broken> {
+    let wrong = |file: &str, what: String| {
+        Broken::Wrong(vec![Finding {
+            level: Level::Error,
+            file: file.to_owned(),
+            line: 1,
+            column: 1,
+            what,
+            instead: None,
+        }])
+    };
+    let connector = Connector::new(pack, means.dialer.clone(), Arc::new(NoVerify))
+        .map_err(|bad| wrong("connectors.yaml", bad.to_string()))?;
+    let names: Vec<String> = pack.tools.iter().map(|tool| tool.name.clone()).collect();
+    toolbox(
+        pack,
+        &names,
+        &Arc::new(connector),
+        &means.clock,
+        &means.mint,
+    )
+    .map_err(|bad| wrong("tools.yaml", bad.to_string()))
 }
 
 /// What the pack's scripts say together; none if it has none.

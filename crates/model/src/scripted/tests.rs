@@ -62,7 +62,7 @@ fn start(block: u32, name: &str) -> Delta {
 #[test]
 fn a_script_serves_every_scripted_model_and_no_other() {
     let script = Script::parse("s.yaml", "- steps: [{text: a}]").expect("a script");
-    let models = ScriptedModels::new(script);
+    let models = ScriptedModels::new(Some(Scripted::new(script)));
     assert!(models.provider("scripted:market").is_some());
     for other in ["scripted:", "scripted", "openai:gpt", ""] {
         assert!(models.provider(other).is_none(), "{other}");

@@ -62,9 +62,15 @@ pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
 
 /// Several between commas.
 pub(super) fn list<T: FromStr<Err: Display>>(text: &str) -> Result<Vec<T>, String> {
-    let each = text.split(',').map(str::trim).filter(|each| !each.is_empty());
-    each.map(|each| each.parse().map_err(|wrong: T::Err| format!("a list between commas ({wrong})")))
-        .collect()
+    let each = text
+        .split(',')
+        .map(str::trim)
+        .filter(|each| !each.is_empty());
+    each.map(|each| {
+        each.parse()
+            .map_err(|wrong: T::Err| format!("a list between commas ({wrong})"))
+    })
+    .collect()
 }
 
 /// Any text that is not empty.

@@ -17,7 +17,9 @@ impl Variables {
     /// With `name` standing for `value`, unless it stands for something already.
     #[must_use]
     pub fn or(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.0.entry(name.to_owned()).or_insert_with(|| value.into());
+        self.0
+            .entry(name.to_owned())
+            .or_insert_with(|| value.into());
         self
     }
 

@@ -69,7 +69,10 @@ impl Host {
                 for finding in &findings {
                     tracing::error!("{finding}");
                 }
-                tracing::error!(mistakes = findings.len(), "the changed pack was not applied; turns go on with the one before");
+                tracing::error!(
+                    mistakes = findings.len(),
+                    "the changed pack was not applied; turns go on with the one before"
+                );
                 "refused"
             }
             Ok(Err(Broken::Unreadable(error))) => {

@@ -1,0 +1,102 @@
+//! A host over folders that change: what is bound, what is refused, what is kept.
+
+use std::path::Path;
+
+use turnwire_event::port::TurnInput;
+use turnwire_event::{ContentBlock, EpisodeId, SessionId, TurnId, Ulid};
+use turnwire_session::{SystemClock, SystemMint};
+
+use super::*;
+
+fn means() -> Means {
+    Means {
+        clock: Arc::new(SystemClock),
+        mint: Arc::new(SystemMint),
+        dialer: Arc::new(Dialer::new(turnwire_dial::Options::default()).expect("a dialer")),
+    }
+}
+
+fn write(files: &Files, dir: &Path) {
+    for (path, text) in files.iter() {
+        let path = dir.join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+}
+
+fn input() -> TurnInput {
+    TurnInput {
+        session_id: SessionId(Ulid(1)),
+        turn_id: TurnId(Ulid(2)),
+        owner: Owner::default(),
+        locale: "en".into(),
+        content: vec![ContentBlock::text("hi")],
+        metadata: serde_json::Map::new(),
+        location: None,
+        episode_id: EpisodeId(Ulid(3)),
+        trace: None,
+    }
+}
+
+fn open(dir: &Path) -> Result<Arc<Host>, Broken> {
+    let variables = Variables::default();
+    Host::open(Some(dir.to_owned()), variables, None, means())
+}
+
+#[test]
+fn s2_001_a_change_is_for_new_turns_and_a_broken_one_for_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(&Files::skeleton("small"), folder.path());
+    let host = open(folder.path()).unwrap_or_else(|why| panic!("{why}"));
+    let before = host.bind(&input()).versions;
+    assert!(!host.reload().expect("readable"), "nothing has changed");
+
+    let file = folder.path().join("orchestrator.yaml");
+    let text = std::fs::read_to_string(&file).expect("a file");
+    std::fs::write(&file, format!("{text}\nteleport: yes\n")).expect("a file");
+    let Err(Broken::Wrong(findings)) = host.reload() else {
+        panic!("a broken pack was applied");
+    };
+    assert!(
+        findings
+            .iter()
+            .any(|f| f.file == "orchestrator.yaml" && f.line > 1)
+    );
+    assert_eq!(host.bind(&input()).versions, before);
+
+    let prompt = std::fs::read_dir(folder.path().join("prompts")).expect("prompts");
+    let prompt = prompt.flatten().next().expect("a prompt").path();
+    std::fs::write(&file, &text).expect("a file");
+    std::fs::write(prompt, "Be kind.\n").expect("a file");
+    assert!(host.reload().expect("a good pack"));
+    let after = host.bind(&input()).versions;
+    assert_ne!(after.prompt, before.prompt);
+    assert_eq!(after.agent_definition, before.agent_definition);
+}
+
+#[test]
+fn mistakes_of_scripts_come_with_those_of_the_other_files() {
+    let mut pairs: Vec<(String, String)> = Files::skeleton("small")
+        .iter()
+        .map(|(path, text)| (path.to_owned(), text.to_owned()))
+        .collect();
+    pairs.push((
+        "scripts/zz.yaml".into(),
+        "- steps:\n  - {texd: hi}\n".into(),
+    ));
+    let files = Files::from_pairs(pairs);
+    let report = judge(&files, &Variables::default());
+    assert!(report.pack.is_none());
+    let told: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
+    assert_eq!(report.findings.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("scripts/zz.yaml:2:"), "{told:?}");
+}
+
+#[test]
+fn the_pack_that_is_built_in_has_no_finding() {
+    let variables = Variables::default().or(DEMO_CCS, "http://127.0.0.1:9");
+    let report = judge(&Files::market(), &variables);
+    let told: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
+    assert_eq!(told, Vec::<String>::new());
+    assert!(report.pack.is_some());
+}
