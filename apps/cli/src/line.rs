@@ -3,8 +3,11 @@
 //! Words the model writes are not lines: they flow as they come, cleaned, and the next line waits
 //! for them to end.
 
+use turnwire_event::body::dispatch::Traced;
+use turnwire_event::body::turn::TurnError;
 use turnwire_event::{Body, ContentBlock, Event, Message, MessageId};
 
+use crate::card;
 use crate::clean::{Cleaner, line};
 use crate::paint::{Paint, Tone};
 
@@ -60,7 +63,11 @@ impl Printer {
     pub(crate) fn message(&mut self, message: &Message) -> String {
         let role = format!("{:?}", message.role).to_lowercase();
         let role = self.paint.tint(Tone::Strong, &role);
-        format!("{}{role}\n{}", self.pause(), words(&message.content))
+        let shown = card::shown(&message.content);
+        let shown = shown.iter().map(|card| line(card, GIST_CHARS_MAX));
+        let shown: String = shown.map(|card| format!("  {card}\n")).collect();
+        let text = words(&message.content);
+        format!("{}{role}\n{text}{shown}", self.pause())
     }
 
     /// What to write to end words that are on the current line.
@@ -96,7 +103,11 @@ fn words(content: &[ContentBlock]) -> String {
 
 fn tone(body: &Body) -> Tone {
     match body {
-        Body::ToolFailed(_) | Body::LlmCallFailed(_) | Body::BusHandlerWarning(_) => Tone::Bad,
+        Body::ToolFailed(_)
+        | Body::LlmCallFailed(_)
+        | Body::SubagentFailed(_)
+        | Body::ErrorReported(_)
+        | Body::BusHandlerWarning(_) => Tone::Bad,
         Body::TurnCompleted(end) if end.error.is_some() => Tone::Bad,
         Body::TurnCompleted(_) | Body::TurnCancelled(_) => Tone::Good,
         _ => Tone::Strong,
@@ -113,7 +124,7 @@ fn gist(body: &Body) -> String {
             text.join(" ")
         }
         Body::TurnCompleted(b) => {
-            let why = b.error.as_ref().map(|e| word(&e.code)).unwrap_or_default();
+            let why = b.error.as_ref().map(failure).unwrap_or_default();
             let reason = b.reason.as_deref().unwrap_or_default();
             format!(
                 "{} {why} {reason} {} tokens",
@@ -148,6 +159,49 @@ fn gist(body: &Body) -> String {
         Body::BusHandlerWarning(b) => {
             format!("{} {} {}", b.subscription_name, b.reason, b.count)
         }
+        Body::DispatchTraced(b) => dispatch(b),
+        Body::SubagentStarted(b) => b.sub_agent_id.clone(),
+        Body::SubagentCompleted(b) => {
+            format!(
+                "{} {} {} ms",
+                b.sub_agent_id,
+                word(&b.outcome),
+                b.latency_ms
+            )
+        }
+        Body::SubagentFailed(b) => {
+            let class = word(&b.error_class);
+            format!("{} {class} {} ms", b.sub_agent_id, b.latency_ms)
+        }
+        Body::PlanStepStarted(b) => {
+            let asked = b.expected_subagents.join(", ");
+            format!("{asked} (cap {}){}", b.cap, left_out(&b.dropped))
+        }
+        Body::PlanStepCompleted(b) => {
+            let slots = b.slots.iter();
+            let slots: Vec<_> = slots
+                .map(|slot| format!("{} {}", slot.subagent, word(&slot.status)))
+                .collect();
+            format!("{}: {}", word(&b.status), slots.join(", "))
+        }
+        Body::StatusEmitted(b) => format!("{} {}", b.event_id, b.message),
+        Body::DataLoading(b) => format!("{} {} {} items", b.id, b.data_type, b.key.ids.len()),
+        Body::DataLoaded(b) => format!("{} {}", b.id, card::collection(&b.data_type, &b.items)),
+        Body::ComponentRendered(b) => card::component(&b.component, &b.tool_call.name),
+        Body::ErrorReported(b) => failure(b),
+        Body::AgentErrorEmit(b) => {
+            let who = b.sub_agent_id.as_deref().unwrap_or_default();
+            let ends = if b.is_final { "final" } else { "not final" };
+            format!("axis {} {who} {ends}", b.axis)
+        }
+        Body::McpListToolsStarted(b) => b.server.clone(),
+        Body::McpListToolsCompleted(b) => format!("{} {} tools", b.server, b.tool_count),
+        Body::McpSessionStarted(b) => b.server.clone(),
+        Body::McpSessionProgressed(b) => match b.total {
+            None => format!("{} {}", b.server, b.progress),
+            Some(total) => format!("{} {} of {total}", b.server, b.progress),
+        },
+        Body::SupportNoted(b) => b.sub_agent_id.clone(),
         Body::MessageStart(b) => b.model.clone(),
         Body::TextDelta(b) => b.text.clone(),
         Body::ThinkingDelta(b) => b.text.clone(),
@@ -156,6 +210,45 @@ fn gist(body: &Body) -> String {
         Body::ToolUseEnd(b) => b.final_input.to_string(),
         Body::MessageComplete(b) => word(&b.stop_reason),
     }
+}
+
+/// Which sub-agents ran and how they did.
+fn dispatch(traced: &Traced) -> String {
+    if traced.intent_count == 0 {
+        return "no sub-agents".to_owned();
+    }
+    let outcomes = traced.outcomes.iter();
+    let outcomes: Vec<_> = outcomes
+        .map(|o| {
+            format!(
+                "{} {} {} ms",
+                o.sub_agent_id,
+                word(&o.outcome),
+                o.latency_ms
+            )
+        })
+        .collect();
+    format!("{}{}", outcomes.join(", "), left_out(&traced.dropped))
+}
+
+fn left_out(dropped: &[String]) -> String {
+    match dropped {
+        [] => String::new(),
+        dropped => format!("; left out: {}", dropped.join(", ")),
+    }
+}
+
+/// A failure by its code and what the code is about.
+fn failure(error: &TurnError) -> String {
+    let about = error.sub_agent_id.iter().chain(&error.enricher_id).cloned();
+    let reason = error.reason.iter().map(word);
+    let inside = error.failed.iter().map(failure);
+    let inside: Vec<String> = inside.collect();
+    let inside = (!inside.is_empty()).then(|| format!("({})", inside.join(", ")));
+    let words = std::iter::once(word(&error.code))
+        .chain(about)
+        .chain(reason);
+    words.chain(inside).collect::<Vec<_>>().join(" ")
 }
 
 /// A code as it is on the wire.
@@ -167,101 +260,4 @@ pub(crate) fn word(code: &impl serde::Serialize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use turnwire_event::body::{stream, turn};
-    use turnwire_event::code::{ErrorCode, TurnStatus};
-    use turnwire_event::{
-        Actor, Epoch, Position, Role, Seq, SessionId, StopReason, Sub, Timestamp, TurnId, Ulid,
-        Usage,
-    };
-
-    fn event(sub: u32, body: Body) -> Event {
-        Event {
-            id: Position {
-                epoch: Epoch(1),
-                seq: Seq(3),
-                sub: Sub(sub),
-            },
-            session_id: SessionId(Ulid(1)),
-            turn_id: Some(TurnId(Ulid(2))),
-            actor: Actor::ORCHESTRATOR,
-            timestamp: Timestamp::from_millis(5),
-            trace: None,
-            render: None,
-            body,
-        }
-    }
-
-    const ID: MessageId = MessageId(Ulid(4));
-
-    fn start() -> Body {
-        Body::MessageStart(stream::MessageStart {
-            message_id: ID,
-            role: Role::Assistant,
-            model: "m".into(),
-        })
-    }
-
-    fn delta(text: &str) -> Body {
-        Body::TextDelta(stream::TextDelta {
-            message_id: ID,
-            content_block_index: 0,
-            text: text.into(),
-        })
-    }
-
-    fn complete() -> Body {
-        Body::MessageComplete(stream::MessageComplete {
-            message_id: ID,
-            stop_reason: StopReason::EndTurn,
-            final_content: vec![ContentBlock::text("a\u{1b}[2Jb\nc")],
-            usage: Usage::default(),
-        })
-    }
-
-    #[test]
-    fn words_flow_and_the_next_line_waits_for_them() {
-        let mut printer = Printer::new(Paint::Plain);
-        let bodies = [start(), delta("a\u{1b}["), delta("2Jb\nc"), complete()];
-        let out: String = bodies
-            .into_iter()
-            .zip(1..)
-            .map(|(body, sub)| printer.event(&event(sub, body)))
-            .collect();
-        assert_eq!(
-            out,
-            "evt_00010000000003.000001 00:00:00.005 message.start orchestrator m\n  \
-             ab\n  c\n\
-             evt_00010000000003.000004 00:00:00.005 message.complete orchestrator end_turn\n"
-        );
-    }
-
-    #[test]
-    fn a_message_that_was_finished_before_is_shown_with_its_end() {
-        let mut printer = Printer::new(Paint::Plain);
-        printer.event(&event(1, start()));
-        assert_eq!(
-            printer.event(&event(9, complete())),
-            "evt_00010000000003.000009 00:00:00.005 message.complete orchestrator end_turn\n  \
-             ab\n  c\n"
-        );
-    }
-
-    #[test]
-    fn a_failed_turn_says_so_and_is_cleaned() {
-        let mut printer = Printer::new(Paint::Plain);
-        let body = Body::TurnCompleted(turn::Completed {
-            status: TurnStatus::Failed,
-            usage: Usage::default(),
-            error: Some(ErrorCode::InternalError.into()),
-            reason: Some("server\u{1b}]0;x\u{7}_restart".into()),
-            partial: None,
-        });
-        assert_eq!(
-            printer.event(&event(0, body)),
-            "evt_00010000000003 00:00:00.005 turn.completed orchestrator \
-             failed INTERNAL_ERROR server_restart 0 tokens\n"
-        );
-    }
-}
+mod tests;

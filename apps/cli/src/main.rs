@@ -5,6 +5,7 @@
 
 mod clean;
 mod paint;
+mod card;
 mod line;
 mod turns;
 mod verify;

@@ -1,10 +1,11 @@
-//! What a log must say about its turns: one terminal each, last of its turn; every tool and every
-//! model call that began has ended before it; nothing new after a cancel was asked for.
+//! What a log must say about its turns: one terminal each, last of its turn; every tool, every
+//! model call, every sub-agent and every step that began has ended before it; what was dispatched
+//! is traced once, just before it; nothing new after a cancel was asked for.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use turnwire_event::code::Phase;
-use turnwire_event::{Body, CallId, EventType, ToolUseId, TurnId};
+use turnwire_event::code::{CallPurpose, Phase};
+use turnwire_event::{Body, CallId, EventType, InvocationId, ToolUseId, TurnId};
 
 /// The turns of a session, as far as its log has been read.
 #[derive(Debug, Default)]
@@ -25,6 +26,12 @@ pub(crate) struct Turns {
 pub(crate) struct Open {
     tools: HashMap<ToolUseId, bool>,
     call: Option<CallId>,
+    /// Calls of sub-agents, which may be several at once.
+    inner: BTreeSet<CallId>,
+    agents: BTreeSet<InvocationId>,
+    steps: BTreeSet<String>,
+    /// Its dispatch was traced; logs written before there were sub-agents have no trace.
+    traced: bool,
     cancelled: bool,
     /// Its start was trimmed, so what it opened before is not known.
     cut: bool,
@@ -80,7 +87,7 @@ impl Open {
     /// Whether a turn that started beside another does what one that is withdrawn does not.
     fn overlaps(&self, body: &Body) -> bool {
         let withdrawn = match body {
-            Body::TurnStarted(_) | Body::TurnCancelRequested(_) => true,
+            Body::TurnStarted(_) | Body::TurnCancelRequested(_) | Body::DispatchTraced(_) => true,
             Body::TurnCancelled(end) => end.phase == Phase::Queued,
             _ => false,
         };
@@ -92,8 +99,17 @@ impl Open {
         if self.cancelled && body.kind().is_start() {
             wrong.push(format!("{} after the cancel was asked for", body.kind()));
         }
+        if self.traced && !body.kind().is_terminal() {
+            wrong.push(format!(
+                "{} after the turn's dispatch was traced",
+                body.kind()
+            ));
+        }
         match body {
             Body::TurnCancelRequested(_) => self.cancelled = true,
+            Body::LlmCallStarted(call) if call.purpose == CallPurpose::Subagent => {
+                self.inner.insert(call.call_id);
+            }
             Body::LlmCallStarted(call) => {
                 if let Some(open) = self.call.replace(call.call_id) {
                     wrong.push(format!("model call {open} has not ended"));
@@ -107,12 +123,33 @@ impl Open {
             }
             Body::ToolCompleted(tool) => return self.end_tool(tool.tool_use_id, true, wrong),
             Body::ToolFailed(tool) => return self.end_tool(tool.tool_use_id, tool.called, wrong),
+            Body::SubagentStarted(agent) => drop(self.agents.insert(agent.invocation_id)),
+            Body::SubagentCompleted(agent) => self.end_agent(agent.invocation_id, wrong),
+            Body::SubagentFailed(agent) => self.end_agent(agent.invocation_id, wrong),
+            Body::PlanStepStarted(step) => drop(self.steps.insert(step.plan_step_id.clone())),
+            Body::PlanStepCompleted(step) => self.end_step(&step.plan_step_id, wrong),
+            Body::DispatchTraced(_) => self.traced = true,
             _ => {}
         }
         0
     }
 
+    fn end_agent(&mut self, id: InvocationId, wrong: &mut Vec<String>) {
+        if !self.agents.remove(&id) && !self.cut {
+            wrong.push(format!("sub-agent {id} was not at work"));
+        }
+    }
+
+    fn end_step(&mut self, id: &str, wrong: &mut Vec<String>) {
+        if !self.steps.remove(id) && !self.cut {
+            wrong.push(format!("step {id} was not open"));
+        }
+    }
+
     fn end_call(&mut self, id: CallId, wrong: &mut Vec<String>) {
+        if self.inner.remove(&id) {
+            return;
+        }
         if self.call.take() != Some(id) && !self.cut {
             wrong.push(format!("model call {id} was not in flight"));
         }
@@ -137,8 +174,14 @@ impl Open {
         for (id, _) in left {
             wrong.push(format!("{id} was called and has not ended"));
         }
-        if let Some(call) = self.call {
+        for call in self.call.iter().chain(&self.inner) {
             wrong.push(format!("model call {call} has not ended"));
+        }
+        for agent in &self.agents {
+            wrong.push(format!("sub-agent {agent} has not ended"));
+        }
+        for step in &self.steps {
+            wrong.push(format!("step {step} has not ended"));
         }
         let cancelled = matches!(body, Body::TurnCancelled(_));
         if self.cancelled && !cancelled {
@@ -149,3 +192,6 @@ impl Open {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,9 @@
 //! ```text
 //!   > what time is it                 a person's line, on a terminal behind the prompt
 //!   thinking… (12 words)              folded, and rewritten in place while it grows
+//!   Searching for offers…             what is being done, replaced by what comes next
 //!   clock ok, 3 ms                    a tool
+//!   ▪ offer_list: Oat milk, Granola   what is shown beside the answer
 //!   It is noon.                       the answer, as it comes
 //! ```
 //! Nothing a model writes reaches the terminal uncleaned.
@@ -15,6 +17,7 @@ use std::io::{self, IsTerminal as _, Write};
 use turnwire_event::Message;
 use turnwire_event::message::Role;
 
+use crate::card;
 use crate::clean::{self, Cleaner, line};
 use crate::paint::{Paint, Tone};
 
@@ -199,8 +202,20 @@ impl Screen {
         }
     }
 
+    /// Takes away a line that waits to be replaced.
+    pub(crate) fn passed(&mut self) -> io::Result<()> {
+        if !self.passing {
+            return Ok(());
+        }
+        self.wipe()?;
+        self.err.flush()
+    }
+
     /// A message that was there before we came.
     pub(crate) fn old(&mut self, message: &Message) -> io::Result<()> {
+        for card in card::shown(&message.content) {
+            self.note(Tone::Strong, &card)?;
+        }
         let text = message.text();
         if text.is_empty() {
             return Ok(());

@@ -39,13 +39,13 @@ pub(crate) fn completed(end: &Completed) -> (Outcome, Option<String>) {
     let told = |what: &str| Some(format!("{what}{codes}"));
     match end.status {
         TurnStatus::Ok => (Outcome::Answered, None),
-        TurnStatus::Degraded => (
-            Outcome::Answered,
-            told(&format!(
-                "something is missing from this answer: {}",
-                why(end)
-            )),
-        ),
+        // What is missing was said in the answer itself, unless a code says more.
+        TurnStatus::Degraded => {
+            let why = end.error.as_ref().map(|_| format!(": {}", why(end)));
+            let why = why.unwrap_or_default();
+            let missing = told(&format!("something is missing from this answer{why}"));
+            (Outcome::Answered, missing)
+        }
         TurnStatus::Paused => (
             Outcome::Answered,
             told("the turn waits for a person; another one goes on with it"),
@@ -165,6 +165,11 @@ mod tests {
         ));
         assert_eq!(outcome, Outcome::Answered);
         assert!(told.is_some_and(|told| told.ends_with("failed (PARTIAL_FAN_OUT)")));
+        let told = completed(&end(TurnStatus::Degraded, None, None)).1;
+        assert_eq!(
+            told.as_deref(),
+            Some("something is missing from this answer")
+        );
     }
 
     #[test]

@@ -8,8 +8,10 @@ use std::io;
 
 use turnwire_client::Received;
 use turnwire_event::body::turn::{Cancelled, Completed};
-use turnwire_event::{Body, ContentBlock, Event, Message, MessageId, Timestamp, TurnId};
+use turnwire_event::code::ToolType;
+use turnwire_event::{Body, ContentBlock, Event, Message, MessageId, Render, Timestamp, TurnId};
 
+use crate::card;
 use crate::clean::Cleaner;
 use crate::line::word;
 use crate::paint::Tone;
@@ -38,6 +40,8 @@ pub(crate) struct Teller {
     said: HashMap<MessageId, Said>,
     thought: Option<Thought>,
     tools: HashMap<String, Tool>,
+    /// What is being done, in the server's words, until the answer comes.
+    doing: Option<String>,
 }
 
 /// How much of a message was told.
@@ -72,6 +76,7 @@ impl Teller {
             said: HashMap::new(),
             thought: None,
             tools: HashMap::new(),
+            doing: None,
         }
     }
 
@@ -112,6 +117,7 @@ impl Teller {
                     self.turn = event.turn_id;
                     self.said.clear();
                     self.tools.clear();
+                    self.doing = None;
                 }
                 Ok(())
             }
@@ -133,9 +139,15 @@ impl Teller {
                 self.tools.insert(tool.tool_use_id.to_string(), called);
                 self.still_running()
             }
+            Body::ToolCompleted(tool) if is_inner(tool.tool_type) => {
+                self.tool_over(&tool.tool_use_id.to_string())
+            }
             Body::ToolCompleted(tool) => {
                 let told = format!("{} ok, {} ms", tool.tool_name, tool.duration_ms);
                 self.tool_end(&tool.tool_use_id.to_string(), Tone::Quiet, &told)
+            }
+            Body::ToolFailed(tool) if is_inner(tool.tool_type) => {
+                self.tool_over(&tool.tool_use_id.to_string())
             }
             Body::ToolFailed(tool) => {
                 let called = self.tools.get(&tool.tool_use_id.to_string());
@@ -151,20 +163,51 @@ impl Teller {
                 );
                 self.tool_end(&tool.tool_use_id.to_string(), Tone::Bad, &told)
             }
+            Body::StatusEmitted(status) => self.doing(&status.message, event.render.as_ref()),
+            Body::DataLoaded(data) => self.shown(&card::collection(&data.data_type, &data.items)),
+            Body::ComponentRendered(it) => {
+                self.shown(&card::component(&it.component, &it.tool_call.name))
+            }
+            // Failures that the turn outlives are for programs: the answer says what it lacks.
             _ => Ok(()),
         }
     }
 
     fn tool_end(&mut self, id: &str, tone: Tone, told: &str) -> io::Result<()> {
         self.screen.note(tone, told)?;
+        self.tool_over(id)
+    }
+
+    fn tool_over(&mut self, id: &str) -> io::Result<()> {
         if let Some(tool) = self.tools.get_mut(id) {
             tool.running = false;
         }
         self.still_running()
     }
 
-    /// Names the tools at work, until the next line.
+    /// What is being done. Of several that are told at once the last has the sentence for all.
+    fn doing(&mut self, alone: &str, render: Option<&Render>) -> io::Result<()> {
+        let group = render.filter(|render| render.group.is_some());
+        let told = match group.map(|group| (group.message.as_deref(), group.event_ids.len())) {
+            Some((None, 0)) => return Ok(()),
+            Some((Some(all), 2..)) => all,
+            Some(_) | None => alone,
+        };
+        self.doing = Some(told.to_owned());
+        self.screen.passing_or_note(told)
+    }
+
+    /// Something that is shown beside the answer.
+    fn shown(&mut self, card: &str) -> io::Result<()> {
+        self.screen.note(Tone::Strong, card)?;
+        self.still_running()
+    }
+
+    /// Says what is being done, or names the tools at work, until the next line.
     fn still_running(&mut self) -> io::Result<()> {
+        if let Some(doing) = &self.doing {
+            return self.screen.passing(doing);
+        }
         let running = self.tools.values().filter(|tool| tool.running);
         let mut names: Vec<_> = running.map(|tool| tool.name.as_str()).collect();
         names.sort_unstable();
@@ -177,6 +220,7 @@ impl Teller {
     /// Words of a message.
     fn text(&mut self, id: MessageId, block: u32, text: &str) -> io::Result<()> {
         self.thought_end()?;
+        self.doing = None;
         let said = self.said.entry(id).or_default();
         said.text_bytes += text.len();
         if said.block.replace(block).is_some_and(|last| last != block) {
@@ -285,8 +329,16 @@ impl Teller {
         }
         self.thought_end()?;
         self.screen.line_end()?;
+        self.doing = None;
+        self.screen.passed()?;
         told.map_or(Ok(()), |told| self.screen.note(tone, &told))
     }
+}
+
+/// Whether a tool is the inside of an answer: what people should know of it comes as a status, as
+/// something shown, or in the answer's words.
+fn is_inner(tool: ToolType) -> bool {
+    matches!(tool, ToolType::SubAgent | ToolType::Ccs | ToolType::Render)
 }
 
 fn folded(words: u64) -> String {

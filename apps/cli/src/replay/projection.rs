@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use turnwire_event::{Body, Event, Filter, MessageId, TurnId};
+use turnwire_event::{ActorKind, Body, Event, Filter, MessageId, TurnId};
 use turnwire_wire::pc3::{self, Version};
 use turnwire_wire::session::event_frame;
 
@@ -74,6 +74,8 @@ impl Projection {
             Body::TextDelta(delta) => drop(self.worded.insert(delta.message_id)),
             Body::ThinkingDelta(delta) => drop(self.worded.insert(delta.message_id)),
             Body::ToolUseStart(start) => drop(self.worded.insert(start.message_id)),
+            // What a sub-agent's model says is told to nobody.
+            Body::LlmCallCompleted(_) if event.actor.kind() == ActorKind::Subagent => {}
             Body::LlmCallCompleted(call) if !self.worded.remove(&call.message_id) => {
                 self.silent += 1;
             }

@@ -4,11 +4,12 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use turnwire_event::body::stream::{MessageComplete, MessageStart, TextDelta, ThinkingDelta};
-use turnwire_event::body::tool;
-use turnwire_event::code::{ToolErrorClass, ToolType};
+use turnwire_event::body::turn::TurnError;
+use turnwire_event::body::{component, data, status, tool};
+use turnwire_event::code::ToolErrorClass;
 use turnwire_event::{
-    Actor, Epoch, MessageStatus, Position, Role, Seq, SessionId, StopReason, Sub, ToolUseId,
-    TurnId, Ulid, Usage,
+    Actor, Epoch, MessageStatus, Position, RenderPolicy, Role, Seq, SessionId, StopReason, Sub,
+    ToolUseId, TurnId, Ulid, Usage,
 };
 
 use super::*;
@@ -233,4 +234,125 @@ fn g_10_json_is_escaped_for_a_terminal_alone() {
         teller.screen.raw(raw.as_bytes()).expect("paper");
         assert_eq!(paper.read(), told);
     }
+}
+
+fn doing(message: &str) -> Body {
+    Body::StatusEmitted(status::Emitted {
+        event_id: "busy".into(),
+        message: message.into(),
+    })
+}
+
+fn tool(called: Option<ToolErrorClass>, tool_type: ToolType) -> Vec<Body> {
+    let (tool_use_id, tool_name) = (ToolUseId(Ulid(5)), "search".to_owned());
+    let begun = Body::ToolCalled(tool::Called {
+        tool_use_id,
+        tool_name: tool_name.clone(),
+        tool_type,
+        input_summary: String::new(),
+    });
+    let ended = match called {
+        None => Body::ToolCompleted(tool::Completed {
+            tool_use_id,
+            tool_name,
+            tool_type,
+            duration_ms: 3,
+            result_summary: String::new(),
+            result_sha256: String::new(),
+        }),
+        Some(error_class) => Body::ToolFailed(tool::Failed {
+            tool_use_id,
+            tool_name,
+            tool_type,
+            error_class,
+            called: true,
+        }),
+    };
+    vec![begun, ended]
+}
+
+#[test]
+fn r_29_a_status_is_one_line_that_is_replaced_and_in_a_pipe_a_line_of_its_own() {
+    let bodies = || {
+        let mut bodies = vec![doing("Searching\u{1b}[2J…")];
+        bodies.extend(tool(None, ToolType::Ccs));
+        bodies.extend([doing("Sorting…"), text(0, "Two."), complete()]);
+        bodies
+    };
+    let wipe = "[\r\u{1b}[K]";
+    assert_eq!(
+        told(Form::Folded, true, bodies()),
+        format!("[Searching…]{wipe}[Searching…]{wipe}[Searching…]{wipe}[Sorting…]{wipe}Two.\n"),
+        "tools do not take its place"
+    );
+    assert_eq!(
+        told(Form::Folded, false, bodies()),
+        "[Searching…\n][Sorting…\n]Two.\n"
+    );
+}
+
+#[test]
+fn r_29_several_statuses_at_once_are_the_sentence_of_the_last() {
+    let (mut teller, paper) = teller(Form::Folded, false);
+    let stamp = |message: Option<&str>, ids: usize| {
+        Some(Render {
+            policy: RenderPolicy::Batch,
+            group: Some(1),
+            message: message.map(str::to_owned),
+            event_ids: vec!["busy".into(); ids],
+        })
+    };
+    for (words, render) in [
+        ("A…", stamp(None, 0)),
+        ("B…", stamp(Some("A and B…"), 2)),
+        ("C…", stamp(Some("C…"), 1)),
+        ("D…", Some(RenderPolicy::Transform.into())),
+    ] {
+        let mut event = event(1, doing(words));
+        event.render = render;
+        teller.event(&event).expect("paper");
+    }
+    assert_eq!(paper.read(), "[A and B…\n][C…\n][D…\n]");
+}
+
+#[test]
+fn r_29_what_fails_inside_is_not_told_and_what_is_shown_is_a_line() {
+    let mut bodies = tool(Some(ToolErrorClass::EnvelopeError), ToolType::Ccs);
+    bodies.push(Body::ErrorReported(TurnError::sub_agent("shop")));
+    bodies.push(Body::DataLoaded(data::Loaded {
+        id: "data_1".into(),
+        data_type: "offer_list".into(),
+        key: data::Key { ids: Vec::new() },
+        items: vec![
+            serde_json::json!({"title": "Oat\u{1b}[2J milk"}),
+            serde_json::json!({"name": "Granola"}),
+        ],
+    }));
+    bodies.push(Body::ComponentRendered(component::Rendered {
+        component: serde_json::json!({"title": "Oat\nmilk"}),
+        tool_call: component::ToolCall {
+            id: ToolUseId(Ulid(5)),
+            name: "render_card".into(),
+            tool_type: ToolType::Render,
+        },
+    }));
+    assert_eq!(
+        told(Form::Folded, false, bodies),
+        "[▪ offer_list: Oat milk, Granola\n][▪ card: Oat milk\n]"
+    );
+}
+
+#[test]
+fn a_status_does_not_outlive_its_turn() {
+    let (mut teller, paper) = teller(Form::Folded, true);
+    teller.event(&event(1, doing("Busy…"))).expect("paper");
+    let end = Completed {
+        status: turnwire_event::code::TurnStatus::Ok,
+        usage: Usage::default(),
+        error: None,
+        reason: None,
+        partial: None,
+    };
+    teller.completed(&end).expect("paper");
+    assert_eq!(paper.read(), "[Busy…][\r\u{1b}[K]");
 }

@@ -1,0 +1,232 @@
+//! Events as lines: words flow, the rest is one line each, and nothing hidden gets through.
+
+use super::*;
+use serde_json::json;
+use turnwire_event::body::{
+    agent, component, data, dispatch, mcp, plan, status, stream, subagent, turn,
+};
+use turnwire_event::code::{
+    AgentErrorClass, CapBehavior, DispatchOutcome, ErrorCode, Reason, SlotStatus, StepStatus,
+    ToolType, TurnStatus,
+};
+use turnwire_event::{
+    Actor, Epoch, InvocationId, Position, Role, Seq, SessionId, StopReason, Sub, Timestamp,
+    ToolUseId, TurnId, Ulid, Usage,
+};
+
+fn event(sub: u32, body: Body) -> Event {
+    Event {
+        id: Position {
+            epoch: Epoch(1),
+            seq: Seq(3),
+            sub: Sub(sub),
+        },
+        session_id: SessionId(Ulid(1)),
+        turn_id: Some(TurnId(Ulid(2))),
+        actor: Actor::ORCHESTRATOR,
+        timestamp: Timestamp::from_millis(5),
+        trace: None,
+        render: None,
+        body,
+    }
+}
+
+const ID: MessageId = MessageId(Ulid(4));
+
+fn start() -> Body {
+    Body::MessageStart(stream::MessageStart {
+        message_id: ID,
+        role: Role::Assistant,
+        model: "m".into(),
+    })
+}
+
+fn delta(text: &str) -> Body {
+    Body::TextDelta(stream::TextDelta {
+        message_id: ID,
+        content_block_index: 0,
+        text: text.into(),
+    })
+}
+
+fn complete() -> Body {
+    Body::MessageComplete(stream::MessageComplete {
+        message_id: ID,
+        stop_reason: StopReason::EndTurn,
+        final_content: vec![ContentBlock::text("a\u{1b}[2Jb\nc")],
+        usage: Usage::default(),
+    })
+}
+
+#[test]
+fn words_flow_and_the_next_line_waits_for_them() {
+    let mut printer = Printer::new(Paint::Plain);
+    let bodies = [start(), delta("a\u{1b}["), delta("2Jb\nc"), complete()];
+    let out: String = bodies
+        .into_iter()
+        .zip(1..)
+        .map(|(body, sub)| printer.event(&event(sub, body)))
+        .collect();
+    assert_eq!(
+        out,
+        "evt_00010000000003.000001 00:00:00.005 message.start orchestrator m\n  \
+         ab\n  c\n\
+         evt_00010000000003.000004 00:00:00.005 message.complete orchestrator end_turn\n"
+    );
+}
+
+#[test]
+fn a_message_that_was_finished_before_is_shown_with_its_end() {
+    let mut printer = Printer::new(Paint::Plain);
+    printer.event(&event(1, start()));
+    assert_eq!(
+        printer.event(&event(9, complete())),
+        "evt_00010000000003.000009 00:00:00.005 message.complete orchestrator end_turn\n  \
+         ab\n  c\n"
+    );
+}
+
+#[test]
+fn a_failed_turn_says_so_and_is_cleaned() {
+    let mut printer = Printer::new(Paint::Plain);
+    let body = Body::TurnCompleted(turn::Completed {
+        status: TurnStatus::Failed,
+        usage: Usage::default(),
+        error: Some(ErrorCode::InternalError.into()),
+        reason: Some("server\u{1b}]0;x\u{7}_restart".into()),
+        partial: None,
+    });
+    assert_eq!(
+        printer.event(&event(0, body)),
+        "evt_00010000000003 00:00:00.005 turn.completed orchestrator \
+         failed INTERNAL_ERROR server_restart 0 tokens\n"
+    );
+}
+
+/// What stands behind the actor.
+fn gist_of(body: Body) -> String {
+    let told = Printer::new(Paint::Plain).event(&event(0, body));
+    let (_, gist) = told.split_once(" orchestrator").expect("an actor");
+    gist.trim().to_owned()
+}
+
+#[test]
+fn what_sub_agents_do_is_a_line_each() {
+    let ended = subagent::Failed {
+        invocation_id: InvocationId(Ulid(7)),
+        sub_agent_id: "shop".into(),
+        tool_use_id: ToolUseId(Ulid(8)),
+        latency_ms: 500,
+        error_class: AgentErrorClass::Timeout,
+        status_events: 0,
+    };
+    let step = plan::StepStarted {
+        plan_step_id: "turn-x-1".into(),
+        expected_subagents: vec!["shop".into(), "rewards".into()],
+        cap: 2,
+        dropped: vec!["support".into()],
+        deadline_ms: 20_000,
+    };
+    let done = plan::StepCompleted {
+        plan_step_id: "turn-x-1".into(),
+        status: StepStatus::PartialFailure,
+        slots: vec![plan::SlotEnd {
+            subagent: "shop".into(),
+            result_key: "tu_8".into(),
+            status: SlotStatus::Timeout,
+        }],
+    };
+    let mut traced = dispatch::Traced {
+        cap_behavior: CapBehavior::Over,
+        ..dispatch::Traced::default()
+    };
+    assert_eq!(
+        gist_of(Body::DispatchTraced(traced.clone())),
+        "no sub-agents"
+    );
+    traced.intent_count = 3;
+    traced.dropped = vec!["support".into()];
+    traced.outcomes = vec![dispatch::AgentOutcome {
+        sub_agent_id: "shop".into(),
+        outcome: DispatchOutcome::Success,
+        latency_ms: 84,
+    }];
+    for (body, told) in [
+        (Body::SubagentFailed(ended), "shop timeout 500 ms"),
+        (
+            Body::PlanStepStarted(step),
+            "shop, rewards (cap 2); left out: support",
+        ),
+        (
+            Body::PlanStepCompleted(done),
+            "partial_failure: shop timeout",
+        ),
+        (
+            Body::DispatchTraced(traced),
+            "shop success 84 ms; left out: support",
+        ),
+        (
+            Body::AgentErrorEmit(agent::ErrorEmit {
+                sub_agent_id: Some("shop".into()),
+                axis: 1,
+                is_final: false,
+            }),
+            "axis 1 shop not final",
+        ),
+    ] {
+        assert_eq!(gist_of(body), told);
+    }
+}
+
+#[test]
+fn what_is_shown_and_what_fails_is_a_line_each_and_cleaned() {
+    let failed = turn::TurnError::fan_out(vec![
+        turn::TurnError::sub_agent("rewards"),
+        turn::TurnError::envelope("offer_search", Reason::UpstreamTimeout),
+    ]);
+    let loaded = data::Loaded {
+        id: "data_1".into(),
+        data_type: "offer_list".into(),
+        key: data::Key { ids: Vec::new() },
+        items: vec![
+            json!({"title": "Oat\u{1b}[2J milk"}),
+            json!({"name": "Granola"}),
+        ],
+    };
+    let card = component::Rendered {
+        component: json!({"label": "Oat milk"}),
+        tool_call: component::ToolCall {
+            id: ToolUseId(Ulid(8)),
+            name: "render_card".into(),
+            tool_type: ToolType::Render,
+        },
+    };
+    let status = status::Emitted {
+        event_id: "searching_offers".into(),
+        message: "Searching\u{7} for offers...".into(),
+    };
+    let progress = mcp::Progressed {
+        server: "files".into(),
+        progress: 1.0,
+        total: Some(2.5),
+    };
+    for (body, told) in [
+        (
+            Body::ErrorReported(failed),
+            "PARTIAL_FAN_OUT (SUB_AGENT_FAILED rewards, \
+             CCS_ENVELOPE_ERROR offer_search upstream_timeout)",
+        ),
+        (
+            Body::DataLoaded(loaded),
+            "data_1 ▪ offer_list: Oat milk, Granola",
+        ),
+        (Body::ComponentRendered(card), "▪ card: Oat milk"),
+        (
+            Body::StatusEmitted(status),
+            "searching_offers Searching for offers...",
+        ),
+        (Body::McpSessionProgressed(progress), "files 1 of 2.5"),
+    ] {
+        assert_eq!(gist_of(body), told);
+    }
+}

@@ -1,0 +1,194 @@
+//! Turns with sub-agents: what runs side by side is in order, what is left open is found.
+
+use turnwire_event::body::dispatch::Traced;
+use turnwire_event::body::llm::{CallFailed, CallStarted};
+use turnwire_event::body::plan::{StepCompleted, StepStarted};
+use turnwire_event::body::subagent::{Context, Failed, Started};
+use turnwire_event::body::turn::{self, CancelRequested, Cancelled, Completed, Partial, Versions};
+use turnwire_event::code::{
+    AgentErrorClass, CancelCode, LlmErrorClass, StepStatus, TurnKind, TurnStatus,
+};
+use turnwire_event::{EpisodeId, MessageId, Ulid, Usage};
+
+use super::*;
+
+const TURN: TurnId = TurnId(Ulid(2));
+const STEP: &str = "turn-x-1";
+
+fn started() -> Body {
+    Body::TurnStarted(turn::Started {
+        user_message_id: MessageId(Ulid(3)),
+        input: Vec::new(),
+        kind: TurnKind::Chat,
+        episode_id: EpisodeId(Ulid(4)),
+        locale: "en".into(),
+        wire_version: None,
+        history_omitted: 0,
+        versions: Versions::default(),
+    })
+}
+
+fn completed() -> Body {
+    Body::TurnCompleted(Completed {
+        status: TurnStatus::Ok,
+        usage: Usage::default(),
+        error: None,
+        reason: None,
+        partial: None,
+    })
+}
+
+fn call(id: u128, purpose: CallPurpose) -> Body {
+    Body::LlmCallStarted(CallStarted {
+        call_id: CallId(Ulid(id)),
+        model: "m".into(),
+        purpose,
+        attempt: 1,
+        first: false,
+    })
+}
+
+fn call_failed(id: u128) -> Body {
+    Body::LlmCallFailed(CallFailed {
+        call_id: CallId(Ulid(id)),
+        message_id: None,
+        content_sha256: None,
+        error_class: LlmErrorClass::Transport,
+    })
+}
+
+fn agent(id: u128) -> Body {
+    Body::SubagentStarted(Started {
+        invocation_id: InvocationId(Ulid(id)),
+        sub_agent_id: "shop".into(),
+        tool_use_id: ToolUseId(Ulid(id)),
+        plan_step_id: STEP.into(),
+        context: Context {
+            principal: "local".into(),
+            user_id: "local".into(),
+            episode_id: EpisodeId(Ulid(4)),
+            locale: "en".into(),
+            location: None,
+            prior_context: None,
+        },
+    })
+}
+
+fn agent_failed(id: u128) -> Body {
+    Body::SubagentFailed(Failed {
+        invocation_id: InvocationId(Ulid(id)),
+        sub_agent_id: "shop".into(),
+        tool_use_id: ToolUseId(Ulid(id)),
+        latency_ms: 1,
+        error_class: AgentErrorClass::Model,
+        status_events: 0,
+    })
+}
+
+fn step() -> Body {
+    Body::PlanStepStarted(StepStarted {
+        plan_step_id: STEP.into(),
+        expected_subagents: vec!["shop".into(), "rewards".into()],
+        cap: 3,
+        dropped: Vec::new(),
+        deadline_ms: 1,
+    })
+}
+
+fn step_done() -> Body {
+    Body::PlanStepCompleted(StepCompleted {
+        plan_step_id: STEP.into(),
+        status: StepStatus::Failed,
+        slots: Vec::new(),
+    })
+}
+
+fn traced() -> Body {
+    Body::DispatchTraced(Traced::default())
+}
+
+fn fan_out() -> Vec<Body> {
+    vec![
+        started(),
+        step(),
+        agent(1),
+        agent(2),
+        call(1, CallPurpose::Subagent),
+        call(2, CallPurpose::Subagent),
+        call_failed(1),
+        call_failed(2),
+        agent_failed(2),
+        agent_failed(1),
+        step_done(),
+        traced(),
+        completed(),
+    ]
+}
+
+fn wrong(bodies: &[Body]) -> Vec<String> {
+    let mut turns = Turns::default();
+    let all = bodies.iter().flat_map(|body| turns.take(Some(TURN), body));
+    all.collect()
+}
+
+#[test]
+fn sub_agents_may_call_models_side_by_side_and_the_orchestrator_one_at_a_time() {
+    assert_eq!(wrong(&fan_out()), Vec::<String>::new());
+    let two = [
+        started(),
+        call(1, CallPurpose::Orchestrate),
+        call(2, CallPurpose::Compose),
+    ];
+    assert_eq!(wrong(&two).len(), 1);
+}
+
+#[test]
+fn what_is_left_open_or_comes_after_the_trace_is_found() {
+    for (left_out, told) in [
+        (6, "has not ended"),
+        (8, "sub-agent inv_00000000000000000000000002 has not ended"),
+        (10, "step turn-x-1 has not ended"),
+        (2, "was not at work"),
+        (1, "step turn-x-1 was not open"),
+    ] {
+        let mut bodies = fan_out();
+        bodies.remove(left_out);
+        let wrong = wrong(&bodies);
+        assert!(wrong.iter().any(|what| what.contains(told)), "{wrong:?}");
+    }
+    let mut late = fan_out();
+    late.swap(10, 11);
+    let wrong = wrong(&late);
+    assert_eq!(
+        wrong,
+        ["plan.step_completed after the turn's dispatch was traced"]
+    );
+}
+
+#[test]
+fn a_log_from_before_there_were_sub_agents_has_no_trace_and_is_sound() {
+    assert_eq!(wrong(&[started(), completed()]), Vec::<String>::new());
+}
+
+#[test]
+fn a_turn_that_is_withdrawn_from_the_line_may_be_traced_beside_another() {
+    let mut turns = Turns::default();
+    turns.take(Some(TurnId(Ulid(9))), &started());
+    let asked = Body::TurnCancelRequested(CancelRequested {
+        by: "user".into(),
+        reason: "user_cancel".into(),
+    });
+    let end = Body::TurnCancelled(Cancelled {
+        reason: "user_cancel".into(),
+        code: CancelCode::RequestCancelled,
+        phase: Phase::Queued,
+        partial: Partial {
+            message_id: None,
+            bytes: 0,
+        },
+        receipt: Vec::new(),
+    });
+    for body in [started(), asked, traced(), end] {
+        assert_eq!(turns.take(Some(TURN), &body), Vec::<String>::new());
+    }
+}
