@@ -9,6 +9,7 @@ use turnwire_client::{Client, EventsQuery};
 use turnwire_event::{Message, MessageId, Position, Seq, SessionId};
 use turnwire_log::chain::Hash;
 use turnwire_log::sqlite::Sqlite;
+use turnwire_log::store::View;
 use turnwire_log::{ReadError, Store as _};
 
 /// How many events or messages are read at once.
@@ -80,7 +81,13 @@ impl Source {
                 }
                 Self::Folder(store) => {
                     let tail = store.tail(session)?.context("there is no such session")?;
-                    let page = store.messages(session, View::Orchestrator, tail.position(), before, PAGE)?;
+                    let page = store.messages(
+                        session,
+                        View::Orchestrator,
+                        tail.position(),
+                        before,
+                        PAGE,
+                    )?;
                     let page: Vec<_> = page.into_iter().map(|stored| stored.message).collect();
                     let next = page.first().filter(|_| page.len() == PAGE).map(|m| m.id);
                     (page, next)

@@ -11,6 +11,7 @@ mod health;
 mod problems;
 mod stream;
 mod chat;
+mod status_events;
 
 use axum::Router;
 
@@ -31,6 +32,7 @@ pub fn router(state: AppState) -> Router {
         .merge(openapi::router(&state.config))
         .merge(stream::router())
         .merge(chat::router())
+        .merge(status_events::router())
         .merge(page::router())
         .with_state(state)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use turnwire_event::port::TurnInput;
-use turnwire_event::{ContentBlock, EpisodeId, SessionId, TurnId, Ulid};
+use turnwire_event::{ContentBlock, EpisodeId, SessionId, TenantId, TurnId, Ulid};
 use turnwire_session::{SystemClock, SystemMint};
 
 use super::*;
@@ -28,7 +28,10 @@ fn input() -> TurnInput {
     TurnInput {
         session_id: SessionId(Ulid(1)),
         turn_id: TurnId(Ulid(2)),
-        owner: Owner::default(),
+        owner: Owner {
+            tenant: TenantId::default(),
+            principal: "user-42".parse().expect("a principal"),
+        },
         locale: "en".into(),
         content: vec![ContentBlock::text("hi")],
         metadata: serde_json::Map::new(),
