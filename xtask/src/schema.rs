@@ -10,15 +10,17 @@ use turnwire_wire::openapi;
 use crate::finding::Finding;
 
 /// Each schema file with what it must hold.
-pub fn files() -> [(&'static str, Value); 3] {
-    [
-        ("schema/event.json", turnwire_event::schema::event()),
-        ("schema/message.json", turnwire_event::schema::message()),
-        (
-            "schema/openapi.json",
-            openapi::document(openapi::Limits::default()),
-        ),
-    ]
+pub fn files() -> Vec<(String, Value)> {
+    let openapi = openapi::document(openapi::Limits::default());
+    let of_wires = [
+        ("event", turnwire_event::schema::event()),
+        ("message", turnwire_event::schema::message()),
+        ("openapi", openapi),
+    ];
+    let of_wires = of_wires.map(|(name, schema)| (format!("schema/{name}.json"), schema));
+    let of_packs = turnwire_pack::schema::all();
+    let of_packs = of_packs.map(|(name, schema)| (format!("schema/pack/{name}.json"), schema));
+    of_wires.into_iter().chain(of_packs).collect()
 }
 
 /// A schema as it is committed: indented, with a newline at the end.
@@ -29,7 +31,7 @@ pub fn text(schema: &Value) -> String {
 /// Writes the schema files.
 pub fn write(root: &Path) -> Result<()> {
     for (path, schema) in files() {
-        let file = root.join(path);
+        let file = root.join(&path);
         if let Some(dir) = file.parent() {
             std::fs::create_dir_all(dir)?;
         }
@@ -47,6 +49,6 @@ pub fn drifted(root: &Path) -> Vec<Finding> {
             let committed = std::fs::read_to_string(root.join(path)).unwrap_or_default();
             committed != text(schema)
         })
-        .map(|(path, _)| Finding::about(path, "differs from the types: run `cargo xtask schema`"))
+        .map(|(path, _)| Finding::about(&path, "differs from the types: run `cargo xtask schema`"))
         .collect()
 }

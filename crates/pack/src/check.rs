@@ -46,6 +46,12 @@ pub struct Report {
 /// Checks the files of a pack. `vars` answers `${NAME}` in `connectors.yaml`.
 pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
     let mut found = Findings::default();
+    if folder::is_too_much(files, &mut found) {
+        return Report {
+            pack: None,
+            findings: found.sorted(),
+        };
+    }
     let folder = folder::read(files, &mut found);
     let schemas = Schemas::read(files, &mut found);
     let manifest = manifest::check(folder.manifest.as_ref(), &mut found);
@@ -145,7 +151,7 @@ fn people(
     if let Some(source) = &folder.orchestrator {
         team::asked(source, &members, agents, found);
         team::speaker(source, tools, found);
-        if !agents.hidden {
+        if !agents.hidden && !tools.known.hidden {
             team::unused(source, &members, tools, found);
         }
     }
@@ -198,3 +204,6 @@ fn pack(
         scripts: folder.scripts,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -154,5 +154,12 @@ pub(crate) fn shown(written: &str) -> String {
     if shown.len() < written.len() {
         shown.push('…');
     }
-    shown.escape_debug().to_string()
+    let plain = |c: char| {
+        if c.is_control() {
+            c.escape_debug().collect()
+        } else {
+            c.to_string()
+        }
+    };
+    shown.chars().map(plain).collect()
 }

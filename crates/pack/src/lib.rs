@@ -19,6 +19,7 @@ mod pack;
 mod source;
 mod yaml;
 mod check;
+pub mod schema;
 
 pub use check::{Report, check};
 pub use definition::{Definition, History, Kind, OnCancel, SubAgentRef};

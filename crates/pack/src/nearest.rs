@@ -7,12 +7,24 @@ const TOLD_MAX: usize = 16;
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A third of the letters may differ: more is another word.
     let allowed = (name.chars().count() / 3).max(1);
-    known
-        .into_iter()
-        .map(|known| (distance(name, known), known))
+    let known: Vec<&str> = known.into_iter().collect();
+    let typo = known
+        .iter()
+        .map(|known| (distance(name, known), *known))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
+        .map(|(_, known)| known);
+    typo.or_else(|| known.into_iter().find(|known| is_end(name, known)))
+}
+
+/// Whether a name is a longer one cut short: `timeout` of `timeout_ms`, `policy` of
+/// `default_policy`.
+fn is_end(name: &str, known: &str) -> bool {
+    let rest = known
+        .strip_prefix(name)
+        .map(|rest| rest.starts_with('_'))
+        .or_else(|| known.strip_suffix(name).map(|rest| rest.ends_with('_')));
+    name.len() > 3 && rest == Some(true)
 }
 
 /// Letters to put in, take out, change or swap with their neighbour.
@@ -64,6 +76,8 @@ mod tests {
             ("search_offer", Some("search_offers")),
             ("clcok", Some("clock")),
             ("clocks", Some("clock")),
+            ("search", Some("search_offers")),
+            ("offer_list", Some("render_offer_list")),
             ("teleport", None),
             ("", None),
         ];

@@ -145,3 +145,6 @@ impl Pack {
         Digest::of(texts.flat_map(|(name, text)| [name.as_str(), text.as_str()])).short()
     }
 }
+
+#[cfg(test)]
+mod tests;

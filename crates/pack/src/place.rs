@@ -18,6 +18,12 @@ impl Place {
     pub(crate) const TOP: Self = Self { line: 1, column: 1 };
 }
 
+impl Default for Place {
+    fn default() -> Self {
+        Self::TOP
+    }
+}
+
 impl From<Location> for Place {
     fn from(location: Location) -> Self {
         Self {

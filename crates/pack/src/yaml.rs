@@ -8,6 +8,9 @@ use crate::finding::{Findings, shown};
 use crate::nearest::{listed, nearest};
 use crate::place::Place;
 
+/// A map, and how one is written.
+const PAIRS: (&str, &str) = ("`key: value` pairs", "`key: value`, a line for each");
+
 /// Reads a file.
 pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str, found: &mut Findings) -> Option<T> {
     match serde_saphyr::from_str(text) {
@@ -43,20 +46,35 @@ fn words(error: &Error) -> (String, Option<String>) {
             let what = "a second document begins here (`---`)".to_owned();
             (what, Some("one document a file".to_owned()))
         }
-        Error::Unexpected { expected, .. } => (wanted(expected), None),
+        Error::Unexpected { expected, .. } => wanted(expected),
         Error::SerdeInvalidType { expected, .. } | Error::SerdeInvalidValue { expected, .. } => {
-            (wanted(expected), None)
+            wanted(expected)
         }
-        Error::InvalidScalar { ty, .. } => (wanted(ty), None),
-        Error::InvalidBooleanStrict { .. } => (wanted("bool"), None),
-        Error::NullIntoString { .. } => (wanted("string"), None),
-        Error::NonFiniteFloat { .. } => (wanted("f64"), None),
+        Error::InvalidScalar { ty, .. } => wanted(ty),
+        Error::InvalidBooleanStrict { .. } => wanted("bool"),
+        Error::NullIntoString { .. } => wanted("string"),
+        Error::NonFiniteFloat { .. } => wanted("f64"),
         Error::AliasError { error, .. } => words(error),
         other => {
             let message = serde_saphyr::UserMessageFormatter.format_message(other);
-            (format!("this is not YAML: {}", shown(&message)), None)
+            syntax(&message)
         }
     }
+}
+
+/// The mistakes that are made most, each with its cure.
+fn syntax(message: &str) -> (String, Option<String>) {
+    let (what, instead) = match message {
+        _ if message.contains("found a tab") => ("a tab is in the way", "spaces"),
+        _ if message.contains("quoted scalar") => (
+            "a quotation mark before this is not closed",
+            "one at the end of the text too",
+        ),
+        _ if message.contains("flow mapping") => ("a `{` before this is not closed", "`,` or `}`"),
+        _ if message.contains("flow sequence") => ("a `[` before this is not closed", "`,` or `]`"),
+        _ => return (format!("this is not YAML: {}", shown(message)), None),
+    };
+    (what.to_owned(), Some(instead.to_owned()))
 }
 
 fn field_words(field: &str, allowed: &[&'static str]) -> (String, Option<String>) {
@@ -73,19 +91,20 @@ fn field_words(field: &str, allowed: &[&'static str]) -> (String, Option<String>
     }
 }
 
-/// The parser's word for what should be here, as a sentence.
-fn wanted(expected: &str) -> String {
-    let noun = match expected {
-        "sequence start" | "a sequence" => "a list",
-        "mapping start" | "a map" => "`key: value` pairs",
-        "string scalar" | "string" | "a string" => "text",
-        "bool" | "boolean" | "a boolean" => "true or false",
-        "f64" | "f32" | "float" | "floating point" => "a number",
-        other if other.starts_with("struct ") => "`key: value` pairs",
-        other if is_whole(other) => "a whole number from 0 up",
-        other => other,
+/// The parser's word for what should be here, as a sentence and an example.
+fn wanted(expected: &str) -> (String, Option<String>) {
+    let (noun, example) = match expected {
+        "sequence start" | "a sequence" => ("a list", "`[a, b]`, or a line `- a` for each"),
+        "mapping start" | "a map" => PAIRS,
+        "string scalar" | "string" | "a string" => ("text", "it in quotes if need be"),
+        "bool" | "boolean" | "a boolean" => ("true or false", ""),
+        "f64" | "f32" | "float" | "floating point" => ("a number", "for example 0.25"),
+        other if other.starts_with("struct ") => PAIRS,
+        other if is_whole(other) => ("a whole number", "0 or more"),
+        other => (other, ""),
     };
-    format!("{noun} is expected here")
+    let example = (!example.is_empty()).then(|| example.to_owned());
+    (format!("this should be {noun}"), example)
 }
 
 fn is_whole(expected: &str) -> bool {

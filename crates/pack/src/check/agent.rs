@@ -5,6 +5,7 @@ use super::page::{Page, TIMEOUT_MS_MAX, values};
 use super::tool::ASK;
 use crate::definition::{Definition, History, Kind, OnCancel, SubAgentRef};
 use crate::finding::{Known, shown};
+use crate::nearest::{listed, nearest};
 use crate::place::{At, Place};
 use crate::source::agent::{AgentSource, HistorySource, OrchestratorSource};
 use crate::source::form::Either;
@@ -142,11 +143,8 @@ fn lists(page: &mut Page<'_>, source: &AgentSource, folder: &str) {
             .write(format!("`vertical: {folder}`, or leave it out"));
     }
     if let Some(sub_agents) = &source.sub_agents {
-        page.error(
-            sub_agents.place,
-            "a sub-agent cannot ask other agents (S2-019)",
-        )
-        .write("no `sub_agents` here; only orchestrator.yaml lists them");
+        page.error(sub_agents.place, "a sub-agent cannot ask other agents")
+            .write("no `sub_agents` here; only orchestrator.yaml lists them");
     }
     for alias in &source.aliases {
         page.id_form(alias, "alias");
@@ -156,12 +154,9 @@ fn lists(page: &mut Page<'_>, source: &AgentSource, folder: &str) {
 }
 
 fn kind(page: &mut Page<'_>, field: &Option<At<String>>, wanted: Kind) {
-    let (name, elsewhere) = match wanted {
-        Kind::Orchestrator => (
-            "orchestrator",
-            "sub-agents live in verticals/<vertical>/agent.yaml",
-        ),
-        Kind::SubAgent => ("sub_agent", "the orchestrator is orchestrator.yaml"),
+    let (name, whose) = match wanted {
+        Kind::Orchestrator => ("orchestrator", "the orchestrator"),
+        Kind::SubAgent => ("sub_agent", "a sub-agent"),
     };
     let example = format!("kind: {name}");
     let Some(word) = page.needed(field, "kind", Place::TOP, &example) else {
@@ -169,11 +164,11 @@ fn kind(page: &mut Page<'_>, field: &Option<At<String>>, wanted: Kind) {
     };
     let kind = page.choice(word, "kind", &KINDS);
     if kind.is_some_and(|kind| kind != wanted) {
-        page.error(
-            word.place,
-            format!("`kind` is `{}` in this file", word.value),
-        )
-        .write(format!("`{example}`; {elsewhere}"));
+        let what = format!(
+            "`kind` is `{}`, but this is the file of {whose}",
+            word.value
+        );
+        page.error(word.place, what).write(format!("`{example}`"));
     }
 }
 
@@ -217,13 +212,24 @@ fn blocks(page: &mut Page<'_>, field: Option<&At<Vec<At<String>>>>, known: &Know
             .write("at least one name of a file in prompts/, without `.md`");
     }
     page.once(&blocks.value, "prompt_blocks");
-    for block in &blocks.value {
-        if known.names.is_empty() {
-            let what = format!("unknown prompt block `{}`", shown(&block.value));
-            page.error(block.place, what)
-                .write(format!("its text in prompts/{}.md", shown(&block.value)));
-        } else {
-            page.unknown(block, "prompt block", known);
+    let names = || known.names.iter().map(String::as_str);
+    for block in blocks
+        .value
+        .iter()
+        .filter(|block| known.lacks(&block.value))
+    {
+        let name = shown(&block.value);
+        match nearest(&block.value, names()) {
+            Some(_) => page.unknown(block, "prompt block", known),
+            None => page
+                .error(block.place, format!("unknown prompt block `{name}`"))
+                .write(match names().next() {
+                    Some(_) => format!(
+                        "one of {}, or its text in prompts/{name}.md",
+                        listed(names())
+                    ),
+                    None => format!("its text in prompts/{name}.md"),
+                }),
         }
     }
     values(&blocks.value)
@@ -242,7 +248,7 @@ fn tools(page: &mut Page<'_>, names: &[At<String>], kind: Kind, known: &Known) {
                 .error(name.place, format!("`{ASK}{id}` is not a tool of the pack"))
                 .write(format!("`sub_agents: [{id}]`: its tool is made from that")),
             Kind::SubAgent => page
-                .error(name.place, "a sub-agent cannot ask other agents (S2-019)")
+                .error(name.place, "a sub-agent cannot ask other agents")
                 .write(format!("no `{ASK}{id}` here")),
         }
     }

@@ -61,15 +61,20 @@ enum Role<'a> {
     Unknown,
 }
 
-/// Reads every file.
-pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
-    let count = files.iter().count();
-    if count > FILES_MAX {
+/// Says so if this cannot be a pack because of how many files it has.
+pub(crate) fn is_too_much(files: &Files, found: &mut Findings) -> bool {
+    let too_much = files.iter().count() > FILES_MAX;
+    if too_much {
         let what = format!("the folder has more than {FILES_MAX} files");
         found
             .error("pack.yaml", Place::TOP, what)
             .write("a folder with nothing but the pack in it");
     }
+    too_much
+}
+
+/// Reads every file.
+pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
     let mut folder = Folder {
         manifest: required(
             files,
@@ -98,7 +103,7 @@ pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
             .fragments
             .push(doc(files, "platform/status_events.yaml", "", found));
     }
-    for (path, _) in files.iter().take(FILES_MAX) {
+    for (path, _) in files.iter() {
         match role(path) {
             Role::Agent(vertical) => folder.agents.push(doc(files, path, vertical, found)),
             Role::Fragment(vertical) => folder.fragments.push(doc(files, path, vertical, found)),

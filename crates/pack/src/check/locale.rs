@@ -54,13 +54,14 @@ pub(crate) fn check(
         }
     }
     let default = &manifest.default_locale;
-    let broken = |doc: &Doc<LocaleSource>| {
+    let serves = |doc: &&Doc<LocaleSource>| {
         let tag = doc.name.replace('_', "-").to_ascii_lowercase();
-        doc.source.is_none() && default.to_ascii_lowercase().starts_with(&tag)
+        default.to_ascii_lowercase().starts_with(&tag)
     };
+    let broken = docs.iter().filter(serves).any(|doc| doc.source.is_none());
     Texts {
         locales,
-        hidden: manifest.hidden || !is_tag(default) || docs.iter().any(broken),
+        hidden: manifest.hidden || !is_tag(default) || broken,
     }
 }
 
@@ -123,9 +124,20 @@ pub(crate) fn keys(
     found: &mut Findings,
 ) {
     let default = &manifest.default_locale;
-    if !texts.hidden {
+    let has = |key: &str| texts.locales.line(default, key).is_some();
+    let asked_keys = asked.iter().map(|(_, key)| key.value.as_str());
+    if !texts.hidden && !asked_keys.chain(PLATFORM_KEYS).any(has) {
+        // One finding, not one for each key.
+        found
+            .error(
+                "pack.yaml",
+                manifest.locale_place,
+                format!("there are no texts in `{default}`"),
+            )
+            .write(format!("them in locales/{default}.yaml"));
+    } else if !texts.hidden {
         for (file, key) in asked {
-            if !key.value.is_empty() && texts.locales.line(default, &key.value).is_none() {
+            if !key.value.is_empty() && !has(&key.value) {
                 let what = format!("`{}` has no text in `{default}`", shown(&key.value));
                 found.error(file, key.place, what).write(format!(
                     "`{}: …` in locales/{default}.yaml",
@@ -134,7 +146,7 @@ pub(crate) fn keys(
             }
         }
         for key in PLATFORM_KEYS {
-            if texts.locales.line(default, key).is_none() {
+            if !has(key) {
                 let file = format!("locales/{default}.yaml");
                 found
                     .error(
@@ -172,7 +184,9 @@ fn gaps(
     for (_, key) in asked {
         let key = key.value.as_str();
         let has = own.iter().any(|tag| texts.locales.has(tag, key));
-        if !key.is_empty() && !has && !told.contains(&key) {
+        // What the default language lacks too has been told already.
+        let elsewhere = texts.locales.line(default, key).is_some();
+        if elsewhere && !has && !told.contains(&key) {
             let what = format!(
                 "`{}` has no text here: that of `{default}` is shown",
                 shown(key)

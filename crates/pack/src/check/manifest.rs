@@ -27,6 +27,8 @@ pub(crate) struct Manifest {
     pub(crate) limits: Limits,
     pub(crate) flags: Vec<Flag>,
     pub(crate) models: BTreeMap<String, String>,
+    /// Where `default_locale` stands.
+    pub(crate) locale_place: Place,
     /// Whether the file is broken, so that nobody knows its names.
     pub(crate) hidden: bool,
 }
@@ -64,6 +66,10 @@ pub(crate) fn check(source: Option<&ManifestSource>, found: &mut Findings) -> Ma
         name: page.id(&source.name, "name", Place::TOP, "name: my_pack"),
         version: page.text(&source.version, "version", Place::TOP, "version: \"1.0.0\""),
         default_locale: locale(&mut page, source.default_locale.as_ref()),
+        locale_place: source
+            .default_locale
+            .as_ref()
+            .map_or(Place::TOP, |tag| tag.place),
         cap: page.number(&cap, "cap", (1, 10), CAP_DEFAULT) as u32,
         limits: source
             .limits
@@ -154,7 +160,7 @@ pub(crate) fn flag_form(page: &mut Page<'_>, name: &At<String>) -> bool {
         page.id_form(name, "flag");
         return true;
     }
-    let what = format!("`{}` cannot be a flag", shown(&name.value));
+    let what = format!("`{}` is not a valid flag", shown(&name.value));
     let stem = name.value.trim_start_matches(FLAG_PREFIX);
     let stem = if stem.is_empty() { "…" } else { stem };
     page.error(name.place, what)

@@ -82,7 +82,7 @@ impl Page<'_> {
         if is_id(&id.value) {
             return;
         }
-        let what = format!("`{}` cannot be a {name}", shown(&id.value));
+        let what = format!("`{}` is not a valid {name}", shown(&id.value));
         let rule =
             format!("a to z, 0 to 9 and _, beginning with a letter, at most {ID_MAX} characters");
         match repaired(&id.value) {

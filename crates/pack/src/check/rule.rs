@@ -162,6 +162,12 @@ fn policy_of(
     Some(policy)
 }
 
+/// The names that are told to a person: those that `mcp.*` stands for are left out.
+fn advised() -> String {
+    let names = NAMES.iter().map(|(name, ..)| *name);
+    listed(names.filter(|name| *name == "mcp.*" || !name.starts_with("mcp.")))
+}
+
 /// What a key of the file is about, and how that may be shown.
 fn targets(
     page: &mut Page<'_>,
@@ -178,16 +184,12 @@ fn targets(
     }
     if name.value.parse::<EventType>().is_ok() {
         page.error(name.place, format!("`{written}` cannot be overridden"))
-            .write(format!(
-                "a status id, or one of {}",
-                listed(NAMES.map(|(name, ..)| name))
-            ));
+            .write(format!("a status id, or one of {}", advised()));
         return None;
     }
     if around.agents.names.contains(&name.value) {
-        let what = format!(
-            "`{written}` is a sub-agent: overrides are for status ids and event types, never for a sub-agent (S1-051)"
-        );
+        let what =
+            format!("`{written}` is a sub-agent, and overrides are for status ids and event types");
         page.error(name.place, what)
             .write("the status ids that it emits");
         return None;
@@ -208,10 +210,7 @@ fn targets(
                 name.place,
                 format!("unknown status id or event type `{written}`"),
             )
-            .write(format!(
-                "a status id, or one of {}",
-                listed(NAMES.map(|(name, ..)| name))
-            )),
+            .write(format!("a status id, or one of {}", advised())),
     }
     None
 }

@@ -114,12 +114,15 @@ fn usable(schema: &Value) -> Result<(), String> {
     }
     if let Err(error) = jsonschema::meta::validate(schema) {
         let at = error.instance_path().to_string();
-        let at = if at.is_empty() { "/".to_owned() } else { at };
-        return Err(shown(&format!("at {at}: {error}")));
+        let value = shown(&error.instance().to_string());
+        return Err(match at.as_str() {
+            "" => format!("`{value}` does not fit"),
+            at => format!("`{value}` does not fit at {}", shown(at)),
+        });
     }
     // References to elsewhere are not followed, and fail here.
     match jsonschema::validator_for(schema) {
         Ok(_) => Ok(()),
-        Err(error) => Err(shown(&error.to_string())),
+        Err(_) => Err("a `$ref` leads out of it, or a `pattern` is not one".to_owned()),
     }
 }

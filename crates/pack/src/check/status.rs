@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use turnwire_event::RenderPolicy;
 
 use super::folder::Doc;
-use super::page::{Page, values};
+use super::page::{Page, is_id, values};
 use crate::finding::{Findings, Known, shown};
 use crate::place::{At, Place};
 use crate::registry::{Entry, Lifecycle, Registry};
@@ -68,8 +68,12 @@ pub(crate) fn check(
                         "the status id `{}` is already in {}",
                         entry.id, first.fragment
                     );
-                    page.error(place, what)
-                        .write("another id, or one entry for both in platform/status_events.yaml");
+                    let instead = if first.fragment == fragment.file {
+                        "another id, or no second entry".to_owned()
+                    } else {
+                        format!("another id, or one entry for both in {PLATFORM}")
+                    };
+                    page.error(place, what).write(instead);
                 }
                 Some(_) | None => entries.push(entry),
             }
@@ -87,7 +91,9 @@ pub(crate) fn check(
             .warning(file, Place::TOP, what)
             .write("fewer, more general ids");
     }
-    let hidden = fragments.iter().any(|fragment| fragment.source.is_none());
+    // An entry without a good id may be the one that somebody asks for.
+    let hidden = fragments.iter().any(|fragment| fragment.source.is_none())
+        || entries.iter().any(|entry| !is_id(&entry.id));
     Statuses {
         known: Known {
             names: entries.iter().map(|entry| entry.id.clone()).collect(),

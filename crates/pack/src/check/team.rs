@@ -2,7 +2,7 @@
 //! sub-agents that exist, statuses that may be emitted (S1-068), tools that somebody uses.
 
 use super::folder::Doc;
-use super::page::Page;
+use super::page::{Page, is_id};
 use super::status::Statuses;
 use super::tool::Tools;
 use crate::definition::Definition;
@@ -25,16 +25,20 @@ pub(crate) struct Member<'a> {
     pub(crate) definition: Definition,
 }
 
-/// The ids of the sub-agents; hidden if a file is broken.
+/// The ids of the sub-agents. Hidden if one of them is not known for sure: its file is broken, or
+/// its id is no id or another's, which is told elsewhere.
 pub(crate) fn known(agents: &[Doc<AgentSource>]) -> Known {
-    let ids = agents
-        .iter()
-        .map(|agent| agent.source.as_ref()?.id.as_ref());
-    let ids: Vec<Option<&At<String>>> = ids.collect();
-    Known {
-        hidden: ids.iter().any(Option::is_none),
-        names: ids.iter().flatten().map(|id| id.value.clone()).collect(),
+    let mut known = Known::default();
+    for agent in agents {
+        let id = agent.source.as_ref().and_then(|source| source.id.as_ref());
+        match id {
+            Some(id) if is_id(&id.value) && !known.names.contains(&id.value) => {
+                known.names.push(id.value.clone());
+            }
+            Some(_) | None => known.hidden = true,
+        }
     }
+    known
 }
 
 /// No two members answer to one name.
@@ -114,9 +118,13 @@ pub(crate) fn asked(
         page.warning(over.place, what)
             .write("fewer sub-agents, each with more to do");
     }
+    // Who is misspelt above is meant to be asked.
+    if known.hidden || ids.iter().any(|id| known.lacks(&id.value)) {
+        return;
+    }
     for member in members {
         let id = &member.definition.id;
-        if !id.is_empty() && !ids.iter().any(|asked| asked.value == *id) {
+        if !ids.iter().any(|asked| asked.value == *id) {
             let what = format!("nobody asks `{id}`: {ORCHESTRATOR} does not list it");
             found
                 .warning(member.file, Place::TOP, what)
@@ -160,6 +168,7 @@ pub(crate) fn emits(
             let emits = &member.definition.emits;
             if let Some(status) = &tool.status
                 && !emits.contains(status)
+                && statuses.registry.get(status).is_some()
             {
                 let what = format!(
                     "the tool `{}` emits `{status}`, which is not in `emits`",
@@ -208,7 +217,8 @@ fn registered(page: &mut Page<'_>, id: &At<String>, agent: &Definition, statuses
         )
         .write(format!("another id ({})", shown(note)));
     }
-    if !entry.emitters.contains(name) {
+    let told = entry.emitters.is_empty() || !is_id(name);
+    if !told && !entry.emitters.contains(name) {
         let what = format!(
             "{what}, but {} does not list `{name}` as an emitter of it",
             entry.fragment

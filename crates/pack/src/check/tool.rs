@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::connector::Connectors;
-use super::page::{Page, TIMEOUT_MS_MAX};
+use super::page::{Page, TIMEOUT_MS_MAX, is_id};
 use super::schema::Schemas;
 use crate::finding::{Findings, Known, shown};
 use crate::nearest::{listed, nearest};
@@ -78,11 +78,18 @@ pub(crate) fn check(
                 .map_or(source.place, |name| name.place),
         );
     }
+    let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+    // A tool without a good name may be the one that somebody asks for.
+    let is_good = |(at, tool): (usize, &ToolDef)| {
+        let render = matches!(tool.kind, ToolKind::Render { .. });
+        is_id(&tool.name)
+            && !tool.name.starts_with(ASK)
+            && render == tool.name.starts_with(RENDER)
+            && !names[..at].contains(&tool.name)
+    };
+    let hidden = source.is_none() || !tools.iter().enumerate().all(is_good);
     Tools {
-        known: Known {
-            names: tools.iter().map(|tool| tool.name.clone()).collect(),
-            hidden: source.is_none(),
-        },
+        known: Known { names, hidden },
         tools,
         places,
     }

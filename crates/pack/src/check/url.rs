@@ -117,7 +117,7 @@ fn look(url: &str) -> Result<(), Wrong> {
         return wrong("has no host", example);
     }
     if port.is_some_and(|port| port.parse::<u16>().map_or(true, |port| port == 0)) {
-        return wrong("has a port that is none", "a port from 1 to 65535");
+        return wrong("has a port that cannot be one", "a port from 1 to 65535");
     }
     Ok(())
 }

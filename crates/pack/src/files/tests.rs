@@ -33,3 +33,80 @@ fn the_demo_pack_passes() {
         assert_eq!(told, [""; 0]);
     }
 }
+
+/// A folder that is gone when the test is over.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("turnwire-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).expect("a folder for the test");
+        Self(dir)
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.0.join(path);
+        std::fs::create_dir_all(path.parent().expect("below the folder")).expect("its folder");
+        std::fs::write(path, bytes).expect("the file");
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_folder_reads_as_it_was_written() {
+    let folder = Folder::new("skeleton");
+    let files = Files::skeleton("corner");
+    for (path, text) in files.iter() {
+        folder.write(path, text.as_bytes());
+    }
+    folder.write(".git/config", b"hidden");
+    folder.write(".pack.yaml.swp", b"hidden");
+    let read = Files::read(&folder.0).expect("a folder that can be read");
+    assert_eq!(read, files);
+    assert_eq!(read.digest(), files.digest());
+}
+
+#[test]
+fn what_is_no_text_or_too_long_is_told_by_check() {
+    let folder = Folder::new("odd");
+    folder.write("pack.yaml", b"name: \xff\xfe");
+    folder.write("orchestrator.yaml", &vec![b'#'; FILE_BYTES_MAX + 10]);
+    let read = Files::read(&folder.0).expect("a folder that can be read");
+    assert_eq!(
+        told(&read),
+        [
+            "orchestrator.yaml:1:1: error: the file has more than 1048576 bytes; write: a shorter file",
+            "pack.yaml:1:1: error: the file is not UTF-8 text; write: it again as UTF-8",
+        ]
+    );
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let error = Files::read(Path::new("no/such/folder")).expect_err("it is not there");
+    assert!(
+        error
+            .to_string()
+            .starts_with("no/such/folder: cannot be read: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_digest_sees_names_and_texts() {
+    let digest = |pairs: [(&str, &str); 2]| Files::from_pairs(pairs).digest();
+    let one = digest([("a", "b"), ("c", "d")]);
+    assert_eq!(
+        one,
+        digest([("c", "d"), ("a", "b")]),
+        "order does not matter"
+    );
+    assert_ne!(one, digest([("a", "bc"), ("d", "")]));
+    assert_ne!(one, digest([("a", "b"), ("c", "e")]));
+}

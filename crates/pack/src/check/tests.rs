@@ -1,0 +1,230 @@
+//! Broken packs: each is a small good pack with one thing changed, and the exact words of the
+//! answer. Read a table as the author of such a pack would: it must say where, what, and what
+//! to write.
+
+mod shape;
+mod manifest;
+mod agent;
+mod status;
+mod tool;
+mod text;
+mod whole;
+
+use super::*;
+
+/// A pack with nothing to say about it.
+const GOOD: [(&str, &str); 16] = [
+    (
+        "pack.yaml",
+        r#"name: corner
+version: "1.0.0"
+default_locale: en
+models: {default: "scripted:corner", big: "scripted:big"}
+fan_out: {cap: 3}
+limits: {sub_agent_timeout_ms: 20000, calls_max: 8}
+flags:
+  ai_assistant_batch: true
+  ai_assistant_some: {share: 0.25}
+  ai_assistant_few: {principals: [user-42]}
+"#,
+    ),
+    (
+        "orchestrator.yaml",
+        r#"id: orchestrator
+version: "1"
+kind: orchestrator
+description: Speaks with the person.
+model: default
+prompt_blocks: [persona, format]
+sub_agents: [shop, {id: points, flag: ai_assistant_some}]
+tools: [note]
+history: {max_messages: 60, max_tokens: 24000}
+"#,
+    ),
+    (
+        "verticals/shop/agent.yaml",
+        r#"id: shop
+version: "1"
+kind: sub_agent
+vertical: shop
+aliases: [shopping]
+description: Finds offers.
+model: big
+prompt_blocks: [shop]
+tools: [search_offers, render_offer_list]
+emits: [searching_offers, looking_back]
+on_cancel: discard
+timeout_ms: 15000
+default_status: searching_offers
+"#,
+    ),
+    (
+        "verticals/points/agent.yaml",
+        r#"id: points
+version: "1"
+kind: sub_agent
+description: Knows the balance.
+prompt_blocks: [shop]
+tools: [clock]
+emits: [looking_back]
+on_cancel: custom
+"#,
+    ),
+    (
+        "platform/status_events.yaml",
+        r#"- id: looking_back
+  description: Somebody reads the history.
+  default_render_key: status.looking_back
+  default_policy: transform
+  emitter_subagents: [shop, points]
+  lifecycle: active
+"#,
+    ),
+    (
+        "verticals/shop/status_events.yaml",
+        r#"- id: searching_offers
+  description: The shop searches.
+  default_render_key: status.searching_offers
+  default_policy: transform
+  emitter_subagents: [shop]
+  lifecycle: active
+- id: old_search
+  description: As it was once.
+  default_render_key: status.searching_offers
+  default_policy: suppress
+  emitter_subagents: [shop]
+  lifecycle: deprecated
+  note: use searching_offers
+"#,
+    ),
+    (
+        "connectors.yaml",
+        r#"services:
+  market: {url: "${CCS}", timeout_ms: 10000, max_bytes: 1048576}
+enrichers:
+  - enricher_id: offer_search
+    domain_type: offer_list
+    service: market
+    version: "1.2.0"
+    payload_schema: schemas/offer_list.json
+"#,
+    ),
+    (
+        "tools.yaml",
+        r#"tools:
+  - name: search_offers
+    connector: ccs_rest
+    enricher_id: offer_search
+    domain_type: offer_list
+    description: Searches offers.
+    input_schema: {type: object, properties: {query: {type: string}}}
+    status: searching_offers
+  - name: render_offer_list
+    connector: render
+    shape: list
+    description: Shows offers.
+  - {name: clock, connector: direct, function: clock}
+  - {name: note, connector: direct, function: llm_feedback}
+"#,
+    ),
+    (
+        "overrides.yaml",
+        r#"ai_assistant_batch:
+  searching_offers: {policy: batch}
+  tool_call: {policy: suppress}
+"#,
+    ),
+    (
+        "locales/en.yaml",
+        r#"status.searching_offers: {message: "Searching for offers...", phrase: "searching for offers"}
+status.looking_back: Looking back...
+"#,
+    ),
+    (
+        "locales/de.yaml",
+        r#"status.searching_offers: {message: "Angebote werden gesucht...", phrase: "Angebote suchen"}
+status.looking_back: Blick zurück...
+"#,
+    ),
+    ("prompts/persona.md", "You are kind.\n"),
+    ("prompts/format.md", "Be short.\n"),
+    ("prompts/shop.md", "You know offers.\n"),
+    (
+        "schemas/offer_list.json",
+        r#"{"type": "object", "properties": {"items": {"type": "array"}}}
+"#,
+    ),
+    ("scripts/corner.yaml", "- steps: [{text: hi}]\n"),
+];
+
+/// What is done to the good pack.
+enum Change<'a> {
+    /// A text of a file is replaced by another.
+    Swap(&'a str, &'a str, &'a str),
+    /// A file is written.
+    Write(&'a str, &'a str),
+    /// A file is taken away.
+    Drop(&'a str),
+}
+
+use Change::{Drop, Swap, Write};
+
+/// The good pack with changes.
+fn files(changes: &[Change<'_>]) -> Files {
+    let mut files: BTreeMap<String, String> = GOOD
+        .iter()
+        .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+        .collect();
+    for change in changes {
+        match change {
+            Swap(path, from, to) => {
+                let text = files.get_mut(*path).expect("a file of the good pack");
+                assert!(text.contains(from), "{path} has no {from:?}");
+                *text = text.replacen(from, to, 1);
+            }
+            Write(path, text) => {
+                files.insert((*path).to_owned(), (*text).to_owned());
+            }
+            Drop(path) => {
+                files.remove(*path).expect("a file of the good pack");
+            }
+        }
+    }
+    Files::from_pairs(files)
+}
+
+fn vars(name: &str) -> Option<String> {
+    (name == "CCS").then(|| "http://127.0.0.1:8422/".to_owned())
+}
+
+/// What is said about the good pack with changes.
+fn told(changes: &[Change<'_>]) -> Vec<String> {
+    let report = check(&files(changes), &vars);
+    let told: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    let errors = told.iter().any(|line| line.contains(": error: "));
+    assert_eq!(report.pack.is_none(), errors, "{told:#?}");
+    told
+}
+
+/// A change, and every line of the answer.
+type Case<'a> = (Change<'a>, &'a [&'a str]);
+
+/// Runs a table.
+fn table(cases: &[Case<'_>]) {
+    let mut wrong = String::new();
+    for (change, expected) in cases {
+        let told = told(std::slice::from_ref(change));
+        if told != *expected {
+            let (Swap(file, _, to) | Write(file, to)) = change else {
+                panic!("a table drops no file");
+            };
+            wrong += &format!("{file} with {to:?}\n  expected {expected:#?}\n  told {told:#?}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn the_good_pack_is_good() {
+    assert_eq!(told(&[]), [""; 0]);
+}

@@ -1,0 +1,385 @@
+//! Mistakes in definitions.
+
+use super::*;
+
+#[test]
+fn the_orchestrator_says_what_it_is() {
+    table(&[
+        (
+            Swap("orchestrator.yaml", "id: orchestrator\n", ""),
+            &["orchestrator.yaml:1:1: error: `id` is missing; write: `id: orchestrator`"],
+        ),
+        (
+            Swap("orchestrator.yaml", "version: \"1\"\n", ""),
+            &["orchestrator.yaml:1:1: error: `version` is missing; write: `version: \"1\"`"],
+        ),
+        (
+            Swap("orchestrator.yaml", "kind: orchestrator\n", ""),
+            &["orchestrator.yaml:1:1: error: `kind` is missing; write: `kind: orchestrator`"],
+        ),
+        (
+            Swap("orchestrator.yaml", "kind: orchestrator", "kind: sub_agent"),
+            &[
+                "orchestrator.yaml:3:7: error: `kind` is `sub_agent`, but this is the file of the orchestrator; write: `kind: orchestrator`",
+            ],
+        ),
+        (
+            Swap(
+                "orchestrator.yaml",
+                "kind: orchestrator",
+                "kind: orchestratr",
+            ),
+            &[
+                "orchestrator.yaml:3:7: error: unknown kind `orchestratr`, did you mean `orchestrator`?",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "kind: orchestrator", "kind: boss"),
+            &[
+                "orchestrator.yaml:3:7: error: unknown kind `boss`; write: one of `orchestrator`, `sub_agent`",
+            ],
+        ),
+        (
+            Swap(
+                "orchestrator.yaml",
+                "prompt_blocks: [persona, format]\n",
+                "",
+            ),
+            &[
+                "orchestrator.yaml:1:1: error: `prompt_blocks` is missing; write: `prompt_blocks: [persona]`, with the text in prompts/persona.md",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "[persona, format]", "[]"),
+            &[
+                "orchestrator.yaml:6:16: error: `prompt_blocks` is empty; write: at least one name of a file in prompts/, without `.md`",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "max_messages: 60", "max_messages: 0"),
+            &["orchestrator.yaml:9:25: error: `max_messages` is 0; write: a number from 1 to 1000"],
+        ),
+        (
+            Swap(
+                "orchestrator.yaml",
+                "history:",
+                "deny_words: [\"\"]\nhistory:",
+            ),
+            &[
+                "orchestrator.yaml:9:14: error: an empty word in `deny_words`; write: a word, or leave it out",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn s2_008_a_description_is_needed() {
+    table(&[
+        (
+            Swap(
+                "orchestrator.yaml",
+                "description: Speaks with the person.\n",
+                "",
+            ),
+            &[
+                "orchestrator.yaml:1:1: error: `description` is missing; write: `description: what it is for and when to ask it`",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "description: Finds offers.\n",
+                "",
+            ),
+            &[
+                "verticals/shop/agent.yaml:1:1: error: `description` is missing; write: `description: what it is for and when to ask it`",
+            ],
+        ),
+        (
+            Swap("verticals/shop/agent.yaml", "Finds offers.", "\" \""),
+            &[
+                "verticals/shop/agent.yaml:6:14: error: `description` is empty; write: `description: what it is for and when to ask it`",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn s2_006_an_id_that_cannot_be_one_is_named() {
+    table(&[
+        (
+            Swap("verticals/points/agent.yaml", "id: points", "id: \"\""),
+            &[
+                "verticals/points/agent.yaml:1:5: error: `` is not a valid id; write: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/points/agent.yaml",
+                "version: \"1\"",
+                "version: \"1\"\naliases: [bonus-points]",
+            ),
+            &[
+                "verticals/points/agent.yaml:3:11: error: `bonus-points` is not a valid alias; write: `bonus_points` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn names_that_point_at_nothing_are_told_with_the_nearest() {
+    table(&[
+        (
+            Swap("orchestrator.yaml", "[persona,", "[persna,"),
+            &[
+                "orchestrator.yaml:6:17: error: unknown prompt block `persna`, did you mean `persona`?",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "[persona,", "[safety,"),
+            &[
+                "orchestrator.yaml:6:17: error: unknown prompt block `safety`; write: one of `format`, `persona`, `shop`, or its text in prompts/safety.md",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "tools: [note]", "tools: [note, clok]"),
+            &["orchestrator.yaml:8:15: error: unknown tool `clok`, did you mean `clock`?"],
+        ),
+        (
+            Swap(
+                "orchestrator.yaml",
+                "tools: [note]",
+                "tools: [note, teleport]",
+            ),
+            &[
+                "orchestrator.yaml:8:15: error: unknown tool `teleport`; write: one of `search_offers`, `render_offer_list`, `clock`, `note`",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "[shop, {id", "[shopp, {id"),
+            &["orchestrator.yaml:7:14: error: unknown sub-agent `shopp`, did you mean `shop`?"],
+        ),
+        (
+            Swap("orchestrator.yaml", "[shop, {id", "[shopping, {id"),
+            &["orchestrator.yaml:7:14: error: `shopping` is an alias; write: `shop`"],
+        ),
+        (
+            Swap("orchestrator.yaml", "id: points, flag", "id: pionts, flag"),
+            &["orchestrator.yaml:7:25: error: unknown sub-agent `pionts`, did you mean `points`?"],
+        ),
+        (
+            Swap(
+                "orchestrator.yaml",
+                "ai_assistant_some",
+                "ai_assistant_sone",
+            ),
+            &[
+                "orchestrator.yaml:7:39: error: unknown flag `ai_assistant_sone`, did you mean `ai_assistant_some`?",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "model: default", "model: defualt"),
+            &["orchestrator.yaml:5:8: error: unknown model `defualt`, did you mean `default`?"],
+        ),
+        (
+            Swap("verticals/shop/agent.yaml", "model: big", "model: enormous"),
+            &[
+                "verticals/shop/agent.yaml:7:8: error: unknown model `enormous`; write: one of `big`, `default`",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn s2_019_a_sub_agent_asks_nobody() {
+    table(&[
+        (
+            Swap(
+                "verticals/points/agent.yaml",
+                "tools: [clock]",
+                "tools: [clock, ask_shop]",
+            ),
+            &[
+                "verticals/points/agent.yaml:6:16: error: a sub-agent cannot ask other agents; write: no `ask_shop` here",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/points/agent.yaml",
+                "tools: [clock]",
+                "tools: [clock]\nsub_agents: [shop]",
+            ),
+            &[
+                "verticals/points/agent.yaml:7:13: error: a sub-agent cannot ask other agents; write: no `sub_agents` here; only orchestrator.yaml lists them",
+            ],
+        ),
+        (
+            Swap(
+                "orchestrator.yaml",
+                "tools: [note]",
+                "tools: [note, ask_shop]",
+            ),
+            &[
+                "orchestrator.yaml:8:15: error: `ask_shop` is not a tool of the pack; write: `sub_agents: [shop]`: its tool is made from that",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn s1_113_on_cancel_is_asked_for() {
+    table(&[
+        (
+            Swap("verticals/shop/agent.yaml", "on_cancel: discard\n", ""),
+            &[
+                "verticals/shop/agent.yaml:1:1: error: `on_cancel` is missing; write: `on_cancel: discard`",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "on_cancel: discard",
+                "on_cancel: keep",
+            ),
+            &[
+                "verticals/shop/agent.yaml:11:12: error: unknown on_cancel `keep`; write: one of `discard`, `custom`",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "on_cancel: discard",
+                "on_cancel: dicsard",
+            ),
+            &[
+                "verticals/shop/agent.yaml:11:12: error: unknown on_cancel `dicsard`, did you mean `discard`?",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_sub_agent_fits_its_folder_and_its_lists() {
+    table(&[
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "vertical: shop",
+                "vertical: store",
+            ),
+            &[
+                "verticals/shop/agent.yaml:4:11: error: `vertical` is `store`, but the folder is verticals/shop; write: `vertical: shop`, or leave it out",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "kind: sub_agent",
+                "kind: orchestrator",
+            ),
+            &[
+                "verticals/shop/agent.yaml:3:7: error: `kind` is `orchestrator`, but this is the file of a sub-agent; write: `kind: sub_agent`",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "default_status: searching_offers",
+                "default_status: old_search",
+            ),
+            &[
+                "verticals/shop/agent.yaml:13:17: error: `default_status` is `old_search`, which is not in `emits`; write: one of `emits`, or add it there",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "timeout_ms: 15000",
+                "timeout_ms: 0",
+            ),
+            &[
+                "verticals/shop/agent.yaml:12:13: error: `timeout_ms` is 0; write: a number from 1 to 600000",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "timeout_ms: 15000",
+                "timeout_ms: 700000",
+            ),
+            &[
+                "verticals/shop/agent.yaml:12:13: error: `timeout_ms` is 700000; write: a number from 1 to 600000",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "tools: [search_offers,",
+                "tools: [search_offers, search_offers,",
+            ),
+            &[
+                "verticals/shop/agent.yaml:9:24: error: `search_offers` stands twice in `tools`; write: it once",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "[shop, {id", "[shop, shop, {id"),
+            &["orchestrator.yaml:7:20: error: `shop` stands twice in `sub_agents`; write: it once"],
+        ),
+    ]);
+}
+
+#[test]
+fn no_two_agents_answer_to_one_name() {
+    table(&[
+        (
+            Swap("verticals/points/agent.yaml", "id: points", "id: shop"),
+            &[
+                "verticals/shop/agent.yaml:1:5: error: the agent id `shop` is already in verticals/points/agent.yaml; write: another id",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/points/agent.yaml",
+                "id: points",
+                "id: points\naliases: [shop]",
+            ),
+            &[
+                "verticals/points/agent.yaml:2:11: error: the alias `shop` is already a name in verticals/shop/agent.yaml; write: another alias, or none",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/points/agent.yaml",
+                "id: points",
+                "id: points\naliases: [shopping]",
+            ),
+            &[
+                "verticals/shop/agent.yaml:5:11: error: the alias `shopping` is already a name in verticals/points/agent.yaml; write: another alias, or none",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "aliases: [shopping]",
+                "aliases: [shop]",
+            ),
+            &[
+                "verticals/shop/agent.yaml:5:11: error: the alias `shop` is already a name in verticals/shop/agent.yaml; write: another alias, or none",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn who_is_not_listed_is_a_warning() {
+    table(&[(
+        Swap(
+            "orchestrator.yaml",
+            "sub_agents: [shop, {id: points, flag: ai_assistant_some}]",
+            "sub_agents: [shop]",
+        ),
+        &[
+            "verticals/points/agent.yaml:1:1: warning: nobody asks `points`: orchestrator.yaml does not list it; write: `points` in `sub_agents` of orchestrator.yaml",
+        ],
+    )]);
+}

@@ -1,0 +1,169 @@
+//! Mistakes in `pack.yaml`.
+
+use super::*;
+
+#[test]
+fn name_version_and_language_are_asked_for() {
+    table(&[
+        (
+            Swap("pack.yaml", "name: corner\n", ""),
+            &["pack.yaml:1:1: error: `name` is missing; write: `name: my_pack`"],
+        ),
+        (
+            Swap("pack.yaml", "name: corner", "name: Corner-Shop"),
+            &[
+                "pack.yaml:1:7: error: `Corner-Shop` is not a valid name; write: `corner_shop` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+            ],
+        ),
+        (
+            Swap("pack.yaml", "name: corner", "name: 24h"),
+            &[
+                "pack.yaml:1:7: error: `24h` is not a valid name; write: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters",
+            ],
+        ),
+        (
+            Swap("pack.yaml", "version: \"1.0.0\"\n", ""),
+            &["pack.yaml:1:1: error: `version` is missing; write: `version: \"1.0.0\"`"],
+        ),
+        (
+            Swap("pack.yaml", "version: \"1.0.0\"", "version: \"\""),
+            &["pack.yaml:2:10: error: `version` is empty; write: `version: \"1.0.0\"`"],
+        ),
+        (
+            Swap("pack.yaml", "default_locale: en", "default_locale: english"),
+            &[
+                "pack.yaml:3:17: error: `english` is not a language tag; write: for example `en` or `es-MX`",
+            ],
+        ),
+        (
+            Swap("pack.yaml", "default_locale: en", "default_locale: fr"),
+            &["pack.yaml:3:17: error: there are no texts in `fr`; write: them in locales/fr.yaml"],
+        ),
+    ]);
+}
+
+#[test]
+fn numbers_keep_their_bounds() {
+    table(&[
+        (
+            Swap("pack.yaml", "cap: 3", "cap: 0"),
+            &["pack.yaml:5:16: error: `cap` is 0; write: a number from 1 to 10"],
+        ),
+        (
+            Swap("pack.yaml", "cap: 3", "cap: 11"),
+            &["pack.yaml:5:16: error: `cap` is 11; write: a number from 1 to 10"],
+        ),
+        (
+            Swap(
+                "pack.yaml",
+                "sub_agent_timeout_ms: 20000",
+                "sub_agent_timeout_ms: 0",
+            ),
+            &[
+                "pack.yaml:6:32: error: `sub_agent_timeout_ms` is 0; write: a number from 1 to 600000",
+            ],
+        ),
+        (
+            Swap(
+                "pack.yaml",
+                "sub_agent_timeout_ms: 20000",
+                "watchdog_ms: 600001",
+            ),
+            &["pack.yaml:6:23: error: `watchdog_ms` is 600001; write: a number from 1 to 600000"],
+        ),
+        (
+            Swap("pack.yaml", "calls_max: 8", "calls_max: 101"),
+            &["pack.yaml:6:50: error: `calls_max` is 101; write: a number from 1 to 100"],
+        ),
+        (
+            Swap("pack.yaml", "calls_max: 8", "status_window_ms: 10001"),
+            &[
+                "pack.yaml:6:57: error: `status_window_ms` is 10001; write: a number from 0 to 10000",
+            ],
+        ),
+        (
+            Swap("pack.yaml", "calls_max: 8", "prior_context_chars: 100001"),
+            &[
+                "pack.yaml:6:60: error: `prior_context_chars` is 100001; write: a number from 0 to 100000",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn models_are_provider_and_model() {
+    table(&[
+        (
+            Swap("pack.yaml", "big: \"scripted:big\"", "big: huge"),
+            &[
+                "pack.yaml:4:43: error: `huge` is not a model; write: `provider:model`, for example `scripted:market`",
+            ],
+        ),
+        (
+            Swap(
+                "pack.yaml",
+                "big: \"scripted:big\"",
+                "Big: \"scripted:big\", big: \"a:b\"",
+            ),
+            &[
+                "pack.yaml:4:38: error: `Big` is not a valid name of a model; write: `big` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn s1_060_flags_are_named_ai_assistant() {
+    table(&[
+        (
+            Swap("pack.yaml", "ai_assistant_few:", "few:"),
+            &["pack.yaml:10:3: error: `few` is not a valid flag; write: `ai_assistant_few`"],
+        ),
+        (
+            Swap("pack.yaml", "ai_assistant_few:", "ai_assistant_:"),
+            &[
+                "pack.yaml:10:3: error: `ai_assistant_` is not a valid flag; write: `ai_assistant_…`",
+            ],
+        ),
+        (
+            Swap("pack.yaml", "ai_assistant_few:", "ai_assistant_Few:"),
+            &[
+                "pack.yaml:10:3: error: `ai_assistant_Few` is not a valid flag; write: `ai_assistant_few` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_flag_is_active_for_somebody_in_one_way() {
+    table(&[
+        (
+            Swap("pack.yaml", "share: 0.25", "share: 25"),
+            &[
+                "pack.yaml:9:30: error: `share` is 25; write: a number from 0 to 1, for example 0.25 for a quarter",
+            ],
+        ),
+        (
+            Swap("pack.yaml", "share: 0.25", "share: -0.1"),
+            &[
+                "pack.yaml:9:30: error: `share` is -0.1; write: a number from 0 to 1, for example 0.25 for a quarter",
+            ],
+        ),
+        (
+            Swap(
+                "pack.yaml",
+                "{share: 0.25}",
+                "{share: 0.25, principals: [a]}",
+            ),
+            &[
+                "pack.yaml:9:22: error: a flag says one thing about whom it is active for; write: `true`, `false`, `{share: 0.25}` or `{principals: [user-42]}`",
+            ],
+        ),
+        (
+            Swap("pack.yaml", "{share: 0.25}", "{}"),
+            &[
+                "pack.yaml:9:22: error: a flag says one thing about whom it is active for; write: `true`, `false`, `{share: 0.25}` or `{principals: [user-42]}`",
+            ],
+        ),
+    ]);
+}

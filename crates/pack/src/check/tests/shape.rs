@@ -1,0 +1,196 @@
+//! Files whose YAML has the wrong shape: one finding each, and nothing on top of it.
+
+use super::*;
+
+#[test]
+fn a_file_that_is_no_yaml_says_where() {
+    table(&[
+        (
+            Swap("pack.yaml", "name: corner", "name: \"corner"),
+            &[
+                "pack.yaml:2:1: error: a quotation mark before this is not closed; write: one at the end of the text too",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "    connector: render\n",
+                "\tconnector: render\n",
+            ),
+            &["tools.yaml:9:11: error: a tab is in the way; write: spaces"],
+        ),
+        (
+            Swap("overrides.yaml", "{policy: batch}", "{policy: batch"),
+            &["overrides.yaml:3:12: error: a `{` before this is not closed; write: `,` or `}`"],
+        ),
+    ]);
+}
+
+#[test]
+fn unknown_fields_name_the_nearest_or_all() {
+    table(&[
+        (
+            Swap("pack.yaml", "fan_out: {cap: 3}", "fanout: {cap: 3}"),
+            &["pack.yaml:5:1: error: unknown field `fanout`, did you mean `fan_out`?"],
+        ),
+        (
+            Swap("pack.yaml", "calls_max: 8", "colour: 8"),
+            &[
+                "pack.yaml:6:39: error: unknown field `colour`; write: one of `sub_agent_timeout_ms`, `calls_max`, `status_window_ms`, `watchdog_ms`, `prior_context_chars`",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "tools: [note]", "emits: [note]"),
+            &[
+                "orchestrator.yaml:8:1: error: unknown field `emits`; write: one of `id`, `version`, `kind`, `description`, `model`, `prompt_blocks`, `sub_agents`, `tools`, `history`, `deny_words`",
+            ],
+        ),
+        (
+            Swap("verticals/shop/agent.yaml", "emits: [", "emit: ["),
+            &["verticals/shop/agent.yaml:10:1: error: unknown field `emit`, did you mean `emits`?"],
+        ),
+        (
+            Swap(
+                "verticals/shop/status_events.yaml",
+                "default_policy: suppress",
+                "policy: suppress",
+            ),
+            &[
+                "verticals/shop/status_events.yaml:10:3: error: unknown field `policy`, did you mean `default_policy`?",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "timeout_ms: 10000", "timeout: 10000"),
+            &["connectors.yaml:2:27: error: unknown field `timeout`, did you mean `timeout_ms`?"],
+        ),
+        (
+            Swap("tools.yaml", "    shape: list", "    form: list"),
+            &[
+                "tools.yaml:11:5: error: unknown field `form`; write: one of `name`, `connector`, `description`, `input_schema`, `enricher_id`, `domain_type`, `data_type`, `shape`, `function`, `status`, `timeout_ms`, `remember`",
+            ],
+        ),
+        (
+            Swap("locales/en.yaml", "phrase:", "phrases:"),
+            &["locales/en.yaml:1:63: error: unknown field `phrases`, did you mean `phrase`?"],
+        ),
+        (
+            Swap("overrides.yaml", "{policy: suppress}", "{render: suppress}"),
+            &["overrides.yaml:3:15: error: unknown field `render`, did you mean `render_key`?"],
+        ),
+    ]);
+}
+
+#[test]
+fn wrong_types_say_what_is_expected() {
+    table(&[
+        (
+            Swap("pack.yaml", "fan_out: {cap: 3}", "fan_out: 3"),
+            &[
+                "pack.yaml:5:10: error: this should be `key: value` pairs; write: `key: value`, a line for each",
+            ],
+        ),
+        (
+            Swap("pack.yaml", "calls_max: 8", "calls_max: many"),
+            &["pack.yaml:6:50: error: this should be a whole number; write: 0 or more"],
+        ),
+        (
+            Swap("pack.yaml", "share: 0.25", "share: a quarter"),
+            &["pack.yaml:9:30: error: this should be a number; write: for example 0.25"],
+        ),
+        (
+            Swap(
+                "pack.yaml",
+                "ai_assistant_batch: true",
+                "ai_assistant_batch: sometimes",
+            ),
+            &["pack.yaml:8:3: error: this should be true, false or `key: value` pairs"],
+        ),
+        (
+            Swap("orchestrator.yaml", "tools: [note]", "tools: note"),
+            &[
+                "orchestrator.yaml:8:8: error: this should be a list; write: `[a, b]`, or a line `- a` for each",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "[shop, {id", "[7, {id"),
+            &["orchestrator.yaml:7:14: error: this should be text or `key: value` pairs"],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "timeout_ms: 15000",
+                "timeout_ms: -1",
+            ),
+            &[
+                "verticals/shop/agent.yaml:12:13: error: this should be a whole number; write: 0 or more",
+            ],
+        ),
+        (
+            Swap(
+                "verticals/shop/agent.yaml",
+                "description: Finds offers.",
+                "description: [Finds, offers]",
+            ),
+            &[
+                "verticals/shop/agent.yaml:6:14: error: this should be text; write: it in quotes if need be",
+            ],
+        ),
+        (
+            Write(
+                "verticals/shop/status_events.yaml",
+                "searching_offers: {}\n",
+            ),
+            &[
+                "verticals/shop/status_events.yaml:1:1: error: this should be a list; write: `[a, b]`, or a line `- a` for each",
+            ],
+        ),
+        (
+            Write("locales/de.yaml", "- status.looking_back\n"),
+            &[
+                "locales/de.yaml:1:1: error: this should be `key: value` pairs; write: `key: value`, a line for each",
+            ],
+        ),
+        (
+            Swap("locales/de.yaml", "Blick zurück...", "[a, b]"),
+            &["locales/de.yaml:2:1: error: this should be text or `key: value` pairs"],
+        ),
+        (
+            Swap("overrides.yaml", "{policy: batch}", "batch"),
+            &[
+                "overrides.yaml:2:21: error: this should be `key: value` pairs; write: `key: value`, a line for each",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn duplicate_keys_are_refused() {
+    table(&[
+        (
+            Swap(
+                "pack.yaml",
+                "version: \"1.0.0\"",
+                "version: \"1.0.0\"\nname: again",
+            ),
+            &["pack.yaml:3:1: error: the key `name` is there twice; write: each key once"],
+        ),
+        (
+            Swap(
+                "pack.yaml",
+                "big: \"scripted:big\"",
+                "default: \"scripted:big\"",
+            ),
+            &["pack.yaml:4:38: error: the key `default` is there twice; write: each key once"],
+        ),
+        (
+            Swap(
+                "locales/en.yaml",
+                "status.looking_back:",
+                "status.searching_offers:",
+            ),
+            &[
+                "locales/en.yaml:2:1: error: the key `status.searching_offers` is there twice; write: each key once",
+            ],
+        ),
+    ]);
+}

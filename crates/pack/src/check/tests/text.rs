@@ -1,0 +1,177 @@
+//! Mistakes in `overrides.yaml` and `locales/`.
+
+use super::*;
+
+#[test]
+fn an_override_is_behind_a_flag_that_exists() {
+    table(&[
+        (
+            Swap("overrides.yaml", "ai_assistant_batch:", "batch:"),
+            &[
+                "overrides.yaml:1:1: error: `batch` is not a valid flag; write: `ai_assistant_batch`",
+            ],
+        ),
+        (
+            Swap(
+                "overrides.yaml",
+                "ai_assistant_batch:",
+                "ai_assistant_bach:",
+            ),
+            &[
+                "overrides.yaml:1:1: error: unknown flag `ai_assistant_bach`, did you mean `ai_assistant_batch`?",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn s1_051_an_override_is_never_for_a_sub_agent() {
+    table(&[(
+        Swap("overrides.yaml", "tool_call:", "shop:"),
+        &[
+            "overrides.yaml:3:3: error: `shop` is a sub-agent, and overrides are for status ids and event types; write: the status ids that it emits",
+        ],
+    )]);
+}
+
+#[test]
+fn s1_062_only_what_may_be_shown_otherwise_can_be_overridden() {
+    table(&[
+        (
+            Swap("overrides.yaml", "tool_call:", "turn.completed:"),
+            &[
+                "overrides.yaml:3:3: error: `turn.completed` cannot be overridden; write: a status id, or one of `text.delta`, `thinking.delta`, `tool_call`, `tool.called`, `tool.completed`, `tool.failed`, `data.loading`, `data.loaded`, `component.rendered`, `error.reported`, `mcp.*`",
+            ],
+        ),
+        (
+            Swap("overrides.yaml", "tool_call:", "tool_cal:"),
+            &[
+                "overrides.yaml:3:3: error: unknown status id or event type `tool_cal`, did you mean `tool_call`?",
+            ],
+        ),
+        (
+            Swap("overrides.yaml", "tool_call:", "weather:"),
+            &[
+                "overrides.yaml:3:3: error: unknown status id or event type `weather`; write: a status id, or one of `text.delta`, `thinking.delta`, `tool_call`, `tool.called`, `tool.completed`, `tool.failed`, `data.loading`, `data.loaded`, `component.rendered`, `error.reported`, `mcp.*`",
+            ],
+        ),
+        (
+            Swap(
+                "overrides.yaml",
+                "tool_call: {policy: suppress}",
+                "text.delta: {policy: suppress}",
+            ),
+            &[
+                "overrides.yaml:3:24: error: `text.delta` cannot have the policy `suppress`; write: one of `forward`, `batch`",
+            ],
+        ),
+        (
+            Swap(
+                "overrides.yaml",
+                "tool_call: {policy: suppress}",
+                "thinking.delta: {policy: transform}",
+            ),
+            &[
+                "overrides.yaml:3:28: error: `thinking.delta` cannot have the policy `transform`; write: one of `forward`, `suppress`",
+            ],
+        ),
+        (
+            Swap("overrides.yaml", "{policy: batch}", "{policy: btach}"),
+            &["overrides.yaml:2:30: error: unknown policy `btach`, did you mean `batch`?"],
+        ),
+        (
+            Swap("overrides.yaml", "{policy: suppress}", "{}"),
+            &[
+                "overrides.yaml:3:14: error: the override changes nothing; write: `policy: …` or `render_key: …`",
+            ],
+        ),
+        (
+            Swap(
+                "overrides.yaml",
+                "{policy: suppress}",
+                "{render_key: status.looking_back}",
+            ),
+            &[
+                "overrides.yaml:3:27: error: `tool_call` has no text, so no `render_key`; write: `policy: …`; only status ids have a text",
+            ],
+        ),
+        (
+            Swap(
+                "overrides.yaml",
+                "{policy: batch}",
+                "{render_key: status.serching}",
+            ),
+            &[
+                "overrides.yaml:2:34: error: `status.serching` has no text in `en`; write: `status.serching: …` in locales/en.yaml",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_locale_file_holds_texts() {
+    table(&[
+        (
+            Swap("locales/en.yaml", "Looking back...", "\"\""),
+            &[
+                "locales/en.yaml:2:22: error: the text of `status.looking_back` is empty; write: what a person is to read",
+            ],
+        ),
+        (
+            Swap(
+                "locales/en.yaml",
+                "message: \"Searching for offers...\", ",
+                "",
+            ),
+            &[
+                "locales/en.yaml:1:26: error: `message` is missing; write: `message: Searching for offers…`",
+            ],
+        ),
+        (
+            Swap(
+                "locales/en.yaml",
+                "phrase: \"searching for offers\"",
+                "phrase: \"\"",
+            ),
+            &[
+                "locales/en.yaml:1:71: error: `phrase` is empty; write: `phrase: searching for offers`",
+            ],
+        ),
+        (
+            Swap(
+                "locales/en.yaml",
+                "status.looking_back",
+                "combined: Working...\nstatus.looking_back",
+            ),
+            &[
+                "locales/en.yaml:2:11: error: `combined` has no `{phrases}` in it; write: for example `combined: \"{phrases}…\"`",
+            ],
+        ),
+        (
+            Write("locales/english.yaml", "a: b\n"),
+            &[
+                "locales/english.yaml:1:1: error: `english` is not a language tag; write: a name such as locales/en.yaml or locales/es-MX.yaml",
+            ],
+        ),
+        (
+            Write("locales/DE.yaml", "status.looking_back: Rückblick\n"),
+            &[
+                "locales/de.yaml:1:1: error: locales/DE.yaml has the same language; write: one file for each language",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_gap_in_another_language_is_a_warning() {
+    table(&[(
+        Swap(
+            "locales/de.yaml",
+            "status.looking_back: Blick zurück...\n",
+            "",
+        ),
+        &[
+            "locales/de.yaml:1:1: warning: `status.looking_back` has no text here: that of `en` is shown; write: `status.looking_back: …`",
+        ],
+    )]);
+}

@@ -1,0 +1,353 @@
+//! Mistakes in `connectors.yaml`, `tools.yaml` and `schemas/`.
+
+use super::*;
+
+#[test]
+fn a_service_can_be_reached() {
+    table(&[
+        (
+            Swap("connectors.yaml", "\"${CCS}\"", "\"${CCS_URL}\""),
+            &[
+                "connectors.yaml:2:17: error: the variable `CCS_URL` is not set; write: `${CCS_URL:-http://127.0.0.1:8422}` for a default, or set CCS_URL before the start",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "\"${CCS}\"", "\"${CCS\""),
+            &[
+                "connectors.yaml:2:17: error: a variable begins with `${` and does not end; write: `${NAME}` or `${NAME:-default}`",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "\"${CCS}\"", "\"${C CS}\""),
+            &[
+                "connectors.yaml:2:17: error: `C CS` is not the name of a variable; write: `${NAME}` or `${NAME:-default}`",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "\"${CCS}\"", "ftp://127.0.0.1"),
+            &[
+                "connectors.yaml:2:17: error: the url does not begin with http:// or https://; write: `http://host:port` or `https://host`, with a path if there is one",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "\"${CCS}\"", "\"${NO:-localhost:80}\""),
+            &[
+                "connectors.yaml:2:17: error: the url does not begin with http:// or https://, once its variables are filled in; write: `http://host:port` or `https://host`, with a path if there is one",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "\"${CCS}\"", "http://"),
+            &[
+                "connectors.yaml:2:17: error: the url has no host; write: `http://host:port` or `https://host`, with a path if there is one",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "\"${CCS}\"", "http://a b"),
+            &[
+                "connectors.yaml:2:17: error: the url has a space in it; write: `http://host:port` or `https://host`, with a path if there is one",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "\"${CCS}\"", "http://a:99999"),
+            &[
+                "connectors.yaml:2:17: error: the url has a port that cannot be one; write: a port from 1 to 65535",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "\"${CCS}\"", "http://me:secret@a"),
+            &[
+                "connectors.yaml:2:17: error: the url has a user name in it; write: it without: services are not signed in to",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "\"${CCS}\"", "http://a/?b=c"),
+            &[
+                "connectors.yaml:2:17: error: the url has `?` or `#` in it; write: it without a query: /v1/enrich is put after it",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "url: \"${CCS}\", ", ""),
+            &["connectors.yaml:2:11: error: `url` is missing; write: `url: http://127.0.0.1:8422`"],
+        ),
+        (
+            Swap("connectors.yaml", "timeout_ms: 10000", "timeout_ms: 0"),
+            &["connectors.yaml:2:39: error: `timeout_ms` is 0; write: a number from 1 to 600000"],
+        ),
+        (
+            Swap(
+                "connectors.yaml",
+                "max_bytes: 1048576",
+                "max_bytes: 99999999",
+            ),
+            &[
+                "connectors.yaml:2:57: error: `max_bytes` is 99999999; write: a number from 1 to 16777216",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn an_enricher_is_complete_and_unique() {
+    table(&[
+        (
+            Swap("connectors.yaml", "service: market", "service: markt"),
+            &["connectors.yaml:6:14: error: unknown service `markt`, did you mean `market`?"],
+        ),
+        (
+            Swap("connectors.yaml", "version: \"1.2.0\"", "version: latest"),
+            &[
+                "connectors.yaml:7:14: error: `latest` is not a version; write: numbers with points between them, in quotes: `\"1.2.0\"`",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "    version: \"1.2.0\"\n", ""),
+            &["connectors.yaml:4:5: error: `version` is missing; write: `version: \"1.0.0\"`"],
+        ),
+        (
+            Swap(
+                "connectors.yaml",
+                "enricher_id: offer_search",
+                "enricher_id: offer_search\n    domain_type: offer_list\n    service: market\n    version: \"1\"\n  - enricher_id: offer_search",
+            ),
+            &[
+                "connectors.yaml:8:5: error: the enricher `offer_search` for `offer_list` is there twice; write: one entry for each pair of enricher_id and domain_type",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_schema_is_a_schema() {
+    table(&[
+        (
+            Swap(
+                "connectors.yaml",
+                "schemas/offer_list.json",
+                "schemas/offers_list.json",
+            ),
+            &[
+                "connectors.yaml:8:21: error: there is no file `schemas/offers_list.json` in the pack, did you mean `schemas/offer_list.json`?",
+            ],
+        ),
+        (
+            Swap("connectors.yaml", "schemas/offer_list.json", "7"),
+            &[
+                "connectors.yaml:8:21: error: `payload_schema` is not a JSON Schema; write: `{type: object, …}`, or a path such as `schemas/offer_list.json`",
+            ],
+        ),
+        (
+            Swap(
+                "connectors.yaml",
+                "schemas/offer_list.json",
+                "{type: objekt}",
+            ),
+            &[
+                "connectors.yaml:8:21: error: `payload_schema` is not a JSON Schema: `\"objekt\"` does not fit at /type; write: for example `{type: object, properties: {…}}`",
+            ],
+        ),
+        (
+            Write(
+                "schemas/offer_list.json",
+                "{\"type\": \"object\",\n \"properties\": {,}}\n",
+            ),
+            &["schemas/offer_list.json:2:17: error: this is not JSON: key must be a string"],
+        ),
+        (
+            Write("schemas/offer_list.json", "[]\n"),
+            &[
+                "schemas/offer_list.json:1:1: error: this is not a JSON Schema: it is not an object; write: for example `{\"type\": \"object\", \"properties\": {…}}`",
+            ],
+        ),
+        (
+            Write("schemas/offer_list.json", "{\"type\": \"objekt\"}\n"),
+            &[
+                "schemas/offer_list.json:1:1: error: this is not a JSON Schema: `\"objekt\"` does not fit at /type; write: for example `{\"type\": \"object\", \"properties\": {…}}`",
+            ],
+        ),
+        (
+            Write(
+                "schemas/offer_list.json",
+                "{\"$ref\": \"https://example.com/elsewhere.json\"}\n",
+            ),
+            &[
+                "schemas/offer_list.json:1:1: error: this is not a JSON Schema: a `$ref` leads out of it, or a `pattern` is not one; write: for example `{\"type\": \"object\", \"properties\": {…}}`",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_tool_has_a_name_of_its_own() {
+    table(&[
+        (
+            Swap("tools.yaml", "name: clock", "name: note"),
+            &["tools.yaml:14:12: error: `note` stands twice in `tools`; write: it once"],
+        ),
+        (
+            Swap("tools.yaml", "name: clock", "name: ask_clock"),
+            &[
+                "tools.yaml:13:12: error: the tool `ask_clock` begins with `ask_`, as only the tools that ask a sub-agent do; write: another name; sub-agents are listed in `sub_agents` of orchestrator.yaml",
+            ],
+        ),
+        (
+            Swap("tools.yaml", "{name: clock,", "{"),
+            &["tools.yaml:13:5: error: `name` is missing; write: `name: search_offers`"],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "name: render_offer_list",
+                "name: show_offer_list",
+            ),
+            &[
+                "tools.yaml:9:11: error: the render tool `show_offer_list` does not begin with `render_`; write: `render_offer_list`",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_tool_has_what_its_connector_needs_and_no_more() {
+    table(&[
+        (
+            Swap("tools.yaml", "    connector: ccs_rest\n", ""),
+            &["tools.yaml:2:5: error: `connector` is missing; write: `connector: direct`"],
+        ),
+        (
+            Swap("tools.yaml", "connector: ccs_rest", "connector: ccs_mcp"),
+            &[
+                "tools.yaml:3:16: error: the connector `ccs_mcp` is not supported by this version; write: one of `ccs_rest`, `render`, `direct`",
+            ],
+        ),
+        (
+            Swap("tools.yaml", "connector: ccs_rest", "connector: ccs_reast"),
+            &["tools.yaml:3:16: error: unknown connector `ccs_reast`, did you mean `ccs_rest`?"],
+        ),
+        (
+            Swap("tools.yaml", "connector: ccs_rest", "connector: soap"),
+            &[
+                "tools.yaml:3:16: error: unknown connector `soap`; write: one of `ccs_rest`, `render`, `direct`",
+            ],
+        ),
+        (
+            Swap("tools.yaml", "    description: Searches offers.\n", ""),
+            &[
+                "tools.yaml:2:5: error: `description` is missing; write: `description: what it does, for the model`",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "    input_schema: {type: object, properties: {query: {type: string}}}\n",
+                "",
+            ),
+            &[
+                "tools.yaml:2:5: error: `input_schema` is missing; write: `input_schema: {type: object, properties: {…}}`",
+            ],
+        ),
+        (
+            Swap("tools.yaml", "    shape: list\n", ""),
+            &["tools.yaml:9:5: error: `shape` is missing; write: `shape: list`"],
+        ),
+        (
+            Swap("tools.yaml", "shape: list", "shape: grid"),
+            &["tools.yaml:11:12: error: unknown shape `grid`; write: one of `list`, `single`"],
+        ),
+        (
+            Swap("tools.yaml", "function: clock", "function: clokc"),
+            &["tools.yaml:13:48: error: unknown function `clokc`, did you mean `clock`?"],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "function: clock",
+                "shape: list, function: clock",
+            ),
+            &[
+                "tools.yaml:13:45: error: `shape` does not fit a direct tool; write: `connector: render`, or no `shape`",
+            ],
+        ),
+        (
+            Swap("tools.yaml", ", function: clock", ""),
+            &["tools.yaml:13:5: error: `function` is missing; write: `function: clock`"],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "    status: searching_offers",
+                "    timeout_ms: 0",
+            ),
+            &["tools.yaml:8:17: error: `timeout_ms` is 0; write: a number from 1 to 600000"],
+        ),
+    ]);
+}
+
+#[test]
+fn a_tool_points_at_things_that_exist() {
+    table(&[
+        (
+            Swap(
+                "tools.yaml",
+                "enricher_id: offer_search",
+                "enricher_id: offer_serch",
+            ),
+            &[
+                "tools.yaml:4:18: error: connectors.yaml has no enricher `offer_serch`, did you mean `offer_search`?",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "enricher_id: offer_search",
+                "enricher_id: weather",
+            ),
+            &[
+                "tools.yaml:4:18: error: connectors.yaml has no enricher `weather`; write: an entry in `enrichers` of connectors.yaml with this enricher_id and domain_type `offer_list`",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "domain_type: offer_list",
+                "domain_type: offers",
+            ),
+            &[
+                "tools.yaml:5:18: error: the enricher `offer_search` has no domain_type `offers` in connectors.yaml; write: `offer_list`",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "status: searching_offers",
+                "status: serching_offers",
+            ),
+            &[
+                "tools.yaml:8:13: error: unknown status id `serching_offers`, did you mean `searching_offers`?",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_tool_that_nobody_uses_is_a_warning() {
+    table(&[(
+        Swap("verticals/points/agent.yaml", "tools: [clock]", "tools: []"),
+        &[
+            "tools.yaml:13:12: warning: nobody uses the tool `clock`; write: its name in `tools` of an agent, or no entry",
+        ],
+    )]);
+}
+
+#[test]
+fn only_sub_agents_use_tools_with_a_status() {
+    table(&[(
+        Swap(
+            "orchestrator.yaml",
+            "tools: [note]",
+            "tools: [note, search_offers]",
+        ),
+        &[
+            "orchestrator.yaml:8:15: error: the tool `search_offers` emits `searching_offers`, and only sub-agents emit statuses; write: a tool without `status`, or give it to a sub-agent",
+        ],
+    )]);
+}

@@ -1,0 +1,367 @@
+//! Packs as a whole: missing and strange files, many mistakes at once, soft limits, and what a
+//! good pack becomes.
+
+use super::*;
+use crate::registry::Lifecycle;
+use crate::rule::{Override, Target};
+use crate::tool::{Service, Shape, ToolKind};
+use turnwire_event::{EventType, RenderPolicy};
+
+fn good() -> Pack {
+    let report = check(&files(&[]), &vars);
+    report.pack.expect("the good pack has no findings")
+}
+
+#[test]
+fn missing_files_say_what_to_write_in_them() {
+    assert_eq!(
+        told(&[Drop("pack.yaml")]),
+        [
+            "pack.yaml:1:1: error: the file is missing; write: `name: my_pack` and `version: \"1.0.0\"`"
+        ]
+    );
+    assert_eq!(
+        told(&[Drop("orchestrator.yaml")]),
+        [
+            "orchestrator.yaml:1:1: error: the file is missing; write: `kind: orchestrator` with id, version, description and prompt_blocks"
+        ]
+    );
+    assert_eq!(
+        told(&[Drop("prompts/format.md")]),
+        [
+            "orchestrator.yaml:6:26: error: unknown prompt block `format`; write: one of `persona`, `shop`, or its text in prompts/format.md"
+        ]
+    );
+    assert_eq!(
+        told(&[Drop("schemas/offer_list.json")]),
+        [
+            "connectors.yaml:8:21: error: there is no file `schemas/offer_list.json` in the pack; write: the path of a file in `schemas/`, ending in `.json`"
+        ]
+    );
+}
+
+#[test]
+fn an_empty_folder_is_told_what_a_pack_needs() {
+    let report = check(&Files::default(), &vars);
+    let files: Vec<&str> = report
+        .findings
+        .iter()
+        .map(|one| one.file.as_str())
+        .collect();
+    assert_eq!(files, ["orchestrator.yaml", "pack.yaml"]);
+}
+
+#[test]
+fn prompts_and_strange_files_are_told() {
+    table(&[
+        (
+            Write("prompts/format.md", "\n \n"),
+            &[
+                "prompts/format.md:1:1: error: the prompt is empty; write: what the agent is to be told",
+            ],
+        ),
+        (
+            Write("verticals/shop/agents.yaml", ""),
+            &[
+                "verticals/shop/agents.yaml:1:1: warning: nothing reads this file, did you mean `verticals/shop/agent.yaml`?",
+            ],
+        ),
+        (
+            Write("verticals/toys/agent.yml", ""),
+            &[
+                "verticals/toys/agent.yml:1:1: warning: nothing reads this file, did you mean `verticals/toys/agent.yaml`?",
+            ],
+        ),
+        (
+            Write("connector.yaml", ""),
+            &[
+                "connector.yaml:1:1: warning: nothing reads this file, did you mean `connectors.yaml`?",
+            ],
+        ),
+        (
+            Write("notes.txt", "a"),
+            &[
+                "notes.txt:1:1: warning: nothing reads this file; write: it outside of the pack, or the name of a file that a pack can have",
+            ],
+        ),
+        (Write("evals/routing.yaml", "- any"), &[]),
+        (Write("README.md", "hello"), &[]),
+        (Write("routing.yaml", "a: b"), &[]),
+        (
+            Write("locales/es.yaml", "a: \u{fffd}"),
+            &["locales/es.yaml:1:1: error: the file is not UTF-8 text; write: it again as UTF-8"],
+        ),
+    ]);
+}
+
+#[test]
+fn too_much_is_refused() {
+    let long = "x".repeat((1 << 20) + 1);
+    assert_eq!(
+        told(&[Write("prompts/format.md", &long)]),
+        [
+            "prompts/format.md:1:1: error: the file has more than 1048576 bytes; write: a shorter file"
+        ]
+    );
+    let mut many = files(&[])
+        .iter()
+        .map(|(p, t)| (p.to_owned(), t.to_owned()))
+        .collect::<Vec<_>>();
+    many.extend((0..1_000).map(|n| (format!("evals/{n}.yaml"), String::new())));
+    let report = check(&Files::from_pairs(many), &vars);
+    assert_eq!(report.findings.len(), 1);
+    assert_eq!(
+        report.findings[0].to_string(),
+        "pack.yaml:1:1: error: the folder has more than 1000 files; write: a folder with nothing but the pack in it"
+    );
+}
+
+#[test]
+fn all_mistakes_of_all_files_come_at_once() {
+    let told = told(&[
+        Swap("pack.yaml", "cap: 3", "cap: 30"),
+        Swap("pack.yaml", "name: corner", "name: Corner"),
+        Swap("orchestrator.yaml", "[persona, format]", "[persna, fromat]"),
+        Swap("verticals/shop/agent.yaml", "on_cancel: discard\n", ""),
+        Swap("verticals/shop/agent.yaml", "model: big", "model: bigg"),
+        Swap("tools.yaml", "shape: list", "shape: lists"),
+        Swap("locales/de.yaml", "Blick zurück...", "''"),
+    ]);
+    let places: Vec<&str> = told
+        .iter()
+        .filter_map(|line| line.split(": ").next())
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "locales/de.yaml:2:22",
+            "orchestrator.yaml:6:17",
+            "orchestrator.yaml:6:25",
+            "pack.yaml:1:7",
+            "pack.yaml:5:16",
+            "tools.yaml:11:12",
+            "verticals/shop/agent.yaml:1:1",
+            "verticals/shop/agent.yaml:7:8",
+        ]
+    );
+}
+
+#[test]
+fn a_broken_file_is_one_finding_and_others_are_still_checked() {
+    for (path, text) in GOOD {
+        if !path.ends_with(".yaml") || path.starts_with("scripts/") {
+            continue;
+        }
+        let broken = format!("{text}\"");
+        let told = told(&[Write(path, &broken), Write("prompts/persona.md", "")]);
+        assert_eq!(told.len(), 2, "{path}: {told:#?}");
+        assert!(told.iter().any(|line| line.starts_with(path)), "{told:#?}");
+        assert!(
+            told.iter()
+                .any(|line| line.starts_with("prompts/persona.md")),
+            "{told:#?}"
+        );
+    }
+}
+
+#[test]
+fn s2_007_more_than_ten_sub_agents_are_a_warning() {
+    let mut listed = String::from("sub_agents: [shop, {id: points, flag: ai_assistant_some}");
+    let mut changes = Vec::new();
+    let agents: Vec<(String, String)> = (0..9)
+        .map(|n| {
+            let text = format!(
+                "id: a{n}\nversion: \"1\"\nkind: sub_agent\ndescription: d\nprompt_blocks: [shop]\non_cancel: discard\n"
+            );
+            (format!("verticals/a{n}/agent.yaml"), text)
+        })
+        .collect();
+    for (n, (path, text)) in agents.iter().enumerate() {
+        listed += &format!(", a{n}");
+        changes.push(Write(path, text));
+    }
+    listed.push(']');
+    let from = "sub_agents: [shop, {id: points, flag: ai_assistant_some}]";
+    changes.push(Swap("orchestrator.yaml", from, &listed));
+    assert_eq!(
+        told(&changes),
+        [
+            "orchestrator.yaml:7:91: warning: 11 sub-agents; above 10 the model chooses among them less well; write: fewer sub-agents, each with more to do"
+        ]
+    );
+}
+
+#[test]
+fn s1_077_more_than_fifty_ids_are_a_warning_and_no_block() {
+    let mut fragment = String::new();
+    for n in 0..49 {
+        fragment += &format!(
+            "- {{id: s{n}, description: d, default_render_key: status.looking_back, default_policy: forward, emitter_subagents: [points], lifecycle: active}}\n"
+        );
+    }
+    let changes = [Write("verticals/points/status_events.yaml", &fragment)];
+    assert_eq!(
+        told(&changes),
+        [
+            "platform/status_events.yaml:1:1: warning: 52 status ids; about 50 is plenty; write: fewer, more general ids"
+        ]
+    );
+}
+
+#[test]
+fn s2_088_a_slow_tool_of_an_agent_without_a_status_is_a_warning() {
+    assert_eq!(
+        told(&[
+            Swap("tools.yaml", "    status: searching_offers\n", ""),
+            Swap(
+                "verticals/points/agent.yaml",
+                "[clock]",
+                "[clock, search_offers]"
+            ),
+            Swap("verticals/points/agent.yaml", "emits: [looking_back]\n", ""),
+        ]),
+        [
+            "verticals/points/agent.yaml:6:16: warning: `search_offers` may take long, and `points` emits no status while it does; write: a status id in `emits`, and as `status` of the tool"
+        ]
+    );
+}
+
+#[test]
+fn s2_010_a_vertical_is_added_by_files_only() {
+    let agent = "id: receipts\nversion: \"1\"\nkind: sub_agent\ndescription: Knows receipts.\nprompt_blocks: [shop]\nemits: [matching]\non_cancel: discard\n";
+    let fragment = "- {id: matching, description: d, default_render_key: status.matching, default_policy: batch, emitter_subagents: [receipts], lifecycle: active}\n";
+    let changes = [
+        Write("verticals/receipts/agent.yaml", agent),
+        Write("verticals/receipts/status_events.yaml", fragment),
+        Swap("orchestrator.yaml", "[shop, {id", "[shop, receipts, {id"),
+        Swap(
+            "locales/en.yaml",
+            "status.looking",
+            "status.matching: Matching...\nstatus.looking",
+        ),
+        Swap(
+            "locales/de.yaml",
+            "status.looking",
+            "status.matching: Abgleich...\nstatus.looking",
+        ),
+    ];
+    let report = check(&files(&changes), &vars);
+    assert_eq!(report.findings, []);
+    let pack = report.pack.expect("no findings");
+    let ids: Vec<&str> = pack.agents.iter().map(|agent| agent.id.as_str()).collect();
+    assert_eq!(ids, ["shop", "receipts", "points"]);
+    let entry = pack.registry.get("matching").expect("the new id");
+    assert_eq!(entry.fragment, "verticals/receipts/status_events.yaml");
+}
+
+#[test]
+fn a_good_pack_has_everything_resolved() {
+    let pack = good();
+    assert_eq!(
+        (pack.name.as_str(), pack.version.as_str(), pack.cap),
+        ("corner", "1.0.0", 3)
+    );
+    assert_eq!(pack.limits, crate::pack::Limits::default());
+    assert_eq!(pack.agents[0].model, "scripted:big");
+    assert_eq!(pack.agents[1].model, "scripted:corner", "the default");
+    assert_eq!(
+        (pack.agents[0].timeout_ms, pack.agents[1].timeout_ms),
+        (15_000, 20_000)
+    );
+    assert_eq!(pack.agents[0].vertical.as_deref(), Some("shop"));
+    assert_eq!(
+        pack.orchestrator.sub_agents[1].flag.as_deref(),
+        Some("ai_assistant_some")
+    );
+    let service = Service {
+        url: "http://127.0.0.1:8422".to_owned(),
+        timeout_ms: 10_000,
+        max_bytes: 1_048_576,
+    };
+    assert_eq!(pack.services["market"], service);
+    let enricher = &pack.enrichers[0];
+    assert_eq!(
+        (enricher.items.as_str(), enricher.item_id.as_str()),
+        ("items", "id")
+    );
+    let schema = enricher.payload_schema.as_ref().expect("the file's schema");
+    assert_eq!(schema["type"], "object");
+    let render = pack.tool("render_offer_list").expect("a tool");
+    let kind = ToolKind::Render {
+        data_type: "offer_list".to_owned(),
+        shape: Shape::List,
+    };
+    assert_eq!(render.kind, kind);
+    assert_eq!(pack.prompts["persona"], "You are kind.\n");
+    assert_eq!(
+        pack.scripts,
+        [("corner".to_owned(), "- steps: [{text: hi}]\n".to_owned())]
+    );
+}
+
+#[test]
+fn s1_064_the_registry_is_the_union_with_the_owning_fragment() {
+    let pack = good();
+    let entries: Vec<(&str, &str, Lifecycle)> = pack
+        .registry
+        .entries
+        .iter()
+        .map(|entry| (entry.id.as_str(), entry.fragment.as_str(), entry.lifecycle))
+        .collect();
+    let shop = "verticals/shop/status_events.yaml";
+    assert_eq!(
+        entries,
+        [
+            (
+                "looking_back",
+                "platform/status_events.yaml",
+                Lifecycle::Active
+            ),
+            ("searching_offers", shop, Lifecycle::Active),
+            ("old_search", shop, Lifecycle::Deprecated),
+        ]
+    );
+}
+
+#[test]
+fn d_20_one_alias_of_an_override_stands_for_several_types() {
+    let to = |target: Target, policy| Override {
+        flag: "ai_assistant_batch".to_owned(),
+        target,
+        policy: Some(policy),
+        render_key: None,
+    };
+    let suppress = |kind| to(Target::Type(kind), RenderPolicy::Suppress);
+    let searching = Target::Status("searching_offers".to_owned());
+    assert_eq!(
+        good().overrides,
+        [
+            to(searching, RenderPolicy::Batch),
+            suppress(EventType::ToolCalled),
+            suppress(EventType::ToolCompleted),
+            suppress(EventType::ToolFailed),
+        ]
+    );
+}
+
+#[test]
+fn nothing_that_is_read_makes_it_panic() {
+    let odd = [
+        "",
+        "\u{0}",
+        "{",
+        "- - -",
+        "a: *b",
+        "&a [*a]",
+        "? :",
+        "!!set {a}",
+        "é: [é",
+        "---\n---",
+        "a: !include b",
+    ];
+    for (path, _) in GOOD {
+        for text in odd {
+            check(&files(&[Write(path, text)]), &|_| None);
+        }
+    }
+}

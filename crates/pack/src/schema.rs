@@ -1,0 +1,120 @@
+//! JSON Schemas of the files of a pack, for editors. They come from the shapes that `check`
+//! reads, so that they cannot say something else.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+
+use crate::place::At;
+use crate::source::agent::{AgentSource, OrchestratorSource};
+use crate::source::connector::ConnectorsSource;
+use crate::source::manifest::ManifestSource;
+use crate::source::status::EntrySource;
+use crate::source::text::{LocaleSource, OverridesSource};
+use crate::source::tool::ToolsSource;
+
+/// Each kind of file with its schema: name, schema.
+pub fn all() -> [(&'static str, Value); 8] {
+    [
+        ("pack", of::<ManifestSource>("pack.yaml")),
+        (
+            "orchestrator",
+            of::<OrchestratorSource>("orchestrator.yaml"),
+        ),
+        (
+            "agent",
+            of::<AgentSource>("verticals/<vertical>/agent.yaml"),
+        ),
+        (
+            "status_events",
+            of::<Vec<At<EntrySource>>>("status_events.yaml"),
+        ),
+        ("connectors", of::<ConnectorsSource>("connectors.yaml")),
+        ("tools", of::<ToolsSource>("tools.yaml")),
+        ("overrides", of::<OverridesSource>("overrides.yaml")),
+        ("locale", of::<LocaleSource>("locales/<tag>.yaml")),
+    ]
+}
+
+fn of<T: JsonSchema>(title: &str) -> Value {
+    let generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
+    let mut schema = generator.into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), title.into());
+    schema.to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Files;
+
+    fn schema(name: &str) -> jsonschema::Validator {
+        let (_, schema) = all()
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .expect("a schema of this name");
+        jsonschema::validator_for(&schema).expect("a usable schema")
+    }
+
+    /// Which schema a file of a pack has.
+    fn kind(path: &str) -> Option<&str> {
+        match path.rsplit('/').next().unwrap_or_default() {
+            _ if path.starts_with("locales/") => Some("locale"),
+            _ if path.starts_with("scripts/") => None,
+            file => file.strip_suffix(".yaml"),
+        }
+    }
+
+    #[test]
+    fn s2_084_the_files_of_the_skeleton_fit_their_schemas() {
+        let files = Files::skeleton("corner");
+        let mut seen = 0;
+        for (path, text) in files.iter() {
+            let Some(kind) = kind(path) else { continue };
+            let value: Value = serde_saphyr::from_str(text).expect("the skeleton is YAML");
+            let validator = schema(kind);
+            let wrong: Vec<String> = validator
+                .iter_errors(&value)
+                .map(|error| format!("{path}: {error}"))
+                .collect();
+            assert_eq!(wrong, [""; 0]);
+            seen += 1;
+        }
+        assert_eq!(seen, 6);
+    }
+
+    #[test]
+    fn what_check_refuses_a_schema_refuses_too() {
+        let cases = [
+            ("pack", r#"{"name": "a"}"#),
+            ("pack", r#"{"name": "A B", "version": "1"}"#),
+            ("pack", r#"{"name": "a", "version": "1", "colour": 1}"#),
+            (
+                "pack",
+                r#"{"name": "a", "version": "1", "fan_out": {"cap": 11}}"#,
+            ),
+            (
+                "pack",
+                r#"{"name": "a", "version": "1", "flags": {"ai_assistant_a": 7}}"#,
+            ),
+            ("agent", r#"{"id": "a"}"#),
+            ("status_events", r#"[{"id": "a"}]"#),
+            (
+                "tools",
+                r#"{"tools": [{"name": "a", "connector": "soap"}]}"#,
+            ),
+            (
+                "overrides",
+                r#"{"ai_assistant_a": {"x": {"policy": "show"}}}"#,
+            ),
+            ("locale", r#"{"a": 1}"#),
+        ];
+        for (name, text) in cases {
+            let value: Value = serde_json::from_str(text).expect("JSON");
+            assert!(!schema(name).is_valid(&value), "{name} takes {text}");
+        }
+        let good = r#"{"name": "a", "version": "1", "flags": {"ai_assistant_a": {"share": 0.5}}}"#;
+        let good: Value = serde_json::from_str(good).expect("JSON");
+        assert!(schema("pack").is_valid(&good));
+    }
+}
