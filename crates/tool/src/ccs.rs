@@ -154,3 +154,6 @@ fn failure(lapse: Lapse, typed: &Typed) -> ToolFailure {
         ..ToolFailure::new(lapse.class(), UNAVAILABLE)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,7 +28,6 @@ use turnwire_pack::{Definition, Enricher, Pack, Service};
 use crate::live::Live;
 use crate::scene::Scene;
 
-use transport::Rest;
 use typing::Typing;
 use verdict::judge;
 
@@ -39,6 +38,8 @@ pub use typing::BadConnector;
 
 pub(crate) use request::params;
 pub(crate) use transport::CALL_MAX;
+#[cfg(test)]
+pub(crate) use transport::Rest;
 pub(crate) use typing::{Typed, id_in};
 pub(crate) use verdict::{Given, Lapse};
 
@@ -67,15 +68,15 @@ impl Connector {
     ) -> Result<Self, BadConnector> {
         let mut connector =
             Self::over(&pack.services, &pack.enrichers, verify, |name, service| {
-                Ok(Arc::new(Rest::new(name, service, &dialer)?))
+                Ok(Arc::new(transport::Rest::new(name, service, &dialer)?))
             })?;
         let vertical = |agent: &Definition| Some((agent.id.clone(), agent.vertical.clone()?));
         connector.verticals = pack.agents.iter().filter_map(vertical).collect();
         Ok(connector)
     }
 
-    /// The same over any transport.
-    fn over(
+    /// The same over any transport, without anything but services.
+    pub(crate) fn over(
         services: &BTreeMap<String, Service>,
         enrichers: &[Enricher],
         verify: Arc<dyn Verify>,
@@ -188,6 +189,3 @@ fn span(typed: &Typed) -> tracing::Span {
         total_ms = tracing::field::Empty,
     )
 }
-
-#[cfg(test)]
-mod tests;

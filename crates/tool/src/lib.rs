@@ -18,6 +18,8 @@ pub mod render;
 pub mod platform;
 pub mod trial;
 pub mod toolbox;
+#[cfg(test)]
+mod stage;
 
 pub use connector::{BadConnector, Connector, NoVerify, Verify};
 pub use deliver::deliver;

@@ -95,16 +95,15 @@ pub fn toolbox(
     clock: &Arc<dyn Clock>,
     mint: &Arc<dyn Mint>,
 ) -> Result<Toolbox, BadTool> {
-    let mut toolbox = Toolbox::new();
-    for name in names {
+    names.iter().try_fold(Toolbox::new(), |toolbox, name| {
         let def = pack.tool(name);
         let def = def.ok_or_else(|| BadTool::Unknown(name.clone()))?;
-        toolbox = toolbox.with(make(def, connector, clock, mint)?)?;
-    }
-    Ok(toolbox)
+        Ok(toolbox.with(make(def, connector, clock, mint)?)?)
+    })
 }
 
-fn make(
+/// One tool of a pack.
+pub(crate) fn make(
     def: &ToolDef,
     connector: &Arc<Connector>,
     clock: &Arc<dyn Clock>,
@@ -145,6 +144,3 @@ fn make(
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -151,3 +151,6 @@ fn said(reason: Option<&str>) -> Lapse {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

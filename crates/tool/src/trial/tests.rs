@@ -1,114 +1,31 @@
 //! Each tool does its one thing, and refuses what does not fit.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use turnwire_event::body::tool::{Called, Completed};
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::content::sha256_hex;
-use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
-use turnwire_event::{
-    Actor, Body, Clock, ContentBlock, EpisodeId, Epoch, Mint, Owner, Position, Seq, SessionId,
-    TenantId, Timestamp, ToolUseId, TurnId, Ulid,
-};
+use turnwire_event::port::Emission;
+use turnwire_event::{Actor, Body, ToolUseId, Ulid};
 
-use crate::scene::Scene;
-use crate::shelf::Shelf;
-use crate::tool::{Call, ToolFailure};
+use crate::stage::{At, Count, Sink, call};
+use crate::tool::ToolFailure;
 use crate::toolbox::{NameTaken, Toolbox};
 use crate::trial::{Echo, Sleep};
-
-struct At(i64);
-
-impl Clock for At {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0)
-    }
-}
-
-#[derive(Default)]
-struct Count(AtomicU64);
-
-impl Mint for Count {
-    fn ulid(&self) -> Ulid {
-        Ulid(u128::from(self.0.fetch_add(1, Ordering::Relaxed) + 1))
-    }
-}
-
-/// Takes `room` events, is full once after every third, and refuses the rest.
-#[derive(Default)]
-struct Sink {
-    room: usize,
-    full: Mutex<bool>,
-    taken: Mutex<Vec<Emission>>,
-}
-
-impl Emitter for Sink {
-    fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
-        let mut taken = self.taken.lock();
-        if taken.len() == self.room {
-            return Err(Refusal::Cancelled.into());
-        }
-        let mut full = self.full.lock();
-        if taken.len() % 3 == 2 && !*full {
-            *full = true;
-            return Err(EmitError::Full(Box::new(emission)));
-        }
-        *full = false;
-        taken.push(emission);
-        Ok(Position::persisted(Epoch::FIRST, Seq(taken.len() as u64)))
-    }
-
-    fn complete(&self, _: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
-        Err(Refusal::Ended)
-    }
-
-    fn ready(&self) -> BoxFuture<'_, ()> {
-        Box::pin(tokio::task::yield_now())
-    }
-
-    fn committed(&self, _: Position) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(async { Ok(()) })
-    }
-}
-
-fn scene() -> Scene {
-    Scene {
-        owner: Owner {
-            tenant: TenantId(0),
-            principal: "user-42".parse().expect("a principal"),
-        },
-        session_id: SessionId(Ulid(1)),
-        turn_id: TurnId(Ulid(2)),
-        episode_id: EpisodeId(Ulid(3)),
-        locale: "en".to_owned(),
-        location: None,
-        agent: None,
-        trace: None,
-        shelf: Shelf::new(),
-        definition: "1".to_owned(),
-    }
-}
 
 fn toolbox() -> Toolbox {
     Toolbox::trial(Arc::new(At(1_000)), Arc::new(Count::default()))
 }
 
 async fn run(name: &str, input: Value, sink: &Arc<Sink>) -> Result<Value, ToolFailure> {
-    let call = Call {
-        tool_use_id: ToolUseId(Ulid(7)),
-        input,
-        emitter: Arc::clone(sink) as Arc<dyn Emitter>,
-        scene: Arc::new(scene()),
-    };
+    let call = call(input, sink);
     toolbox().get(name).expect("a tool").run(call).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_tool_gives_its_result() {
-    let sink = Arc::new(Sink::default());
+    let sink = Sink::with_room(0);
     let begun = tokio::time::Instant::now();
     assert_eq!(
         run("clock", json!({}), &sink).await,
@@ -136,7 +53,7 @@ async fn each_tool_gives_its_result() {
 
 #[tokio::test]
 async fn s2_089_a_tool_can_fail_beyond_repair_or_not() {
-    let sink = Arc::new(Sink::default());
+    let sink = Sink::with_room(0);
     for (input, fatal) in [
         (json!({}), false),
         (json!({"fatal": false}), false),
@@ -149,10 +66,7 @@ async fn s2_089_a_tool_can_fail_beyond_repair_or_not() {
 
 #[tokio::test]
 async fn inputs_that_do_not_fit_are_refused_before_anything_happens() {
-    let sink = Arc::new(Sink {
-        room: 100,
-        ..Sink::default()
-    });
+    let sink = Sink::with_room(100);
     let cases = [
         ("clock", json!({"zone": "UTC"}), "This tool takes no input."),
         ("echo", json!({}), "`text` is missing: a string."),
@@ -182,15 +96,12 @@ async fn inputs_that_do_not_fit_are_refused_before_anything_happens() {
         let failure = ToolFailure::invalid_input(told);
         assert_eq!(run(name, input, &sink).await, Err(failure), "{name}");
     }
-    assert_eq!(*sink.taken.lock(), []);
+    assert_eq!(sink.taken(), []);
 }
 
 #[tokio::test]
 async fn burst_emits_a_pair_a_step_and_waits_when_the_outbox_is_full() {
-    let sink = Arc::new(Sink {
-        room: 1_000,
-        ..Sink::default()
-    });
+    let sink = Sink::with_room(1_000);
     assert_eq!(
         run("burst", json!({"count": 200}), &sink).await,
         Ok(json!({"steps": 200, "events": 400}))
@@ -213,15 +124,12 @@ async fn burst_emits_a_pair_a_step_and_waits_when_the_outbox_is_full() {
         [called, completed].map(|body| Emission::new(Actor::tool("burst"), body))
     };
     let expected: Vec<Emission> = (1..=200).flat_map(pair).collect();
-    assert_eq!(*sink.taken.lock(), expected);
+    assert_eq!(sink.taken(), expected);
 }
 
 #[tokio::test]
 async fn burst_stops_when_it_is_refused() {
-    let sink = Arc::new(Sink {
-        room: 9,
-        ..Sink::default()
-    });
+    let sink = Sink::with_room(9);
     assert_eq!(
         run("burst", json!({"count": 200}), &sink).await,
         Err(ToolFailure::new(
@@ -229,7 +137,7 @@ async fn burst_stops_when_it_is_refused() {
             "Stopped at step 5 of 200."
         ))
     );
-    assert_eq!(sink.taken.lock().len(), 9);
+    assert_eq!(sink.taken().len(), 9);
 }
 
 #[test]
