@@ -1,5 +1,5 @@
 //! What tests of the whole system are made of: seeded chance, scripts for the model, a journal,
-//! a checker that reads it, and clients and servers that misbehave on purpose.
+//! a checker that reads it, and clients, servers and data services that misbehave on purpose.
 //!
 //! Only `e2e` and `bench` depend on it.
 
@@ -14,3 +14,4 @@ pub mod rest;
 pub mod server;
 pub mod watch;
 pub mod chat;
+pub mod ccs;
