@@ -144,3 +144,6 @@ pub(crate) fn make(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! From the files of a pack to tools that work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_dial::{Dialer, Options};
+use turnwire_event::code::ToolType;
+use turnwire_event::{Clock, Mint};
+use turnwire_pack::{Files, Pack, check};
+
+use crate::connector::{BadConnector, Connector, NoVerify};
+use crate::stage::{At, Count, Ears, Sink, call};
+use crate::toolbox::{BadTool, NameTaken, Toolbox, toolbox};
+
+const TOOLS: &str = "
+tools:
+  - name: search_offers
+    connector: ccs_rest
+    enricher_id: offer_search
+    domain_type: offer_list
+    description: Finds offers.
+    input_schema: {type: object, properties: {query: {type: string}}}
+    status: searching_offers
+    timeout_ms: 3000
+    remember: true
+  - {name: render_offer_list, connector: render, shape: list, description: Shows offers.}
+  - {name: render_offer_card, connector: render, shape: single, data_type: offer_list, description: Shows an offer.}
+  - {name: llm_feedback, connector: direct, function: llm_feedback}
+  - {name: tell, connector: direct, function: emit_status}
+  - {name: now, connector: direct, function: clock}
+  - {name: echo, connector: direct, function: echo}
+  - {name: wait, connector: direct, function: sleep}
+  - {name: fail, connector: direct, function: fail}
+  - {name: burst, connector: direct, function: burst}
+";
+
+fn pack() -> Pack {
+    let files = Files::from_pairs([
+        (
+            "pack.yaml",
+            "name: market\nversion: \"1.0.0\"\ndefault_locale: en\nmodels: {default: \"scripted:market\"}\n",
+        ),
+        (
+            "orchestrator.yaml",
+            "id: orchestrator\nversion: \"1\"\nkind: orchestrator\ndescription: Speaks.\n\
+             model: default\nprompt_blocks: [persona]\nsub_agents: [shop]\ntools: [llm_feedback]\n",
+        ),
+        (
+            "verticals/shop/agent.yaml",
+            "id: shop\nversion: \"1\"\nkind: sub_agent\nvertical: shop\ndescription: Sells.\n\
+             model: default\nprompt_blocks: [persona]\ntools: [search_offers]\n\
+             emits: [searching_offers]\non_cancel: discard\n",
+        ),
+        (
+            "verticals/shop/status_events.yaml",
+            "- {id: searching_offers, description: Looks., default_render_key: status.searching_offers, \
+             default_policy: transform, emitter_subagents: [shop], lifecycle: active}\n",
+        ),
+        (
+            "connectors.yaml",
+            "services: {market: {url: \"http://127.0.0.1:9\"}}\nenrichers:\n\
+             - {enricher_id: offer_search, domain_type: offer_list, service: market, version: \"1.2.0\"}\n",
+        ),
+        ("tools.yaml", TOOLS),
+        ("locales/en.yaml", "status.searching_offers: Searching.\n"),
+        ("prompts/persona.md", "Be kind.\n"),
+        ("scripts/a.yaml", "- when: {}\n  steps:\n    - text: hi\n"),
+    ]);
+    let report = check(&files, &|_| None);
+    report
+        .pack
+        .unwrap_or_else(|| panic!("{:#?}", report.findings))
+}
+
+fn connector(pack: &Pack) -> Result<Arc<Connector>, BadConnector> {
+    let dialer = Dialer::new(Options::default()).expect("a dialer");
+    Connector::new(pack, Arc::new(dialer), Arc::new(NoVerify)).map(Arc::new)
+}
+
+fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, BadTool> {
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let clock: Arc<dyn Clock> = Arc::new(At(1_000));
+    let mint: Arc<dyn Mint> = Arc::new(Count::default());
+    toolbox(
+        pack,
+        &names,
+        &connector(pack).expect("a connector"),
+        &clock,
+        &mint,
+    )
+}
+
+#[tokio::test]
+async fn every_tool_of_a_pack_can_be_made() {
+    let pack = pack();
+    let names: Vec<&str> = pack.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let toolbox = tools(&pack, &names).expect("all of them");
+    let kinds: Vec<(&str, ToolType)> = toolbox
+        .iter()
+        .map(|tool| (tool.name(), tool.tool_type()))
+        .collect();
+    let function = ToolType::Function;
+    assert_eq!(
+        kinds,
+        [
+            ("search_offers", ToolType::Ccs),
+            ("render_offer_list", ToolType::Render),
+            ("render_offer_card", ToolType::Render),
+            ("llm_feedback", function),
+            ("tell", function),
+            ("now", function),
+            ("echo", function),
+            ("wait", function),
+            ("fail", function),
+            ("burst", function),
+        ]
+    );
+    for tool in toolbox.iter() {
+        assert!(!tool.description().is_empty(), "{}", tool.name());
+        assert_eq!(
+            tool.input_schema()["type"],
+            json!("object"),
+            "{}",
+            tool.name()
+        );
+    }
+    let search = toolbox.get("search_offers").expect("there");
+    assert_eq!(search.status(), Some("searching_offers"));
+    assert_eq!(search.timeout(), Some(Duration::from_secs(4)));
+    assert!(search.remember());
+    let now = toolbox.get("now").expect("there");
+    let now = now.run(call(json!({}), &Sink::with_room(0))).await;
+    assert_eq!(now, Ok(Value::from("1970-01-01T00:00:01.000Z")));
+}
+
+#[tokio::test]
+async fn s1_145_a_service_that_is_not_there_is_a_fault_of_its_enricher_in_its_vertical() {
+    let ears = Ears::open();
+    let pack = pack();
+    let toolbox = tools(&pack, &["search_offers"]).expect("one");
+    let search = toolbox.get("search_offers").expect("there");
+    let failure = search.run(call(json!({}), &Sink::with_room(0))).await;
+    let fault = failure.expect_err("nobody there").fault.expect("a fault");
+    assert_eq!(fault.enricher_id, "offer_search");
+    let counted = ears.counted("stream_ccs_error_total{vertical=\"shop\",sub_agent_id=\"shop\"");
+    assert_eq!(counted.len(), 1);
+}
+
+#[test]
+fn tools_that_cannot_be_made_are_named() {
+    let mut pack = pack();
+    let unknown = tools(&pack, &["now", "ask_shop"]).err();
+    assert_eq!(unknown, Some(BadTool::Unknown("ask_shop".into())));
+    let twice = tools(&pack, &["now", "now"]).err();
+    assert_eq!(twice, Some(BadTool::Twice(NameTaken("now".into()))));
+    pack.tools[0].input_schema = json!({"type": "sideways"});
+    let schema = tools(&pack, &["search_offers"]).err();
+    assert!(matches!(schema, Some(BadTool::Schema { tool, .. }) if tool == "search_offers"));
+    pack.enrichers.clear();
+    let dangling = tools(&pack, &["search_offers"]).err();
+    assert_eq!(
+        dangling.map(|why| why.to_string()).unwrap_or_default(),
+        "tool `search_offers`: no enricher `offer_search` gives `offer_list`"
+    );
+}
+
+#[test]
+fn connectors_that_cannot_be_used_are_named() {
+    let bad = |change: &dyn Fn(&mut Pack)| {
+        let mut pack = pack();
+        change(&mut pack);
+        connector(&pack)
+            .err()
+            .map(|why| why.to_string())
+            .unwrap_or_default()
+    };
+    let url = |url: &str| {
+        let url = url.to_owned();
+        bad(&move |pack| {
+            for service in pack.services.values_mut() {
+                service.url = url.clone();
+            }
+        })
+    };
+    for broken in ["", "market", "ftp://market", "file:///market", "//market"] {
+        assert_eq!(
+            url(broken),
+            "service `market`: its url is not an http or https address"
+        );
+    }
+    assert_eq!(url("https://market.example/base/"), "");
+    assert_eq!(
+        bad(&|pack| pack.enrichers[0].service = "bazaar".into()),
+        "enricher `offer_search`: there is no such service"
+    );
+    assert_eq!(
+        bad(&|pack| pack.enrichers[0].version = "new".into()),
+        "enricher `offer_search`: its version must be like 1.2.0"
+    );
+    assert_eq!(
+        bad(&|pack| pack.enrichers.push(pack.enrichers[0].clone())),
+        "enricher `offer_search`: there are two of the same domain type"
+    );
+    let schema = bad(&|pack| pack.enrichers[0].payload_schema = Some(json!({"type": 5})));
+    assert!(
+        schema.contains("payload_schema is not a JSON Schema"),
+        "{schema}"
+    );
+    // Nothing is fetched for a schema.
+    let remote = json!({"$ref": "http://127.0.0.1:9/schema.json"});
+    let remote = bad(&|pack| pack.enrichers[0].payload_schema = Some(remote.clone()));
+    assert!(
+        remote.contains("payload_schema is not a JSON Schema"),
+        "{remote}"
+    );
+}
