@@ -79,6 +79,17 @@ async fn s2_047_s2_048_the_principal_is_the_turns_and_nothing_in_the_input_chang
 }
 
 #[tokio::test]
+async fn a_turn_without_a_trace_sends_an_empty_one() {
+    let bench = Bench::new([Step::answer(envelope(json!({})))]);
+    let mut call = bench.call(json!({}));
+    let mut scene = crate::stage::scene();
+    scene.trace = None;
+    call.scene = Arc::new(scene);
+    assert!(bench.tool.run(call).await.is_ok());
+    assert_eq!(bench.asked()[0]["trace"], json!({}));
+}
+
+#[tokio::test]
 async fn an_input_that_does_not_fit_is_told_and_nothing_is_sent() {
     let bench = Bench::new([]);
     for (input, told) in [

@@ -166,3 +166,46 @@ impl Typing {
         self.pairs.values().filter(of_domain).cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(item_id: &str) -> Typed {
+        let enricher = Enricher {
+            enricher_id: "offer_search".into(),
+            domain_type: "offer_list".into(),
+            service: "market".into(),
+            version: "1.2.0".into(),
+            items: "found".into(),
+            item_id: item_id.into(),
+            payload_schema: None,
+        };
+        Typed::new(&enricher).expect("an enricher")
+    }
+
+    #[test]
+    fn items_are_found_in_their_list_or_are_the_payload_itself() {
+        let cases = [
+            (
+                json!({"found": [{"sku": "a"}, {"sku": 7}, {"id": "x"}, {"sku": null}, 5]}),
+                vec!["a", "7"],
+            ),
+            (json!([{"sku": "a"}]), vec!["a"]),
+            (json!({"sku": "alone", "points": 5}), vec!["alone"]),
+            (json!({"sku": "alone", "found": "none"}), vec!["alone"]),
+            (json!({"found": []}), vec![]),
+            (json!({"points": 5}), vec![]),
+            (json!("text"), vec![]),
+        ];
+        for (payload, expected) in cases {
+            let typed = typed("sku");
+            let ids: Vec<String> = typed
+                .items_of(&payload)
+                .into_iter()
+                .map(|(id, _)| id)
+                .collect();
+            assert_eq!(ids, expected, "{payload}");
+        }
+    }
+}

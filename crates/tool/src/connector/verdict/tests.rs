@@ -282,3 +282,35 @@ fn s2_051_whom_it_is_for_is_settled_before_anything_else() {
         assert_eq!(lapse.class(), ToolErrorClass::PrincipalMismatch);
     }
 }
+
+#[test]
+fn any_byte_may_be_lost_or_changed_and_nothing_breaks() {
+    let envelope = json!({
+        "principal": "user-42", "enricher_id": "offer_search", "domain_type": "offer_list",
+        "version": "1.2.0", "status": "ok", "payload": payload(),
+    });
+    let good = envelope.to_string().into_bytes();
+    let principal = 1..good
+        .windows(8)
+        .position(|w| w == b"enricher")
+        .expect("there")
+        - 2;
+    for at in 0..good.len() {
+        assert_eq!(
+            verdict(200, good[..at].to_vec()),
+            Err(Lapse::Garbled),
+            "cut at {at}"
+        );
+        for other in [0, b' ', b'"', b'\\', b'{', b'9', 0x80, 0xff] {
+            let mut changed = good.clone();
+            changed[at] = other;
+            let given = verdict(200, changed.clone());
+            let ours = changed == good || !principal.contains(&at);
+            assert!(
+                ours || given.is_err(),
+                "{at}: {:?}",
+                String::from_utf8_lossy(&changed)
+            );
+        }
+    }
+}
