@@ -164,3 +164,6 @@ fn fold(c: char) -> char {
 fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,15 +7,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use turnwire_event::body::stream::TextDelta;
 use turnwire_event::port::{Emission, Gate, Onward};
-use turnwire_event::{ActorKind, Body, EventType, Render, RenderPolicy};
+use turnwire_event::{Actor, Body, EventType, Render, RenderPolicy};
 use turnwire_pack::Line;
 
 use crate::filter::TextFilter;
-use crate::hold::{HeldStatus, Hold, same_block};
+use crate::hold::{HeldStatus, Hold};
 use crate::kind::{Place, place};
 use crate::sentence::combined;
+use crate::speech::Speech;
 use crate::table::Table;
 
 /// One decision in so many is timed, so that the clock is not what a decision costs.
@@ -30,22 +30,13 @@ const UNREGISTERED: &str = "unregistered";
 pub(crate) struct TurnGate {
     table: Arc<Table>,
     locale: String,
-    filter: Option<Box<dyn TextFilter>>,
-    /// While the filter is in a block: a delta of that block, without text.
-    tail: Option<Emission>,
+    speech: Speech,
     hold: Hold,
     /// The texts of statuses that were emitted, by their place in the table.
     lines: Vec<Option<Line>>,
     group: u32,
     seen: u32,
     warned: u8,
-}
-
-/// What was decided: how it is shown, and for a status which it is.
-#[derive(Clone, Copy)]
-struct Decision {
-    policy: RenderPolicy,
-    status: Option<usize>,
 }
 
 impl TurnGate {
@@ -57,8 +48,7 @@ impl TurnGate {
         Self {
             table,
             locale: locale.to_owned(),
-            filter,
-            tail: None,
+            speech: Speech::new(filter),
             hold: Hold::default(),
             lines: Vec::new(),
             group: 0,
@@ -67,37 +57,45 @@ impl TurnGate {
         }
     }
 
-    fn decide(&mut self, emission: &Emission) -> Decision {
-        let began = self.seen.is_multiple_of(TIMED_EVERY).then(Instant::now);
-        self.seen = self.seen.wrapping_add(1);
+    /// Decides about an event that is not a status: the type says all.
+    fn decide(&mut self, emission: &Emission) -> RenderPolicy {
+        let began = self.begin();
         let kind = emission.body.kind();
-        let decision = match &emission.body {
-            Body::StatusEmitted(status) => match self.table.find(&status.event_id, &emission.actor)
-            {
-                Some(index) if self.read(index) => Decision {
-                    policy: self.table.status(index).policy,
-                    status: Some(index),
-                },
-                _ => Decision {
-                    policy: RenderPolicy::Suppress,
-                    status: None,
-                },
-            },
-            _ => Decision {
-                policy: self.table.policy(kind),
-                status: None,
-            },
-        };
+        let policy = self.table.policy(kind);
         let meter = &self.table.meter;
-        let row = meter.row(&emission.actor);
-        meter.applied(row, kind, decision.policy);
-        if let Some(index) = decision.status {
-            meter.emitted(row, index, &self.table.status(index).id);
-        }
-        if let Some(began) = began {
-            meter.decided(began.elapsed());
-        }
+        meter.applied(meter.row(&emission.actor), kind, policy);
+        self.decided(began);
+        policy
+    }
+
+    /// Decides about a status: which it is, unless it is withheld, and how it is shown.
+    fn decide_status(&mut self, id: &str, actor: &Actor) -> Option<(usize, RenderPolicy)> {
+        let began = self.begin();
+        let found = self.table.find(id, actor);
+        let found = found.filter(|&index| self.read(index));
+        let meter = &self.table.meter;
+        let row = meter.row(actor);
+        let decision = found.map(|index| {
+            let status = self.table.status(index);
+            meter.emitted(row, index, &status.id);
+            (index, status.policy)
+        });
+        let policy = decision.map_or(RenderPolicy::Suppress, |(_, policy)| policy);
+        meter.applied(row, EventType::StatusEmitted, policy);
+        self.decided(began);
         decision
+    }
+
+    fn begin(&mut self) -> Option<Instant> {
+        let timed = self.seen.is_multiple_of(TIMED_EVERY);
+        self.seen = self.seen.wrapping_add(1);
+        timed.then(Instant::now)
+    }
+
+    fn decided(&self, began: Option<Instant>) {
+        if let Some(began) = began {
+            self.table.meter.decided(began.elapsed());
+        }
     }
 
     /// Reads the text of a status, once a turn; whether there is one.
@@ -121,17 +119,11 @@ impl TurnGate {
     }
 
     /// A status, whose words are written here and nowhere else (I-21).
-    fn status(
-        &mut self,
-        mut emission: Emission,
-        decision: Decision,
-        now: Instant,
-        out: Onward<'_>,
-    ) {
+    fn status(&mut self, mut emission: Emission, now: Instant, out: Onward<'_>) {
         let Body::StatusEmitted(body) = &mut emission.body else {
             return out(emission, None);
         };
-        let Some(index) = decision.status else {
+        let Some((index, policy)) = self.decide_status(&body.event_id, &emission.actor) else {
             self.warn(&body.event_id);
             body.event_id = UNREGISTERED.to_owned();
             body.message.clear();
@@ -140,11 +132,11 @@ impl TurnGate {
         self.table.status(index).mention_deprecation();
         let line = self.lines[index].as_ref();
         body.message = line.map_or_else(String::new, |line| line.message.clone());
-        match decision.policy {
-            RenderPolicy::Suppress => out(emission, Some(decision.policy.into())),
+        match policy {
+            RenderPolicy::Suppress => out(emission, Some(policy.into())),
             RenderPolicy::Forward | RenderPolicy::Transform => {
                 self.release(out);
-                out(emission, Some(decision.policy.into()));
+                out(emission, Some(policy.into()));
             }
             RenderPolicy::Batch => {
                 let held = HeldStatus { emission, index };
@@ -170,7 +162,10 @@ impl TurnGate {
 
     /// Words of a message.
     fn text(&mut self, emission: Emission, policy: RenderPolicy, now: Instant, out: Onward<'_>) {
-        let Some(emission) = self.filtered(emission, out) else {
+        if self.speech.leaves(&emission) {
+            self.finish_block(out);
+        }
+        let Some(emission) = self.speech.pass(emission) else {
             return;
         };
         match policy {
@@ -183,7 +178,7 @@ impl TurnGate {
                 if self.hold.has_statuses() {
                     self.release(out);
                 }
-                if let Err(emission) = self.hold.join(emission) {
+                if !self.hold.joins(&emission) {
                     self.release(out);
                     self.hold.put_text(emission, now + self.table.window);
                 }
@@ -191,67 +186,22 @@ impl TurnGate {
         }
     }
 
-    /// What the filter lets through of a delta; none if it keeps all of it for now. Only what the
-    /// orchestrator says to the person passes the filter: reasoning is sealed by its provider and
-    /// could not be shown to the model again if a word of it were changed.
-    fn filtered(&mut self, mut emission: Emission, out: Onward<'_>) -> Option<Emission> {
-        if self.filter.is_none() || emission.actor.kind() != ActorKind::Orchestrator {
-            return Some(emission);
-        }
-        let goes_on = match (&self.tail, &emission.body) {
-            (Some(tail), Body::TextDelta(delta)) => {
-                matches!(&tail.body, Body::TextDelta(old) if same_block(old, delta))
-            }
-            _ => false,
-        };
-        if !goes_on {
-            self.finish_tail(out);
-        }
-        let (Some(filter), Body::TextDelta(delta)) = (&mut self.filter, &mut emission.body) else {
-            return Some(emission);
-        };
-        if delta.text.is_empty() {
-            return Some(emission);
-        }
-        let mut said = String::with_capacity(delta.text.len());
-        filter.push(&delta.text, &mut said);
-        delta.text = said;
-        let silent = delta.text.is_empty() && emission.message.is_none();
-        if !goes_on {
-            let blank = TextDelta {
-                text: String::new(),
-                ..*delta
-            };
-            self.tail = Some(Emission {
-                trace: emission.trace.clone(),
-                ..Emission::new(emission.actor.clone(), Body::TextDelta(blank))
-            });
-        }
-        (!silent).then_some(emission)
-    }
-
     /// The block that the filter is in has ended: what it kept back goes on.
-    fn finish_tail(&mut self, out: Onward<'_>) {
-        let (Some(mut tail), Some(filter)) = (self.tail.take(), &mut self.filter) else {
+    fn finish_block(&mut self, out: Onward<'_>) {
+        let Some(rest) = self.speech.finish() else {
             return;
         };
-        if let Body::TextDelta(delta) = &mut tail.body {
-            filter.finish(&mut delta.text);
-            if delta.text.is_empty() {
-                return;
-            }
-        }
         let policy = self.table.policy(EventType::TextDelta);
         match policy {
-            RenderPolicy::Suppress => out(tail, stamp(policy)),
+            RenderPolicy::Suppress => out(rest, stamp(policy)),
             RenderPolicy::Forward | RenderPolicy::Transform => {
                 self.release(out);
-                out(tail, stamp(policy));
+                out(rest, stamp(policy));
             }
             RenderPolicy::Batch => {
-                if let Err(tail) = self.hold.join(tail) {
+                if !self.hold.joins(&rest) {
                     self.release(out);
-                    out(tail, stamp(policy));
+                    out(rest, stamp(policy));
                 }
             }
         }
@@ -276,11 +226,11 @@ impl TurnGate {
             Place::Behind if shown => self.release(out),
             Place::Beside | Place::Behind => {}
             Place::Within => {
-                self.finish_tail(out);
+                self.finish_block(out);
                 self.release_text(out);
             }
             Place::Last => {
-                self.finish_tail(out);
+                self.finish_block(out);
                 if shown {
                     self.release(out);
                 } else {
@@ -338,27 +288,21 @@ impl TurnGate {
 
 impl Gate for TurnGate {
     fn take(&mut self, emission: Emission, now: Instant, out: Onward<'_>) {
-        let decision = self.decide(&emission);
-        let policy = decision.policy;
         if !self.hold.is_empty() {
             self.lapse(now, out);
         }
-        match emission.body.kind() {
-            EventType::StatusEmitted => self.status(emission, decision, now, out),
-            EventType::TextDelta
-                if self.filter.is_some()
-                    || policy == RenderPolicy::Batch
-                    || !self.hold.is_empty() =>
-            {
-                self.text(emission, policy, now, out);
-            }
-            _ => {
-                if self.tail.is_some() || !self.hold.is_empty() {
-                    self.make_way(&emission.body, policy, out);
-                }
-                out(emission, stamp(policy));
-            }
+        if matches!(emission.body, Body::StatusEmitted(_)) {
+            return self.status(emission, now, out);
         }
+        let policy = self.decide(&emission);
+        let words = matches!(emission.body, Body::TextDelta(_));
+        if words && (!self.speech.is_plain() || policy == RenderPolicy::Batch) {
+            return self.text(emission, policy, now, out);
+        }
+        if self.speech.is_open() || !self.hold.is_empty() {
+            self.make_way(&emission.body, policy, out);
+        }
+        out(emission, stamp(policy));
     }
 
     fn due(&self) -> Option<Instant> {
@@ -374,7 +318,7 @@ impl Gate for TurnGate {
     }
 
     fn flush(&mut self, out: Onward<'_>) {
-        self.finish_tail(out);
+        self.finish_block(out);
         self.release(out);
     }
 }
@@ -382,3 +326,6 @@ impl Gate for TurnGate {
 fn stamp(policy: RenderPolicy) -> Option<Render> {
     (policy != RenderPolicy::Forward).then(|| policy.into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,11 +76,11 @@ impl Hold {
         self.statuses.push(held);
     }
 
-    /// Joins a delta to the text that is held, or gives it back: there is none, it is of another
-    /// block, or too much is held.
-    pub(crate) fn join(&mut self, emission: Emission) -> Result<(), Emission> {
+    /// Joins a delta to the text that is held, if there is any, of the same block, and not too
+    /// much; whether it did.
+    pub(crate) fn joins(&mut self, emission: &Emission) -> bool {
         let Some((held, _)) = &mut self.text else {
-            return Err(emission);
+            return false;
         };
         let alike = held.actor == emission.actor
             && held.message.is_none()
@@ -93,9 +93,9 @@ impl Hold {
                     && old.text.len() + new.text.len() <= HELD_TEXT_BYTES_MAX =>
             {
                 old.text.push_str(&new.text);
-                Ok(())
+                true
             }
-            _ => Err(emission),
+            _ => false,
         }
     }
 

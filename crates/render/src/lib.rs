@@ -11,6 +11,7 @@ mod table;
 mod filter;
 mod sentence;
 mod hold;
+mod speech;
 mod gate;
 mod policies;
 mod list;
@@ -19,3 +20,6 @@ pub use filter::{DenyList, HELD_CHARS_MAX, TextFilter};
 pub use hold::{HELD_STATUSES_MAX, HELD_TEXT_BYTES_MAX};
 pub use list::{StatusEntry, StatusText, status_list};
 pub use policies::{Filters, Policies};
+
+#[cfg(test)]
+mod stage;

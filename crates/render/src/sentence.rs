@@ -52,3 +52,6 @@ fn opened(sentence: &str, tag: &str) -> String {
         Some(first) => first.to_uppercase().chain(rest).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;
