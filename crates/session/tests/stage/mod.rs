@@ -8,6 +8,7 @@
     reason = "each test file uses its part"
 )]
 
+mod holding;
 mod producer;
 mod turnstile;
 
@@ -32,6 +33,7 @@ use turnwire_session::{
     SystemMint,
 };
 
+pub use holding::{Seen, WINDOW, holding, status};
 pub use producer::{Act, Acting, Gates, Through, acting, through, versions};
 pub use turnstile::{Turnstile, attended, gated, minding};
 
@@ -77,12 +79,25 @@ pub async fn produced(
     (mint, reserve): (Arc<dyn Mint>, Reserve),
     producer: Arc<dyn Producer>,
 ) -> Arc<Sessions> {
+    over(writer(dir, reserve), options, mint, producer).await
+}
+
+pub fn writer(dir: &std::path::Path, reserve: Reserve) -> Arc<Writer> {
     let store = StoreOptions {
         dir: dir.to_owned(),
         durability: Durability::Full,
     };
     let store = Arc::new(Sqlite::open(&store).expect("a store"));
-    let writer = Writer::start(store, reserve, Box::new(|_| {})).expect("a writer");
+    Writer::start(store, reserve, Box::new(|_| {})).expect("a writer")
+}
+
+/// The service over a writer that a test has a hand on.
+pub async fn over(
+    writer: Arc<Writer>,
+    options: Options,
+    mint: Arc<dyn Mint>,
+    producer: Arc<dyn Producer>,
+) -> Arc<Sessions> {
     let parts = Parts {
         options,
         clock: Arc::new(SystemClock),
