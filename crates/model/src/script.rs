@@ -23,6 +23,7 @@
 //!
 //! A step may have a `when` of its own (all but `call`): without it the step is left out. Words
 //! in several languages are `texts: {en: …, de: …}`; a language that is not there gets the first.
+//! An item `define: {name: &anchor pattern}` is no rule: later ones take its patterns as `*anchor`.
 //! What may be quoted in words and tool inputs is in `quote`. Several files are one script, in
 //! the order of their names.
 
@@ -32,6 +33,7 @@ mod block;
 mod asked;
 mod quote;
 mod source;
+mod pattern;
 mod condition;
 mod step;
 mod check;
@@ -46,6 +48,7 @@ use crate::request::Request;
 pub use error::ScriptError;
 
 use asked::Asked;
+use pattern::Patterns;
 use reel::Reel;
 use rule::{Rule, Take};
 
@@ -72,6 +75,11 @@ impl Script {
 
     /// Reads a script from its YAML; `file` is named in errors.
     pub fn parse(file: &str, yaml: &str) -> Result<Self, ScriptError> {
+        let rules = Self::rules(file, yaml, &mut Patterns::default())?;
+        Ok(Self { rules })
+    }
+
+    fn rules(file: &str, yaml: &str, patterns: &mut Patterns) -> Result<Vec<Rule>, ScriptError> {
         let sources = source::read(yaml).map_err(|wrong| wrong.of(file))?;
         if sources.is_empty() {
             return Err(ScriptError::Wrong {
@@ -81,11 +89,10 @@ impl Script {
                 what: "the script has no rules: write a list of `when` and `steps`".to_owned(),
             });
         }
-        let rules = sources.into_iter().map(Rule::new);
-        let rules = rules.collect::<Result<_, _>>();
-        Ok(Self {
-            rules: rules.map_err(|wrong| wrong.of(file))?,
-        })
+        let rules = sources.into_iter();
+        let rules = rules.filter_map(|source| Rule::new(source, patterns).transpose());
+        let rules: Result<Vec<Rule>, _> = rules.collect();
+        rules.map_err(|wrong| wrong.of(file))
     }
 
     /// Reads a script from several files, each its name and its YAML: their rules, in the order of
@@ -96,9 +103,10 @@ impl Script {
             .map(|(name, yaml)| (name.as_ref(), yaml.as_ref()))
             .collect();
         files.sort_unstable();
+        let mut patterns = Patterns::default();
         let mut rules = Vec::new();
         for (name, yaml) in files {
-            rules.extend(Self::parse(name, yaml)?.rules);
+            rules.extend(Self::rules(name, yaml, &mut patterns)?);
         }
         Ok(Self { rules })
     }

@@ -10,6 +10,7 @@ use turnwire_event::{StopReason, Usage};
 
 use super::condition::{self, Condition};
 use super::error::Wrong;
+use super::pattern::Patterns;
 use super::quote;
 use super::source::{StepSource, TextsSource, ToolSource, UsageSource, WhenSource};
 use super::step::{Cue, Input, Step, Words};
@@ -43,7 +44,10 @@ const REASONS: [(&str, StopReason); 4] = [
 ];
 
 /// The steps of a rule.
-pub(crate) fn steps(source: Spanned<Vec<Spanned<StepSource>>>) -> Result<Vec<Cue>, Wrong> {
+pub(crate) fn steps(
+    source: Spanned<Vec<Spanned<StepSource>>>,
+    patterns: &mut Patterns,
+) -> Result<Vec<Cue>, Wrong> {
     let at = source.referenced;
     if source.value.is_empty() {
         return Err(Wrong::new(at, "the rule has no steps: write at least one"));
@@ -52,13 +56,15 @@ pub(crate) fn steps(source: Spanned<Vec<Spanned<StepSource>>>) -> Result<Vec<Cue
         let what = format!("{} steps; at most {STEPS_MAX}", source.value.len());
         return Err(Wrong::new(at, what));
     }
-    source.value.into_iter().map(cue).collect()
+    let steps = source.value.into_iter();
+    steps.map(|step| cue(step, patterns)).collect()
 }
 
-fn cue(source: Spanned<StepSource>) -> Result<Cue, Wrong> {
+fn cue(source: Spanned<StepSource>, patterns: &mut Patterns) -> Result<Cue, Wrong> {
     let at = source.referenced;
     let mut source = source.value;
-    let when = source.when.take().map(when).transpose()?;
+    let when = source.when.take().map(|source| when(source, patterns));
+    let when = when.transpose()?;
     let step = kind(at, &mut source)?;
     // What is left over belongs to another kind of step.
     let left = [
@@ -78,12 +84,12 @@ fn cue(source: Spanned<StepSource>) -> Result<Cue, Wrong> {
 }
 
 /// A step's own condition. Which call it belongs to is said by its rule.
-fn when(source: Spanned<WhenSource>) -> Result<Condition, Wrong> {
+fn when(source: Spanned<WhenSource>, patterns: &mut Patterns) -> Result<Condition, Wrong> {
     if let Some(call) = &source.value.call {
         let what = "`call` belongs to the rule's `when`, not to a step's";
         return Err(Wrong::new(call.referenced, what));
     }
-    Condition::new(source.value)
+    Condition::new(source.value, patterns)
 }
 
 /// What the step is, taking out of `source` what that kind may say.

@@ -5,7 +5,8 @@ use serde_saphyr::{Location, Spanned};
 
 use super::asked::Asked;
 use super::error::Wrong;
-use super::source::{PatternsSource, WhenSource};
+use super::pattern::Patterns;
+use super::source::WhenSource;
 
 /// Characters of a language tag in a script.
 const TAG_MAX: usize = 35;
@@ -29,16 +30,19 @@ pub(crate) struct Condition {
 
 impl Condition {
     /// Checks what is written; `call` is the rule's business and left out.
-    pub(crate) fn new(source: WhenSource) -> Result<Self, Wrong> {
+    pub(crate) fn new(source: WhenSource, patterns: &mut Patterns) -> Result<Self, Wrong> {
         let results = source.results.unwrap_or_default().into_iter();
-        let results = results.map(|(tool, wanted)| Ok((tool, pattern(wanted)?)));
+        let results = results
+            .map(|(tool, wanted)| Ok((tool, patterns.one(wanted)?)))
+            .collect::<Result<_, Wrong>>()?;
+        let result = source.result.map(|wanted| patterns.one(wanted));
         Ok(Self {
-            user: patterns(source.user)?,
-            not: patterns(source.not)?,
+            user: patterns.several(source.user)?,
+            not: patterns.several(source.not)?,
             agent: source.agent,
             locale: source.locale.map(tag).transpose()?,
-            result: source.result.map(pattern).transpose()?,
-            results: results.collect::<Result<_, Wrong>>()?,
+            result: result.transpose()?,
+            results,
             answered: source.answered,
             failed: source.failed,
             answers: source.answers.unwrap_or_default() as usize,
@@ -99,34 +103,4 @@ pub(crate) fn check_tag(tag: &str, at: Location) -> Result<(), Wrong> {
         tag.escape_debug()
     );
     Err(Wrong::new(at, what))
-}
-
-fn patterns(source: Option<Spanned<PatternsSource>>) -> Result<Vec<Regex>, Wrong> {
-    let Some(source) = source else {
-        return Ok(Vec::new());
-    };
-    match source.value {
-        PatternsSource::One(one) => {
-            pattern_at(&one, source.referenced).map(|pattern| vec![pattern])
-        }
-        PatternsSource::Many(many) => many.into_iter().map(pattern).collect(),
-    }
-}
-
-fn pattern(source: Spanned<String>) -> Result<Regex, Wrong> {
-    pattern_at(&source.value, source.referenced)
-}
-
-fn pattern_at(pattern: &str, at: Location) -> Result<Regex, Wrong> {
-    Regex::new(pattern).map_err(|error| {
-        let what = format!("the pattern cannot be used: {}", reason(&error));
-        Wrong::new(at, what)
-    })
-}
-
-/// The last line of a regex error is what is wrong; the lines above draw where.
-fn reason(error: &regex::Error) -> String {
-    let text = error.to_string();
-    let last = text.lines().last().unwrap_or_default();
-    last.trim_start_matches("error: ").to_owned()
 }

@@ -3,7 +3,8 @@
 //! `{{user}}` is what the person said, `{{locale}}` the language tag, `{{last_tool_result}}` the
 //! newest tool result of the turn, `{{result.<tool>}}` the newest result of one tool and
 //! `{{result.<tool>.<path>}}` a value in it. A path is field names and list places from 0, with
-//! dots between; `*` is every item of a list, joined with commas. What is not found is empty.
+//! dots between; `*` is every item of a list, joined with commas, and `name?` is a field that is
+//! passed over where it is not there. What is not found is empty.
 
 use std::borrow::Cow;
 
@@ -17,6 +18,8 @@ const USER: &str = "user";
 const LOCALE: &str = "locale";
 const LAST_TOOL_RESULT: &str = "last_tool_result";
 const RESULT: &str = "result";
+/// After a field that need not be there.
+const MAYBE: char = '?';
 /// What stands between the items of a list.
 const JOINT: &str = ", ";
 
@@ -153,6 +156,7 @@ fn place(text: &str) -> Place<'_> {
                 };
                 match tool {
                     "*" => Place::Broken,
+                    tool if tool.ends_with(MAYBE) => Place::Broken,
                     tool => Place::Quote(Quote::Result(tool, path), length),
                 }
             }
@@ -167,7 +171,8 @@ fn place(text: &str) -> Place<'_> {
 /// Whether `step` can be one step of a path.
 fn is_step(step: &str) -> bool {
     let named = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    step == "*" || (!step.is_empty() && step.chars().all(named))
+    let name = step.strip_suffix(MAYBE).unwrap_or(step);
+    step == "*" || (!name.is_empty() && name.chars().all(named))
 }
 
 fn words<'a>(asked: &'a Asked<'_>, quote: Quote<'_>) -> Cow<'a, str> {
@@ -214,7 +219,10 @@ fn enter<'v>(value: &'v Value, step: &str) -> Vec<&'v Value> {
             let place = step.parse::<usize>().ok();
             place.and_then(|at| items.get(at)).into_iter().collect()
         }
-        Value::Object(fields) => fields.get(step).into_iter().collect(),
+        Value::Object(fields) => match step.strip_suffix(MAYBE) {
+            Some(name) => vec![fields.get(name).unwrap_or(value)],
+            None => fields.get(step).into_iter().collect(),
+        },
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     }
 }

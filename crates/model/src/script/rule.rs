@@ -13,8 +13,9 @@ use super::asked::Asked;
 use super::check;
 use super::condition::Condition;
 use super::error::Wrong;
+use super::pattern::Patterns;
 use super::reel::Reel;
-use super::source::RuleSource;
+use super::source::{RuleSource, StepSource, WhenSource};
 use super::step::{Cue, Step};
 
 /// One call of a rule.
@@ -35,9 +36,36 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    pub(crate) fn new(source: Spanned<RuleSource>) -> Result<Self, Wrong> {
-        let source = source.value;
-        let mut when = source.when;
+    /// The rule that is written; none where patterns are only defined.
+    pub(crate) fn new(
+        source: Spanned<RuleSource>,
+        patterns: &mut Patterns,
+    ) -> Result<Option<Self>, Wrong> {
+        let at = source.referenced;
+        let RuleSource {
+            define,
+            when,
+            steps,
+        } = source.value;
+        if let Some(define) = define {
+            if when.is_some() || steps.is_some() {
+                let what = "`define` stands alone: write the rule as another item of the list";
+                return Err(Wrong::new(at, what));
+            }
+            for pattern in define.into_values() {
+                patterns.one(pattern)?;
+            }
+            return Ok(None);
+        }
+        let steps = steps.ok_or_else(|| Wrong::new(at, "missing field `steps`"))?;
+        Self::speaking(when.unwrap_or_default(), steps, patterns).map(Some)
+    }
+
+    fn speaking(
+        mut when: WhenSource,
+        source: Spanned<Vec<Spanned<StepSource>>>,
+        patterns: &mut Patterns,
+    ) -> Result<Self, Wrong> {
         let call = match when.call.take() {
             None => None,
             Some(call) if call.value == 0 => {
@@ -45,15 +73,15 @@ impl Rule {
             }
             Some(call) => Some(call.value),
         };
-        let steps = &source.steps.value;
+        let steps = &source.value;
         let stop = steps.iter().position(|step| step.value.stop.is_some());
         let after = stop.and_then(|at| steps.get(at + 1));
         if let Some(after) = after.filter(|_| call.is_some()) {
             let what = "a rule with `call` is one call: nothing follows its `stop`";
             return Err(Wrong::new(after.referenced, what));
         }
-        let when = Condition::new(when)?;
-        let steps = check::steps(source.steps)?;
+        let when = Condition::new(when, patterns)?;
+        let steps = check::steps(source, patterns)?;
         let calls = if call.is_some() {
             vec![steps]
         } else {

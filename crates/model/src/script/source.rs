@@ -11,13 +11,14 @@ use serde_saphyr::Spanned;
 
 use super::error::Wrong;
 
-/// One rule.
+/// One rule, or a place to define patterns at.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleSource {
-    #[serde(default)]
-    pub(crate) when: WhenSource,
-    pub(crate) steps: Spanned<Vec<Spanned<StepSource>>>,
+    /// Patterns that later rules take by their YAML anchors.
+    pub(crate) define: Option<BTreeMap<String, Spanned<String>>>,
+    pub(crate) when: Option<WhenSource>,
+    pub(crate) steps: Option<Spanned<Vec<Spanned<StepSource>>>>,
 }
 
 /// When a rule or a step speaks.

@@ -184,6 +184,18 @@ fn rules_and_steps_hear_what_tools_have_answered() {
 }
 
 #[test]
+fn patterns_are_defined_once_and_taken_by_their_anchors() {
+    let script = script(
+        "- define: {fruit: &fruit 'apple|pear', no: &no 'worm'}\n\
+         - {when: {user: *fruit, not: *no}, steps: [{text: yum}]}\n\
+         - {steps: [{text: no}]}\n",
+    );
+    for (user, expected) in [("a pear", "yum"), ("a pear with a worm", "no"), ("x", "no")] {
+        assert_eq!(said(&script, user, 1), expected, "{user}");
+    }
+}
+
+#[test]
 fn answers_are_counted_since_the_model_last_spoke() {
     let script = script("- steps: [{text: '[both]', when: {answers: 2}}, {text: '.'}]");
     let mut asked = request("x", 2);

@@ -78,7 +78,7 @@ fn receipt_item(receipt: &Receipt, tongue: Tongue) -> Value {
         tongue.money(receipt.cents),
     );
     let goods: Vec<&str> = receipt.goods.iter().map(|id| title(id, tongue)).collect();
-    let label = format!("{store}, {bought}, {total}");
+    let label = format!("{store} ({bought}, {total})");
     json!({
         "id": receipt.id,
         "store": store,

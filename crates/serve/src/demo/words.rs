@@ -7,7 +7,7 @@ pub(super) const OUTAGE: &[&str] = &["outage", "ausfall", "averia"];
 pub(super) const BROKEN: &[&str] = &["broken", "kaputt", "roto", "rota", "rotas", "rotos"];
 /// Answers late.
 pub(super) const SLOW: &[&str] = &[
-    "slow", "slowly", "langsam", "langsame", "lento", "lenta", "lentas",
+    "slow", "slowly", "langsam", "langsame", "lento", "lenta", "lentas", "lentos",
 ];
 /// Answers with half of it.
 pub(super) const PARTIAL: &[&str] = &["partial", "teilweise", "parcial", "parciales"];

@@ -74,6 +74,7 @@ fn results_are_quoted_by_tool_and_path_and_what_is_not_there_is_empty() {
             ("search", offers()),
             ("ask", json!(r#"{"text":"two \"new\" ones"}"#)),
             ("fail", json!("{not json")),
+            ("part", json!({"data": offers(), "caveat": true})),
         ],
     );
     let asked = Asked::new(&request);
@@ -87,6 +88,8 @@ fn results_are_quoted_by_tool_and_path_and_what_is_not_there_is_empty() {
             "2 of {\"title\":\"Oat\",\"points\":5}",
         ),
         ("{{result.fail}}", "{not json"),
+        ("{{result.part.data?.items.*.title}}", "Oat, Rye"),
+        ("{{result.search.data?.items.*.title}}", "Oat, Rye"),
         (
             "<{{result.nobody}}{{result.search.items.9.title}}{{result.fail.text}}>",
             "<>",

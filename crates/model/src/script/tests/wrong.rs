@@ -30,7 +30,7 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
         ),
         (
             "- when: {user: a}\n  step: []",
-            "2:3: unknown field `step`, expected one of when, steps",
+            "2:3: unknown field `step`, expected one of define, when, steps",
         ),
         (
             "- steps:\n  - txet: hi\n",
@@ -153,6 +153,14 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
         (
             "- when: {locale: german!}\n  steps: [{text: a}]",
             "1:18: `german!` is not a language tag: write one such as `de` or `pt-BR`",
+        ),
+        (
+            "- define: {a: x, b: '('}\n- steps: [{text: a}]",
+            "1:21: the pattern cannot be used: unclosed group",
+        ),
+        (
+            "- define: {a: x}\n  steps: [{text: a}]",
+            "1:3: `define` stands alone: write the rule as another item of the list",
         ),
         (
             "- when: {not: [a, '(']}\n  steps: [{text: a}]",

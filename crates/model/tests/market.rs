@@ -1,0 +1,412 @@
+//! The demo pack's script, asked as strangers ask: whom it would send a question to, in three
+//! languages, and what it makes of what comes back.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
+use turnwire_model::{Delta, Models as _, Request, Said, Script, ScriptedModels};
+
+fn models() -> ScriptedModels {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/market/scripts");
+    let files: Vec<(String, String)> = std::fs::read_dir(folder)
+        .expect("the pack has scripts")
+        .map(|entry| entry.expect("a file").path())
+        .map(|path| {
+            let name = path
+                .file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
+            (name, std::fs::read_to_string(path).expect("a text"))
+        })
+        .collect();
+    ScriptedModels::new(Script::parse_many(&files).expect("the script is right"))
+}
+
+/// One call: the words, and the tools it asks for with what.
+async fn call(models: &ScriptedModels, request: Request) -> (String, Vec<(String, Value)>) {
+    let provider = models
+        .provider("scripted:market")
+        .expect("a scripted model");
+    let mut stream = provider.stream(request);
+    let (mut words, mut tools, mut input) = (String::new(), Vec::new(), String::new());
+    while let Some(delta) = stream.next().await {
+        match delta.expect("no failure in the script") {
+            Delta::Text { text, .. } => words.push_str(&text),
+            Delta::ToolStart { name, .. } => tools.push((name, Value::Null)),
+            Delta::ToolInput { fragment, .. } => input.push_str(&fragment),
+            Delta::ToolEnd { .. } => {
+                let whole = std::mem::take(&mut input);
+                tools.last_mut().expect("an open tool").1 =
+                    serde_json::from_str(&whole).expect("an input that is JSON");
+            }
+            Delta::Thinking { .. } | Delta::Stop { .. } => {}
+        }
+    }
+    (words, tools)
+}
+
+fn request(agent: &str, locale: &str, user: &str) -> Request {
+    Request {
+        model: "scripted:market".into(),
+        agent: agent.into(),
+        call: 1,
+        locale: locale.into(),
+        system: None,
+        messages: vec![Arc::new(Said {
+            role: Role::User,
+            content: vec![ContentBlock::text(user)],
+        })],
+        tools: [].into(),
+    }
+}
+
+/// The request after `results` came back for the tools it asked for at once.
+fn after(mut request: Request, results: &[(&str, Result<Value, &str>)]) -> Request {
+    let id = |n: usize| ToolUseId(Ulid(u128::from(request.call) * 100 + n as u128));
+    let uses = results
+        .iter()
+        .enumerate()
+        .map(|(n, (tool, _))| ContentBlock::ToolUse {
+            id: id(n),
+            name: (*tool).into(),
+            input: json!({}),
+        });
+    let mut messages = vec![Arc::new(Said {
+        role: Role::Assistant,
+        content: uses.collect(),
+    })];
+    for (n, (_, result)) in results.iter().enumerate() {
+        let content = vec![ContentBlock::ToolResult {
+            tool_use_id: id(n),
+            content: result.clone().unwrap_or_else(Value::from),
+            is_error: result.is_err(),
+        }];
+        let role = Role::Tool;
+        messages.push(Arc::new(Said { role, content }));
+    }
+    request.messages.extend(messages);
+    request.call += 1;
+    request
+}
+
+/// What is typed, and whom it is sent to.
+const TYPED: &[(&str, &[&str])] = &[
+    // English
+    (
+        "any oat milk offers, and what's my points balance?",
+        &["shop", "rewards"],
+    ),
+    ("show me some deals", &["shop"]),
+    ("coffee", &["shop"]),
+    ("unicorn offers", &["shop"]),
+    ("I want to buy a helicopter", &["shop"]),
+    ("my usual groceries please", &["shop"]),
+    ("how many points do I have", &["rewards"]),
+    ("What's my account balance?", &["rewards"]),
+    ("find my coffee receipt", &["ereceipts"]),
+    ("what have I spent last week?", &["ereceipts"]),
+    ("where is my order?", &["support"]),
+    ("I need a refund for the broken cups", &["support"]),
+    ("I forgot my password", &["support"]),
+    ("can I talk to a human", &["support"]),
+    (
+        "points, receipts and deals please",
+        &["shop", "rewards", "ereceipts"],
+    ),
+    (
+        "offers, my points, my receipts and where is my order?",
+        &["shop", "rewards", "ereceipts", "support"],
+    ),
+    ("slow offers", &["shop"]),
+    ("outage", &["shop"]),
+    (
+        "crash the offers, and what's my points balance?",
+        &["shop", "rewards"],
+    ),
+    ("slow support", &["support"]),
+    ("hello", &[]),
+    ("help", &[]),
+    ("thanks a lot!", &[]),
+    ("who are you?", &[]),
+    ("what's the capital of France?", &[]),
+    ("asdf qwer", &[]),
+    ("tell me a long story", &[]),
+    ("", &[]),
+    // German
+    (
+        "Gibt es Angebote für Hafermilch, und wie ist mein Punktestand?",
+        &["shop", "rewards"],
+    ),
+    ("Was kostet Vollkornbrot?", &["shop"]),
+    ("Hallo, wie viele Punkte habe ich?", &["rewards"]),
+    ("Zeig mir meine Kassenbons von Bean House", &["ereceipts"]),
+    ("Wo bleibt meine Bestellung?", &["support"]),
+    (
+        "Ich möchte eine Erstattung und brauche meinen Kassenbon",
+        &["ereceipts", "support"],
+    ),
+    ("Guten Morgen!", &[]),
+    ("Was kannst du?", &[]),
+    ("Wie wird das Wetter?", &[]),
+    // Spanish
+    (
+        "¿Hay ofertas de leche de avena y cuántos puntos tengo?",
+        &["shop", "rewards"],
+    ),
+    ("quiero café barato", &["shop"]),
+    ("¿Cuál es mi saldo?", &["rewards"]),
+    ("muéstrame mis recibos", &["ereceipts"]),
+    ("¿Dónde está mi pedido?", &["support"]),
+    (
+        "ofertas, puntos y mi último recibo",
+        &["shop", "rewards", "ereceipts"],
+    ),
+    ("¡Hola! ¿Qué tal?", &[]),
+    ("¿Qué puedes hacer?", &[]),
+    ("¿Quién ganó el partido?", &[]),
+];
+
+#[tokio::test(start_paused = true)]
+async fn s2_003_free_text_is_sent_to_whom_it_concerns() {
+    let models = models();
+    for (text, expected) in TYPED {
+        let (words, tools) = call(&models, request("orchestrator", "en", text)).await;
+        let asked: Vec<&str> = tools
+            .iter()
+            .map(|(name, _)| name.strip_prefix("ask_").expect("an assistant"))
+            .collect();
+        assert_eq!(asked, *expected, "{text}");
+        assert!(
+            tools.iter().all(|(_, input)| input["query"] == *text),
+            "{text}"
+        );
+        assert_eq!(words.is_empty(), !expected.is_empty(), "{text}: {words}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_087_the_answer_takes_each_result_in_turn_in_the_language_of_the_request() {
+    let models = models();
+    let results = [
+        (
+            "ask_shop",
+            Ok(json!({"text": "MILK", "components": [], "caveat": true})),
+        ),
+        (
+            "ask_rewards",
+            Err("The rewards assistant could not answer."),
+        ),
+        (
+            "ask_support",
+            Err("not executed: at most 2 assistants can be asked at once."),
+        ),
+    ];
+    for (locale, parts) in [
+        (
+            "en",
+            [
+                "one by one",
+                "MILK Not everyone",
+                "couldn't look up your points",
+                "too much",
+            ],
+        ),
+        (
+            "de-AT",
+            [
+                "der Reihe nach",
+                "MILK Nicht alle",
+                "konnte ich gerade nicht",
+                "zu viel",
+            ],
+        ),
+        (
+            "es",
+            [
+                "por partes",
+                "MILK No todos",
+                "no he podido consultar",
+                "demasiado",
+            ],
+        ),
+        (
+            "fr",
+            [
+                "one by one",
+                "MILK Not everyone",
+                "couldn't look up your points",
+                "too much",
+            ],
+        ),
+    ] {
+        let asked = request("orchestrator", locale, "offers, points and my order");
+        let (words, tools) = call(&models, after(asked, &results)).await;
+        assert!(tools.is_empty(), "{tools:?}");
+        let mut rest = words.as_str();
+        for part in parts {
+            let at = rest.find(part);
+            assert!(
+                at.is_some(),
+                "{locale}: {part} is not in its place in: {words}"
+            );
+            rest = &rest[at.unwrap_or_default() + part.len()..];
+        }
+        assert!(!words.contains("could not answer"), "{words}");
+        assert!(!words.contains("not executed"), "{words}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_062_a_single_result_stands_alone_and_a_failure_is_told_in_plain_words() {
+    let models = models();
+    for (agent, text) in [
+        ("ask_shop", "offers"),
+        ("ask_rewards", "my points"),
+        ("ask_ereceipts", "my receipts"),
+        ("ask_support", "where is my order"),
+    ] {
+        let told = [(agent, Ok(json!({"text": "THE FINDING"})))];
+        let asked = request("orchestrator", "en", text);
+        assert_eq!(
+            call(&models, after(asked.clone(), &told)).await.0,
+            "THE FINDING"
+        );
+        let told = [(agent, Err("The x assistant could not answer."))];
+        let (words, _) = call(&models, after(asked, &told)).await;
+        assert!(words.contains("I couldn't"), "{agent}: {words}");
+    }
+}
+
+/// An agent, its data tool, a question, a payload, the tool that shows it and a word of the end.
+type Case = (
+    &'static str,
+    &'static str,
+    Value,
+    Option<(&'static str, Value)>,
+    &'static str,
+);
+
+fn cases() -> Vec<Case> {
+    let offers = json!({"items": [{"id": "A", "label": "Oat"}, {"id": "B", "label": "Rye"}]});
+    let points = json!({"items": [{"id": "balance", "label": "4,820 points", "tier": "Gold", "missing": 180}]});
+    let note = json!({"items": [{"id": "T-1", "answer": "it is on its way", "ticket": "T-1"}]});
+    let half = json!({"data": offers, "caveat": true});
+    let shown = Some(("render_offer_list", json!({"ids": ["A", "B"]})));
+    let receipts = Some(("render_receipt_list", json!({"ids": ["A", "B"]})));
+    let card = Some(("render_points_card", json!({"id": "balance"})));
+    vec![
+        (
+            "shop",
+            "search_offers",
+            offers.clone(),
+            shown.clone(),
+            "Oat, Rye.",
+        ),
+        ("shop", "search_offers", half, shown, "Oat, Rye."),
+        (
+            "shop",
+            "search_offers",
+            json!({"items": []}),
+            None,
+            "nothing like that",
+        ),
+        (
+            "rewards",
+            "get_points_balance",
+            points,
+            card,
+            "4,820 points and your tier is Gold",
+        ),
+        ("ereceipts", "find_receipts", offers, receipts, "Oat, Rye."),
+        (
+            "support",
+            "get_support_answer",
+            note,
+            None,
+            "it is on its way. Your ticket is T-1",
+        ),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_014_an_assistant_looks_up_shows_and_tells() {
+    let models = models();
+    for (agent, tool, payload, shown, end) in cases() {
+        let asked = request(agent, "en", "a question");
+        let (words, tools) = call(&models, asked.clone()).await;
+        let input = json!({"query": "a question", "language": "en"});
+        assert_eq!(
+            (words.as_str(), &tools[..]),
+            ("", &[(tool.to_owned(), input)][..])
+        );
+        let mut next = after(asked, &[(tool, Ok(payload))]);
+        let (mut words, tools) = call(&models, next.clone()).await;
+        if let Some((name, input)) = shown {
+            assert_eq!(tools, [(name.to_owned(), input)], "{agent}");
+            next = after(next, &[(name, Ok(json!("shown")))]);
+            words = call(&models, next).await.0;
+        } else {
+            assert!(tools.is_empty(), "{agent}: {tools:?}");
+        }
+        assert!(words.contains(end), "{agent}: {words}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_040_an_assistant_without_data_says_so_in_the_language_of_the_request() {
+    let models = models();
+    let cases = cases();
+    for (locale, sorry) in [
+        ("en", "just now"),
+        ("de", "gerade nicht"),
+        ("es", "Ahora mismo"),
+    ] {
+        for (agent, tool, ..) in &cases {
+            let asked = request(agent, locale, "a question");
+            let failed = after(asked, &[(tool, Err("data unavailable"))]);
+            let (words, tools) = call(&models, failed).await;
+            assert!(
+                tools.is_empty() && words.contains(sorry),
+                "{agent}: {words}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_usual_is_looked_up_in_what_was_bought_before() {
+    let models = models();
+    for (agent, text) in [
+        ("shop", "offers for my usual things"),
+        ("rewards", "what have I earned my points with?"),
+    ] {
+        let (_, tools) = call(&models, request(agent, "en", text)).await;
+        assert!(
+            tools.iter().any(|(name, _)| name == "get_purchase_history"),
+            "{agent}"
+        );
+        assert_eq!(tools.len(), 2, "{agent}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_story_takes_half_a_minute_in_each_language_and_an_answer_a_moment() {
+    let models = models();
+    for locale in ["en", "de", "es"] {
+        let begun = tokio::time::Instant::now();
+        call(
+            &models,
+            request("orchestrator", locale, "tell me a long story"),
+        )
+        .await;
+        let seconds = begun.elapsed().as_secs();
+        assert!((20..45).contains(&seconds), "{locale}: {seconds} s");
+        let begun = tokio::time::Instant::now();
+        call(&models, request("orchestrator", locale, "hello")).await;
+        assert!(begun.elapsed().as_millis() < 2_000, "{locale}");
+    }
+}
