@@ -3,6 +3,8 @@
 
 mod recorder;
 mod stage;
+mod spans;
+mod troupe;
 
 mod plain;
 mod tools;
@@ -10,3 +12,6 @@ mod failure;
 mod stop;
 mod past;
 mod first_run;
+
+mod binding;
+mod course;

@@ -22,6 +22,7 @@ pub(super) struct Recorder {
 struct State {
     lines: Vec<String>,
     emissions: Vec<Emission>,
+    bodies: Vec<(Actor, Body)>,
     seq: u64,
     sub: u32,
     message: Option<MessageFold>,
@@ -71,6 +72,11 @@ impl Recorder {
         self.state.lock().emissions.clone()
     }
 
+    /// Every event, also those that the end of a message is made of.
+    pub(super) fn bodies(&self) -> Vec<(Actor, Body)> {
+        self.state.lock().bodies.clone()
+    }
+
     /// The messages that came with events.
     pub(super) fn said(&self) -> Vec<NewMessage> {
         let emissions = self.emissions().into_iter();
@@ -101,6 +107,7 @@ impl State {
     fn put(&mut self, actor: &Actor, body: &Body) -> Position {
         let at = self.place(body);
         self.lines.push(line(actor, body));
+        self.bodies.push((actor.clone(), body.clone()));
         if let Body::MessageStart(start) = body {
             let turn = TurnId(Ulid(0));
             let time = Timestamp::default();

@@ -54,6 +54,17 @@ pub(super) struct Asked {
     inner: Box<dyn Fn(Request) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync>,
 }
 
+impl Asked {
+    pub(super) fn new(
+        model: impl Fn(Request) -> BoxStream<'static, Result<Delta, ModelError>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            requests: Mutex::default(),
+            inner: Box::new(model),
+        }
+    }
+}
+
 impl Provider for Asked {
     fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
         self.requests.lock().push(request.clone());
@@ -104,10 +115,7 @@ impl Stage {
     ) -> Self {
         Self {
             recorder: Arc::default(),
-            provider: Arc::new(Asked {
-                requests: Mutex::default(),
-                inner: Box::new(model),
-            }),
+            provider: Arc::new(Asked::new(model)),
             toolbox: Toolbox::new(),
             options: Options::default(),
             past: Past(Ok(Vec::new())),

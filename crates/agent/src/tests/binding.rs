@@ -1,0 +1,187 @@
+//! What a turn of a pack is bound to before its first model call.
+
+use std::sync::Arc;
+
+use turnwire_event::code::TurnStatus;
+use turnwire_event::port::{HistoryBudget, TurnContext};
+
+use super::troupe::{Troupe, pack, results};
+
+const HELLO: &str = "- steps: [{text: Hello.}]";
+
+fn tool_names(troupe: &Troupe, agent: &str) -> Vec<String> {
+    let tools = &troupe.asked(agent)[0].tools;
+    tools.iter().map(|tool| tool.name.clone()).collect()
+}
+
+#[tokio::test]
+async fn s2_003_s2_004_every_sub_agent_is_a_tool_with_its_description_word_for_word() {
+    let troupe = Troupe::new(HELLO);
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(
+        tool_names(&troupe, "orchestrator"),
+        ["llm_feedback", "ask_shop", "ask_rewards", "ask_support"]
+    );
+    let tools = &troupe.asked("orchestrator")[0].tools;
+    assert_eq!(tools[1].description, "All about shop: ask it,  verbatim.");
+    assert_eq!(tools[1].input_schema["required"][0], "query");
+}
+
+#[tokio::test]
+async fn s2_002_a_flag_decides_at_binding_whether_a_sub_agent_is_there() {
+    let gated = "{id: support, flag: ai_assistant_support}";
+    for (flag, there) in [
+        ("true", true),
+        ("false", false),
+        ("{principals: [x]}", false),
+    ] {
+        let pack = pack(&format!("flags: {{ai_assistant_support: {flag}}}\n"), gated);
+        let troupe = Troupe::of(pack, HELLO);
+        troupe.play().await;
+        let names = tool_names(&troupe, "orchestrator");
+        assert_eq!(names.contains(&"ask_support".to_owned()), there, "{flag}");
+    }
+}
+
+#[tokio::test]
+async fn s2_028_the_prompt_says_how_many_to_choose_and_by_what() {
+    let troupe = Troupe::of(pack("fan_out: {cap: 2}\n", "support"), HELLO);
+    troupe.play().await;
+    let system = troupe.asked("orchestrator")[0].system.clone();
+    assert_eq!(
+        system.as_deref(),
+        Some(
+            "You are kind.\n\nYou can ask at most 2 assistants at once. If more of them fit, \
+             choose the 2 that matter most for what the person said."
+        )
+    );
+}
+
+#[tokio::test]
+async fn s2_028_a_block_that_names_the_cap_has_it_filled_in_and_nothing_added() {
+    let mut troupe = Troupe::new(HELLO);
+    let mut pack = turnwire_pack::Pack::clone(&troupe.pack);
+    let block = "Ask at most {{cap}}, the most fitting.".to_owned();
+    pack.prompts.insert("persona".into(), block);
+    troupe.pack = Arc::new(pack);
+    troupe.play().await;
+    let system = troupe.asked("orchestrator")[0].system.clone();
+    assert_eq!(system.as_deref(), Some("Ask at most 3, the most fitting."));
+}
+
+#[tokio::test]
+async fn s2_019_a_sub_agent_has_its_own_tools_and_cannot_ask() {
+    let troupe = Troupe::new(
+        "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}\n\
+         - {when: {agent: orchestrator}, steps: [{text: Done.}]}\n\
+         - {when: {agent: shop}, steps: [{tool: {name: ask_rewards, input: {query: x}}}, {text: Found.}]}\n",
+    );
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(tool_names(&troupe, "shop"), ["search", "show"]);
+    assert!(troupe.asked("rewards").is_empty(), "one hop only");
+    let told = &results(&troupe.asked("shop")[1])[0];
+    assert_eq!(
+        (told.0.as_str(), told.1),
+        (
+            Some("There is no such tool. There are: search, show."),
+            true
+        )
+    );
+}
+
+#[tokio::test]
+async fn s2_001_a_bound_turn_keeps_its_tools_whatever_the_pack_becomes() {
+    let script = "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: llm_feedback}}]}\n\
+                  - {when: {agent: orchestrator}, steps: [{text: Done.}]}\n";
+    let mut troupe = Troupe::new(script);
+    let cohort = troupe.pack.cohort("local");
+    let bound = troupe.factory().bind(&troupe.input, &cohort);
+    let old = bound.versions.clone();
+    // The pack changes between the binding and the end of the turn.
+    let mut changed = turnwire_pack::Pack::clone(&troupe.pack);
+    changed.agents.remove(0);
+    troupe.pack = Arc::new(changed);
+    let next = troupe.factory().bind(&troupe.input, &cohort);
+    let run = |work: turnwire_event::port::Work| {
+        work(TurnContext {
+            input: troupe.input.clone(),
+            emitter: Arc::clone(&troupe.recorder) as _,
+            history: Arc::new(troupe.memory.clone()),
+        })
+    };
+    assert_eq!(run(bound.work).await.status, TurnStatus::Ok);
+    assert_eq!(run(next.work).await.status, TurnStatus::Ok);
+    let has_shop: Vec<bool> = troupe
+        .asked("orchestrator")
+        .iter()
+        .map(|request| request.tools.iter().any(|tool| tool.name == "ask_shop"))
+        .collect();
+    assert_eq!(has_shop, [true, true, false, false]);
+    assert_ne!(old, next.versions, "and the log says which it was");
+}
+
+#[tokio::test]
+async fn s2_005_a_platform_tool_is_called_without_any_sub_agent() {
+    let troupe = Troupe::new(
+        "- {when: {call: 1}, steps: [{tool: {name: llm_feedback, input: {}}}]}\n\
+         - {steps: [{text: Thanks.}]}\n",
+    );
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(
+        troupe.story(),
+        [
+            "orchestrator llm.call_started orchestrate",
+            "orchestrator llm.call_completed",
+            "tool:llm_feedback tool.called",
+            "tool:llm_feedback tool.completed",
+            "orchestrator llm.call_started orchestrate",
+            "says \"Thanks.\"",
+            "orchestrator llm.call_completed",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn s2_009_s2_020_only_the_models_answer_decides_who_is_asked() {
+    for (script, asked) in [
+        ("- steps: [{text: 'I know that myself.'}]", None),
+        (
+            "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_support, input: {query: offers}}}]}\n\
+             - {steps: [{text: ok}]}",
+            Some("support"),
+        ),
+        // Another name of the same sub-agent.
+        (
+            "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shopping, input: {query: offers}}}]}\n\
+             - {steps: [{text: ok}]}",
+            Some("shop"),
+        ),
+    ] {
+        let mut troupe = Troupe::new(script);
+        troupe.input.content = vec![turnwire_event::ContentBlock::text("offers in the shop")];
+        assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+        for id in ["shop", "rewards", "support"] {
+            assert_eq!(!troupe.asked(id).is_empty(), asked == Some(id), "{script}");
+        }
+        let steps = troupe
+            .story()
+            .join("\n")
+            .matches("plan.step_started")
+            .count();
+        assert_eq!(steps, usize::from(asked.is_some()));
+    }
+}
+
+#[test]
+fn tokens_of_history_are_four_bytes_each() {
+    let troupe = Troupe::new(HELLO);
+    let budget = HistoryBudget {
+        messages_max: 60,
+        bytes_max: 96_000,
+    };
+    assert_eq!(troupe.factory().history(), budget);
+    let cohort = troupe.pack.cohort("local");
+    let bound = troupe.factory().bind(&troupe.input, &cohort);
+    assert_eq!(bound.history, budget);
+    assert_eq!(bound.versions, troupe.pack.versions(&cohort));
+}

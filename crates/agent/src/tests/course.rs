@@ -1,0 +1,272 @@
+//! The course of a turn with one sub-agent: what is told in which order, to whom, in which span.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use turnwire_event::body::data::{ItemKey, Key, Loaded};
+use turnwire_event::code::{CallPurpose, ToolType, TurnStatus};
+use turnwire_event::port::{BoxFuture, Emission};
+use turnwire_event::row::Scope;
+use turnwire_event::{Actor, Body, Role};
+use turnwire_tool::{Tool, deliver};
+
+use super::troupe::{Double, Troupe, results, service, words};
+
+/// The reference turn: shop searches, shows what it found and says so; the orchestrator composes.
+const TURN: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: oat milk}}}]}
+- {when: {agent: orchestrator}, steps: [{text: COMPOSED}]}
+- {when: {agent: shop}, steps: [{text: SUBPLAN}, {tool: {name: search, input: {q: milk}}}, {tool: {name: show}}, {text: SUBRAW secret voice}]}
+";
+
+fn show() -> Arc<dyn Tool> {
+    Arc::new(Double {
+        name: "show",
+        tool_type: ToolType::Render,
+        status: None,
+        remember: false,
+        work: |call: turnwire_tool::Call| -> BoxFuture<'static, _> {
+            Box::pin(async move {
+                let id = |id: &str| ItemKey { id: id.to_owned() };
+                let loaded = Body::DataLoaded(Loaded {
+                    id: "data_1".into(),
+                    data_type: "offer_list".into(),
+                    key: Key {
+                        ids: vec![id("OFF_1"), id("OFF_2")],
+                    },
+                    items: vec![json!({"id": "OFF_1"}), json!({"id": "OFF_2"})],
+                });
+                let emission = Emission::new(Actor::tool("show"), loaded);
+                let done = deliver(&*call.emitter, emission).await;
+                done.expect("the turn goes on");
+                Ok(json!({"shown": 2}))
+            })
+        },
+    })
+}
+
+fn reference() -> Troupe {
+    let found = json!({"items": ["OFF_1", "OFF_2"]});
+    Troupe::new(TURN)
+        .tool(service("search", Some("searching_shop"), Ok(found)))
+        .tool(show())
+}
+
+#[tokio::test]
+async fn sc_01_s2_011_the_six_steps_are_told_in_their_order() {
+    let troupe = reference();
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(
+        troupe.story(),
+        [
+            "orchestrator llm.call_started orchestrate",
+            "orchestrator llm.call_completed",
+            "orchestrator plan.step_started",
+            "tool:ask_shop tool.called",
+            "subagent:shop subagent.started",
+            "subagent:shop llm.call_started subagent",
+            "subagent:shop llm.call_completed",
+            "subagent:shop status.emitted searching_shop",
+            "tool:search tool.called",
+            "tool:show tool.called",
+            "tool:search tool.completed",
+            "tool:show data.loaded",
+            "tool:show tool.completed",
+            "subagent:shop llm.call_started subagent",
+            "subagent:shop llm.call_completed",
+            "subagent:shop subagent.completed success",
+            "tool:ask_shop tool.completed",
+            "orchestrator plan.step_completed success",
+            "orchestrator llm.call_started compose",
+            "says \"COMPOSED\"",
+            "orchestrator llm.call_completed",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_sub_agent_acts_after_its_start_is_durable() {
+    let troupe = reference();
+    troupe.play().await;
+    let types = troupe.recorder.types();
+    let started = types.iter().position(|t| t == "subagent.started");
+    let started = started.expect("it was asked");
+    let lines = troupe.recorder.lines();
+    assert!(lines[started + 1].starts_with("committed "), "{lines:#?}");
+    assert_eq!(types[started + 2], "llm.call_started");
+}
+
+#[tokio::test]
+async fn s2_012_s2_013_sc_12_one_of_everything_and_only_the_orchestrator_speaks() {
+    let troupe = reference();
+    troupe.play().await;
+    let story = troupe.story().join("\n");
+    for once in [
+        "tool:ask_shop tool.called",
+        "subagent.started",
+        "subagent.completed",
+        "llm.call_started compose",
+    ] {
+        assert_eq!(story.matches(once).count(), 1, "{once}");
+    }
+    assert_eq!(troupe.asked("orchestrator").len(), 2);
+    for (actor, body) in troupe.recorder.bodies() {
+        let mut json = Vec::new();
+        body.write(&mut json);
+        let json = String::from_utf8(json).expect("JSON");
+        assert!(!json.contains("SUB"), "{actor} {json}");
+        assert!(
+            !json.contains("oat milk") || actor == Actor::ORCHESTRATOR,
+            "{json}"
+        );
+        assert!(
+            !json.contains("OFF_1") || matches!(body, Body::DataLoaded(_)),
+            "{json}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn s2_014_the_result_is_narration_and_what_was_shown() {
+    let troupe = reference();
+    troupe.play().await;
+    assert_eq!(
+        results(&troupe.asked("orchestrator")[1]),
+        [(
+            json!({
+                "text": "SUBRAW secret voice",
+                "components": [{"type": "offer_list", "ids": ["OFF_1", "OFF_2"]}],
+            }),
+            false
+        )]
+    );
+    let completed = troupe
+        .recorder
+        .bodies()
+        .into_iter()
+        .find_map(|(_, body)| match body {
+            Body::ToolCompleted(tool) if tool.tool_name == "ask_shop" => Some(tool),
+            _ => None,
+        });
+    let summary = completed.expect("it answered").result_summary;
+    let json = results(&troupe.asked("orchestrator")[1])[0].0.to_string();
+    assert_eq!(summary, format!("success, {} bytes", json.len()));
+}
+
+#[tokio::test]
+async fn d_46_every_hidden_message_says_whose_it_is_and_who_sees_it() {
+    let troupe = reference();
+    troupe.play().await;
+    let shop = || Scope::Agent("shop".into());
+    let rows: Vec<_> = troupe
+        .recorder
+        .emissions()
+        .into_iter()
+        .filter_map(|emission| Some((emission.body.kind().to_string(), emission.message?)))
+        .map(|(kind, message)| (kind, message.role, message.scope, message.metadata))
+        .collect();
+    let mine: serde_json::Map<String, Value> = [("sub_agent_id".to_owned(), json!("shop"))]
+        .into_iter()
+        .collect();
+    let expected = [
+        ("subagent.started", Role::User, shop()),
+        ("llm.call_completed", Role::Assistant, shop()),
+        ("tool.completed", Role::Tool, shop()),
+        ("tool.completed", Role::Tool, shop()),
+        ("llm.call_completed", Role::Assistant, shop()),
+        ("tool.completed", Role::Tool, Scope::Private),
+    ];
+    let expected: Vec<_> = expected
+        .into_iter()
+        .map(|(kind, role, scope)| (kind.to_owned(), role, scope, mine.clone()))
+        .collect();
+    assert_eq!(rows, expected);
+    let said = troupe.recorder.said();
+    assert_eq!(words(&said[0].content), "oat milk");
+    assert_eq!(words(&said[4].content), "SUBRAW secret voice");
+}
+
+#[tokio::test]
+async fn d_46_tools_of_a_sub_agent_show_sizes_only() {
+    let troupe = reference();
+    troupe.play().await;
+    for (_, body) in troupe.recorder.bodies() {
+        match body {
+            Body::ToolCalled(tool) if tool.tool_name == "search" => {
+                assert_eq!(tool.input_summary, "12 bytes");
+            }
+            Body::ToolCompleted(tool) if tool.tool_name == "search" => {
+                assert_eq!(tool.result_summary, "27 bytes");
+            }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn s2_011_every_step_has_a_span_below_the_turns() {
+    let mut troupe = reference();
+    let turn = turnwire_event::Trace {
+        trace_id: "0af7651916cd43dd8448eb211c80319c".into(),
+        span_id: "b7ad6b7169203331".into(),
+        parent_span_id: None,
+    };
+    troupe.input.trace = Some(Arc::new(turn.clone()));
+    troupe.play().await;
+    let span = |wanted: &str| {
+        let emissions = troupe.recorder.emissions();
+        let found = emissions.into_iter().find(|emission| match &emission.body {
+            Body::LlmCallStarted(call) if wanted == "compose" => {
+                call.purpose == CallPurpose::Compose
+            }
+            body => body.kind().to_string() == wanted,
+        });
+        let trace = found.expect("it was told").trace.expect("a span");
+        assert_eq!(trace.trace_id, turn.trace_id);
+        assert_eq!(trace.parent_span_id.as_ref(), Some(&turn.span_id));
+        assert_eq!(trace.span_id.len(), 16);
+        trace.span_id.clone()
+    };
+    let resolve = span("tool.called");
+    let instantiate = span("subagent.started");
+    let run = span("status.emitted");
+    let result = span("subagent.completed");
+    let compose = span("compose");
+    let spans = [&resolve, &instantiate, &run, &result, &compose];
+    for (n, one) in spans.iter().enumerate() {
+        assert!(!spans[..n].contains(one), "{spans:?}");
+    }
+    assert_eq!(
+        span("data.loaded"),
+        run,
+        "tools work in the run of their agent"
+    );
+}
+
+#[tokio::test]
+async fn s2_011_spans_have_their_names_in_their_order() {
+    let names = super::spans::Names::default();
+    let seen = names.clone();
+    let guard = tracing::subscriber::set_default(names);
+    reference().play().await;
+    drop(guard);
+    assert_eq!(
+        seen.taken(),
+        [
+            "dispatch.resolve",
+            "dispatch.instantiate",
+            "subagent.run",
+            "dispatch.result",
+            "orchestrator.compose"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn s2_039_a_caveat_of_a_data_service_reaches_the_orchestrator() {
+    let part = json!({"data": {"items": []}, "caveat": true});
+    let troupe = Troupe::new(TURN).tool(service("search", None, Ok(part)));
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let told = results(&troupe.asked("orchestrator")[1]);
+    assert_eq!(told[0].0["caveat"], json!(true));
+}

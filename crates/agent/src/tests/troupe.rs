@@ -1,0 +1,357 @@
+//! Where a turn of a pack is played: the pack's files, one script for all models, tools that do
+//! what a test says, and a recorder.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use turnwire_event::body::turn::TurnError;
+use turnwire_event::code::{Reason, ToolErrorClass, ToolType};
+use turnwire_event::port::{
+    BoxFuture, Emitter, History, HistoryBudget, HistoryError, Outcome, TurnContext, TurnInput,
+};
+use turnwire_event::{Body, ContentBlock, Message, Role};
+use turnwire_model::{Models, Provider, Request, Script, Scripted};
+use turnwire_pack::{Files, Pack, check};
+use turnwire_tool::{Call, Fault, Tool, ToolFailure, Toolbox};
+
+use super::recorder::Recorder;
+use super::stage::{Asked, Count, input};
+use crate::factory::Factory;
+
+/// The names of tools that the pack's agents may have.
+const TOOLS: [&str; 5] = ["search", "points", "ticket", "show", "llm_feedback"];
+
+/// A pack with three verticals; `more` goes into `pack.yaml`, `flagged` into the orchestrator.
+pub(super) fn pack(more: &str, support: &str) -> Arc<Pack> {
+    let mut files: Vec<(String, String)> = vec![
+        (
+            "pack.yaml".into(),
+            format!(
+                "name: trial\nversion: '1.0.0'\ndefault_locale: en\n\
+                 models: {{default: 'scripted:trial', gone: 'nobody:none'}}\n{more}"
+            ),
+        ),
+        (
+            "orchestrator.yaml".into(),
+            format!(
+                "id: orchestrator\nversion: '1'\nkind: orchestrator\ndescription: Speaks.\n\
+                 model: default\nprompt_blocks: [persona]\n\
+                 sub_agents: [shop, rewards, {support}]\ntools: [llm_feedback]\non_cancel: discard\n\
+                 history: {{max_messages: 60, max_tokens: 24000}}\n"
+            ),
+        ),
+        ("prompts/persona.md".into(), "You are kind.\n".into()),
+        ("locales/en.yaml".into(), locale("Searching...")),
+        ("locales/de.yaml".into(), locale("Suche...")),
+        ("tools.yaml".into(), tools()),
+    ];
+    for (id, tools, aliases) in [
+        ("shop", "[search, show]", "[shopping]"),
+        ("rewards", "[points, show]", "[]"),
+        ("support", "[ticket]", "[]"),
+    ] {
+        files.push((format!("prompts/{id}.md"), format!("You are {id}.\n")));
+        files.push((
+            format!("verticals/{id}/agent.yaml"),
+            format!(
+                "id: {id}\nversion: '1'\nkind: sub_agent\nvertical: {id}\naliases: {aliases}\n\
+                 description: 'All about {id}: ask it,  verbatim.'\nmodel: default\n\
+                 prompt_blocks: [{id}]\ntools: {tools}\nemits: [searching_{id}]\n\
+                 on_cancel: discard\ntimeout_ms: 5000\ndefault_status: searching_{id}\n\
+                 history: {{max_messages: 20, max_tokens: 8000}}\n"
+            ),
+        ));
+        files.push((
+            format!("verticals/{id}/status_events.yaml"),
+            format!(
+                "- {{id: searching_{id}, description: It looks., \
+                 default_render_key: status.searching_{id}, default_policy: transform, \
+                 emitter_subagents: [{id}], lifecycle: active}}\n"
+            ),
+        ));
+    }
+    let report = check(&Files::from_pairs(files), &|_| None);
+    let found = report.findings;
+    Arc::new(report.pack.unwrap_or_else(|| panic!("{found:#?}")))
+}
+
+fn locale(message: &str) -> String {
+    let line = |id: &str| format!("status.searching_{id}: {{message: '{message}', phrase: x}}\n");
+    ["shop", "rewards", "support"].map(line).concat()
+}
+
+fn tools() -> String {
+    let tool = |name: &&str| {
+        let function = if *name == "llm_feedback" {
+            "llm_feedback"
+        } else {
+            "echo"
+        };
+        format!("  - {{name: {name}, connector: direct, function: {function}}}\n")
+    };
+    let tools: String = TOOLS.iter().map(tool).collect();
+    format!("tools:\n{tools}")
+}
+
+/// A tool of a test's own.
+pub(super) struct Double<F> {
+    pub(super) name: &'static str,
+    pub(super) tool_type: ToolType,
+    pub(super) status: Option<&'static str>,
+    pub(super) remember: bool,
+    pub(super) work: F,
+}
+
+impl<F> Tool for Double<F>
+where
+    F: Fn(Call) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync,
+{
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn description(&self) -> &str {
+        "does what a test says"
+    }
+
+    fn input_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn tool_type(&self) -> ToolType {
+        self.tool_type
+    }
+
+    fn status(&self) -> Option<&str> {
+        self.status
+    }
+
+    fn remember(&self) -> bool {
+        self.remember
+    }
+
+    fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        (self.work)(call)
+    }
+}
+
+/// A data service's tool that gives what it is told to give, time after time.
+pub(super) fn service(
+    name: &'static str,
+    status: Option<&'static str>,
+    given: Result<Value, ToolFailure>,
+) -> Arc<dyn Tool> {
+    Arc::new(Double {
+        name,
+        tool_type: ToolType::Ccs,
+        status,
+        remember: false,
+        work: move |_| -> BoxFuture<'static, _> {
+            let given = given.clone();
+            Box::pin(async move { given })
+        },
+    })
+}
+
+/// What a data service's failure looks like to an agent.
+pub(super) fn unavailable(enricher_id: &str) -> ToolFailure {
+    ToolFailure {
+        fault: Some(Fault {
+            enricher_id: enricher_id.into(),
+            reason: Reason::UpstreamTimeout,
+        }),
+        ..ToolFailure::new(ToolErrorClass::EnvelopeError, "data unavailable")
+    }
+}
+
+/// A past that is given: the session's, and what sub-agents are shown.
+#[derive(Clone, Default)]
+pub(super) struct Memory {
+    pub(super) session: Vec<Message>,
+    pub(super) agents: Arc<Mutex<Vec<(String, Message)>>>,
+    pub(super) asked: Arc<Mutex<Vec<(String, HistoryBudget)>>>,
+}
+
+impl History for Memory {
+    fn recent(&self, _: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
+        Box::pin(async { Ok(self.session.clone()) })
+    }
+
+    fn of_agent(
+        &self,
+        agent: &str,
+        budget: HistoryBudget,
+    ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
+        self.asked.lock().push((agent.to_owned(), budget));
+        let agents = self.agents.lock();
+        let mine = agents.iter().filter(|(id, _)| id == agent || id == "*");
+        let mine = mine.map(|(_, message)| message.clone()).collect();
+        Box::pin(async move { Ok(mine) })
+    }
+}
+
+/// Every model of one scheme is one provider.
+struct Scheme(Arc<Asked>);
+
+impl Models for Scheme {
+    fn provider(&self, model: &str) -> Option<Arc<dyn Provider>> {
+        let served = model.starts_with("scripted:");
+        served.then(|| Arc::clone(&self.0) as Arc<dyn Provider>)
+    }
+}
+
+/// One turn of a pack, about to be played.
+pub(super) struct Troupe {
+    pub(super) pack: Arc<Pack>,
+    pub(super) provider: Arc<Asked>,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) memory: Memory,
+    pub(super) input: TurnInput,
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl Troupe {
+    /// All models play `yaml`; every tool gives `"given"` at once.
+    pub(super) fn new(yaml: &str) -> Self {
+        Self::of(pack("", "support"), yaml)
+    }
+
+    pub(super) fn of(pack: Arc<Pack>, yaml: &str) -> Self {
+        let model = Scripted::new(Script::parse("test.yaml", yaml).expect("a script"));
+        Self {
+            pack,
+            provider: Arc::new(Asked::new(move |request| model.stream(request))),
+            recorder: Arc::default(),
+            memory: Memory::default(),
+            input: input(),
+            tools: Vec::new(),
+        }
+    }
+
+    /// With a tool of a test's own.
+    pub(super) fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// The factory, with what a test gave for the tools it names.
+    pub(super) fn factory(&self) -> Factory {
+        let mut toolbox = Toolbox::new();
+        for name in TOOLS {
+            let mine = self.tools.iter().find(|tool| tool.name() == name);
+            let plain = || service(name, None, Ok(json!("given")));
+            let tool = mine.cloned().unwrap_or_else(plain);
+            toolbox = toolbox.with(tool).expect("names differ");
+        }
+        Factory::with_tools(
+            Arc::clone(&self.pack),
+            Arc::new(Scheme(Arc::clone(&self.provider))),
+            &toolbox,
+            Arc::new(Count::default()),
+        )
+    }
+
+    /// The turn, to be polled.
+    pub(super) fn play(&self) -> BoxFuture<'static, Outcome> {
+        let cohort = self.pack.cohort(self.input.owner.principal.as_str());
+        let assembly = self.factory().bind(&self.input, &cohort);
+        (assembly.work)(TurnContext {
+            input: self.input.clone(),
+            emitter: Arc::clone(&self.recorder) as Arc<dyn Emitter>,
+            history: Arc::new(self.memory.clone()),
+        })
+    }
+
+    /// What happened, one line each, without the pieces of messages.
+    pub(super) fn story(&self) -> Vec<String> {
+        self.recorder.bodies().iter().filter_map(line).collect()
+    }
+
+    /// The requests that `agent` made.
+    pub(super) fn asked(&self, agent: &str) -> Vec<Request> {
+        let requests = self.provider.requests.lock();
+        let mine = requests.iter().filter(|request| request.agent == agent);
+        mine.cloned().collect()
+    }
+
+    /// Everything that left the engine, and everything a model saw.
+    pub(super) fn everything(&self) -> String {
+        let requests = self.provider.requests.lock();
+        format!("{:?}\n{requests:?}", self.recorder.emissions())
+    }
+}
+
+/// The words of a message as a test writes them.
+pub(super) fn words(content: &[ContentBlock]) -> String {
+    content.iter().filter_map(ContentBlock::as_text).collect()
+}
+
+/// The results that a request shows its model, in order.
+pub(super) fn results(request: &Request) -> Vec<(Value, bool)> {
+    let said = request
+        .messages
+        .iter()
+        .filter(|said| said.role == Role::Tool);
+    said.flat_map(|said| &said.content)
+        .filter_map(|block| match block {
+            ContentBlock::ToolResult {
+                content, is_error, ..
+            } => Some((content.clone(), *is_error)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn code(error: &TurnError) -> String {
+    let mut code = serde_json::to_value(error.code)
+        .expect("a code")
+        .to_string();
+    code = code.trim_matches('"').to_owned();
+    if let Some(id) = &error.sub_agent_id {
+        code = format!("{code}({id})");
+    }
+    if let Some(id) = &error.enricher_id {
+        code = format!("{code}({id})");
+    }
+    let failed: Vec<String> = error.failed.iter().map(self::code).collect();
+    if !failed.is_empty() {
+        code = format!("{code}[{}]", failed.join(", "));
+    }
+    code
+}
+
+fn word(value: impl serde::Serialize) -> String {
+    let json = serde_json::to_value(value).expect("plain data");
+    json.as_str().unwrap_or_default().to_owned()
+}
+
+/// One event as a test tells it; none for the pieces of a message.
+fn line((actor, body): &(turnwire_event::Actor, Body)) -> Option<String> {
+    let more = match body {
+        Body::RouteDecided(_)
+        | Body::MessageStart(_)
+        | Body::TextDelta(_)
+        | Body::ToolUseStart(_)
+        | Body::ToolUseInputDelta(_)
+        | Body::ToolUseEnd(_) => return None,
+        Body::MessageComplete(message) => {
+            let text = words(&message.final_content);
+            return (!text.is_empty()).then(|| format!("says {text:?}"));
+        }
+        Body::LlmCallStarted(call) => format!(" {}", word(call.purpose)),
+        Body::LlmCallFailed(call) => format!(" {}", word(call.error_class)),
+        Body::ToolFailed(tool) => format!(" {}", word(tool.error_class)),
+        Body::SubagentCompleted(end) => format!(" {}", word(end.outcome)),
+        Body::SubagentFailed(end) => format!(" {}", word(end.error_class)),
+        Body::StatusEmitted(status) => format!(" {}", status.event_id),
+        Body::ErrorReported(error) => format!(" {}", code(error)),
+        Body::AgentErrorEmit(emit) => {
+            let weight = if emit.is_final { " final" } else { "" };
+            format!(" axis {}{weight}", emit.axis)
+        }
+        Body::PlanStepCompleted(step) => format!(" {}", word(step.status)),
+        _ => String::new(),
+    };
+    Some(format!("{actor} {}{more}", body.kind()))
+}
