@@ -100,7 +100,7 @@ impl Dispatch<'_> {
                     .into_iter()
                     .map(|note| (one.id().to_owned(), note)),
             );
-            let failed = self.settle(one.id(), back.failed, intent, failures);
+            let failed = failures.take(self.desk, one.id(), back.failed, intent);
             errors.extend(failed.await?);
         }
         self.close(&mut run, errors, failures).await?;
@@ -290,58 +290,6 @@ impl Dispatch<'_> {
             },
             future: subagent::run(job),
         }
-    }
-
-    /// What a slot's failures mean for the turn: held if it is all the turn is about, told at
-    /// once otherwise. Gives those that a fan-out must name.
-    async fn settle(
-        &self,
-        id: &str,
-        failed: outcome::Failed,
-        intent: Intent,
-        failures: &mut Failures,
-    ) -> Result<Vec<TurnError>, Refusal> {
-        let on_axis = |axis: u8, error: TurnError| Failure {
-            error,
-            axis,
-            sub_agent_id: Some(id.to_owned()),
-        };
-        let mut errors = failed.told;
-        if !errors.is_empty() {
-            failures.degrade();
-        }
-        let mut kept = failed.kept.into_iter().map(|error| on_axis(2, error));
-        match failed.slot {
-            outcome::Slot::Failed => {
-                for failure in kept {
-                    failure.report(self.desk).await?;
-                    failures.degrade();
-                }
-                let failure = on_axis(1, TurnError::sub_agent(id));
-                errors.push(failure.error.clone());
-                match intent {
-                    Intent::Single => failures.hold(failure),
-                    Intent::Mixed => {
-                        failures.degrade();
-                        failure.report(self.desk).await?;
-                    }
-                }
-            }
-            outcome::Slot::Short => {
-                // The first is what the rest followed from; clients that end at an error see one.
-                if let Some(failure) = kept.next() {
-                    failures.hold(failure);
-                }
-            }
-            outcome::Slot::Filled => {
-                for failure in kept {
-                    failure.report(self.desk).await?;
-                    failures.degrade();
-                }
-                errors.clear();
-            }
-        }
-        Ok(errors)
     }
 
     /// Ends the step, and names together what failed of several (D-11).

@@ -11,7 +11,9 @@ use turnwire_event::code::TurnStatus;
 use turnwire_event::port::{Outcome, Refusal};
 use turnwire_event::{Actor, Body};
 
+use crate::cast::Intent;
 use crate::means::Desk;
+use crate::outcome::{Failed, Slot};
 
 /// One failure, as operators count it.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,14 +63,52 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Keeps one that the turn will end with, unless something else comes.
-    pub(crate) fn hold(&mut self, failure: Failure) {
-        self.held = Some(failure);
-    }
-
     /// Something is missing from the answer.
     pub(crate) fn degrade(&mut self) {
         self.degraded = true;
+    }
+
+    /// What the failures of the sub-agent `id` mean for the turn: held if it is all the turn is
+    /// about, told at once otherwise. Gives those that a fan-out must name.
+    pub(crate) async fn take(
+        &mut self,
+        desk: &Desk<'_>,
+        id: &str,
+        failed: Failed,
+        intent: Intent,
+    ) -> Result<Vec<TurnError>, Refusal> {
+        let on_axis = |axis: u8, error: TurnError| Failure {
+            error,
+            axis,
+            sub_agent_id: Some(id.to_owned()),
+        };
+        let mut errors = failed.told;
+        self.degraded |= !errors.is_empty();
+        let mut kept = failed.kept.into_iter().map(|error| on_axis(2, error));
+        if failed.slot == Slot::Short {
+            // The first is what the rest followed from; clients that end at an error see one.
+            if let Some(first) = kept.next() {
+                self.held = Some(first);
+            }
+            return Ok(errors);
+        }
+        for failure in kept {
+            self.degraded = true;
+            failure.report(desk).await?;
+        }
+        if failed.slot == Slot::Filled {
+            return Ok(Vec::new());
+        }
+        let failure = on_axis(1, TurnError::sub_agent(id));
+        errors.push(failure.error.clone());
+        match intent {
+            Intent::Single => self.held = Some(failure),
+            Intent::Mixed => {
+                self.degraded = true;
+                failure.report(desk).await?;
+            }
+        }
+        Ok(errors)
     }
 
     /// Tells what was held: the turn does not end with it any more.

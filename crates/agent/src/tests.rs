@@ -15,3 +15,8 @@ mod first_run;
 
 mod binding;
 mod course;
+mod fan_out;
+mod axes;
+mod template;
+mod context;
+mod ambient;

@@ -37,7 +37,7 @@ pub(super) fn pack(more: &str, support: &str) -> Arc<Pack> {
             format!(
                 "id: orchestrator\nversion: '1'\nkind: orchestrator\ndescription: Speaks.\n\
                  model: default\nprompt_blocks: [persona]\n\
-                 sub_agents: [shop, rewards, {support}]\ntools: [llm_feedback]\non_cancel: discard\n\
+                 sub_agents: [shop, rewards, {support}]\ntools: [llm_feedback]\n\
                  history: {{max_messages: 60, max_tokens: 24000}}\n"
             ),
         ),

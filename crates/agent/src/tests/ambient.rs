@@ -1,0 +1,237 @@
+//! The writer of a turn wherever something runs in it, what is emitted in silence, and that
+//! nothing is after a turn was stopped or a sub-agent ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use turnwire_event::body::status::Emitted;
+use turnwire_event::code::{ToolType, TurnStatus};
+use turnwire_event::port::{
+    BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal, TurnContext,
+};
+use turnwire_event::{Actor, Body, ContentBlock, Position, Trace};
+use turnwire_tool::{Call, Tool, ToolFailure};
+
+use super::recorder::Recorder;
+use super::troupe::{Double, Troupe};
+use crate::voice::Voice;
+use crate::writer;
+
+const SHOP: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Done.}]}
+- {when: {agent: shop}, steps: [{tool: {name: search}}, {text: Found.}]}
+";
+
+fn doing<F, W>(work: F) -> Arc<dyn Tool>
+where
+    F: Fn(Call) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+{
+    Arc::new(Double {
+        name: "search",
+        tool_type: ToolType::Ccs,
+        status: None,
+        remember: false,
+        work: move |call| -> BoxFuture<'static, _> { Box::pin(work(call)) },
+    })
+}
+
+fn status(id: &str) -> Emission {
+    let emitted = Emitted {
+        event_id: id.into(),
+        message: String::new(),
+    };
+    Emission::new(Actor::subagent("shop"), Body::StatusEmitted(emitted))
+}
+
+/// Another sink: it counts, and hands on.
+struct Counting {
+    inner: Arc<Recorder>,
+    emitted: Mutex<usize>,
+}
+
+impl Emitter for Counting {
+    fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
+        *self.emitted.lock() += 1;
+        self.inner.emit(emission)
+    }
+
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+        self.inner.complete(end)
+    }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        self.inner.ready()
+    }
+
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+        self.inner.committed(at)
+    }
+}
+
+/// Emits from a task of a task of a tool of a sub-agent, through whatever writer it finds there.
+fn deep() -> Arc<dyn Tool> {
+    doing(|_| async {
+        let mut tasks = JoinSet::new();
+        writer::spawn(&mut tasks, async {
+            let mut inner = JoinSet::new();
+            writer::spawn(&mut inner, async {
+                let writer = writer::current().expect("in a turn");
+                writer.emit(status("deep")).expect("the turn goes on");
+            });
+            inner.join_all().await;
+        });
+        tasks.join_all().await;
+        Ok(json!(1))
+    })
+}
+
+#[tokio::test]
+async fn s1_041_the_writer_is_found_three_tasks_deep() {
+    let troupe = Troupe::new(SHOP).tool(deep());
+    assert!(writer::current().is_none());
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let emissions = troupe.recorder.emissions();
+    let deep = emissions
+        .iter()
+        .find(|e| matches!(&e.body, Body::StatusEmitted(_)));
+    assert!(
+        deep.expect("it was told").trace.is_some(),
+        "in the span of its sub-agent"
+    );
+    let completed = emissions.iter().find_map(|emission| match &emission.body {
+        Body::SubagentCompleted(end) => Some(end.status_events),
+        _ => None,
+    });
+    assert_eq!(completed, Some(1), "and counted as the sub-agent's");
+}
+
+#[tokio::test(start_paused = true)]
+async fn s1_044_any_sink_gets_everything_of_a_turn_and_in_the_same_order() {
+    let plain = Troupe::new(SHOP).tool(deep());
+    plain.play().await;
+    let other = Troupe::new(SHOP).tool(deep());
+    let sink = Arc::new(Counting {
+        inner: Arc::clone(&other.recorder),
+        emitted: Mutex::new(0),
+    });
+    let cohort = other.pack.cohort("local");
+    let bound = other.factory().bind(&other.input, &cohort);
+    let outcome = (bound.work)(TurnContext {
+        input: other.input.clone(),
+        emitter: Arc::clone(&sink) as Arc<dyn Emitter>,
+        history: Arc::new(other.memory.clone()),
+    });
+    assert_eq!(outcome.await.status, TurnStatus::Ok);
+    assert_eq!(*sink.emitted.lock(), other.recorder.emissions().len());
+    assert_eq!(other.recorder.lines(), plain.recorder.lines());
+}
+
+#[test]
+fn after_its_end_nothing_of_a_sub_agent_gets_through() {
+    let recorder = Arc::new(Recorder::default());
+    let span = Arc::new(Trace {
+        trace_id: "t".into(),
+        span_id: "s".into(),
+        parent_span_id: None,
+    });
+    let voice = Voice::new(Arc::clone(&recorder) as Arc<dyn Emitter>, span);
+    voice.emit(status("one")).expect("open");
+    assert_eq!(voice.close().statuses, 1);
+    assert_eq!(voice.emit(status("two")), Err(Refusal::Ended.into()));
+    assert_eq!(recorder.lines().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_057_d_12b_a_silent_sub_agent_shows_its_default_status_once() {
+    let waits = |ms: u64, says: bool| {
+        doing(move |call| async move {
+            if says {
+                call.emitter.emit(status("searching_shop")).expect("taken");
+            }
+            sleep(Duration::from_millis(ms)).await;
+            Ok(json!(1))
+        })
+    };
+    for (ms, says, expected) in [(4_000, false, 1), (1_400, false, 0), (4_000, true, 1)] {
+        let troupe = Troupe::new(SHOP).tool(waits(ms, says));
+        let begun = Instant::now();
+        let mut turn = troupe.play();
+        let count = || {
+            let story = troupe.story().join("\n");
+            story
+                .matches("subagent:shop status.emitted searching_shop")
+                .count()
+        };
+        assert!(
+            timeout(Duration::from_millis(1_600), &mut turn)
+                .await
+                .is_err()
+                || ms == 1_400
+        );
+        assert_eq!(count(), expected, "{ms} {says}: within two seconds");
+        if ms > 1_400 {
+            assert_eq!(turn.await.status, TurnStatus::Ok);
+            assert_eq!(begun.elapsed().as_millis(), u128::from(ms));
+        }
+        assert_eq!(count(), expected, "{ms} {says}: and no more");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s1_110_dropping_a_turn_stops_its_sub_agents_and_nothing_is_told_after_it() {
+    let notes: Arc<Mutex<Vec<&str>>> = Arc::default();
+    let seen = Arc::clone(&notes);
+    let troupe = Troupe::new(SHOP).tool(doing(move |_| {
+        let seen = Arc::clone(&seen);
+        async move {
+            seen.lock().push("began");
+            sleep(Duration::from_secs(2)).await;
+            seen.lock().push("went on");
+            Ok(json!(1))
+        }
+    }));
+    let dropped = timeout(Duration::from_millis(500), troupe.play()).await;
+    assert!(dropped.is_err());
+    let told = troupe.recorder.lines();
+    assert!(
+        told.last()
+            .is_some_and(|line| line.starts_with("committed")),
+        "{told:#?}"
+    );
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(troupe.recorder.lines(), told);
+    assert_eq!(*notes.lock(), ["began"]);
+    assert_eq!(troupe.asked("shop").len(), 1, "no further model call");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_turn_of_a_pack_returns_at_once_wherever_it_is() {
+    let whole = Troupe::new(SHOP);
+    assert_eq!(whole.play().await.status, TurnStatus::Ok);
+    let lines = whole.recorder.lines();
+    for room in 0..lines.len() - 1 {
+        let mut troupe = Troupe::new(SHOP);
+        troupe.recorder = Arc::new(Recorder::with_room(room));
+        let ended = timeout(Duration::from_secs(5), troupe.play()).await;
+        assert_eq!(ended.expect("at once").status, TurnStatus::Failed, "{room}");
+        let told = troupe.recorder.lines();
+        assert!(told.len() <= room + 1, "{room}: {told:#?}");
+        assert_eq!(told[..], lines[..told.len()], "{room}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_outbox_loses_nothing_of_a_dispatch() {
+    let plain = Troupe::new(SHOP);
+    plain.play().await;
+    let mut full = Troupe::new(SHOP);
+    full.recorder = Arc::new(Recorder::full_every(3));
+    assert_eq!(full.play().await.status, TurnStatus::Ok);
+    assert_eq!(full.story(), plain.story());
+}

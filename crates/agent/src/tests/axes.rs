@@ -1,0 +1,426 @@
+//! What fails, as events tell it: a sub-agent (axis 1), a data service (axis 2), some of several
+//! (axis 3). The words are the orchestrator's; codes are in events only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::iter;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use turnwire_event::body::turn::TurnError;
+use turnwire_event::code::{Reason, ToolType, TurnStatus};
+use turnwire_event::port::{BoxFuture, Outcome};
+use turnwire_event::{StopReason, Usage};
+use turnwire_model::{Delta, Provider as _, Script, Scripted};
+use turnwire_tool::{Call, Tool, ToolFailure};
+
+use super::stage::Asked;
+use super::troupe::{Double, Troupe, pack, results, service, unavailable};
+
+/// Shop is asked alone; what it does is put in for `SHOP`.
+const SINGLE: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
+- {when: {agent: orchestrator}, steps: [{text: I could not look that up.}]}
+- {when: {agent: shop}, steps: [SHOP]}
+";
+
+/// Shop and rewards are asked; what shop does is put in for `SHOP`.
+const BOTH: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}, {tool: {name: ask_rewards, input: {query: b}}}]}
+- {when: {agent: orchestrator}, steps: [{text: 'Points I have, offers I do not.'}]}
+- {when: {agent: shop}, steps: [SHOP]}
+- {when: {agent: rewards}, steps: [{tool: {name: points}}, {text: REWARDS}]}
+";
+
+const COULD_NOT: &str = "The shop assistant could not answer. Say so in your own words; do not \
+                         name causes or codes.";
+
+fn ended(status: TurnStatus, error: Option<TurnError>) -> Outcome {
+    Outcome { status, error }
+}
+
+fn shop_failed() -> Outcome {
+    ended(TurnStatus::Failed, Some(TurnError::sub_agent("shop")))
+}
+
+fn doing<W>(name: &'static str, work: fn(Call) -> W) -> Arc<dyn Tool>
+where
+    W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+{
+    Arc::new(Double {
+        name,
+        tool_type: ToolType::Function,
+        status: None,
+        remember: false,
+        work: move |call| -> BoxFuture<'static, _> { Box::pin(work(call)) },
+    })
+}
+
+/// The story from the first event of the step on.
+fn from_step(troupe: &Troupe) -> Vec<String> {
+    let story = troupe.story().into_iter();
+    story
+        .skip_while(|line| !line.contains("subagent.started"))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_059_d_10_sc_04_a_single_sub_agent_that_fails_is_told_in_words_and_ends_the_turn() {
+    // Its model fails, or never answers.
+    for (shop, class, call) in [
+        ("{error: provider}", "model", "provider"),
+        ("{stall: true}", "timeout", "timeout"),
+    ] {
+        let troupe = Troupe::new(&SINGLE.replace("SHOP", shop));
+        assert_eq!(troupe.play().await, shop_failed(), "{shop}");
+        let told = if class == "timeout" {
+            "timeout"
+        } else {
+            "internal"
+        };
+        let mut expected = vec![
+            "subagent:shop subagent.started".to_owned(),
+            "subagent:shop llm.call_started subagent".to_owned(),
+        ];
+        if class == "timeout" {
+            // D-12b: it was silent for too long before that.
+            expected.push("subagent:shop status.emitted searching_shop".to_owned());
+        }
+        expected.extend([
+            format!("subagent:shop llm.call_failed {call}"),
+            format!("subagent:shop subagent.failed {class}"),
+            format!("tool:ask_shop tool.failed {told}"),
+            "orchestrator plan.step_completed failed".to_owned(),
+            "orchestrator llm.call_started compose".to_owned(),
+            "says \"I could not look that up.\"".to_owned(),
+            "orchestrator llm.call_completed".to_owned(),
+            "subagent:shop agent.error_emit axis 1 final".to_owned(),
+        ]);
+        assert_eq!(from_step(&troupe), expected, "{shop}");
+        let told = results(&troupe.asked("orchestrator")[1]);
+        assert_eq!(told, [(json!(COULD_NOT), true)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_059_whatever_a_sub_agent_dies_of_is_axis_1() {
+    let mad = doing("search", |_| async {
+        Err(ToolFailure::internal("no").fatal())
+    });
+    let cases = [
+        // S2-089: a tool beyond repair.
+        ("{tool: {name: search}}, {text: x}", "tool"),
+        // It says nothing, or never stops asking.
+        ("{text: ''}", "model"),
+        ("{tool: {name: show}}", "model"),
+    ];
+    for (shop, class) in cases {
+        let troupe = Troupe::new(&SINGLE.replace("SHOP", shop)).tool(Arc::clone(&mad));
+        assert_eq!(troupe.play().await, shop_failed(), "{shop}");
+        let failed = format!("subagent:shop subagent.failed {class}");
+        assert!(
+            troupe.story().contains(&failed),
+            "{shop}: {:#?}",
+            troupe.story()
+        );
+    }
+}
+
+#[tokio::test]
+async fn s2_059_a_model_that_nobody_serves_fails_at_dispatch_and_only_there() {
+    let mut troupe = Troupe::new(&SINGLE.replace("SHOP", "{text: never}"));
+    let mut pack = turnwire_pack::Pack::clone(&troupe.pack);
+    pack.agents[0].model = "nobody:none".into();
+    troupe.pack = Arc::new(pack);
+    assert_eq!(troupe.play().await, shop_failed());
+    let story = troupe.story();
+    assert!(story.contains(&"subagent:shop subagent.failed instantiation".to_owned()));
+    assert!(troupe.asked("shop").is_empty());
+}
+
+#[tokio::test]
+async fn s2_030_a_panic_of_a_sub_agent_is_its_own() {
+    let mut troupe = Troupe::new(&BOTH.replace("SHOP", "{text: x}"));
+    let yaml = BOTH.replace("SHOP", "{text: x}");
+    let rest = Scripted::new(Script::parse("test.yaml", &yaml).expect("a script"));
+    troupe.provider = Arc::new(Asked::new(move |request| {
+        assert_ne!(request.agent, "shop", "PLANTED panic text");
+        rest.stream(request)
+    }));
+    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
+    let story = troupe.story();
+    assert!(story.contains(&"subagent:shop subagent.failed internal".to_owned()));
+    assert!(
+        story.contains(&"subagent:shop llm.call_failed internal".to_owned()),
+        "its call is closed"
+    );
+    assert!(story.contains(&"subagent:rewards subagent.completed success".to_owned()));
+    assert!(!troupe.everything().contains("PLANTED"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_021_a_sub_agent_is_stopped_after_its_time_with_what_it_had_open() {
+    let stuck = doing("search", |_| std::future::pending());
+    let troupe =
+        Troupe::new(&SINGLE.replace("SHOP", "{tool: {name: search}}, {text: x}")).tool(stuck);
+    let begun = Instant::now();
+    assert_eq!(troupe.play().await, shop_failed());
+    assert_eq!(begun.elapsed(), Duration::from_secs(5));
+    let story = from_step(&troupe);
+    let failed = story
+        .iter()
+        .position(|line| line.contains("subagent.failed timeout"));
+    let failed = failed.expect("it timed out");
+    assert_eq!(
+        story[failed - 1],
+        "tool:search tool.failed timeout",
+        "S1-046: pairs are closed first"
+    );
+}
+
+#[tokio::test]
+async fn s2_089_a_tool_that_can_be_worked_around_goes_back_to_its_model() {
+    let sad = doing("search", |_| async {
+        Err(ToolFailure::internal("Not today."))
+    });
+    let troupe = Troupe::new(&SINGLE.replace("SHOP", "{tool: {name: search}}, {text: Other way.}"))
+        .tool(sad);
+    assert_eq!(troupe.play().await, ended(TurnStatus::Ok, None));
+    assert_eq!(
+        results(&troupe.asked("shop")[1]),
+        [(json!("Not today."), true)]
+    );
+}
+
+#[tokio::test]
+async fn s2_060_sc_03_a_data_service_that_fails_is_told_at_once_and_the_turn_goes_on() {
+    let troupe = Troupe::new(&SINGLE.replace("SHOP", "{tool: {name: search}}, {text: No data.}"))
+        .tool(service(
+            "search",
+            Some("searching_shop"),
+            Err(unavailable("offer_search")),
+        ));
+    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
+    assert_eq!(
+        from_step(&troupe),
+        [
+            "subagent:shop subagent.started",
+            "subagent:shop llm.call_started subagent",
+            "subagent:shop llm.call_completed",
+            "subagent:shop status.emitted searching_shop",
+            "tool:search tool.called",
+            "tool:search tool.failed envelope_error",
+            "subagent:shop error.reported CCS_ENVELOPE_ERROR(offer_search)",
+            "subagent:shop agent.error_emit axis 2",
+            "subagent:shop llm.call_started subagent",
+            "subagent:shop llm.call_completed",
+            "subagent:shop subagent.completed status_error",
+            "tool:ask_shop tool.completed",
+            "orchestrator plan.step_completed failed",
+            "orchestrator llm.call_started compose",
+            "says \"I could not look that up.\"",
+            "orchestrator llm.call_completed",
+        ]
+    );
+    assert_eq!(
+        results(&troupe.asked("shop")[1]),
+        [(json!("data unavailable"), true)]
+    );
+    // S2-022: nobody tries again by itself.
+    assert_eq!(troupe.asked("shop").len(), 2);
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_found_another_way_has_what_it_wanted() {
+    let shop = "{tool: {name: search}}, {text: Again.}, {tool: {name: show}}, {text: Found.}";
+    let troupe = Troupe::new(&SINGLE.replace("SHOP", shop)).tool(service(
+        "search",
+        None,
+        Err(unavailable("offer_search")),
+    ));
+    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
+    let story = troupe.story();
+    assert!(story.contains(&"subagent:shop subagent.completed success".to_owned()));
+    assert!(story.contains(&"orchestrator plan.step_completed success".to_owned()));
+}
+
+#[tokio::test]
+async fn s1_102_with_the_flag_a_data_service_ends_the_turn_of_a_single_intent() {
+    let flags = "flags: {ai_assistant_axis2_terminal: true}\n";
+    let script = SINGLE.replace("SHOP", "{tool: {name: search}}, {text: No data.}");
+    let troupe = Troupe::of(pack(flags, "support"), &script).tool(service(
+        "search",
+        None,
+        Err(unavailable("offer_search")),
+    ));
+    let error = TurnError::envelope("offer_search", Reason::UpstreamTimeout);
+    assert_eq!(troupe.play().await, ended(TurnStatus::Failed, Some(error)));
+    let story = from_step(&troupe);
+    assert!(!story.join("\n").contains("error.reported"), "{story:#?}");
+    assert_eq!(
+        story[story.len() - 3..],
+        [
+            "says \"I could not look that up.\"",
+            "orchestrator llm.call_completed",
+            "subagent:shop agent.error_emit axis 2 final",
+        ]
+    );
+
+    let script = BOTH.replace("SHOP", "{tool: {name: search}}, {text: No data.}");
+    let troupe = Troupe::of(pack(flags, "support"), &script).tool(service(
+        "search",
+        None,
+        Err(unavailable("offer_search")),
+    ));
+    assert_eq!(
+        troupe.play().await,
+        ended(TurnStatus::Degraded, None),
+        "only of a single one"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_061_d_11_some_of_several_are_told_one_by_one_and_then_together() {
+    let late = doing("points", |_| async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Ok(json!(7))
+    });
+    let shop = "{pause_ms: 10}, {error: transport}";
+    let troupe = Troupe::new(&BOTH.replace("SHOP", shop)).tool(late);
+    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
+    let story = troupe.story();
+    let from = story
+        .iter()
+        .position(|line| line.contains("shop llm.call_failed"));
+    assert_eq!(
+        story[from.expect("it failed")..],
+        [
+            "subagent:shop llm.call_failed transport",
+            "subagent:shop subagent.failed model",
+            "tool:ask_shop tool.failed internal",
+            "subagent:shop error.reported SUB_AGENT_FAILED(shop)",
+            "subagent:shop agent.error_emit axis 1",
+            "tool:points tool.completed",
+            "subagent:rewards llm.call_started subagent",
+            "subagent:rewards llm.call_completed",
+            "subagent:rewards subagent.completed success",
+            "tool:ask_rewards tool.completed",
+            "orchestrator plan.step_completed partial_failure",
+            "orchestrator error.reported PARTIAL_FAN_OUT[SUB_AGENT_FAILED(shop)]",
+            "orchestrator agent.error_emit axis 3",
+            "orchestrator llm.call_started compose",
+            "says \"Points I have, offers I do not.\"",
+            "orchestrator llm.call_completed",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn s1_092_records_of_both_axes_and_none_successful_still_completes() {
+    let troupe = Troupe::new(&BOTH.replace("SHOP", "{error: transport}")).tool(service(
+        "points",
+        None,
+        Err(unavailable("points_balance")),
+    ));
+    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
+    let story = troupe.story().join("\n");
+    assert!(story.contains("plan.step_completed failed"), "{story}");
+    let records = "PARTIAL_FAN_OUT[SUB_AGENT_FAILED(shop), CCS_ENVELOPE_ERROR(points_balance)]";
+    assert!(story.contains(records), "{story}");
+}
+
+#[tokio::test]
+async fn a_turn_that_asks_someone_else_after_a_failure_ends_degraded() {
+    let troupe = Troupe::new(
+        "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
+- {when: {agent: orchestrator, call: 2}, steps: [{tool: {name: ask_support, input: {query: milk}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Support says hello.}]}
+- {when: {agent: shop}, steps: [{error: provider}]}
+- {when: {agent: support}, steps: [{text: hello}]}
+",
+    );
+    assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
+    let story = troupe.story();
+    let at = story
+        .iter()
+        .position(|line| line.contains("error.reported"))
+        .expect("told");
+    assert_eq!(
+        story[at..at + 3],
+        [
+            "subagent:shop error.reported SUB_AGENT_FAILED(shop)",
+            "subagent:shop agent.error_emit axis 1",
+            "orchestrator plan.step_started",
+        ]
+    );
+    assert!(
+        !story.join("\n").contains("PARTIAL"),
+        "one at a time is no fan-out"
+    );
+}
+
+#[tokio::test]
+async fn s1_098_s2_062_no_code_reaches_a_model_or_the_persons_text() {
+    let troupe = Troupe::new(&BOTH.replace("SHOP", "{error: transport}")).tool(service(
+        "points",
+        None,
+        Err(unavailable("points_balance")),
+    ));
+    troupe.play().await;
+    let requests = format!("{:?}", troupe.provider.requests.lock());
+    for code in [
+        "SUB_AGENT_FAILED",
+        "CCS_ENVELOPE_ERROR",
+        "PARTIAL_FAN_OUT",
+        "upstream_timeout",
+        "UpstreamTimeout",
+        "points_balance",
+        "transport",
+    ] {
+        assert!(!requests.contains(code), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn components_without_words_are_an_answer() {
+    let mut troupe = Troupe::new(&SINGLE.replace("SHOP", "{text: x}"));
+    let yaml = SINGLE.replace("SHOP", "{tool: {name: show}}");
+    let rest = Scripted::new(Script::parse("test.yaml", &yaml).expect("a script"));
+    troupe.provider = Arc::new(Asked::new(move |request| {
+        if request.agent == "shop" && request.call == 2 {
+            let stop = Delta::Stop {
+                reason: StopReason::EndTurn,
+                usage: Usage::default(),
+            };
+            return iter([Ok(stop)]).boxed();
+        }
+        rest.stream(request)
+    }));
+    let shown = doing("show", |call| async move {
+        let rendered = turnwire_event::body::component::Rendered {
+            component: json!({"type": "offer", "id": "OFF_9"}),
+            tool_call: turnwire_event::body::component::ToolCall {
+                id: call.tool_use_id,
+                name: "show".into(),
+                tool_type: ToolType::Render,
+            },
+        };
+        let body = turnwire_event::Body::ComponentRendered(rendered);
+        let actor = turnwire_event::Actor::tool("show");
+        let emission = turnwire_event::port::Emission::new(actor, body);
+        turnwire_tool::deliver(&*call.emitter, emission)
+            .await
+            .expect("taken");
+        Ok(json!("shown"))
+    });
+    let troupe = troupe.tool(shown);
+    assert_eq!(troupe.play().await, ended(TurnStatus::Ok, None));
+    let told = results(&troupe.asked("orchestrator")[1]);
+    let components = json!([{"type": "offer", "ids": ["OFF_9"]}]);
+    assert_eq!(
+        told,
+        [(json!({"text": "", "components": components}), false)]
+    );
+}

@@ -1,0 +1,223 @@
+//! What a sub-agent inherits and remembers: references and short values, never the session.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use turnwire_event::body::subagent::Context;
+use turnwire_event::code::TurnStatus;
+use turnwire_event::port::HistoryBudget;
+use turnwire_event::{Body, ContentBlock, Message, Role, ToolUseId, Ulid};
+use turnwire_model::Said;
+
+use super::stage::message;
+use super::troupe::{Troupe, words};
+
+/// Rewards is asked.
+const REWARDS: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_rewards, input: {query: my points}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Done.}]}
+- {when: {agent: rewards}, steps: [{text: Forty.}]}
+";
+
+fn context(troupe: &Troupe) -> Context {
+    let bodies = troupe.recorder.bodies().into_iter();
+    let mut started = bodies.filter_map(|(_, body)| match body {
+        Body::SubagentStarted(started) => Some(started.context),
+        _ => None,
+    });
+    started.next().expect("one was asked")
+}
+
+fn asks(turn: u128, id: u128, name: &str) -> Vec<Message> {
+    let tool_use = ContentBlock::ToolUse {
+        id: ToolUseId(Ulid(id)),
+        name: name.into(),
+        input: json!({"query": "x"}),
+    };
+    let result = ContentBlock::ToolResult {
+        tool_use_id: ToolUseId(Ulid(id)),
+        content: json!({"text": "SUBRAW"}),
+        is_error: false,
+    };
+    vec![
+        message(turn, Role::Assistant, vec![tool_use]),
+        message(turn, Role::Tool, vec![result]),
+    ]
+}
+
+/// A turn in which `tool` was asked.
+fn turn(turn: u128, asked: &str, tool: &str, answer: &str) -> Vec<Message> {
+    let mut said = vec![message(turn, Role::User, vec![ContentBlock::text(asked)])];
+    said.extend(asks(turn, 1000 + turn, tool));
+    said.push(message(
+        turn,
+        Role::Assistant,
+        vec![ContentBlock::text(answer)],
+    ));
+    said
+}
+
+#[tokio::test]
+async fn s2_015_r_31_sc_17_everything_a_sub_agent_inherits() {
+    let mut troupe = Troupe::new(REWARDS);
+    troupe.input.locale = "de".into();
+    troupe.input.location = Some("Berlin".into());
+    troupe.memory.session = turn(7, "oat milk offers", "ask_shop", "Here are two.");
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let prior = "Earlier the person asked: oat milk offers The answer was: Here are two.";
+    assert_eq!(
+        context(&troupe),
+        Context {
+            principal: "local".into(),
+            user_id: "local".into(),
+            episode_id: troupe.input.episode_id,
+            locale: "de".into(),
+            location: Some("Berlin".into()),
+            prior_context: Some(prior.into()),
+        }
+    );
+    let request = &troupe.asked("rewards")[0];
+    let episode = troupe.input.episode_id;
+    let expected = format!(
+        "You are rewards.\n\nContext of this request:\n- person: local\n- episode: {episode}\n\
+         - locale: de\n- location: Berlin\n- before this: {prior}"
+    );
+    assert_eq!(request.system, Some(expected));
+    assert_eq!(request.locale, "de");
+}
+
+#[tokio::test]
+async fn s2_017_d_25_what_went_before_is_told_on_a_switch_only() {
+    let shop = turn(5, "offers?", "ask_shop", "Two.");
+    let talk = [
+        message(6, Role::User, vec![ContentBlock::text("thanks")]),
+        message(6, Role::Assistant, vec![ContentBlock::text("Welcome.")]),
+    ];
+    let rewards = turn(7, "points?", "ask_rewards", "Forty.");
+    let other_name = turn(8, "deals?", "ask_shopping", "One.");
+    let told = |asked: &str, answer: &str| {
+        Some(format!(
+            "Earlier the person asked: {asked} The answer was: {answer}"
+        ))
+    };
+    let cases = [
+        (vec![], None),
+        (shop.clone(), told("offers?", "Two.")),
+        // A turn that asked nobody is no switch, and is looked past.
+        ([&shop[..], &talk[..]].concat(), told("offers?", "Two.")),
+        ([&shop[..], &rewards[..]].concat(), None),
+        (
+            [&rewards[..], &other_name[..]].concat(),
+            told("deals?", "One."),
+        ),
+        // Both were asked: nothing is new to rewards.
+        ([&rewards[..], &asks(7, 99, "ask_shop")[..]].concat(), None),
+    ];
+    for (n, (session, expected)) in cases.into_iter().enumerate() {
+        let mut troupe = Troupe::new(REWARDS);
+        troupe.memory.session = session;
+        troupe.play().await;
+        assert_eq!(context(&troupe).prior_context, expected, "case {n}");
+    }
+}
+
+#[tokio::test]
+async fn s2_016_the_bundle_does_not_grow_with_the_session() {
+    let long = |words: usize| "word ".repeat(words);
+    let size = |troupe: &Troupe| {
+        let context = serde_json::to_string(&context(troupe)).expect("plain data");
+        context.len()
+    };
+    let mut sizes = Vec::new();
+    for turns in [1, 50] {
+        let mut troupe = Troupe::new(REWARDS);
+        for n in 0..turns {
+            let turn = turn(100 + n, &long(800), "ask_shop", &long(4_000));
+            troupe.memory.session.extend(turn);
+        }
+        assert_eq!(troupe.memory.session.len(), 4 * turns as usize);
+        troupe.play().await;
+        let prior = context(&troupe).prior_context.expect("a switch");
+        assert!(
+            prior.chars().count() <= 2_000 && prior.ends_with('…'),
+            "{}",
+            prior.len()
+        );
+        sizes.push(size(&troupe));
+    }
+    assert_eq!(sizes[0], sizes[1]);
+}
+
+#[tokio::test]
+async fn s2_018_a_sub_agent_remembers_its_own_exchanges_and_only_those() {
+    let mut troupe = Troupe::new(REWARDS);
+    let old = |role, text: &str| message(7, role, vec![ContentBlock::text(text)]);
+    troupe.memory.session = turn(7, "SESSIONWORDS", "ask_rewards", "ANSWER");
+    troupe.memory.agents.lock().extend([
+        ("rewards".to_owned(), old(Role::User, "earlier question")),
+        ("shop".to_owned(), old(Role::User, "FOREIGN")),
+        ("rewards".to_owned(), old(Role::Assistant, "earlier answer")),
+    ]);
+    troupe.play().await;
+    let request = troupe.asked("rewards").remove(0);
+    let said: Vec<_> = request
+        .messages
+        .iter()
+        .map(|said| (said.role, words(&said.content)))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (Role::User, "earlier question".to_owned()),
+            (Role::Assistant, "earlier answer".to_owned()),
+            (Role::User, "my points".to_owned()),
+        ]
+    );
+    let shown = format!("{request:?}");
+    assert!(!shown.contains("SESSIONWORDS") && !shown.contains("FOREIGN"));
+    let budget = HistoryBudget {
+        messages_max: 20,
+        bytes_max: 32_000,
+    };
+    assert_eq!(
+        *troupe.memory.asked.lock(),
+        [("rewards".to_owned(), budget)]
+    );
+}
+
+#[tokio::test]
+async fn s1_144_what_was_kept_is_shown_to_every_sub_agent_of_a_later_turn() {
+    let troupe = Troupe::new(REWARDS);
+    let kept = message(
+        7,
+        Role::System,
+        vec![ContentBlock::text("ticket 12 is open")],
+    );
+    troupe.memory.agents.lock().push(("*".to_owned(), kept));
+    troupe.play().await;
+    let system = troupe.asked("rewards")[0].system.clone().expect("one");
+    assert!(
+        system.ends_with("Kept from earlier turns:\n- ticket 12 is open"),
+        "{system}"
+    );
+    assert!(!format!("{:?}", troupe.asked("orchestrator")).contains("ticket 12"));
+    assert!(!format!("{:?}", troupe.recorder.bodies()).contains("ticket 12"));
+}
+
+#[tokio::test]
+async fn data_shown_to_the_person_is_not_shown_to_a_model_again() {
+    let mut troupe = Troupe::new("- steps: [{text: Done.}]");
+    let shown = ContentBlock::Data {
+        data_id: "data_1".into(),
+        data_type: "offer_list".into(),
+        key: json!({}),
+        items: json!([{"id": "PLANTED"}]),
+    };
+    troupe.memory.session = vec![message(7, Role::Tool, vec![shown])];
+    troupe.play().await;
+    let expected = Arc::new(Said {
+        role: Role::User,
+        content: vec![ContentBlock::text("hi")],
+    });
+    assert_eq!(troupe.asked("orchestrator")[0].messages, [expected]);
+}

@@ -1,0 +1,206 @@
+//! Several sub-agents at once: they overlap, fail alone, and never are more than the cap.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use turnwire_event::code::{StepStatus, ToolType, TurnStatus};
+use turnwire_event::port::BoxFuture;
+use turnwire_event::row::Scope;
+use turnwire_event::{Body, ContentBlock, Role};
+use turnwire_tool::{Call, Tool};
+
+use super::troupe::{Double, Troupe, pack, results, words};
+
+/// All three are asked at once; each uses its tool and says its name.
+const ALL: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}, {tool: {name: ask_rewards, input: {query: b}}}, {tool: {name: ask_support, input: {query: c}}}]}
+- {when: {agent: orchestrator}, steps: [{text: All of it.}]}
+- {when: {agent: shop}, steps: [{tool: {name: search}}, {text: SHOP}]}
+- {when: {agent: rewards}, steps: [{tool: {name: points}}, {text: REWARDS}]}
+- {when: {agent: support}, steps: [{tool: {name: ticket}}, {text: SUPPORT}]}
+";
+
+fn slow(name: &'static str, ms: u64) -> Arc<dyn Tool> {
+    Arc::new(Double {
+        name,
+        tool_type: ToolType::Ccs,
+        status: None,
+        remember: true,
+        work: move |_: Call| -> BoxFuture<'static, _> {
+            Box::pin(async move {
+                sleep(Duration::from_millis(ms)).await;
+                Ok(json!({"from": name}))
+            })
+        },
+    })
+}
+
+fn texts(told: &[(Value, bool)]) -> Vec<String> {
+    let text = |(told, _): &(Value, bool)| match &told["text"] {
+        Value::String(text) => text.clone(),
+        _ => told.as_str().unwrap_or_default().to_owned(),
+    };
+    told.iter().map(text).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_023_s2_024_s2_034_three_at_once_take_as_long_as_the_slowest() {
+    let troupe = Troupe::new(ALL)
+        .tool(slow("search", 1_000))
+        .tool(slow("points", 200))
+        .tool(slow("ticket", 1_400));
+    let begun = Instant::now();
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(begun.elapsed().as_millis(), 1_400);
+    let story = troupe.story();
+    let at = |line: &str| story.iter().position(|told| told == line).expect("told");
+    let started = at("subagent:support subagent.started");
+    let first = at("subagent:rewards subagent.completed success");
+    assert!(started < first, "all began before the first ended");
+    // S2-025: composing waits for the slowest and is shown all, in the order they came.
+    assert!(
+        at("subagent:support subagent.completed success")
+            < at("orchestrator llm.call_started compose")
+    );
+    let told = results(&troupe.asked("orchestrator")[1]);
+    assert_eq!(texts(&told), ["REWARDS", "SHOP", "SUPPORT"]);
+    let step = troupe
+        .recorder
+        .bodies()
+        .into_iter()
+        .find_map(|(_, body)| match body {
+            Body::PlanStepCompleted(step) => Some(step),
+            _ => None,
+        });
+    let step = step.expect("a step");
+    assert_eq!((step.status, step.slots.len()), (StepStatus::Success, 3));
+}
+
+#[tokio::test]
+async fn all_starts_are_durable_together_before_anyone_acts() {
+    let troupe = Troupe::new(ALL);
+    troupe.play().await;
+    let types = troupe.recorder.types();
+    let step = types.iter().position(|kind| kind == "plan.step_started");
+    let from = step.expect("a step") + 1;
+    let pair = ["tool.called", "subagent.started"];
+    assert_eq!(types[from..from + 6], [pair, pair, pair].concat());
+    assert!(troupe.recorder.lines()[from + 6].starts_with("committed"));
+}
+
+#[tokio::test]
+async fn s2_027_s2_029_sc_14_beyond_the_cap_nobody_runs_and_every_call_has_a_result() {
+    let troupe = Troupe::of(pack("fan_out: {cap: 2}\n", "support"), ALL);
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert!(troupe.asked("support").is_empty());
+    let started = troupe
+        .recorder
+        .bodies()
+        .into_iter()
+        .find_map(|(_, body)| match body {
+            Body::PlanStepStarted(step) => Some(step),
+            _ => None,
+        });
+    let step = started.expect("a step");
+    assert_eq!(step.expected_subagents, ["shop", "rewards"]);
+    assert_eq!((step.cap, step.dropped), (2, vec!["support".to_owned()]));
+    assert_eq!(
+        step.plan_step_id,
+        format!("turn-{}-1", troupe.input.turn_id)
+    );
+    let compose = &troupe.asked("orchestrator")[1];
+    let mut asked: Vec<_> = compose
+        .messages
+        .iter()
+        .flat_map(|said| &said.content)
+        .collect();
+    asked.retain(|block| matches!(block, ContentBlock::ToolUse { .. }));
+    assert_eq!(asked.len(), 3);
+    let told = results(compose);
+    assert_eq!(told.len(), 3, "one for each call");
+    let dropped: Vec<_> = told.iter().filter(|(_, error)| *error).collect();
+    assert_eq!(
+        dropped,
+        [&(
+            json!("not executed: at most 2 assistants can be asked at once."),
+            true
+        )]
+    );
+    let story = troupe.story();
+    assert!(!story.contains(&"tool:ask_support tool.called".to_owned()));
+    assert!(story.contains(&"tool:ask_support tool.failed invalid_input".to_owned()));
+    assert!(
+        !story.join("\n").contains("error.reported"),
+        "nothing failed"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_030_one_that_fails_stops_nobody() {
+    let troupe =
+        Troupe::new(&ALL.replace("{text: SHOP}", "{error: provider}")).tool(slow("points", 300));
+    assert_eq!(troupe.play().await.status, TurnStatus::Degraded);
+    let told = results(&troupe.asked("orchestrator")[1]);
+    assert!(texts(&told).contains(&"REWARDS".to_owned()));
+    assert!(texts(&told).contains(&"SUPPORT".to_owned()));
+}
+
+#[tokio::test]
+async fn platform_tools_run_beside_and_do_not_count() {
+    let script = ALL.replace(
+        "steps: [{tool: {name: ask_shop",
+        "steps: [{tool: {name: llm_feedback}}, {tool: {name: ask_shop",
+    );
+    let troupe = Troupe::new(&script);
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let story = troupe.story().join("\n");
+    assert_eq!(story.matches("subagent.started").count(), 3);
+    assert!(story.contains("tool:llm_feedback tool.completed"));
+    assert_eq!(results(&troupe.asked("orchestrator")[1]).len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s1_144_results_worth_remembering_are_kept_after_a_mixed_turn_only() {
+    let troupe = Troupe::new(ALL)
+        .tool(slow("search", 10))
+        .tool(slow("ticket", 20));
+    troupe.play().await;
+    let kept: Vec<_> = troupe
+        .recorder
+        .emissions()
+        .into_iter()
+        .filter(|emission| matches!(emission.body, Body::SupportNoted(_)))
+        .filter_map(|emission| emission.message)
+        .map(|message| (message.role, message.scope, words(&message.content)))
+        .collect();
+    let note = |name: &str| {
+        (
+            Role::System,
+            Scope::Agents,
+            format!("{{\"from\":\"{name}\"}}"),
+        )
+    };
+    assert_eq!(kept, [note("search"), note("ticket")]);
+
+    let single = ALL.replace(", {tool: {name: ask_rewards, input: {query: b}}}, {tool: {name: ask_support, input: {query: c}}}", "");
+    let troupe = Troupe::new(&single).tool(slow("search", 10));
+    troupe.play().await;
+    assert!(
+        !troupe
+            .recorder
+            .types()
+            .contains(&"support.noted".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn one_sub_agent_asked_twice_is_two_slots() {
+    let troupe = Troupe::new(
+        &ALL.replace("ask_rewards", "ask_shop")
+            .replace("ask_support", "ask_shop"),
+    );
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(results(&troupe.asked("orchestrator")[1]).len(), 3);
+}
