@@ -86,9 +86,14 @@ pub(crate) async fn result(
     let trace = spans.child();
     let span_id = &trace.span_id;
     let span = tracing::info_span!("dispatch.result", sub_agent_id = one.id(), span_id);
+    // One that was cut was cut while it waited; how long for is not known.
+    let measured = matches!(ended, Ended::Filled(_) | Ended::Failed(_));
     let back = conclude(desk, one, ended, &trace).instrument(span).await?;
-    let overhead = parsed.elapsed().saturating_sub(one.meter.waited());
-    metrics::histogram!(metric::DISPATCH_OVERHEAD_MS).record(overhead.as_secs_f64() * 1_000.0);
+    if measured {
+        let overhead = parsed.elapsed().saturating_sub(one.meter.waited());
+        let ms = overhead.as_secs_f64() * 1_000.0;
+        metrics::histogram!(metric::DISPATCH_OVERHEAD_MS).record(ms);
+    }
     Ok(back)
 }
 

@@ -20,3 +20,4 @@ mod axes;
 mod template;
 mod context;
 mod ambient;
+mod overhead;

@@ -4,15 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::stream::iter;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{Reason, ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Outcome};
-use turnwire_event::{StopReason, Usage};
-use turnwire_model::{Delta, Provider as _, Script, Scripted};
+use turnwire_model::{Provider as _, Script, Scripted};
 use turnwire_tool::{Call, Tool, ToolFailure};
 
 use super::stage::Asked;
@@ -381,46 +378,4 @@ async fn s1_098_s2_062_no_code_reaches_a_model_or_the_persons_text() {
     ] {
         assert!(!requests.contains(code), "{code}");
     }
-}
-
-#[tokio::test]
-async fn components_without_words_are_an_answer() {
-    let mut troupe = Troupe::new(&SINGLE.replace("SHOP", "{text: x}"));
-    let yaml = SINGLE.replace("SHOP", "{tool: {name: show}}");
-    let rest = Scripted::new(Script::parse("test.yaml", &yaml).expect("a script"));
-    troupe.provider = Arc::new(Asked::new(move |request| {
-        if request.agent == "shop" && request.call == 2 {
-            let stop = Delta::Stop {
-                reason: StopReason::EndTurn,
-                usage: Usage::default(),
-            };
-            return iter([Ok(stop)]).boxed();
-        }
-        rest.stream(request)
-    }));
-    let shown = doing("show", |call| async move {
-        let rendered = turnwire_event::body::component::Rendered {
-            component: json!({"type": "offer", "id": "OFF_9"}),
-            tool_call: turnwire_event::body::component::ToolCall {
-                id: call.tool_use_id,
-                name: "show".into(),
-                tool_type: ToolType::Render,
-            },
-        };
-        let body = turnwire_event::Body::ComponentRendered(rendered);
-        let actor = turnwire_event::Actor::tool("show");
-        let emission = turnwire_event::port::Emission::new(actor, body);
-        turnwire_tool::deliver(&*call.emitter, emission)
-            .await
-            .expect("taken");
-        Ok(json!("shown"))
-    });
-    let troupe = troupe.tool(shown);
-    assert_eq!(troupe.play().await, ended(TurnStatus::Ok, None));
-    let told = results(&troupe.asked("orchestrator")[1]);
-    let components = json!([{"type": "offer", "ids": ["OFF_9"]}]);
-    assert_eq!(
-        told,
-        [(json!({"text": "", "components": components}), false)]
-    );
 }

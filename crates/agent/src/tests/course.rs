@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::iter;
 use serde_json::{Value, json};
 use turnwire_event::body::data::{ItemKey, Key, Loaded};
 use turnwire_event::code::{CallPurpose, ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Emission};
 use turnwire_event::row::Scope;
-use turnwire_event::{Actor, Body, Role};
+use turnwire_event::{Actor, Body, Role, StopReason, Usage};
+use turnwire_model::{Delta, Provider as _, Script, Scripted};
 use turnwire_tool::{Tool, deliver};
 
 use super::spans::Names;
+use super::stage::Asked;
 use super::troupe::{Double, Troupe, results, service, words};
 
 /// The reference turn: shop searches, shows what it found and says so; the orchestrator composes.
@@ -277,4 +281,31 @@ async fn s2_039_a_caveat_of_a_data_service_reaches_the_orchestrator() {
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
     let told = results(&troupe.asked("orchestrator")[1]);
     assert_eq!(told[0].0["caveat"], json!(true));
+}
+
+#[tokio::test]
+async fn components_without_words_are_an_answer() {
+    let mut troupe = reference();
+    let silent = TURN.replace("{text: SUBPLAN}, ", "").replace("SUBRAW", "x");
+    let silent = silent.replace(
+        "{tool: {name: search, input: {q: milk}}}, {text: SUBSHOW}, ",
+        "",
+    );
+    let script = Scripted::new(Script::parse("test.yaml", &silent).expect("a script"));
+    troupe.provider = Arc::new(Asked::new(move |request| {
+        if request.agent == "shop" && request.call == 2 {
+            let stop = Delta::Stop {
+                reason: StopReason::EndTurn,
+                usage: Usage::default(),
+            };
+            return iter([Ok(stop)]).boxed();
+        }
+        script.stream(request)
+    }));
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let components = json!([{"type": "offer_list", "ids": ["OFF_1", "OFF_2"]}]);
+    assert_eq!(
+        results(&troupe.asked("orchestrator")[1]),
+        [(json!({"text": "", "components": components}), false)]
+    );
 }

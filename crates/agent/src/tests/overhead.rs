@@ -1,0 +1,84 @@
+//! What a dispatch costs besides models and tools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, SharedString, Unit};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::time::sleep;
+use turnwire_event::code::{ToolType, TurnStatus};
+use turnwire_event::metric;
+use turnwire_event::port::BoxFuture;
+use turnwire_tool::Call;
+
+use super::troupe::{Double, Troupe};
+
+/// Writes down what is measured of one metric.
+#[derive(Clone, Default)]
+struct Measured(Arc<Mutex<Vec<f64>>>);
+
+impl HistogramFn for Measured {
+    fn record(&self, value: f64) {
+        self.0.lock().push(value);
+    }
+}
+
+impl metrics::Recorder for Measured {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        if key.name() == metric::DISPATCH_OVERHEAD_MS {
+            Histogram::from_arc(Arc::new(self.clone()))
+        } else {
+            Histogram::noop()
+        }
+    }
+}
+
+#[test]
+fn s2_070_the_time_of_models_and_tools_is_not_overhead() {
+    const TURN: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}, {tool: {name: ask_rewards, input: {query: b}}}, {tool: {name: ask_support, input: {query: b}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Done.}]}
+- {when: {agent: shop}, steps: [{pause_ms: 300}, {tool: {name: search}}, {text: Found.}]}
+- {when: {agent: rewards}, steps: [{pause_ms: 70}, {text: Found.}]}
+- {when: {agent: support}, steps: [{stall: true}]}
+";
+    let measured = Measured::default();
+    let search = Double {
+        name: "search",
+        tool_type: ToolType::Ccs,
+        status: None,
+        remember: false,
+        work: |_: Call| -> BoxFuture<'static, _> {
+            Box::pin(async {
+                sleep(Duration::from_millis(500)).await;
+                Ok(json!(1))
+            })
+        },
+    };
+    let troupe = Troupe::new(TURN).tool(Arc::new(search));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    let runtime = runtime.expect("a runtime");
+    let play = || runtime.block_on(troupe.play());
+    let outcome = metrics::with_local_recorder(&measured, play);
+    assert_eq!(outcome.status, TurnStatus::Degraded);
+    // The clock stands still but for the model and the tool; the one that was cut is not measured.
+    assert_eq!(*measured.0.lock(), [0.0, 0.0]);
+}
