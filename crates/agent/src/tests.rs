@@ -21,3 +21,4 @@ mod template;
 mod context;
 mod ambient;
 mod overhead;
+mod market;

@@ -1,0 +1,112 @@
+//! The demo pack with its own script, and doubles for its data services: one intent, several,
+//! and more than may be asked at once.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use turnwire_event::ContentBlock;
+use turnwire_event::code::{ToolType, TurnStatus};
+use turnwire_event::port::{BoxFuture, Emitter, TurnContext};
+use turnwire_model::{Models, Script, ScriptedModels};
+use turnwire_pack::{Files, check};
+use turnwire_tool::{Call, Toolbox};
+
+use super::recorder::Recorder;
+use super::stage::{Count, input};
+use super::troupe::{Double, Memory, unavailable};
+use crate::factory::Factory;
+
+/// What a data service says of anything.
+fn item() -> Value {
+    let item = json!({
+        "id": "X_1", "label": "LABEL", "title": "TITLE", "tier": "gold", "missing": "9 points",
+        "answer": "ANSWER", "ticket": "T-1",
+    });
+    json!({"items": [item]})
+}
+
+/// Plays one turn of the demo; gives how it ended, what was said, and who was asked.
+async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
+    let vars = |_: &str| Some("http://127.0.0.1:9".to_owned());
+    let report = check(&Files::market(), &vars);
+    let pack = Arc::new(report.pack.expect("the demo is sound"));
+    let mut tools = Toolbox::new();
+    for def in &pack.tools {
+        let name: &'static str = def.name.clone().leak();
+        let fails = name == down;
+        let double = Double {
+            name,
+            tool_type: ToolType::Ccs,
+            status: None,
+            remember: false,
+            work: move |_: Call| -> BoxFuture<'static, _> {
+                Box::pin(async move {
+                    if fails {
+                        return Err(unavailable("PLANTED"));
+                    }
+                    Ok(item())
+                })
+            },
+        };
+        tools = tools.with(Arc::new(double)).expect("names differ");
+    }
+    let script = Script::parse_many(&pack.scripts).expect("the demo's script");
+    let models: Arc<dyn Models> = Arc::new(ScriptedModels::new(script));
+    let factory = Factory::with_tools(
+        Arc::clone(&pack),
+        models,
+        &tools,
+        Arc::new(Count::default()),
+    );
+    let mut input = input();
+    input.content = vec![ContentBlock::text(words)];
+    let bound = factory.bind(&input, &pack.cohort("local"));
+    let recorder = Arc::new(Recorder::default());
+    let outcome = (bound.work)(TurnContext {
+        input,
+        emitter: Arc::clone(&recorder) as Arc<dyn Emitter>,
+        history: Arc::new(Memory::default()),
+    });
+    let status = outcome.await.status;
+    let mut text = String::new();
+    let mut asked = Vec::new();
+    for (_, body) in recorder.bodies() {
+        match body {
+            turnwire_event::Body::TextDelta(delta) => text.push_str(&delta.text),
+            turnwire_event::Body::SubagentStarted(started) => asked.push(started.sub_agent_id),
+            _ => {}
+        }
+    }
+    (status, text, asked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_demo_asks_whom_it_should_and_composes_what_they_gave() {
+    let (status, text, asked) = say("offers for oat milk", "").await;
+    assert_eq!((status, asked), (TurnStatus::Ok, vec!["shop".to_owned()]));
+    assert!(text.contains("I found LABEL."), "{text}");
+
+    let (status, text, asked) = say("offers for oat milk and my points", "").await;
+    assert_eq!(status, TurnStatus::Ok);
+    assert_eq!(asked, ["shop", "rewards"]);
+    assert!(
+        text.contains("I found LABEL.") && text.contains("gold"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_demo_says_what_is_missing_and_what_it_could_not_ask() {
+    let both = "offers for oat milk and my points";
+    let (status, text, _) = say(both, "get_points_balance").await;
+    assert_eq!(status, TurnStatus::Degraded);
+    assert!(text.contains("I found LABEL."), "{text}");
+    assert!(
+        !text.contains("PLANTED") && !text.contains("gold"),
+        "{text}"
+    );
+
+    let all = "offers for oat milk, my points, my receipts and a complaint for customer support";
+    let (status, text, asked) = say(all, "").await;
+    assert_eq!((status, asked.len()), (TurnStatus::Ok, 3), "{text}");
+}
