@@ -211,7 +211,7 @@ impl Dispatch<'_> {
         let span_id = &trace.span_id;
         let span = tracing::info_span!("dispatch.instantiate", sub_agent_id = member.id, span_id);
         let context = self.context(&member);
-        let question = question(&call.input);
+        let question = question(&call.input, &self.turn.input.content);
         let invocation_id = InvocationId(self.desk.means.mint.ulid());
         let started = Body::SubagentStarted(Started {
             invocation_id,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use turnwire_event::ContentBlock;
 use turnwire_model::ToolSpec;
 
 use crate::means::Means;
@@ -65,11 +66,33 @@ impl Member {
     }
 }
 
-/// The question in what the model wrote for the tool.
-pub(crate) fn question(input: &Value) -> String {
+/// The question in what the model wrote for the tool; what the person said if it wrote nothing.
+pub(crate) fn question(input: &Value, person: &[ContentBlock]) -> String {
     match input.get("query") {
         Some(Value::String(query)) => query.clone(),
+        _ if input.as_object().is_some_and(serde_json::Map::is_empty) => {
+            person.iter().filter_map(ContentBlock::as_text).collect()
+        }
         // A model that names it otherwise still meant something.
         _ => input.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_found_in_whatever_the_model_wrote() {
+        let person = [ContentBlock::text("oat "), ContentBlock::text("milk")];
+        let cases = [
+            (json!({"query": "q", "more": 1}), "q"),
+            (json!({}), "oat milk"),
+            (json!({"question": "q"}), r#"{"question":"q"}"#),
+            (json!({"query": 7}), r#"{"query":7}"#),
+        ];
+        for (input, expected) in cases {
+            assert_eq!(question(&input, &person), expected);
+        }
     }
 }

@@ -30,6 +30,11 @@ use crate::writer;
 
 /// Characters of one result that is kept for later turns: a few dozen lines.
 const NOTE_CHARS_MAX: usize = 2_000;
+/// Results of one invocation that are kept: more than any answer needs, few enough that they do
+/// not push out everything else a sub-agent remembers.
+const NOTES_MAX: usize = 4;
+/// Bytes of an answer that the orchestrator is shown: dozens of pages, far more than one can say.
+const TEXT_BYTES_MAX: usize = 65_536;
 
 /// One invocation, ready to run.
 pub(crate) struct Job {
@@ -83,14 +88,15 @@ impl From<Halt> for Miss {
 }
 
 /// Runs it, with its voice as the ambient writer of everything it starts.
-pub(crate) async fn run(job: Job) -> Result<Answer, Miss> {
+pub(crate) fn run(job: Job) -> impl Future<Output = Result<Answer, Miss>> + Send + 'static {
+    // Made here and not on its own task, so that it stands below whatever asked for it.
     let span = tracing::info_span!(
         "subagent.run",
         sub_agent_id = job.member.id,
         span_id = job.voice.span().span_id
     );
     let writer = Arc::clone(&job.voice) as Arc<dyn Emitter>;
-    writer::scope(writer, watched(job)).instrument(span).await
+    writer::scope(writer, watched(job)).instrument(span)
 }
 
 /// Says something for a sub-agent that has said nothing for too long (D-12b).
@@ -193,7 +199,8 @@ struct Gathered {
 impl Gathered {
     /// The last words count: those before a tool only say what it is about to do.
     fn hear(&mut self, content: &[ContentBlock]) {
-        let text: String = content.iter().filter_map(ContentBlock::as_text).collect();
+        let mut text: String = content.iter().filter_map(ContentBlock::as_text).collect();
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
         if !text.trim().is_empty() {
             self.answer.text = text;
         }
@@ -206,7 +213,7 @@ impl Gathered {
                     self.missing = false;
                     self.answer.caveat |= result.get("caveat") == Some(&json!(true));
                 }
-                if ended.remember {
+                if ended.remember && self.answer.notes.len() < NOTES_MAX {
                     self.answer.notes.push(note(result));
                 }
                 Ok(())
