@@ -23,7 +23,9 @@ fn models() -> ScriptedModels {
             (name, std::fs::read_to_string(path).expect("a text"))
         })
         .collect();
-    ScriptedModels::new(Script::parse_many(&files).expect("the script is right"))
+    ScriptedModels::new(Some(Scripted::new(
+        Script::parse_many(&files).expect("the script is right"),
+    )))
 }
 
 /// One call: the words, and the tools it asks for with what.
