@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use turnwire_event::body::subagent::Context;
-use turnwire_event::code::TurnStatus;
-use turnwire_event::port::HistoryBudget;
+use turnwire_event::code::{ToolType, TurnStatus};
+use turnwire_event::port::{BoxFuture, HistoryBudget};
 use turnwire_event::{Body, ContentBlock, Message, Role, ToolUseId, Ulid};
 use turnwire_model::Said;
+use turnwire_tool::{Call, Scene};
 
 use super::stage::message;
-use super::troupe::{Troupe, words};
+use super::troupe::{Double, Troupe, words};
 
 /// Rewards is asked.
 const REWARDS: &str = "
@@ -220,4 +222,46 @@ async fn data_shown_to_the_person_is_not_shown_to_a_model_again() {
         content: vec![ContentBlock::text("hi")],
     });
     assert_eq!(troupe.asked("orchestrator")[0].messages, [expected]);
+}
+
+#[tokio::test]
+async fn s2_015_tools_of_a_sub_agent_work_for_the_turns_person_in_its_run() {
+    let script = REWARDS.replace("{text: Forty.}", "{tool: {name: points}}, {text: Forty.}");
+    let seen: Arc<Mutex<Option<Arc<Scene>>>> = Arc::default();
+    let slot = Arc::clone(&seen);
+    let mut troupe = Troupe::new(&script).tool(Arc::new(Double {
+        name: "points",
+        tool_type: ToolType::Ccs,
+        status: None,
+        remember: false,
+        work: move |call: Call| -> BoxFuture<'static, _> {
+            *slot.lock() = Some(call.scene);
+            Box::pin(async { Ok(json!(1)) })
+        },
+    }));
+    troupe.input.location = Some("Berlin".into());
+    troupe.play().await;
+    let scene = seen.lock().take().expect("the tool ran");
+    let input = &troupe.input;
+    assert_eq!(scene.owner, input.owner);
+    assert_eq!(scene.agent.as_deref(), Some("rewards"));
+    assert_eq!(
+        (scene.turn_id, scene.episode_id),
+        (input.turn_id, input.episode_id)
+    );
+    assert_eq!(
+        (&scene.locale, &scene.location),
+        (&input.locale, &input.location)
+    );
+    let cohort = troupe.pack.cohort("local");
+    assert_eq!(
+        scene.definition,
+        troupe.pack.versions(&cohort).agent_definition
+    );
+    let emissions = troupe.recorder.emissions();
+    let called = emissions.iter().find(|emission| match &emission.body {
+        Body::ToolCalled(tool) => tool.tool_name == "points",
+        _ => false,
+    });
+    assert_eq!(called.expect("it was called").trace, scene.trace);
 }

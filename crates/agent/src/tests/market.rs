@@ -1,14 +1,14 @@
 //! The demo pack with its own script, and doubles for its data services: one intent, several,
 //! and more than may be asked at once.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use turnwire_event::ContentBlock;
 use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Emitter, TurnContext};
 use turnwire_model::{Models, Script, ScriptedModels};
-use turnwire_pack::{Files, check};
+use turnwire_pack::{Files, Pack, check};
 use turnwire_tool::{Call, Toolbox};
 
 use super::recorder::Recorder;
@@ -25,11 +25,22 @@ fn item() -> Value {
     json!({"items": [item]})
 }
 
+/// The demo and its models, read once.
+fn demo() -> (Arc<Pack>, Arc<dyn Models>) {
+    static DEMO: OnceLock<(Arc<Pack>, Arc<ScriptedModels>)> = OnceLock::new();
+    let (pack, models) = DEMO.get_or_init(|| {
+        let vars = |_: &str| Some("http://127.0.0.1:9".to_owned());
+        let report = check(&Files::market(), &vars);
+        let pack = Arc::new(report.pack.expect("the demo is sound"));
+        let script = Script::parse_many(&pack.scripts).expect("the demo's script");
+        (pack, Arc::new(ScriptedModels::new(script)))
+    });
+    (Arc::clone(pack), Arc::clone(models) as Arc<dyn Models>)
+}
+
 /// Plays one turn of the demo; gives how it ended, what was said, and who was asked.
 async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
-    let vars = |_: &str| Some("http://127.0.0.1:9".to_owned());
-    let report = check(&Files::market(), &vars);
-    let pack = Arc::new(report.pack.expect("the demo is sound"));
+    let (pack, models) = demo();
     let mut tools = Toolbox::new();
     for def in &pack.tools {
         let name: &'static str = def.name.clone().leak();
@@ -50,8 +61,6 @@ async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
         };
         tools = tools.with(Arc::new(double)).expect("names differ");
     }
-    let script = Script::parse_many(&pack.scripts).expect("the demo's script");
-    let models: Arc<dyn Models> = Arc::new(ScriptedModels::new(script));
     let factory = Factory::with_tools(
         Arc::clone(&pack),
         models,

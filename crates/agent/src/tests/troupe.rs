@@ -1,7 +1,7 @@
 //! Where a turn of a pack is played: the pack's files, one script for all models, tools that do
 //! what a test says, and a recorder.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -22,7 +22,8 @@ use crate::factory::Factory;
 /// The names of tools that the pack's agents may have.
 const TOOLS: [&str; 5] = ["search", "points", "ticket", "show", "llm_feedback"];
 
-/// A pack with three verticals; `more` goes into `pack.yaml`, `flagged` into the orchestrator.
+/// A pack with three verticals; `more` goes into `pack.yaml`, `support` is how the orchestrator
+/// names its third sub-agent.
 pub(super) fn pack(more: &str, support: &str) -> Arc<Pack> {
     let mut files: Vec<(String, String)> = vec![
         (
@@ -214,7 +215,9 @@ pub(super) struct Troupe {
 impl Troupe {
     /// All models play `yaml`; every tool gives `"given"` at once.
     pub(super) fn new(yaml: &str) -> Self {
-        Self::of(pack("", "support"), yaml)
+        static PACK: OnceLock<Arc<Pack>> = OnceLock::new();
+        let pack = PACK.get_or_init(|| pack("", "support"));
+        Self::of(Arc::clone(pack), yaml)
     }
 
     pub(super) fn of(pack: Arc<Pack>, yaml: &str) -> Self {
