@@ -71,7 +71,8 @@ pub fn not_allowed(metadata: &Metadata) -> Vec<Finding> {
 pub fn refused(metadata: &Metadata) -> Vec<Finding> {
     let mut found = Vec::new();
     for package in &metadata.packages {
-        for (_, reason) in REFUSED.iter().filter(|(name, _)| *name == package.name) {
+        let mut named = REFUSED.iter().filter(|(name, _)| *name == package.name);
+        for (_, reason) in named.by_ref().filter(|_| metadata.is_built(package)) {
             let place = format!("{} {}", package.name, package.version);
             found.push(Finding::about(&place, format!("refused: {reason}")));
         }

@@ -3,6 +3,7 @@
 //! Only the packages of this platform are asked for: those are the ones a build has downloaded,
 //! so a fresh machine can answer without the network.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -16,6 +17,27 @@ pub struct Metadata {
     pub packages: Vec<Package>,
     /// The ids of our own.
     pub workspace_members: Vec<String>,
+    /// Who asks for whom, with which features; none if cargo was not asked.
+    #[serde(default)]
+    pub resolve: Option<Resolve>,
+}
+
+/// The graph.
+#[derive(Debug, Deserialize)]
+pub struct Resolve {
+    /// Every package with what it asks for.
+    pub nodes: Vec<Node>,
+}
+
+/// One package in the graph.
+#[derive(Debug, Deserialize)]
+pub struct Node {
+    /// Its id.
+    pub id: String,
+    /// The features that are on.
+    pub features: Vec<String>,
+    /// The ids of what it may ask for.
+    pub dependencies: Vec<String>,
 }
 
 /// One package.
@@ -40,6 +62,9 @@ pub struct Dependency {
     pub name: String,
     /// `None` for a normal dependency, else `dev` or `build`.
     pub kind: Option<String>,
+    /// Whether a feature must ask for it.
+    #[serde(default)]
+    pub optional: bool,
 }
 
 impl Metadata {
@@ -66,6 +91,38 @@ impl Metadata {
     /// Reads what `cargo metadata` printed.
     pub fn parse(json: &str) -> Result<Self> {
         serde_json::from_str(json).context("cargo metadata printed something unexpected")
+    }
+
+    /// Whether a build has it: whether our packages lead to it over what is asked for. The graph
+    /// also holds what a feature that is off would ask for.
+    pub fn is_built(&self, package: &Package) -> bool {
+        let Some(resolve) = &self.resolve else {
+            return true;
+        };
+        let mut seen: HashSet<&str> = HashSet::new();
+        let mut left: Vec<&str> = self.workspace_members.iter().map(String::as_str).collect();
+        while let Some(id) = left.pop() {
+            if id == package.id {
+                return true;
+            }
+            let node = resolve.nodes.iter().find(|node| node.id == id);
+            let Some(node) = node.filter(|_| seen.insert(id)) else {
+                continue;
+            };
+            let asked = node.dependencies.iter().map(String::as_str);
+            left.extend(asked.filter(|to| self.asks(node, to)));
+        }
+        false
+    }
+
+    /// Whether `node` asks for `to`, as its features are.
+    fn asks(&self, node: &Node, to: &str) -> bool {
+        let find = |id: &str| self.packages.iter().find(|package| package.id == id);
+        let (Some(from), Some(to)) = (find(&node.id), find(to)) else {
+            return true;
+        };
+        let mut named = from.dependencies.iter().filter(|d| d.name == to.name);
+        named.any(|d| !d.optional || node.features.iter().any(|f| *f == d.name))
     }
 
     /// Our own packages.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
-use turnwire_model::{Delta, Models as _, Request, Said, Script, ScriptedModels};
+use turnwire_model::{Delta, Models as _, Request, Said, Script, Scripted, ScriptedModels};
 
 fn models() -> ScriptedModels {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/market/scripts");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnwire_event::ContentBlock;
 use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Emitter, TurnContext};
-use turnwire_model::{Models, Script, ScriptedModels};
+use turnwire_model::{Models, Script, Scripted, ScriptedModels};
 use turnwire_pack::{Files, Pack, check};
 use turnwire_tool::{Call, Toolbox};
 
@@ -33,7 +33,10 @@ fn demo() -> (Arc<Pack>, Arc<dyn Models>) {
         let report = check(&Files::market(), &vars);
         let pack = Arc::new(report.pack.expect("the demo is sound"));
         let script = Script::parse_many(&pack.scripts).expect("the demo's script");
-        (pack, Arc::new(ScriptedModels::new(script)))
+        (
+            pack,
+            Arc::new(ScriptedModels::new(Some(Scripted::new(script)))),
+        )
     });
     (Arc::clone(pack), Arc::clone(models) as Arc<dyn Models>)
 }

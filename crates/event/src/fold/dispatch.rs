@@ -67,7 +67,14 @@ impl Dispatch {
                 });
             }
             Body::SubagentCompleted(end) => {
-                self.end(&end.tool_use_id, SlotStatus::Success);
+                let slot = match end.outcome {
+                    DispatchOutcome::Success => SlotStatus::Success,
+                    // What a data service failed is an error of its slot (C-25).
+                    DispatchOutcome::StatusError
+                    | DispatchOutcome::Failure
+                    | DispatchOutcome::Discarded => SlotStatus::Error,
+                };
+                self.end(&end.tool_use_id, slot);
                 self.outcome(&end.sub_agent_id, end.outcome, end.latency_ms);
             }
             Body::SubagentFailed(end) => {
