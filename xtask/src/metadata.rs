@@ -161,6 +161,7 @@ pub(crate) mod examples {
             packages[at].dependencies.push(Dependency {
                 name: (*dependency).to_owned(),
                 kind: kind.map(str::to_owned),
+                optional: false,
             });
         }
         let workspace_members = packages.iter().map(|p| p.id.clone()).collect();
@@ -168,6 +169,7 @@ pub(crate) mod examples {
         Metadata {
             packages,
             workspace_members,
+            resolve: None,
         }
     }
 
