@@ -79,7 +79,8 @@ impl Run<'_> {
 
     /// The bytes that pass `filter`, as few slices as can be, with the number of events in them.
     pub fn select(&self, filter: &Filter, mut put: impl FnMut(Bytes, usize)) {
-        if !self.made.any_hidden && filter.passes_all(self.made.types) {
+        let unasked = !self.made.any_hidden || filter.includes_suppressed();
+        if unasked && filter.passes_all(self.made.types) {
             return put(self.slice(self.from, self.to), self.len());
         }
         let passes = |at: usize| filter.matches(&self.made.heads[at]);

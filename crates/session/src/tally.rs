@@ -88,3 +88,6 @@ fn count_dispatch(traced: &Traced) {
             .record(well.count() as f64 / all as f64);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -175,7 +175,8 @@ async fn d_46_s1_030_clients_are_shown_what_is_shared_and_never_a_note() {
     let live = sessions.live(&me, id).await.expect("a session");
     let snapshot = live.snapshot(10).await.expect("a snapshot");
     assert_eq!(texts(&snapshot.messages), shared);
-    for hidden in told.lock().hidden.clone() {
+    let hidden = told.lock().hidden.clone();
+    for hidden in hidden {
         let page = sessions.messages(&me, id, Some(hidden), 10).await;
         assert_eq!(page.expect_err("hidden"), Error::MessageNotFound);
     }

@@ -148,6 +148,31 @@ async fn a_filter_selects_inside_a_run() {
 }
 
 #[tokio::test]
+async fn s1_055_what_is_hidden_is_for_those_who_ask() {
+    let ring = ring(100);
+    let hide = |seq| {
+        let mut event = event(seq);
+        event.head.suppressed = seq % 2 == 0;
+        event
+    };
+    ring.publish(&mut (1..=4).map(hide).collect());
+    publish(&ring, 5..=6);
+    let text = |include_suppressed, actors: Option<&str>| {
+        let spec = turnwire_event::FilterSpec {
+            actors: actors.map(|actor| vec![actor.to_owned()]),
+            include_suppressed,
+            ..Default::default()
+        };
+        let filter = Filter::resolve(&spec).expect("a filter");
+        read_with(&ring, 0, 10, &filter).0
+    };
+    for actors in [None, Some("user")] {
+        assert_eq!(text(false, actors), "<1><3><5><6>");
+        assert_eq!(text(true, actors), "<1><2><3><4><5><6>");
+    }
+}
+
+#[tokio::test]
 async fn news_wakes_every_viewer() {
     let ring = ring(100);
     let viewers: Vec<_> = (0..50)

@@ -1,0 +1,169 @@
+//! What is counted of a turn that dispatched, read from a recorder that keeps everything.
+
+use std::sync::Arc;
+
+use metrics::{
+    Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
+use parking_lot::Mutex;
+use turnwire_event::body::agent::ErrorEmit;
+use turnwire_event::body::dispatch::AgentOutcome;
+use turnwire_event::body::subagent::{Completed, Failed};
+use turnwire_event::code::AgentErrorClass;
+use turnwire_event::{InvocationId, ToolUseId, Ulid};
+
+use super::*;
+
+type Kept = Arc<Mutex<Vec<(String, f64)>>>;
+
+#[derive(Default)]
+struct Keeping(Kept);
+
+struct One(Kept, String);
+
+impl CounterFn for One {
+    fn increment(&self, value: u64) {
+        self.0.lock().push((self.1.clone(), value as f64));
+    }
+    fn absolute(&self, _: u64) {}
+}
+
+impl HistogramFn for One {
+    fn record(&self, value: f64) {
+        self.0.lock().push((self.1.clone(), value));
+    }
+}
+
+impl Keeping {
+    fn one(&self, key: &Key) -> Arc<One> {
+        let labels: Vec<_> = key
+            .labels()
+            .map(|label| format!("{}={}", label.key(), label.value()))
+            .collect();
+        let name = format!("{} {}", key.name(), labels.join(" "));
+        Arc::new(One(self.0.clone(), name.trim_end().to_owned()))
+    }
+}
+
+impl Recorder for Keeping {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.one(key))
+    }
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.one(key))
+    }
+}
+
+fn counted(body: &Body) -> Vec<(String, f64)> {
+    assert!(is_counted(body), "{body:?}");
+    let keeping = Keeping::default();
+    metrics::with_local_recorder(&keeping, || count(body, "7"));
+    let kept = keeping.0.lock();
+    kept.clone()
+}
+
+fn line(name: &str, value: f64) -> (String, f64) {
+    (name.to_owned(), value)
+}
+
+fn traced(intent_count: u32, outcomes: &[DispatchOutcome]) -> Body {
+    let outcomes = outcomes.iter().map(|&outcome| AgentOutcome {
+        sub_agent_id: "shop".into(),
+        outcome,
+        latency_ms: 1,
+    });
+    Body::DispatchTraced(Traced {
+        intent_count,
+        cap: 2,
+        cap_behavior: if intent_count > 2 {
+            CapBehavior::Over
+        } else {
+            CapBehavior::Within
+        },
+        outcomes: outcomes.collect(),
+        ..Traced::default()
+    })
+}
+
+#[test]
+fn s2_067_s2_068_s2_072_a_trace_is_counted_and_a_turn_that_asked_for_nobody_is_not() {
+    use DispatchOutcome::{Discarded, Failure, StatusError, Success};
+    assert!(counted(&traced(0, &[])).is_empty());
+    let intents = |n| line("dispatch.intent_count", n);
+    let ratio = |n| line("dispatch.fanout.success_ratio", n);
+    assert_eq!(counted(&traced(1, &[Failure])), [intents(1.0)]);
+    assert_eq!(
+        counted(&traced(2, &[Success, Failure])),
+        [intents(2.0), ratio(0.5)]
+    );
+    assert_eq!(
+        counted(&traced(4, &[Success, StatusError, Success, Success])),
+        [
+            intents(4.0),
+            line("dispatch.cap_exceeded_total", 1.0),
+            ratio(0.75)
+        ]
+    );
+    assert_eq!(
+        counted(&traced(2, &[Success, Discarded])),
+        [intents(2.0), ratio(1.0)],
+        "what a cancel threw away is no failure"
+    );
+    assert_eq!(counted(&traced(2, &[Discarded, Discarded])), [intents(2.0)]);
+}
+
+#[test]
+fn s2_069_s2_071_a_sub_agent_is_counted_however_it_ends() {
+    let (invocation_id, tool_use_id) = (InvocationId(Ulid(1)), ToolUseId(Ulid(1)));
+    let sub_agent_id = "shop".to_owned();
+    let ends = [
+        Body::SubagentCompleted(Completed {
+            invocation_id,
+            sub_agent_id: sub_agent_id.clone(),
+            tool_use_id,
+            outcome: DispatchOutcome::Success,
+            latency_ms: 12,
+            status_events: 3,
+        }),
+        Body::SubagentFailed(Failed {
+            invocation_id,
+            sub_agent_id,
+            tool_use_id,
+            latency_ms: 12,
+            error_class: AgentErrorClass::Timeout,
+            status_events: 3,
+        }),
+    ];
+    for end in ends {
+        assert_eq!(
+            counted(&end),
+            [
+                line("dispatch.subagent.latency_ms sub_agent_id=shop", 12.0),
+                line(
+                    "dispatch.status_events_per_invocation sub_agent_id=shop",
+                    3.0
+                ),
+            ]
+        );
+    }
+}
+
+#[test]
+fn s2_073_failures_are_counted_by_axis() {
+    for axis in 1..=3 {
+        let body = Body::AgentErrorEmit(ErrorEmit {
+            sub_agent_id: None,
+            axis,
+            is_final: false,
+        });
+        let name = format!("dispatch.axis_failure_total axis={axis}");
+        assert_eq!(counted(&body), [(name, 1.0)]);
+    }
+}
