@@ -124,7 +124,7 @@ impl Said {
                 stop_reason: None,
                 usage: None,
                 created_at,
-                metadata: serde_json::Map::new(),
+                metadata: new.metadata,
             });
         }
     }

@@ -235,3 +235,86 @@ pub(super) const fn agent_class(tool: ToolErrorClass) -> AgentErrorClass {
         | ToolErrorClass::Internal => AgentErrorClass::Internal,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::status::Emitted;
+    use crate::body::subagent::Context;
+    use crate::id::{EpisodeId, InvocationId, Ulid};
+
+    fn step(n: u32, expected: &[&str], dropped: &[&str]) -> Body {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Body::PlanStepStarted(StepStarted {
+            plan_step_id: format!("step-{n}"),
+            expected_subagents: names(expected),
+            cap: 2,
+            dropped: names(dropped),
+            deadline_ms: 1,
+        })
+    }
+
+    fn told(bodies: &[Body]) -> Traced {
+        let mut dispatch = Dispatch::default();
+        for body in bodies {
+            dispatch.apply(Timestamp::from_millis(1), &Actor::ORCHESTRATOR, body);
+        }
+        dispatch.traced().expect("not told yet")
+    }
+
+    #[test]
+    fn s2_064_the_cap_is_told_as_the_worst_step_found_it() {
+        let within = step(1, &["shop"], &[]);
+        let at = step(2, &["shop", "rewards"], &[]);
+        let over = step(3, &["shop", "rewards"], &["receipts"]);
+        let cases = [
+            (vec![], (0, 0, CapBehavior::Within)),
+            (vec![within.clone()], (1, 2, CapBehavior::Within)),
+            (vec![within.clone(), at.clone()], (3, 2, CapBehavior::At)),
+            (vec![over, at, within], (6, 2, CapBehavior::Over)),
+        ];
+        for (steps, expected) in cases {
+            let traced = told(&steps);
+            let found = (traced.intent_count, traced.cap, traced.cap_behavior);
+            assert_eq!(found, expected, "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_counts_for_the_sub_agent_that_emits_it() {
+        let mut dispatch = Dispatch::default();
+        let time = Timestamp::from_millis(1);
+        for (n, id) in [(1, "shop"), (2, "rewards")] {
+            let started = Body::SubagentStarted(Started {
+                invocation_id: InvocationId(Ulid(n)),
+                sub_agent_id: id.into(),
+                tool_use_id: ToolUseId(Ulid(n)),
+                plan_step_id: "step".into(),
+                context: Context {
+                    principal: "local".into(),
+                    user_id: "local".into(),
+                    episode_id: EpisodeId(Ulid(1)),
+                    locale: "en".into(),
+                    location: None,
+                    prior_context: None,
+                },
+            });
+            dispatch.apply(time, &Actor::ORCHESTRATOR, &started);
+        }
+        let status = Body::StatusEmitted(Emitted {
+            event_id: "searching".into(),
+            message: String::new(),
+        });
+        for actor in [
+            Actor::subagent("rewards"),
+            Actor::ORCHESTRATOR,
+            Actor::subagent("rewards"),
+            Actor::tool("shop"),
+        ] {
+            dispatch.apply(time, &actor, &status);
+        }
+        let failed = dispatch.closing_agents(AgentErrorClass::Internal, time);
+        let counts: Vec<_> = failed.iter().map(|f| f.status_events).collect();
+        assert_eq!(counts, [0, 2]);
+    }
+}

@@ -25,7 +25,7 @@ fn shown(view: View<'_>) -> (&'static str, &str) {
     match view {
         View::Clients => ("m.scope = ?1", ""),
         View::Orchestrator => ("m.scope IN (?1, '-')", ""),
-        // The last two terms are for the index that holds such messages alone.
+        // Whatever is asked for as an id, it is no way to the others' messages.
         View::Agent(id) => (
             "m.scope IN (?1, '*') AND m.scope <> '' AND m.scope <> '-'",
             id,

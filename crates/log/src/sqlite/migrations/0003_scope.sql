@@ -3,8 +3,8 @@
 -- place of the event before it, so places are no longer unique.
 ALTER TABLE message ADD COLUMN scope TEXT NOT NULL DEFAULT '';
 DROP INDEX message_order;
-CREATE INDEX message_order ON message (sid, completed, scope);
-CREATE INDEX message_agent ON message (sid, scope, completed) WHERE scope <> '' AND scope <> '-';
+-- With the scope, so that what is for others is passed over without a look at its row.
+CREATE INDEX message_order ON message (sid, completed, id, scope);
 
 -- Hidden events are few: what a reader is not told is counted by them alone.
 CREATE INDEX event_hidden ON event (sid, seq) WHERE hidden = 1;
