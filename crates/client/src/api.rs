@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use turnwire_event::{Message, MessageId, Owner, Position, SessionId, ToolUseId, TurnId, TypeSet};
-use turnwire_wire::rest::{event, feedback, health, session, tool_call, turn};
+use turnwire_wire::rest::{event, feedback, health, session, status_event, tool_call, turn};
 
 use crate::error::Error;
 use crate::frame::readable;
@@ -147,6 +147,11 @@ impl Client {
             reason: reason.map(str::to_owned),
         };
         self.post(&format!("/turns/{id}/cancel"), &cancel).await
+    }
+
+    /// The registry of statuses: what agents may emit as progress, and its words.
+    pub async fn status_events(&self) -> Result<status_event::StatusEvents, Error> {
+        self.get("/status-events").await
     }
 
     /// A page of a session's messages, walking back from `before`.

@@ -171,7 +171,8 @@ pub(crate) fn readable(messages: Vec<Value>) -> (Vec<Message>, usize) {
 mod tests {
     use super::*;
     use serde_json::json;
-    use turnwire_event::{Epoch, Seq, Ulid};
+    use turnwire_event::body::turn::TurnError;
+    use turnwire_event::{Body, Epoch, Seq, Ulid};
 
     fn read(value: &Value) -> Frame {
         Frame::read(&Bytes::from(value.to_string())).expect("a frame")
@@ -200,6 +201,25 @@ mod tests {
             (AT, EventType::ToolCalled, None)
         );
         assert_eq!(received.read(), None, "the payload has changed");
+    }
+
+    #[test]
+    fn events_of_sub_agents_are_read_with_fields_that_are_new() {
+        let mut inner = event("error.reported");
+        inner["actor"] = json!("subagent:shop");
+        inner["timestamp"] = json!("2026-01-01T00:00:00.000Z");
+        inner["turn_id"] = json!(Ulid(2).to_string());
+        inner["render"] = json!({"policy": "forward", "why": "new"});
+        inner["payload"] = json!({
+            "code": "PARTIAL_FAN_OUT", "hint": "new",
+            "failed": [{"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop", "hint": 1}]
+        });
+        let Frame::Event(received) = read(&json!({"type": "event", "event": inner})) else {
+            panic!("an event");
+        };
+        let event = received.read().expect("read");
+        let failed = TurnError::fan_out(vec![TurnError::sub_agent("shop")]);
+        assert_eq!(event.body, Body::ErrorReported(failed));
     }
 
     #[test]
