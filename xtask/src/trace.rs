@@ -17,7 +17,7 @@ use crate::source::Source;
 pub const DOCUMENTS: [&str; 2] = ["docs/wires/session.md", "docs/wires/pc3.md"];
 
 /// The families of requirements.
-const FAMILIES: [&str; 5] = ["S1", "S3", "R", "D", "C"];
+const FAMILIES: [&str; 6] = ["S1", "S2", "S3", "R", "D", "C"];
 
 /// The names of all tests, and by requirement those that carry its id.
 #[derive(Debug, Default)]

@@ -67,6 +67,12 @@ fn envelope(event: &str, data: &Map<String, Value>, due: &Due) -> Result<(), Str
         "thinking" => &["role"],
         "text" | "reasoning" => &["type", "chunk"],
         "tool_call" | "tool_completed" => &["tool_call"],
+        "status" | "data_loading" | "data_loaded" => &["data"],
+        "component" => &["chunk", "tool_call"],
+        "mcp_list_tools_start" | "mcp_session_start" => &["server"],
+        "mcp_list_tools_completed" => &["server", "tool_count"],
+        "mcp_session_progress" if data.contains_key("total") => &["server", "progress", "total"],
+        "mcp_session_progress" => &["server", "progress"],
         "usage" => &[
             "input_tokens",
             "output_tokens",
@@ -84,8 +90,11 @@ fn envelope(event: &str, data: &Map<String, Value>, due: &Due) -> Result<(), Str
     let kinds = payload.iter().all(|name| {
         let value = &data[*name];
         match *name {
-            "tool_call" | "error" => value.is_object(),
+            "tool_call" | "error" | "data" => value.is_object(),
             "is_final" => value.is_boolean(),
+            // A component is any JSON.
+            "chunk" if event == "component" => true,
+            "tool_count" | "progress" | "total" => value.is_number(),
             name if name.ends_with("_tokens") => value.is_u64(),
             _ => value.is_string(),
         }
