@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::form::Either;
-use crate::definition::{Kind, OnCancel};
+use crate::definition::OnCancel;
 use crate::place::At;
 
 /// The agent that speaks with the person and asks the sub-agents.
@@ -18,7 +18,7 @@ pub(crate) struct OrchestratorSource {
     #[schemars(required)]
     pub(crate) version: Option<At<String>>,
     /// `orchestrator`.
-    #[schemars(required, with = "Option<Kind>")]
+    #[schemars(required, extend("const" = "orchestrator"))]
     pub(crate) kind: Option<At<String>>,
     /// What it is for.
     #[schemars(required)]
@@ -75,7 +75,7 @@ pub(crate) struct AgentSource {
     #[schemars(required)]
     pub(crate) version: Option<At<String>>,
     /// `sub_agent`.
-    #[schemars(required, with = "Option<Kind>")]
+    #[schemars(required, extend("const" = "sub_agent"))]
     pub(crate) kind: Option<At<String>>,
     /// The name of its folder; may be left out.
     pub(crate) vertical: Option<At<String>>,

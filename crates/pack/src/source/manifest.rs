@@ -27,6 +27,7 @@ pub(crate) struct ManifestSource {
     pub(crate) limits: Option<LimitsSource>,
     /// Flags, each named `ai_assistant_…` → for whom it is active.
     #[serde(default)]
+    #[schemars(extend("propertyNames" = { "pattern": "^ai_assistant_[a-z0-9_]+$" }))]
     pub(crate) flags: Pairs<At<Either<bool, RolloutSource>>>,
 }
 

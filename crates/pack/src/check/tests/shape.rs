@@ -81,14 +81,8 @@ fn unknown_fields_name_the_nearest_or_all() {
 }
 
 #[test]
-fn wrong_types_say_what_is_expected() {
+fn a_number_or_a_flag_that_is_none_is_told() {
     table(&[
-        (
-            Swap("pack.yaml", "fan_out: {cap: 3}", "fan_out: 3"),
-            &[
-                "pack.yaml:5:10: error: this should be `key: value` pairs; write: `key: value`, a line for each",
-            ],
-        ),
         (
             Swap("pack.yaml", "calls_max: 8", "calls_max: many"),
             &["pack.yaml:6:50: error: this should be a whole number; write: 0 or more"],
@@ -106,16 +100,6 @@ fn wrong_types_say_what_is_expected() {
             &["pack.yaml:8:3: error: this should be true, false or `key: value` pairs"],
         ),
         (
-            Swap("orchestrator.yaml", "tools: [note]", "tools: note"),
-            &[
-                "orchestrator.yaml:8:8: error: this should be a list; write: `[a, b]`, or a line `- a` for each",
-            ],
-        ),
-        (
-            Swap("orchestrator.yaml", "[shop, {id", "[7, {id"),
-            &["orchestrator.yaml:7:14: error: this should be text or `key: value` pairs"],
-        ),
-        (
             Swap(
                 "verticals/shop/agent.yaml",
                 "timeout_ms: 15000",
@@ -124,6 +108,28 @@ fn wrong_types_say_what_is_expected() {
             &[
                 "verticals/shop/agent.yaml:12:13: error: this should be a whole number; write: 0 or more",
             ],
+        ),
+    ]);
+}
+
+#[test]
+fn lists_maps_and_texts_in_the_wrong_place_say_what_is_expected() {
+    table(&[
+        (
+            Swap("pack.yaml", "fan_out: {cap: 3}", "fan_out: 3"),
+            &[
+                "pack.yaml:5:10: error: this should be `key: value` pairs; write: `key: value`, a line for each",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "tools: [note]", "tools: note"),
+            &[
+                "orchestrator.yaml:8:8: error: this should be a list; write: `[a, b]`, or a line `- a` for each",
+            ],
+        ),
+        (
+            Swap("orchestrator.yaml", "[shop, {id", "[7, {id"),
+            &["orchestrator.yaml:7:14: error: this should be text or `key: value` pairs"],
         ),
         (
             Swap(

@@ -61,6 +61,12 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "platform/status_events.yaml:1:3: error: `lifecycle` is missing; write: `lifecycle: active`",
             ],
         ),
+    ]);
+}
+
+#[test]
+fn s1_065_the_words_of_an_entry_are_known_ones() {
+    table(&[
         (
             Swap(
                 "platform/status_events.yaml",
@@ -101,6 +107,12 @@ fn s1_065_an_entry_has_all_its_fields() {
                 "verticals/shop/status_events.yaml:7:7: error: `Old Search` is not a valid id; write: `old_search` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
             ],
         ),
+    ]);
+}
+
+#[test]
+fn s1_065_emitters_exist_and_what_is_deprecated_has_a_note() {
+    table(&[
         (
             Swap(
                 "verticals/shop/status_events.yaml",

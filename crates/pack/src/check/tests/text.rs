@@ -55,6 +55,12 @@ fn s1_062_only_what_may_be_shown_otherwise_can_be_overridden() {
                 "overrides.yaml:3:3: error: unknown status id or event type `weather`; write: a status id, or one of `text.delta`, `thinking.delta`, `tool_call`, `tool.called`, `tool.completed`, `tool.failed`, `data.loading`, `data.loaded`, `component.rendered`, `error.reported`, `mcp.*`",
             ],
         ),
+    ]);
+}
+
+#[test]
+fn s1_062_a_type_has_policies_of_its_own_and_no_text() {
+    table(&[
         (
             Swap(
                 "overrides.yaml",

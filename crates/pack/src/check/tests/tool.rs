@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_service_can_be_reached() {
+fn variables_are_filled_in_or_asked_for() {
     table(&[
         (
             Swap("connectors.yaml", "\"${CCS}\"", "\"${CCS_URL}\""),
@@ -23,6 +23,12 @@ fn a_service_can_be_reached() {
                 "connectors.yaml:2:17: error: `C CS` is not the name of a variable; write: `${NAME}` or `${NAME:-default}`",
             ],
         ),
+    ]);
+}
+
+#[test]
+fn a_url_can_be_asked() {
+    table(&[
         (
             Swap("connectors.yaml", "\"${CCS}\"", "ftp://127.0.0.1"),
             &[
@@ -65,6 +71,12 @@ fn a_service_can_be_reached() {
                 "connectors.yaml:2:17: error: the url has `?` or `#` in it; write: it without a query: /v1/enrich is put after it",
             ],
         ),
+    ]);
+}
+
+#[test]
+fn a_service_keeps_its_bounds() {
+    table(&[
         (
             Swap("connectors.yaml", "url: \"${CCS}\", ", ""),
             &["connectors.yaml:2:11: error: `url` is missing; write: `url: http://127.0.0.1:8422`"],
@@ -207,7 +219,7 @@ fn a_tool_has_a_name_of_its_own() {
 }
 
 #[test]
-fn a_tool_has_what_its_connector_needs_and_no_more() {
+fn a_connector_is_one_of_this_version() {
     table(&[
         (
             Swap("tools.yaml", "    connector: ccs_rest\n", ""),
@@ -229,6 +241,12 @@ fn a_tool_has_what_its_connector_needs_and_no_more() {
                 "tools.yaml:3:16: error: unknown connector `soap`; write: one of `ccs_rest`, `render`, `direct`",
             ],
         ),
+    ]);
+}
+
+#[test]
+fn a_tool_has_what_its_connector_needs_and_no_more() {
+    table(&[
         (
             Swap("tools.yaml", "    description: Searches offers.\n", ""),
             &[
