@@ -17,9 +17,10 @@ mod rule;
 mod flag;
 mod pack;
 mod source;
+pub mod schema;
+mod tree;
 mod yaml;
 mod check;
-pub mod schema;
 
 pub use check::{Report, check};
 pub use definition::{Definition, History, Kind, OnCancel, SubAgentRef};

@@ -36,7 +36,7 @@ pub fn all() -> [(&'static str, Value); 8] {
     ]
 }
 
-fn of<T: JsonSchema>(title: &str) -> Value {
+pub(crate) fn of<T: JsonSchema>(title: &str) -> Value {
     let generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
     let mut schema = generator.into_root_schema_for::<T>();
     schema.insert("title".to_owned(), title.into());

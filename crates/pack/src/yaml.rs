@@ -1,33 +1,56 @@
-//! One YAML file in, its shape out, or one finding that says in plain words where it stops making
-//! sense.
+//! One YAML file in, its shape out, or findings that say in plain words where it stops making
+//! sense: the first mistake of its shape, and every key that does not belong.
 
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Error, MessageFormatter as _};
 
 use crate::finding::{Findings, shown};
 use crate::nearest::{listed, nearest};
 use crate::place::Place;
+use crate::schema;
+use crate::tree::Tree;
 
 /// A map, and how one is written.
 const PAIRS: (&str, &str) = ("`key: value` pairs", "`key: value`, a line for each");
 
 /// Reads a file.
-pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str, found: &mut Findings) -> Option<T> {
+pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
+    file: &str,
+    text: &str,
+    found: &mut Findings,
+) -> Option<T> {
     match serde_saphyr::from_str(text) {
         Ok(read) => Some(read),
         Err(error) => {
-            tell(file, &error, found);
+            let error = error.without_snippet();
+            let told = strays::<T>(file, text, found);
+            if !(told && matches!(error, Error::SerdeUnknownField { .. })) {
+                tell(file, error, found);
+            }
             None
         }
     }
 }
 
 fn tell(file: &str, error: &Error, found: &mut Findings) {
-    let error = error.without_snippet();
     let place = error.location().map_or(Place::TOP, Place::from);
     let (what, instead) = words(error);
-    let finding = found.error(file, place, what);
-    finding.instead = instead;
+    found.error(file, place, what).instead = instead;
+}
+
+/// Tells the keys that do not belong; whether there are any.
+fn strays<T: JsonSchema>(file: &str, text: &str, found: &mut Findings) -> bool {
+    let Ok(tree) = serde_saphyr::from_str::<Tree>(text) else {
+        return false;
+    };
+    let schema = schema::of::<T>(file);
+    let strays = tree.strays(&schema);
+    for stray in &strays {
+        let (what, instead) = field_words(stray.key, &stray.allowed);
+        found.error(file, stray.place, what).instead = instead;
+    }
+    !strays.is_empty()
 }
 
 /// What is wrong and what to write, for a person who writes YAML, not Rust.
@@ -77,7 +100,7 @@ fn syntax(message: &str) -> (String, Option<String>) {
     (what.to_owned(), Some(instead.to_owned()))
 }
 
-fn field_words(field: &str, allowed: &[&'static str]) -> (String, Option<String>) {
+fn field_words(field: &str, allowed: &[&str]) -> (String, Option<String>) {
     let written = shown(field);
     match nearest(field, allowed.iter().copied()) {
         Some(meant) => (

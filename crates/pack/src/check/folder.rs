@@ -1,6 +1,7 @@
 //! Which file of the folder is what, and their contents as shapes. A file that cannot be read
 //! leaves `None` behind: what is made of it is then unknown, not absent.
 
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::files::{FILE_BYTES_MAX, FILES_MAX, Files};
@@ -186,7 +187,7 @@ pub(crate) fn text<'a>(files: &'a Files, path: &str, found: &mut Findings) -> Op
     Some(text)
 }
 
-fn required<T: DeserializeOwned>(
+fn required<T: DeserializeOwned + JsonSchema>(
     files: &Files,
     path: &str,
     example: &str,
@@ -201,7 +202,7 @@ fn required<T: DeserializeOwned>(
     yaml::read(path, text(files, path, found)?, found)
 }
 
-fn optional<T: DeserializeOwned + Default>(
+fn optional<T: DeserializeOwned + JsonSchema + Default>(
     files: &Files,
     path: &str,
     found: &mut Findings,
@@ -212,7 +213,12 @@ fn optional<T: DeserializeOwned + Default>(
     yaml::read(path, text(files, path, found)?, found)
 }
 
-fn doc<T: DeserializeOwned>(files: &Files, path: &str, name: &str, found: &mut Findings) -> Doc<T> {
+fn doc<T: DeserializeOwned + JsonSchema>(
+    files: &Files,
+    path: &str,
+    name: &str,
+    found: &mut Findings,
+) -> Doc<T> {
     let text = text(files, path, found);
     Doc {
         file: path.to_owned(),

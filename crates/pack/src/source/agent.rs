@@ -95,7 +95,7 @@ pub(crate) struct AgentSource {
     #[serde(default)]
     pub(crate) tools: Vec<At<String>>,
     /// Refused: a sub-agent asks nobody.
-    #[schemars(skip)]
+    #[schemars(extend("not" = {}))]
     pub(crate) sub_agents: Option<At<serde_json::Value>>,
     /// Status ids that it may emit.
     #[serde(default)]

@@ -147,6 +147,22 @@ fn all_mistakes_of_all_files_come_at_once() {
 }
 
 #[test]
+fn every_misspelt_field_of_a_file_is_told() {
+    assert_eq!(
+        told(&[
+            Swap("verticals/shop/agent.yaml", "emits:", "emit:"),
+            Swap("verticals/shop/agent.yaml", "on_cancel:", "oncancel:"),
+            Swap("verticals/shop/agent.yaml", "timeout_ms:", "colour:"),
+        ]),
+        [
+            "verticals/shop/agent.yaml:10:1: error: unknown field `emit`, did you mean `emits`?",
+            "verticals/shop/agent.yaml:11:1: error: unknown field `oncancel`, did you mean `on_cancel`?",
+            "verticals/shop/agent.yaml:12:1: error: unknown field `colour`; write: one of `id`, `version`, `kind`, `vertical`, `aliases`, `description`, `model`, `prompt_blocks`, `tools`, `emits`, `on_cancel`, `timeout_ms`, `default_status`, `history`, `deny_words`",
+        ]
+    );
+}
+
+#[test]
 fn a_broken_file_is_one_finding_and_others_are_still_checked() {
     for (path, text) in GOOD {
         if !path.ends_with(".yaml") || path.starts_with("scripts/") {
