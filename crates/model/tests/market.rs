@@ -1,31 +1,25 @@
 //! The demo pack's script, asked as strangers ask: whom it would send a question to, in three
 //! languages, and what it makes of what comes back.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 use turnwire_model::{Delta, Models as _, Request, Said, Script, Scripted, ScriptedModels};
+use turnwire_pack::{Files, Pack};
+
+fn pack() -> Pack {
+    let service = |name: &str| (name == "DEMO_CCS").then(|| "http://127.0.0.1:9".to_owned());
+    let report = turnwire_pack::check(&Files::market(), &service);
+    let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(findings, [""; 0]);
+    report.pack.expect("a pack without findings")
+}
 
 fn models() -> ScriptedModels {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/market/scripts");
-    let files: Vec<(String, String)> = std::fs::read_dir(folder)
-        .expect("the pack has scripts")
-        .map(|entry| entry.expect("a file").path())
-        .map(|path| {
-            let name = path
-                .file_name()
-                .expect("a name")
-                .to_string_lossy()
-                .into_owned();
-            (name, std::fs::read_to_string(path).expect("a text"))
-        })
-        .collect();
-    ScriptedModels::new(Some(Scripted::new(
-        Script::parse_many(&files).expect("the script is right"),
-    )))
+    let script = Script::parse_many(&pack().scripts);
+    ScriptedModels::new(Some(Scripted::new(script.expect("the script is right"))))
 }
 
 /// One call: the words, and the tools it asks for with what.
@@ -95,6 +89,53 @@ fn after(mut request: Request, results: &[(&str, Result<Value, &str>)]) -> Reque
     request
 }
 
+#[test]
+fn s1_066_the_seed_entries_are_there_and_nobody_emits_what_is_not_listed() {
+    let pack = pack();
+    for (id, emitters) in [
+        ("searching_offers", &["shop"][..]),
+        ("matching_receipt", &["ereceipts"]),
+        ("looking_up_purchase_history", &["shop", "rewards"]),
+        ("looking_up_points_balance", &["rewards"]),
+    ] {
+        let entry = pack.registry.get(id).expect("a seed entry");
+        assert_eq!(entry.emitters, emitters, "{id}");
+        assert_eq!(entry.render_key, format!("status.{id}"));
+        assert_eq!(entry.policy, turnwire_event::RenderPolicy::Transform);
+    }
+    let line = pack.locales.line("en-GB", "status.searching_offers");
+    let message = line.expect("a text").message.clone();
+    assert_eq!(message, "Searching for offers...");
+}
+
+#[test]
+fn every_text_is_there_in_every_language_and_can_be_a_part_of_a_sentence() {
+    let pack = pack();
+    for entry in &pack.registry.entries {
+        let texts: Vec<String> = ["en", "de", "es"]
+            .map(|tag| {
+                let line = pack.locales.line(tag, &entry.render_key).expect("a text");
+                assert!(line.phrase.is_some(), "{tag}: {}", entry.id);
+                line.message.clone()
+            })
+            .into();
+        assert!(texts[0] != texts[1] && texts[1] != texts[2], "{texts:?}");
+    }
+}
+
+#[test]
+fn s2_086_the_sample_agents_are_shipped_and_the_cap_is_in_the_prompt() {
+    let pack = pack();
+    let ids: Vec<&str> = pack.agents.iter().map(|agent| agent.id.as_str()).collect();
+    assert_eq!(ids, ["shop", "rewards", "ereceipts", "support"]);
+    assert_eq!(pack.agents[0].aliases, ["shopping"]);
+    assert!(pack.prompts["routing"].contains("{{cap}}"));
+    assert!(
+        pack.tool("get_support_answer")
+            .is_some_and(|tool| tool.remember)
+    );
+}
+
 /// What is typed, and whom it is sent to.
 const TYPED: &[(&str, &[&str])] = &[
     // English
@@ -130,6 +171,9 @@ const TYPED: &[(&str, &[&str])] = &[
         &["shop", "rewards"],
     ),
     ("slow support", &["support"]),
+    ("what did I buy last week?", &["ereceipts"]),
+    ("my milk was bad, I want my money back", &["support"]),
+    ("I'm hungry", &["shop"]),
     ("hello", &[]),
     ("help", &[]),
     ("thanks a lot!", &[]),

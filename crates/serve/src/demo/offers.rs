@@ -8,6 +8,9 @@ use super::words::Query;
 /// Offers in one answer: as many as fit on a small screen.
 const ANSWER_MAX: usize = 4;
 
+/// Offers that are shown although others fit better.
+const CLOSE: usize = 2;
+
 struct Offer {
     id: &'static str,
     /// In English, German and Spanish.
@@ -69,25 +72,21 @@ const OFFERS: &[Offer] = &[
     offer("OFF_22", ["Shampoo 300 ml", "Shampoo 300 ml", "Champú 300 ml"], HOME, (329, 190), &["shampoo", "champu", "hair", "haare", "pelo"]),
 ];
 
-/// The offers that fit best; those of the day for a question that names no thing; none for one
+/// The offers that fit best, of the store that is named; those of the day for a question that names no thing; none for one
 /// that asks for offers of something that is not sold here.
 pub(super) fn search(query: &Query, tongue: Tongue) -> Vec<Value> {
-    let mut found: Vec<(usize, &Offer)> = OFFERS
-        .iter()
-        .map(|offer| (query.score(offer.names), offer))
-        .filter(|(score, _)| *score > 0)
-        .collect();
+    let mut stock: Vec<&Offer> = OFFERS.iter().collect();
+    let named = stock.iter().any(|offer| query.names(offer.store));
+    stock.retain(|offer| !named || query.names(offer.store));
+    let scores = stock.iter().map(|offer| (query.score(offer.names), *offer));
+    let mut found: Vec<(usize, &Offer)> = scores.filter(|(score, _)| *score > 0).collect();
     found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     let best = found.first().map_or(0, |(score, _)| *score);
-    let close = found
-        .iter()
-        .filter(|(score, _)| *score == best)
-        .count()
-        .max(2);
-    if best == 0 && !names_a_thing(query) {
-        found = OFFERS.iter().map(|offer| (0, offer)).collect();
+    let equal = found.iter().filter(|(score, _)| *score == best).count();
+    if best == 0 && (named || !names_a_thing(query)) {
+        found = stock.into_iter().map(|offer| (0, offer)).collect();
     } else {
-        found.truncate(close);
+        found.truncate(equal.max(CLOSE));
     }
     let shown = found.into_iter().take(ANSWER_MAX);
     shown.map(|(_, offer)| item(offer, tongue)).collect()
@@ -153,6 +152,8 @@ mod tests {
             ("Vollkornbrot bitte", "OFF_06"),
             ("quiero comprar queso", "OFF_10"),
             ("something for my dog", "OFF_21"),
+            ("what's on sale at the Bean House?", "OFF_02"),
+            ("milk from Daily Market", "OFF_05"),
         ] {
             let ids = found(text);
             assert_eq!(

@@ -58,7 +58,9 @@ tal tambien te tengo tener ti tiene tienen tienes toda todas todo todos tu tus u
 unos usted ver vez y ya yo semana tienda tiendas dia manana \
 puntos punto saldo recompensa recompensas premio premios recibo recibos ticket tickets compra \
 compras compre gaste pedido pedidos envio entrega reembolso devolucion cuenta ayuda contrasena \
-ultimo ultimos ultima ultimas";
+ultimo ultimos ultima ultimas \
+ubliche ubliches ublichen immer sonst siempre idea ideas ideen tonight hungry hunger hungrig hambre \
+cook kochen cocinar food essen comida comer";
 
 /// What a word is to a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +91,14 @@ impl Query {
         self.words
             .iter()
             .any(|word| listed.contains(&word.as_str()))
+    }
+
+    /// Whether the words of `name` stand in it, one after the other.
+    pub(super) fn names(&self, name: &str) -> bool {
+        let name = Self::new(name.chars()).words;
+        self.words
+            .windows(name.len().max(1))
+            .any(|words| *words == *name)
     }
 
     /// Whether one of its words begins with `name`; the empty name begins everything.
