@@ -5,9 +5,9 @@
 //! measured. First the ratios, each a median of rounds that take turns, then the same in divan's
 //! words.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hint::black_box;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use divan::Bencher;
@@ -18,14 +18,13 @@ use turnwire_event::body::tool::Called;
 use turnwire_event::code::ToolType;
 use turnwire_event::port::{Emission, Gate};
 use turnwire_event::{Actor, Body, EventType, MessageId, RenderPolicy, ToolUseId, Ulid};
-use turnwire_pack::{
-    Cohort, Definition, Entry, History, Kind, Lifecycle, Limits, Line, Locales, OnCancel, Pack,
-    Registry,
-};
+use turnwire_pack::{Cohort, Files, Pack, check};
 use turnwire_render::Policies;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+static PACK: LazyLock<Arc<Pack>> = LazyLock::new(|| Arc::new(pack()));
 
 /// Short rounds and many of them, so that the median is one that nobody else on the machine cut into.
 const PASSES: u32 = 10_000;
@@ -124,7 +123,7 @@ impl Round {
             flags: Vec::new(),
         };
         Self {
-            gate: Policies::new(Arc::new(pack())).gate(&cohort, "en"),
+            gate: Policies::new(PACK.clone()).gate(&cohort, "en"),
             slot: Some(emission),
             now: Instant::now(),
         }
@@ -184,69 +183,40 @@ fn searching() -> Emission {
 fn pack() -> Pack {
     let other = (1..50).map(|index| format!("status_{index}"));
     let ids: Vec<String> = other.chain(["searching_offers".to_owned()]).collect();
-    let entry = |id: &String| Entry {
-        id: id.clone(),
-        description: String::new(),
-        render_key: format!("status.{id}"),
-        policy: RenderPolicy::Transform,
-        emitters: vec!["shop".into()],
-        lifecycle: Lifecycle::Active,
-        note: None,
-        fragment: "verticals/shop/status_events.yaml".into(),
+    let entry = |id: &String| {
+        format!(
+            "- {{id: {id}, description: d, default_render_key: status.{id}, \
+             default_policy: transform, emitter_subagents: [shop], lifecycle: active}}\n"
+        )
     };
-    let line = |id: &String| {
-        let line = Line {
-            message: "Searching for offers...".into(),
-            phrase: None,
-        };
-        (format!("status.{id}"), line)
+    let line = |id: &String| format!("status.{id}: \"Searching for offers...\"\n");
+    let agent = |id: &str, kind: &str, rest: &str| {
+        format!(
+            "id: {id}\nversion: \"1\"\nkind: {kind}\ndescription: d\nmodel: default\n\
+             prompt_blocks: [persona]\n{rest}\n"
+        )
     };
-    let texts = BTreeMap::from([("en".to_owned(), ids.iter().map(line).collect())]);
-    Pack {
-        name: "bench".into(),
-        version: "1".into(),
-        default_locale: "en".into(),
-        digest: String::new(),
-        cap: 3,
-        limits: Limits::default(),
-        flags: Vec::new(),
-        models: BTreeMap::new(),
-        orchestrator: agent("orchestrator", Kind::Orchestrator),
-        agents: vec![agent("shop", Kind::SubAgent)],
-        registry: Registry {
-            entries: ids.iter().map(entry).collect(),
-            version: "1".into(),
-        },
-        prompts: BTreeMap::new(),
-        services: BTreeMap::new(),
-        enrichers: Vec::new(),
-        tools: Vec::new(),
-        locales: Locales::of("en", texts),
-        overrides: Vec::new(),
-        scripts: Vec::new(),
-    }
-}
-
-fn agent(id: &str, kind: Kind) -> Definition {
-    Definition {
-        id: id.into(),
-        version: "1".into(),
-        kind,
-        vertical: None,
-        aliases: Vec::new(),
-        description: String::new(),
-        model: "scripted:bench".into(),
-        prompt_blocks: Vec::new(),
-        tools: Vec::new(),
-        sub_agents: Vec::new(),
-        emits: Vec::new(),
-        on_cancel: OnCancel::Discard,
-        timeout_ms: 1_000,
-        default_status: None,
-        history: History {
-            max_messages: 1,
-            max_tokens: 1,
-        },
-        deny_words: Vec::new(),
-    }
+    let manifest = "name: bench\nversion: \"1.0.0\"\ndefault_locale: en\n\
+                    models: {default: \"scripted:bench\"}\nfan_out: {cap: 3}\n";
+    let files = Files::from_pairs([
+        ("pack.yaml", manifest.to_owned()),
+        (
+            "orchestrator.yaml",
+            agent("orchestrator", "orchestrator", "sub_agents: [shop]"),
+        ),
+        (
+            "verticals/shop/agent.yaml",
+            agent("shop", "sub_agent", "on_cancel: discard"),
+        ),
+        (
+            "verticals/shop/status_events.yaml",
+            ids.iter().map(entry).collect(),
+        ),
+        ("locales/en.yaml", ids.iter().map(line).collect()),
+        ("prompts/persona.md", "You help.".to_owned()),
+    ]);
+    let report = check(&files, &|_| None);
+    report
+        .pack
+        .unwrap_or_else(|| panic!("the pack is sound: {:#?}", report.findings))
 }

@@ -62,7 +62,7 @@ impl Locales {
     }
 
     /// Whether a language itself has a text for a key.
-    pub(crate) fn has(&self, tag: &str, key: &str) -> bool {
+    pub fn has(&self, tag: &str, key: &str) -> bool {
         let lines = self.texts.get(tag);
         lines.is_some_and(|lines| lines.contains_key(key))
     }

@@ -264,12 +264,7 @@ impl TurnGate {
                 members.push(status.index);
             }
         }
-        let lines: Vec<&Line> = members
-            .iter()
-            .filter_map(|&index| self.lines[index].as_ref())
-            .collect();
-        let locales = self.table.pack.as_ref().map(|pack| &pack.locales);
-        let mut message = locales.map(|locales| combined(&lines, locales, &self.locale));
+        let mut message = self.sentence(&members);
         let ids = members.iter().map(|&index| &self.table.status(index).id);
         let mut event_ids: Vec<String> = ids.cloned().collect();
         for (at, status) in held.into_iter().enumerate() {
@@ -283,6 +278,17 @@ impl TurnGate {
             }
             out(status.emission, Some(render));
         }
+    }
+
+    /// What is said of these statuses together; one alone keeps its own words.
+    fn sentence(&self, members: &[usize]) -> Option<String> {
+        if let &[index] = members {
+            return self.lines[index].as_ref().map(|line| line.message.clone());
+        }
+        let key = |&index: &usize| self.table.status(index).render_key.as_str();
+        let keys: Vec<&str> = members.iter().map(key).collect();
+        let pack = self.table.pack.as_ref()?;
+        Some(combined(&keys, &pack.locales, &self.locale))
     }
 }
 

@@ -66,3 +66,40 @@ pub fn status_list(pack: &Pack) -> Vec<StatusEntry> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::stage::pack;
+
+    use super::*;
+
+    #[test]
+    fn every_id_is_listed_with_its_file_and_its_texts() {
+        let pack = pack();
+        let list = status_list(&pack);
+        assert_eq!(list.len(), pack.registry.entries.len());
+        let searching = list.iter().find(|entry| entry.id == "searching_offers");
+        let text = |locale: &str, message: &str, phrase: &str| StatusText {
+            locale: locale.into(),
+            message: message.into(),
+            phrase: Some(phrase.into()),
+        };
+        let english = "searching for offers";
+        let expected = StatusEntry {
+            id: "searching_offers".into(),
+            description: "when searching_offers".into(),
+            render_key: "status.searching_offers".into(),
+            policy: RenderPolicy::Transform,
+            emitters: vec!["shop".into()],
+            lifecycle: Lifecycle::Active,
+            note: None,
+            fragment: "verticals/shop/status_events.yaml".into(),
+            texts: vec![
+                text("de", "Angebote werden gesucht …", "Angebote werden gesucht"),
+                text("en", "Searching for offers...", english),
+                text("es", "Buscando ofertas…", "buscando ofertas"),
+            ],
+        };
+        assert_eq!(searching, Some(&expected));
+    }
+}

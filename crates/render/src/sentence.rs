@@ -13,15 +13,18 @@ const COMBINED: &str = "combined";
 /// Where the phrases stand in the frame.
 const PHRASES: &str = "{phrases}";
 
-/// The sentence of all lines in the language of a turn; a line alone keeps its own.
-pub(crate) fn combined(lines: &[&Line], locales: &Locales, wanted: &str) -> String {
-    if let [line] = lines {
-        return line.message.clone();
-    }
-    // The language of the texts, which is not what was wanted where there is nothing in that.
-    let tag = locales.chain(wanted).first().copied().unwrap_or("en");
-    let listed = list(lines.iter().map(|line| phrase(line)), tag);
-    let frame = locales.line(wanted, COMBINED);
+/// The sentence for the texts of all keys, in the best language that has them all.
+pub(crate) fn combined(keys: &[&str], locales: &Locales, wanted: &str) -> String {
+    let chain = locales.chain(wanted);
+    let whole = |tag: &&str| keys.iter().all(|key| locales.has(tag, key));
+    let tag = chain.iter().copied().find(whole).or(chain.last().copied());
+    let tag = tag.unwrap_or("en");
+    let lines: Vec<Line> = keys
+        .iter()
+        .filter_map(|key| locales.line(tag, key))
+        .collect();
+    let listed = list(lines.iter().map(phrase), tag);
+    let frame = locales.line(tag, COMBINED);
     let frame = frame.as_ref().map_or("{phrases}…", |line| &line.message);
     opened(&frame.replace(PHRASES, &listed), tag)
 }

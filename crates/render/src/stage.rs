@@ -3,8 +3,7 @@
 
 mod counts;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use turnwire_event::body::data::{Key, Loading};
@@ -15,10 +14,7 @@ use turnwire_event::body::tool::Called;
 use turnwire_event::code::ToolType;
 use turnwire_event::port::{Emission, Gate};
 use turnwire_event::{Actor, Body, MessageId, Render, RenderPolicy, Role, ToolUseId, Ulid};
-use turnwire_pack::{
-    Cohort, Definition, Entry, History, Kind, Lifecycle, Limits, Line, Locales, OnCancel, Override,
-    Pack, Registry, Target,
-};
+use turnwire_pack::{Cohort, Files, Override, Pack, Target, check};
 
 use crate::policies::Policies;
 
@@ -27,47 +23,122 @@ pub(crate) use counts::Counts;
 /// The flag that gathers the statuses of shop and rewards.
 pub(crate) const BATCH: &str = "ai_assistant_batch_status";
 
+/// A market with three sub-agents; German and Spanish have a text for some of the statuses.
 pub(crate) fn pack() -> Pack {
-    let vertical = |id: &str| agent(id, Kind::SubAgent);
-    Pack {
-        name: "market".into(),
-        version: "1.0.0".into(),
-        default_locale: "en".into(),
-        digest: String::new(),
-        cap: 3,
-        limits: Limits::default(),
-        flags: Vec::new(),
-        models: BTreeMap::new(),
-        orchestrator: agent("orchestrator", Kind::Orchestrator),
-        agents: vec![vertical("shop"), vertical("rewards"), vertical("receipts")],
-        registry: Registry {
-            entries: vec![
-                entry("one_moment", "platform", RenderPolicy::Transform),
-                entry("searching_offers", "shop", RenderPolicy::Transform),
-                entry("looking_up_points", "rewards", RenderPolicy::Transform),
-                entry("matching_receipt", "receipts", RenderPolicy::Batch),
-                entry("counting_shelves", "shop", RenderPolicy::Suppress),
-                entry("comparing_prices", "shop", RenderPolicy::Forward),
-                Entry {
-                    lifecycle: Lifecycle::Deprecated,
-                    note: Some("use searching_offers".into()),
-                    ..entry("seeking_offers", "shop", RenderPolicy::Transform)
-                },
-            ],
-            version: "r1".into(),
-        },
-        prompts: BTreeMap::new(),
-        services: BTreeMap::new(),
-        enrichers: Vec::new(),
-        tools: Vec::new(),
-        locales: locales(),
-        overrides: vec![
-            change(BATCH, "searching_offers", Some(RenderPolicy::Batch), None),
-            change(BATCH, "looking_up_points", Some(RenderPolicy::Batch), None),
-        ],
-        scripts: Vec::new(),
-    }
+    static PACK: LazyLock<Pack> = LazyLock::new(checked);
+    PACK.clone()
 }
+
+fn checked() -> Pack {
+    let mut files = vec![
+        ("pack.yaml".to_owned(), MANIFEST.to_owned()),
+        ("orchestrator.yaml".to_owned(), ORCHESTRATOR.to_owned()),
+        ("overrides.yaml".to_owned(), OVERRIDES.to_owned()),
+        ("prompts/persona.md".to_owned(), "You help.".to_owned()),
+        ("locales/en.yaml".to_owned(), ENGLISH.to_owned()),
+        ("locales/de.yaml".to_owned(), GERMAN.to_owned()),
+        ("locales/es.yaml".to_owned(), SPANISH.to_owned()),
+        (
+            "platform/status_events.yaml".to_owned(),
+            entry("one_moment", "shop", "transform"),
+        ),
+    ];
+    let emitted: [(&str, &[(&str, &str)]); 3] = [
+        (
+            "shop",
+            &[
+                ("searching_offers", "transform"),
+                ("counting_shelves", "suppress"),
+                ("comparing_prices", "forward"),
+            ],
+        ),
+        ("rewards", &[("looking_up_points", "transform")]),
+        ("receipts", &[("matching_receipt", "batch")]),
+    ];
+    for (agent, statuses) in emitted {
+        let entries = statuses.iter().map(|(id, policy)| entry(id, agent, policy));
+        let definition = AGENT.replace("AGENT", agent);
+        files.extend([
+            (format!("verticals/{agent}/agent.yaml"), definition),
+            (
+                format!("verticals/{agent}/status_events.yaml"),
+                entries.collect(),
+            ),
+        ]);
+    }
+    let report = check(&Files::from_pairs(files), &|_| None);
+    report
+        .pack
+        .unwrap_or_else(|| panic!("{:#?}", report.findings))
+}
+
+fn entry(id: &str, agent: &str, policy: &str) -> String {
+    format!(
+        "- {{id: {id}, description: when {id}, default_render_key: status.{id}, \
+         default_policy: {policy}, emitter_subagents: [{agent}], lifecycle: active}}\n"
+    )
+}
+
+const MANIFEST: &str = r#"
+name: market
+version: "1.0.0"
+default_locale: en
+models: {default: "scripted:market"}
+fan_out: {cap: 3}
+flags: {ai_assistant_batch_status: true}
+"#;
+
+const ORCHESTRATOR: &str = r#"
+id: orchestrator
+version: "1"
+kind: orchestrator
+description: Speaks.
+model: default
+prompt_blocks: [persona]
+sub_agents: [shop, rewards, receipts]
+"#;
+
+const AGENT: &str = r#"
+id: AGENT
+version: "1"
+kind: sub_agent
+vertical: AGENT
+description: Knows AGENT.
+model: default
+prompt_blocks: [persona]
+on_cancel: discard
+"#;
+
+const OVERRIDES: &str = "
+ai_assistant_batch_status:
+  searching_offers: {policy: batch}
+  looking_up_points: {policy: batch}
+";
+
+const ENGLISH: &str = r#"
+status.one_moment: {message: "One moment...", phrase: "thinking"}
+status.searching_offers: {message: "Searching for offers...", phrase: "searching for offers"}
+status.looking_up_points: {message: "Looking up your points...", phrase: "looking up your points"}
+status.matching_receipt: {message: "Matching your receipt…", phrase: "matching your receipt"}
+status.counting_shelves: "Counting shelves..."
+status.comparing_prices: "Comparing prices..."
+status.hunting: "Hunting for bargains..."
+"#;
+
+const GERMAN: &str = r#"
+status.searching_offers: {message: "Angebote werden gesucht …", phrase: "Angebote werden gesucht"}
+status.looking_up_points:
+  {message: "Dein Punktestand wird abgefragt …", phrase: "dein Punktestand wird abgefragt"}
+status.matching_receipt:
+  {message: "Dein Beleg wird zugeordnet …", phrase: "dein Beleg wird zugeordnet"}
+status.comparing_prices: "Preise werden verglichen …"
+"#;
+
+const SPANISH: &str = r#"
+status.searching_offers: {message: "Buscando ofertas…", phrase: "buscando ofertas"}
+status.looking_up_points: {message: "Consultando tus puntos…", phrase: "consultando tus puntos"}
+status.matching_receipt: {message: "Identificando tu recibo…", phrase: "identificando tu recibo"}
+"#;
 
 pub(crate) fn change(
     flag: &str,
@@ -81,146 +152,6 @@ pub(crate) fn change(
         policy,
         render_key: render_key.map(str::to_owned),
     }
-}
-
-fn agent(id: &str, kind: Kind) -> Definition {
-    Definition {
-        id: id.into(),
-        version: "1".into(),
-        kind,
-        vertical: (kind == Kind::SubAgent).then(|| id.to_owned()),
-        aliases: Vec::new(),
-        description: String::new(),
-        model: "scripted:market".into(),
-        prompt_blocks: Vec::new(),
-        tools: Vec::new(),
-        sub_agents: Vec::new(),
-        emits: Vec::new(),
-        on_cancel: OnCancel::Discard,
-        timeout_ms: 20_000,
-        default_status: None,
-        history: History {
-            max_messages: 20,
-            max_tokens: 8_000,
-        },
-        deny_words: Vec::new(),
-    }
-}
-
-fn entry(id: &str, owner: &str, policy: RenderPolicy) -> Entry {
-    let (fragment, emitters) = match owner {
-        "platform" => (
-            "platform/status_events.yaml".to_owned(),
-            vec!["shop".into()],
-        ),
-        _ => (
-            format!("verticals/{owner}/status_events.yaml"),
-            vec![owner.to_owned()],
-        ),
-    };
-    Entry {
-        id: id.into(),
-        description: format!("when {id}"),
-        render_key: format!("status.{id}"),
-        policy,
-        emitters,
-        lifecycle: Lifecycle::Active,
-        note: None,
-        fragment,
-    }
-}
-
-fn locales() -> Locales {
-    let en = [
-        ("combined", "{phrases}…", None),
-        ("status.one_moment", "One moment...", Some("thinking")),
-        (
-            "status.searching_offers",
-            "Searching for offers...",
-            Some("searching for offers"),
-        ),
-        (
-            "status.looking_up_points",
-            "Looking up your points...",
-            Some("looking up your points"),
-        ),
-        (
-            "status.matching_receipt",
-            "Matching your receipt…",
-            Some("matching your receipt"),
-        ),
-        ("status.counting_shelves", "Counting shelves...", None),
-        ("status.comparing_prices", "Comparing prices...", None),
-        ("status.seeking_offers", "Seeking offers...", None),
-        (
-            "status.hunting",
-            "Hunting for bargains...",
-            Some("hunting for bargains"),
-        ),
-    ];
-    let de = [
-        ("combined", "{phrases}…", None),
-        (
-            "status.searching_offers",
-            "Angebote werden gesucht …",
-            Some("Angebote werden gesucht"),
-        ),
-        (
-            "status.looking_up_points",
-            "Dein Punktestand wird abgefragt …",
-            Some("dein Punktestand wird abgefragt"),
-        ),
-        (
-            "status.matching_receipt",
-            "Dein Beleg wird zugeordnet …",
-            Some("dein Beleg wird zugeordnet"),
-        ),
-        (
-            "status.comparing_prices",
-            "Preise werden verglichen …",
-            None,
-        ),
-    ];
-    let es = [
-        ("combined", "{phrases}…", None),
-        (
-            "status.searching_offers",
-            "Buscando ofertas…",
-            Some("buscando ofertas"),
-        ),
-        (
-            "status.looking_up_points",
-            "Consultando tus puntos…",
-            Some("consultando tus puntos"),
-        ),
-        (
-            "status.matching_receipt",
-            "Identificando tu recibo…",
-            Some("identificando tu recibo"),
-        ),
-    ];
-    let tongue = |texts: &[(&str, &str, Option<&str>)]| {
-        let line = |&(key, message, phrase): &(&str, &str, Option<&str>)| {
-            let phrase = phrase.map(str::to_owned);
-            (
-                key.to_owned(),
-                Line {
-                    message: message.into(),
-                    phrase,
-                },
-            )
-        };
-        texts.iter().map(line).collect()
-    };
-    let texts = [
-        ("en", tongue(&en)),
-        ("de", tongue(&de)),
-        ("es", tongue(&es)),
-    ];
-    Locales::of(
-        "en",
-        texts.map(|(tag, lines)| (tag.to_owned(), lines)).into(),
-    )
 }
 
 pub(crate) fn cohort(flags: &[&str]) -> Cohort {
