@@ -31,6 +31,8 @@ fn events() -> Vec<Event> {
         user_message_id: MESSAGE,
         input: vec![ContentBlock::text("hello \u{1b}[31mthere")],
         kind: TurnKind::Chat,
+        origin: None,
+        dm_type: None,
         episode_id: EPISODE,
         locale: "en".into(),
         wire_version: None,

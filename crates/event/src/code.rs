@@ -36,6 +36,18 @@ TurnKind, "snake_case" {
     Scheduled,
 });
 
+codes!(/// Who or what began a turn.
+#[derive(Default)]
+Origin, "snake_case" {
+    /// A person, now.
+    #[default]
+    Chat,
+    /// A timer, for a person.
+    Scheduled,
+    /// A message service, for a person.
+    Dm,
+});
+
 codes!(/// What went wrong, as clients are told.
 ErrorCode, "SCREAMING_SNAKE_CASE" {
     /// Something inside.

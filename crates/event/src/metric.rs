@@ -88,6 +88,7 @@ metrics! {
     PS6_PRINCIPAL_MISMATCH_TOTAL = "ps6.envelope.principal_mismatch_total", "Answers of data services for somebody else than who asked, by consumer; 0 or an incident";
     PS6_VERSION_MISMATCH_TOTAL = "ps6.envelope.version_mismatch_total", "Answers of data services of another major version, by enricher";
     PS6_REASON_UNKNOWN_TOTAL = "ps6.envelope.reason_unknown_total", "Answers of data services with a reason that the contract does not have, by enricher";
+    TURN_UNWATCHED_TOTAL = "turn.unwatched_total", "Turns begun by a timer or a message service, by origin and kind of message";
     PACK_RELOADS_TOTAL = "pack.reloads_total", "Times a pack was read again, by what came of it: applied, unchanged, refused";
     ENGINE_TASKS_LIVE = "engine.tasks_live", "Tasks of the engine that run now, calls to data services that nobody waits for any more among them";
 }

@@ -12,8 +12,12 @@ use turnwire_event::metric;
 /// Upper bounds of histogram buckets in milliseconds: fine where a commit or a seam should be,
 /// coarse where it is late anyway.
 const BUCKETS_MS: &[f64] = &[
-    0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0,
+    0.25, 0.5, 1.0, 2.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 5_000.0,
+    10_000.0, 20_000.0,
 ];
+
+/// Upper bounds in microseconds, for what takes a few instructions.
+const BUCKETS_US: &[f64] = &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 50.0, 1_000.0];
 
 /// How often samples are folded into buckets: between scrapes they would only pile up.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -31,6 +35,15 @@ const LABELLED: &[&str] = &[
     metric::TURN_COMPLETED_TOTAL,
     metric::TURN_CANCELLED_TOTAL,
     metric::HTTP_REQUESTS_TOTAL,
+    metric::STREAM_RENDERING_POLICY_APPLIED_TOTAL,
+    metric::STREAM_STATUS_EVENT_EMITTED_TOTAL,
+    metric::STREAM_CCS_ERROR_TOTAL,
+    metric::DISPATCH_AXIS_FAILURE_TOTAL,
+    metric::PACK_RELOADS_TOTAL,
+    metric::TURN_UNWATCHED_TOTAL,
+    metric::PS6_PRINCIPAL_MISMATCH_TOTAL,
+    metric::PS6_VERSION_MISMATCH_TOTAL,
+    metric::PS6_REASON_UNKNOWN_TOTAL,
 ];
 
 static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
@@ -80,7 +93,7 @@ fn builder() -> PrometheusBuilder {
         .filter(|(name, _)| kind(name) == Kind::Histogram);
     histograms.fold(PrometheusBuilder::new(), |builder, (name, _)| {
         builder
-            .set_buckets_for_metric(Matcher::Full((*name).to_owned()), BUCKETS_MS)
+            .set_buckets_for_metric(Matcher::Full((*name).to_owned()), buckets(name))
             .expect("there are buckets")
     })
 }
@@ -92,12 +105,23 @@ enum Kind {
     Histogram,
 }
 
-/// A name says what it is: `_total` counts, `_ms` is spread over buckets, the rest goes up and
-/// down.
+/// The upper bounds of a histogram's buckets.
+fn buckets(name: &str) -> &'static [f64] {
+    let own = metric::BUCKETS.iter().find(|(known, _)| *known == name);
+    match own {
+        Some((_, bounds)) => bounds,
+        None if name.ends_with("_us") => BUCKETS_US,
+        None => BUCKETS_MS,
+    }
+}
+
+/// A name says what it is: `_total` counts, `_ms` and `_us` are spread over buckets, as is what has
+/// buckets of its own; the rest goes up and down.
 fn kind(name: &str) -> Kind {
-    if name.ends_with("_total") {
+    let own = metric::BUCKETS.iter().any(|(known, _)| *known == name);
+    if name.ends_with("_total") || name == metric::STATUS_EVENT_UNREGISTERED_ID {
         Kind::Counter
-    } else if name.ends_with("_ms") {
+    } else if own || name.ends_with("_ms") || name.ends_with("_us") {
         Kind::Histogram
     } else {
         Kind::Gauge

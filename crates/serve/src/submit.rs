@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use turnwire_event::Trace;
-use turnwire_event::code::{OnBusy, OnDisconnect};
+use turnwire_event::code::{OnBusy, OnDisconnect, Origin};
 use turnwire_session::Submit;
 use turnwire_session::turn::{Bound, Key};
 use turnwire_wire::pc3::Version;
@@ -37,6 +37,8 @@ pub(crate) struct Asked {
     pub(crate) disconnect_grace_ms: Option<u64>,
     pub(crate) on_busy: Option<OnBusy>,
     pub(crate) bound: Bound,
+    pub(crate) origin: Origin,
+    pub(crate) dm_type: Option<String>,
 }
 
 /// A field that makes no sense.
@@ -99,6 +101,14 @@ pub(crate) fn checked(
         let what = format!("may have {LOCATION_CHARS_MAX} characters");
         return Err(invalid("location", &what));
     }
+    if let Some(kind) = &asked.dm_type {
+        let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let first = kind.starts_with(|c: char| c.is_ascii_lowercase());
+        if asked.origin != Origin::Dm || !first || kind.len() > 32 || !kind.chars().all(named) {
+            let what = "is a word such as `daily_digest`, and only for a turn whose origin is dm";
+            return Err(invalid("dm_type", what));
+        }
+    }
     let content = asked.message.content().map_err(|bad| {
         let detail = format!("{bad}.");
         match bad {
@@ -124,6 +134,8 @@ pub(crate) fn checked(
         metadata: asked.metadata.unwrap_or_default(),
         location: asked.location,
         bound: asked.bound,
+        origin: asked.origin,
+        dm_type: asked.dm_type,
     })
 }
 

@@ -181,7 +181,7 @@ impl Live {
         let place = slot.next_place(submit.on_busy);
         let mut rows = vec![RowChange::TurnQueued {
             turn_id: turn,
-            kind: TurnKind::Chat,
+            kind: submit.kind(),
             on_disconnect: submit.on_disconnect,
             disconnect_grace_ms: submit.disconnect_grace_ms,
             trace: submit.trace.clone(),

@@ -107,6 +107,8 @@ fn lost() -> Submit {
         metadata: serde_json::Map::new(),
         location: None,
         bound: Bound::Session,
+        origin: turnwire_event::code::Origin::Chat,
+        dm_type: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use turnwire_event::code::{OnBusy, OnDisconnect, TurnState};
+use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
 use turnwire_event::{ContentBlock, Position, SessionId, Trace, TurnId};
 
 /// Whose leaving counts for a turn that is cancelled on disconnect.
@@ -38,9 +38,28 @@ pub struct Submit {
     pub location: Option<String>,
     /// Whose leaving counts.
     pub bound: Bound,
+    /// Who or what began it.
+    #[serde(default)]
+    pub origin: Origin,
+    /// What kind of message it is for, where a message service began it.
+    #[serde(default)]
+    pub dm_type: Option<String>,
 }
 
 impl Submit {
+    /// What the turn is for.
+    pub(crate) fn kind(&self) -> TurnKind {
+        match self.origin {
+            Origin::Chat => TurnKind::Chat,
+            Origin::Scheduled | Origin::Dm => TurnKind::Scheduled,
+        }
+    }
+
+    /// Who or what began it, where it was not a person.
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        (self.origin != Origin::Chat).then_some(self.origin)
+    }
+
     /// What is kept with the person's message.
     pub(crate) fn message_metadata(&self) -> Map<String, Value> {
         let mut metadata = self.metadata.clone();

@@ -196,7 +196,9 @@ impl Live {
         let body = Body::TurnStarted(Started {
             user_message_id: user.id,
             input: submit.content.clone(),
-            kind: TurnKind::Chat,
+            kind: submit.kind(),
+            origin: submit.origin(),
+            dm_type: submit.dm_type.clone(),
             episode_id: self.episode(),
             locale: submit.locale.clone(),
             wire_version: wire_version.clone(),
@@ -208,7 +210,7 @@ impl Live {
         draft.rows = vec![
             RowChange::TurnStarted {
                 turn_id: turn,
-                kind: TurnKind::Chat,
+                kind: submit.kind(),
                 on_disconnect: submit.on_disconnect,
                 disconnect_grace_ms: submit.disconnect_grace_ms,
                 trace: submit.trace.clone(),

@@ -20,6 +20,8 @@ fn started() -> Body {
         user_message_id: MessageId(Ulid(3)),
         input: Vec::new(),
         kind: TurnKind::Chat,
+        origin: None,
+        dm_type: None,
         episode_id: EpisodeId(Ulid(4)),
         locale: "en".into(),
         wire_version: None,

@@ -20,6 +20,8 @@ fn started() -> Body {
         user_message_id: MESSAGE,
         input: vec![ContentBlock::text("hi")],
         kind: TurnKind::Chat,
+        origin: None,
+        dm_type: None,
         episode_id: EpisodeId(Ulid(7)),
         locale: "en".into(),
         wire_version: None,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::{
-    CancelCode, ErrorCode, Phase, Reason, ReceiptKind, StopOutcome, TurnKind, TurnStatus,
+    CancelCode, ErrorCode, Origin, Phase, Reason, ReceiptKind, StopOutcome, TurnKind, TurnStatus,
 };
 use crate::content::{ContentBlock, Usage};
 use crate::id::{EpisodeId, MessageId};
@@ -31,6 +31,12 @@ pub struct Started {
     pub input: Vec<ContentBlock>,
     /// What the turn is for.
     pub kind: TurnKind,
+    /// Who or what began it, where it was not a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// What kind of message it is for, where a message service began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dm_type: Option<String>,
     /// The episode it belongs to.
     pub episode_id: EpisodeId,
     /// The language the person wants.

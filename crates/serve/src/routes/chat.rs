@@ -11,7 +11,7 @@ use axum::{Extension, Router};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 use turnwire_event::Owner;
-use turnwire_event::code::OnDisconnect;
+use turnwire_event::code::{OnDisconnect, Origin, TurnKind};
 use turnwire_event::row::TurnRow;
 use turnwire_session::turn::{Bound, Place as Into};
 use turnwire_session::{Error, NewSession, ReplayError};
@@ -62,6 +62,8 @@ async fn ask(
         disconnect_grace_ms: body.disconnect_grace_ms,
         on_busy: body.on_busy,
         bound: Bound::Stream,
+        origin: Origin::Chat,
+        dm_type: None,
     };
     let bound_to = version.unwrap_or_else(|| state.wire_version(&owner));
     let turn = submit::checked(asked, &headers, trace.for_turn(), bound_to)?;
@@ -109,6 +111,10 @@ async fn resume(
     params.done()?;
     let version = submit::version(&headers)?;
     let row = state.sessions.turn(&owner, id).await?;
+    if row.kind != TurnKind::Chat {
+        let detail = "Nobody waits for this turn: it has no chat stream. Its session has its events.";
+        return Err(Fault::new(Code::StreamingDisabled, detail));
+    }
     bound(&row, version)?;
     if let Some(cursor) = cursor.filter(|cursor| chat::is_over(&row, cursor)) {
         there(&state, &owner, &row, &cursor).await?;

@@ -64,12 +64,14 @@ fn asked(body: SubmitBody) -> Asked {
     Asked {
         message: body.message,
         locale: body.locale,
-        location: None,
-        metadata: None,
+        location: body.location,
+        metadata: body.metadata,
         on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Continue),
         disconnect_grace_ms: body.disconnect_grace_ms,
         on_busy: body.on_busy,
         bound: Bound::Session,
+        origin: body.origin.unwrap_or_default(),
+        dm_type: body.dm_type,
     }
 }
 

@@ -57,6 +57,8 @@ fn script(session: SessionId) -> Vec<Write> {
         user_message_id: MessageId(Ulid(9)),
         input: vec![ContentBlock::text("hi")],
         kind: TurnKind::Chat,
+        origin: None,
+        dm_type: None,
         episode_id: EpisodeId(Ulid(1)),
         locale: "en".into(),
         wire_version: None,

@@ -120,6 +120,8 @@ pub fn say(text: &str) -> Submit {
         metadata: serde_json::Map::new(),
         location: None,
         bound: Bound::Session,
+        origin: turnwire_event::code::Origin::Chat,
+        dm_type: None,
     }
 }
 

@@ -30,6 +30,8 @@ impl Told {
             user_message_id: MessageId(Ulid(2)),
             input: vec![ContentBlock::text("hi")],
             kind: TurnKind::Chat,
+            origin: None,
+            dm_type: None,
             episode_id: EpisodeId(Ulid(3)),
             locale: "en".into(),
             wire_version: None,

@@ -114,6 +114,8 @@ impl Story {
             user_message_id: MessageId(self.id()),
             input: vec![ContentBlock::text(format!("kind {kind}"))],
             kind: TurnKind::Chat,
+            origin: None,
+            dm_type: None,
             episode_id: EpisodeId(Ulid(2)),
             locale: "en".into(),
             wire_version: None,

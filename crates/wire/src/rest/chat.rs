@@ -7,11 +7,9 @@ use turnwire_event::SessionId;
 use turnwire_event::code::{OnBusy, OnDisconnect};
 
 use super::content::Input;
+pub use super::turn::LOCATION_CHARS_MAX;
 use super::turn::{DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, LOCALE_PATTERN};
 use super::whole;
-
-/// The longest location in characters: a place's name or a page's address, kept with the turn.
-pub const LOCATION_CHARS_MAX: usize = 1_024;
 
 /// `POST /chat/stream`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use turnwire_event::body::turn::{Cancelled, Completed, ReceiptLine};
-use turnwire_event::code::{OnBusy, OnDisconnect, TurnKind, TurnState};
+use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Timestamp, TurnId, Usage};
 
@@ -21,6 +21,9 @@ pub const LOCALE_BYTES_MAX: usize = 35;
 
 /// What a language tag looks like: subtags of at most eight characters, the first of letters.
 pub const LOCALE_PATTERN: &str = "^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$";
+
+/// The longest location in characters: a place's name or a page's address, kept with the turn.
+pub const LOCATION_CHARS_MAX: usize = 1_024;
 
 /// The longest reason of a cancel in characters: it is kept in the log twice.
 pub const REASON_CHARS_MAX: usize = 1_024;
@@ -67,7 +70,24 @@ pub struct Submit {
     /// What happens when the session is busy; the turn is refused if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_busy: Option<OnBusy>,
+    /// Where the person is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LOCATION_CHARS_MAX))]
+    pub location: Option<String>,
+    /// Whatever should be kept with the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Map<String, Value>>,
+    /// Who or what began the turn, where it was not a person: such a turn has no chat stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// What kind of message the turn is for, where its origin is `dm`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = DM_TYPE_PATTERN))]
+    pub dm_type: Option<String>,
 }
+
+/// What a kind of message may be called: few and short, because it is counted by.
+pub const DM_TYPE_PATTERN: &str = "^[a-z][a-z0-9_]{0,31}$";
 
 impl Submit {
     /// A turn that says `message`, everything else left to the server.
@@ -78,6 +98,10 @@ impl Submit {
             on_disconnect: None,
             disconnect_grace_ms: None,
             on_busy: None,
+            location: None,
+            metadata: None,
+            origin: None,
+            dm_type: None,
         }
     }
 }

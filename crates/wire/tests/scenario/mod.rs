@@ -132,6 +132,8 @@ impl Log {
             user_message_id: MessageId(self.id()),
             input: vec![ContentBlock::text(text)],
             kind: TurnKind::Chat,
+            origin: None,
+            dm_type: None,
             episode_id: EpisodeId(Ulid(0xE9)),
             locale: "en".into(),
             wire_version: None,

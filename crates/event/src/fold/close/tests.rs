@@ -65,6 +65,8 @@ fn opening() -> Body {
         user_message_id: MessageId(Ulid(1)),
         input: Vec::new(),
         kind: TurnKind::Chat,
+        origin: None,
+        dm_type: None,
         episode_id: EpisodeId(Ulid(1)),
         locale: "en".into(),
         wire_version: None,

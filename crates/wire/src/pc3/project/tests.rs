@@ -58,6 +58,8 @@ fn s1_022_s1_023_a_turn_opens_with_its_name_and_its_episode() {
         user_message_id: MessageId(Ulid(3)),
         input: Vec::new(),
         kind: TurnKind::Chat,
+        origin: None,
+        dm_type: None,
         episode_id: EpisodeId(Ulid(9)),
         locale: "en".into(),
         wire_version: Some("0.5".into()),
