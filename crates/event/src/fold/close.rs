@@ -1,7 +1,7 @@
 //! How an open turn is ended from outside: by a cancel, a failure, a shutdown or the sweep.
 //!
 //! One function makes the one consistent sequence (S3 6.2.1 to 6.2.4) out of what is open:
-//! the message in flight and its call, then the tools, then the terminal.
+//! the message in flight and its calls, then tools and sub-agents, then the terminal.
 
 use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
@@ -16,6 +16,7 @@ use crate::content::{StopReason, Usage, content_json};
 use crate::fold::dispatch::agent_class;
 use crate::fold::rows::rows;
 use crate::fold::turn::{OpenTool, OpenTurn};
+use crate::id::TurnId;
 use crate::row::RowChange;
 
 /// How the turn ends.
@@ -48,100 +49,61 @@ pub struct Closing {
     pub rows: Vec<RowChange>,
 }
 
-/// The events that end `open`, in order, terminal last. The caller has already emitted
-/// `tool.use_end` for tool uses whose input was cut, so that the fold holds them.
-pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
-    let turn = Some(open.id);
-    let (stop_reason, llm_class, tool_class) = match end {
-        End::Cancelled { .. } => (
-            StopReason::Cancelled,
-            LlmErrorClass::Cancelled,
-            ToolErrorClass::Cancelled,
-        ),
-        End::Failed { .. } => (
-            StopReason::Error,
-            LlmErrorClass::Internal,
-            ToolErrorClass::Internal,
-        ),
-    };
-    let mut out = Vec::new();
-    let mut put = |actor: Actor, body: Body, mut more: Vec<RowChange>| {
-        more.extend(rows(turn, &body));
-        out.push(Closing {
+/// The classes that an ending gives to what it closes.
+struct Classes {
+    stop_reason: StopReason,
+    llm: LlmErrorClass,
+    tool: ToolErrorClass,
+}
+
+impl Classes {
+    const fn of(end: &End) -> Self {
+        match end {
+            End::Cancelled { .. } => Self {
+                stop_reason: StopReason::Cancelled,
+                llm: LlmErrorClass::Cancelled,
+                tool: ToolErrorClass::Cancelled,
+            },
+            End::Failed { .. } => Self {
+                stop_reason: StopReason::Error,
+                llm: LlmErrorClass::Internal,
+                tool: ToolErrorClass::Internal,
+            },
+        }
+    }
+}
+
+/// An ending as it is made, with the rows of each event.
+struct Ending {
+    turn: TurnId,
+    out: Vec<Closing>,
+}
+
+impl Ending {
+    fn put(&mut self, actor: Actor, body: Body) {
+        self.put_with(actor, body, Vec::new());
+    }
+
+    fn put_with(&mut self, actor: Actor, body: Body, mut more: Vec<RowChange>) {
+        more.extend(rows(Some(self.turn), &body));
+        self.out.push(Closing {
             actor,
             body,
             rows: more,
         });
+    }
+}
+
+/// The events that end `open`, in order, terminal last. The caller has already emitted
+/// `tool.use_end` for tool uses whose input was cut, so that the fold holds them.
+pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
+    let classes = Classes::of(end);
+    let mut ending = Ending {
+        turn: open.id,
+        out: Vec::new(),
     };
-    let mut partial = Partial {
-        message_id: None,
-        bytes: 0,
-    };
-    let mut content_sha256 = None;
-    if let Some(message) = &open.message {
-        partial = Partial {
-            message_id: Some(message.id),
-            bytes: message.text_bytes(),
-        };
-        let complete = message.complete(stop_reason, Usage::default());
-        content_sha256 = Some(content_json(&complete.final_content).1);
-        let row = RowChange::MessageFinished(open.id, Box::new(message.finished(&complete)));
-        put(
-            Actor::ORCHESTRATOR,
-            Body::MessageComplete(complete),
-            vec![row],
-        );
-    }
-    for call in &open.in_call {
-        // Only the orchestrator's call writes the message in flight.
-        let inner = call.actor.kind() == ActorKind::Subagent;
-        let failed = CallFailed {
-            call_id: call.id,
-            message_id: partial.message_id.filter(|_| !inner),
-            content_sha256: content_sha256.clone().filter(|_| !inner),
-            error_class: llm_class,
-        };
-        put(call.actor.clone(), Body::LlmCallFailed(failed), Vec::new());
-    }
-    // Children before parents: what sub-agents had open, the sub-agents, the uses that asked for
-    // them, the steps they were slots of, and the trace of it all.
-    let mut dispatch = open.dispatch.clone();
-    let asks = |tool: &&OpenTool| tool.tool_type == ToolType::SubAgent;
-    for tool in open.tools.iter().filter(|tool| !asks(tool)) {
-        put(
-            Actor::tool(&tool.name),
-            failed(tool, tool_class),
-            Vec::new(),
-        );
-    }
-    for agent in dispatch.closing_agents(agent_class(tool_class), now) {
-        let actor = Actor::subagent(&agent.sub_agent_id);
-        put(actor, Body::SubagentFailed(agent), Vec::new());
-    }
-    for tool in open.tools.iter().filter(asks) {
-        put(
-            Actor::tool(&tool.name),
-            failed(tool, tool_class),
-            Vec::new(),
-        );
-    }
-    for step in dispatch.closing_steps() {
-        put(
-            Actor::ORCHESTRATOR,
-            Body::PlanStepCompleted(step),
-            Vec::new(),
-        );
-    }
-    for agent in open.dispatch.closing_agents(agent_class(tool_class), now) {
-        dispatch.apply(now, &Actor::SYSTEM, &Body::SubagentFailed(agent));
-    }
-    if let Some(traced) = dispatch.traced() {
-        put(
-            Actor::ORCHESTRATOR,
-            Body::DispatchTraced(traced),
-            Vec::new(),
-        );
-    }
+    let partial = close_calls(&mut ending, open, &classes);
+    close_dispatch(&mut ending, open, &classes, now);
     let terminal = match end {
         End::Cancelled { reason, asked } => Body::TurnCancelled(Cancelled {
             reason: reason.clone(),
@@ -161,8 +123,68 @@ pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
             partial: partial.message_id.is_some().then_some(partial),
         }),
     };
-    put(Actor::SYSTEM, terminal, Vec::new());
-    out
+    ending.put(Actor::SYSTEM, terminal);
+    ending.out
+}
+
+/// The message in flight and the model calls. Gives back what is kept of the message.
+fn close_calls(ending: &mut Ending, open: &OpenTurn, classes: &Classes) -> Partial {
+    let mut partial = Partial {
+        message_id: None,
+        bytes: 0,
+    };
+    let mut content_sha256 = None;
+    if let Some(message) = &open.message {
+        partial = Partial {
+            message_id: Some(message.id),
+            bytes: message.text_bytes(),
+        };
+        let complete = message.complete(classes.stop_reason, Usage::default());
+        content_sha256 = Some(content_json(&complete.final_content).1);
+        let row = RowChange::MessageFinished(open.id, Box::new(message.finished(&complete)));
+        let complete = Body::MessageComplete(complete);
+        ending.put_with(Actor::ORCHESTRATOR, complete, vec![row]);
+    }
+    for call in &open.in_call {
+        // Only the orchestrator's call writes the message in flight.
+        let inner = call.actor.kind() == ActorKind::Subagent;
+        let failed = CallFailed {
+            call_id: call.id,
+            message_id: partial.message_id.filter(|_| !inner),
+            content_sha256: content_sha256.clone().filter(|_| !inner),
+            error_class: classes.llm,
+        };
+        ending.put(call.actor.clone(), Body::LlmCallFailed(failed));
+    }
+    partial
+}
+
+/// Children before parents: the tools that run, the sub-agents, the uses that asked for them, the
+/// steps they were slots of, and the trace of it all.
+fn close_dispatch(ending: &mut Ending, open: &OpenTurn, classes: &Classes, now: Timestamp) {
+    let (asks, tools): (Vec<_>, Vec<_>) = open
+        .tools
+        .iter()
+        .partition(|tool| tool.tool_type == ToolType::SubAgent);
+    for tool in tools {
+        ending.put(Actor::tool(&tool.name), failed(tool, classes.tool));
+    }
+    let mut dispatch = open.dispatch.clone();
+    for agent in open.dispatch.closing_agents(agent_class(classes.tool), now) {
+        let actor = Actor::subagent(&agent.sub_agent_id);
+        let body = Body::SubagentFailed(agent);
+        dispatch.apply(now, &actor, &body);
+        ending.put(actor, body);
+    }
+    for tool in asks {
+        ending.put(Actor::tool(&tool.name), failed(tool, classes.tool));
+    }
+    for step in dispatch.closing_steps() {
+        ending.put(Actor::ORCHESTRATOR, Body::PlanStepCompleted(step));
+    }
+    if let Some(traced) = dispatch.traced() {
+        ending.put(Actor::ORCHESTRATOR, Body::DispatchTraced(traced));
+    }
 }
 
 fn failed(tool: &OpenTool, error_class: ToolErrorClass) -> Body {

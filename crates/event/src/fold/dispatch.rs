@@ -137,8 +137,7 @@ impl Dispatch {
         (!self.told).then(|| self.traced.clone())
     }
 
-    /// How the sub-agents and steps that are open end with their turn, children before parents;
-    /// what runs is `class`, what is between is the caller's.
+    /// How the sub-agents that are at work end with their turn.
     pub(super) fn closing_agents(&self, class: AgentErrorClass, now: Timestamp) -> Vec<Failed> {
         let failed = |agent: &OpenAgent| Failed {
             invocation_id: agent.started.invocation_id,
@@ -154,20 +153,12 @@ impl Dispatch {
         self.agents.iter().map(failed).collect()
     }
 
+    /// How the steps that are open end with their turn, after the sub-agents in them.
     pub(super) fn closing_steps(&self) -> Vec<StepCompleted> {
-        let completed = |step: &OpenStep| {
-            let left = self.agents.iter();
-            let mine = left.filter(|a| a.started.plan_step_id == step.started.plan_step_id);
-            let cut = mine.map(|agent| SlotEnd {
-                subagent: agent.started.sub_agent_id.clone(),
-                result_key: agent.started.tool_use_id.to_string(),
-                status: SlotStatus::Error,
-            });
-            StepCompleted {
-                plan_step_id: step.started.plan_step_id.clone(),
-                status: StepStatus::Terminated,
-                slots: step.ended.iter().cloned().chain(cut).collect(),
-            }
+        let completed = |step: &OpenStep| StepCompleted {
+            plan_step_id: step.started.plan_step_id.clone(),
+            status: StepStatus::Terminated,
+            slots: step.ended.clone(),
         };
         self.steps.iter().map(completed).collect()
     }
