@@ -150,6 +150,8 @@ fn turn_bodies() -> [Body; 3] {
             user_message_id: MESSAGE,
             input: vec![ContentBlock::text("hello")],
             kind: TurnKind::Chat,
+            origin: None,
+            dm_type: None,
             episode_id: EPISODE,
             locale: "en".into(),
             wire_version: None,

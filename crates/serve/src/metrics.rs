@@ -12,8 +12,8 @@ use turnwire_event::metric;
 /// Upper bounds of histogram buckets in milliseconds: fine where a commit or a seam should be,
 /// coarse where it is late anyway.
 const BUCKETS_MS: &[f64] = &[
-    0.25, 0.5, 1.0, 2.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 5_000.0,
-    10_000.0, 20_000.0,
+    0.25, 0.5, 1.0, 2.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0,
+    5_000.0, 10_000.0, 20_000.0,
 ];
 
 /// Upper bounds in microseconds, for what takes a few instructions.

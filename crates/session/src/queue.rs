@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use turnwire_event::body::dispatch::Traced;
 use turnwire_event::body::turn::{Cancelled, Completed, Partial, Versions};
-use turnwire_event::code::{CancelCode, ErrorCode, OnBusy, Phase, TurnKind, TurnState, TurnStatus};
+use turnwire_event::code::{CancelCode, ErrorCode, OnBusy, Phase, TurnState, TurnStatus};
 use turnwire_event::fold::rows;
 use turnwire_event::row::RowChange;
 use turnwire_event::{Actor, Body, Position, Seq, TurnId, Usage, metric};

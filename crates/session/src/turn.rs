@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use turnwire_event::body::turn::{Started, Versions};
-use turnwire_event::code::{ErrorCode, TurnKind};
+use turnwire_event::code::{ErrorCode, Origin};
 use turnwire_event::port::{Outcome, TurnContext, TurnInput, Work};
 use turnwire_event::row::{NewMessage, RowChange, Scope};
 use turnwire_event::{
@@ -128,6 +128,7 @@ impl Live {
         });
         slot.moves += 1;
         metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
+        count_unwatched(next.submit.origin, next.submit.dm_type.as_deref());
         let context = TurnContext {
             input,
             emitter: emitter.clone(),
@@ -230,6 +231,18 @@ impl Live {
         ];
         draft
     }
+}
+
+/// Counts a turn that nobody waits for.
+fn count_unwatched(origin: Origin, dm_type: Option<&str>) {
+    let origin = match origin {
+        Origin::Chat => return,
+        Origin::Scheduled => "scheduled",
+        Origin::Dm => "dm",
+    };
+    let dm_type = dm_type.unwrap_or_default().to_owned();
+    metrics::counter!(metric::TURN_UNWATCHED_TOTAL, "origin" => origin, "dm_type" => dm_type)
+        .increment(1);
 }
 
 /// A running turn. Dropped before its end, as when the runtime goes away, it still ends the turn.

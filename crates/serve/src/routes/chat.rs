@@ -112,7 +112,8 @@ async fn resume(
     let version = submit::version(&headers)?;
     let row = state.sessions.turn(&owner, id).await?;
     if row.kind != TurnKind::Chat {
-        let detail = "Nobody waits for this turn: it has no chat stream. Its session has its events.";
+        let detail =
+            "Nobody waits for this turn: it has no chat stream. Its session has its events.";
         return Err(Fault::new(Code::StreamingDisabled, detail));
     }
     bound(&row, version)?;
