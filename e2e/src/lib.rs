@@ -6,6 +6,8 @@ pub mod load;
 pub mod scene;
 pub mod chat;
 pub mod trace;
+pub mod ccs;
+pub mod engine;
 pub mod kills;
 pub mod cuts;
 pub mod cancels;

@@ -71,6 +71,36 @@ impl Pack {
         self
     }
 
+    /// With a built-in function as one more tool of a sub-agent.
+    #[must_use]
+    pub fn function(self, agent: &str, name: &str, function: &str) -> Self {
+        let line = format!(
+            "tools:\n  - {{name: {name}, connector: direct, function: {function}, description: For trying.}}\n"
+        );
+        self.change("tools.yaml", "tools:\n", &line).change(
+            &format!("verticals/{agent}/agent.yaml"),
+            "tools: [",
+            &format!("tools: [{name}, "),
+        )
+    }
+
+    /// With a flag.
+    #[must_use]
+    pub fn flag(self, flag: &str, value: &str) -> Self {
+        let text = self.text("pack.yaml").to_owned();
+        let text = if text.contains("flags:\n") {
+            text.replace("flags:\n", &format!("flags:\n  {flag}: {value}\n"))
+        } else {
+            format!("{text}flags:\n  {flag}: {value}\n")
+        };
+        self.put("pack.yaml", &text)
+    }
+
+    /// The text of a file, which must be there.
+    pub fn text(&self, path: &str) -> &str {
+        self.files.get(path).expect("a file of the pack")
+    }
+
     /// With what its model says.
     #[must_use]
     pub fn script(self, script: &Script) -> Self {

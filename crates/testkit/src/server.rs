@@ -21,6 +21,7 @@ use crate::pack::Pack;
 use crate::rest::Rest;
 use crate::script::Script;
 
+pub use binary::path as binary;
 pub use port::free as free_port;
 pub use settings::Settings;
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 /// The binary, looked for and built once a process.
-pub(super) fn path() -> &'static Path {
+pub fn path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(find)
 }

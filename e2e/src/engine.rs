@@ -1,0 +1,350 @@
+//! What tests of the turn engine share: a stage (a server that runs a pack, and the data service
+//! behind it), what a turn told on the chat wire, and the laws of dispatch.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use turnwire_event::{Event, SessionId, TurnId};
+use turnwire_testkit::chat::{Block, Question};
+use turnwire_testkit::history::History;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::rest::Rest;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::watch::{Ask, Client};
+
+use crate::ccs::Ccs;
+use crate::{chat, load};
+
+/// Who speaks.
+pub const PRINCIPAL: &str = "user-42";
+/// The orchestrator of the stage.
+pub const CHIEF: &str = "orchestrator";
+
+/// A server that runs a pack, one session in it, and the data service behind it.
+#[derive(Debug)]
+pub struct Stage {
+    /// The data service.
+    pub ccs: Ccs,
+    /// The server.
+    pub server: Server,
+    /// A client of it, who speaks for `user-42`.
+    pub rest: Rest,
+    /// The session.
+    pub session: SessionId,
+}
+
+impl Stage {
+    /// The pack of the test kit with a script.
+    pub async fn new(script: Script) -> Self {
+        Self::with(script, |pack| pack).await
+    }
+
+    /// The same with changes to the pack.
+    pub async fn with(script: Script, change: impl FnOnce(Pack) -> Pack) -> Self {
+        let ccs = Ccs::start().await;
+        let pack = change(Pack::stage(&ccs.url()).script(&script));
+        Self::on(ccs, Options::pack(pack)).await
+    }
+
+    /// Whatever is asked for, beside a data service.
+    pub async fn on(ccs: Ccs, options: Options) -> Self {
+        let server = Server::start(options).await;
+        let rest = server.rest().with("x-turnwire-principal", PRINCIPAL);
+        let session = rest.create().await.expect("a session");
+        Self {
+            ccs,
+            server,
+            rest,
+            session,
+        }
+    }
+
+    /// Says something in the session and reads the whole answer.
+    pub async fn ask(&self, message: &str) -> Told {
+        self.asked(Question::new(message)).await
+    }
+
+    /// The same with more to it.
+    pub async fn asked(&self, question: Question) -> Told {
+        self.asked_in(self.session, question).await
+    }
+
+    /// The same in another session.
+    pub async fn asked_in(&self, session: SessionId, question: Question) -> Told {
+        let question = question.session(session);
+        let begun = Instant::now();
+        let (turn, frames) = chat::whole(&self.rest, "a person", &question).await;
+        Told {
+            turn,
+            frames,
+            took: begun.elapsed(),
+        }
+    }
+
+    /// Watches the session.
+    pub async fn watch(&self, name: &str, ask: Ask) -> Client {
+        let client = Client::connect(&self.rest, name, self.session).await;
+        let mut client = client.expect("a connection");
+        client.subscribed(&ask).await.expect("an acknowledgement");
+        client
+    }
+
+    /// The stored events of a turn, as JSON.
+    pub async fn events(&self, turn: TurnId) -> Vec<Value> {
+        let id = json!(turn);
+        let mut events = self.log(self.session).await;
+        events.retain(|event| event["turn_id"] == id);
+        events
+    }
+
+    /// The stored events of a session, as JSON.
+    pub async fn log(&self, session: SessionId) -> Vec<Value> {
+        let events = self.rest.events(session).await.expect("an answer");
+        let read = |text: &str| serde_json::from_str(text).expect("a stored event");
+        events.iter().map(|logged| read(&logged.text)).collect()
+    }
+
+    /// The messages of the session that clients are shown, oldest first.
+    pub async fn messages(&self) -> Vec<Value> {
+        let path = format!("/sessions/{}/messages", self.session);
+        let pages = self.rest.pages(&path, "messages").await.expect("an answer");
+        pages.into_iter().rev().flatten().collect()
+    }
+
+    /// Waits until the session's turn has an event of a type.
+    pub async fn reached(&self, turn: TurnId, kind: &str) {
+        chat::until(kind, || async {
+            of(&self.events(turn).await, kind).next().is_some()
+        })
+        .await;
+    }
+
+    /// Judges all that was seen, and every turn by the laws of dispatch.
+    pub async fn judge(&self) -> History {
+        load::quiet(&self.rest, self.session).await;
+        laws(&self.log(self.session).await);
+        load::judge(&self.rest, &[self.session]).await
+    }
+}
+
+/// What a turn told on the chat wire.
+#[derive(Debug)]
+pub struct Told {
+    /// Which turn.
+    pub turn: TurnId,
+    /// Its frames.
+    pub frames: Vec<Block>,
+    /// How long it took, seen from outside.
+    pub took: Duration,
+}
+
+impl Told {
+    /// The frames with the names of their tools; neighbours alike as one.
+    pub fn labels(&self) -> Vec<String> {
+        let mut labels: Vec<String> = self.frames.iter().map(label).collect();
+        labels.dedup();
+        labels
+    }
+
+    /// The frames have these labels among them, in this order.
+    pub fn order(&self, wanted: &[&str]) {
+        let labels = self.labels();
+        let mut left = labels.iter();
+        for one in wanted {
+            assert!(
+                left.any(|label| label == one),
+                "{one} is not in its place: {labels:?}"
+            );
+        }
+    }
+
+    /// The frames of a type.
+    pub fn of<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a Block> {
+        self.frames.iter().filter(move |frame| frame.event() == event)
+    }
+
+    /// How many frames of a type there are.
+    pub fn count(&self, event: &str) -> usize {
+        self.of(event).count()
+    }
+
+    /// The words.
+    pub fn words(&self) -> String {
+        chat::words(&self.frames)
+    }
+
+    /// The errors, each with whether it says that it is the last frame.
+    pub fn errors(&self) -> Vec<(Value, Value)> {
+        let both = |f: &Block| (f.field("error").clone(), f.field("is_final").clone());
+        self.of("error").map(both).collect()
+    }
+
+    /// The statuses: what is done, and the words for it.
+    pub fn statuses(&self) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let both = |f: &Block| {
+            let data = f.field("data");
+            (text(&data["event_id"]), text(&data["message"]))
+        };
+        self.of("status").map(both).collect()
+    }
+
+    /// The last frame.
+    pub fn last(&self) -> &Block {
+        self.frames.last().expect("a frame")
+    }
+
+    /// Everything as it came.
+    pub fn raw(&self) -> String {
+        self.frames.iter().map(|frame| frame.text.as_str()).collect()
+    }
+
+    /// These stand nowhere in what came.
+    pub fn lacks(&self, words: &[&str]) {
+        let raw = self.raw();
+        for word in words {
+            assert!(!raw.contains(word), "{word} is on the wire:\n{raw}");
+        }
+    }
+
+    /// Every tool that began has ended, before the last frame and once.
+    pub fn pairs(&self) {
+        let calls = |event| {
+            let mut calls: Vec<String> = self.of(event).map(|f| f.field("tool_call").to_string()).collect();
+            calls.sort();
+            calls
+        };
+        assert_eq!(calls("tool_call"), calls("tool_completed"), "{:?}", self.labels());
+        assert!(self.last().is_terminal());
+        assert_eq!(self.frames.iter().filter(|f| f.is_terminal()).count(), 1);
+    }
+}
+
+fn label(frame: &Block) -> String {
+    match frame.field("tool_call")["name"].as_str() {
+        Some(tool) => format!("{} {tool}", frame.event()),
+        None => frame.event().to_owned(),
+    }
+}
+
+/// The events of a type.
+pub fn of<'a>(events: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    events.iter().filter(move |event| event["type"] == kind)
+}
+
+/// The only event of a type.
+pub fn only<'a>(events: &'a [Value], kind: &'a str) -> &'a Value {
+    let mut found = of(events, kind);
+    let one = found.next().unwrap_or_else(|| panic!("no {kind}: {:?}", kinds(events)));
+    assert_eq!(found.next(), None, "more than one {kind}");
+    one
+}
+
+/// The types of events with the tool or the agent they are about.
+pub fn kinds(events: &[Value]) -> Vec<String> {
+    let mut names: Vec<String> = events.iter().map(kind).collect();
+    names.dedup();
+    names
+}
+
+fn kind(event: &Value) -> String {
+    let kind = event["type"].as_str().unwrap_or_default();
+    let payload = &event["payload"];
+    let about = ["tool_name", "sub_agent_id", "purpose"];
+    let about = about.iter().find_map(|field| payload[field].as_str());
+    match about {
+        Some(about) => format!("{kind} {about}"),
+        None => kind.to_owned(),
+    }
+}
+
+/// Events of a watcher as JSON.
+pub fn json_of(events: &[Event]) -> Vec<Value> {
+    let read = |event: &Event| serde_json::from_slice(&event.to_bytes()).expect("an event");
+    events.iter().map(read).collect()
+}
+
+/// A script in which the orchestrator asks `agents` at once and then says `answer`.
+pub fn asks(agents: &[&str], answer: &str) -> Script {
+    let asks = agents
+        .iter()
+        .map(|id| Step::tool(&format!("ask_{id}"), json!({"query": format!("about {id}")})));
+    Script::new()
+        .call(CHIEF, 1, asks)
+        .call(CHIEF, 2, [Step::text(answer)])
+}
+
+/// The same with the sub-agents of the stage at their usual work.
+pub fn working(script: Script) -> Script {
+    let offers = json!({"ids": ["OFF_1", "OFF_2"]});
+    script
+        .call("shop", 1, [Step::tool("search_offers", json!({"query": "oat milk"}))])
+        .call("shop", 2, [Step::tool("render_offer_list", offers)])
+        .call("shop", 3, [Step::text("SUBRAW of shop")])
+        .call("rewards", 1, [Step::tool("points_balance", json!({}))])
+        .call("rewards", 2, [Step::text("SUBRAW of rewards")])
+        .call("support", 1, [Step::tool("support_answer", json!({}))])
+        .call("support", 2, [Step::text("SUBRAW of support")])
+}
+
+/// What holds of every turn that ended, however: one trace right before one terminal; whatever
+/// was opened is closed, children before parents.
+pub fn laws(events: &[Value]) {
+    let mut turns: Vec<&Value> = of(events, "turn.started").map(|e| &e["turn_id"]).collect();
+    turns.dedup();
+    for turn in turns {
+        let own: Vec<&Value> = events.iter().filter(|e| &e["turn_id"] == turn).collect();
+        let at = |kind: &str| -> Vec<usize> {
+            let at = own.iter().enumerate().filter(|(_, e)| e["type"] == kind);
+            at.map(|(at, _)| at).collect()
+        };
+        let ends = [at("turn.completed"), at("turn.cancelled")].concat();
+        assert_eq!(ends, [own.len() - 1], "one terminal, and last: {turn}");
+        assert_eq!(at("dispatch.traced"), [own.len() - 2], "one trace: {turn}");
+        nested(&own);
+    }
+}
+
+/// Walks a turn: what opens is closed once, by its own kind of end, and nothing of a sub-agent
+/// stays open when it ends.
+fn nested(turn: &[&Value]) {
+    let mut open: Vec<(String, String)> = Vec::new();
+    for event in turn {
+        let (kind, payload) = (event["type"].as_str().unwrap_or_default(), &event["payload"]);
+        let actor = event["actor"].as_str().unwrap_or_default().to_owned();
+        let id = |name: &str| payload[name].as_str().unwrap_or_default().to_owned();
+        let (opens, key) = match kind {
+            "llm.call_started" => (true, id("call_id")),
+            "llm.call_completed" | "llm.call_failed" => (false, id("call_id")),
+            "tool.called" => (true, id("tool_use_id")),
+            "tool.completed" => (false, id("tool_use_id")),
+            "tool.failed" if payload["called"] == true => (false, id("tool_use_id")),
+            "subagent.started" => (true, id("invocation_id")),
+            "subagent.completed" | "subagent.failed" => (false, id("invocation_id")),
+            "plan.step_started" => (true, id("plan_step_id")),
+            "plan.step_completed" => (false, id("plan_step_id")),
+            "turn.completed" | "turn.cancelled" => {
+                assert!(open.is_empty(), "left open: {open:?}");
+                continue;
+            }
+            _ => continue,
+        };
+        if opens {
+            assert!(!open.iter().any(|(known, _)| *known == key), "twice: {event}");
+            open.push((key, actor));
+            continue;
+        }
+        let place = open.iter().position(|(known, _)| *known == key);
+        open.remove(place.unwrap_or_else(|| panic!("not open: {event}")));
+        if kind.starts_with("subagent.") {
+            let own = format!("subagent:{}", id("sub_agent_id"));
+            let left = open.iter().find(|(_, actor)| *actor == own);
+            assert_eq!(left, None, "{own} ended with work open: {event}");
+        }
+        if kind == "plan.step_completed" {
+            let left = open.iter().find(|(_, actor)| actor.starts_with("subagent:"));
+            assert_eq!(left, None, "a step ended before its agents: {event}");
+        }
+    }
+}

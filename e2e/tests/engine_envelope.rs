@@ -1,0 +1,239 @@
+//! Whatever a data service answers: every status, reason and version, broken bodies, slow ones,
+//! large ones, none at all. The turn always speaks and ends (S1-086, S1-087, S1-091, S2-036..043).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::{Ccs, Reply, changed, envelope, offers};
+use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::engine::{Stage, Told, asks, only, working};
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::script::{Script, Step};
+
+const SORRY: &str = "I could not look that up.";
+
+/// The service of the stage is given half a second and 64 KiB.
+fn hasty(pack: Pack) -> Pack {
+    pack.change("connectors.yaml", "'}\nenrichers", "', timeout_ms: 500, max_bytes: 65536}\nenrichers")
+}
+
+fn script() -> Script {
+    working(asks(&["shop"], SORRY))
+}
+
+async fn stage() -> Stage {
+    Stage::with(script(), hasty).await
+}
+
+/// One question that finds the service broken: an error with its reason, words, an end.
+async fn unavailable(stage: &Stage, name: &str, reason: &str) -> Told {
+    let told = stage.ask(name).await;
+    let error = json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": reason});
+    assert_eq!(told.errors(), [(error, json!(false))], "{name}");
+    assert_eq!((told.words().as_str(), told.last().event()), (SORRY, "completed"), "{name}");
+    assert_eq!(told.count("data_loaded"), 0, "{name}");
+    told.lacks(&["OFF_1", "Oat milk", "MARKER"]);
+    told.pairs();
+    told
+}
+
+#[tokio::test]
+async fn s1_091_s2_049_d_29_every_reason_is_told_and_unknown_ones_are_unavailable() {
+    let stage = stage().await;
+    let error = |reason: Value| {
+        let fields = json!({"status": "error", "reason": reason, "MARKER": "MARKER"});
+        Reply::envelope(&changed("offer_search", &fields))
+    };
+    for reason in [
+        "upstream_unavailable",
+        "upstream_timeout",
+        "upstream_partial",
+        "unauthorized",
+        "invalid_request",
+    ] {
+        stage.ccs.set("offer_search", error(json!(reason)));
+        unavailable(&stage, reason, reason).await;
+    }
+    for (name, reason) in [("new", json!("MARKER_new_word")), ("none", Value::Null), ("odd", json!({"MARKER": 1}))] {
+        stage.ccs.set("offer_search", error(reason));
+        unavailable(&stage, name, "upstream_unavailable").await;
+    }
+    let refused = |status: &str, body: Value| Reply::http(status, &[], &body.to_string());
+    for (name, reply, reason) in [
+        ("400", refused("400 Bad Request", json!({"error": "missing_principal"})), "invalid_request"),
+        ("403", refused("403 Forbidden", json!({"error": "principal_mismatch"})), "unauthorized"),
+        ("500", refused("500 MARKER", json!({"error": "MARKER"})), "upstream_unavailable"),
+        ("503", refused("503 MARKER", json!("MARKER")), "upstream_unavailable"),
+    ] {
+        stage.ccs.set("offer_search", reply);
+        stage.ccs.take();
+        unavailable(&stage, name, reason).await;
+        assert_eq!(stage.ccs.calls().len(), 1, "s2_022: {name} is not tried again");
+    }
+    calm(&stage.server);
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_084_s2_036_s2_037_what_is_no_envelope_of_this_enricher_is_no_data() {
+    let stage = stage().await;
+    let with = |fields: Value| Reply::envelope(&changed("offer_search", &fields));
+    for (name, reply) in [
+        ("text", Reply::http("200 OK", &[], "MARKER is no JSON")),
+        ("list", Reply::http("200 OK", &[], "[]")),
+        ("empty", Reply::http("200 OK", &[], "")),
+        ("cut", Reply::raw(b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"MARKER\":".to_vec())),
+        ("nothing", Reply::raw(Vec::new())),
+        ("noise", Reply::raw(b"MARKER\r\n\r\n".to_vec())),
+        ("moved", Reply::http("302 Found", &["location: http://127.0.0.1:9/MARKER"], "{}")),
+        ("another pair", with(json!({"domain_type": "points_balance"}))),
+        ("another enricher", with(json!({"enricher_id": "points"}))),
+        ("status", with(json!({"status": "MARKER"}))),
+        ("no payload", with(json!({"payload": null}))),
+        ("schema", with(json!({"payload": {"items": [{"id": 7, "title": "Oat milk"}]}}))),
+        ("shape", with(json!({"payload": {"things": offers()["items"]}}))),
+        ("version", with(json!({"version": "MARKER"}))),
+    ] {
+        stage.ccs.set("offer_search", reply);
+        let told = stage.ask(name).await;
+        let errors = told.errors();
+        assert_eq!(errors.len(), 1, "{name}: {errors:?}");
+        assert_eq!(errors[0].0["code"], "CCS_ENVELOPE_ERROR", "{name}");
+        assert_eq!((told.words().as_str(), told.last().event()), (SORRY, "completed"), "{name}");
+        assert_eq!(told.count("data_loaded"), 0, "{name}");
+        told.lacks(&["OFF_1", "Oat milk", "MARKER"]);
+    }
+    calm(&stage.server);
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn d_31_s1_142_slow_endless_large_and_absent_services_end_in_time() {
+    let stage = stage().await;
+    let good = || Reply::envelope(&envelope("offer_search"));
+    let large = json!({"items": [{"id": "OFF_1", "title": "Oat milk".repeat(20_000)}]});
+    let large = Reply::envelope(&changed("offer_search", &json!({"payload": large})));
+    for (name, reply, reason) in [
+        ("silent", good().after(30_000), "upstream_timeout"),
+        ("drop by drop", good().slowly(1, 50), "upstream_timeout"),
+        ("large", large, "upstream_unavailable"),
+    ] {
+        stage.ccs.set("offer_search", reply);
+        let told = unavailable(&stage, name, reason).await;
+        assert!(told.took < Duration::from_secs(3), "{name}: {:?}", told.took);
+    }
+    stage.ccs.stop();
+    // The listener is gone when the task has ended.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let told = unavailable(&stage, "nobody there", "upstream_unavailable").await;
+    assert!(told.took < Duration::from_secs(3), "{:?}", told.took);
+    told.lacks(&["127.0.0.1", "refused"]);
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_087_s2_042_a_newer_minor_version_changes_nothing_and_a_major_one_is_no_data() {
+    let stage = stage().await;
+    let version = |version: &str| Reply::envelope(&changed("offer_search", &json!({"version": version})));
+    let mismatches = || async {
+        Metrics::read(&stage.rest).await.sum("ps6_envelope_version_mismatch_total")
+    };
+    let same = stage.ask("as declared").await;
+    for minor in ["1.9.0", "1.0.0", "1.2.7"] {
+        stage.ccs.set("offer_search", version(minor));
+        let told = stage.ask(minor).await;
+        assert_eq!(told.labels(), same.labels(), "{minor}");
+        assert_eq!(told.errors(), []);
+    }
+    assert_eq!(mismatches().await, 0.0);
+    for major in ["2.0.0", "0.9.0"] {
+        stage.ccs.set("offer_search", version(major));
+        let told = unavailable(&stage, major, "upstream_unavailable").await;
+        told.lacks(&["\"2.0.0\"", "\"0.9.0\"", "mismatch"]);
+    }
+    assert_eq!(mismatches().await, 2.0);
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_086_s2_039_partial_data_is_shown_and_the_orchestrator_may_say_so() {
+    let script = working(asks(&["shop"], "Some of it: {{last_tool_result}}"));
+    let stage = Stage::new(script).await;
+    let partial = json!([{"source": "FIDORA", "critical": false, "reason": "upstream_timeout"}]);
+    let fields = json!({"status": "partial", "partial": partial});
+    stage.ccs.set("offer_search", Reply::envelope(&changed("offer_search", &fields)));
+    let told = stage.ask("offers").await;
+    assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
+    let loaded = told.of("data_loaded").next().expect("the data there is");
+    assert_eq!(loaded.field("data")["items"], offers()["items"]);
+    let result: Value = serde_json::from_str(told.words().trim_start_matches("Some of it: ")).expect("the result");
+    assert_eq!(result["caveat"], true);
+    told.lacks(&["FIDORA", "critical", "\"partial\"", "upstream_timeout"]);
+    let events = stage.events(told.turn).await;
+    assert_eq!(only(&events, "subagent.completed")["payload"]["outcome"], "success");
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s2_038_s2_041_s2_043_an_ok_envelope_is_ok_whatever_else_it_says() {
+    let stage = stage().await;
+    let plain = stage.ask("plain").await;
+    let critical = json!([{"source": "FIDORA", "critical": true, "reason": "upstream_timeout"}]);
+    for (name, fields) in [
+        ("critical", json!({"partial": critical})),
+        ("cached", json!({"cache_meta": {"cached": true, "cacheable": false, "ttl": -1, "key": "LEAK"}})),
+        ("no extras", json!({"cache_meta": null, "timing": null, "partial": null})),
+        ("more", json!({"zzz": {"LEAK": 1}, "reason": "unauthorized"})),
+    ] {
+        stage.ccs.set("offer_search", Reply::envelope(&changed("offer_search", &fields)));
+        let told = stage.ask(name).await;
+        assert_eq!(told.labels(), plain.labels(), "{name}");
+        told.lacks(&["FIDORA", "LEAK"]);
+    }
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s2_035_s2_048_r_21_a_request_is_one_plain_post_with_every_field() {
+    let stage = stage().await;
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let question = turnwire_testkit::chat::Question::new("offers").header("traceparent", trace);
+    stage.asked(question).await;
+    let calls = stage.ccs.calls();
+    assert_eq!(calls.len(), 1);
+    let call = &calls[0];
+    assert!(call.head.starts_with("POST /v1/enrich HTTP/1.1\r\n"), "{}", call.head);
+    assert!(call.answered.is_some());
+    let mut keys: Vec<&str> = call.request.as_object().expect("an object").keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["domain_type", "enricher_id", "params", "principal", "trace", "version"]);
+    assert_eq!(call.request["principal"], "user-42");
+    assert_eq!((&call.request["domain_type"], &call.request["version"]), (&json!("offer_list"), &json!("1.2.0")));
+    assert_eq!(call.request["params"], json!({"query": "oat milk"}));
+    assert!(call.request["trace"].to_string().contains("0af7651916cd43dd8448eb211c80319c"), "{}", call.request);
+}
+
+#[tokio::test]
+async fn s2_045_nothing_of_a_turn_is_tried_twice_and_a_service_that_recovers_is_used_again() {
+    let ccs = Ccs::start().await;
+    let error = json!({"status": "error", "reason": "upstream_unavailable"});
+    let replies = vec![
+        Reply::envelope(&changed("offer_search", &error)),
+        Reply::envelope(&envelope("offer_search")),
+    ];
+    ccs.set_all("offer_search", replies);
+    let script = asks(&["shop"], "Done.")
+        .call("shop", 1, [Step::tool("search_offers", json!({"query": "first"}))])
+        .call("shop", 2, [Step::tool("search_offers", json!({"query": "second"}))])
+        .call("shop", 3, [Step::tool("render_offer_list", json!({"ids": ["OFF_2"]}))])
+        .call("shop", 4, [Step::text("SUBRAW")]);
+    let pack = Pack::stage(&ccs.url()).script(&script);
+    let stage = Stage::on(ccs, turnwire_testkit::server::Options::pack(pack)).await;
+    let told = stage.ask("offers").await;
+    let asked: Vec<Value> = stage.ccs.params("offer_search");
+    assert_eq!(asked, [json!({"query": "first"}), json!({"query": "second"})]);
+    assert_eq!(told.count("error"), 1);
+    let loaded = told.of("data_loaded").next().expect("data").field("data");
+    assert_eq!(loaded["items"], json!([offers()["items"][1]]));
+    stage.judge().await;
+}

@@ -1,0 +1,247 @@
+//! Nothing leaks: markers, new in every run, stand in every field of every envelope, error body,
+//! header and status line of the data service, in everything that sub-agents say, think and ask,
+//! in prompts, descriptions and addresses. Every byte of every wire is searched for them; only
+//! items that were rendered may be there.
+
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::{Ccs, Reply, changed};
+use turnwire_e2e::chat::{back, raw};
+use turnwire_e2e::engine::{CHIEF, Stage};
+use turnwire_event::ResponseId;
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::history::{History, Line};
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::{Options, binary};
+use turnwire_testkit::watch::Ask;
+
+/// Markers of one run: each is new, and no part of one can come about by chance.
+struct Markers {
+    run: String,
+    count: usize,
+}
+
+impl Markers {
+    fn new() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.expect("a clock").as_nanos();
+        let run = format!("mk{:x}x{:x}", now, std::process::id());
+        Self { run, count: 0 }
+    }
+
+    /// The next one, with where it is planted.
+    fn put(&mut self, at: &str) -> String {
+        self.count += 1;
+        format!("{}-{}-{at}", self.run, self.count)
+    }
+
+    /// Every value of a JSON text that is no name the contract fixes, as a marker.
+    fn envelope(&mut self, fields: Value) -> Value {
+        let shown = json!({"id": "OFF_1", "title": "SHOWN", "extra": {"deep": ["SHOWN"]}});
+        let hidden = json!({"id": self.put("id"), "title": self.put("title")});
+        let payload = json!({"items": [shown, hidden], "total": self.put("payload"), (self.put("key")): 1});
+        let mut envelope = changed("offer_search", &fields);
+        let fixed = envelope.clone();
+        let fill = |name: &str, value: Value| if fields[name].is_null() { value } else { fixed[name].clone() };
+        envelope["payload"] = fill("payload", payload);
+        envelope["version"] = fill("version", json!(format!("1.2.0+{}", self.put("build"))));
+        let cache = json!({"cached": true, "cacheable": true, "ttl": 60, "key": self.put("cache"), (self.put("k")): self.put("v")});
+        envelope["cache_meta"] = cache;
+        envelope["timing"] = json!({"total_ms": 12, (self.put("timing")): self.put("timing")});
+        let source = json!({"source": self.put("source"), "critical": true, "reason": self.put("reason"), "host": self.put("host")});
+        envelope["partial"] = json!([source]);
+        envelope[self.put("field")] = json!(self.put("unknown"));
+        envelope
+    }
+}
+
+/// Every turn of the run: what is asked, and what the data service answers to it.
+fn cases(marks: &mut Markers) -> Vec<(&'static str, Reply)> {
+    let header = |marks: &mut Markers| format!("x-{}: {}", marks.put("name"), marks.put("value"));
+    let http = |marks: &mut Markers, status: u16, body: Value| {
+        let line = format!("{status} {}", marks.put("phrase").replace('-', " "));
+        let line = format!("{line} {}", marks.put("phrase"));
+        let header = header(marks);
+        Reply::http(&line, &[&header, "server: db-7.internal"], &body.to_string())
+    };
+    let mut cases = Vec::new();
+    for (name, fields) in [
+        ("ok", json!({})),
+        ("partial", json!({"status": "partial"})),
+        ("error", json!({"status": "error", "reason": "upstream_timeout"})),
+        ("unknown reason", json!({"status": "error", "reason": marks.put("reason")})),
+        ("unknown status", json!({"status": marks.put("status")})),
+        ("mismatch", json!({"principal": marks.put("principal")})),
+        ("major", json!({"version": format!("9.0.0-{}", marks.put("version"))})),
+        ("schema", json!({"payload": {"items": [{"id": 1, "title": marks.put("title")}]}})),
+        ("pair", json!({"domain_type": marks.put("domain")})),
+    ] {
+        let body = marks.envelope(fields);
+        cases.push((name, http(marks, 200, body)));
+    }
+    for (name, status) in [("400", 400), ("403", 403), ("404", 404), ("500", 500), ("503", 503)] {
+        let body = json!({"error": marks.put("error"), "message": marks.put("body"), "stack": [marks.put("stack")]});
+        cases.push((name, http(marks, status, body)));
+    }
+    let text = format!("java.lang.NPE {} at db-7.internal", marks.put("text"));
+    cases.push(("no json", Reply::http("200 OK", &[], &text)));
+    let noise = format!("{}\r\n{}\r\n\r\n", marks.put("noise"), marks.put("noise"));
+    cases.push(("noise", Reply::raw(noise.into_bytes())));
+    cases
+}
+
+/// The sub-agent thinks, talks and asks in markers, in every call; then it answers, breaks, or
+/// runs a tool that fails with one.
+fn script(marks: &mut Markers) -> Script {
+    let mut script = Script::new();
+    for (heard, end) in [
+        ("^breaks", vec![Step::text(&marks.put("half")), Step::error("provider")]),
+        ("^fatal", vec![Step::tool("boom", json!({"fatal": true, "message": marks.put("fatal")}))]),
+        ("^repair", vec![Step::tool("boom", json!({"message": marks.put("told")}))]),
+        ("^unknown", vec![Step::tool(&format!("no_{}", marks.put("tool").replace('-', "_")), json!({}))]),
+        ("^status", vec![Step::tool("look_up", json!({"event_id": marks.put("status")}))]),
+    ] {
+        script = script.heard("shop", heard, 1, end);
+    }
+    let first = [
+        Step::thinking(&marks.put("thought"), "c2VhbA=="),
+        Step::text(&marks.put("narration")),
+        Step::tool("search_offers", json!({"query": marks.put("query"), (marks.put("key")): marks.put("input")})),
+    ];
+    let ids = json!({"ids": ["OFF_1"]});
+    script
+        .call("shop", 1, first)
+        .call("shop", 2, [Step::text(&marks.put("narration")), Step::tool("render_offer_list", ids)])
+        .call("shop", 3, [Step::thinking(&marks.put("thought"), "c2VhbA=="), Step::text(&marks.put("answer"))])
+        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "{{user}}"}))])
+        .call(CHIEF, 2, [Step::text("COMPOSED")])
+}
+
+/// The pack with markers in whatever only models and operators read.
+fn pack(marks: &mut Markers, ccs: &Ccs, script: &Script) -> Pack {
+    let url = format!("{}/{}", ccs.url(), marks.put("path"));
+    let describe = |marks: &mut Markers, text: &str, count| {
+        let mut out = text.to_owned();
+        for _ in 0..count {
+            out = out.replacen("description: Finds offers.", &format!("description: {}", marks.put("tool")), 1);
+        }
+        out
+    };
+    let pack = Pack::stage(&url).script(script).function("shop", "boom", "fail");
+    let tools = describe(marks, pack.text("tools.yaml"), 1);
+    pack.put("tools.yaml", &tools)
+        .put("prompts/persona.md", &marks.put("persona"))
+        .put("prompts/worker.md", &marks.put("worker"))
+        .change("verticals/shop/agent.yaml", "Knows everything about shop.", &marks.put("agent"))
+}
+
+/// Everything that came over any wire, as one text.
+fn captured(history: &History, out: &mut String) {
+    for chat in &history.chats {
+        out.push_str(&format!("{:?}\n", chat.head));
+        out.extend(chat.blocks.iter().map(|block| block.text.as_str()));
+    }
+    for line in history.connections.iter().flat_map(|c| &c.lines) {
+        if let Line::Received(frame) = line {
+            out.push_str(&frame.text);
+            out.push('\n');
+        }
+    }
+    for request in &history.requests {
+        out.push_str(&format!("{:?}\n", request.answer));
+    }
+    for log in &history.sessions {
+        out.extend(log.events.iter().map(|event| event.text.as_str()));
+        out.push_str(&json!([log.messages, log.turns, log.tool_calls]).to_string());
+    }
+}
+
+/// What a command prints about the stored session.
+fn printed(stage: &Stage, words: &[&str]) -> String {
+    let mut command = Command::new(binary());
+    command.args(words).env("TURNWIRE_HOME", stage.server.home());
+    let done = command.output().expect("the command runs");
+    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr)
+}
+
+#[tokio::test]
+async fn s1_083_s1_093_s1_120_s2_013_d_46_d_83_no_marker_is_in_any_byte_of_any_wire() {
+    let mut marks = Markers::new();
+    let script = script(&mut marks);
+    let ccs = Ccs::start().await;
+    let pack = pack(&mut marks, &ccs, &script);
+    let stage = Stage::on(ccs, Options::pack(pack)).await;
+    let everything = json!({"include_suppressed": true});
+    let live = stage.watch("live", Ask::live().filter(everything.clone())).await;
+    let chat = stage.watch("chat", Ask::live().filter("preset:chat")).await;
+    let (mut live, mut chat) = (live, chat);
+    let replies = cases(&mut marks);
+    let others = ["breaks", "fatal", "repair", "unknown", "status"];
+    let mut shown = 0;
+    let mut capture = String::new();
+    for version in ["0.5", "0.4"] {
+        let named = replies.iter().map(|(name, reply)| (*name, Some(reply)));
+        for (name, reply) in named.chain(others.map(|name| (name, None))) {
+            if let Some(reply) = reply {
+                stage.ccs.set("offer_search", reply.clone());
+            }
+            let told = stage.asked(Question::new(name).version(version)).await;
+            assert!(told.last().is_terminal(), "{name}");
+            assert!(told.words().starts_with("COMPOSED"), "{name}: {}", told.words());
+            shown += told.raw().matches("SHOWN").count();
+            back(&stage.rest, &format!("{name} {version} late"), told.turn, None).await.rest().await.expect("a replay");
+            live.turn(told.turn).await.expect("the turn");
+            chat.turn(told.turn).await.expect("the turn");
+            let path = format!("GET /turns/{}", told.turn);
+            let who = ["x-turnwire-principal: user-42"];
+            let row = raw(stage.server.addr(), &path, &who, b"").await;
+            assert_eq!(row.status, 200);
+            let path = format!("GET /chat/{}/stream", ResponseId::from(told.turn));
+            let stream = raw(stage.server.addr(), &path, &who, b"").await;
+            capture += &(row.head + &row.body + &stream.head + &stream.body);
+        }
+    }
+    assert!(shown >= 4, "what is rendered is shown: {shown}");
+    let mut late = stage.watch("late", Ask::snapshot().filter(everything)).await;
+    late.patience = std::time::Duration::from_millis(200);
+    late.end().await;
+    for path in [
+        "/sessions".to_owned(),
+        format!("/sessions/{}", stage.session),
+        format!("/sessions/{}/messages", stage.session),
+        format!("/sessions/{}/turns", stage.session),
+        format!("/sessions/{}/tool-calls", stage.session),
+        "/metrics".to_owned(),
+        "/status-events".to_owned(),
+        "/openapi.json".to_owned(),
+        "/readyz".to_owned(),
+        "/nowhere".to_owned(),
+    ] {
+        let answer = stage.rest.get(&path).await.expect("an answer");
+        capture += &format!("{path} {:?} {}\n", answer.headers, answer.body);
+    }
+    let session = stage.session.to_string();
+    let home = stage.server.home().display().to_string();
+    let data = ["--data", home.as_str(), "--principal", "user-42"];
+    capture += &printed(&stage, &[&["tail", session.as_str()], &data[..]].concat());
+    capture += &printed(&stage, &[&["tail", session.as_str(), "--json"], &data[..]].concat());
+    for wire in [vec!["pc3"], vec!["pc3", "--version", "0.4"], vec!["session"]] {
+        let words = [vec!["replay", session.as_str(), "--home", home.as_str(), "--wire"], wire].concat();
+        capture += &printed(&stage, &words);
+    }
+    captured(&stage.judge().await, &mut capture);
+    assert!(capture.len() > 100_000 && capture.contains("SHOWN"), "there is something to search");
+    for word in [marks.run.as_str(), "db-7.internal", "java.lang"] {
+        if let Some(at) = capture.find(word) {
+            let from = capture.floor_char_boundary(at.saturating_sub(300));
+            let to = capture.floor_char_boundary((at + 300).min(capture.len()));
+            panic!("{word} leaked ({} planted): …{}…", marks.count, &capture[from..to]);
+        }
+    }
+    let port = stage.ccs.url();
+    assert!(!capture.contains(port.trim_start_matches("http://")), "the address of the data service leaked");
+}

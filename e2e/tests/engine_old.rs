@@ -1,0 +1,111 @@
+//! Old clients (0.4): what they see of statuses, failures and cancels, and that their leaving at
+//! the first error is no failure of the turn (S1-101, S1-137, D-22).
+
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::{Reply, changed, envelope};
+use turnwire_e2e::chat::{calm, say};
+use turnwire_e2e::engine::{Stage, Told, asks, of, only, working};
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::script::Step;
+
+const SORRY: &str = "That did not work out.";
+
+fn broken(enricher: &str) -> Reply {
+    let fields = json!({"status": "error", "reason": "upstream_timeout"});
+    Reply::envelope(&changed(enricher, &fields))
+}
+
+async fn old(stage: &Stage, message: &str) -> Told {
+    let told = stage.asked(Question::new(message).version("0.4")).await;
+    assert!(told.frames.iter().all(|frame| frame.field("version") == "0.4"));
+    assert_eq!(told.count("status") + told.count("cancelled"), 0, "{:?}", told.labels());
+    told.lacks(&["SUB_AGENT_FAILED", "CCS_ENVELOPE_ERROR", "PARTIAL_FAN_OUT", "\"is_final\":false"]);
+    told.pairs();
+    told
+}
+
+/// All that an old client is told of a failure.
+fn internal() -> Vec<(Value, Value)> {
+    vec![(json!({"code": "INTERNAL_ERROR"}), json!(true))]
+}
+
+#[tokio::test]
+async fn s1_137_s1_139_d_22_the_reference_turn_has_no_status_for_an_old_client() {
+    let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
+    let told = old(&stage, "offers").await;
+    told.order(&["response_id", "thinking", "tool_call ask_shop", "data_loaded", "text", "completed"]);
+    assert_eq!(told.errors(), []);
+    let events = stage.events(told.turn).await;
+    assert_eq!(of(&events, "status.emitted").count(), 1, "the log has it");
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_137_d_22_a_failure_that_does_not_end_the_turn_is_left_out() {
+    let stage = Stage::new(working(asks(&["shop"], SORRY))).await;
+    stage.ccs.set("offer_search", broken("offer_search"));
+    let told = old(&stage, "offers").await;
+    assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
+    assert_eq!(told.words(), SORRY);
+    drop(stage);
+    let script = asks(&["shop", "rewards"], SORRY)
+        .call("shop", 1, [Step::error("provider")])
+        .call("rewards", 1, [Step::tool("points_balance", json!({}))])
+        .call("rewards", 2, [Step::text("SUBRAW")]);
+    let stage = Stage::new(script).await;
+    let told = old(&stage, "both").await;
+    assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_137_d_22_a_failure_that_ends_the_turn_is_an_internal_error() {
+    let stage = Stage::new(asks(&["shop"], SORRY).call("shop", 1, [Step::error("provider")])).await;
+    let told = old(&stage, "offers").await;
+    assert_eq!((told.errors(), told.words().as_str()), (internal(), SORRY));
+    drop(stage);
+    let script = working(asks(&["shop"], SORRY));
+    let stage = Stage::with(script, |pack| pack.flag("ai_assistant_axis2_terminal", "true")).await;
+    stage.ccs.set("offer_search", broken("offer_search"));
+    let told = old(&stage, "offers").await;
+    assert_eq!((told.errors(), told.words().as_str()), (internal(), SORRY));
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_137_a_cancel_is_an_error_with_its_code_for_an_old_client() {
+    let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
+    stage.ccs.set("offer_search", Reply::envelope(&envelope("offer_search")).after(1_000));
+    let question = Question::new("offers").session(stage.session).version("0.4");
+    let mut stream = say(&stage.rest, "old", &question).await;
+    stage.reached(stream.turn(), "status.emitted").await;
+    stage.rest.cancel(stream.turn()).await.expect("an answer");
+    let frames = stream.rest().await.expect("an end");
+    let last = frames.last().expect("a frame");
+    assert_eq!((last.event(), last.field("error")), ("error", &json!({"code": "REQUEST_CANCELLED"})));
+    assert_eq!(last.field("is_final"), &json!(true));
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_101_one_that_leaves_at_an_error_that_is_not_the_last_cancels_its_turn_in_peace() {
+    let script = asks(&["shop"], SORRY)
+        .call("shop", 1, [Step::tool("search_offers", json!({}))])
+        .call("shop", 2, [Step::pause(20_000), Step::text("SUBRAW")]);
+    let stage = Stage::new(script).await;
+    stage.ccs.set("offer_search", broken("offer_search"));
+    let question = Question::new("offers").session(stage.session).grace_ms(0);
+    let mut stream = say(&stage.rest, "leaves", &question).await;
+    let turn = stream.turn();
+    let frames = stream.until("error").await.expect("an error");
+    assert_eq!(frames.last().expect("it").field("is_final"), &json!(false));
+    drop(stream);
+    let row = stage.rest.ended(turn).await.expect("an end");
+    assert_eq!(row["state"], "cancelled", "{row}");
+    let events = stage.events(turn).await;
+    let end = &only(&events, "turn.cancelled")["payload"];
+    assert_eq!(end["code"], "REQUEST_CANCELLED");
+    only(&events, "dispatch.traced");
+    calm(&stage.server);
+    stage.judge().await;
+}
