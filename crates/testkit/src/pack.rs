@@ -48,6 +48,24 @@ impl Pack {
         })
     }
 
+    /// The pack in a folder.
+    pub fn read(dir: &Path) -> io::Result<Self> {
+        let mut pack = Self::default();
+        let mut folders = vec![dir.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if let Ok(name) = path.strip_prefix(dir) {
+                    let text = std::fs::read_to_string(&path)?;
+                    pack.files.insert(name.display().to_string(), text);
+                }
+            }
+        }
+        Ok(pack)
+    }
+
     /// With one file more, or another in its place.
     #[must_use]
     pub fn put(mut self, path: &str, text: &str) -> Self {

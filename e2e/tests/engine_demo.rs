@@ -1,0 +1,185 @@
+//! The pack that is built in, as a stranger meets it: `turnwire serve` and nothing else. Questions
+//! in three languages, several at once, nothing found, a service that fails, is slow or is gone,
+//! and many people at the same time.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use turnwire_e2e::chat::{Metrics, calm, raw, whole};
+use turnwire_e2e::engine::{Stage, Told, laws, of, only};
+use turnwire_e2e::{ccs::Ccs, load};
+use turnwire_event::SessionId;
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::server::Options;
+
+/// People at once in the crowd.
+const CROWD: usize = 200;
+
+async fn demo() -> Stage {
+    // The stage's own data service is not used: the demo brings one.
+    Stage::on(Ccs::start().await, Options::demo()).await
+}
+
+async fn ask(stage: &Stage, locale: &str, words: &str) -> Told {
+    let told = stage.asked(Question::new(words).field("locale", locale)).await;
+    assert!(told.last().is_terminal(), "{words}");
+    assert!(!told.words().trim().is_empty(), "{words}: {:?}", told.labels());
+    told.lacks(&["cache_meta", "enricher_response", "127.0.0.1", "\"principal\""]);
+    told.pairs();
+    told
+}
+
+async fn invoked(stage: &Stage, told: &Told) -> Vec<String> {
+    let events = stage.events(told.turn).await;
+    let ids = only(&events, "dispatch.traced")["payload"]["sub_agents_invoked"].clone();
+    serde_json::from_value(ids).expect("ids")
+}
+
+#[tokio::test]
+async fn s2_086_questions_in_three_languages_are_answered_in_them() {
+    let stage = demo().await;
+    let mut said = Vec::new();
+    for (locale, words) in [
+        ("en", "Do you have offers for oat milk?"),
+        ("de", "Gibt es Angebote für Hafermilch?"),
+        ("es", "¿Hay ofertas de leche de avena?"),
+    ] {
+        let told = ask(&stage, locale, words).await;
+        assert_eq!(told.last().event(), "completed", "{words}");
+        assert_eq!(invoked(&stage, &told).await, ["shop"], "{words}");
+        assert!(told.count("data_loaded") + told.count("component") > 0, "{words}: {:?}", told.labels());
+        let statuses = told.statuses();
+        assert!(!statuses.is_empty(), "{words}");
+        said.push((statuses[0].1.clone(), told.words()));
+    }
+    let mut messages: Vec<&String> = said.iter().map(|(status, _)| status).collect();
+    messages.dedup();
+    assert_eq!(messages.len(), 3, "{said:?}");
+    calm(&stage.server);
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s2_086_each_vertical_answers_and_several_at_once_do() {
+    let stage = demo().await;
+    for (words, agent) in [
+        ("How many points do I have?", "rewards"),
+        ("Where is my receipt?", "ereceipts"),
+        ("I need help with a refund, please ask support", "support"),
+    ] {
+        let told = ask(&stage, "en", words).await;
+        assert_eq!(told.last().event(), "completed", "{words}");
+        let invoked = invoked(&stage, &told).await;
+        assert!(invoked.contains(&agent.to_owned()), "{words}: {invoked:?}");
+    }
+    let told = ask(&stage, "en", "Find offers for oat milk and tell me my points").await;
+    let mut invoked = invoked(&stage, &told).await;
+    invoked.sort();
+    assert_eq!(invoked, ["rewards", "shop"]);
+    assert_eq!(told.last().event(), "completed");
+    let told = ask(&stage, "en", "hello").await;
+    assert_eq!(told.last().event(), "completed");
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn d_11_nothing_found_and_a_service_that_fails_are_told_in_words() {
+    let stage = demo().await;
+    let told = ask(&stage, "en", "Any offers for unobtainium?").await;
+    assert_eq!((told.last().event(), told.errors()), ("completed", vec![]));
+    for locale in ["en", "de", "es"] {
+        let told = ask(&stage, locale, "offers outage").await;
+        let errors = told.errors();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert_eq!((&errors[0].0["code"], &errors[0].1), (&json!("CCS_ENVELOPE_ERROR"), &json!(false)));
+        assert_eq!(told.last().event(), "completed");
+        assert!(!told.words().contains("upstream"), "{}", told.words());
+    }
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s2_057_a_slow_service_is_told_of_within_two_seconds_and_answers_in_the_end() {
+    let stage = demo().await;
+    let told = ask(&stage, "en", "slow offers for oat milk").await;
+    assert_eq!(told.last().event(), "completed");
+    assert!(told.took > Duration::from_secs(2), "{:?}", told.took);
+    assert!(told.count("status") >= 1);
+    stage.judge().await;
+}
+
+/// Where the demo's data service listens, as the server says at its start.
+fn service(stage: &Stage) -> std::net::SocketAddr {
+    let said = stage.server.stderr();
+    let own = stage.server.addr().to_string();
+    let mut found = said.split("http://").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && !".:".contains(c));
+        rest[..end.unwrap_or(rest.len())].trim_end_matches(['.', ':']).parse().ok()
+    });
+    let other = found.find(|addr: &std::net::SocketAddr| addr.to_string() != own);
+    other.unwrap_or_else(|| panic!("nobody says where the data service is:\n{said}"))
+}
+
+#[tokio::test]
+async fn d_31_when_the_demo_service_is_stopped_the_failure_is_real_and_the_turn_still_speaks() {
+    let stage = demo().await;
+    let before = ask(&stage, "en", "offers for oat milk").await;
+    assert_eq!(before.errors(), []);
+    let stopped = raw(service(&stage), "POST /stop", &["content-length: 0"], b"").await;
+    assert!((200..300).contains(&stopped.status), "{stopped:?}");
+    let begun = Instant::now();
+    let told = loop {
+        let told = ask(&stage, "en", "offers for oat milk").await;
+        if !told.errors().is_empty() {
+            break told;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "it does not stop");
+    };
+    let (error, last) = &told.errors()[0];
+    assert_eq!((&error["code"], last), (&json!("CCS_ENVELOPE_ERROR"), &json!(false)));
+    assert_eq!(told.last().event(), "completed");
+    stage.judge().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn law_1_two_hundred_people_at_once_are_all_answered_and_every_law_holds() {
+    let stage = demo().await;
+    const QUESTIONS: [&str; 5] = [
+        "offers for oat milk",
+        "how many points do I have?",
+        "offers for coffee and my points",
+        "offers outage",
+        "hello",
+    ];
+    let begun = Instant::now();
+    let turns = (0..CROWD).map(|n| {
+        let rest = stage.rest.clone();
+        tokio::spawn(async move {
+            let session = rest.create().await.expect("a session");
+            let words = QUESTIONS[n % QUESTIONS.len()];
+            let question = Question::new(words).session(session);
+            let (_, frames) = whole(&rest, &format!("person {n}"), &question).await;
+            assert_eq!(frames.last().expect("a frame").event(), "completed", "{words}");
+            session
+        })
+    });
+    let turns: Vec<_> = turns.collect();
+    let mut sessions: Vec<SessionId> = Vec::new();
+    for turn in turns {
+        sessions.push(turn.await.expect("a turn"));
+    }
+    let took = begun.elapsed();
+    println!("{CROWD} people at once: {took:?}, {:.0} turns a second", CROWD as f64 / took.as_secs_f64());
+    assert!(took < Duration::from_secs(60), "{took:?}");
+    for &session in &sessions {
+        let log = stage.log(session).await;
+        laws(&log);
+        let ends: Vec<&Value> = of(&log, "turn.completed").collect();
+        assert_eq!(ends.len(), 1);
+    }
+    let metrics = Metrics::read(&stage.rest).await;
+    assert_eq!(metrics.sum("stream_sse_frame_dropped_total"), 0.0);
+    assert_eq!(metrics.sum("turn_started_total") as usize, CROWD);
+    calm(&stage.server);
+    load::judge(&stage.rest, &sessions).await;
+}
