@@ -4,19 +4,22 @@
 //! newest tool result of the turn, `{{result.<tool>}}` the newest result of one tool and
 //! `{{result.<tool>.<path>}}` a value in it. A path is field names and list places from 0, with
 //! dots between; `*` is every item of a list, joined with commas, and `name?` is a field that is
-//! passed over where it is not there. What is not found is empty.
+//! passed over where it is not there. What is not found is empty. `{{request}}` is all that the
+//! model was shown, as JSON, for tests of what that is.
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::asked::{self, Asked};
+use crate::request::Request;
 
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 const USER: &str = "user";
 const LOCALE: &str = "locale";
 const LAST_TOOL_RESULT: &str = "last_tool_result";
+const REQUEST: &str = "request";
 const RESULT: &str = "result";
 /// After a field that need not be there.
 const MAYBE: char = '?';
@@ -29,6 +32,7 @@ enum Quote<'t> {
     User,
     Locale,
     LastToolResult,
+    Request,
     /// A tool, and the path into its result if one is given.
     Result(&'t str, Option<&'t str>),
 }
@@ -148,6 +152,7 @@ fn place(text: &str) -> Place<'_> {
         Some(USER) => Place::Quote(Quote::User, length),
         Some(LOCALE) => Place::Quote(Quote::Locale, length),
         Some(LAST_TOOL_RESULT) => Place::Quote(Quote::LastToolResult, length),
+        Some(REQUEST) => Place::Quote(Quote::Request, length),
         Some(name) => match name.strip_prefix(RESULT).map(|rest| rest.strip_prefix('.')) {
             Some(Some(rest)) if rest.split('.').all(is_step) => {
                 let (tool, path) = match rest.split_once('.') {
@@ -180,6 +185,7 @@ fn words<'a>(asked: &'a Asked<'_>, quote: Quote<'_>) -> Cow<'a, str> {
         Quote::User => Cow::Borrowed(&asked.user),
         Quote::Locale => Cow::Borrowed(&asked.request.locale),
         Quote::LastToolResult => Cow::Owned(asked.request.last_tool_result().unwrap_or_default()),
+        Quote::Request => Cow::Owned(shown(asked.request).to_string()),
         Quote::Result(tool, path) => Cow::Owned(match found(asked, tool, path) {
             Some(Value::Array(items)) if path.is_some_and(|path| path.contains('*')) => {
                 let items: Vec<String> = items.iter().map(asked::text).collect();
@@ -189,6 +195,22 @@ fn words<'a>(asked: &'a Asked<'_>, quote: Quote<'_>) -> Cow<'a, str> {
             None => String::new(),
         }),
     }
+}
+
+/// All that the model was shown.
+fn shown(request: &Request) -> Value {
+    let tools = request.tools.iter();
+    let tools: Vec<Value> = tools
+        .map(|tool| json!({"name": tool.name, "description": tool.description}))
+        .collect();
+    let messages = request.messages.iter();
+    let messages: Vec<Value> = messages
+        .map(|said| json!({"role": said.role, "content": said.content}))
+        .collect();
+    json!({
+        "model": request.model, "agent": request.agent, "call": request.call,
+        "locale": request.locale, "system": request.system, "tools": tools, "messages": messages,
+    })
 }
 
 /// What a path leads to. A path with `*` always leads to a list, which may be empty.

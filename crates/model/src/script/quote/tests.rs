@@ -119,3 +119,14 @@ fn an_input_that_is_one_quote_of_a_result_keeps_the_kind_of_the_value() {
         json!({"titles": ["Oat", "Rye"], "total": 2, "words": "all: 2", "none": [], "nothing": ""})
     );
 }
+
+#[test]
+fn a_request_is_quoted_with_all_that_the_model_was_shown() {
+    let mut request = request("hello", &[("clock", json!("noon"))]);
+    request.system = Some("Be kind.".into());
+    let asked = Asked::new(&request);
+    let quoted: Value = serde_json::from_str(&fill(&asked, "{{request}}", 10_000)).expect("JSON");
+    assert_eq!(quoted["system"], "Be kind.");
+    assert_eq!(quoted["messages"][0]["content"][0]["text"], "hello");
+    assert_eq!(quoted["messages"][2]["content"][0]["content"], "noon");
+}
