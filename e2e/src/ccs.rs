@@ -129,7 +129,9 @@ impl Ccs {
     /// What it answers for an enricher, one after the other; the last again and again.
     pub fn set_all(&self, enricher: &str, mut replies: Vec<Reply>) {
         replies.reverse();
-        lock(&self.desk).replies.insert(enricher.to_owned(), replies);
+        lock(&self.desk)
+            .replies
+            .insert(enricher.to_owned(), replies);
     }
 
     /// The requests so far.
@@ -233,7 +235,11 @@ async fn tell(socket: &mut TcpStream, reply: &Reply) -> bool {
         return false;
     }
     let (size, pause) = reply.pace.unwrap_or((usize::MAX, Duration::ZERO));
-    for (at, piece) in reply.bytes.chunks(size.min(reply.bytes.len()).max(1)).enumerate() {
+    for (at, piece) in reply
+        .bytes
+        .chunks(size.min(reply.bytes.len()).max(1))
+        .enumerate()
+    {
         if at > 0 && waits(socket, pause).await {
             return false;
         }

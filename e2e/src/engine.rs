@@ -1,7 +1,7 @@
 //! What tests of the turn engine share: a stage (a server that runs a pack, and the data service
 //! behind it), what a turn told on the chat wire, and the laws of dispatch.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use turnwire_event::{Event, SessionId, TurnId};
@@ -16,10 +16,22 @@ use turnwire_testkit::watch::{Ask, Client};
 use crate::ccs::Ccs;
 use crate::{chat, load};
 
+pub use crate::told::Told;
+
 /// Who speaks.
 pub const PRINCIPAL: &str = "user-42";
 /// The orchestrator of the stage.
 pub const CHIEF: &str = "orchestrator";
+
+/// What must never leave the engine.
+pub const HIDDEN: [&str; 6] = [
+    "SUBRAW",
+    "LEAK_CACHE",
+    "cache_meta",
+    "total_ms",
+    "principal",
+    "domain_type",
+];
 
 /// A server that runs a pack, one session in it, and the data service behind it.
 #[derive(Debug)]
@@ -112,6 +124,21 @@ impl Stage {
         pages.into_iter().rev().flatten().collect()
     }
 
+    /// The axes of the failures of a turn that operators count.
+    pub async fn axes(&self, turn: TurnId) -> Vec<(u64, bool)> {
+        let events = self.events(turn).await;
+        let axis = |e: &Value| {
+            let payload = &e["payload"];
+            let keys: Vec<&String> = payload.as_object().expect("a payload").keys().collect();
+            assert_eq!(keys, ["sub_agent_id", "axis", "is_final"], "d_27");
+            (
+                payload["axis"].as_u64().expect("an axis"),
+                payload["is_final"] == true,
+            )
+        };
+        of(&events, "agent.error_emit").map(axis).collect()
+    }
+
     /// Waits until the session's turn has an event of a type.
     pub async fn reached(&self, turn: TurnId, kind: &str) {
         chat::until(kind, || async {
@@ -128,106 +155,6 @@ impl Stage {
     }
 }
 
-/// What a turn told on the chat wire.
-#[derive(Debug)]
-pub struct Told {
-    /// Which turn.
-    pub turn: TurnId,
-    /// Its frames.
-    pub frames: Vec<Block>,
-    /// How long it took, seen from outside.
-    pub took: Duration,
-}
-
-impl Told {
-    /// The frames with the names of their tools; neighbours alike as one.
-    pub fn labels(&self) -> Vec<String> {
-        let mut labels: Vec<String> = self.frames.iter().map(label).collect();
-        labels.dedup();
-        labels
-    }
-
-    /// The frames have these labels among them, in this order.
-    pub fn order(&self, wanted: &[&str]) {
-        let labels = self.labels();
-        let mut left = labels.iter();
-        for one in wanted {
-            assert!(
-                left.any(|label| label == one),
-                "{one} is not in its place: {labels:?}"
-            );
-        }
-    }
-
-    /// The frames of a type.
-    pub fn of<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a Block> {
-        self.frames.iter().filter(move |frame| frame.event() == event)
-    }
-
-    /// How many frames of a type there are.
-    pub fn count(&self, event: &str) -> usize {
-        self.of(event).count()
-    }
-
-    /// The words.
-    pub fn words(&self) -> String {
-        chat::words(&self.frames)
-    }
-
-    /// The errors, each with whether it says that it is the last frame.
-    pub fn errors(&self) -> Vec<(Value, Value)> {
-        let both = |f: &Block| (f.field("error").clone(), f.field("is_final").clone());
-        self.of("error").map(both).collect()
-    }
-
-    /// The statuses: what is done, and the words for it.
-    pub fn statuses(&self) -> Vec<(String, String)> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let both = |f: &Block| {
-            let data = f.field("data");
-            (text(&data["event_id"]), text(&data["message"]))
-        };
-        self.of("status").map(both).collect()
-    }
-
-    /// The last frame.
-    pub fn last(&self) -> &Block {
-        self.frames.last().expect("a frame")
-    }
-
-    /// Everything as it came.
-    pub fn raw(&self) -> String {
-        self.frames.iter().map(|frame| frame.text.as_str()).collect()
-    }
-
-    /// These stand nowhere in what came.
-    pub fn lacks(&self, words: &[&str]) {
-        let raw = self.raw();
-        for word in words {
-            assert!(!raw.contains(word), "{word} is on the wire:\n{raw}");
-        }
-    }
-
-    /// Every tool that began has ended, before the last frame and once.
-    pub fn pairs(&self) {
-        let calls = |event| {
-            let mut calls: Vec<String> = self.of(event).map(|f| f.field("tool_call").to_string()).collect();
-            calls.sort();
-            calls
-        };
-        assert_eq!(calls("tool_call"), calls("tool_completed"), "{:?}", self.labels());
-        assert!(self.last().is_terminal());
-        assert_eq!(self.frames.iter().filter(|f| f.is_terminal()).count(), 1);
-    }
-}
-
-fn label(frame: &Block) -> String {
-    match frame.field("tool_call")["name"].as_str() {
-        Some(tool) => format!("{} {tool}", frame.event()),
-        None => frame.event().to_owned(),
-    }
-}
-
 /// The events of a type.
 pub fn of<'a>(events: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Value> {
     events.iter().filter(move |event| event["type"] == kind)
@@ -236,7 +163,9 @@ pub fn of<'a>(events: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Va
 /// The only event of a type.
 pub fn only<'a>(events: &'a [Value], kind: &'a str) -> &'a Value {
     let mut found = of(events, kind);
-    let one = found.next().unwrap_or_else(|| panic!("no {kind}: {:?}", kinds(events)));
+    let one = found
+        .next()
+        .unwrap_or_else(|| panic!("no {kind}: {:?}", kinds(events)));
     assert_eq!(found.next(), None, "more than one {kind}");
     one
 }
@@ -267,19 +196,62 @@ pub fn json_of(events: &[Event]) -> Vec<Value> {
 
 /// A script in which the orchestrator asks `agents` at once and then says `answer`.
 pub fn asks(agents: &[&str], answer: &str) -> Script {
-    let asks = agents
-        .iter()
-        .map(|id| Step::tool(&format!("ask_{id}"), json!({"query": format!("about {id}")})));
+    let asks = agents.iter().map(|id| {
+        Step::tool(
+            &format!("ask_{id}"),
+            json!({"query": format!("about {id}")}),
+        )
+    });
     Script::new()
         .call(CHIEF, 1, asks)
         .call(CHIEF, 2, [Step::text(answer)])
+}
+
+/// SC-01: the sub-agent talks in all of its calls.
+pub fn reference() -> Script {
+    let offers = json!({"ids": ["OFF_1", "OFF_2"]});
+    Script::new()
+        .call(
+            CHIEF,
+            1,
+            [Step::tool("ask_shop", json!({"query": "oat milk"}))],
+        )
+        .call(
+            CHIEF,
+            2,
+            [
+                Step::slow("Here are ", 9, 1),
+                Step::slow("some offers", 11, 1),
+            ],
+        )
+        .call(
+            "shop",
+            1,
+            [
+                Step::text("SUBRAW begins"),
+                Step::tool("search_offers", json!({"query": "oat milk"})),
+            ],
+        )
+        .call(
+            "shop",
+            2,
+            [
+                Step::text("SUBRAW shows"),
+                Step::tool("render_offer_list", offers),
+            ],
+        )
+        .call("shop", 3, [Step::text("SUBRAW")])
 }
 
 /// The same with the sub-agents of the stage at their usual work.
 pub fn working(script: Script) -> Script {
     let offers = json!({"ids": ["OFF_1", "OFF_2"]});
     script
-        .call("shop", 1, [Step::tool("search_offers", json!({"query": "oat milk"}))])
+        .call(
+            "shop",
+            1,
+            [Step::tool("search_offers", json!({"query": "oat milk"}))],
+        )
         .call("shop", 2, [Step::tool("render_offer_list", offers)])
         .call("shop", 3, [Step::text("SUBRAW of shop")])
         .call("rewards", 1, [Step::tool("points_balance", json!({}))])
@@ -311,7 +283,10 @@ pub fn laws(events: &[Value]) {
 fn nested(turn: &[&Value]) {
     let mut open: Vec<(String, String)> = Vec::new();
     for event in turn {
-        let (kind, payload) = (event["type"].as_str().unwrap_or_default(), &event["payload"]);
+        let (kind, payload) = (
+            event["type"].as_str().unwrap_or_default(),
+            &event["payload"],
+        );
         let actor = event["actor"].as_str().unwrap_or_default().to_owned();
         let id = |name: &str| payload[name].as_str().unwrap_or_default().to_owned();
         let (opens, key) = match kind {
@@ -331,7 +306,10 @@ fn nested(turn: &[&Value]) {
             _ => continue,
         };
         if opens {
-            assert!(!open.iter().any(|(known, _)| *known == key), "twice: {event}");
+            assert!(
+                !open.iter().any(|(known, _)| *known == key),
+                "twice: {event}"
+            );
             open.push((key, actor));
             continue;
         }
@@ -343,7 +321,9 @@ fn nested(turn: &[&Value]) {
             assert_eq!(left, None, "{own} ended with work open: {event}");
         }
         if kind == "plan.step_completed" {
-            let left = open.iter().find(|(_, actor)| actor.starts_with("subagent:"));
+            let left = open
+                .iter()
+                .find(|(_, actor)| actor.starts_with("subagent:"));
             assert_eq!(left, None, "a step ended before its agents: {event}");
         }
     }

@@ -7,6 +7,7 @@ pub mod scene;
 pub mod chat;
 pub mod trace;
 pub mod ccs;
+pub mod told;
 pub mod engine;
 pub mod kills;
 pub mod cuts;

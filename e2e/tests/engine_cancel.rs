@@ -18,29 +18,45 @@ const SLOW_MS: u64 = 1_500;
 async fn slow(script: Script) -> Stage {
     let stage = Stage::new(working(script)).await;
     for enricher in ["offer_search", "points", "answers"] {
-        stage.ccs.set(enricher, Reply::envelope(&envelope(enricher)).after(SLOW_MS));
+        stage.ccs.set(
+            enricher,
+            Reply::envelope(&envelope(enricher)).after(SLOW_MS),
+        );
     }
     stage
 }
 
 /// Asks, and waits until the data services have `calls` requests.
 async fn begun(stage: &Stage, calls: usize) -> Stream {
-    let question = Question::new("oat milk offers").session(stage.session).grace_ms(0);
+    let question = Question::new("oat milk offers")
+        .session(stage.session)
+        .grace_ms(0);
     let stream = say(&stage.rest, "a person", &question).await;
-    until("the data service is asked", || async { stage.ccs.calls().len() == calls }).await;
+    until("the data service is asked", || async {
+        stage.ccs.calls().len() == calls
+    })
+    .await;
     stream
 }
 
 /// The calls that were in flight are answered in full, and none follows.
 async fn finished(stage: &Stage, calls: usize) {
     until("the calls are answered", || async {
-        stage.ccs.calls().iter().all(|call| call.answered.is_some() || call.cut)
+        stage
+            .ccs
+            .calls()
+            .iter()
+            .all(|call| call.answered.is_some() || call.cut)
     })
     .await;
     let seen = stage.ccs.calls();
     assert_eq!(seen.len(), calls, "s1_110: no new one");
     for call in seen {
-        assert!(!call.cut && call.answered.is_some(), "s1_111: {} was cut", call.enricher);
+        assert!(
+            !call.cut && call.answered.is_some(),
+            "s1_111: {} was cut",
+            call.enricher
+        );
     }
 }
 
@@ -50,17 +66,32 @@ async fn closed(stage: &Stage, turn: TurnId, agents: &[&str]) -> Vec<Value> {
     assert_eq!(of(&events, "data.loaded").count(), 0);
     assert_eq!(of(&events, "tool.completed").count(), 0);
     let end = &only(&events, "turn.cancelled")["payload"];
-    assert_eq!((&end["code"], &end["phase"]), (&json!("REQUEST_CANCELLED"), &json!("tool")), "{end}");
+    assert_eq!(
+        (&end["code"], &end["phase"]),
+        (&json!("REQUEST_CANCELLED"), &json!("tool")),
+        "{end}"
+    );
     let receipt = end["receipt"].as_array().expect("a receipt");
-    let of_kind = |kind: &str| -> Vec<&Value> { receipt.iter().filter(|line| line["kind"] == kind).collect() };
+    let of_kind = |kind: &str| -> Vec<&Value> {
+        receipt.iter().filter(|line| line["kind"] == kind).collect()
+    };
     assert_eq!(of_kind("subagent").len(), agents.len(), "{receipt:?}");
-    let started: Vec<&Value> = of(&events, "subagent.started").map(|e| &e["payload"]["invocation_id"]).collect();
+    let started: Vec<&Value> = of(&events, "subagent.started")
+        .map(|e| &e["payload"]["invocation_id"])
+        .collect();
     for line in of_kind("subagent") {
-        let known = started.contains(&&line["id"]) || agents.iter().any(|agent| line["id"] == *agent);
+        let known =
+            started.contains(&&line["id"]) || agents.iter().any(|agent| line["id"] == *agent);
         assert!(known, "{line}");
     }
-    let ccs = |id: &Value| of(&events, "tool.called").any(|e| &e["payload"]["tool_use_id"] == id && e["payload"]["tool_type"] == "ccs");
-    let discarded: Vec<&Value> = of_kind("tool").into_iter().filter(|line| ccs(&line["id"])).collect();
+    let ccs = |id: &Value| {
+        of(&events, "tool.called")
+            .any(|e| &e["payload"]["tool_use_id"] == id && e["payload"]["tool_type"] == "ccs")
+    };
+    let discarded: Vec<&Value> = of_kind("tool")
+        .into_iter()
+        .filter(|line| ccs(&line["id"]))
+        .collect();
     assert_eq!(discarded.len(), agents.len(), "{receipt:?}");
     for line in discarded {
         assert_eq!(line["outcome"], "discarded", "s1_110: {line}");
@@ -74,7 +105,10 @@ async fn closed(stage: &Stage, turn: TurnId, agents: &[&str]) -> Vec<Value> {
         assert_eq!(failed["payload"]["error_class"], "cancelled", "{failed}");
     }
     let messages = stage.messages().await;
-    assert!(messages.iter().all(|m| m["status"] != "in_progress"), "{messages:?}");
+    assert!(
+        messages.iter().all(|m| m["status"] != "in_progress"),
+        "{messages:?}"
+    );
     let path = format!("/sessions/{}/tool-calls", stage.session);
     let rows = stage.rest.get(&path).await.expect("an answer").json();
     for row in rows["tool_calls"].as_array().expect("rows") {
@@ -90,23 +124,65 @@ async fn sc_07_s1_046_s1_110_s1_111_d_79_a_cancel_by_request_ends_the_turn_and_n
     let mut watcher = stage.watch("watcher", Ask::live()).await;
     let path = format!("/turns/{}/cancel", ResponseId::from(stream.turn()));
     let asked = Instant::now();
-    assert_eq!(stage.rest.post(&path, json!({})).await.expect("an answer").status, 202);
+    assert_eq!(
+        stage
+            .rest
+            .post(&path, json!({}))
+            .await
+            .expect("an answer")
+            .status,
+        202
+    );
     let frames = stream.rest().await.expect("an end");
     let took = asked.elapsed();
-    assert!(took < Duration::from_millis(1_000), "it does not wait for the call: {took:?}");
+    assert!(
+        took < Duration::from_millis(1_000),
+        "it does not wait for the call: {took:?}"
+    );
     let names: Vec<String> = frames
         .iter()
-        .map(|f| format!("{} {}", f.event(), f.field("tool_call")["name"].as_str().unwrap_or_default()))
+        .map(|f| {
+            format!(
+                "{} {}",
+                f.event(),
+                f.field("tool_call")["name"].as_str().unwrap_or_default()
+            )
+        })
         .collect();
-    let end = names.iter().rposition(|name| name.starts_with("tool_call ")).map_or(0, |at| at + 1);
-    assert_eq!(names[end..], ["tool_completed search_offers", "tool_completed ask_shop", "cancelled "]);
-    assert_eq!(frames.last().expect("it").field("error"), &json!({"code": "REQUEST_CANCELLED"}));
-    assert_eq!(stage.rest.post(&path, json!({})).await.expect("an answer").status, 202);
+    let end = names
+        .iter()
+        .rposition(|name| name.starts_with("tool_call "))
+        .map_or(0, |at| at + 1);
+    assert_eq!(
+        names[end..],
+        [
+            "tool_completed search_offers",
+            "tool_completed ask_shop",
+            "cancelled "
+        ]
+    );
+    assert_eq!(
+        frames.last().expect("it").field("error"),
+        &json!({"code": "REQUEST_CANCELLED"})
+    );
+    assert_eq!(
+        stage
+            .rest
+            .post(&path, json!({}))
+            .await
+            .expect("an answer")
+            .status,
+        202
+    );
     let events = closed(&stage, stream.turn(), &["shop"]).await;
     let seen = json_of(&watcher.turn(stream.turn()).await.expect("the end"));
     assert!(of(&seen, "text.delta").next().is_none());
     finished(&stage, 1).await;
-    assert_eq!(stage.events(stream.turn()).await, events, "the late result adds nothing");
+    assert_eq!(
+        stage.events(stream.turn()).await,
+        events,
+        "the late result adds nothing"
+    );
     until("no task is left", || async {
         Metrics::read(&stage.rest).await.sum("engine_tasks_live") == 0.0
     })
@@ -123,7 +199,11 @@ async fn sc_07_s1_105_one_that_leaves_cancels_within_a_second_and_the_call_ends_
     let left = Instant::now();
     drop(stream);
     stage.rest.ended(turn).await.expect("an end");
-    assert!(left.elapsed() < Duration::from_secs(1), "{:?}", left.elapsed());
+    assert!(
+        left.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        left.elapsed()
+    );
     closed(&stage, turn, &["shop"]).await;
     finished(&stage, 1).await;
     calm(&stage.server);
@@ -136,13 +216,18 @@ async fn s1_110_s2_064_a_cancel_during_a_fan_out_closes_all_of_it() {
     let mut stream = begun(&stage, 3).await;
     stage.rest.cancel(stream.turn()).await.expect("an answer");
     let frames = stream.rest().await.expect("an end");
-    let ended = frames.iter().filter(|f| f.event() == "tool_completed").count();
+    let ended = frames
+        .iter()
+        .filter(|f| f.event() == "tool_completed")
+        .count();
     assert_eq!(ended, 6, "three tools, and three that asked");
     closed(&stage, stream.turn(), &["shop", "rewards", "support"]).await;
     finished(&stage, 3).await;
     // The session goes on.
     for enricher in ["offer_search", "points", "answers"] {
-        stage.ccs.set(enricher, Reply::envelope(&envelope(enricher)));
+        stage
+            .ccs
+            .set(enricher, Reply::envelope(&envelope(enricher)));
     }
     assert_eq!(stage.ask("again").await.last().event(), "completed");
     stage.judge().await;
@@ -159,7 +244,10 @@ async fn s1_110_a_sub_agent_whose_model_is_speaking_is_stopped_and_its_sibling_t
     let turn = stream.turn();
     until("both work", || async {
         let events = stage.events(turn).await;
-        of(&events, "llm.call_started").filter(|e| e["payload"]["purpose"] == "subagent").count() == 2
+        of(&events, "llm.call_started")
+            .filter(|e| e["payload"]["purpose"] == "subagent")
+            .count()
+            == 2
     })
     .await;
     stage.rest.cancel(turn).await.expect("an answer");
@@ -169,8 +257,17 @@ async fn s1_110_a_sub_agent_whose_model_is_speaking_is_stopped_and_its_sibling_t
     assert_eq!(of(&events, "llm.call_failed").count(), 2);
     assert_eq!(of(&events, "subagent.failed").count(), 2);
     let end = only(&events, "turn.cancelled");
-    let kinds: Vec<&Value> = end["payload"]["receipt"].as_array().expect("a receipt").iter().map(|l| &l["kind"]).collect();
-    assert_eq!(kinds.iter().filter(|kind| **kind == "subagent").count(), 2, "{end}");
+    let kinds: Vec<&Value> = end["payload"]["receipt"]
+        .as_array()
+        .expect("a receipt")
+        .iter()
+        .map(|l| &l["kind"])
+        .collect();
+    assert_eq!(
+        kinds.iter().filter(|kind| **kind == "subagent").count(),
+        2,
+        "{end}"
+    );
     assert!(!json!(events).to_string().contains("SUBRAW"));
     stage.judge().await;
 }
@@ -181,12 +278,18 @@ async fn s2_064_a_crash_in_a_fan_out_is_swept_children_first_with_one_trace_and_
     let question = Question::new("oat milk offers").session(stage.session);
     let stream = say(&stage.rest, "a person", &question).await;
     let turn = stream.turn();
-    until("the data service is asked", || async { stage.ccs.calls().len() == 3 }).await;
+    until("the data service is asked", || async {
+        stage.ccs.calls().len() == 3
+    })
+    .await;
     stage.server.kill9().await;
     drop(stream);
     stage.server.run().await.expect("it comes back");
     let row = stage.rest.ended(turn).await.expect("an end");
-    assert_eq!(row["terminal"]["payload"]["reason"], "server_restart", "{row}");
+    assert_eq!(
+        row["terminal"]["payload"]["reason"], "server_restart",
+        "{row}"
+    );
     let events = stage.events(turn).await;
     laws(&events);
     let at = |kind: &str| -> Vec<usize> {
@@ -194,25 +297,39 @@ async fn s2_064_a_crash_in_a_fan_out_is_swept_children_first_with_one_trace_and_
         own.map(|(at, _)| at).collect()
     };
     let tools = at("tool.failed");
-    let own: Vec<bool> = tools.iter().map(|&t| events[t]["payload"]["tool_type"] == "ccs").collect();
+    let own: Vec<bool> = tools
+        .iter()
+        .map(|&t| events[t]["payload"]["tool_type"] == "ccs")
+        .collect();
     assert_eq!(own.iter().filter(|ccs| **ccs).count(), 3, "{own:?}");
     let agents = at("subagent.failed");
     assert_eq!((agents.len(), tools.len()), (3, 6));
     for &agent in &agents {
         let use_id = &events[agent]["payload"]["tool_use_id"];
-        let asked = tools.iter().find(|&&t| &events[t]["payload"]["tool_use_id"] == use_id);
-        assert!(*asked.expect("its ask_ tool") > agent, "the parent's tool ends after its child");
+        let asked = tools
+            .iter()
+            .find(|&&t| &events[t]["payload"]["tool_use_id"] == use_id);
+        assert!(
+            *asked.expect("its ask_ tool") > agent,
+            "the parent's tool ends after its child"
+        );
     }
     assert_eq!(at("plan.step_completed").len(), 1);
     assert!(at("plan.step_completed")[0] > agents[2]);
     let trace = &only(&events, "dispatch.traced")["payload"];
-    assert_eq!(trace["sub_agents_invoked"].as_array().map(Vec::len), Some(3), "{trace}");
+    assert_eq!(
+        trace["sub_agents_invoked"].as_array().map(Vec::len),
+        Some(3),
+        "{trace}"
+    );
     only(&events, "turn.completed");
     // A second restart changes nothing, and the session goes on.
     stage.server.restart().await;
     assert_eq!(stage.events(turn).await, events);
     for enricher in ["offer_search", "points", "answers"] {
-        stage.ccs.set(enricher, Reply::envelope(&envelope(enricher)));
+        stage
+            .ccs
+            .set(enricher, Reply::envelope(&envelope(enricher)));
     }
     assert_eq!(stage.ask("again").await.last().event(), "completed");
     stage.judge().await;
@@ -220,9 +337,15 @@ async fn s2_064_a_crash_in_a_fan_out_is_swept_children_first_with_one_trace_and_
 
 #[tokio::test]
 async fn law_8_cancels_at_any_moment_of_a_fan_out_leave_every_law_whole() {
-    let stage = Stage::new(working(asks(&["shop", "rewards", "support"], "All of it, word by word."))).await;
+    let stage = Stage::new(working(asks(
+        &["shop", "rewards", "support"],
+        "All of it, word by word.",
+    )))
+    .await;
     for (enricher, ms) in [("offer_search", 20), ("points", 35), ("answers", 50)] {
-        stage.ccs.set(enricher, Reply::envelope(&envelope(enricher)).after(ms));
+        stage
+            .ccs
+            .set(enricher, Reply::envelope(&envelope(enricher)).after(ms));
     }
     let mut cancelled = 0;
     for round in 0..40u64 {

@@ -9,7 +9,12 @@ use turnwire_testkit::script::{Script, Step};
 
 /// The person names whom to ask; each sub-agent sends what it was shown to its data service.
 fn script() -> Script {
-    let ask = |agent: &str| [Step::tool(&format!("ask_{agent}"), json!({"query": format!("QUERY about {agent}")}))];
+    let ask = |agent: &str| {
+        [Step::tool(
+            &format!("ask_{agent}"),
+            json!({"query": format!("QUERY about {agent}")}),
+        )]
+    };
     let mixed = [
         Step::tool("ask_shop", json!({"query": "x"})),
         Step::tool("ask_support", json!({"query": "x"})),
@@ -21,9 +26,20 @@ fn script() -> Script {
         .heard(CHIEF, "^probe", 1, [Step::text("{{request}}")])
         .call(CHIEF, 2, [Step::text("Here is the answer.")])
         .call(CHIEF, 1, [Step::text("Just words.")])
-        .call("shop", 1, [Step::tool("search_offers", json!({"query": "{{request}}"}))])
+        .call(
+            "shop",
+            1,
+            [Step::tool("search_offers", json!({"query": "{{request}}"}))],
+        )
         .call("shop", 2, [Step::text("SUBRAW of shop")])
-        .call("rewards", 1, [Step::tool("points_balance", json!({"query": "{{request}}"}))])
+        .call(
+            "rewards",
+            1,
+            [Step::tool(
+                "points_balance",
+                json!({"query": "{{request}}"}),
+            )],
+        )
         .call("rewards", 2, [Step::text("SUBRAW of rewards")])
         .call("support", 1, [Step::tool("support_answer", json!({}))])
         .call("support", 2, [Step::text("SUBRAW of support")])
@@ -34,8 +50,15 @@ async fn context(stage: &Stage, question: Question) -> Value {
     let events = stage.events(told.turn).await;
     let started = only(&events, "subagent.started");
     let context = started["payload"]["context"].clone();
-    assert_eq!((&context["principal"], &context["user_id"]), (&json!("user-42"), &json!("user-42")));
-    let episode = told.of("episode").next().expect("an episode").field("episode_id");
+    assert_eq!(
+        (&context["principal"], &context["user_id"]),
+        (&json!("user-42"), &json!("user-42"))
+    );
+    let episode = told
+        .of("episode")
+        .next()
+        .expect("an episode")
+        .field("episode_id");
     assert_eq!(&context["episode_id"], episode);
     context
 }
@@ -48,16 +71,39 @@ fn shown(stage: &Stage, enricher: &str) -> Value {
 }
 
 #[tokio::test]
-async fn sc_17_s2_015_s2_016_s2_017_a_sub_agent_inherits_references_and_what_went_before_on_a_switch() {
+async fn sc_17_s2_015_s2_016_s2_017_a_sub_agent_inherits_references_and_what_went_before_on_a_switch()
+ {
     let stage = Stage::new(script()).await;
-    let berlin = |words: &str| Question::new(words).field("locale", "de").field("location", "Berlin");
+    let berlin = |words: &str| {
+        Question::new(words)
+            .field("locale", "de")
+            .field("location", "Berlin")
+    };
     let first = context(&stage, Question::new("shop for oats")).await;
-    assert_eq!((&first["prior_context"], &first["location"], &first["locale"]), (&Value::Null, &Value::Null, &json!("en")));
+    assert_eq!(
+        (
+            &first["prior_context"],
+            &first["location"],
+            &first["locale"]
+        ),
+        (&Value::Null, &Value::Null, &json!("en"))
+    );
     let switched = context(&stage, berlin("rewards please")).await;
-    assert_eq!((&switched["locale"], &switched["location"]), (&json!("de"), &json!("Berlin")));
-    let prior = switched["prior_context"].as_str().expect("what went before");
-    assert!(!prior.is_empty() && prior.chars().count() <= 2_000, "{prior}");
-    assert!(!prior.contains("SUBRAW"), "in the orchestrator's words: {prior}");
+    assert_eq!(
+        (&switched["locale"], &switched["location"]),
+        (&json!("de"), &json!("Berlin"))
+    );
+    let prior = switched["prior_context"]
+        .as_str()
+        .expect("what went before");
+    assert!(
+        !prior.is_empty() && prior.chars().count() <= 2_000,
+        "{prior}"
+    );
+    assert!(
+        !prior.contains("SUBRAW"),
+        "in the orchestrator's words: {prior}"
+    );
     let same = context(&stage, berlin("rewards again")).await;
     assert_eq!(same["prior_context"], Value::Null);
     let keys: Vec<&String> = same.as_object().expect("an object").keys().collect();
@@ -68,7 +114,10 @@ async fn sc_17_s2_015_s2_016_s2_017_a_sub_agent_inherits_references_and_what_wen
     }
     context(&stage, Question::new("shop for oats")).await;
     let late = context(&stage, berlin("rewards please")).await;
-    let (before, after) = (switched.to_string().len() as f64, late.to_string().len() as f64);
+    let (before, after) = (
+        switched.to_string().len() as f64,
+        late.to_string().len() as f64,
+    );
     assert!((after / before - 1.0).abs() < 0.05, "{switched} {late}");
     assert!(stage.messages().await.len() >= 200);
     stage.judge().await;
@@ -83,9 +132,19 @@ async fn s2_018_d_46_a_sub_agent_remembers_its_own_exchanges_and_nobody_elses() 
     let shop = shown(&stage, "offer_search");
     let text = shop["messages"].to_string();
     assert!(text.contains("SUBRAW of shop"), "its own answer: {text}");
-    assert_eq!(text.matches("QUERY about shop").count() >= 2, true, "both of its tasks: {text}");
-    assert!(!text.contains("SUBRAW of rewards") && !text.contains("QUERY about rewards"), "{text}");
-    assert!(!text.contains("Here is the answer."), "not the orchestrator's history: {text}");
+    assert_eq!(
+        text.matches("QUERY about shop").count() >= 2,
+        true,
+        "both of its tasks: {text}"
+    );
+    assert!(
+        !text.contains("SUBRAW of rewards") && !text.contains("QUERY about rewards"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("Here is the answer."),
+        "not the orchestrator's history: {text}"
+    );
     let rewards = shown(&stage, "points");
     assert!(!rewards["messages"].to_string().contains("SUBRAW of shop"));
     stage.judge().await;
@@ -94,7 +153,8 @@ async fn s2_018_d_46_a_sub_agent_remembers_its_own_exchanges_and_nobody_elses() 
 #[tokio::test]
 async fn s1_030_s1_144_what_support_noted_is_memory_of_later_turns_and_on_no_wire() {
     let stage = Stage::new(script()).await;
-    let everything = turnwire_testkit::watch::Ask::live().filter(json!({"include_suppressed": true}));
+    let everything =
+        turnwire_testkit::watch::Ask::live().filter(json!({"include_suppressed": true}));
     let mut watcher = stage.watch("everything", everything).await;
     let told = stage.ask("mixed question").await;
     told.lacks(&["Wait a day.", "support_content", "support.noted"]);
@@ -102,17 +162,28 @@ async fn s1_030_s1_144_what_support_noted_is_memory_of_later_turns_and_on_no_wir
     assert!(!first.to_string().contains("Wait a day."));
     let next = stage.ask("shop again").await;
     let second = shown(&stage, "offer_search");
-    assert!(second.to_string().contains("Wait a day."), "the next turn's sub-agent knows it: {second}");
+    assert!(
+        second.to_string().contains("Wait a day."),
+        "the next turn's sub-agent knows it: {second}"
+    );
     let mut seen = watcher.turn(told.turn).await.expect("the turn");
     seen.extend(watcher.turn(next.turn).await.expect("the turn"));
     let log = stage.log(stage.session).await;
     let text = format!("{seen:?} {} {}", json!(log), json!(stage.messages().await));
-    assert!(!text.contains("Wait a day.") && !text.contains("support.noted"), "{text}");
+    assert!(
+        !text.contains("Wait a day.") && !text.contains("support.noted"),
+        "{text}"
+    );
     let metrics = turnwire_e2e::chat::Metrics::read(&stage.rest).await;
-    let counted = metrics.series("stream_rendering_policy_applied_total").find(|(labels, _)| {
-        let has = |name: &str, value: &str| labels.get(name).is_some_and(|v| v == value);
-        has("policy", "suppress") && labels.get("event_type").is_some_and(|t| t.contains("support"))
-    });
+    let counted = metrics
+        .series("stream_rendering_policy_applied_total")
+        .find(|(labels, _)| {
+            let has = |name: &str, value: &str| labels.get(name).is_some_and(|v| v == value);
+            has("policy", "suppress")
+                && labels
+                    .get("event_type")
+                    .is_some_and(|t| t.contains("support"))
+        });
     assert_eq!(counted.map(|(_, value)| value), Some(1.0), "s1_030");
     stage.judge().await;
 }
@@ -130,10 +201,17 @@ async fn history_budget_the_oldest_turns_are_left_out_whole_and_the_turn_says_so
     let request: Value = serde_json::from_str(&told.words()).expect("the request");
     let messages = request["messages"].as_array().expect("messages");
     assert!(messages.len() <= 8 + 1, "{}", messages.len());
-    assert_eq!(messages[0]["role"], "user", "it begins at the border of a turn");
+    assert_eq!(
+        messages[0]["role"], "user",
+        "it begins at the border of a turn"
+    );
     let text = request["messages"].to_string();
     let count = |word: &str| text.matches(word).count();
-    assert_eq!(count("\"tool_use\""), count("\"tool_result\""), "no call without its result: {text}");
+    assert_eq!(
+        count("\"tool_use\""),
+        count("\"tool_result\""),
+        "no call without its result: {text}"
+    );
     let events = stage.events(told.turn).await;
     let omitted = only(&events, "turn.started")["payload"]["history_omitted"].as_u64();
     assert!(omitted.is_some_and(|n| n > 0), "{omitted:?}");
@@ -146,17 +224,33 @@ async fn history_budget_the_oldest_turns_are_left_out_whole_and_the_turn_says_so
 #[tokio::test]
 async fn s2_005_r_08_the_orchestrator_records_feedback_without_asking_anybody() {
     let script = Script::new()
-        .call(CHIEF, 1, [Step::tool("llm_feedback", json!({"rating": "up", "comment": "quick"}))])
+        .call(
+            CHIEF,
+            1,
+            [Step::tool(
+                "llm_feedback",
+                json!({"rating": "up", "comment": "quick"}),
+            )],
+        )
         .call(CHIEF, 2, [Step::text("Thank you.")]);
     let stage = Stage::new(script).await;
     let told = stage.ask("that was good").await;
-    assert_eq!((told.words().as_str(), told.last().event()), ("Thank you.", "completed"));
+    assert_eq!(
+        (told.words().as_str(), told.last().event()),
+        ("Thank you.", "completed")
+    );
     let events = stage.events(told.turn).await;
     let payload = &only(&events, "feedback.recorded")["payload"];
-    assert_eq!((&payload["rating"], &payload["comment"]), (&json!("up"), &json!("quick")));
+    assert_eq!(
+        (&payload["rating"], &payload["comment"]),
+        (&json!("up"), &json!("quick"))
+    );
     assert_eq!(payload["turn_id"], json!(told.turn));
     assert_eq!(of(&events, "subagent.started").count(), 0);
     assert_eq!(of(&events, "plan.step_started").count(), 0);
-    assert_eq!(only(&events, "dispatch.traced")["payload"]["intent_count"], 0);
+    assert_eq!(
+        only(&events, "dispatch.traced")["payload"]["intent_count"],
+        0
+    );
     stage.judge().await;
 }

@@ -21,10 +21,21 @@ async fn demo() -> Stage {
 }
 
 async fn ask(stage: &Stage, locale: &str, words: &str) -> Told {
-    let told = stage.asked(Question::new(words).field("locale", locale)).await;
+    let told = stage
+        .asked(Question::new(words).field("locale", locale))
+        .await;
     assert!(told.last().is_terminal(), "{words}");
-    assert!(!told.words().trim().is_empty(), "{words}: {:?}", told.labels());
-    told.lacks(&["cache_meta", "enricher_response", "127.0.0.1", "\"principal\""]);
+    assert!(
+        !told.words().trim().is_empty(),
+        "{words}: {:?}",
+        told.labels()
+    );
+    told.lacks(&[
+        "cache_meta",
+        "enricher_response",
+        "127.0.0.1",
+        "\"principal\"",
+    ]);
     told.pairs();
     told
 }
@@ -47,7 +58,11 @@ async fn s2_086_questions_in_three_languages_are_answered_in_them() {
         let told = ask(&stage, locale, words).await;
         assert_eq!(told.last().event(), "completed", "{words}");
         assert_eq!(invoked(&stage, &told).await, ["shop"], "{words}");
-        assert!(told.count("data_loaded") + told.count("component") > 0, "{words}: {:?}", told.labels());
+        assert!(
+            told.count("data_loaded") + told.count("component") > 0,
+            "{words}: {:?}",
+            told.labels()
+        );
         let statuses = told.statuses();
         assert!(!statuses.is_empty(), "{words}");
         said.push((statuses[0].1.clone(), told.words()));
@@ -72,7 +87,12 @@ async fn s2_086_each_vertical_answers_and_several_at_once_do() {
         let invoked = invoked(&stage, &told).await;
         assert!(invoked.contains(&agent.to_owned()), "{words}: {invoked:?}");
     }
-    let told = ask(&stage, "en", "Find offers for oat milk and tell me my points").await;
+    let told = ask(
+        &stage,
+        "en",
+        "Find offers for oat milk and tell me my points",
+    )
+    .await;
     let mut invoked = invoked(&stage, &told).await;
     invoked.sort();
     assert_eq!(invoked, ["rewards", "shop"]);
@@ -91,7 +111,10 @@ async fn d_11_nothing_found_and_a_service_that_fails_are_told_in_words() {
         let told = ask(&stage, locale, "offers outage").await;
         let errors = told.errors();
         assert_eq!(errors.len(), 1, "{errors:?}");
-        assert_eq!((&errors[0].0["code"], &errors[0].1), (&json!("CCS_ENVELOPE_ERROR"), &json!(false)));
+        assert_eq!(
+            (&errors[0].0["code"], &errors[0].1),
+            (&json!("CCS_ENVELOPE_ERROR"), &json!(false))
+        );
         assert_eq!(told.last().event(), "completed");
         assert!(!told.words().contains("upstream"), "{}", told.words());
     }
@@ -114,7 +137,10 @@ fn service(stage: &Stage) -> std::net::SocketAddr {
     let own = stage.server.addr().to_string();
     let mut found = said.split("http://").skip(1).filter_map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_digit() && !".:".contains(c));
-        rest[..end.unwrap_or(rest.len())].trim_end_matches(['.', ':']).parse().ok()
+        rest[..end.unwrap_or(rest.len())]
+            .trim_end_matches(['.', ':'])
+            .parse()
+            .ok()
     });
     let other = found.find(|addr: &std::net::SocketAddr| addr.to_string() != own);
     other.unwrap_or_else(|| panic!("nobody says where the data service is:\n{said}"))
@@ -133,10 +159,16 @@ async fn d_31_when_the_demo_service_is_stopped_the_failure_is_real_and_the_turn_
         if !told.errors().is_empty() {
             break told;
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "it does not stop");
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "it does not stop"
+        );
     };
     let (error, last) = &told.errors()[0];
-    assert_eq!((&error["code"], last), (&json!("CCS_ENVELOPE_ERROR"), &json!(false)));
+    assert_eq!(
+        (&error["code"], last),
+        (&json!("CCS_ENVELOPE_ERROR"), &json!(false))
+    );
     assert_eq!(told.last().event(), "completed");
     stage.judge().await;
 }
@@ -159,7 +191,11 @@ async fn law_1_two_hundred_people_at_once_are_all_answered_and_every_law_holds()
             let words = QUESTIONS[n % QUESTIONS.len()];
             let question = Question::new(words).session(session);
             let (_, frames) = whole(&rest, &format!("person {n}"), &question).await;
-            assert_eq!(frames.last().expect("a frame").event(), "completed", "{words}");
+            assert_eq!(
+                frames.last().expect("a frame").event(),
+                "completed",
+                "{words}"
+            );
             session
         })
     });
@@ -169,7 +205,10 @@ async fn law_1_two_hundred_people_at_once_are_all_answered_and_every_law_holds()
         sessions.push(turn.await.expect("a turn"));
     }
     let took = begun.elapsed();
-    println!("{CROWD} people at once: {took:?}, {:.0} turns a second", CROWD as f64 / took.as_secs_f64());
+    println!(
+        "{CROWD} people at once: {took:?}, {:.0} turns a second",
+        CROWD as f64 / took.as_secs_f64()
+    );
     assert!(took < Duration::from_secs(60), "{took:?}");
     for &session in &sessions {
         let log = stage.log(session).await;

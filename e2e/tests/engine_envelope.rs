@@ -14,7 +14,11 @@ const SORRY: &str = "I could not look that up.";
 
 /// The service of the stage is given half a second and 64 KiB.
 fn hasty(pack: Pack) -> Pack {
-    pack.change("connectors.yaml", "'}\nenrichers", "', timeout_ms: 500, max_bytes: 65536}\nenrichers")
+    pack.change(
+        "connectors.yaml",
+        "'}\nenrichers",
+        "', timeout_ms: 500, max_bytes: 65536}\nenrichers",
+    )
 }
 
 fn script() -> Script {
@@ -28,9 +32,14 @@ async fn stage() -> Stage {
 /// One question that finds the service broken: an error with its reason, words, an end.
 async fn unavailable(stage: &Stage, name: &str, reason: &str) -> Told {
     let told = stage.ask(name).await;
-    let error = json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": reason});
+    let error =
+        json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": reason});
     assert_eq!(told.errors(), [(error, json!(false))], "{name}");
-    assert_eq!((told.words().as_str(), told.last().event()), (SORRY, "completed"), "{name}");
+    assert_eq!(
+        (told.words().as_str(), told.last().event()),
+        (SORRY, "completed"),
+        "{name}"
+    );
     assert_eq!(told.count("data_loaded"), 0, "{name}");
     told.lacks(&["OFF_1", "Oat milk", "MARKER"]);
     told.pairs();
@@ -54,21 +63,45 @@ async fn s1_091_s2_049_d_29_every_reason_is_told_and_unknown_ones_are_unavailabl
         stage.ccs.set("offer_search", error(json!(reason)));
         unavailable(&stage, reason, reason).await;
     }
-    for (name, reason) in [("new", json!("MARKER_new_word")), ("none", Value::Null), ("odd", json!({"MARKER": 1}))] {
+    for (name, reason) in [
+        ("new", json!("MARKER_new_word")),
+        ("none", Value::Null),
+        ("odd", json!({"MARKER": 1})),
+    ] {
         stage.ccs.set("offer_search", error(reason));
         unavailable(&stage, name, "upstream_unavailable").await;
     }
     let refused = |status: &str, body: Value| Reply::http(status, &[], &body.to_string());
     for (name, reply, reason) in [
-        ("400", refused("400 Bad Request", json!({"error": "missing_principal"})), "invalid_request"),
-        ("403", refused("403 Forbidden", json!({"error": "principal_mismatch"})), "unauthorized"),
-        ("500", refused("500 MARKER", json!({"error": "MARKER"})), "upstream_unavailable"),
-        ("503", refused("503 MARKER", json!("MARKER")), "upstream_unavailable"),
+        (
+            "400",
+            refused("400 Bad Request", json!({"error": "missing_principal"})),
+            "invalid_request",
+        ),
+        (
+            "403",
+            refused("403 Forbidden", json!({"error": "principal_mismatch"})),
+            "unauthorized",
+        ),
+        (
+            "500",
+            refused("500 MARKER", json!({"error": "MARKER"})),
+            "upstream_unavailable",
+        ),
+        (
+            "503",
+            refused("503 MARKER", json!("MARKER")),
+            "upstream_unavailable",
+        ),
     ] {
         stage.ccs.set("offer_search", reply);
         stage.ccs.take();
         unavailable(&stage, name, reason).await;
-        assert_eq!(stage.ccs.calls().len(), 1, "s2_022: {name} is not tried again");
+        assert_eq!(
+            stage.ccs.calls().len(),
+            1,
+            "s2_022: {name} is not tried again"
+        );
     }
     calm(&stage.server);
     stage.judge().await;
@@ -82,16 +115,31 @@ async fn s1_084_s2_036_s2_037_what_is_no_envelope_of_this_enricher_is_no_data() 
         ("text", Reply::http("200 OK", &[], "MARKER is no JSON")),
         ("list", Reply::http("200 OK", &[], "[]")),
         ("empty", Reply::http("200 OK", &[], "")),
-        ("cut", Reply::raw(b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"MARKER\":".to_vec())),
+        (
+            "cut",
+            Reply::raw(b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"MARKER\":".to_vec()),
+        ),
         ("nothing", Reply::raw(Vec::new())),
         ("noise", Reply::raw(b"MARKER\r\n\r\n".to_vec())),
-        ("moved", Reply::http("302 Found", &["location: http://127.0.0.1:9/MARKER"], "{}")),
-        ("another pair", with(json!({"domain_type": "points_balance"}))),
+        (
+            "moved",
+            Reply::http("302 Found", &["location: http://127.0.0.1:9/MARKER"], "{}"),
+        ),
+        (
+            "another pair",
+            with(json!({"domain_type": "points_balance"})),
+        ),
         ("another enricher", with(json!({"enricher_id": "points"}))),
         ("status", with(json!({"status": "MARKER"}))),
         ("no payload", with(json!({"payload": null}))),
-        ("schema", with(json!({"payload": {"items": [{"id": 7, "title": "Oat milk"}]}}))),
-        ("shape", with(json!({"payload": {"things": offers()["items"]}}))),
+        (
+            "schema",
+            with(json!({"payload": {"items": [{"id": 7, "title": "Oat milk"}]}})),
+        ),
+        (
+            "shape",
+            with(json!({"payload": {"things": offers()["items"]}})),
+        ),
         ("version", with(json!({"version": "MARKER"}))),
     ] {
         stage.ccs.set("offer_search", reply);
@@ -99,7 +147,11 @@ async fn s1_084_s2_036_s2_037_what_is_no_envelope_of_this_enricher_is_no_data() 
         let errors = told.errors();
         assert_eq!(errors.len(), 1, "{name}: {errors:?}");
         assert_eq!(errors[0].0["code"], "CCS_ENVELOPE_ERROR", "{name}");
-        assert_eq!((told.words().as_str(), told.last().event()), (SORRY, "completed"), "{name}");
+        assert_eq!(
+            (told.words().as_str(), told.last().event()),
+            (SORRY, "completed"),
+            "{name}"
+        );
         assert_eq!(told.count("data_loaded"), 0, "{name}");
         told.lacks(&["OFF_1", "Oat milk", "MARKER"]);
     }
@@ -120,7 +172,11 @@ async fn d_31_s1_142_slow_endless_large_and_absent_services_end_in_time() {
     ] {
         stage.ccs.set("offer_search", reply);
         let told = unavailable(&stage, name, reason).await;
-        assert!(told.took < Duration::from_secs(3), "{name}: {:?}", told.took);
+        assert!(
+            told.took < Duration::from_secs(3),
+            "{name}: {:?}",
+            told.took
+        );
     }
     stage.ccs.stop();
     // The listener is gone when the task has ended.
@@ -134,9 +190,12 @@ async fn d_31_s1_142_slow_endless_large_and_absent_services_end_in_time() {
 #[tokio::test]
 async fn s1_087_s2_042_a_newer_minor_version_changes_nothing_and_a_major_one_is_no_data() {
     let stage = stage().await;
-    let version = |version: &str| Reply::envelope(&changed("offer_search", &json!({"version": version})));
+    let version =
+        |version: &str| Reply::envelope(&changed("offer_search", &json!({"version": version})));
     let mismatches = || async {
-        Metrics::read(&stage.rest).await.sum("ps6_envelope_version_mismatch_total")
+        Metrics::read(&stage.rest)
+            .await
+            .sum("ps6_envelope_version_mismatch_total")
     };
     let same = stage.ask("as declared").await;
     for minor in ["1.9.0", "1.0.0", "1.2.7"] {
@@ -161,16 +220,23 @@ async fn s1_086_s2_039_partial_data_is_shown_and_the_orchestrator_may_say_so() {
     let stage = Stage::new(script).await;
     let partial = json!([{"source": "FIDORA", "critical": false, "reason": "upstream_timeout"}]);
     let fields = json!({"status": "partial", "partial": partial});
-    stage.ccs.set("offer_search", Reply::envelope(&changed("offer_search", &fields)));
+    stage.ccs.set(
+        "offer_search",
+        Reply::envelope(&changed("offer_search", &fields)),
+    );
     let told = stage.ask("offers").await;
     assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
     let loaded = told.of("data_loaded").next().expect("the data there is");
     assert_eq!(loaded.field("data")["items"], offers()["items"]);
-    let result: Value = serde_json::from_str(told.words().trim_start_matches("Some of it: ")).expect("the result");
+    let result: Value =
+        serde_json::from_str(told.words().trim_start_matches("Some of it: ")).expect("the result");
     assert_eq!(result["caveat"], true);
     told.lacks(&["FIDORA", "critical", "\"partial\"", "upstream_timeout"]);
     let events = stage.events(told.turn).await;
-    assert_eq!(only(&events, "subagent.completed")["payload"]["outcome"], "success");
+    assert_eq!(
+        only(&events, "subagent.completed")["payload"]["outcome"],
+        "success"
+    );
     stage.judge().await;
 }
 
@@ -181,11 +247,23 @@ async fn s2_038_s2_041_s2_043_an_ok_envelope_is_ok_whatever_else_it_says() {
     let critical = json!([{"source": "FIDORA", "critical": true, "reason": "upstream_timeout"}]);
     for (name, fields) in [
         ("critical", json!({"partial": critical})),
-        ("cached", json!({"cache_meta": {"cached": true, "cacheable": false, "ttl": -1, "key": "LEAK"}})),
-        ("no extras", json!({"cache_meta": null, "timing": null, "partial": null})),
-        ("more", json!({"zzz": {"LEAK": 1}, "reason": "unauthorized"})),
+        (
+            "cached",
+            json!({"cache_meta": {"cached": true, "cacheable": false, "ttl": -1, "key": "LEAK"}}),
+        ),
+        (
+            "no extras",
+            json!({"cache_meta": null, "timing": null, "partial": null}),
+        ),
+        (
+            "more",
+            json!({"zzz": {"LEAK": 1}, "reason": "unauthorized"}),
+        ),
     ] {
-        stage.ccs.set("offer_search", Reply::envelope(&changed("offer_search", &fields)));
+        stage.ccs.set(
+            "offer_search",
+            Reply::envelope(&changed("offer_search", &fields)),
+        );
         let told = stage.ask(name).await;
         assert_eq!(told.labels(), plain.labels(), "{name}");
         told.lacks(&["FIDORA", "LEAK"]);
@@ -202,15 +280,44 @@ async fn s2_035_s2_048_r_21_a_request_is_one_plain_post_with_every_field() {
     let calls = stage.ccs.calls();
     assert_eq!(calls.len(), 1);
     let call = &calls[0];
-    assert!(call.head.starts_with("POST /v1/enrich HTTP/1.1\r\n"), "{}", call.head);
+    assert!(
+        call.head.starts_with("POST /v1/enrich HTTP/1.1\r\n"),
+        "{}",
+        call.head
+    );
     assert!(call.answered.is_some());
-    let mut keys: Vec<&str> = call.request.as_object().expect("an object").keys().map(String::as_str).collect();
+    let mut keys: Vec<&str> = call
+        .request
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect();
     keys.sort_unstable();
-    assert_eq!(keys, ["domain_type", "enricher_id", "params", "principal", "trace", "version"]);
+    assert_eq!(
+        keys,
+        [
+            "domain_type",
+            "enricher_id",
+            "params",
+            "principal",
+            "trace",
+            "version"
+        ]
+    );
     assert_eq!(call.request["principal"], "user-42");
-    assert_eq!((&call.request["domain_type"], &call.request["version"]), (&json!("offer_list"), &json!("1.2.0")));
+    assert_eq!(
+        (&call.request["domain_type"], &call.request["version"]),
+        (&json!("offer_list"), &json!("1.2.0"))
+    );
     assert_eq!(call.request["params"], json!({"query": "oat milk"}));
-    assert!(call.request["trace"].to_string().contains("0af7651916cd43dd8448eb211c80319c"), "{}", call.request);
+    assert!(
+        call.request["trace"]
+            .to_string()
+            .contains("0af7651916cd43dd8448eb211c80319c"),
+        "{}",
+        call.request
+    );
 }
 
 #[tokio::test]
@@ -223,15 +330,30 @@ async fn s2_045_nothing_of_a_turn_is_tried_twice_and_a_service_that_recovers_is_
     ];
     ccs.set_all("offer_search", replies);
     let script = asks(&["shop"], "Done.")
-        .call("shop", 1, [Step::tool("search_offers", json!({"query": "first"}))])
-        .call("shop", 2, [Step::tool("search_offers", json!({"query": "second"}))])
-        .call("shop", 3, [Step::tool("render_offer_list", json!({"ids": ["OFF_2"]}))])
+        .call(
+            "shop",
+            1,
+            [Step::tool("search_offers", json!({"query": "first"}))],
+        )
+        .call(
+            "shop",
+            2,
+            [Step::tool("search_offers", json!({"query": "second"}))],
+        )
+        .call(
+            "shop",
+            3,
+            [Step::tool("render_offer_list", json!({"ids": ["OFF_2"]}))],
+        )
         .call("shop", 4, [Step::text("SUBRAW")]);
     let pack = Pack::stage(&ccs.url()).script(&script);
     let stage = Stage::on(ccs, turnwire_testkit::server::Options::pack(pack)).await;
     let told = stage.ask("offers").await;
     let asked: Vec<Value> = stage.ccs.params("offer_search");
-    assert_eq!(asked, [json!({"query": "first"}), json!({"query": "second"})]);
+    assert_eq!(
+        asked,
+        [json!({"query": "first"}), json!({"query": "second"})]
+    );
     assert_eq!(told.count("error"), 1);
     let loaded = told.of("data_loaded").next().expect("data").field("data");
     assert_eq!(loaded["items"], json!([offers()["items"][1]]));

@@ -18,7 +18,9 @@ const SORRY: &str = "I wasn't able to look that up right now";
 fn fails(stage: &Stage, enricher: &str, reason: &str) {
     let partial = json!([{"source": "FIDORA", "critical": true, "reason": reason}]);
     let fields = json!({"status": "error", "reason": reason, "partial": partial});
-    stage.ccs.set(enricher, Reply::envelope(&changed(enricher, &fields)));
+    stage
+        .ccs
+        .set(enricher, Reply::envelope(&changed(enricher, &fields)));
 }
 
 fn envelope_error(enricher: &str, reason: &str) -> Value {
@@ -29,79 +31,95 @@ fn agent_failed(agent: &str) -> Value {
     json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": agent})
 }
 
-/// No code, class, host or path in the words, and only the last frame says that it is last.
-fn speaks(told: &Told) {
-    let words = told.words();
-    assert!(!words.trim().is_empty(), "{:?}", told.labels());
-    for word in ["_ERROR", "FAILED", "FAN_OUT", "upstream", "error_class", "127.0.0.1", "::", "/v1/"] {
-        assert!(!words.contains(word), "{word} in {words:?}");
-    }
-    told.pairs();
-    let (last, before) = told.frames.split_last().expect("frames");
-    assert!(before.iter().all(|f| f.field("is_final") != &json!(true)), "s1_097");
-    for frame in told.of("error") {
-        let fields = frame.field("error").as_object().expect("an object");
-        let known = ["code", "sub_agent_id", "enricher_id", "reason", "failed"];
-        assert!(fields.keys().all(|key| known.contains(&key.as_str())), "s1_093: {}", frame.text);
-    }
-    if last.event() == "error" {
-        assert_eq!(last.field("is_final"), &json!(true));
-        assert_eq!(told.count("completed"), 0);
-    }
-}
-
-/// The axes of the failures that operators count.
-async fn axes(stage: &Stage, told: &Told) -> Vec<(u64, bool)> {
-    let events = stage.events(told.turn).await;
-    let axis = |e: &Value| {
-        let payload = &e["payload"];
-        let keys: Vec<&String> = payload.as_object().expect("a payload").keys().collect();
-        assert_eq!(keys, ["sub_agent_id", "axis", "is_final"], "d_27");
-        (payload["axis"].as_u64().expect("an axis"), payload["is_final"] == true)
-    };
-    of(&events, "agent.error_emit").map(axis).collect()
-}
-
 #[tokio::test]
 async fn sc_03_s1_095_s2_022_s2_040_s2_060_a_failing_data_service_is_an_error_and_an_answer() {
     let script = asks(&["shop"], SORRY)
-        .call("shop", 1, [Step::tool("search_offers", json!({"query": "oat milk"}))])
+        .call(
+            "shop",
+            1,
+            [Step::tool("search_offers", json!({"query": "oat milk"}))],
+        )
         // What it is told goes to another tool, where the test can read it.
-        .call("shop", 2, [Step::tool("points_balance", json!({"told": "{{last_tool_result}}"}))])
+        .call(
+            "shop",
+            2,
+            [Step::tool(
+                "points_balance",
+                json!({"told": "{{last_tool_result}}"}),
+            )],
+        )
         .call("shop", 3, [Step::text("SUBRAW")]);
     let stage = Stage::with(script, |pack| {
-        pack.change("verticals/shop/agent.yaml", "tools: [", "tools: [points_balance, ")
-            .change("verticals/shop/agent.yaml", "emits: [", "emits: [looking_up_points_balance, ")
-            .change("verticals/rewards/status_events.yaml", "[rewards]", "[rewards, shop]")
+        pack.change(
+            "verticals/shop/agent.yaml",
+            "tools: [",
+            "tools: [points_balance, ",
+        )
+        .change(
+            "verticals/shop/agent.yaml",
+            "emits: [",
+            "emits: [looking_up_points_balance, ",
+        )
+        .change(
+            "verticals/rewards/status_events.yaml",
+            "[rewards]",
+            "[rewards, shop]",
+        )
     })
     .await;
     fails(&stage, "offer_search", "upstream_timeout");
     let told = stage.ask("oat milk offers").await;
     let expected = envelope_error("offer_search", "upstream_timeout");
     assert_eq!(told.errors(), [(expected, json!(false))]);
-    assert_eq!((told.words().as_str(), told.last().event()), (SORRY, "completed"));
+    assert_eq!(
+        (told.words().as_str(), told.last().event()),
+        (SORRY, "completed")
+    );
     told.lacks(&["FIDORA", "OFF_1", "SUBRAW", "critical"]);
-    speaks(&told);
-    let asked: Vec<String> = stage.ccs.calls().into_iter().map(|call| call.enricher).collect();
-    assert_eq!(asked, ["offer_search", "points"], "s2_045: another tool, but no second try");
+    told.speaks();
+    let asked: Vec<String> = stage
+        .ccs
+        .calls()
+        .into_iter()
+        .map(|call| call.enricher)
+        .collect();
+    assert_eq!(
+        asked,
+        ["offer_search", "points"],
+        "s2_045: another tool, but no second try"
+    );
     let params = stage.ccs.params("points")[0].to_string();
-    assert!(params.contains("data unavailable") && !params.contains("OFF_1"), "{params}");
-    assert_eq!(axes(&stage, &told).await, [(2, false)]);
+    assert!(
+        params.contains("data unavailable") && !params.contains("OFF_1"),
+        "{params}"
+    );
+    assert_eq!(stage.axes(told.turn).await, [(2, false)]);
     let events = stage.events(told.turn).await;
     let failed = &only(&events, "tool.failed")["payload"];
-    assert_eq!((&failed["tool_name"], &failed["error_class"]), (&json!("search_offers"), &json!("envelope_error")));
-    assert_eq!(only(&events, "subagent.completed")["payload"]["outcome"], "status_error");
+    assert_eq!(
+        (&failed["tool_name"], &failed["error_class"]),
+        (&json!("search_offers"), &json!("envelope_error"))
+    );
+    assert_eq!(
+        only(&events, "subagent.completed")["payload"]["outcome"],
+        "status_error"
+    );
     let trace = &only(&events, "dispatch.traced")["payload"];
     assert_eq!(trace["outcomes"][0]["outcome"], "status_error");
     let metrics = Metrics::read(&stage.rest).await;
     let codes = metrics.by("stream_error_frame_emitted_total", "code");
     assert_eq!(codes.get("CCS_ENVELOPE_ERROR"), Some(&1));
-    let pair = metrics.series("stream_ccs_error_total").find(|(labels, value)| {
-        let has = |name: &str, value: &str| labels.get(name).is_some_and(|v| v == value);
-        *value == 1.0 && has("enricher_id", "offer_search") && has("reason", "upstream_timeout")
-    });
+    let pair = metrics
+        .series("stream_ccs_error_total")
+        .find(|(labels, value)| {
+            let has = |name: &str, value: &str| labels.get(name).is_some_and(|v| v == value);
+            *value == 1.0 && has("enricher_id", "offer_search") && has("reason", "upstream_timeout")
+        });
     assert!(pair.is_some(), "s1_145");
-    assert_eq!(metrics.by("dispatch_axis_failure_total", "axis").get("2"), Some(&1));
+    assert_eq!(
+        metrics.by("dispatch_axis_failure_total", "axis").get("2"),
+        Some(&1)
+    );
     calm(&stage.server);
     stage.judge().await;
 }
@@ -116,25 +134,57 @@ async fn sc_04_s1_094_s2_021_s2_059_a_sub_agent_that_fails_alone_ends_the_turn_a
     };
     let half = [Step::text("SUBRAW"), Step::error("transport")];
     for (name, script, class) in [
-        ("broken", chief().call("shop", 1, [Step::error("provider")]), "model"),
+        (
+            "broken",
+            chief().call("shop", 1, [Step::error("provider")]),
+            "model",
+        ),
         ("cut", chief().call("shop", 1, half), "model"),
-        ("stalled", chief().call("shop", 1, [Step::stall()]), "timeout"),
-        ("busy", chief().call("shop", 1, [Step::tool("nap", json!({"ms": 60_000}))]), "timeout"),
+        (
+            "stalled",
+            chief().call("shop", 1, [Step::stall()]),
+            "timeout",
+        ),
+        (
+            "busy",
+            chief().call("shop", 1, [Step::tool("nap", json!({"ms": 60_000}))]),
+            "timeout",
+        ),
     ] {
-        let stage = Stage::with(script, |pack| stalled(pack.function("shop", "nap", "sleep"))).await;
+        let stage = Stage::with(script, |pack| {
+            stalled(pack.function("shop", "nap", "sleep"))
+        })
+        .await;
         let told = stage.ask("oat milk offers").await;
-        assert_eq!(told.errors(), [(agent_failed("shop"), json!(true))], "{name}");
-        told.order(&["tool_call ask_shop", "tool_completed ask_shop", "text", "error"]);
+        assert_eq!(
+            told.errors(),
+            [(agent_failed("shop"), json!(true))],
+            "{name}"
+        );
+        told.order(&[
+            "tool_call ask_shop",
+            "tool_completed ask_shop",
+            "text",
+            "error",
+        ]);
         assert_eq!(told.words(), SORRY, "{name}");
         told.lacks(&["SUBRAW"]);
-        speaks(&told);
-        assert_eq!(axes(&stage, &told).await, [(1, true)], "{name}");
+        told.speaks();
+        assert_eq!(stage.axes(told.turn).await, [(1, true)], "{name}");
         let events = stage.events(told.turn).await;
         let failed = &only(&events, "subagent.failed")["payload"];
         assert_eq!(failed["error_class"], class, "{name}");
         let end = &only(&events, "turn.completed")["payload"];
-        assert_eq!((&end["status"], &end["error"]), (&json!("failed"), &agent_failed("shop")), "{name}");
-        assert!(told.took < Duration::from_secs(5), "{name}: {:?}", told.took);
+        assert_eq!(
+            (&end["status"], &end["error"]),
+            (&json!("failed"), &agent_failed("shop")),
+            "{name}"
+        );
+        assert!(
+            told.took < Duration::from_secs(5),
+            "{name}: {:?}",
+            told.took
+        );
         stage.judge().await;
     }
 }
@@ -143,55 +193,93 @@ async fn sc_04_s1_094_s2_021_s2_059_a_sub_agent_that_fails_alone_ends_the_turn_a
 async fn s2_059_a_sub_agent_whose_model_is_not_there_fails_and_the_turn_speaks() {
     let script = working(asks(&["shop"], SORRY));
     let stage = Stage::with(script, |pack| {
-        pack.change("verticals/shop/agent.yaml", "model: default", "model: 'nowhere:none'")
+        pack.change(
+            "verticals/shop/agent.yaml",
+            "model: default",
+            "model: 'nowhere:none'",
+        )
     })
     .await;
     let told = stage.ask("oat milk offers").await;
     assert_eq!(told.errors(), [(agent_failed("shop"), json!(true))]);
     let events = stage.events(told.turn).await;
-    assert_eq!(only(&events, "subagent.failed")["payload"]["error_class"], "instantiation");
-    speaks(&told);
+    assert_eq!(
+        only(&events, "subagent.failed")["payload"]["error_class"],
+        "instantiation"
+    );
+    told.speaks();
     stage.judge().await;
 }
 
 #[tokio::test]
 async fn s1_092_s1_096_s2_061_of_three_one_fails_one_has_no_data_and_one_answers() {
-    let script = asks(&["shop", "rewards", "support"], "Support says: {{result.ask_support.text}}. The rest I could not get.")
-        .call("shop", 1, [Step::error("provider")])
-        .call("rewards", 1, [Step::tool("points_balance", json!({}))])
-        .call("rewards", 2, [Step::text("SUBRAW of rewards")])
-        .call("support", 1, [Step::tool("support_answer", json!({}))])
-        .call("support", 2, [Step::text("wait a day")]);
+    let script = asks(
+        &["shop", "rewards", "support"],
+        "Support says: {{result.ask_support.text}}. The rest I could not get.",
+    )
+    .call("shop", 1, [Step::error("provider")])
+    .call("rewards", 1, [Step::tool("points_balance", json!({}))])
+    .call("rewards", 2, [Step::text("SUBRAW of rewards")])
+    .call("support", 1, [Step::tool("support_answer", json!({}))])
+    .call("support", 2, [Step::text("wait a day")]);
     let stage = Stage::new(script).await;
     fails(&stage, "points", "unauthorized");
     let told = stage.ask("everything").await;
-    assert_eq!(told.words(), "Support says: wait a day. The rest I could not get.");
+    assert_eq!(
+        told.words(),
+        "Support says: wait a day. The rest I could not get."
+    );
     let errors = told.errors();
     assert_eq!(errors.len(), 3, "{errors:?}");
     assert!(errors.iter().all(|(_, last)| last == &json!(false)));
     let (all, each) = errors.split_last().expect("errors");
     let one = |error: Value| each.iter().any(|(known, _)| *known == error);
-    assert!(one(agent_failed("shop")) && one(envelope_error("points", "unauthorized")), "{each:?}");
+    assert!(
+        one(agent_failed("shop")) && one(envelope_error("points", "unauthorized")),
+        "{each:?}"
+    );
     assert_eq!(all.0["code"], "PARTIAL_FAN_OUT");
     let mut failed = all.0["failed"].as_array().expect("records").clone();
     failed.sort_by_key(|record| record["code"].to_string());
-    assert_eq!(failed, [envelope_error("points", "unauthorized"), agent_failed("shop")]);
-    assert_eq!((told.count("completed"), told.last().event()), (1, "completed"));
-    speaks(&told);
-    let mut counted = axes(&stage, &told).await;
+    assert_eq!(
+        failed,
+        [
+            envelope_error("points", "unauthorized"),
+            agent_failed("shop")
+        ]
+    );
+    assert_eq!(
+        (told.count("completed"), told.last().event()),
+        (1, "completed")
+    );
+    told.speaks();
+    let mut counted = stage.axes(told.turn).await;
     counted.sort_unstable();
     assert_eq!(counted, [(1, false), (2, false), (3, false)]);
     let events = stage.events(told.turn).await;
-    assert_eq!(only(&events, "turn.completed")["payload"]["status"], "degraded");
+    assert_eq!(
+        only(&events, "turn.completed")["payload"]["status"],
+        "degraded"
+    );
     let trace = &only(&events, "dispatch.traced")["payload"];
     let outcome = |id: &str| {
-        let found = trace["outcomes"].as_array().into_iter().flatten().find(|o| o["sub_agent_id"] == id);
+        let found = trace["outcomes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|o| o["sub_agent_id"] == id);
         found.map(|o| o["outcome"].clone()).unwrap_or_default()
     };
-    assert_eq!([outcome("shop"), outcome("rewards"), outcome("support")], ["failure", "status_error", "success"]);
+    assert_eq!(
+        [outcome("shop"), outcome("rewards"), outcome("support")],
+        ["failure", "status_error", "success"]
+    );
     let metrics = Metrics::read(&stage.rest).await;
     let counted = metrics.by("dispatch_axis_failure_total", "axis");
-    assert_eq!((counted.get("1"), counted.get("2"), counted.get("3")), (Some(&1), Some(&1), Some(&1)));
+    assert_eq!(
+        (counted.get("1"), counted.get("2"), counted.get("3")),
+        (Some(&1), Some(&1), Some(&1))
+    );
     stage.judge().await;
 }
 
@@ -202,77 +290,30 @@ async fn s1_096_d_11_when_all_of_several_fail_the_turn_is_degraded_and_still_spe
         .call("rewards", 1, [Step::error("timeout")]);
     let stage = Stage::new(script).await;
     let told = stage.ask("offers and points").await;
-    assert_eq!((told.words().as_str(), told.last().event()), (SORRY, "completed"));
-    let codes: Vec<Value> = told.errors().into_iter().map(|(error, _)| error["code"].clone()).collect();
-    assert_eq!(codes, ["SUB_AGENT_FAILED", "SUB_AGENT_FAILED", "PARTIAL_FAN_OUT"]);
-    speaks(&told);
+    assert_eq!(
+        (told.words().as_str(), told.last().event()),
+        (SORRY, "completed")
+    );
+    let codes: Vec<Value> = told
+        .errors()
+        .into_iter()
+        .map(|(error, _)| error["code"].clone())
+        .collect();
+    assert_eq!(
+        codes,
+        ["SUB_AGENT_FAILED", "SUB_AGENT_FAILED", "PARTIAL_FAN_OUT"]
+    );
+    told.speaks();
     let events = stage.events(told.turn).await;
-    assert_eq!(only(&events, "turn.completed")["payload"]["status"], "degraded");
-    assert_eq!(only(&events, "plan.step_completed")["payload"]["status"], "failed");
+    assert_eq!(
+        only(&events, "turn.completed")["payload"]["status"],
+        "degraded"
+    );
+    assert_eq!(
+        only(&events, "plan.step_completed")["payload"]["status"],
+        "failed"
+    );
     let metrics = Metrics::read(&stage.rest).await;
     assert_eq!(metrics.sum("dispatch_fanout_success_ratio_sum"), 0.0);
-    stage.judge().await;
-}
-
-#[tokio::test]
-async fn s1_098_s1_099_s1_100_when_the_composing_model_fails_a_template_speaks_in_the_persons_language() {
-    let one = |class: &str| working(Script::new())
-        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-        .call(CHIEF, 2, [Step::error(class)]);
-    for (class, code) in [("provider", "INTERNAL_ERROR"), ("rate_limited", "RATE_LIMIT_ERROR")] {
-        let stage = Stage::new(one(class)).await;
-        let mut said = Vec::new();
-        for locale in ["en", "de", "es"] {
-            let told = stage.asked(Question::new("offers").field("locale", locale)).await;
-            assert_eq!(told.errors(), [(json!({"code": code}), json!(true))], "{locale}");
-            told.order(&["data_loaded", "text", "error"]);
-            speaks(&told);
-            said.push(told.words());
-        }
-        said.dedup();
-        assert_eq!(said.len(), 3, "one sentence a language: {said:?}");
-        stage.judge().await;
-    }
-}
-
-#[tokio::test]
-async fn s1_099_a_first_call_that_is_refused_ends_with_its_code_after_words() {
-    let script = Script::new().call(CHIEF, 1, [Step::error("rate_limited")]);
-    let stage = Stage::new(script).await;
-    let told = stage.asked(Question::new("offers").field("locale", "de")).await;
-    assert_eq!(told.errors(), [(json!({"code": "RATE_LIMIT_ERROR"}), json!(true))]);
-    speaks(&told);
-    let events = stage.events(told.turn).await;
-    assert_eq!(only(&events, "dispatch.traced")["payload"]["intent_count"], 0);
-    stage.judge().await;
-}
-
-#[tokio::test]
-async fn s2_059_when_the_sub_agent_and_the_composing_model_fail_there_are_still_words() {
-    let script = Script::new()
-        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-        .call(CHIEF, 2, [Step::error("provider")])
-        .call("shop", 1, [Step::error("provider")]);
-    let stage = Stage::new(script).await;
-    let told = stage.ask("offers").await;
-    let errors = told.errors();
-    assert_eq!(errors.len(), 1, "{errors:?}");
-    assert_eq!(errors[0].1, json!(true));
-    speaks(&told);
-    stage.judge().await;
-}
-
-#[tokio::test]
-async fn s1_102_a_flag_makes_a_failing_data_service_the_end_of_the_turn() {
-    let script = working(asks(&["shop"], SORRY));
-    let stage = Stage::with(script, |pack| pack.flag("ai_assistant_axis2_terminal", "true")).await;
-    fails(&stage, "offer_search", "upstream_unavailable");
-    let told = stage.ask("offers").await;
-    let expected = envelope_error("offer_search", "upstream_unavailable");
-    assert_eq!(told.errors(), [(expected, json!(true))]);
-    told.order(&["tool_completed ask_shop", "text", "error"]);
-    assert_eq!((told.words().as_str(), told.count("completed")), (SORRY, 0));
-    speaks(&told);
-    assert_eq!(axes(&stage, &told).await, [(2, true)]);
     stage.judge().await;
 }

@@ -12,18 +12,20 @@ use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::watch::Ask;
 
 const BOTH: &str = "{{result.ask_shop.text}} and {{result.ask_rewards.text}}";
-const FLAG: &str = "ai_assistant_batch_status";
 
 /// The data service takes so long for an enricher.
 fn takes(stage: &Stage, enricher: &str, ms: u64) {
-    stage.ccs.set(enricher, Reply::envelope(&envelope(enricher)).after(ms));
+    stage
+        .ccs
+        .set(enricher, Reply::envelope(&envelope(enricher)).after(ms));
 }
 
 /// How far apart the requests came.
 fn spread(stage: &Stage) -> Duration {
     let times: Vec<_> = stage.ccs.calls().iter().map(|call| call.arrived).collect();
     let (first, last) = (times.iter().min(), times.iter().max());
-    last.expect("a call").duration_since(*first.expect("a call"))
+    last.expect("a call")
+        .duration_since(*first.expect("a call"))
 }
 
 /// The trace of a turn.
@@ -38,32 +40,60 @@ async fn s2_023_s2_024_s2_032_two_sub_agents_of_a_second_take_one_second() {
     takes(&stage, "offer_search", 1_000);
     takes(&stage, "points", 1_000);
     let told = stage.ask("offers and points").await;
-    println!("two sub-agents of 1 s at once: the turn took {:?}", told.took);
+    println!(
+        "two sub-agents of 1 s at once: the turn took {:?}",
+        told.took
+    );
     assert!(told.took >= Duration::from_secs(1));
     assert!(told.took < Duration::from_millis(1_900), "{:?}", told.took);
     assert_eq!(stage.ccs.calls().len(), 2);
-    assert!(spread(&stage) < Duration::from_millis(300), "{:?}", spread(&stage));
-    assert_eq!(told.words(), "SUBRAW of shop and SUBRAW of rewards", "s2_087: composed of both");
+    assert!(
+        spread(&stage) < Duration::from_millis(300),
+        "{:?}",
+        spread(&stage)
+    );
+    assert_eq!(
+        told.words(),
+        "SUBRAW of shop and SUBRAW of rewards",
+        "s2_087: composed of both"
+    );
     told.pairs();
     let events = stage.events(told.turn).await;
     let at = |kind: &str, agent: &str| {
-        let found = events.iter().position(|e| e["type"] == kind && e["payload"]["sub_agent_id"] == agent);
+        let found = events
+            .iter()
+            .position(|e| e["type"] == kind && e["payload"]["sub_agent_id"] == agent);
         found.unwrap_or_else(|| panic!("no {kind} of {agent}"))
     };
     for (one, other) in [("shop", "rewards"), ("rewards", "shop")] {
-        assert!(at("subagent.started", one) < at("subagent.completed", other), "they overlap");
+        assert!(
+            at("subagent.started", one) < at("subagent.completed", other),
+            "they overlap"
+        );
     }
     let step = &only(&events, "plan.step_started")["payload"];
     assert_eq!(step["expected_subagents"], json!(["shop", "rewards"]));
     assert_eq!((&step["cap"], &step["dropped"]), (&json!(3), &json!([])));
     let id = format!("turn-{}-1", told.turn);
     assert_eq!(step["plan_step_id"], json!(id), "d_78");
-    assert_eq!(only(&events, "plan.step_completed")["payload"]["status"], "success");
+    assert_eq!(
+        only(&events, "plan.step_completed")["payload"]["status"],
+        "success"
+    );
     let trace = traced(&stage, &told).await;
-    assert_eq!((&trace["intent_count"], &trace["cap_behavior"]), (&json!(2), &json!("within")));
+    assert_eq!(
+        (&trace["intent_count"], &trace["cap_behavior"]),
+        (&json!(2), &json!("within"))
+    );
     let metrics = Metrics::read(&stage.rest).await;
     assert_eq!(metrics.sum("dispatch_fanout_success_ratio_count"), 1.0);
-    assert_eq!(metrics.by("dispatch_subagent_latency_ms_count", "sub_agent_id").len(), 2, "s2_069");
+    assert_eq!(
+        metrics
+            .by("dispatch_subagent_latency_ms_count", "sub_agent_id")
+            .len(),
+        2,
+        "s2_069"
+    );
     calm(&stage.server);
     stage.judge().await;
 }
@@ -76,14 +106,28 @@ async fn s2_026_s2_034_three_at_once_are_at_the_cap_and_all_are_told() {
         takes(&stage, enricher, 400);
     }
     let told = stage.ask("everything").await;
-    println!("three sub-agents of 0.4 s at once: the turn took {:?}", told.took);
+    println!(
+        "three sub-agents of 0.4 s at once: the turn took {:?}",
+        told.took
+    );
     assert!(told.took < Duration::from_millis(1_100), "{:?}", told.took);
-    assert!(spread(&stage) < Duration::from_millis(300), "{:?}", spread(&stage));
+    assert!(
+        spread(&stage) < Duration::from_millis(300),
+        "{:?}",
+        spread(&stage)
+    );
     for agent in ["shop", "rewards", "support"] {
-        assert!(told.words().contains(&format!("SUBRAW of {agent}")), "{}", told.words());
+        assert!(
+            told.words().contains(&format!("SUBRAW of {agent}")),
+            "{}",
+            told.words()
+        );
     }
     let trace = traced(&stage, &told).await;
-    assert_eq!((&trace["intent_count"], &trace["cap_behavior"]), (&json!(3), &json!("at")));
+    assert_eq!(
+        (&trace["intent_count"], &trace["cap_behavior"]),
+        (&json!(3), &json!("at"))
+    );
     assert_eq!(trace["dropped"], json!([]));
     assert_eq!(trace["outcomes"].as_array().map(Vec::len), Some(3));
     assert_eq!(told.count("status"), 3);
@@ -97,73 +141,22 @@ async fn s2_025_the_answer_waits_for_the_slow_one_and_is_made_of_both() {
     takes(&stage, "points", 900);
     let told = stage.ask("offers and points").await;
     assert_eq!(told.words(), "SUBRAW of shop and SUBRAW of rewards");
-    told.order(&["tool_completed ask_shop", "tool_completed points_balance", "tool_completed ask_rewards", "text"]);
+    told.order(&[
+        "tool_completed ask_shop",
+        "tool_completed points_balance",
+        "tool_completed ask_rewards",
+        "text",
+    ]);
     let events = stage.events(told.turn).await;
-    let ends: Vec<&Value> = of(&events, "subagent.completed").map(|e| &e["payload"]["sub_agent_id"]).collect();
+    let ends: Vec<&Value> = of(&events, "subagent.completed")
+        .map(|e| &e["payload"]["sub_agent_id"])
+        .collect();
     assert_eq!(ends, ["shop", "rewards"]);
-    let latency = of(&events, "subagent.completed").map(|e| e["payload"]["latency_ms"].as_u64().expect("a number"));
+    let latency = of(&events, "subagent.completed")
+        .map(|e| e["payload"]["latency_ms"].as_u64().expect("a number"));
     let latency: Vec<u64> = latency.collect();
     assert!(latency[0] < 700 && latency[1] >= 900, "{latency:?}");
     stage.judge().await;
-}
-
-fn batched(pack: Pack) -> Pack {
-    let ids = "searching_offers: {policy: batch}, looking_up_points_balance: {policy: batch}";
-    pack.flag(FLAG, "true").put("overrides.yaml", &format!("{FLAG}: {{{ids}}}\n"))
-}
-
-#[tokio::test]
-async fn sc_02_s1_056_s1_057_s1_061_s1_136_statuses_of_several_are_one_sentence_while_the_flag_is_on() {
-    let script = working(asks(&["shop", "rewards"], "Both."));
-    let mut stage = Stage::with(script.clone(), batched).await;
-    for enricher in ["offer_search", "points"] {
-        takes(&stage, enricher, 400);
-    }
-    let mut full = stage.watch("full", Ask::live()).await;
-    let told = stage.ask("offers and points").await;
-    let seen = json_of(&full.turn(told.turn).await.expect("the turn"));
-    let status: Vec<&Value> = told.of("status").map(|f| f.field("data")).collect();
-    assert_eq!(status.len(), 1, "{status:?}");
-    let mut ids: Vec<&str> = status[0]["event_ids"].as_array().expect("ids").iter().filter_map(Value::as_str).collect();
-    assert_eq!(status[0]["event_id"], ids[0], "d_12");
-    ids.sort_unstable();
-    assert_eq!(ids, ["looking_up_points_balance", "searching_offers"]);
-    let message = status[0]["message"].as_str().expect("a sentence");
-    let lower = message.to_lowercase();
-    assert!(lower.contains("searching for offers") && lower.contains("looking up your points"), "{message}");
-    assert!(lower.contains(" and ") && message.ends_with('…'), "{message}");
-    assert!(message.starts_with(char::is_uppercase), "{message}");
-    assert_eq!(of(&seen, "status.emitted").count(), 2, "{seen:?}");
-    let metrics = Metrics::read(&stage.rest).await;
-    assert_eq!(metrics.by("stream_rendering_policy_applied_total", "policy").get("batch"), Some(&2));
-    stage.judge().await;
-    // The flag goes, the server comes back, and so does the default.
-    let plain = Pack::stage(&stage.ccs.url()).script(&script);
-    stage.server.repack(plain);
-    stage.server.restart().await;
-    let mut full = stage.watch("full again", Ask::live()).await;
-    let told = stage.ask("offers and points").await;
-    let seen = json_of(&full.turn(told.turn).await.expect("the turn"));
-    let emitted: Vec<&Value> = of(&seen, "status.emitted").map(|e| &e["payload"]["event_id"]).collect();
-    assert_eq!(emitted.len(), 2);
-    let told: Vec<String> = told.statuses().into_iter().map(|(id, _)| id).collect();
-    assert_eq!(told, emitted.iter().filter_map(|id| id.as_str()).collect::<Vec<_>>());
-    stage.judge().await;
-}
-
-#[tokio::test]
-async fn s1_057_a_sentence_of_several_statuses_is_in_the_persons_language() {
-    let stage = Stage::with(working(asks(&["shop", "rewards"], "Beides.")), batched).await;
-    for enricher in ["offer_search", "points"] {
-        takes(&stage, enricher, 300);
-    }
-    let question = turnwire_testkit::chat::Question::new("beides").field("locale", "de");
-    let told = stage.asked(question).await;
-    let statuses = told.statuses();
-    assert_eq!(statuses.len(), 1, "{statuses:?}");
-    let message = &statuses[0].1;
-    assert!(message.contains("Angebote werden gesucht") && message.contains(" und "), "{message}");
-    assert!(message.contains("unkte werden nachgesehen"), "{message}");
 }
 
 #[tokio::test]
@@ -173,18 +166,39 @@ async fn sc_14_s2_027_s2_029_more_than_the_cap_are_not_run_and_still_have_a_resu
     let stage = Stage::with(script, |pack| pack.change("pack.yaml", "cap: 3", "cap: 2")).await;
     let told = stage.ask("everything").await;
     assert!(told.words().starts_with("not executed"), "{}", told.words());
-    assert!(told.words().ends_with("SUBRAW of shop / SUBRAW of rewards"), "{}", told.words());
-    let asked: Vec<String> = stage.ccs.calls().into_iter().map(|call| call.enricher).collect();
+    assert!(
+        told.words().ends_with("SUBRAW of shop / SUBRAW of rewards"),
+        "{}",
+        told.words()
+    );
+    let asked: Vec<String> = stage
+        .ccs
+        .calls()
+        .into_iter()
+        .map(|call| call.enricher)
+        .collect();
     assert!(!asked.contains(&"answers".to_owned()), "{asked:?}");
     let events = stage.events(told.turn).await;
     assert_eq!(of(&events, "subagent.started").count(), 2);
     let support = |e: &&Value| e["payload"]["tool_name"] == "ask_support";
     assert_eq!(of(&events, "tool.called").filter(support).count(), 0);
     told.pairs();
-    assert!(!told.labels().iter().any(|label| label.contains("ask_support")), "no orphan on the wire");
+    assert!(
+        !told
+            .labels()
+            .iter()
+            .any(|label| label.contains("ask_support")),
+        "no orphan on the wire"
+    );
     let trace = &only(&events, "dispatch.traced")["payload"];
-    assert_eq!((&trace["intent_count"], &trace["cap"]), (&json!(3), &json!(2)));
-    assert_eq!((&trace["cap_behavior"], &trace["dropped"]), (&json!("over"), &json!(["support"])));
+    assert_eq!(
+        (&trace["intent_count"], &trace["cap"]),
+        (&json!(3), &json!(2))
+    );
+    assert_eq!(
+        (&trace["cap_behavior"], &trace["dropped"]),
+        (&json!("over"), &json!(["support"]))
+    );
     let step = &only(&events, "plan.step_started")["payload"];
     assert_eq!(step["dropped"], json!(["support"]));
     assert_eq!(told.last().event(), "completed");
@@ -195,43 +209,85 @@ async fn sc_14_s2_027_s2_029_more_than_the_cap_are_not_run_and_still_have_a_resu
 
 #[tokio::test]
 async fn s2_030_s2_031_s2_089_one_that_fails_beyond_repair_takes_nobody_along() {
-    let script = asks(&["shop", "rewards"], "I have your points: {{result.ask_rewards.text}}. The offers I could not get.")
-        .call("shop", 1, [Step::tool("boom", json!({"fatal": true, "message": "MARKER"}))])
-        .call("shop", 2, [Step::text("SUBRAW of shop")])
-        .call("rewards", 1, [Step::tool("points_balance", json!({}))])
-        .call("rewards", 2, [Step::text("1240")]);
+    let script = asks(
+        &["shop", "rewards"],
+        "I have your points: {{result.ask_rewards.text}}. The offers I could not get.",
+    )
+    .call(
+        "shop",
+        1,
+        [Step::tool(
+            "boom",
+            json!({"fatal": true, "message": "MARKER"}),
+        )],
+    )
+    .call("shop", 2, [Step::text("SUBRAW of shop")])
+    .call("rewards", 1, [Step::tool("points_balance", json!({}))])
+    .call("rewards", 2, [Step::text("1240")]);
     let stage = Stage::with(script, |pack| pack.function("shop", "boom", "fail")).await;
     takes(&stage, "points", 300);
     let told = stage.ask("offers and points").await;
-    assert_eq!(told.words(), "I have your points: 1240. The offers I could not get.");
+    assert_eq!(
+        told.words(),
+        "I have your points: 1240. The offers I could not get."
+    );
     told.lacks(&["MARKER", "SUBRAW"]);
     told.pairs();
     let failed = json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop"});
     let all = json!({"code": "PARTIAL_FAN_OUT", "failed": [failed]});
     assert_eq!(told.errors(), [(failed, json!(false)), (all, json!(false))]);
     // The failure is told at once, not after the sibling.
-    told.order(&["tool_completed ask_shop", "error", "tool_completed ask_rewards", "error", "text", "completed"]);
+    told.order(&[
+        "tool_completed ask_shop",
+        "error",
+        "tool_completed ask_rewards",
+        "error",
+        "text",
+        "completed",
+    ]);
     let events = stage.events(told.turn).await;
     let failed = &only(&events, "subagent.failed")["payload"];
-    assert_eq!((&failed["sub_agent_id"], &failed["error_class"]), (&json!("shop"), &json!("tool")));
-    assert_eq!(only(&events, "subagent.completed")["payload"]["outcome"], "success");
-    assert_eq!(only(&events, "plan.step_completed")["payload"]["status"], "partial_failure");
-    assert_eq!(only(&events, "turn.completed")["payload"]["status"], "degraded");
+    assert_eq!(
+        (&failed["sub_agent_id"], &failed["error_class"]),
+        (&json!("shop"), &json!("tool"))
+    );
+    assert_eq!(
+        only(&events, "subagent.completed")["payload"]["outcome"],
+        "success"
+    );
+    assert_eq!(
+        only(&events, "plan.step_completed")["payload"]["status"],
+        "partial_failure"
+    );
+    assert_eq!(
+        only(&events, "turn.completed")["payload"]["status"],
+        "degraded"
+    );
     stage.judge().await;
 }
 
 #[tokio::test]
 async fn s2_089_a_tool_that_fails_repairably_goes_back_to_its_agents_model() {
     let script = asks(&["shop"], "{{result.ask_shop.text}}")
-        .call("shop", 1, [Step::tool("boom", json!({"message": "not today"}))])
+        .call(
+            "shop",
+            1,
+            [Step::tool("boom", json!({"message": "not today"}))],
+        )
         .call("shop", 2, [Step::text("was told: {{last_tool_result}}")]);
     let stage = Stage::with(script, |pack| pack.function("shop", "boom", "fail")).await;
     let told = stage.ask("offers").await;
     assert_eq!(told.words(), "was told: not today");
     assert_eq!((told.errors(), told.last().event()), (vec![], "completed"));
     let events = stage.events(told.turn).await;
-    assert_eq!(only(&events, "subagent.completed")["payload"]["outcome"], "success");
-    assert_eq!(only(&events, "tool.failed")["payload"]["error_class"], "internal");
+    assert_eq!(
+        only(&events, "subagent.completed")["payload"]["outcome"],
+        "success"
+    );
+    assert_eq!(
+        only(&events, "tool.failed")["payload"]["error_class"],
+        "internal"
+    );
     stage.judge().await;
 }
 
@@ -239,13 +295,32 @@ async fn s2_089_a_tool_that_fails_repairably_goes_back_to_its_agents_model() {
 async fn s2_009_s2_020_who_is_asked_is_the_models_word_alone() {
     let script = Script::new()
         .heard(CHIEF, "^nobody", 1, [Step::text("I know that myself.")])
-        .heard(CHIEF, "^points", 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-        .heard(CHIEF, "^twice", 1, [Step::tool("ask_shop", json!({"query": "x"}))])
-        .heard(CHIEF, "^twice", 2, [Step::tool("ask_rewards", json!({"query": "x"}))])
+        .heard(
+            CHIEF,
+            "^points",
+            1,
+            [Step::tool("ask_shop", json!({"query": "x"}))],
+        )
+        .heard(
+            CHIEF,
+            "^twice",
+            1,
+            [Step::tool("ask_shop", json!({"query": "x"}))],
+        )
+        .heard(
+            CHIEF,
+            "^twice",
+            2,
+            [Step::tool("ask_rewards", json!({"query": "x"}))],
+        )
         .call(CHIEF, 2, [Step::text("Done.")])
         .call(CHIEF, 3, [Step::text("Done.")]);
     let stage = Stage::new(working(script)).await;
-    for (message, agents, steps) in [("nobody", vec![], 0), ("points", vec!["shop"], 1), ("twice", vec!["shop", "rewards"], 2)] {
+    for (message, agents, steps) in [
+        ("nobody", vec![], 0),
+        ("points", vec!["shop"], 1),
+        ("twice", vec!["shop", "rewards"], 2),
+    ] {
         let told = stage.ask(message).await;
         let events = stage.events(told.turn).await;
         let trace = &only(&events, "dispatch.traced")["payload"];

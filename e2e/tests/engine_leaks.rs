@@ -42,10 +42,17 @@ impl Markers {
     fn envelope(&mut self, fields: Value) -> Value {
         let shown = json!({"id": "OFF_1", "title": "SHOWN", "extra": {"deep": ["SHOWN"]}});
         let hidden = json!({"id": self.put("id"), "title": self.put("title")});
-        let payload = json!({"items": [shown, hidden], "total": self.put("payload"), (self.put("key")): 1});
+        let payload =
+            json!({"items": [shown, hidden], "total": self.put("payload"), (self.put("key")): 1});
         let mut envelope = changed("offer_search", &fields);
         let fixed = envelope.clone();
-        let fill = |name: &str, value: Value| if fields[name].is_null() { value } else { fixed[name].clone() };
+        let fill = |name: &str, value: Value| {
+            if fields[name].is_null() {
+                value
+            } else {
+                fixed[name].clone()
+            }
+        };
         envelope["payload"] = fill("payload", payload);
         envelope["version"] = fill("version", json!(format!("1.2.0+{}", self.put("build"))));
         let cache = json!({"cached": true, "cacheable": true, "ttl": 60, "key": self.put("cache"), (self.put("k")): self.put("v")});
@@ -65,24 +72,46 @@ fn cases(marks: &mut Markers) -> Vec<(&'static str, Reply)> {
         let line = format!("{status} {}", marks.put("phrase").replace('-', " "));
         let line = format!("{line} {}", marks.put("phrase"));
         let header = header(marks);
-        Reply::http(&line, &[&header, "server: db-7.internal"], &body.to_string())
+        Reply::http(
+            &line,
+            &[&header, "server: db-7.internal"],
+            &body.to_string(),
+        )
     };
     let mut cases = Vec::new();
     for (name, fields) in [
         ("ok", json!({})),
         ("partial", json!({"status": "partial"})),
-        ("error", json!({"status": "error", "reason": "upstream_timeout"})),
-        ("unknown reason", json!({"status": "error", "reason": marks.put("reason")})),
+        (
+            "error",
+            json!({"status": "error", "reason": "upstream_timeout"}),
+        ),
+        (
+            "unknown reason",
+            json!({"status": "error", "reason": marks.put("reason")}),
+        ),
         ("unknown status", json!({"status": marks.put("status")})),
         ("mismatch", json!({"principal": marks.put("principal")})),
-        ("major", json!({"version": format!("9.0.0-{}", marks.put("version"))})),
-        ("schema", json!({"payload": {"items": [{"id": 1, "title": marks.put("title")}]}})),
+        (
+            "major",
+            json!({"version": format!("9.0.0-{}", marks.put("version"))}),
+        ),
+        (
+            "schema",
+            json!({"payload": {"items": [{"id": 1, "title": marks.put("title")}]}}),
+        ),
         ("pair", json!({"domain_type": marks.put("domain")})),
     ] {
         let body = marks.envelope(fields);
         cases.push((name, http(marks, 200, body)));
     }
-    for (name, status) in [("400", 400), ("403", 403), ("404", 404), ("500", 500), ("503", 503)] {
+    for (name, status) in [
+        ("400", 400),
+        ("403", 403),
+        ("404", 404),
+        ("500", 500),
+        ("503", 503),
+    ] {
         let body = json!({"error": marks.put("error"), "message": marks.put("body"), "stack": [marks.put("stack")]});
         cases.push((name, http(marks, status, body)));
     }
@@ -98,25 +127,70 @@ fn cases(marks: &mut Markers) -> Vec<(&'static str, Reply)> {
 fn script(marks: &mut Markers) -> Script {
     let mut script = Script::new();
     for (heard, end) in [
-        ("^breaks", vec![Step::text(&marks.put("half")), Step::error("provider")]),
-        ("^fatal", vec![Step::tool("boom", json!({"fatal": true, "message": marks.put("fatal")}))]),
-        ("^repair", vec![Step::tool("boom", json!({"message": marks.put("told")}))]),
-        ("^unknown", vec![Step::tool(&format!("no_{}", marks.put("tool").replace('-', "_")), json!({}))]),
-        ("^status", vec![Step::tool("look_up", json!({"event_id": marks.put("status")}))]),
+        (
+            "^breaks",
+            vec![Step::text(&marks.put("half")), Step::error("provider")],
+        ),
+        (
+            "^fatal",
+            vec![Step::tool(
+                "boom",
+                json!({"fatal": true, "message": marks.put("fatal")}),
+            )],
+        ),
+        (
+            "^repair",
+            vec![Step::tool("boom", json!({"message": marks.put("told")}))],
+        ),
+        (
+            "^unknown",
+            vec![Step::tool(
+                &format!("no_{}", marks.put("tool").replace('-', "_")),
+                json!({}),
+            )],
+        ),
+        (
+            "^status",
+            vec![Step::tool(
+                "look_up",
+                json!({"event_id": marks.put("status")}),
+            )],
+        ),
     ] {
         script = script.heard("shop", heard, 1, end);
     }
     let first = [
         Step::thinking(&marks.put("thought"), "c2VhbA=="),
         Step::text(&marks.put("narration")),
-        Step::tool("search_offers", json!({"query": marks.put("query"), (marks.put("key")): marks.put("input")})),
+        Step::tool(
+            "search_offers",
+            json!({"query": marks.put("query"), (marks.put("key")): marks.put("input")}),
+        ),
     ];
     let ids = json!({"ids": ["OFF_1"]});
     script
         .call("shop", 1, first)
-        .call("shop", 2, [Step::text(&marks.put("narration")), Step::tool("render_offer_list", ids)])
-        .call("shop", 3, [Step::thinking(&marks.put("thought"), "c2VhbA=="), Step::text(&marks.put("answer"))])
-        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "{{user}}"}))])
+        .call(
+            "shop",
+            2,
+            [
+                Step::text(&marks.put("narration")),
+                Step::tool("render_offer_list", ids),
+            ],
+        )
+        .call(
+            "shop",
+            3,
+            [
+                Step::thinking(&marks.put("thought"), "c2VhbA=="),
+                Step::text(&marks.put("answer")),
+            ],
+        )
+        .call(
+            CHIEF,
+            1,
+            [Step::tool("ask_shop", json!({"query": "{{user}}"}))],
+        )
         .call(CHIEF, 2, [Step::text("COMPOSED")])
 }
 
@@ -126,16 +200,26 @@ fn pack(marks: &mut Markers, ccs: &Ccs, script: &Script) -> Pack {
     let describe = |marks: &mut Markers, text: &str, count| {
         let mut out = text.to_owned();
         for _ in 0..count {
-            out = out.replacen("description: Finds offers.", &format!("description: {}", marks.put("tool")), 1);
+            out = out.replacen(
+                "description: Finds offers.",
+                &format!("description: {}", marks.put("tool")),
+                1,
+            );
         }
         out
     };
-    let pack = Pack::stage(&url).script(script).function("shop", "boom", "fail");
+    let pack = Pack::stage(&url)
+        .script(script)
+        .function("shop", "boom", "fail");
     let tools = describe(marks, pack.text("tools.yaml"), 1);
     pack.put("tools.yaml", &tools)
         .put("prompts/persona.md", &marks.put("persona"))
         .put("prompts/worker.md", &marks.put("worker"))
-        .change("verticals/shop/agent.yaml", "Knows everything about shop.", &marks.put("agent"))
+        .change(
+            "verticals/shop/agent.yaml",
+            "Knows everything about shop.",
+            &marks.put("agent"),
+        )
 }
 
 /// Everything that came over any wire, as one text.
@@ -162,9 +246,15 @@ fn captured(history: &History, out: &mut String) {
 /// What a command prints about the stored session.
 fn printed(stage: &Stage, words: &[&str]) -> String {
     let mut command = Command::new(binary());
-    command.args(words).env("TURNWIRE_HOME", stage.server.home());
+    command
+        .args(words)
+        .env("TURNWIRE_HOME", stage.server.home());
     let done = command.output().expect("the command runs");
-    assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "{words:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
     String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr)
 }
 
@@ -176,7 +266,9 @@ async fn s1_083_s1_093_s1_120_s2_013_d_46_d_83_no_marker_is_in_any_byte_of_any_w
     let pack = pack(&mut marks, &ccs, &script);
     let stage = Stage::on(ccs, Options::pack(pack)).await;
     let everything = json!({"include_suppressed": true});
-    let live = stage.watch("live", Ask::live().filter(everything.clone())).await;
+    let live = stage
+        .watch("live", Ask::live().filter(everything.clone()))
+        .await;
     let chat = stage.watch("chat", Ask::live().filter("preset:chat")).await;
     let (mut live, mut chat) = (live, chat);
     let replies = cases(&mut marks);
@@ -191,9 +283,22 @@ async fn s1_083_s1_093_s1_120_s2_013_d_46_d_83_no_marker_is_in_any_byte_of_any_w
             }
             let told = stage.asked(Question::new(name).version(version)).await;
             assert!(told.last().is_terminal(), "{name}");
-            assert!(told.words().starts_with("COMPOSED"), "{name}: {}", told.words());
+            assert!(
+                told.words().starts_with("COMPOSED"),
+                "{name}: {}",
+                told.words()
+            );
             shown += told.raw().matches("SHOWN").count();
-            back(&stage.rest, &format!("{name} {version} late"), told.turn, None).await.rest().await.expect("a replay");
+            back(
+                &stage.rest,
+                &format!("{name} {version} late"),
+                told.turn,
+                None,
+            )
+            .await
+            .rest()
+            .await
+            .expect("a replay");
             live.turn(told.turn).await.expect("the turn");
             chat.turn(told.turn).await.expect("the turn");
             let path = format!("GET /turns/{}", told.turn);
@@ -206,7 +311,9 @@ async fn s1_083_s1_093_s1_120_s2_013_d_46_d_83_no_marker_is_in_any_byte_of_any_w
         }
     }
     assert!(shown >= 4, "what is rendered is shown: {shown}");
-    let mut late = stage.watch("late", Ask::snapshot().filter(everything)).await;
+    let mut late = stage
+        .watch("late", Ask::snapshot().filter(everything))
+        .await;
     late.patience = std::time::Duration::from_millis(200);
     late.end().await;
     for path in [
@@ -228,20 +335,47 @@ async fn s1_083_s1_093_s1_120_s2_013_d_46_d_83_no_marker_is_in_any_byte_of_any_w
     let home = stage.server.home().display().to_string();
     let data = ["--data", home.as_str(), "--principal", "user-42"];
     capture += &printed(&stage, &[&["tail", session.as_str()], &data[..]].concat());
-    capture += &printed(&stage, &[&["tail", session.as_str(), "--json"], &data[..]].concat());
-    for wire in [vec!["pc3"], vec!["pc3", "--version", "0.4"], vec!["session"]] {
-        let words = [vec!["replay", session.as_str(), "--home", home.as_str(), "--wire"], wire].concat();
+    capture += &printed(
+        &stage,
+        &[&["tail", session.as_str(), "--json"], &data[..]].concat(),
+    );
+    for wire in [
+        vec!["pc3"],
+        vec!["pc3", "--version", "0.4"],
+        vec!["session"],
+    ] {
+        let words = [
+            vec![
+                "replay",
+                session.as_str(),
+                "--home",
+                home.as_str(),
+                "--wire",
+            ],
+            wire,
+        ]
+        .concat();
         capture += &printed(&stage, &words);
     }
     captured(&stage.judge().await, &mut capture);
-    assert!(capture.len() > 100_000 && capture.contains("SHOWN"), "there is something to search");
+    assert!(
+        capture.len() > 100_000 && capture.contains("SHOWN"),
+        "there is something to search"
+    );
     for word in [marks.run.as_str(), "db-7.internal", "java.lang"] {
         if let Some(at) = capture.find(word) {
             let from = capture.floor_char_boundary(at.saturating_sub(300));
             let to = capture.floor_char_boundary((at + 300).min(capture.len()));
-            panic!("{word} leaked ({} planted): …{}…", marks.count, &capture[from..to]);
+            panic!(
+                "{word} leaked ({} planted): …{}…",
+                marks.count,
+                &capture[from..to]
+            );
         }
     }
     let port = stage.ccs.url();
-    assert!(!capture.contains(port.trim_start_matches("http://")), "the address of the data service leaked");
+    assert!(
+        !capture.contains(port.trim_start_matches("http://")),
+        "the address of the data service leaked"
+    );
 }

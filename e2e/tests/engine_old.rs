@@ -17,9 +17,23 @@ fn broken(enricher: &str) -> Reply {
 
 async fn old(stage: &Stage, message: &str) -> Told {
     let told = stage.asked(Question::new(message).version("0.4")).await;
-    assert!(told.frames.iter().all(|frame| frame.field("version") == "0.4"));
-    assert_eq!(told.count("status") + told.count("cancelled"), 0, "{:?}", told.labels());
-    told.lacks(&["SUB_AGENT_FAILED", "CCS_ENVELOPE_ERROR", "PARTIAL_FAN_OUT", "\"is_final\":false"]);
+    assert!(
+        told.frames
+            .iter()
+            .all(|frame| frame.field("version") == "0.4")
+    );
+    assert_eq!(
+        told.count("status") + told.count("cancelled"),
+        0,
+        "{:?}",
+        told.labels()
+    );
+    told.lacks(&[
+        "SUB_AGENT_FAILED",
+        "CCS_ENVELOPE_ERROR",
+        "PARTIAL_FAN_OUT",
+        "\"is_final\":false",
+    ]);
     told.pairs();
     told
 }
@@ -33,7 +47,14 @@ fn internal() -> Vec<(Value, Value)> {
 async fn s1_137_s1_139_d_22_the_reference_turn_has_no_status_for_an_old_client() {
     let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
     let told = old(&stage, "offers").await;
-    told.order(&["response_id", "thinking", "tool_call ask_shop", "data_loaded", "text", "completed"]);
+    told.order(&[
+        "response_id",
+        "thinking",
+        "tool_call ask_shop",
+        "data_loaded",
+        "text",
+        "completed",
+    ]);
     assert_eq!(told.errors(), []);
     let events = stage.events(told.turn).await;
     assert_eq!(of(&events, "status.emitted").count(), 1, "the log has it");
@@ -65,7 +86,10 @@ async fn s1_137_d_22_a_failure_that_ends_the_turn_is_an_internal_error() {
     assert_eq!((told.errors(), told.words().as_str()), (internal(), SORRY));
     drop(stage);
     let script = working(asks(&["shop"], SORRY));
-    let stage = Stage::with(script, |pack| pack.flag("ai_assistant_axis2_terminal", "true")).await;
+    let stage = Stage::with(script, |pack| {
+        pack.flag("ai_assistant_axis2_terminal", "true")
+    })
+    .await;
     stage.ccs.set("offer_search", broken("offer_search"));
     let told = old(&stage, "offers").await;
     assert_eq!((told.errors(), told.words().as_str()), (internal(), SORRY));
@@ -75,14 +99,22 @@ async fn s1_137_d_22_a_failure_that_ends_the_turn_is_an_internal_error() {
 #[tokio::test]
 async fn s1_137_a_cancel_is_an_error_with_its_code_for_an_old_client() {
     let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
-    stage.ccs.set("offer_search", Reply::envelope(&envelope("offer_search")).after(1_000));
-    let question = Question::new("offers").session(stage.session).version("0.4");
+    stage.ccs.set(
+        "offer_search",
+        Reply::envelope(&envelope("offer_search")).after(1_000),
+    );
+    let question = Question::new("offers")
+        .session(stage.session)
+        .version("0.4");
     let mut stream = say(&stage.rest, "old", &question).await;
     stage.reached(stream.turn(), "status.emitted").await;
     stage.rest.cancel(stream.turn()).await.expect("an answer");
     let frames = stream.rest().await.expect("an end");
     let last = frames.last().expect("a frame");
-    assert_eq!((last.event(), last.field("error")), ("error", &json!({"code": "REQUEST_CANCELLED"})));
+    assert_eq!(
+        (last.event(), last.field("error")),
+        ("error", &json!({"code": "REQUEST_CANCELLED"}))
+    );
     assert_eq!(last.field("is_final"), &json!(true));
     stage.judge().await;
 }

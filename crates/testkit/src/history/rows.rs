@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use turnwire_event::body::tool::Completed;
-use turnwire_event::code::{LlmErrorClass, ToolErrorClass};
+use turnwire_event::code::{LlmErrorClass, ToolErrorClass, ToolType};
 use turnwire_event::content::{content_json, sha256_hex};
-use turnwire_event::{Body, ContentBlock, Event, Message, MessageId, MessageStatus, Role};
+use turnwire_event::{
+    ActorKind, Body, ContentBlock, Event, Message, MessageId, MessageStatus, Role,
+};
 
 use super::reading::Log;
 use super::violation::Violation;
@@ -58,8 +60,12 @@ fn row<'a>(log: &'a Log<'_>, id: MessageId, found: &mut Vec<Violation>) -> Optio
     row
 }
 
-/// Checks the message an event vouches for, and says which one that is.
+/// Checks the message an event vouches for, and says which one that is. What sub-agents say, and
+/// what they give the orchestrator, is not shown to clients (D-46): they cannot check it.
 fn message(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) -> Option<MessageId> {
+    if event.actor.kind() == ActorKind::Subagent {
+        return None;
+    }
     let (id, hash, status) = match &event.body {
         Body::TurnStarted(started) => {
             let row = row(log, started.user_message_id, found)?;
@@ -104,7 +110,9 @@ fn message(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) -> Option<M
             )
         }
         Body::ToolCompleted(tool) => {
-            result(log, tool, found);
+            if tool.tool_type != ToolType::SubAgent {
+                result(log, tool, found);
+            }
             return None;
         }
         _ => return None,

@@ -1,7 +1,9 @@
 //! Snapshots against the log (I5, law 4): a snapshot at k is the state the log gives at k. That
 //! what follows k then makes the final state of it is checked where texts are put together.
 
-use turnwire_event::{Body, Event, Message, MessageStatus, Position, Role};
+use turnwire_event::{
+    ActorKind, Body, ContentBlock, Event, Message, MessageStatus, Position, Role,
+};
 
 use super::reading::{Client, Log, Snapshot};
 use super::record::{FaultKind, History};
@@ -90,7 +92,8 @@ fn summary(log: &Log<'_>, snapshot: &Snapshot, differs: &mut impl FnMut(&str, St
 fn written(log: &Log<'_>, row: &Message) -> Option<(Position, Position)> {
     let mut call_started = None;
     for event in log.events.iter().filter(|e| e.turn_id == Some(row.turn_id)) {
-        if matches!(event.body, Body::LlmCallStarted(_)) {
+        let own = event.actor.kind() != ActorKind::Subagent;
+        if own && matches!(event.body, Body::LlmCallStarted(_)) {
             call_started = Some(event.id);
         }
         if writes(event, row) {
@@ -108,6 +111,12 @@ fn writes(event: &Event, row: &Message) -> bool {
         Body::LlmCallFailed(call) => call.message_id == Some(row.id),
         Body::ToolCompleted(tool) => holds_result(row, tool.tool_use_id),
         Body::ToolFailed(tool) => holds_result(row, tool.tool_use_id),
+        Body::DataLoaded(data) => row.content.iter().any(
+            |block| matches!(block, ContentBlock::Data { data_id, .. } if *data_id == data.id),
+        ),
+        Body::ComponentRendered(shown) => row.content.iter().any(|block| {
+            matches!(block, ContentBlock::Component { tool_use_id, .. } if *tool_use_id == shown.tool_call.id)
+        }),
         _ => false,
     }
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use turnwire_event::{
-    Body, CallId, ContentBlock, Event, MessageId, Position, ResponseId, SessionId, TurnId,
+    ActorKind, Body, CallId, ContentBlock, Event, MessageId, Position, ResponseId, SessionId,
+    TurnId,
 };
 use turnwire_wire::pc3::{self, Cursor, Version};
 
@@ -83,22 +84,24 @@ impl Due {
     }
 
     fn event(&mut self, log: &Log<'_>, event: &Event, killed: bool) {
+        // What sub-agents say is theirs: no words of it are due (S2-013).
+        let own = event.actor.kind() != ActorKind::Subagent;
         match &event.body {
             Body::TurnStarted(started) => {
                 let bound = started.wire_version.as_deref().map(str::parse);
                 self.version = bound.and_then(Result::ok).unwrap_or_default();
             }
-            Body::LlmCallStarted(call) => self.calls.push(Call {
+            Body::LlmCallStarted(call) if own => self.calls.push(Call {
                 id: call.call_id,
                 started: event.id,
                 ended: None,
                 message: None,
                 words: Vec::new(),
             }),
-            Body::LlmCallCompleted(call) => {
+            Body::LlmCallCompleted(call) if own => {
                 self.call_ended(log, event.id, call.call_id, Some(call.message_id));
             }
-            Body::LlmCallFailed(call) => {
+            Body::LlmCallFailed(call) if own => {
                 self.call_ended(log, event.id, call.call_id, call.message_id);
             }
             Body::TurnCompleted(end) => {

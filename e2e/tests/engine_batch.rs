@@ -1,0 +1,109 @@
+//! Statuses of several sub-agents as one sentence, while a flag is on (SC-02).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::{Reply, changed, envelope, offers};
+use turnwire_e2e::chat::{Metrics, calm, until};
+use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, json_of, of, only, working};
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::watch::Ask;
+
+const FLAG: &str = "ai_assistant_batch_status";
+
+/// The data service takes so long for an enricher.
+fn takes(stage: &Stage, enricher: &str, ms: u64) {
+    stage
+        .ccs
+        .set(enricher, Reply::envelope(&envelope(enricher)).after(ms));
+}
+
+fn batched(pack: Pack) -> Pack {
+    let ids = "searching_offers: {policy: batch}, looking_up_points_balance: {policy: batch}";
+    pack.flag(FLAG, "true")
+        .put("overrides.yaml", &format!("{FLAG}: {{{ids}}}\n"))
+}
+
+#[tokio::test]
+async fn sc_02_s1_056_s1_057_s1_061_s1_136_statuses_of_several_are_one_sentence_while_the_flag_is_on()
+ {
+    let script = working(asks(&["shop", "rewards"], "Both."));
+    let mut stage = Stage::with(script.clone(), batched).await;
+    for enricher in ["offer_search", "points"] {
+        takes(&stage, enricher, 400);
+    }
+    let mut full = stage.watch("full", Ask::live()).await;
+    let told = stage.ask("offers and points").await;
+    let seen = json_of(&full.turn(told.turn).await.expect("the turn"));
+    let status: Vec<&Value> = told.of("status").map(|f| f.field("data")).collect();
+    assert_eq!(status.len(), 1, "{status:?}");
+    let mut ids: Vec<&str> = status[0]["event_ids"]
+        .as_array()
+        .expect("ids")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert_eq!(status[0]["event_id"], ids[0], "d_12");
+    ids.sort_unstable();
+    assert_eq!(ids, ["looking_up_points_balance", "searching_offers"]);
+    let message = status[0]["message"].as_str().expect("a sentence");
+    let lower = message.to_lowercase();
+    assert!(
+        lower.contains("searching for offers") && lower.contains("looking up your points"),
+        "{message}"
+    );
+    assert!(
+        lower.contains(" and ") && message.ends_with('…'),
+        "{message}"
+    );
+    assert!(message.starts_with(char::is_uppercase), "{message}");
+    assert_eq!(of(&seen, "status.emitted").count(), 2, "{seen:?}");
+    let metrics = Metrics::read(&stage.rest).await;
+    assert_eq!(
+        metrics
+            .by("stream_rendering_policy_applied_total", "policy")
+            .get("batch"),
+        Some(&2)
+    );
+    stage.judge().await;
+    // The flag goes, the server comes back, and so does the default.
+    let plain = Pack::stage(&stage.ccs.url()).script(&script);
+    stage.server.repack(plain);
+    stage.server.restart().await;
+    let mut full = stage.watch("full again", Ask::live()).await;
+    let told = stage.ask("offers and points").await;
+    let seen = json_of(&full.turn(told.turn).await.expect("the turn"));
+    let emitted: Vec<&Value> = of(&seen, "status.emitted")
+        .map(|e| &e["payload"]["event_id"])
+        .collect();
+    assert_eq!(emitted.len(), 2);
+    let told: Vec<String> = told.statuses().into_iter().map(|(id, _)| id).collect();
+    assert_eq!(
+        told,
+        emitted
+            .iter()
+            .filter_map(|id| id.as_str())
+            .collect::<Vec<_>>()
+    );
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_057_a_sentence_of_several_statuses_is_in_the_persons_language() {
+    let stage = Stage::with(working(asks(&["shop", "rewards"], "Beides.")), batched).await;
+    for enricher in ["offer_search", "points"] {
+        takes(&stage, enricher, 300);
+    }
+    let question = turnwire_testkit::chat::Question::new("beides").field("locale", "de");
+    let told = stage.asked(question).await;
+    let statuses = told.statuses();
+    assert_eq!(statuses.len(), 1, "{statuses:?}");
+    let message = &statuses[0].1;
+    assert!(
+        message.contains("Angebote werden gesucht") && message.contains(" und "),
+        "{message}"
+    );
+    assert!(message.contains("unkte werden nachgesehen"), "{message}");
+}

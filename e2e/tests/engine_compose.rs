@@ -1,0 +1,114 @@
+//! When the model that speaks is the part that fails: a template speaks, in the person's language
+//! (S1-098..100), and a flag that makes a failing data service the end (S1-102).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::{Reply, changed, envelope, offers};
+use turnwire_e2e::chat::{Metrics, calm, until};
+use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, json_of, of, only, working};
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::watch::Ask;
+
+const SORRY: &str = "I wasn't able to look that up right now";
+
+/// The data service fails for an enricher.
+fn fails(stage: &Stage, enricher: &str, reason: &str) {
+    let partial = json!([{"source": "FIDORA", "critical": true, "reason": reason}]);
+    let fields = json!({"status": "error", "reason": reason, "partial": partial});
+    stage
+        .ccs
+        .set(enricher, Reply::envelope(&changed(enricher, &fields)));
+}
+
+fn envelope_error(enricher: &str, reason: &str) -> Value {
+    json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": enricher, "reason": reason})
+}
+
+#[tokio::test]
+async fn s1_098_s1_099_s1_100_when_the_composing_model_fails_a_template_speaks_in_the_persons_language()
+ {
+    let one = |class: &str| {
+        working(Script::new())
+            .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
+            .call(CHIEF, 2, [Step::error(class)])
+    };
+    for (class, code) in [
+        ("provider", "INTERNAL_ERROR"),
+        ("rate_limited", "RATE_LIMIT_ERROR"),
+    ] {
+        let stage = Stage::new(one(class)).await;
+        let mut said = Vec::new();
+        for locale in ["en", "de", "es"] {
+            let told = stage
+                .asked(Question::new("offers").field("locale", locale))
+                .await;
+            assert_eq!(
+                told.errors(),
+                [(json!({"code": code}), json!(true))],
+                "{locale}"
+            );
+            told.order(&["data_loaded", "text", "error"]);
+            told.speaks();
+            said.push(told.words());
+        }
+        said.dedup();
+        assert_eq!(said.len(), 3, "one sentence a language: {said:?}");
+        stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn s1_099_a_first_call_that_is_refused_ends_with_its_code_after_words() {
+    let script = Script::new().call(CHIEF, 1, [Step::error("rate_limited")]);
+    let stage = Stage::new(script).await;
+    let told = stage
+        .asked(Question::new("offers").field("locale", "de"))
+        .await;
+    assert_eq!(
+        told.errors(),
+        [(json!({"code": "RATE_LIMIT_ERROR"}), json!(true))]
+    );
+    told.speaks();
+    let events = stage.events(told.turn).await;
+    assert_eq!(
+        only(&events, "dispatch.traced")["payload"]["intent_count"],
+        0
+    );
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s2_059_when_the_sub_agent_and_the_composing_model_fail_there_are_still_words() {
+    let script = Script::new()
+        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
+        .call(CHIEF, 2, [Step::error("provider")])
+        .call("shop", 1, [Step::error("provider")]);
+    let stage = Stage::new(script).await;
+    let told = stage.ask("offers").await;
+    let errors = told.errors();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(errors[0].1, json!(true));
+    told.speaks();
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_102_a_flag_makes_a_failing_data_service_the_end_of_the_turn() {
+    let script = working(asks(&["shop"], SORRY));
+    let stage = Stage::with(script, |pack| {
+        pack.flag("ai_assistant_axis2_terminal", "true")
+    })
+    .await;
+    fails(&stage, "offer_search", "upstream_unavailable");
+    let told = stage.ask("offers").await;
+    let expected = envelope_error("offer_search", "upstream_unavailable");
+    assert_eq!(told.errors(), [(expected, json!(true))]);
+    told.order(&["tool_completed ask_shop", "text", "error"]);
+    assert_eq!((told.words().as_str(), told.count("completed")), (SORRY, 0));
+    told.speaks();
+    assert_eq!(stage.axes(told.turn).await, [(2, true)]);
+    stage.judge().await;
+}

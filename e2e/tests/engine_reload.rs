@@ -1,0 +1,190 @@
+//! A pack that changes under a running server: turns in flight keep what they were bound to, a
+//! broken change is told and not taken, and a new vertical is files (SC-11, S2-001, S2-010).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::{Reply, changed, envelope, offers};
+use turnwire_e2e::chat::{Metrics, calm, until};
+use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, json_of, of, only, working};
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::watch::Ask;
+
+/// Answers `probe` with everything the model was shown; anything else goes to the shop.
+fn script() -> Script {
+    let script = Script::new()
+        .heard(CHIEF, "^probe", 1, [Step::text("{{request}}")])
+        .heard(
+            CHIEF,
+            "^garden",
+            1,
+            [Step::tool("ask_garden", json!({"query": "roses"}))],
+        )
+        .heard(
+            CHIEF,
+            "^support",
+            1,
+            [Step::tool("ask_support", json!({"query": "x"}))],
+        )
+        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
+        .call(CHIEF, 2, [Step::text("{{request}}")])
+        .call("garden", 1, [Step::tool("now", json!({}))])
+        .call("garden", 2, [Step::text("SUBRAW of garden")]);
+    working(script)
+}
+
+fn asked(request: &str) -> Value {
+    serde_json::from_str(request).unwrap_or_else(|why| panic!("{why}: {request}"))
+}
+
+/// The names of the tools in a request.
+fn tools(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().expect("tools").iter();
+    tools.filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+async fn probe(stage: &Stage) -> Value {
+    asked(&stage.ask("probe").await.words())
+}
+
+/// A pack without support, and with other words for shop.
+fn smaller(stage: &Stage) -> Pack {
+    Pack::stage(&stage.ccs.url())
+        .script(&script())
+        .change(
+            "orchestrator.yaml",
+            "[shop, rewards, support]",
+            "[shop, rewards]",
+        )
+        .change(
+            "verticals/shop/agent.yaml",
+            "Knows everything about shop.",
+            "Knows the new shop.",
+        )
+}
+
+/// Starts a turn that waits for its data, changes the pack meanwhile, waits until new turns see
+/// the change, and gives what the second call of the old turn was shown.
+async fn changed(stage: &mut Stage, signal: Option<Signal>) -> Value {
+    stage.ccs.set(
+        "offer_search",
+        Reply::envelope(&envelope("offer_search")).after(4_000),
+    );
+    let rest = stage.rest.clone();
+    let question = Question::new("offers").session(stage.session);
+    let mut stream = say(&rest, "in flight", &question).await;
+    until("the data service is asked", || async {
+        !stage.ccs.calls().is_empty()
+    })
+    .await;
+    let smaller = smaller(stage);
+    stage.server.repack(smaller);
+    if let Some(signal) = signal {
+        stage.server.signal(signal);
+    }
+    let session = stage.rest.create().await.expect("a session");
+    until("the change is taken", || async {
+        let told = stage.asked_in(session, Question::new("probe")).await;
+        let request = asked(&told.words());
+        !tools(&request).contains(&"ask_support")
+            && request.to_string().contains("Knows the new shop.")
+    })
+    .await;
+    assert!(
+        stage.ccs.calls()[0].answered.is_none(),
+        "the old turn is still at work"
+    );
+    let frames = stream.rest().await.expect("an end");
+    asked(&turnwire_e2e::chat::words(&frames))
+}
+
+#[tokio::test]
+async fn sc_11_s2_001_a_turn_in_flight_keeps_its_tools_when_the_files_change() {
+    let mut stage = Stage::new(script()).await;
+    let old = changed(&mut stage, None).await;
+    assert!(tools(&old).contains(&"ask_support"), "{old}");
+    assert!(
+        old.to_string().contains("Knows everything about shop."),
+        "{old}"
+    );
+    let new = probe(&stage).await;
+    assert!(!tools(&new).contains(&"ask_support"), "s2_080");
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn sc_11_s2_001_a_hangup_signal_reloads_at_once_and_a_broken_change_is_told_and_not_taken() {
+    let mut stage = Stage::new(script()).await;
+    let old = changed(&mut stage, Some(Signal::HUP)).await;
+    assert!(tools(&old).contains(&"ask_support"), "{old}");
+    let before = probe(&stage).await;
+    let broken = smaller(&stage).change(
+        "verticals/shop/agent.yaml",
+        "on_cancel: discard",
+        "on_cancle: discard",
+    );
+    let seen = stage.server.stderr().len();
+    stage.server.repack(broken);
+    stage.server.signal(Signal::HUP);
+    until("the mistake is told", || async {
+        let said = stage.server.stderr();
+        let new = said.get(seen..).unwrap_or_default();
+        new.contains("verticals/shop/agent.yaml") && new.contains("on_cancle")
+    })
+    .await;
+    let after = probe(&stage).await;
+    assert_eq!(tools(&after), tools(&before), "it goes on with what it had");
+    let mended = Pack::stage(&stage.ccs.url()).script(&script());
+    stage.server.repack(mended);
+    stage.server.signal(Signal::HUP);
+    until("the mended pack is taken", || async {
+        tools(&probe(&stage).await).contains(&"ask_support")
+    })
+    .await;
+    stage.judge().await;
+}
+
+const GARDEN: &str = "\
+id: garden
+version: '1'
+kind: sub_agent
+description: Knows plants.
+model: default
+prompt_blocks: [worker]
+tools: []
+emits: []
+on_cancel: discard
+";
+
+#[tokio::test]
+async fn s2_010_a_new_vertical_is_files_and_a_line_and_needs_no_restart() {
+    let mut stage = Stage::new(script()).await;
+    let pack = Pack::stage(&stage.ccs.url())
+        .script(&script())
+        .put("verticals/garden/agent.yaml", &GARDEN.replace("tools: []", "tools: [now]"))
+        .change("tools.yaml", "tools:\n", "tools:\n  - {name: now, connector: direct, function: clock, description: Tells the time.}\n")
+        .change("orchestrator.yaml", "[shop, rewards, support]", "[shop, rewards, support, garden]");
+    stage.server.repack(pack);
+    stage.server.signal(Signal::HUP);
+    until("the garden is there", || async {
+        tools(&probe(&stage).await).contains(&"ask_garden")
+    })
+    .await;
+    let told = stage.ask("garden").await;
+    told.order(&[
+        "tool_call ask_garden",
+        "tool_call now",
+        "tool_completed now",
+        "tool_completed ask_garden",
+        "text",
+        "completed",
+    ]);
+    let events = stage.events(told.turn).await;
+    assert_eq!(
+        only(&events, "dispatch.traced")["payload"]["sub_agents_invoked"],
+        json!(["garden"])
+    );
+    stage.judge().await;
+}

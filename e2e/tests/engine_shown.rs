@@ -1,0 +1,110 @@
+//! What a turn shows: single components, what the orchestrator is given of them, and statuses in
+//! the person's language (S1-054, S1-085, S2-014).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::{Reply, changed, envelope, offers};
+use turnwire_e2e::chat::{Metrics, calm, until};
+use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, json_of, of, only, working};
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::watch::Ask;
+
+#[tokio::test]
+async fn s2_014_the_orchestrator_is_given_the_narration_and_what_was_rendered() {
+    let script = working(asks(&["shop"], "{{last_tool_result}}"));
+    let stage = Stage::new(script).await;
+    let told = stage.ask("offers").await;
+    let result: Value = serde_json::from_str(&told.words()).expect("the result as it was given");
+    assert_eq!(result["text"], "SUBRAW of shop");
+    assert_eq!(
+        result["components"],
+        json!([{"type": "offer_list", "ids": ["OFF_1", "OFF_2"]}])
+    );
+    assert_eq!(result["caveat"], Value::Null);
+    assert!(!told.words().contains("Oat milk"), "references, not data");
+}
+
+#[tokio::test]
+async fn s1_021_s1_085_a_single_component_is_a_component_frame_and_a_message() {
+    let script = asks(&["shop"], "Here it is.")
+        .call("shop", 1, [Step::tool("search_offers", json!({}))])
+        .call(
+            "shop",
+            2,
+            [Step::tool("render_offer_card", json!({"id": "OFF_2"}))],
+        )
+        .call("shop", 3, [Step::text("SUBRAW")]);
+    let stage = Stage::new(script).await;
+    let told = stage.ask("granola").await;
+    told.order(&[
+        "tool_call render_offer_card",
+        "component render_offer_card",
+        "tool_completed render_offer_card",
+        "text",
+        "completed",
+    ]);
+    let component = told.of("component").next().expect("a component");
+    assert_eq!(
+        component.field("chunk"),
+        &json!({"id": "OFF_2", "title": "Granola"})
+    );
+    let call = told
+        .of("tool_call")
+        .nth(2)
+        .expect("three tools")
+        .field("tool_call");
+    assert_eq!(component.field("tool_call"), call);
+    assert_eq!(told.count("data_loaded"), 0);
+    told.lacks(&HIDDEN);
+    let messages = stage.messages().await;
+    let shown = messages
+        .iter()
+        .find(|m| m["role"] == "tool")
+        .expect("a tool message");
+    assert_eq!(shown["content"][0]["type"], "component");
+    assert_eq!(
+        shown["content"][0]["component"],
+        json!({"id": "OFF_2", "title": "Granola"})
+    );
+    assert_eq!(shown["turn_id"], json!(told.turn));
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_054_s1_081_d_86_a_status_speaks_the_persons_language_and_keeps_its_id() {
+    let stage = Stage::new(reference()).await;
+    let german = "Angebote werden gesucht …";
+    for (locale, message) in [
+        ("de", german),
+        ("de-AT", german),
+        ("en", "Searching for offers..."),
+        ("fr", "Searching for offers..."),
+    ] {
+        let told = stage
+            .asked(Question::new("offers").field("locale", locale))
+            .await;
+        assert_eq!(
+            told.statuses(),
+            [("searching_offers".to_owned(), message.to_owned())],
+            "{locale}"
+        );
+    }
+    drop(stage);
+    let forward = |pack: turnwire_testkit::pack::Pack| {
+        let file = "verticals/shop/status_events.yaml";
+        pack.change(file, "default_policy: transform", "default_policy: forward")
+    };
+    let stage = Stage::with(reference(), forward).await;
+    let told = stage
+        .asked(Question::new("offers").field("locale", "de"))
+        .await;
+    assert_eq!(
+        told.statuses()[0].1,
+        "Searching for offers...",
+        "forward is the default language"
+    );
+    stage.judge().await;
+}
