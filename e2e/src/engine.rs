@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use turnwire_event::{Event, SessionId, TurnId};
-use turnwire_testkit::chat::{Block, Question};
+use turnwire_testkit::chat::Question;
 use turnwire_testkit::history::History;
 use turnwire_testkit::pack::Pack;
 use turnwire_testkit::rest::Rest;

@@ -1,14 +1,10 @@
 //! Statuses of several sub-agents as one sentence, while a flag is on (SC-02).
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed, envelope, offers};
-use turnwire_e2e::chat::{Metrics, calm, until};
-use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, json_of, of, only, working};
-use turnwire_testkit::chat::Question;
+use serde_json::Value;
+use turnwire_e2e::ccs::{Reply, envelope};
+use turnwire_e2e::chat::Metrics;
+use turnwire_e2e::engine::{Stage, asks, json_of, of, working};
 use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::watch::Ask;
 
 const FLAG: &str = "ai_assistant_batch_status";

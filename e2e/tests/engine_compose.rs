@@ -1,16 +1,11 @@
 //! When the model that speaks is the part that fails: a template speaks, in the person's language
 //! (S1-098..100), and a flag that makes a failing data service the end (S1-102).
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed, envelope, offers};
-use turnwire_e2e::chat::{Metrics, calm, until};
-use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, json_of, of, only, working};
+use turnwire_e2e::ccs::{Reply, changed};
+use turnwire_e2e::engine::{CHIEF, Stage, asks, only, working};
 use turnwire_testkit::chat::Question;
-use turnwire_testkit::pack::Pack;
 use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::watch::Ask;
 
 const SORRY: &str = "I wasn't able to look that up right now";
 

@@ -7,10 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::{Reply, changed};
 use turnwire_e2e::chat::{Metrics, calm};
-use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, of, only, working};
-use turnwire_testkit::chat::Question;
+use turnwire_e2e::engine::{Stage, asks, only, working};
 use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::script::Step;
 
 const SORRY: &str = "I wasn't able to look that up right now";
 

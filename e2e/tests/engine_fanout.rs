@@ -6,10 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::{Reply, envelope};
 use turnwire_e2e::chat::{Metrics, calm};
-use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, json_of, of, only, working};
-use turnwire_testkit::pack::Pack;
+use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, of, only, working};
 use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::watch::Ask;
 
 const BOTH: &str = "{{result.ask_shop.text}} and {{result.ask_rewards.text}}";
 

@@ -4,10 +4,8 @@
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Ccs, Reply, envelope};
-use turnwire_e2e::chat::{say, until};
+use turnwire_e2e::ccs::Ccs;
 use turnwire_e2e::engine::{CHIEF, Stage, of, only, working};
 use turnwire_testkit::chat::Question;
 use turnwire_testkit::journal::Journal;

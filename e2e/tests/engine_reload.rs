@@ -1,16 +1,14 @@
 //! A pack that changes under a running server: turns in flight keep what they were bound to, a
 //! broken change is told and not taken, and a new vertical is files (SC-11, S2-001, S2-010).
 
-use std::time::Duration;
-
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed, envelope, offers};
-use turnwire_e2e::chat::{Metrics, calm, until};
-use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, json_of, of, only, working};
+use turnwire_e2e::ccs::{Reply, envelope};
+use turnwire_e2e::chat::{say, until};
+use turnwire_e2e::engine::{CHIEF, Stage, only, working};
 use turnwire_testkit::chat::Question;
 use turnwire_testkit::pack::Pack;
 use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::watch::Ask;
 
 /// Answers `probe` with everything the model was shown; anything else goes to the shop.
 fn script() -> Script {

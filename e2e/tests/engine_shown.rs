@@ -1,16 +1,10 @@
 //! What a turn shows: single components, what the orchestrator is given of them, and statuses in
 //! the person's language (S1-054, S1-085, S2-014).
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use turnwire_e2e::ccs::{Reply, changed, envelope, offers};
-use turnwire_e2e::chat::{Metrics, calm, until};
-use turnwire_e2e::engine::{CHIEF, Stage, Told, asks, json_of, of, only, working};
+use turnwire_e2e::engine::{HIDDEN, Stage, asks, reference, working};
 use turnwire_testkit::chat::Question;
-use turnwire_testkit::pack::Pack;
-use turnwire_testkit::script::{Script, Step};
-use turnwire_testkit::watch::Ask;
+use turnwire_testkit::script::Step;
 
 #[tokio::test]
 async fn s2_014_the_orchestrator_is_given_the_narration_and_what_was_rendered() {
