@@ -240,7 +240,9 @@ async fn s2_005_r_08_the_orchestrator_records_feedback_without_asking_anybody() 
         ("Thank you.", "completed")
     );
     let events = stage.events(told.turn).await;
-    let payload = &only(&events, "feedback.recorded")["payload"];
+    // Feedback is about a turn and no part of it.
+    let log = stage.log(stage.session).await;
+    let payload = &only(&log, "feedback.recorded")["payload"];
     assert_eq!(
         (&payload["rating"], &payload["comment"]),
         (&json!("up"), &json!("quick"))

@@ -6,6 +6,7 @@ use turnwire_e2e::ccs::{Reply, changed};
 use turnwire_e2e::chat::Metrics;
 use turnwire_e2e::engine::{Stage, asks, only, working};
 use turnwire_testkit::chat::Question;
+use turnwire_testkit::pack::Pack;
 use turnwire_testkit::script::Step;
 
 const SORRY: &str = "I could not get that for you.";
@@ -31,24 +32,7 @@ async fn sc_15_s2_050_s2_051_d_30_data_for_another_person_reaches_nobody_and_rai
             [Step::tool("points_balance", json!({"told": "{{request}}"}))],
         )
         .call("shop", 3, [Step::text("it was: {{request}}")]);
-    let stage = Stage::with(script, |pack| {
-        pack.change(
-            "verticals/shop/agent.yaml",
-            "tools: [",
-            "tools: [points_balance, ",
-        )
-        .change(
-            "verticals/shop/agent.yaml",
-            "emits: [",
-            "emits: [looking_up_points_balance, ",
-        )
-        .change(
-            "verticals/rewards/status_events.yaml",
-            "[rewards]",
-            "[rewards, shop]",
-        )
-    })
-    .await;
+    let stage = Stage::with(script, Pack::shared_points).await;
     stage.ccs.set("offer_search", for_another());
     let told = stage.ask("oat milk offers").await;
     let error = json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": "unauthorized"});

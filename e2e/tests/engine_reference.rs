@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::offers;
-use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::chat::{Metrics, calm, until};
 use turnwire_e2e::engine::{CHIEF, HIDDEN, Stage, json_of, kinds, of, only, reference};
 use turnwire_testkit::chat::Question;
 use turnwire_testkit::script::{Script, Step};
@@ -12,7 +12,6 @@ use turnwire_testkit::watch::Ask;
 #[tokio::test]
 async fn sc_01_s1_031_s1_052_s1_063_the_chat_wire_tells_the_reference_turn_in_its_order() {
     let stage = Stage::new(reference()).await;
-    let before = Metrics::read(&stage.rest).await;
     let told = stage
         .asked(Question::new("oat milk offers").field("locale", "en"))
         .await;
@@ -63,37 +62,36 @@ async fn sc_01_s1_031_s1_052_s1_063_the_chat_wire_tells_the_reference_turn_in_it
     assert_eq!(told.words(), "Here are some offers");
     told.lacks(&HIDDEN);
     told.pairs();
-    let after = Metrics::read(&stage.rest).await;
-    let grown = |name: &str, label: &str, key: &str| {
-        let value = |metrics: &Metrics| metrics.by(name, label).get(key).copied().unwrap_or(0);
-        value(&after) - value(&before)
-    };
-    assert_eq!(
-        grown("stream_terminal_frame_emitted_total", "type", "completed"),
-        1
-    );
-    assert_eq!(
-        grown(
-            "stream_status_event_emitted_total",
-            "event_id",
-            "searching_offers"
-        ),
-        1
-    );
-    assert_eq!(
-        grown(
-            "stream_rendering_policy_applied_total",
-            "policy",
-            "transform"
-        ),
-        1
-    );
-    assert_eq!(
-        after.sum("dispatch_intent_count_count") - before.sum("dispatch_intent_count_count"),
-        1.0
-    );
     calm(&stage.server);
     stage.judge().await;
+}
+
+#[tokio::test]
+async fn sc_01_s1_124_s1_125_s1_126_s2_067_the_reference_turn_is_counted_once() {
+    let stage = Stage::new(reference()).await;
+    stage.ask("oat milk offers").await;
+    // The numbers of a dispatch are those of its trace: counted when it is stored.
+    until("the dispatch is counted", || async {
+        let metrics = Metrics::read(&stage.rest).await;
+        metrics.sum("dispatch_intent_count_count") == 1.0
+    })
+    .await;
+    let metrics = Metrics::read(&stage.rest).await;
+    let one = |name: &str, label: &str, key: &str| {
+        assert_eq!(metrics.by(name, label).get(key), Some(&1), "{name} {key}");
+    };
+    one("stream_terminal_frame_emitted_total", "type", "completed");
+    one(
+        "stream_status_event_emitted_total",
+        "event_id",
+        "searching_offers",
+    );
+    one(
+        "stream_rendering_policy_applied_total",
+        "policy",
+        "transform",
+    );
+    one("dispatch_subagent_latency_ms_count", "sub_agent_id", "shop");
 }
 
 /// The persisted types of the reference turn.
@@ -197,12 +195,6 @@ async fn sc_01_s1_088_every_watcher_and_the_log_tell_the_same_turn() {
         let data = only(events, "data.loaded");
         assert_eq!(data["payload"]["items"], offers()["items"]);
     }
-    let by: Vec<&str> = logged.iter().filter_map(|e| e["actor"].as_str()).collect();
-    assert_eq!(
-        by.iter().filter(|actor| **actor == "subagent:shop").count() > 6,
-        true,
-        "{by:?}"
-    );
     for tool in of(&logged, "tool.called").filter(|e| e["payload"]["tool_type"] != "sub_agent") {
         let summary = tool["payload"]["input_summary"]
             .as_str()

@@ -43,8 +43,11 @@ fn tools(request: &Value) -> Vec<&str> {
     tools.filter_map(|tool| tool["name"].as_str()).collect()
 }
 
+/// What a model is shown now, in a session of its own: what it quotes grows with the history.
 async fn probe(stage: &Stage) -> Value {
-    asked(&stage.ask("probe").await.words())
+    let session = stage.rest.create().await.expect("a session");
+    let told = stage.asked_in(session, Question::new("probe")).await;
+    asked(&told.words())
 }
 
 /// A pack without support, and with other words for shop.
@@ -82,10 +85,8 @@ async fn changed(stage: &mut Stage, signal: Option<Signal>) -> Value {
     if let Some(signal) = signal {
         stage.server.signal(signal);
     }
-    let session = stage.rest.create().await.expect("a session");
     until("the change is taken", || async {
-        let told = stage.asked_in(session, Question::new("probe")).await;
-        let request = asked(&told.words());
+        let request = probe(stage).await;
         !tools(&request).contains(&"ask_support")
             && request.to_string().contains("Knows the new shop.")
     })

@@ -102,6 +102,19 @@ impl Pack {
         )
     }
 
+    /// With the tool `points_balance` also in the hands of shop.
+    #[must_use]
+    pub fn shared_points(self) -> Self {
+        let shop = "verticals/shop/agent.yaml";
+        self.change(shop, "tools: [", "tools: [points_balance, ")
+            .change(shop, "emits: [", "emits: [looking_up_points_balance, ")
+            .change(
+                "verticals/rewards/status_events.yaml",
+                "[rewards]",
+                "[rewards, shop]",
+            )
+    }
+
     /// With a flag.
     #[must_use]
     pub fn flag(self, flag: &str, value: &str) -> Self {
