@@ -81,7 +81,6 @@ pub(crate) fn sub_agent(
 ) -> Definition {
     kind(page, &source.kind, Kind::SubAgent);
     tools(page, &source.tools, Kind::SubAgent, around.tools);
-    deny(page, &source.deny_words);
     lists(page, source, folder);
     let on_cancel = page
         .needed(
@@ -126,7 +125,7 @@ pub(crate) fn sub_agent(
             .as_ref()
             .map(|status| status.value.clone()),
         history: history(page, source.history.as_ref(), (20, 8_000)),
-        deny_words: values(&source.deny_words),
+        deny_words: Vec::new(),
     }
 }
 
@@ -259,7 +258,20 @@ fn deny(page: &mut Page<'_>, words: &[At<String>]) {
         page.error(word.place, "an empty word in `deny_words`")
             .write("a word, or leave it out");
     }
+    for word in words
+        .iter()
+        .filter(|word| word.value.chars().count() > DENIED_CHARS_MAX)
+    {
+        page.error(
+            word.place,
+            format!("a word of `deny_words` has more than {DENIED_CHARS_MAX} characters"),
+        )
+        .write("its beginning: no more text than that is held back to look for it");
+    }
 }
+
+/// What the text filter holds back at most; a longer word could pass it in pieces.
+const DENIED_CHARS_MAX: usize = 64;
 
 fn history(page: &mut Page<'_>, source: Option<&HistorySource>, default: (u64, u64)) -> History {
     let (messages, tokens) = source.map_or((None, None), |source| {

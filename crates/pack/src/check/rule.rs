@@ -26,21 +26,17 @@ const ANY: &[RenderPolicy] = &[
 /// A name that may stand in the file, the types it is for, and how they may be shown.
 type Name = (&'static str, &'static [EventType], &'static [RenderPolicy]);
 
-const NAMES: [Name; 15] = {
+const NAMES: [Name; 10] = {
     use EventType as T;
     [
         ("text.delta", &[T::TextDelta], AT_ONCE_OR_TOGETHER),
-        ("thinking.delta", &[T::ThinkingDelta], SHOWN_OR_NOT),
         (
             "tool_call",
             &[T::ToolCalled, T::ToolCompleted, T::ToolFailed],
             SHOWN_OR_NOT,
         ),
-        ("tool.called", &[T::ToolCalled], SHOWN_OR_NOT),
-        ("tool.completed", &[T::ToolCompleted], SHOWN_OR_NOT),
-        ("tool.failed", &[T::ToolFailed], SHOWN_OR_NOT),
-        ("data.loading", &[T::DataLoading], SHOWN_OR_NOT),
-        ("data.loaded", &[T::DataLoaded], SHOWN_OR_NOT),
+        // Pairs are shown or hidden as a whole: no end without its beginning (S1-046, S1-082).
+        ("data", &[T::DataLoading, T::DataLoaded], SHOWN_OR_NOT),
         ("component.rendered", &[T::ComponentRendered], SHOWN_OR_NOT),
         ("error.reported", &[T::ErrorReported], SHOWN_OR_NOT),
         (

@@ -110,7 +110,4 @@ pub(crate) struct AgentSource {
     pub(crate) default_status: Option<At<String>>,
     /// How much of the past it sees.
     pub(crate) history: Option<HistorySource>,
-    /// Words that its text may not hold.
-    #[serde(default)]
-    pub(crate) deny_words: Vec<At<String>>,
 }

@@ -40,7 +40,7 @@ fn s1_062_only_what_may_be_shown_otherwise_can_be_overridden() {
         (
             Swap("overrides.yaml", "tool_call:", "turn.completed:"),
             &[
-                "overrides.yaml:3:3: error: `turn.completed` cannot be overridden; write: a status id, or one of `text.delta`, `thinking.delta`, `tool_call`, `tool.called`, `tool.completed`, `tool.failed`, `data.loading`, `data.loaded`, `component.rendered`, `error.reported`, `mcp.*`",
+                "overrides.yaml:3:3: error: `turn.completed` cannot be overridden; write: a status id, or one of `text.delta`, `tool_call`, `data`, `component.rendered`, `error.reported`, `mcp.*`",
             ],
         ),
         (
@@ -52,7 +52,7 @@ fn s1_062_only_what_may_be_shown_otherwise_can_be_overridden() {
         (
             Swap("overrides.yaml", "tool_call:", "weather:"),
             &[
-                "overrides.yaml:3:3: error: unknown status id or event type `weather`; write: a status id, or one of `text.delta`, `thinking.delta`, `tool_call`, `tool.called`, `tool.completed`, `tool.failed`, `data.loading`, `data.loaded`, `component.rendered`, `error.reported`, `mcp.*`",
+                "overrides.yaml:3:3: error: unknown status id or event type `weather`; write: a status id, or one of `text.delta`, `tool_call`, `data`, `component.rendered`, `error.reported`, `mcp.*`",
             ],
         ),
     ]);
@@ -75,10 +75,10 @@ fn s1_062_a_type_has_policies_of_its_own_and_no_text() {
             Swap(
                 "overrides.yaml",
                 "tool_call: {policy: suppress}",
-                "thinking.delta: {policy: transform}",
+                "component.rendered: {policy: transform}",
             ),
             &[
-                "overrides.yaml:3:28: error: `thinking.delta` cannot have the policy `transform`; write: one of `forward`, `suppress`",
+                "overrides.yaml:3:32: error: `component.rendered` cannot have the policy `transform`; write: one of `forward`, `suppress`",
             ],
         ),
         (
