@@ -89,6 +89,6 @@ metrics! {
     PS6_VERSION_MISMATCH_TOTAL = "ps6.envelope.version_mismatch_total", "Answers of data services of another major version, by enricher";
     PS6_REASON_UNKNOWN_TOTAL = "ps6.envelope.reason_unknown_total", "Answers of data services with a reason that the contract does not have, by enricher";
     TURN_UNWATCHED_TOTAL = "turn.unwatched_total", "Turns begun by a timer or a message service, by origin and kind of message";
-    PACK_RELOADS_TOTAL = "pack.reloads_total", "Times a pack was read again, by what came of it: applied, unchanged, refused";
+    PACK_RELOADS_TOTAL = "pack.reloads_total", "Times a pack was read again, by what came of it: applied, refused, unreadable";
     ENGINE_TASKS_LIVE = "engine.tasks_live", "Tasks of the engine that run now, calls to data services that nobody waits for any more among them";
 }

@@ -26,7 +26,6 @@ use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{self, Sqlite};
 use turnwire_model::{Script, ScriptError, Scripted};
-use turnwire_pack::Files;
 use turnwire_session::sessions::Parts;
 use turnwire_session::{Sessions, SystemClock, SystemMint};
 use turnwire_tool::Toolbox;
@@ -34,8 +33,7 @@ use turnwire_tool::Toolbox;
 use crate::config::Config;
 use crate::config::store::Durability;
 use crate::cors::Cors;
-use crate::demo;
-use crate::host::{self, Alone, Broken, DEMO_CCS, Host, Variables};
+use crate::host::{self, Alone, Broken, Host, Variables};
 use crate::listen;
 use crate::metrics::Handle;
 use crate::state::AppState;
@@ -120,24 +118,6 @@ pub fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError
         script,
         means,
     )?)
-}
-
-/// The variables of a pack; the demo data service runs if the pack names it and nothing else does.
-async fn variables(config: &Config) -> Result<Variables, RunError> {
-    let variables = Variables::from_env();
-    let files = match &config.pack.dir {
-        Some(dir) => Files::read(dir).map_err(Broken::from)?,
-        None => Files::market(),
-    };
-    let wanted = |(_, text): (&str, &str)| text.contains(&format!("${{{DEMO_CCS}"));
-    if variables.get(DEMO_CCS).is_some() || !files.iter().any(wanted) {
-        return Ok(variables);
-    }
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-    let url = format!("http://{}", listener.local_addr()?);
-    tracing::info!(%url, "the demo data service is up; POST {url}/stop ends it");
-    tokio::spawn(demo::serve(listener, std::future::pending()));
-    Ok(variables.or(DEMO_CCS, url))
 }
 
 impl App {
@@ -234,11 +214,14 @@ pub fn run(config: Config) -> Result<(), RunError> {
         .enable_all()
         .build()?;
     let ran = runtime.block_on(async {
+        // Before anything counts, so that what counts from 0 is seen to.
+        let _ = Handle::install();
         let app = if config.pack.dir.is_none() && config.script.file.is_some() {
             let producer = agent(config.script.file.as_deref())?;
             App::start(config, producer).await?
         } else {
-            let host = host(&config, variables(&config).await?)?;
+            let demo = tokio::runtime::Handle::current();
+            let host = host(&config, Variables::from_env().with_demo(demo))?;
             let every = Duration::from_millis(config.pack.reload_ms);
             tokio::spawn(host.clone().watch((!every.is_zero()).then_some(every))?);
             App::start(config, host.clone()).await?.hosting(host)
@@ -260,14 +243,21 @@ pub fn run(config: Config) -> Result<(), RunError> {
 fn signals(drain: CancellationToken) -> std::io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // Taken even where no pack is there to be read again: it must not end the server.
+    let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
-        for first in [true, false] {
-            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
-            if first {
-                drain.cancel();
-            } else {
+        let mut asked = false;
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+                _ = hangup.recv() => continue,
+            }
+            if asked {
                 end_process(1);
             }
+            asked = true;
+            drain.cancel();
         }
     })
 }
@@ -311,6 +301,7 @@ fn session_options(config: &Config) -> turnwire_session::Options {
     turnwire_session::Options {
         turn_timeout: ms(config.turn.timeout_ms),
         queue_max: config.turn.queue_max,
+        dm_types: config.turn.dm_types.clone(),
         idempotency_ttl: Duration::from_secs(config.turn.key_ttl_s),
         token_ttl: ms(config.stream.token_ttl_ms),
         ring_events: config.stream.ring_events,

@@ -23,10 +23,7 @@ use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError, Report};
 use turnwire_render::Policies;
 use turnwire_tool::{Connector, NoVerify, Toolbox, toolbox};
 
-pub use variables::Variables;
-
-/// The variable that packs name the demo data service by.
-pub const DEMO_CCS: &str = "DEMO_CCS";
+pub use variables::{DEMO_CCS, Variables};
 
 /// Why a pack cannot be run. Said to the person who wrote it.
 #[derive(Debug, thiserror::Error)]

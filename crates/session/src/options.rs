@@ -5,6 +5,8 @@ use std::time::Duration;
 /// How sessions behave.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Kinds of messages that are counted by name; others are counted as `other`.
+    pub dm_types: Vec<String>,
     /// A turn that takes longer is cancelled (D-44).
     pub turn_timeout: Duration,
     /// How long an attach token is good for (D-39).
@@ -38,6 +40,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            dm_types: Vec::new(),
             turn_timeout: Duration::from_secs(600),
             token_ttl: Duration::from_secs(60),
             tokens_max: 100_000,

@@ -128,7 +128,8 @@ impl Live {
         });
         slot.moves += 1;
         metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
-        count_unwatched(next.submit.origin, next.submit.dm_type.as_deref());
+        let counted = &self.house.options.dm_types;
+        count_unwatched(next.submit.origin, next.submit.dm_type.as_deref(), counted);
         let context = TurnContext {
             input,
             emitter: emitter.clone(),
@@ -234,13 +235,19 @@ impl Live {
 }
 
 /// Counts a turn that nobody waits for.
-fn count_unwatched(origin: Origin, dm_type: Option<&str>) {
+fn count_unwatched(origin: Origin, dm_type: Option<&str>, counted: &[String]) {
     let origin = match origin {
         Origin::Chat => return,
         Origin::Scheduled => "scheduled",
         Origin::Dm => "dm",
     };
-    let dm_type = dm_type.unwrap_or_default().to_owned();
+    // A caller's word would be a series each.
+    let dm_type = match dm_type {
+        None => "",
+        Some(said) if counted.iter().any(|known| known == said) => said,
+        Some(_) => "other",
+    };
+    let dm_type = dm_type.to_owned();
     metrics::counter!(metric::TURN_UNWATCHED_TOTAL, "origin" => origin, "dm_type" => dm_type)
         .increment(1);
 }

@@ -1,7 +1,7 @@
 //! Turns: how long one may take, how many may wait, how long a submit can be repeated.
 
 use super::section::section;
-use super::value::number;
+use super::value::{list, number};
 
 section! {
     /// Turns.
@@ -15,5 +15,8 @@ section! {
         /// How long an Idempotency-Key stands for its turn: a day, so that a client that was
         /// offline over night finds its turn.
         key_ttl_s: u64 = "86400", number(1..=31_536_000);
+        /// Kinds of messages (`dm_type`) that are counted by name, between commas; others are
+        /// counted as `other`, because each name is a series of its own.
+        dm_types: Vec<String> = "", list;
     }
 }

@@ -4,6 +4,7 @@
 //! folder that is being written to is not read halfway.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,8 @@ impl Host {
         let mut asked = signal(SignalKind::hangup())?;
         Ok(async move {
             let mut seen = self.fingerprint().await;
-            let mut told = seen;
+            // What the pack was read from is not known: it may have changed since.
+            let mut told = None;
             loop {
                 let tick = async {
                     match every {
@@ -38,14 +40,12 @@ impl Host {
                 tokio::select! {
                     _ = asked.recv() => {
                         seen = self.fingerprint().await;
-                        told = seen;
-                        self.again().await;
+                        told = self.again().await.then_some(seen);
                     }
                     () = tick => {
                         let now = self.fingerprint().await;
-                        if now == seen && now != told {
-                            told = now;
-                            self.again().await;
+                        if now == seen && Some(now) != told {
+                            told = self.again().await.then_some(now);
                         }
                         seen = now;
                     }
@@ -54,8 +54,9 @@ impl Host {
         })
     }
 
-    /// Reads the pack again and tells what came of it.
-    async fn again(self: &Arc<Self>) {
+    /// Reads the pack again and tells what came of it; false if it could not be read, which may
+    /// pass.
+    async fn again(self: &Arc<Self>) -> bool {
         let host = self.clone();
         let outcome = tokio::task::spawn_blocking(move || host.reload()).await;
         let status = match outcome {
@@ -64,7 +65,7 @@ impl Host {
                 tracing::info!(pack = %pack.name, version = %pack.version, "the pack was read again; new turns use it");
                 "applied"
             }
-            Ok(Ok(false)) => "unchanged",
+            Ok(Ok(false)) => return true,
             Ok(Err(Broken::Wrong(findings))) => {
                 for finding in &findings {
                     tracing::error!("{finding}");
@@ -77,11 +78,12 @@ impl Host {
             }
             Ok(Err(Broken::Unreadable(error))) => {
                 tracing::error!(%error, "the pack cannot be read; turns go on with the one before");
-                "refused"
+                "unreadable"
             }
-            Err(_) => "refused",
+            Err(_) => "unreadable",
         };
         metrics::counter!(metric::PACK_RELOADS_TOTAL, "status" => status).increment(1);
+        status != "unreadable"
     }
 
     /// How the folder looks; the same number as long as nothing was written.
@@ -120,7 +122,8 @@ fn look(dir: &Path, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) 
             }
             continue;
         }
-        about.len().hash(hasher);
+        // The time of the last change to the file's entry too: a copy may keep size and date.
+        (about.len(), about.ino(), about.ctime(), about.ctime_nsec()).hash(hasher);
         about.modified().ok().hash(hasher);
     }
 }
