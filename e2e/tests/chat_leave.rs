@@ -224,7 +224,12 @@ async fn d_05_a_turn_that_waits_is_cancelled_when_its_stream_leaves() {
         (&end["phase"], &end["reason"]),
         (&json!("queued"), &json!("client_disconnected"))
     );
-    let whole = ["turn.started", "turn.cancel_requested", "turn.cancelled"];
+    let whole = [
+        "turn.started",
+        "turn.cancel_requested",
+        "dispatch.traced",
+        "turn.cancelled",
+    ];
     assert_eq!(logged_shape(&logged(&scene, turn).await), whole);
     let frames = back(&scene.rest, "later", turn, None).await.rest().await;
     assert_eq!(

@@ -40,6 +40,7 @@ async fn s3_052_a_turn_with_a_tool_tells_its_story_in_order() {
         "text.delta",
         "message.complete",
         "llm.call_completed",
+        "dispatch.traced",
         "turn.completed",
     ];
     assert_eq!(shape(&events), expected);
@@ -155,6 +156,7 @@ async fn s3_096_a_model_that_breaks_ends_the_turn_as_failed() {
             "text.delta",
             "message.complete",
             "llm.call_failed",
+            "dispatch.traced",
             "turn.completed"
         ]
     );
@@ -172,6 +174,7 @@ async fn s3_096_a_model_that_breaks_ends_the_turn_as_failed() {
         "route.decided",
         "llm.call_started",
         "llm.call_failed",
+        "dispatch.traced",
         "turn.completed",
     ];
     assert_eq!(shape(&early), expected);

@@ -182,6 +182,7 @@ async fn s3_039_a_finished_message_is_replayed_as_its_ends_and_from_inside_as_th
         "message.start",
         "message.complete",
         "llm.call_completed",
+        "dispatch.traced",
         "turn.completed",
     ];
     assert_eq!(shape(&of_turn), expected);
