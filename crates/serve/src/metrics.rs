@@ -22,7 +22,7 @@ const BUCKETS_US: &[f64] = &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 50.0, 1_000.0]
 /// How often samples are folded into buckets: between scrapes they would only pile up.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Counters that exist only together with labels.
+/// Counters and gauges that exist only together with labels.
 const LABELLED: &[&str] = &[
     metric::WS_SUBSCRIBE_ERROR_TOTAL,
     metric::STREAM_EVENTS_EMITTED_TOTAL,
@@ -40,6 +40,7 @@ const LABELLED: &[&str] = &[
     metric::STREAM_CCS_ERROR_TOTAL,
     metric::DISPATCH_AXIS_FAILURE_TOTAL,
     metric::PACK_RELOADS_TOTAL,
+    metric::STREAM_REGISTRY_SIZE,
     metric::TURN_UNWATCHED_TOTAL,
     metric::PS6_PRINCIPAL_MISMATCH_TOTAL,
     metric::PS6_VERSION_MISMATCH_TOTAL,
@@ -69,7 +70,7 @@ impl Handle {
 
     /// The metrics now, as Prometheus text.
     pub fn render(&self) -> String {
-        self.0.render()
+        whole_names(self.0.render())
     }
 
     /// Keeps the recorder's memory bounded until `stop`.
@@ -85,6 +86,20 @@ impl Handle {
             }
         })
     }
+}
+
+/// The exporter leaves a suffix out where a histogram's own name ends with it, and what is left
+/// is not a histogram's line any more: `x_count 1` where `x_count_count 1` is meant.
+fn whole_names(text: String) -> String {
+    let histograms = metric::ALL
+        .iter()
+        .filter(|(name, _)| name.ends_with("_count") && kind(name) == Kind::Histogram);
+    histograms.fold(text, |text, (name, _)| {
+        let name = name.replace('.', "_");
+        ["{", " "].into_iter().fold(text, |text, end| {
+            text.replace(&format!("\n{name}{end}"), &format!("\n{name}_count{end}"))
+        })
+    })
 }
 
 fn builder() -> PrometheusBuilder {
@@ -140,7 +155,9 @@ fn describe() {
             }
             Kind::Gauge => {
                 describe_gauge!(name, help);
-                gauge!(name).set(0.0);
+                if !LABELLED.contains(&name) {
+                    gauge!(name).set(0.0);
+                }
             }
             Kind::Histogram => describe_histogram!(name, help),
         }
@@ -155,6 +172,7 @@ mod tests {
     fn s3_109_names_have_underscores_and_help_has_the_dotted_name() {
         let handle = Handle::install();
         ::metrics::histogram!(metric::WS_SEAM_MS).record(3.0);
+        ::metrics::histogram!(metric::DISPATCH_INTENT_COUNT).record(2.0);
         counter!(metric::WS_SUBSCRIBE_ERROR_TOTAL, "code" => "invalid_filter").increment(2);
         let text = handle.render();
         for line in [
@@ -171,6 +189,9 @@ mod tests {
             "ws_seam_ms_bucket{le=\"2.5\"} 0",
             "ws_seam_ms_bucket{le=\"5\"} 1",
             "ws_seam_ms_count 1",
+            "# TYPE dispatch_intent_count histogram",
+            "dispatch_intent_count_bucket{le=\"1\"} 0",
+            "dispatch_intent_count_count 1",
         ] {
             assert!(text.lines().any(|have| have == line), "{line}\n{text}");
         }
