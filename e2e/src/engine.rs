@@ -16,7 +16,7 @@ use turnwire_testkit::watch::{Ask, Client};
 use crate::ccs::Ccs;
 use crate::{chat, load};
 
-pub use crate::told::Told;
+pub use crate::told::{Told, label};
 
 /// Who speaks.
 pub const PRINCIPAL: &str = "user-42";

@@ -151,7 +151,8 @@ impl Told {
     }
 }
 
-fn label(frame: &Block) -> String {
+/// A frame's type, with the name of its tool.
+pub fn label(frame: &Block) -> String {
     match frame.field("tool_call")["name"].as_str() {
         Some(tool) => format!("{} {tool}", frame.event()),
         None => frame.event().to_owned(),

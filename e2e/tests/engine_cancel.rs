@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::{Reply, envelope};
 use turnwire_e2e::chat::{Metrics, calm, say, until};
-use turnwire_e2e::engine::{Stage, asks, json_of, laws, of, only, working};
+use turnwire_e2e::engine::{Stage, asks, json_of, label, laws, of, only, working};
 use turnwire_event::{ResponseId, TurnId};
 use turnwire_testkit::chat::{Question, Stream};
 use turnwire_testkit::script::{Script, Step};
@@ -117,38 +117,27 @@ async fn closed(stage: &Stage, turn: TurnId, agents: &[&str]) -> Vec<Value> {
     events
 }
 
+/// Asks a turn to stop, by the name that the chat wire gives it.
+async fn cancel(stage: &Stage, turn: TurnId) {
+    let path = format!("/turns/{}/cancel", ResponseId::from(turn));
+    let answer = stage.rest.post(&path, json!({})).await;
+    assert_eq!(answer.expect("an answer").status, 202);
+}
+
 #[tokio::test]
 async fn sc_07_s1_046_s1_110_s1_111_d_79_a_cancel_by_request_ends_the_turn_and_not_the_call() {
     let stage = slow(asks(&["shop"], "never said")).await;
     let mut stream = begun(&stage, 1).await;
     let mut watcher = stage.watch("watcher", Ask::live()).await;
-    let path = format!("/turns/{}/cancel", ResponseId::from(stream.turn()));
     let asked = Instant::now();
-    assert_eq!(
-        stage
-            .rest
-            .post(&path, json!({}))
-            .await
-            .expect("an answer")
-            .status,
-        202
-    );
+    cancel(&stage, stream.turn()).await;
     let frames = stream.rest().await.expect("an end");
     let took = asked.elapsed();
     assert!(
         took < Duration::from_millis(1_000),
         "it does not wait for the call: {took:?}"
     );
-    let names: Vec<String> = frames
-        .iter()
-        .map(|f| {
-            format!(
-                "{} {}",
-                f.event(),
-                f.field("tool_call")["name"].as_str().unwrap_or_default()
-            )
-        })
-        .collect();
+    let names: Vec<String> = frames.iter().map(label).collect();
     let end = names
         .iter()
         .rposition(|name| name.starts_with("tool_call "))
@@ -158,22 +147,14 @@ async fn sc_07_s1_046_s1_110_s1_111_d_79_a_cancel_by_request_ends_the_turn_and_n
         [
             "tool_completed search_offers",
             "tool_completed ask_shop",
-            "cancelled "
+            "cancelled"
         ]
     );
     assert_eq!(
         frames.last().expect("it").field("error"),
         &json!({"code": "REQUEST_CANCELLED"})
     );
-    assert_eq!(
-        stage
-            .rest
-            .post(&path, json!({}))
-            .await
-            .expect("an answer")
-            .status,
-        202
-    );
+    cancel(&stage, stream.turn()).await;
     let events = closed(&stage, stream.turn(), &["shop"]).await;
     let seen = json_of(&watcher.turn(stream.turn()).await.expect("the end"));
     assert!(of(&seen, "text.delta").next().is_none());

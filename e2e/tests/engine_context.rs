@@ -3,6 +3,7 @@
 //! budget (SC-17, S2-015..018, S1-144).
 
 use serde_json::{Value, json};
+use turnwire_e2e::chat::words;
 use turnwire_e2e::engine::{CHIEF, Stage, of, only};
 use turnwire_testkit::chat::Question;
 use turnwire_testkit::script::{Script, Step};

@@ -4,11 +4,11 @@
 //! items that were rendered may be there.
 
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::{Ccs, Reply, changed};
-use turnwire_e2e::chat::{back, raw};
+use turnwire_e2e::chat::{back, raw, words};
 use turnwire_e2e::engine::{CHIEF, Stage};
 use turnwire_event::ResponseId;
 use turnwire_testkit::chat::Question;
@@ -17,6 +17,11 @@ use turnwire_testkit::pack::Pack;
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::server::{Options, binary};
 use turnwire_testkit::watch::Ask;
+
+/// Turns whose sub-agent goes wrong by itself.
+const OTHERS: [&str; 7] = [
+    "breaks", "fatal", "repair", "unknown", "status", "render", "card",
+];
 
 /// Markers of one run: each is new, and no part of one can come about by chance.
 struct Markers {
@@ -156,6 +161,20 @@ fn script(marks: &mut Markers) -> Script {
                 json!({"event_id": marks.put("status")}),
             )],
         ),
+        (
+            "^render",
+            vec![Step::tool(
+                "render_offer_list",
+                json!({"ids": [marks.put("id")]}),
+            )],
+        ),
+        (
+            "^card",
+            vec![Step::tool(
+                "render_offer_card",
+                json!({"id": marks.put("id"), (marks.put("key")): 1}),
+            )],
+        ),
     ] {
         script = script.heard("shop", heard, 1, end);
     }
@@ -258,6 +277,76 @@ fn printed(stage: &Stage, words: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr)
 }
 
+/// Everything that is asked, in both versions of the wire, with those who watch and come late;
+/// gives what they saw apart from the journal, and how often something rendered was shown.
+async fn asked(stage: &Stage, replies: &[(&'static str, Reply)]) -> (String, usize) {
+    let everything = Ask::live().filter(json!({"include_suppressed": true}));
+    let mut live = stage.watch("live", everything).await;
+    let mut chat = stage.watch("chat", Ask::live().filter("preset:chat")).await;
+    let (mut seen, mut shown) = (String::new(), 0);
+    for version in ["0.5", "0.4"] {
+        let named = replies.iter().map(|(name, reply)| (*name, Some(reply)));
+        for (name, reply) in named.chain(OTHERS.map(|name| (name, None))) {
+            if let Some(reply) = reply {
+                stage.ccs.set("offer_search", reply.clone());
+            }
+            let told = stage.asked(Question::new(name).version(version)).await;
+            assert!(told.last().is_terminal(), "{name}");
+            let words = told.words();
+            assert!(words.starts_with("COMPOSED"), "{name}: {words}");
+            shown += told.raw().matches("SHOWN").count();
+            let late = format!("{name} {version} late");
+            let mut late = back(&stage.rest, &late, told.turn, None).await;
+            late.rest().await.expect("a replay");
+            live.turn(told.turn).await.expect("the turn");
+            chat.turn(told.turn).await.expect("the turn");
+            let who = ["x-turnwire-principal: user-42"];
+            for path in [
+                format!("GET /turns/{}", told.turn),
+                format!("GET /chat/{}/stream", ResponseId::from(told.turn)),
+            ] {
+                let answer = raw(stage.server.addr(), &path, &who, b"").await;
+                assert_eq!(answer.status, 200, "{path}");
+                seen += &(answer.head + &answer.body);
+            }
+        }
+    }
+    let everything = Ask::snapshot().filter(json!({"include_suppressed": true}));
+    let mut late = stage.watch("late", everything).await;
+    late.patience = Duration::from_millis(200);
+    late.end().await;
+    (seen, shown)
+}
+
+/// Every list, and what the commands print.
+async fn listed(stage: &Stage) -> String {
+    let mut seen = String::new();
+    let session = stage.session.to_string();
+    let own =
+        ["", "/messages", "/turns", "/tool-calls"].map(|list| format!("/sessions/{session}{list}"));
+    let all = [
+        "/sessions",
+        "/metrics",
+        "/status-events",
+        "/openapi.json",
+        "/readyz",
+        "/nowhere",
+    ];
+    for path in own.into_iter().chain(all.map(str::to_owned)) {
+        let answer = stage.rest.get(&path).await.expect("an answer");
+        seen += &format!("{path} {:?} {}\n", answer.headers, answer.body);
+    }
+    let home = stage.server.home().display().to_string();
+    let tail = ["tail", &session, "--data", &home, "--principal", "user-42"];
+    seen += &printed(stage, &tail);
+    seen += &printed(stage, &[&tail[..], &["--json"]].concat());
+    let replay = ["replay", &session, "--home", &home, "--wire"];
+    for wire in [&["pc3"][..], &["pc3", "--version", "0.4"], &["session"]] {
+        seen += &printed(stage, &[&replay[..], wire].concat());
+    }
+    seen
+}
+
 #[tokio::test]
 async fn s1_083_s1_093_s1_120_s2_013_d_46_d_83_no_marker_is_in_any_byte_of_any_wire() {
     let mut marks = Markers::new();
@@ -265,117 +354,27 @@ async fn s1_083_s1_093_s1_120_s2_013_d_46_d_83_no_marker_is_in_any_byte_of_any_w
     let ccs = Ccs::start().await;
     let pack = pack(&mut marks, &ccs, &script);
     let stage = Stage::on(ccs, Options::pack(pack)).await;
-    let everything = json!({"include_suppressed": true});
-    let live = stage
-        .watch("live", Ask::live().filter(everything.clone()))
-        .await;
-    let chat = stage.watch("chat", Ask::live().filter("preset:chat")).await;
-    let (mut live, mut chat) = (live, chat);
-    let replies = cases(&mut marks);
-    let others = ["breaks", "fatal", "repair", "unknown", "status"];
-    let mut shown = 0;
-    let mut capture = String::new();
-    for version in ["0.5", "0.4"] {
-        let named = replies.iter().map(|(name, reply)| (*name, Some(reply)));
-        for (name, reply) in named.chain(others.map(|name| (name, None))) {
-            if let Some(reply) = reply {
-                stage.ccs.set("offer_search", reply.clone());
-            }
-            let told = stage.asked(Question::new(name).version(version)).await;
-            assert!(told.last().is_terminal(), "{name}");
-            assert!(
-                told.words().starts_with("COMPOSED"),
-                "{name}: {}",
-                told.words()
-            );
-            shown += told.raw().matches("SHOWN").count();
-            back(
-                &stage.rest,
-                &format!("{name} {version} late"),
-                told.turn,
-                None,
-            )
-            .await
-            .rest()
-            .await
-            .expect("a replay");
-            live.turn(told.turn).await.expect("the turn");
-            chat.turn(told.turn).await.expect("the turn");
-            let path = format!("GET /turns/{}", told.turn);
-            let who = ["x-turnwire-principal: user-42"];
-            let row = raw(stage.server.addr(), &path, &who, b"").await;
-            assert_eq!(row.status, 200);
-            let path = format!("GET /chat/{}/stream", ResponseId::from(told.turn));
-            let stream = raw(stage.server.addr(), &path, &who, b"").await;
-            capture += &(row.head + &row.body + &stream.head + &stream.body);
-        }
-    }
+    let (mut capture, shown) = asked(&stage, &cases(&mut marks)).await;
     assert!(shown >= 4, "what is rendered is shown: {shown}");
-    let mut late = stage
-        .watch("late", Ask::snapshot().filter(everything))
-        .await;
-    late.patience = std::time::Duration::from_millis(200);
-    late.end().await;
-    for path in [
-        "/sessions".to_owned(),
-        format!("/sessions/{}", stage.session),
-        format!("/sessions/{}/messages", stage.session),
-        format!("/sessions/{}/turns", stage.session),
-        format!("/sessions/{}/tool-calls", stage.session),
-        "/metrics".to_owned(),
-        "/status-events".to_owned(),
-        "/openapi.json".to_owned(),
-        "/readyz".to_owned(),
-        "/nowhere".to_owned(),
-    ] {
-        let answer = stage.rest.get(&path).await.expect("an answer");
-        capture += &format!("{path} {:?} {}\n", answer.headers, answer.body);
-    }
-    let session = stage.session.to_string();
-    let home = stage.server.home().display().to_string();
-    let data = ["--data", home.as_str(), "--principal", "user-42"];
-    capture += &printed(&stage, &[&["tail", session.as_str()], &data[..]].concat());
-    capture += &printed(
-        &stage,
-        &[&["tail", session.as_str(), "--json"], &data[..]].concat(),
+    let asked = json!(stage.ccs.params("offer_search")).to_string();
+    assert!(
+        asked.contains(&marks.run),
+        "the markers are in use: {asked}"
     );
-    for wire in [
-        vec!["pc3"],
-        vec!["pc3", "--version", "0.4"],
-        vec!["session"],
-    ] {
-        let words = [
-            vec![
-                "replay",
-                session.as_str(),
-                "--home",
-                home.as_str(),
-                "--wire",
-            ],
-            wire,
-        ]
-        .concat();
-        capture += &printed(&stage, &words);
-    }
+    capture += &listed(&stage).await;
     captured(&stage.judge().await, &mut capture);
     assert!(
         capture.len() > 100_000 && capture.contains("SHOWN"),
         "there is something to search"
     );
-    for word in [marks.run.as_str(), "db-7.internal", "java.lang"] {
+    let address = stage.ccs.url();
+    let address = address.trim_start_matches("http://");
+    for word in [marks.run.as_str(), "db-7.internal", "java.lang", address] {
         if let Some(at) = capture.find(word) {
             let from = capture.floor_char_boundary(at.saturating_sub(300));
             let to = capture.floor_char_boundary((at + 300).min(capture.len()));
-            panic!(
-                "{word} leaked ({} planted): …{}…",
-                marks.count,
-                &capture[from..to]
-            );
+            let place = &capture[from..to];
+            panic!("{word} leaked ({} planted): …{place}…", marks.count);
         }
     }
-    let port = stage.ccs.url();
-    assert!(
-        !capture.contains(port.trim_start_matches("http://")),
-        "the address of the data service leaked"
-    );
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::Ccs;
+use turnwire_e2e::chat::words;
 use turnwire_e2e::engine::{CHIEF, Stage, of, only, working};
 use turnwire_testkit::chat::Question;
 use turnwire_testkit::journal::Journal;
 use turnwire_testkit::pack::Pack;
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::server::{Options, Server, binary};
-use turnwire_testkit::watch::Ask;
 
 /// Answers `probe` with everything the model was shown; anything else goes to the shop.
 fn script() -> Script {

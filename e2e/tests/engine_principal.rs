@@ -16,6 +16,26 @@ fn for_another() -> Reply {
     Reply::envelope(&changed("offer_search", &json!({"principal": "user-99"})))
 }
 
+/// One mismatch is counted and logged as a matter of security, and not even the log has the data.
+async fn alarmed(stage: &Stage) {
+    let metrics = Metrics::read(&stage.rest).await;
+    assert_eq!(
+        metrics.by(MISMATCH, "consumer").get("consumer-agent"),
+        Some(&1)
+    );
+    let log = stage.server.stderr();
+    let alarms: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("security"))
+        .collect();
+    assert_eq!(alarms.len(), 1, "{log}");
+    assert!(alarms[0].contains("ERROR"), "{}", alarms[0]);
+    assert!(
+        !log.contains("OFF_1") && !log.contains("Granola"),
+        "nor does the log have it"
+    );
+}
+
 #[tokio::test]
 async fn sc_15_s2_050_s2_051_d_30_data_for_another_person_reaches_nobody_and_raises_the_alarm() {
     // Whatever the sub-agent's model is told goes out as parameters of its next tool, and whatever
@@ -61,22 +81,7 @@ async fn sc_15_s2_050_s2_051_d_30_data_for_another_person_reaches_nobody_and_rai
     }
     let failed = &only(&events, "tool.failed")["payload"];
     assert_eq!(failed["error_class"], "principal_mismatch");
-    let metrics = Metrics::read(&stage.rest).await;
-    assert_eq!(
-        metrics.by(MISMATCH, "consumer").get("consumer-agent"),
-        Some(&1)
-    );
-    let log = stage.server.stderr();
-    let alarms: Vec<&str> = log
-        .lines()
-        .filter(|line| line.contains("security"))
-        .collect();
-    assert_eq!(alarms.len(), 1, "{log}");
-    assert!(alarms[0].contains("ERROR"), "{}", alarms[0]);
-    assert!(
-        !log.contains("OFF_1") && !log.contains("Granola"),
-        "nor does the log have it"
-    );
+    alarmed(&stage).await;
     stage.judge().await;
 }
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::offers;
 use turnwire_e2e::chat::{Metrics, calm, until};
-use turnwire_e2e::engine::{CHIEF, HIDDEN, Stage, json_of, kinds, of, only, reference};
+use turnwire_e2e::engine::{CHIEF, HIDDEN, Stage, json_of, kinds, label, of, only, reference};
 use turnwire_testkit::chat::Question;
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::watch::Ask;
@@ -125,6 +125,18 @@ const LOGGED: [&str; 27] = [
     "turn.completed",
 ];
 
+/// The events that are stored.
+fn persisted(events: &[Value]) -> Vec<Value> {
+    let own = events.iter().filter(|e| e["persisted"] == true);
+    own.cloned().collect()
+}
+
+/// The events that are not.
+fn transient(events: &[Value]) -> Vec<Value> {
+    let own = events.iter().filter(|e| e["persisted"] == false);
+    own.cloned().collect()
+}
+
 #[tokio::test]
 async fn sc_01_s1_088_every_watcher_and_the_log_tell_the_same_turn() {
     let stage = Stage::new(reference()).await;
@@ -140,27 +152,12 @@ async fn sc_01_s1_088_every_watcher_and_the_log_tell_the_same_turn() {
     let chat = json_of(&chat.turn(told.turn).await.expect("the turn"));
     let logged = stage.events(told.turn).await;
     assert_eq!(kinds(&logged), LOGGED);
-    let persisted = |events: &[Value]| -> Vec<Value> {
-        events
-            .iter()
-            .filter(|e| e["persisted"] == true)
-            .cloned()
-            .collect()
-    };
     assert_eq!(
         persisted(&full),
         logged,
         "nothing of the reference turn is suppressed"
     );
     assert_eq!(persisted(&more), logged);
-    let transient = |events: &[Value]| {
-        let events: Vec<Value> = events
-            .iter()
-            .filter(|e| e["persisted"] == false)
-            .cloned()
-            .collect();
-        kinds(&events)
-    };
     let expected = [
         "message.start",
         "tool.use_start ask_shop",
@@ -172,7 +169,7 @@ async fn sc_01_s1_088_every_watcher_and_the_log_tell_the_same_turn() {
         "message.complete",
     ];
     assert_eq!(
-        transient(&full),
+        kinds(&transient(&full)),
         expected,
         "s2_013: only the orchestrator's messages stream"
     );
