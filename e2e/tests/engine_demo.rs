@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::Ccs;
-use turnwire_e2e::chat::{Metrics, calm, raw, whole, words};
+use turnwire_e2e::chat::{Metrics, calm, raw, whole};
 use turnwire_e2e::engine::{Stage, Told, laws, of, only};
 use turnwire_e2e::load;
 use turnwire_event::SessionId;

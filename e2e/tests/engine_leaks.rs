@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::{Ccs, Reply, changed};
-use turnwire_e2e::chat::{back, raw, words};
+use turnwire_e2e::chat::{back, raw};
 use turnwire_e2e::engine::{CHIEF, Stage};
 use turnwire_event::ResponseId;
 use turnwire_testkit::chat::Question;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::Ccs;
-use turnwire_e2e::chat::words;
 use turnwire_e2e::engine::{CHIEF, Stage, of, only, working};
 use turnwire_testkit::chat::Question;
 use turnwire_testkit::journal::Journal;

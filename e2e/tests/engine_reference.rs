@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::offers;
 use turnwire_e2e::chat::{Metrics, calm, until};
-use turnwire_e2e::engine::{CHIEF, HIDDEN, Stage, json_of, kinds, label, of, only, reference};
+use turnwire_e2e::engine::{CHIEF, HIDDEN, Stage, json_of, kinds, of, only, reference};
 use turnwire_testkit::chat::Question;
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::watch::Ask;

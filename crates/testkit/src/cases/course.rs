@@ -4,7 +4,7 @@
 //! ```text
 //! turn.started ─ route.decided ─┬─ llm.call_started ─ message.start ─ deltas ─ message.complete ─ llm.call_* ─┐
 //!                               ├──────────────────────── tools, each called and ended ◄──────────────────────┤
-//!                               └─ terminal ◄─────────────────────────────────────────────────────────────────┘
+//!                               └─ dispatch.traced ─ terminal ◄───────────────────────────────────────────────┘
 //! ```
 
 use turnwire_event::body::turn::Cancelled;
@@ -45,6 +45,8 @@ pub(super) struct Course {
     pub(super) asked: Option<String>,
     pub(super) cancelled: Option<Cancelled>,
     wants_more: bool,
+    /// Whether the turn's dispatch was told: its end comes next (S2-064).
+    traced: bool,
 }
 
 impl Course {
@@ -59,6 +61,7 @@ impl Course {
             asked: None,
             cancelled: None,
             wants_more: true,
+            traced: false,
         }
     }
 
@@ -68,6 +71,9 @@ impl Course {
         let at = format!("{kind} at {}", event.id);
         if self.asked.is_some() && kind.is_start() {
             return Err(format!("{at} starts after the cancel"));
+        }
+        if self.traced && !kind.is_terminal() {
+            return Err(format!("{at} comes after dispatch.traced"));
         }
         let before = self.stage.clone();
         self.step(&event.body)
@@ -98,14 +104,19 @@ impl Course {
             }
             Body::LlmCallCompleted(_) | Body::LlmCallFailed(_) => self.end_call(body),
             Body::ToolCalled(_) | Body::ToolCompleted(_) | Body::ToolFailed(_) => self.tool(body),
+            Body::DispatchTraced(_) => {
+                let early = self.stage == Stage::Started && self.asked.is_some();
+                self.traced = true;
+                self.go(self.at_rest() || early, self.stage.clone())
+            }
             Body::TurnCompleted(_) => {
-                let fits = self.at_rest() && self.asked.is_none();
+                let fits = self.at_rest() && self.asked.is_none() && self.traced;
                 self.go(fits, Stage::Over)
             }
             Body::TurnCancelled(cancelled) => {
                 // A cancel that comes first of all finds no model chosen.
                 let early = self.stage == Stage::Started;
-                let fits = (self.at_rest() || early) && self.asked.is_some();
+                let fits = (self.at_rest() || early) && self.asked.is_some() && self.traced;
                 self.cancelled = Some(cancelled.clone());
                 self.go(fits, Stage::Over)
             }

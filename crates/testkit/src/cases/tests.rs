@@ -2,7 +2,7 @@
 //! left out or added is refused.
 
 use serde_json::json;
-use turnwire_event::body::{llm, route, stream, tool, turn};
+use turnwire_event::body::{dispatch, llm, route, stream, tool, turn};
 use turnwire_event::code::{CallPurpose, ToolType, TurnKind, TurnStatus};
 use turnwire_event::fold::{End, OpenTurn, closing};
 use turnwire_event::{
@@ -338,6 +338,7 @@ fn s3_052_a_plain_turn_is_in_order_and_over() {
     let message = told.message();
     told.end_message(call, message, StopReason::EndTurn);
     assert!(plain_turn(&told.events).is_err(), "it has no end");
+    told.say(Body::DispatchTraced(dispatch::Traced::default()));
     told.say(Body::TurnCompleted(turn::Completed {
         status: TurnStatus::Ok,
         usage: Usage::default(),

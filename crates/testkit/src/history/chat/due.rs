@@ -107,6 +107,8 @@ impl Due {
             Body::TurnCompleted(end) => {
                 self.swept = killed && end.reason.as_deref() == Some("server_restart");
             }
+            // Its end does not say whether the process lived to write it.
+            Body::TurnCancelled(_) => self.swept = killed,
             _ => {}
         }
         let mut bytes = Vec::new();

@@ -1,0 +1,153 @@
+//! Models that do not behave: the same sub-agent twice, input that does not fit, no words at all,
+//! no end of tool calls, and more data than a frame should hold. Every turn ends, in order.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::{Reply, changed};
+use turnwire_e2e::chat::{Metrics, calm};
+use turnwire_e2e::engine::{CHIEF, Stage, asks, of, only, working};
+use turnwire_testkit::script::{Script, Step};
+
+#[tokio::test]
+async fn s2_023_d_78_the_same_sub_agent_asked_twice_at_once_works_twice() {
+    let script = Script::new()
+        .call(
+            CHIEF,
+            1,
+            [
+                Step::tool("ask_shop", json!({"query": "oats"})),
+                Step::tool("ask_shop", json!({"query": "rye"})),
+            ],
+        )
+        .call(CHIEF, 2, [Step::text("Both.")]);
+    let stage = Stage::new(working(script)).await;
+    let told = stage.ask("oats and rye").await;
+    assert_eq!(
+        (told.words().as_str(), told.last().event()),
+        ("Both.", "completed")
+    );
+    assert_eq!(
+        (told.count("data_loading"), told.count("data_loaded")),
+        (2, 2)
+    );
+    let ids: Vec<&Value> = told
+        .of("data_loaded")
+        .map(|frame| &frame.field("data")["id"])
+        .collect();
+    assert_ne!(ids[0], ids[1], "s1_082: two places");
+    told.pairs();
+    let events = stage.events(told.turn).await;
+    let invocations: Vec<&Value> = of(&events, "subagent.started")
+        .map(|e| &e["payload"]["invocation_id"])
+        .collect();
+    assert_eq!(invocations.len(), 2);
+    assert_ne!(invocations[0], invocations[1]);
+    let step = &only(&events, "plan.step_completed")["payload"];
+    assert_eq!(step["slots"].as_array().map(Vec::len), Some(2), "{step}");
+    assert_eq!(
+        only(&events, "dispatch.traced")["payload"]["intent_count"],
+        2
+    );
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s2_011_a_sub_agent_asked_in_another_shape_hears_what_was_said() {
+    for input in [json!({"query": 7}), json!({"question": "rye"})] {
+        let script = Script::new()
+            .call(CHIEF, 1, [Step::tool("ask_shop", input.clone())])
+            .call(CHIEF, 2, [Step::text("Done.")])
+            .call(
+                "shop",
+                1,
+                [Step::tool("search_offers", json!({"query": "{{user}}"}))],
+            )
+            .call("shop", 2, [Step::text("SUBRAW")]);
+        let stage = Stage::new(script).await;
+        let told = stage.ask("offers").await;
+        assert_eq!(told.last().event(), "completed", "{input}");
+        let heard = stage.ccs.params("offer_search")[0]["query"].clone();
+        let heard = heard.as_str().expect("a text");
+        let (_, value) = input
+            .as_object()
+            .and_then(|i| i.iter().next())
+            .expect("one");
+        let value = value.to_string();
+        assert!(heard.contains(value.trim_matches('"')), "{input}: {heard}");
+        stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn s2_059_a_sub_agent_that_says_nothing_has_not_answered() {
+    let script =
+        asks(&["shop"], "I have nothing for you.").call("shop", 1, [Step::stop("end_turn", 0.0)]);
+    let stage = Stage::new(script).await;
+    let told = stage.ask("offers").await;
+    assert_eq!(told.words(), "I have nothing for you.");
+    let failed = json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop"});
+    assert_eq!(told.errors(), [(failed, json!(true))]);
+    told.speaks();
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn limits_a_sub_agent_without_end_is_stopped_and_the_turn_speaks() {
+    let script = asks(&["shop"], "That took too long.").on(
+        "about shop",
+        [Step::tool("search_offers", json!({"query": "again"}))],
+    );
+    let stage = Stage::with(script, |pack| {
+        let text = format!("{}limits: {{calls_max: 3}}\n", pack.text("pack.yaml"));
+        pack.put("pack.yaml", &text)
+    })
+    .await;
+    let told = stage.ask("offers").await;
+    assert!(told.last().is_terminal());
+    assert_eq!(told.words(), "That took too long.");
+    assert!(told.took < Duration::from_secs(10), "{:?}", told.took);
+    let calls = stage.ccs.calls().len();
+    assert!((2..=3).contains(&calls), "{calls} calls");
+    told.speaks();
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn limits_an_orchestrator_without_end_is_stopped() {
+    let script = working(Script::new()).on(
+        "^offers$",
+        [Step::tool("ask_shop", json!({"query": "again"}))],
+    );
+    let stage = Stage::with(script, |pack| {
+        let text = format!("{}limits: {{calls_max: 4}}\n", pack.text("pack.yaml"));
+        pack.put("pack.yaml", &text)
+    })
+    .await;
+    let told = stage.ask("offers").await;
+    assert!(told.last().is_terminal(), "{:?}", told.labels());
+    let events = stage.events(told.turn).await;
+    let asked = of(&events, "plan.step_started").count();
+    assert!(asked <= 8, "{asked} rounds");
+    told.pairs();
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn s1_012_d_15_a_frame_of_much_data_is_sent_whole_and_counted() {
+    let stage = Stage::new(working(asks(&["shop"], "A lot."))).await;
+    let title = "Oat milk, very much of it. ".repeat(6_000);
+    let items = json!([{"id": "OFF_1", "title": title}, {"id": "OFF_2", "title": title}]);
+    let fields = json!({"payload": {"items": items}});
+    let reply = Reply::envelope(&changed("offer_search", &fields));
+    stage.ccs.set("offer_search", reply);
+    let told = stage.ask("offers").await;
+    assert_eq!((told.words().as_str(), told.errors()), ("A lot.", vec![]));
+    let loaded = told.of("data_loaded").next().expect("the data");
+    assert!(loaded.text.len() > 256 << 10);
+    assert_eq!(loaded.field("data")["items"], items);
+    let metrics = Metrics::read(&stage.rest).await;
+    assert_eq!(metrics.sum("stream_frame_oversize_total"), 1.0);
+    calm(&stage.server);
+    stage.judge().await;
+}
