@@ -198,7 +198,12 @@ fn load(
         let errors = report.findings.into_iter();
         let errors: Vec<_> = errors.filter(|f| f.level == Level::Error).collect();
         let rejected = errors.len() as u64;
-        metrics::counter!(metric::STREAM_UNREGISTERED_EVENT_REJECTED_TOTAL).increment(rejected);
+        let dimensions = metric::dimensions("");
+        metrics::counter!(
+            metric::STREAM_UNREGISTERED_EVENT_REJECTED_TOTAL,
+            &dimensions
+        )
+        .increment(rejected);
         return Err(Broken::Wrong(errors));
     };
     let pack = Arc::new(pack);

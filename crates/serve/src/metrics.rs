@@ -149,7 +149,9 @@ fn describe() {
         match kind(name) {
             Kind::Counter => {
                 describe_counter!(name, help);
-                if !LABELLED.contains(&name) {
+                if name.starts_with("stream.") && !LABELLED.contains(&name) {
+                    counter!(name, &metric::dimensions("")).absolute(0);
+                } else if !LABELLED.contains(&name) {
                     counter!(name).absolute(0);
                 }
             }
