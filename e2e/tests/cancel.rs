@@ -160,7 +160,10 @@ async fn sc_23_s3_073_cancel_while_tools_run() {
         "{:?}",
         begun.elapsed()
     );
-    assert_eq!(tail(&events), ["tool.failed", "dispatch.traced", "turn.cancelled"]);
+    assert_eq!(
+        tail(&events),
+        ["tool.failed", "dispatch.traced", "turn.cancelled"]
+    );
     assert_eq!(cancel_case(&events), Ok(Case::Tool));
     let failed = events.iter().filter_map(|e| match &e.body {
         Body::ToolFailed(tool) => Some((tool.error_class, tool.called)),
@@ -206,7 +209,12 @@ async fn s3_076_cancel_in_a_later_call_is_as_in_the_first() {
     let events = rest_of(&mut client, turn, seen).await;
     assert_eq!(
         tail(&events),
-        ["message.complete", "llm.call_failed", "dispatch.traced", "turn.cancelled"]
+        [
+            "message.complete",
+            "llm.call_failed",
+            "dispatch.traced",
+            "turn.cancelled"
+        ]
     );
     assert_eq!(cancel_case(&events), Ok(Case::LaterLlm));
     let history = scene.judge().await;
@@ -220,7 +228,10 @@ async fn s3_077_cancel_of_a_call_that_has_said_nothing() {
     let (turn, seen) = reach(&scene, &mut client, EventType::LlmCallStarted, 1).await;
     scene.rest.cancel(turn).await.expect("an answer");
     let events = rest_of(&mut client, turn, seen).await;
-    assert_eq!(tail(&events), ["llm.call_failed", "dispatch.traced", "turn.cancelled"]);
+    assert_eq!(
+        tail(&events),
+        ["llm.call_failed", "dispatch.traced", "turn.cancelled"]
+    );
     assert_eq!(cancel_case(&events), Ok(Case::Silent));
     scene.judge().await;
 }

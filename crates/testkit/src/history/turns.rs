@@ -112,15 +112,20 @@ pub(super) fn check(log: &Log<'_>, found: &mut Vec<Violation>) -> Ends {
     )
 }
 
-/// Whether a turn was withdrawn from the queue: asked to stop and ended by the two events right
-/// after its start. Such a turn may stand beside the one that runs.
+/// Whether a turn was withdrawn from the queue: asked to stop, traced and ended by the three events
+/// right after its start. Such a turn may stand beside the one that runs.
 fn withdrawn(turn: TurnId, after: &[Event]) -> bool {
-    let [asked, ended, ..] = after else {
+    let [asked, traced, ended, ..] = after else {
         return false;
     };
-    let its_own = [asked, ended].iter().all(|e| e.turn_id == Some(turn));
+    let its_own = [asked, traced, ended]
+        .iter()
+        .all(|e| e.turn_id == Some(turn));
     let queued = matches!(&ended.body, Body::TurnCancelled(end) if end.phase == Phase::Queued);
-    its_own && queued && matches!(asked.body, Body::TurnCancelRequested(_))
+    its_own
+        && queued
+        && matches!(asked.body, Body::TurnCancelRequested(_))
+        && matches!(traced.body, Body::DispatchTraced(_))
 }
 
 fn step(
