@@ -31,6 +31,28 @@ pub struct OpenStep {
     pub ended: Vec<SlotEnd>,
 }
 
+impl OpenStep {
+    /// Every slot, in the order they were asked for. One that never began has no result that a
+    /// tool use would name: its key is its sub-agent.
+    fn slots(&self) -> Vec<SlotEnd> {
+        let mut ended = self.ended.clone();
+        let mut slots = Vec::with_capacity(self.started.expected_subagents.len());
+        for expected in &self.started.expected_subagents {
+            let found = ended.iter().position(|end| end.subagent == *expected);
+            slots.push(match found {
+                Some(at) => ended.remove(at),
+                None => SlotEnd {
+                    subagent: expected.clone(),
+                    result_key: expected.clone(),
+                    status: SlotStatus::Error,
+                },
+            });
+        }
+        slots.extend(ended);
+        slots
+    }
+}
+
 /// What a turn has dispatched so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dispatch {
@@ -158,7 +180,7 @@ impl Dispatch {
         let completed = |step: &OpenStep| StepCompleted {
             plan_step_id: step.started.plan_step_id.clone(),
             status: StepStatus::Terminated,
-            slots: step.ended.clone(),
+            slots: step.slots(),
         };
         self.steps.iter().map(completed).collect()
     }
@@ -272,24 +294,62 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_is_cut_off_lists_every_slot_also_those_that_never_began() {
+        let mut dispatch = Dispatch::default();
+        let time = Timestamp::from_millis(1);
+        let expected = ["rewards", "shop", "receipts", "shop"];
+        let (shop, rewards) = (ToolUseId(Ulid(1)), ToolUseId(Ulid(2)));
+        for body in [
+            step(1, &expected, &["travel"]),
+            started("shop", shop),
+            started("rewards", rewards),
+        ] {
+            dispatch.apply(time, &Actor::ORCHESTRATOR, &body);
+        }
+        dispatch.end(&shop, SlotStatus::Success);
+        dispatch.end(&rewards, SlotStatus::Timeout);
+        let [completed] = &dispatch.closing_steps()[..] else {
+            panic!("one step")
+        };
+        let slot = |subagent: &str, key: String, status| SlotEnd {
+            subagent: subagent.into(),
+            result_key: key,
+            status,
+        };
+        assert_eq!(
+            completed.slots,
+            [
+                slot("rewards", rewards.to_string(), SlotStatus::Timeout),
+                slot("shop", shop.to_string(), SlotStatus::Success),
+                slot("receipts", "receipts".into(), SlotStatus::Error),
+                slot("shop", "shop".into(), SlotStatus::Error),
+            ]
+        );
+    }
+
+    fn started(id: &str, tool_use_id: ToolUseId) -> Body {
+        Body::SubagentStarted(Started {
+            invocation_id: InvocationId(tool_use_id.0),
+            sub_agent_id: id.into(),
+            tool_use_id,
+            plan_step_id: "step-1".into(),
+            context: Context {
+                principal: "local".into(),
+                user_id: "local".into(),
+                episode_id: EpisodeId(Ulid(1)),
+                locale: "en".into(),
+                location: None,
+                prior_context: None,
+            },
+        })
+    }
+
+    #[test]
     fn a_status_counts_for_the_sub_agent_that_emits_it() {
         let mut dispatch = Dispatch::default();
         let time = Timestamp::from_millis(1);
         for (n, id) in [(1, "shop"), (2, "rewards")] {
-            let started = Body::SubagentStarted(Started {
-                invocation_id: InvocationId(Ulid(n)),
-                sub_agent_id: id.into(),
-                tool_use_id: ToolUseId(Ulid(n)),
-                plan_step_id: "step".into(),
-                context: Context {
-                    principal: "local".into(),
-                    user_id: "local".into(),
-                    episode_id: EpisodeId(Ulid(1)),
-                    locale: "en".into(),
-                    location: None,
-                    prior_context: None,
-                },
-            });
+            let started = started(id, ToolUseId(Ulid(n)));
             dispatch.apply(time, &Actor::ORCHESTRATOR, &started);
         }
         let status = Body::StatusEmitted(Emitted {

@@ -230,8 +230,8 @@ fn s2_064_the_trace_tells_every_outcome() {
         assert_eq!(
             slots,
             [
-                ("rewards", SlotStatus::Success),
-                ("shop", SlotStatus::Error)
+                ("shop", SlotStatus::Error),
+                ("rewards", SlotStatus::Success)
             ]
         );
         let Body::DispatchTraced(traced) = &ending[6].body else {
