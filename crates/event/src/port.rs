@@ -17,6 +17,7 @@ use crate::code::{LlmErrorClass, ToolType, TurnStatus};
 use crate::content::{ContentBlock, StopReason, Usage};
 use crate::envelope::{Render, Trace};
 use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
+use crate::kind::EventType;
 use crate::message::Message;
 use crate::position::Position;
 use crate::row::NewMessage;
@@ -222,6 +223,13 @@ pub trait Gate: Send {
 
     /// When something held is due, if anything is held.
     fn due(&self) -> Option<Instant>;
+
+    /// Whether `take` must be told exactly when an event of this type comes: it may be held for a
+    /// time, or something is held. Asked for every delta, so it must cost next to nothing.
+    fn times(&self, kind: EventType) -> bool {
+        let _ = kind;
+        true
+    }
 
     /// Lets go of what is due at `now`. What waits for more of its message, such as a word that
     /// is half there, stays.

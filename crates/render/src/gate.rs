@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use turnwire_event::body::status::UNREGISTERED;
 use turnwire_event::port::{Emission, Gate, Onward};
 use turnwire_event::{Actor, Body, EventType, Render, RenderPolicy};
 use turnwire_pack::Line;
@@ -22,10 +23,8 @@ use crate::table::Table;
 const TIMED_EVERY: u32 = 64;
 /// Unregistered ids that a turn says in the server's log; the counter has them all.
 const WARNINGS_MAX: u8 = 8;
-/// Characters of such an id that the server's log gets.
-const SHOWN_CHARS: usize = 48;
-/// What the log has in place of an id that is not registered: no agent's prose gets there.
-const UNREGISTERED: &str = "unregistered";
+/// The longest id that the server's log gets: as long as an id may be.
+const SHOWN_BYTES: usize = 64;
 
 pub(crate) struct TurnGate {
     table: Arc<Table>,
@@ -124,7 +123,7 @@ impl TurnGate {
             return out(emission, None);
         };
         let Some((index, policy)) = self.decide_status(&body.event_id, &emission.actor) else {
-            self.warn(&body.event_id);
+            self.warn(&body.event_id, &emission.actor);
             body.event_id = UNREGISTERED.to_owned();
             body.message.clear();
             return out(emission, Some(RenderPolicy::Suppress.into()));
@@ -148,13 +147,14 @@ impl TurnGate {
         }
     }
 
-    fn warn(&mut self, id: &str) {
+    fn warn(&mut self, id: &str, actor: &Actor) {
         self.table.meter.unregistered();
         if self.warned < WARNINGS_MAX {
             self.warned += 1;
-            let shown: String = id.chars().take(SHOWN_CHARS).collect();
             tracing::warn!(
-                event_id = %shown.escape_default(),
+                event_id = nameable(id),
+                bytes = id.len(),
+                %actor,
                 "a status was withheld: its id is not registered, or not for who emitted it"
             );
         }
@@ -315,6 +315,10 @@ impl Gate for TurnGate {
         self.hold.due()
     }
 
+    fn times(&self, kind: EventType) -> bool {
+        !self.hold.is_empty() || self.table.policy(kind) == RenderPolicy::Batch
+    }
+
     fn lapse(&mut self, now: Instant, out: Onward<'_>) {
         if self.hold.statuses_due(now) {
             self.release(out);
@@ -327,6 +331,15 @@ impl Gate for TurnGate {
         self.finish_block(out);
         self.release(out);
     }
+}
+
+/// An id as the server's log may have it: only if it looks like one. Anything else is an agent's
+/// prose, and may be about a person.
+fn nameable(id: &str) -> Option<&str> {
+    let first = id.bytes().next()?;
+    let rest = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    let named = first.is_ascii_lowercase() && id.len() <= SHOWN_BYTES && id.bytes().all(rest);
+    named.then_some(id)
 }
 
 fn stamp(policy: RenderPolicy) -> Option<Render> {

@@ -4,6 +4,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What stands in the log in place of an id that is not registered: no agent's prose gets there.
+pub const UNREGISTERED: &str = "unregistered";
+
 /// Something is being done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Emitted {

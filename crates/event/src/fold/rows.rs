@@ -4,6 +4,7 @@
 //! has it; this is the part that the live server and the sweep share.
 
 use crate::body::Body;
+use crate::body::status::UNREGISTERED;
 use crate::code::{ToolErrorClass, ToolState};
 use crate::id::TurnId;
 use crate::row::RowChange;
@@ -61,6 +62,8 @@ pub fn rows(turn: Option<TurnId>, body: &Body) -> Vec<RowChange> {
             };
             vec![tool(t.tool_use_id, &t.tool_name, t.tool_type, status)]
         }
+        // What was withheld is no status that anyone counts.
+        Body::StatusEmitted(status) if status.event_id == UNREGISTERED => Vec::new(),
         Body::StatusEmitted(status) => vec![RowChange::StatusCounted(status.event_id.clone())],
         Body::SessionCreated(_)
         | Body::SessionClosed(_)
@@ -94,5 +97,26 @@ pub fn rows(turn: Option<TurnId>, body: &Body) -> Vec<RowChange> {
         | Body::ToolUseInputDelta(_)
         | Body::ToolUseEnd(_)
         | Body::MessageComplete(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::status::Emitted;
+    use crate::id::Ulid;
+
+    #[test]
+    fn a_status_is_counted_unless_it_was_withheld() {
+        let counted = |event_id: &str| {
+            let body = Body::StatusEmitted(Emitted {
+                event_id: event_id.into(),
+                message: String::new(),
+            });
+            rows(Some(TurnId(Ulid(1))), &body)
+        };
+        let row = RowChange::StatusCounted("searching".into());
+        assert_eq!(counted("searching"), [row]);
+        assert_eq!(counted(UNREGISTERED), []);
     }
 }

@@ -223,3 +223,15 @@ fn gathered_text_is_bounded() {
     stage.take(text("b"));
     assert_eq!(stage.out.len(), 1);
 }
+
+#[test]
+fn the_time_is_asked_for_where_something_may_be_held() {
+    let plain = Stage::new(pack(), &[], "en");
+    assert!(!plain.gate.times(EventType::TextDelta));
+    let mut stage = Stage::new(pack(), &[BATCH], "en");
+    assert!(!stage.gate.times(EventType::TextDelta));
+    stage.take(status("shop", "searching_offers"));
+    assert!(stage.gate.times(EventType::TextDelta), "a status is held");
+    assert!(gathering_text().gate.times(EventType::TextDelta));
+    assert!(!gathering_text().gate.times(EventType::ThinkingDelta));
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnwire_event::{Actor, EventType, RenderPolicy, metric};
 use turnwire_pack::{Lifecycle, Override, Target};
 
+use crate::gate::nameable;
 use crate::policies::Policies;
 use crate::stage::{
     BATCH, Counts, Stage, called, change, cohort, loading, noted, pack, status, status_by, text,
@@ -283,4 +284,25 @@ fn s1_050_every_event_is_counted_once_with_its_policy_and_dimensions() {
     // One in 64 is timed, the first of them.
     assert_eq!(counts.of(metric::STREAM_POLICY_DECISION_US, &[]), 1.0);
     assert_eq!(counts.of(metric::STREAM_REGISTRY_SIZE, &[]), 6.0);
+}
+
+#[test]
+fn the_servers_log_names_what_looks_like_an_id_and_never_prose() {
+    let longest = "a".repeat(64);
+    for id in ["searching_offers", "x", "a1_", &longest] {
+        assert_eq!(nameable(id), Some(id));
+    }
+    let too_long = "a".repeat(65);
+    for prose in [
+        "",
+        "Ada owes 300 euros",
+        "ada's pills",
+        "1st",
+        "_a",
+        "Searching",
+        "straße",
+        &too_long,
+    ] {
+        assert_eq!(nameable(prose), None);
+    }
 }
