@@ -13,7 +13,8 @@ use turnwire_event::row::{
     KeyRow, KeyScope, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    Filter, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId,
+    ContentBlock, Filter, MessageId, Owner, Position, Role, Seq, SessionId, Timestamp, ToolUseId,
+    TurnId,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -24,10 +25,25 @@ use crate::record::{Append, StoredEvent, Tail};
 pub enum View<'a> {
     /// Clients: what is shared.
     Clients,
-    /// The orchestrator: what is shared, and what is private to it.
+    /// The orchestrator: what is shared and not only displayed, and what is private to it.
     Orchestrator,
-    /// The sub-agent of this id: its own, and what every sub-agent is shown.
+    /// The sub-agent of this id: its own.
     Agent(&'a str),
+    /// Every sub-agent: what was noted for all of them.
+    Agents,
+}
+
+/// Whether a message is only there to be displayed: a tool's collections and components. No model
+/// is shown them, so they are no part of the orchestrator's view.
+pub fn is_display(role: Role, content: &[ContentBlock]) -> bool {
+    let displayed = |block: &ContentBlock| match block {
+        ContentBlock::Component { .. } | ContentBlock::Data { .. } => true,
+        ContentBlock::Text { .. }
+        | ContentBlock::Thinking { .. }
+        | ContentBlock::ToolUse { .. }
+        | ContentBlock::ToolResult { .. } => false,
+    };
+    role == Role::Tool && !content.is_empty() && content.iter().all(displayed)
 }
 
 /// How often a status was emitted.

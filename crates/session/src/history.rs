@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use turnwire_event::port::HistoryBudget;
+use turnwire_event::row::StoredMessage;
 use turnwire_event::{Message, Position, Role};
 use turnwire_log::{Store, View};
 
@@ -21,6 +22,8 @@ pub struct Memory {
     upto: Option<Position>,
     messages: VecDeque<Weighed>,
     total: u64,
+    /// The budget that something was left out for; none if everything is here.
+    covered: Option<HistoryBudget>,
 }
 
 impl Memory {
@@ -32,26 +35,33 @@ impl Memory {
         upto: Position,
         budget: HistoryBudget,
     ) -> Result<(), Error> {
-        let fresh = match self.upto {
-            Some(after) if after >= upto => {
-                self.forget(budget);
-                return Ok(());
-            }
+        let upto = self.upto.map_or(upto, |known| known.max(upto));
+        let view = View::Orchestrator;
+        match self.upto.filter(|_| self.covers(budget)) {
+            Some(after) if after == upto => {}
             Some(after) => {
-                let fresh = store.messages_since(session, View::Orchestrator, after, upto)?;
+                let fresh = store.messages_since(session, view, after, upto)?;
                 self.total += fresh.len() as u64;
-                fresh
+                self.messages.extend(weighed(fresh));
             }
             None => {
-                self.total = store.message_count(session, View::Orchestrator, upto)?;
-                store.messages(session, View::Orchestrator, upto, None, budget.messages_max)?
+                let total = store.message_count(session, view, upto)?;
+                let newest = store.messages(session, view, upto, None, budget.messages_max)?;
+                self.covered = (newest.len() as u64 != total).then_some(budget);
+                self.total = total;
+                self.messages = weighed(newest).collect();
             }
-        };
+        }
         self.upto = Some(upto);
-        self.messages
-            .extend(fresh.into_iter().map(|stored| weigh(stored.message)));
         self.forget(budget);
         Ok(())
+    }
+
+    /// Whether nothing was left out that the budget could show: it may have grown since.
+    fn covers(&self, budget: HistoryBudget) -> bool {
+        self.covered.is_none_or(|covered| {
+            budget.messages_max <= covered.messages_max && budget.bytes_max <= covered.bytes_max
+        })
     }
 
     /// Lets go of what no budget shows.
@@ -64,6 +74,11 @@ impl Memory {
                 break;
             };
             bytes -= gone;
+            let covered = self.covered.unwrap_or(budget);
+            self.covered = Some(HistoryBudget {
+                messages_max: covered.messages_max.min(budget.messages_max),
+                bytes_max: covered.bytes_max.min(budget.bytes_max),
+            });
         }
     }
 
@@ -77,9 +92,9 @@ impl Memory {
         }
     }
 
-    /// Whether nothing needs to be read to know everything up to `upto`.
-    pub fn knows(&self, upto: Position) -> bool {
-        self.upto == Some(upto)
+    /// Whether nothing needs to be read to know everything up to `upto` that the budget shows.
+    pub fn knows(&self, upto: Position, budget: HistoryBudget) -> bool {
+        self.upto == Some(upto) && self.covers(budget)
     }
 
     /// Starts with a session that has no messages yet.
@@ -93,6 +108,11 @@ impl Memory {
     pub fn recall(&self) -> (Vec<Weighed>, u64) {
         (self.messages.iter().cloned().collect(), self.total)
     }
+}
+
+/// Messages as they are stored, with the bytes of their content.
+pub(crate) fn weighed(stored: Vec<StoredMessage>) -> impl Iterator<Item = Weighed> {
+    stored.into_iter().map(|stored| weigh(stored.message))
 }
 
 /// A message with the bytes of its content.
@@ -139,6 +159,20 @@ pub(crate) fn recent_turns(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec
         keep_from = at;
     }
     turns.drain(keep_from..).flatten().collect()
+}
+
+/// The newest messages that fit, each for itself.
+pub(crate) fn newest(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed> {
+    let mut bytes = 0;
+    let newest = messages.into_iter().rev().take(budget.messages_max);
+    let mut fitting: Vec<_> = newest
+        .take_while(|(_, weight)| {
+            bytes += weight;
+            bytes <= budget.bytes_max
+        })
+        .collect();
+    fitting.reverse();
+    fitting
 }
 
 /// The messages turn by turn. A turn that was withdrawn while another ran has its message among

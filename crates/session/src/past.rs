@@ -8,8 +8,16 @@ use turnwire_event::{Message, Position, SessionId};
 use turnwire_log::{Store, View};
 
 use crate::error::Error;
-use crate::history::{Weighed, fit, recent_turns, weigh};
+use crate::history::{Weighed, fit, newest, recent_turns, weigh, weighed};
 use crate::reads::blocking;
+
+/// What a sub-agent is shown of the notes for all of them, beside its own messages, so that no
+/// long exchange pushes out what was to be remembered. Sixteen notes are those of four sub-agents
+/// that keep all they may, and 16 KiB are eight of the longest: a small part of what a model reads.
+const NOTES: HistoryBudget = HistoryBudget {
+    messages_max: 16,
+    bytes_max: 16 * 1024,
+};
 
 /// The past of a turn; its own input is the last of the orchestrator's messages.
 pub struct Past {
@@ -65,10 +73,11 @@ impl History for Past {
         let limit = budget.messages_max.saturating_add(1);
         Box::pin(async move {
             let read = blocking(store, move |store| {
-                let view = View::Agent(&agent);
-                Ok::<_, Error>(store.messages(session, view, before, None, limit)?)
+                let read = |view, limit| store.messages(session, view, before, None, limit);
+                let noted = read(View::Agents, NOTES.messages_max)?;
+                Ok::<_, Error>((noted, read(View::Agent(&agent), limit)?))
             });
-            let stored = read.await.map_err(|error| {
+            let (noted, stored) = read.await.map_err(|error| {
                 tracing::error!(%session, %error, "a sub-agent's history could not be read");
                 HistoryError
             })?;
@@ -78,7 +87,9 @@ impl History for Past {
                 .into_iter()
                 .map(|stored| stored.message)
                 .filter(|message| !cut || Some(message.turn_id) != oldest);
-            Ok(plain(recent_turns(whole.map(weigh).collect(), budget)))
+            let mut shown = newest(weighed(noted).collect(), NOTES);
+            shown.extend(recent_turns(whole.map(weigh).collect(), budget));
+            Ok(plain(shown))
         })
     }
 }

@@ -8,7 +8,7 @@ use turnwire_event::row::{NewMessage, RowChange, Scope};
 use turnwire_event::{
     Actor, Body, CallId, Message, MessageStatus, SessionId, Timestamp, ToolUseId, TurnId, metric,
 };
-use turnwire_log::Draft;
+use turnwire_log::{Draft, is_display};
 
 use crate::tally;
 
@@ -109,7 +109,8 @@ impl Said {
         created_at: Timestamp,
     ) {
         let shown = match new.scope {
-            Scope::Shared | Scope::Private => true,
+            Scope::Shared => !is_display(new.role, &new.content),
+            Scope::Private => true,
             Scope::Agent(_) | Scope::Agents => false,
         };
         if shown {

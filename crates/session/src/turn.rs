@@ -72,7 +72,7 @@ impl Live {
             if fresh {
                 memory.begin(upto);
             }
-            if memory.knows(upto) {
+            if memory.knows(upto, budget) {
                 memory.forget(budget);
                 return Ok(told(memory.recall()));
             }

@@ -6,77 +6,12 @@ mod stage;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use turnwire_event::body::support::Noted;
-use turnwire_event::body::tool::{Called, Completed};
-use turnwire_event::code::ToolType;
-use turnwire_event::port::{Emission, HistoryBudget, TurnContext};
-use turnwire_event::row::{NewMessage, Scope};
-use turnwire_event::{
-    Actor, Body, ContentBlock, Event, Message, MessageId, Mint as _, Role, SessionId,
-};
-use turnwire_session::{Error, Options, Sessions, SystemMint};
+use turnwire_event::port::HistoryBudget;
+use turnwire_event::row::Scope;
+use turnwire_event::{Body, Event, MessageId, Role, SessionId};
+use turnwire_session::{Error, Options, Sessions};
 
 use stage::*;
-
-fn message(role: Role, text: &str, scope: Scope) -> NewMessage {
-    NewMessage {
-        id: MessageId(SystemMint.ulid()),
-        role,
-        content: vec![ContentBlock::text(text)],
-        metadata: serde_json::Map::new(),
-        scope,
-    }
-}
-
-/// A tool that ends with a message.
-fn tool(turn: &TurnContext, said: NewMessage) -> MessageId {
-    let (.., tool_use_id) = ids();
-    let (tool_name, tool_type) = ("search".to_owned(), ToolType::Function);
-    emit(
-        turn,
-        Body::ToolCalled(Called {
-            tool_use_id,
-            tool_name: tool_name.clone(),
-            tool_type,
-            input_summary: String::new(),
-        }),
-    );
-    let body = Body::ToolCompleted(Completed {
-        tool_use_id,
-        tool_name,
-        tool_type,
-        duration_ms: 1,
-        result_summary: String::new(),
-        result_sha256: String::new(),
-    });
-    let mut emission = Emission::new(Actor::ORCHESTRATOR, body);
-    let id = said.id;
-    emission.message = Some(said);
-    turn.emitter.emit(emission).expect("taken");
-    id
-}
-
-fn remember(turn: &TurnContext, text: &str) {
-    let body = Body::SupportNoted(Noted {
-        sub_agent_id: "shop".into(),
-        text: text.into(),
-    });
-    let mut emission = Emission::new(Actor::subagent("shop"), body);
-    emission.message = Some(message(Role::User, text, Scope::Agents));
-    turn.emitter.emit(emission).expect("taken");
-}
-
-const MUCH: HistoryBudget = HistoryBudget {
-    messages_max: 100,
-    bytes_max: 100_000,
-};
-
-fn texts(messages: &[Message]) -> Vec<String> {
-    let said = messages.iter().flat_map(|message| &message.content);
-    said.filter_map(ContentBlock::as_text)
-        .map(str::to_owned)
-        .collect()
-}
 
 /// What the last turn was told, by who asked.
 #[derive(Default)]
@@ -141,8 +76,8 @@ async fn d_46_s1_144_everyone_is_told_their_own_by_memory_and_by_the_store_alike
             told.orchestrator,
             ["one", "one private", "one shared", "two"]
         );
-        assert_eq!(told.shop, ["one shop", "one note"]);
-        assert_eq!(told.rewards, ["one rewards", "one note"]);
+        assert_eq!(told.shop, ["one note", "one shop"]);
+        assert_eq!(told.rewards, ["one note", "one rewards"]);
     }
 }
 

@@ -1,19 +1,25 @@
 //! Reading messages, each reader its own: clients, the orchestrator, a sub-agent.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use turnwire_event::row::{MessagePart, Scope, StoredMessage};
+use turnwire_event::row::{MessagePart, NewMessage, Scope, StoredMessage};
 use turnwire_event::{Message, MessageId, Position, SessionId, TurnId};
 
 use crate::error::ReadError;
 use crate::sqlite::rows::{NEWEST, many, optional, parsed, time, value};
-use crate::store::View;
+use crate::store::{View, is_display};
+
+/// The scope of what everyone is shown.
+pub(crate) const SHARED: &str = "";
 
 type Result<T> = std::result::Result<T, ReadError>;
 
-/// A scope as its column has it. No sub-agent has such an id: those begin with a letter.
-pub(crate) fn scope(scope: &Scope) -> &str {
-    match scope {
-        Scope::Shared => "",
+/// A message's scope as its column has it. No sub-agent has such an id: those begin with a letter.
+/// What is shared and only displayed has one of its own, so that it is told without a look at the
+/// content.
+pub(crate) fn scope(message: &NewMessage) -> &str {
+    match &message.scope {
+        Scope::Shared if is_display(message.role, &message.content) => "+",
+        Scope::Shared => SHARED,
         Scope::Private => "-",
         Scope::Agents => "*",
         Scope::Agent(id) => id,
@@ -23,13 +29,11 @@ pub(crate) fn scope(scope: &Scope) -> &str {
 /// What a view shows, as SQL over `m.scope`, and its parameter.
 fn shown(view: View<'_>) -> (&'static str, &str) {
     match view {
-        View::Clients => ("m.scope = ?1", ""),
+        View::Clients => ("m.scope IN (?1, '+')", ""),
         View::Orchestrator => ("m.scope IN (?1, '-')", ""),
         // Whatever is asked for as an id, it is no way to the others' messages.
-        View::Agent(id) => (
-            "m.scope IN (?1, '*') AND m.scope <> '' AND m.scope <> '-'",
-            id,
-        ),
+        View::Agent(id) => ("m.scope = ?1 AND m.scope NOT IN ('', '+', '-', '*')", id),
+        View::Agents => ("m.scope = ?1", "*"),
     }
 }
 
@@ -98,7 +102,7 @@ pub(crate) fn message(
     session: SessionId,
     id: MessageId,
 ) -> Result<Option<StoredMessage>> {
-    let sql = format!("{MESSAGE} WHERE m.id = ?1 AND s.id = ?2 AND m.scope = ''");
+    let sql = format!("{MESSAGE} WHERE m.id = ?1 AND s.id = ?2 AND m.scope IN ('', '+')");
     Ok(c.prepare_cached(&sql)?
         .query_row([id.to_string(), session.to_string()], read_message)
         .optional()?)

@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 use turnwire_event::code::ToolState;
 use turnwire_event::content::content_json;
 use turnwire_event::row::{
-    FinishedMessage, MessagePart, NewMessage, Placed, RowChange, Scope, SessionRow,
+    FinishedMessage, MessagePart, NewMessage, Placed, RowChange, SessionRow,
 };
 use turnwire_event::{ContentBlock, Epoch, EventType, MessageStatus, Role, Seq, SessionId, TurnId};
 
@@ -13,7 +13,7 @@ use crate::error::AppendError;
 use crate::record::{Append, Term};
 use crate::sqlite::column::{json, word};
 use crate::sqlite::connection::classify;
-use crate::sqlite::messages::scope;
+use crate::sqlite::messages::{SHARED, scope};
 use crate::sqlite::queue;
 use crate::sqlite::status;
 
@@ -215,7 +215,7 @@ fn put_message(
         at,
         &[] as &[u8],
         "[]",
-        scope(&m.scope)
+        scope(m)
     ])?;
     Ok(())
 }
@@ -252,7 +252,7 @@ fn finish_message(
         placed.at.to_string(),
         m.cuts,
         json(&m.inputs),
-        scope(&Scope::Shared)
+        SHARED
     ])?;
     tx.prepare_cached("DELETE FROM message_part WHERE message = ?1")?
         .execute([m.id.to_string()])?;

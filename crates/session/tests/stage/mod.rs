@@ -9,6 +9,7 @@
 )]
 
 mod holding;
+mod messages;
 mod producer;
 mod turnstile;
 
@@ -34,6 +35,7 @@ use turnwire_session::{
 };
 
 pub use holding::{Seen, WINDOW, holding, status};
+pub use messages::{MUCH, message, remember, texts, tool};
 pub use producer::{Act, Acting, Gates, Through, acting, through, versions};
 pub use turnstile::{Turnstile, attended, gated, minding};
 

@@ -14,6 +14,7 @@ use crate::store::{StatusCount, Store, View};
 
 pub(super) fn run(make: &dyn Fn() -> Arc<dyn Store>) {
     everyone_is_shown_their_own(make().as_ref());
+    what_is_only_displayed_is_for_clients(make().as_ref());
     what_sub_agents_say_never_streams(make().as_ref());
     rows_beside_the_events_share_a_place(make().as_ref());
     hidden_events_are_not_counted(make().as_ref());
@@ -66,14 +67,14 @@ fn everyone_is_shown_their_own(store: &dyn Store) {
     let all = |view| ids(store.messages(id, view, at(9), None, 9).expect("messages"));
     assert_eq!(all(View::Clients), [1, 6]);
     assert_eq!(all(View::Orchestrator), [1, 3, 6]);
-    assert_eq!(all(View::Agent("shop")), [2, 5, 7]);
-    assert_eq!(all(View::Agent("rewards")), [4, 5]);
-    assert_eq!(all(View::Agent("nobody")), [5]);
-    for odd in ["", "-"] {
-        assert_eq!(all(View::Agent(odd)), [5], "no id is a way around");
+    assert_eq!(all(View::Agent("shop")), [2, 7]);
+    assert_eq!(all(View::Agent("rewards")), [4]);
+    assert_eq!(all(View::Agents), [5]);
+    for odd in ["nobody", "", "-", "*", "+"] {
+        assert!(all(View::Agent(odd)).is_empty(), "no id is a way around");
     }
     let newest = store.messages(id, View::Agent("shop"), at(6), None, 1);
-    assert_eq!(ids(newest.expect("messages")), [5]);
+    assert_eq!(ids(newest.expect("messages")), [2]);
     let before = Some(MessageId(Ulid(6)));
     let older = store.messages(id, View::Clients, at(9), before, 9);
     assert_eq!(ids(older.expect("messages")), [1]);
@@ -82,12 +83,52 @@ fn everyone_is_shown_their_own(store: &dyn Store) {
         ids(found.expect("messages"))
     };
     assert_eq!(since(View::Orchestrator), [3, 6]);
-    assert_eq!(since(View::Agent("shop")), [2, 5]);
+    assert_eq!(since(View::Agent("shop")), [2]);
+    assert_eq!(since(View::Agents), [5]);
     let count = |view| store.message_count(id, view, at(5)).expect("a count");
     let counts = [View::Clients, View::Orchestrator, View::Agent("shop")].map(count);
-    assert_eq!(counts, [1, 2, 2]);
+    assert_eq!(counts, [1, 2, 1]);
     let one = |n| store.message(id, MessageId(Ulid(n))).expect("a read");
     assert!(one(1).is_some() && one(2).is_none() && one(3).is_none());
+}
+
+/// A collection weighs much and no model sees it: it must not push out what one does see.
+fn what_is_only_displayed_is_for_clients(store: &dyn Store) {
+    let mut a = Maker::new(1);
+    let list = || ContentBlock::Data {
+        data_id: "data_1".into(),
+        data_type: "offer_list".into(),
+        key: serde_json::json!({}),
+        items: serde_json::json!([]),
+    };
+    let contents = [
+        vec![list()],
+        vec![ContentBlock::text("a list"), list()],
+        vec![list(), list()],
+    ];
+    for (n, content) in (1..).zip(contents) {
+        let RowChange::MessagePut(turn, mut new) = message(n, Role::Tool, Scope::Shared) else {
+            unreachable!("a message")
+        };
+        new.content = content;
+        let append = said(&mut a, RowChange::MessagePut(turn, new));
+        store.append(&[append]).expect("an append");
+    }
+    let id = a.session;
+    for (view, expected) in [
+        (View::Clients, &[1, 2, 3][..]),
+        (View::Orchestrator, &[2]),
+        (View::Agents, &[]),
+    ] {
+        let all = store.messages(id, view, at(9), None, 9).expect("messages");
+        assert_eq!(ids(all), expected);
+        let since = store.messages_since(id, view, at(0), at(9));
+        assert_eq!(ids(since.expect("messages")), expected);
+        let count = store.message_count(id, view, at(9)).expect("a count");
+        assert_eq!(count, expected.len() as u64);
+    }
+    let one = store.message(id, MessageId(Ulid(1))).expect("a read");
+    assert!(one.is_some(), "clients are shown it");
 }
 
 fn what_sub_agents_say_never_streams(store: &dyn Store) {
@@ -127,11 +168,11 @@ fn rows_beside_the_events_share_a_place(store: &dyn Store) {
     let noted = [2, 3].map(|n| message(n, Role::User, Scope::Agents));
     let noted = rows(&a, noted.into());
     store.append(&[noted]).expect("rows at the same place");
-    let found = store.messages(a.session, View::Agent("shop"), at(1), None, 9);
+    let found = store.messages(a.session, View::Agents, at(1), None, 9);
     assert_eq!(ids(found.expect("messages")), [2, 3]);
     let mut streaming = at(1);
     streaming.sub = Sub(4);
-    let found = store.messages_since(a.session, View::Agent("shop"), at(1), streaming);
+    let found = store.messages_since(a.session, View::Agents, at(1), streaming);
     assert!(found.expect("messages").is_empty());
 }
 

@@ -1,0 +1,71 @@
+//! Messages that ride with events, for every kind of reader, and what a history tells of them.
+
+use turnwire_event::body::support::Noted;
+use turnwire_event::body::tool::{Called, Completed};
+use turnwire_event::code::ToolType;
+use turnwire_event::port::{Emission, HistoryBudget, TurnContext};
+use turnwire_event::row::{NewMessage, Scope};
+use turnwire_event::{Actor, Body, ContentBlock, Message, MessageId, Mint as _, Role};
+use turnwire_session::SystemMint;
+
+use super::{emit, ids};
+
+pub fn message(role: Role, text: &str, scope: Scope) -> NewMessage {
+    NewMessage {
+        id: MessageId(SystemMint.ulid()),
+        role,
+        content: vec![ContentBlock::text(text)],
+        metadata: serde_json::Map::new(),
+        scope,
+    }
+}
+
+/// A tool that ends with a message.
+pub fn tool(turn: &TurnContext, said: NewMessage) -> MessageId {
+    let (.., tool_use_id) = ids();
+    let (tool_name, tool_type) = ("search".to_owned(), ToolType::Function);
+    emit(
+        turn,
+        Body::ToolCalled(Called {
+            tool_use_id,
+            tool_name: tool_name.clone(),
+            tool_type,
+            input_summary: String::new(),
+        }),
+    );
+    let body = Body::ToolCompleted(Completed {
+        tool_use_id,
+        tool_name,
+        tool_type,
+        duration_ms: 1,
+        result_summary: String::new(),
+        result_sha256: String::new(),
+    });
+    let mut emission = Emission::new(Actor::ORCHESTRATOR, body);
+    let id = said.id;
+    emission.message = Some(said);
+    turn.emitter.emit(emission).expect("taken");
+    id
+}
+
+pub fn remember(turn: &TurnContext, text: &str) {
+    let body = Body::SupportNoted(Noted {
+        sub_agent_id: "shop".into(),
+        text: text.into(),
+    });
+    let mut emission = Emission::new(Actor::subagent("shop"), body);
+    emission.message = Some(message(Role::User, text, Scope::Agents));
+    turn.emitter.emit(emission).expect("taken");
+}
+
+pub const MUCH: HistoryBudget = HistoryBudget {
+    messages_max: 100,
+    bytes_max: 100_000,
+};
+
+pub fn texts(messages: &[Message]) -> Vec<String> {
+    let said = messages.iter().flat_map(|message| &message.content);
+    said.filter_map(ContentBlock::as_text)
+        .map(str::to_owned)
+        .collect()
+}
