@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use turnwire_event::EventType;
 use turnwire_event::body::turn::Versions;
 use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::{Bound, Emission, Gate, Onward, Outcome, Producer, TurnInput};
@@ -17,6 +18,10 @@ impl Gate for Open {
 
     fn due(&self) -> Option<Instant> {
         None
+    }
+
+    fn times(&self, _: EventType) -> bool {
+        false
     }
 
     fn flush(&mut self, _: Onward<'_>) {}

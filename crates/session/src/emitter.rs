@@ -2,9 +2,10 @@
 //! otherwise have to remember, goes through the turn's gate, and is handed to the sequencer.
 //!
 //! ```text
-//!   emit ──▶ stamp ──▶ gate.take ──▶ sequencer        one lock: what the gate holds back
-//!                         │ held                      keeps its place before what comes later
-//!   timer, complete, ─────┴─ gate.flush ──▶ sequencer
+//!   emit ──▶ gate.take ──▶ stamp ──▶ sequencer        one lock: what the gate holds back
+//!              │ held        │                        keeps its place before what comes later
+//!   timer ─────┤ gate.lapse ─┤
+//!   complete, ─┴ gate.flush ─┘
 //!   cancel, every end
 //! ```
 
@@ -17,7 +18,9 @@ use std::time::Instant;
 use metrics::Histogram;
 use parking_lot::Mutex;
 use turnwire_event::fold::rows;
-use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, Gate, MessageEnd, Refusal};
+use turnwire_event::port::{
+    BoxFuture, Emission, EmitError, Emitter, Gate, MessageEnd, Onward, Refusal,
+};
 use turnwire_event::row::RowChange;
 use turnwire_event::{
     Body, ContentBlock, EventType, Lane, Message, Position, Render, Trace, TurnId, metric,
@@ -114,8 +117,8 @@ impl TurnEmitter {
             trace: self.trace.clone(),
             calls: desk.said.calls.clone(),
             definition: self.definition.clone(),
+            hidden: desk.said.hidden.clone(),
             gate: std::mem::replace(&mut desk.gate, Box::new(Open)),
-            hidden: Default::default(),
         }
     }
 
@@ -135,11 +138,12 @@ impl TurnEmitter {
         draft
     }
 
-    /// Gives one event that has passed the gate its place.
+    /// Gives one event that has passed the gate its place, and stamps it with what stands before
+    /// it there: what came before it may have been held.
     fn place(
         &self,
         said: &mut Said,
-        emission: Emission,
+        mut emission: Emission,
         render: Option<Render>,
     ) -> Result<Position, Refused> {
         let sequencer = &self.live.sequencer;
@@ -151,6 +155,8 @@ impl TurnEmitter {
             let (at, _) = sequencer.put(vec![RowChange::MessagePut(self.turn, message)])?;
             return Ok(at);
         }
+        said.stamp(&emission.actor, &mut emission.body);
+        let render = said.cover(&emission.body, render);
         let draft = self.draft(emission, render);
         let (message, note) = (message_of(&draft), Note::of(&draft));
         // Room was looked for when the event came; what was held back must not wait for it.
@@ -162,14 +168,20 @@ impl TurnEmitter {
         Ok(position)
     }
 
-    /// Places everything that is held back. A gate that breaks is not asked again.
+    /// Places everything that is held back.
     fn let_go(&self, desk: &mut Desk) {
+        self.ask(desk, |gate, out| gate.flush(out));
+    }
+
+    /// Places what a gate gives when it is asked. One that breaks is not asked again.
+    fn ask(&self, desk: &mut Desk, ask: impl FnOnce(&mut dyn Gate, Onward<'_>)) {
         let Desk { said, gate, .. } = &mut *desk;
         let mut out = |emission: Emission, render: Option<Render>| {
             // Refused: the turn or the session is over, nobody is left to be told.
             let _ = self.place(said, emission, render);
         };
-        if catch_unwind(AssertUnwindSafe(|| gate.flush(&mut out))).is_err() {
+        let asked = catch_unwind(AssertUnwindSafe(|| ask(gate.as_mut(), &mut out)));
+        if asked.is_err() {
             tracing::error!(session = %self.live.id, turn = %self.turn, "a gate broke");
             desk.gate = Box::new(Open);
         }
@@ -197,16 +209,22 @@ impl TurnEmitter {
         });
     }
 
-    /// The timer's time has come. Gives back when to come again.
+    /// The timer's time has come: what is due goes on, what waits for more of its message stays.
+    /// Gives back when to come again.
     fn fire(&self) -> Option<Instant> {
         let mut desk = self.desk.lock();
-        match desk.gate.due() {
-            Some(due) if due > clock() => return Some(due),
-            Some(_) => self.let_go(&mut desk),
-            None => {}
+        let now = clock();
+        let is_due = |desk: &Desk| desk.gate.due().is_some_and(|due| due <= now);
+        if is_due(&desk) {
+            self.ask(&mut desk, |gate, out| gate.lapse(now, out));
         }
-        desk.ticking = false;
-        None
+        if is_due(&desk) {
+            // A gate that keeps what is due would have the timer come again at once, for ever.
+            self.let_go(&mut desk);
+        }
+        let later = desk.gate.due().filter(|due| *due > now);
+        desk.ticking = later.is_some();
+        later
     }
 }
 
@@ -216,14 +234,14 @@ fn clock() -> Instant {
 }
 
 impl Desk {
-    /// When an event came. Deltas come in crowds and are never what a window waits for: for most
-    /// of them the last look is good enough.
+    /// When an event came. Deltas come in crowds: for most of them the last look is good enough,
+    /// unless the gate holds something or may hold this one for a time.
     fn look(&mut self, body: &Body) -> Instant {
         let crowd = matches!(
             body,
             Body::TextDelta(_) | Body::ThinkingDelta(_) | Body::ToolUseInputDelta(_)
         );
-        if !crowd || self.count.is_multiple_of(TIMED_EVERY) {
+        if !crowd || self.gate.times(body.kind()) || self.count.is_multiple_of(TIMED_EVERY) {
             self.now = clock();
         }
         self.now
@@ -263,7 +281,7 @@ impl Stoppable for TurnEmitter {
 }
 
 impl Emitter for TurnEmitter {
-    fn emit(&self, mut emission: Emission) -> Result<Position, EmitError> {
+    fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
         let mut desk = self.desk.lock();
         let desk = &mut *desk;
         if desk.sealed {
@@ -278,7 +296,6 @@ impl Emitter for TurnEmitter {
         let timed = desk.count.is_multiple_of(TIMED_EVERY);
         let now = desk.look(&emission.body);
         desk.count = desk.count.wrapping_add(1);
-        desk.said.stamp(&emission.actor, &mut emission.body);
         let Desk { said, gate, .. } = desk;
         let mut placed = None;
         gate.take(emission, now, &mut |emission, render| {

@@ -6,7 +6,8 @@ use turnwire_event::actor::ActorKind;
 use turnwire_event::code::ToolType;
 use turnwire_event::row::{NewMessage, RowChange, Scope};
 use turnwire_event::{
-    Actor, Body, CallId, Message, MessageStatus, SessionId, Timestamp, ToolUseId, TurnId, metric,
+    Actor, Body, CallId, Message, MessageStatus, Render, RenderPolicy, SessionId, Timestamp,
+    ToolUseId, TurnId, metric,
 };
 use turnwire_log::{Draft, is_display};
 
@@ -18,6 +19,8 @@ pub(crate) struct Said {
     called_model: bool,
     text: bool,
     tools: HashSet<ToolUseId>,
+    /// Tools whose calls were not shown: neither are their ends.
+    pub(crate) hidden: HashSet<ToolUseId>,
     /// The kinds of the tools that its messages asked for.
     pub(crate) types: HashMap<ToolUseId, ToolType>,
     /// The models of the calls in flight.
@@ -72,6 +75,27 @@ impl Said {
             Body::ToolFailed(tool) => tool.called = self.tools.contains(&tool.tool_use_id),
             _ => {}
         }
+    }
+
+    /// How an event is shown. The end of a tool whose call was hidden is hidden too: nobody is
+    /// told of an end without a beginning.
+    pub(crate) fn cover(&mut self, body: &Body, render: Option<Render>) -> Option<Render> {
+        let id = match body {
+            Body::ToolCalled(tool) => {
+                let policy = render.as_ref().map(|render| render.policy);
+                if policy == Some(RenderPolicy::Suppress) {
+                    self.hidden.insert(tool.tool_use_id);
+                }
+                return render;
+            }
+            Body::ToolCompleted(tool) => tool.tool_use_id,
+            Body::ToolFailed(tool) => tool.tool_use_id,
+            _ => return render,
+        };
+        if self.hidden.contains(&id) {
+            return Some(RenderPolicy::Suppress.into());
+        }
+        render
     }
 
     /// Remembers an event that has its place.

@@ -11,7 +11,8 @@ use turnwire_event::body::feedback::Recorded;
 use turnwire_event::body::llm::{CallCompleted, CallStarted};
 use turnwire_event::code::CallPurpose;
 use turnwire_event::port::{Emission, Gate, Onward};
-use turnwire_event::{Actor, Body, RenderPolicy, StopReason, Trace, Usage};
+use turnwire_event::row::Scope;
+use turnwire_event::{Actor, Body, EventType, RenderPolicy, Role, StopReason, Trace, Usage};
 
 use stage::*;
 
@@ -24,12 +25,13 @@ fn recorded() -> Body {
     })
 }
 
-/// Hides everything.
+/// Hides the calls of tools, and nothing else.
 struct Hiding;
 
 impl Gate for Hiding {
     fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
-        out(emission, Some(RenderPolicy::Suppress.into()));
+        let hides = emission.body.kind() == EventType::ToolCalled;
+        out(emission, hides.then(|| RenderPolicy::Suppress.into()));
     }
     fn due(&self) -> Option<Instant> {
         None
@@ -77,6 +79,33 @@ async fn s1_046_a_hidden_tool_is_closed_hidden_live_and_after_a_crash() {
         let failed = failed.find(|event| matches!(event.body, Body::ToolFailed(_)));
         let render = failed.and_then(|event| event.render.clone());
         assert_eq!(render.map(|r| r.policy), Some(RenderPolicy::Suppress));
+    }
+}
+
+#[tokio::test]
+async fn s1_046_the_end_of_a_tool_is_hidden_exactly_if_its_call_is() {
+    let gates: [(Gates, _); 2] = [
+        (Arc::new(|| Box::new(Hiding)), Some(RenderPolicy::Suppress)),
+        (through(), None),
+    ];
+    for (gates, expected) in gates {
+        let dir = tempfile::tempdir().expect("a folder");
+        let act = acting(move |turn| async move {
+            tool(&turn, message(Role::Tool, "found", Scope::Private));
+            OK
+        });
+        let sessions = passing(dir.path(), gates, act).await;
+        let id = new_session(&sessions).await;
+        let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+        accepted.expect("accepted");
+        let events = settled(&sessions, id).await;
+        let tools = events.iter().filter_map(|event| match &event.body {
+            Body::ToolCalled(_) | Body::ToolCompleted(_) => {
+                Some(event.render.as_ref().map(|render| render.policy))
+            }
+            _ => None,
+        });
+        assert_eq!(tools.collect::<Vec<_>>(), [expected, expected]);
     }
 }
 
