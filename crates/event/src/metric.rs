@@ -75,7 +75,7 @@ metrics! {
     DISPATCH_CAP_EXCEEDED_TOTAL = "dispatch.cap_exceeded_total", "Turns that asked for more sub-agents at once than may run";
     DISPATCH_SUBAGENT_LATENCY_MS = "dispatch.subagent.latency_ms", "Time from the start of a sub-agent to its end, by sub-agent";
     DISPATCH_STATUS_EVENTS_PER_INVOCATION = "dispatch.status_events_per_invocation", "Status events emitted by one invocation of a sub-agent, by sub-agent";
-    DISPATCH_FANOUT_SUCCESS_RATIO = "dispatch.fanout.success_ratio", "Of several sub-agents that a turn dispatched, the share that succeeded; those a cancel threw away do not count";
+    DISPATCH_FANOUT_SUCCESS_RATIO = "dispatch.fanout.success_ratio", "Of several sub-agents that one step asked, the share that succeeded; a step that was cut off does not count";
     DISPATCH_AXIS_FAILURE_TOTAL = "dispatch.axis_failure_total", "Failures told to clients, by axis: 1 a sub-agent, 2 a data service, 3 some of several";
     LOG_EVENTS_TOTAL = "log.events_total", "Events committed";
     LOG_COMMITS_TOTAL = "log.commits_total", "Commits";

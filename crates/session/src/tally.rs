@@ -3,7 +3,8 @@
 
 use serde::Serialize;
 use turnwire_event::body::dispatch::Traced;
-use turnwire_event::code::{CapBehavior, DispatchOutcome};
+use turnwire_event::body::plan::StepCompleted;
+use turnwire_event::code::{CapBehavior, SlotStatus, StepStatus};
 use turnwire_event::{Body, metric};
 
 /// A code as it is written.
@@ -39,6 +40,7 @@ pub(crate) fn count(body: &Body, definition: &str) {
             let axis = error.axis.to_string();
             metrics::counter!(metric::DISPATCH_AXIS_FAILURE_TOTAL, "axis" => axis).increment(1);
         }
+        Body::PlanStepCompleted(step) => count_step(step),
         Body::DispatchTraced(traced) => count_dispatch(traced),
         _ => {}
     }
@@ -53,6 +55,7 @@ pub(crate) fn is_counted(body: &Body) -> bool {
             | Body::SubagentCompleted(_)
             | Body::SubagentFailed(_)
             | Body::AgentErrorEmit(_)
+            | Body::PlanStepCompleted(_)
             | Body::DispatchTraced(_)
     )
 }
@@ -76,17 +79,19 @@ fn count_dispatch(traced: &Traced) {
     if traced.cap_behavior == CapBehavior::Over {
         metrics::counter!(metric::DISPATCH_CAP_EXCEEDED_TOTAL).increment(1);
     }
-    // What a cancel threw away neither succeeded nor failed.
-    let ends = || {
-        let ends = traced.outcomes.iter().map(|end| end.outcome);
-        ends.filter(|&outcome| outcome != DispatchOutcome::Discarded)
-    };
-    let all = ends().count();
-    if traced.outcomes.len() > 1 && all > 0 {
-        let well = ends().filter(|&outcome| outcome == DispatchOutcome::Success);
-        metrics::histogram!(metric::DISPATCH_FANOUT_SUCCESS_RATIO)
-            .record(well.count() as f64 / all as f64);
+}
+
+/// How many of several that were asked at once succeeded. One alone is no fan-out, and what was
+/// cut off neither succeeded nor failed.
+fn count_step(step: &StepCompleted) {
+    let all = step.slots.len();
+    if all < 2 || step.status == StepStatus::Terminated {
+        return;
     }
+    let well = step.slots.iter();
+    let well = well.filter(|slot| slot.status == SlotStatus::Success);
+    metrics::histogram!(metric::DISPATCH_FANOUT_SUCCESS_RATIO)
+        .record(well.count() as f64 / all as f64);
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use metrics::{
 };
 use parking_lot::Mutex;
 use turnwire_event::body::agent::ErrorEmit;
-use turnwire_event::body::dispatch::AgentOutcome;
+use turnwire_event::body::plan::SlotEnd;
 use turnwire_event::body::subagent::{Completed, Failed};
-use turnwire_event::code::AgentErrorClass;
+use turnwire_event::code::{AgentErrorClass, DispatchOutcome};
 use turnwire_event::{InvocationId, ToolUseId, Ulid};
 
 use super::*;
@@ -73,12 +73,7 @@ fn line(name: &str, value: f64) -> (String, f64) {
     (name.to_owned(), value)
 }
 
-fn traced(intent_count: u32, outcomes: &[DispatchOutcome]) -> Body {
-    let outcomes = outcomes.iter().map(|&outcome| AgentOutcome {
-        sub_agent_id: "shop".into(),
-        outcome,
-        latency_ms: 1,
-    });
+fn traced(intent_count: u32) -> Body {
     Body::DispatchTraced(Traced {
         intent_count,
         cap: 2,
@@ -87,36 +82,47 @@ fn traced(intent_count: u32, outcomes: &[DispatchOutcome]) -> Body {
         } else {
             CapBehavior::Within
         },
-        outcomes: outcomes.collect(),
         ..Traced::default()
     })
 }
 
 #[test]
-fn s2_067_s2_068_s2_072_a_trace_is_counted_and_a_turn_that_asked_for_nobody_is_not() {
-    use DispatchOutcome::{Discarded, Failure, StatusError, Success};
-    assert!(counted(&traced(0, &[])).is_empty());
+fn s2_067_s2_068_a_trace_is_counted_and_a_turn_that_asked_for_nobody_is_not() {
+    assert!(counted(&traced(0)).is_empty());
     let intents = |n| line("dispatch.intent_count", n);
-    let ratio = |n| line("dispatch.fanout.success_ratio", n);
-    assert_eq!(counted(&traced(1, &[Failure])), [intents(1.0)]);
+    assert_eq!(counted(&traced(1)), [intents(1.0)]);
     assert_eq!(
-        counted(&traced(2, &[Success, Failure])),
-        [intents(2.0), ratio(0.5)]
+        counted(&traced(4)),
+        [intents(4.0), line("dispatch.cap_exceeded_total", 1.0)]
     );
-    assert_eq!(
-        counted(&traced(4, &[Success, StatusError, Success, Success])),
-        [
-            intents(4.0),
-            line("dispatch.cap_exceeded_total", 1.0),
-            ratio(0.75)
-        ]
-    );
-    assert_eq!(
-        counted(&traced(2, &[Success, Discarded])),
-        [intents(2.0), ratio(1.0)],
+}
+
+#[test]
+fn s2_072_the_ratio_is_told_of_each_step_that_asked_several() {
+    use SlotStatus::{Error, Success, Timeout};
+    let ratio = |status, slots: &[SlotStatus]| {
+        let slots = slots.iter().map(|&status| SlotEnd {
+            subagent: "shop".into(),
+            result_key: "1".into(),
+            status,
+        });
+        let told = counted(&Body::PlanStepCompleted(StepCompleted {
+            plan_step_id: "step".into(),
+            status,
+            slots: slots.collect(),
+        }));
+        let name = "dispatch.fanout.success_ratio";
+        assert!(told.iter().all(|(told, _)| told == name), "{told:?}");
+        told.iter().map(|(_, value)| *value).collect::<Vec<_>>()
+    };
+    let (well, partial) = (StepStatus::Success, StepStatus::PartialFailure);
+    assert!(ratio(well, &[Success]).is_empty());
+    assert_eq!(ratio(well, &[Success, Success]), [1.0]);
+    assert_eq!(ratio(partial, &[Success, Error, Timeout, Success]), [0.5]);
+    assert!(
+        ratio(StepStatus::Terminated, &[Success, Error]).is_empty(),
         "what a cancel threw away is no failure"
     );
-    assert_eq!(counted(&traced(2, &[Discarded, Discarded])), [intents(2.0)]);
 }
 
 #[test]
