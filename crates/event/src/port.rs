@@ -128,8 +128,9 @@ pub trait History: Send + Sync {
     /// of the turn at hand are the last.
     fn recent(&self, budget: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
 
-    /// The newest messages of turns before this one that only the sub-agent `agent`, or every
-    /// sub-agent, is shown; oldest first, from the start of a turn.
+    /// The newest messages of turns before this one: first those that every sub-agent is shown,
+    /// which have a bound of their own, then those of the sub-agent `agent` that fit the budget,
+    /// from the start of a turn. Each oldest first.
     fn of_agent(
         &self,
         agent: &str,
