@@ -226,7 +226,7 @@ impl Call<'_> {
                 id: self.draft.message_id,
                 role: Role::Assistant,
                 content: content.clone(),
-                metadata: who.metadata(),
+                metadata: self.desk.metadata(),
                 scope: who.scope(),
             }),
             ..Emission::new(who.actor(), completed)

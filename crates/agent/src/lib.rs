@@ -15,10 +15,10 @@
 pub mod writer;
 pub mod options;
 mod summary;
-mod past;
 mod draft;
 mod span;
 mod means;
+mod past;
 mod call;
 mod work;
 mod voice;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use turnwire_event::code::{CallPurpose, ToolType};
 use turnwire_event::port::{Emission, Emitter, Refusal, TurnInput};
 use turnwire_event::row::Scope;
-use turnwire_event::{Actor, Body, Mint, Position, Trace};
+use turnwire_event::{Actor, Body, InvocationId, Message, Mint, Position, Trace};
 use turnwire_model::{Provider, ToolSpec};
 use turnwire_tool::{Scene, Shelf, Tool, Toolbox, deliver};
 
@@ -17,6 +17,8 @@ use crate::options::Options;
 
 /// The agent that speaks, as scripts and events name it.
 const SPEAKER: &str = "orchestrator";
+/// What a tool is called that a sub-agent asked for and does not have.
+const UNKNOWN: &str = "unknown";
 
 /// Which agent it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,14 +59,6 @@ impl Who {
             Self::Sub(id) => Scope::Agent(id.clone()),
         }
     }
-
-    /// What its messages are marked with.
-    pub(crate) fn metadata(&self) -> Map<String, Value> {
-        match self {
-            Self::Speaker => Map::new(),
-            Self::Sub(id) => sub_agent(id),
-        }
-    }
 }
 
 /// The mark of a message that belongs to a sub-agent's work.
@@ -72,6 +66,22 @@ pub(crate) fn sub_agent(id: &str) -> Map<String, Value> {
     [("sub_agent_id".to_owned(), Value::String(id.to_owned()))]
         .into_iter()
         .collect()
+}
+
+/// The key of an invocation's id in the mark of its messages.
+const INVOCATION: &str = "invocation_id";
+
+/// The mark of a message of one invocation: two of one sub-agent may run at once, and what each
+/// said must be told apart later.
+pub(crate) fn invocation(id: &str, invocation: InvocationId) -> Map<String, Value> {
+    let mut mark = sub_agent(id);
+    mark.insert(INVOCATION.to_owned(), Value::String(invocation.to_string()));
+    mark
+}
+
+/// The invocation that a message is of, if it is of one.
+pub(crate) fn invocation_of(message: &Message) -> Option<&str> {
+    message.metadata.get(INVOCATION)?.as_str()
 }
 
 /// What an agent works with.
@@ -95,6 +105,15 @@ impl Means {
         }
         let tool = self.toolbox.get(name);
         tool.map_or(ToolType::Function, |tool| tool.tool_type())
+    }
+
+    /// The name of a tool as everyone may see it. One that a sub-agent's model made up is words
+    /// of that model, and those are for nobody else (D-46).
+    pub(crate) fn shown<'a>(&self, name: &'a str) -> &'a str {
+        match self.who {
+            Who::Sub(_) if self.toolbox.get(name).is_none() => UNKNOWN,
+            Who::Sub(_) | Who::Speaker => name,
+        }
     }
 }
 
@@ -139,6 +158,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) scene: &'a Arc<Scene>,
     pub(crate) meter: &'a Meter,
     pub(crate) faults: Faults,
+    /// The invocation it is; none for the one that speaks.
+    pub(crate) invocation: Option<InvocationId>,
     /// What its model calls are for.
     pub(crate) purpose: CallPurpose,
     /// The span it works in; the turn's own if none.
@@ -149,6 +170,15 @@ impl Desk<'_> {
     /// Hands one event over.
     pub(crate) async fn tell(&self, actor: Actor, body: Body) -> Result<Position, Refusal> {
         self.deliver(Emission::new(actor, body)).await
+    }
+
+    /// What its messages are marked with.
+    pub(crate) fn metadata(&self) -> Map<String, Value> {
+        match (self.means.who.sub_agent(), self.invocation) {
+            (None, _) => Map::new(),
+            (Some(id), None) => sub_agent(id),
+            (Some(id), Some(invocation_id)) => invocation(id, invocation_id),
+        }
     }
 
     /// Hands one event over, with what was said with it.

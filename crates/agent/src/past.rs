@@ -5,12 +5,14 @@
 //! between the two. So are empty blocks: they hold the place of a block a model has skipped.
 //! Data and components are for people: a model is shown what its tools said, not those.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use turnwire_event::port::TurnInput;
 use turnwire_event::{ContentBlock, Message, Role, ToolUseId};
 use turnwire_model::Said;
+
+use crate::means::invocation_of;
 
 /// The history, with the words of the turn at hand at its end.
 pub(crate) fn said(history: Vec<Message>, input: &TurnInput) -> Vec<Arc<Said>> {
@@ -33,6 +35,28 @@ pub(crate) fn said(history: Vec<Message>, input: &TurnInput) -> Vec<Arc<Said>> {
         }));
     }
     said
+}
+
+/// The messages of a sub-agent, one invocation after the other. Several that ran at once have
+/// written theirs in between each other's; a model is shown each exchange whole.
+pub(crate) fn exchanges(messages: Vec<Message>) -> Vec<Arc<Said>> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut placed: Vec<(usize, Arc<Said>)> = Vec::with_capacity(messages.len());
+    for (n, message) in messages.into_iter().enumerate() {
+        // The place of an invocation is that of its first message.
+        let place = match invocation_of(&message) {
+            Some(id) => *places.entry(id.to_owned()).or_insert(n),
+            None => n,
+        };
+        let said = Said {
+            role: message.role,
+            content: message.content,
+        };
+        placed.push((place, Arc::new(said)));
+    }
+    // Stable: within an invocation the order is that of time.
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, said)| said).collect()
 }
 
 /// What of `said` can be shown: without half pairs, and without what says nothing.

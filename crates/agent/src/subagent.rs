@@ -13,7 +13,7 @@ use turnwire_event::body::status::Emitted;
 use turnwire_event::body::subagent::Context;
 use turnwire_event::code::{AgentErrorClass, CallPurpose, ToolType};
 use turnwire_event::port::{Emission, Emitter, History, Refusal};
-use turnwire_event::{Actor, Body, ContentBlock, Role};
+use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
 use turnwire_model::{Request, Said};
 use turnwire_tool::{Scene, deliver};
 
@@ -39,6 +39,7 @@ const TEXT_BYTES_MAX: usize = 65_536;
 /// One invocation, ready to run.
 pub(crate) struct Job {
     pub(crate) member: Arc<Member>,
+    pub(crate) invocation_id: InvocationId,
     pub(crate) context: Context,
     pub(crate) question: String,
     pub(crate) scene: Arc<Scene>,
@@ -129,6 +130,7 @@ async fn answer(job: &Job) -> Result<Answer, Miss> {
         scene: &job.scene,
         meter: &job.meter,
         faults: job.faults,
+        invocation: Some(job.invocation_id),
         purpose: CallPurpose::Subagent,
         span: None,
     };
@@ -177,14 +179,8 @@ async fn memory(job: &Job, means: &Means) -> Result<(Vec<String>, Vec<Arc<Said>>
         .map_err(failed)?
         .into_iter()
         .partition(|message| message.role == Role::System);
-    let own = own.into_iter().map(|message| {
-        Arc::new(Said {
-            role: message.role,
-            content: message.content,
-        })
-    });
     let kept = kept.iter().map(|message| message.text());
-    Ok((kept.collect(), own.collect()))
+    Ok((kept.collect(), past::exchanges(own)))
 }
 
 /// What a sub-agent has so far.

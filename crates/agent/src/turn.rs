@@ -41,6 +41,7 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
         scene: &scene,
         meter: &meter,
         faults: Faults::Told,
+        invocation: None,
         purpose: CallPurpose::Orchestrate,
         span: None,
     };

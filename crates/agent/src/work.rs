@@ -29,9 +29,6 @@ use crate::means::{Desk, Faults, Means, Who};
 use crate::summary::summary;
 use crate::writer;
 
-/// A tool that a sub-agent asked for and that is not there.
-const UNKNOWN: &str = "unknown";
-
 /// A tool the model asked for.
 pub(crate) struct Use {
     pub(crate) id: ToolUseId,
@@ -141,21 +138,12 @@ async fn announce(desk: &Desk<'_>, asked: &Use) -> Result<turnwire_event::Positi
     }
     let called = Called {
         tool_use_id: asked.id,
-        tool_name: named(means, asked).to_owned(),
+        tool_name: means.shown(&asked.name).to_owned(),
         tool_type: means.kind(&asked.name),
         input_summary: shown(means, &asked.input),
     };
-    let actor = Actor::tool(named(means, asked));
+    let actor = Actor::tool(means.shown(&asked.name));
     desk.tell(actor, Body::ToolCalled(called)).await
-}
-
-/// What events call a tool. A name that is no tool's is a model's own word: of a sub-agent it is
-/// not shown (D-46).
-fn named<'a>(means: &Means, asked: &'a Use) -> &'a str {
-    match means.who {
-        Who::Sub(_) if means.toolbox.get(&asked.name).is_none() => UNKNOWN,
-        Who::Sub(_) | Who::Speaker => &asked.name,
-    }
 }
 
 /// What events show of a value: little of the speaker's, of a sub-agent's only its size (D-46).
@@ -214,13 +202,13 @@ async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended
         }
         Ok((result, json))
     });
-    let tool_name = named(means, &asked).to_owned();
-    let actor = Actor::tool(&tool_name);
+    let name = means.shown(&asked.name).to_owned();
+    let actor = Actor::tool(&name);
     let (body, told) = match &given {
         Ok((result, json)) => {
             let completed = Completed {
                 tool_use_id: asked.id,
-                tool_name,
+                tool_name: name,
                 tool_type,
                 duration_ms: millis(took),
                 result_summary: shown(means, result),
@@ -231,7 +219,7 @@ async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended
         Err(failure) => {
             let failed = Failed {
                 tool_use_id: asked.id,
-                tool_name,
+                tool_name: name,
                 tool_type,
                 error_class: failure.class,
                 // Known to the writer, who sees the whole turn.
@@ -246,7 +234,7 @@ async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended
             id: MessageId(means.mint.ulid()),
             role: said.role,
             content: said.content.clone(),
-            metadata: means.who.metadata(),
+            metadata: desk.metadata(),
             scope: means.who.scope(),
         }),
         ..Emission::new(actor, body)

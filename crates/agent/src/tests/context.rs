@@ -7,6 +7,7 @@ use serde_json::json;
 use turnwire_event::body::subagent::Context;
 use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, HistoryBudget};
+use turnwire_event::row::Scope;
 use turnwire_event::{Body, ContentBlock, Message, Role, ToolUseId, Ulid};
 use turnwire_model::Said;
 use turnwire_tool::{Call, Scene};
@@ -185,6 +186,46 @@ async fn s2_018_a_sub_agent_remembers_its_own_exchanges_and_only_those() {
         *troupe.memory.asked.lock(),
         [("rewards".to_owned(), budget)]
     );
+}
+
+#[tokio::test]
+async fn s2_018_invocations_that_ran_at_once_are_remembered_one_after_the_other() {
+    const TWICE: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_rewards, input: {query: first}}}, {tool: {name: ask_rewards, input: {query: second}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Done.}]}
+- {when: {agent: rewards}, steps: [{tool: {name: points}}, {text: Forty.}]}
+";
+    let before = Troupe::new(TWICE);
+    assert_eq!(before.play().await.status, TurnStatus::Ok);
+    let troupe = Troupe::new(REWARDS);
+    let own = Scope::Agent("rewards".into());
+    for said in before.recorder.said() {
+        if said.scope == own {
+            let mut old = message(7, said.role, said.content);
+            old.metadata = said.metadata;
+            troupe
+                .memory
+                .agents
+                .lock()
+                .push(("rewards".to_owned(), old));
+        }
+    }
+    troupe.play().await;
+    let shown = troupe.asked("rewards").remove(0).messages;
+    let roles: Vec<_> = shown.iter().map(|said| said.role).collect();
+    let one = [Role::User, Role::Assistant, Role::Tool, Role::Assistant];
+    assert_eq!(roles, [&one[..], &one[..], &[Role::User]].concat());
+    assert_eq!(words(&shown[0].content), "first");
+    assert_eq!(words(&shown[4].content), "second");
+    for exchange in [&shown[..4], &shown[4..8]] {
+        let ContentBlock::ToolUse { id, .. } = &exchange[1].content[0] else {
+            panic!("{exchange:?}");
+        };
+        let ContentBlock::ToolResult { tool_use_id, .. } = &exchange[2].content[0] else {
+            panic!("{exchange:?}");
+        };
+        assert_eq!(tool_use_id, id);
+    }
 }
 
 #[tokio::test]

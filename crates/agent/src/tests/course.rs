@@ -170,11 +170,25 @@ async fn d_46_every_hidden_message_says_whose_it_is_and_who_sees_it() {
         .emissions()
         .into_iter()
         .filter_map(|emission| Some((emission.body.kind().to_string(), emission.message?)))
-        .map(|(kind, message)| (kind, message.role, message.scope, message.metadata))
+        .map(|(kind, message)| {
+            (
+                kind,
+                message.role,
+                message.scope,
+                Value::Object(message.metadata),
+            )
+        })
         .collect();
-    let mine: serde_json::Map<String, Value> = [("sub_agent_id".to_owned(), json!("shop"))]
-        .into_iter()
-        .collect();
+    let started = troupe.recorder.bodies().into_iter();
+    let mut started = started.filter_map(|(_, body)| match body {
+        Body::SubagentStarted(started) => Some(started.invocation_id.to_string()),
+        _ => None,
+    });
+    let invocation = started.next().expect("it was asked");
+    let marked = |scope: &Scope| match scope {
+        Scope::Private => json!({"sub_agent_id": "shop"}),
+        _ => json!({"sub_agent_id": "shop", "invocation_id": invocation}),
+    };
     let expected = [
         ("subagent.started", Role::User, shop()),
         ("llm.call_completed", Role::Assistant, shop()),
@@ -186,7 +200,10 @@ async fn d_46_every_hidden_message_says_whose_it_is_and_who_sees_it() {
     ];
     let expected: Vec<_> = expected
         .into_iter()
-        .map(|(kind, role, scope)| (kind.to_owned(), role, scope, mine.clone()))
+        .map(|(kind, role, scope)| {
+            let mark = marked(&scope);
+            (kind.to_owned(), role, scope, mark)
+        })
         .collect();
     assert_eq!(rows, expected);
     let said = troupe.recorder.said();
@@ -209,6 +226,24 @@ async fn d_46_tools_of_a_sub_agent_show_sizes_only() {
             _ => {}
         }
     }
+}
+
+#[tokio::test]
+async fn d_46_s2_013_a_tool_that_a_sub_agent_made_up_is_named_to_that_sub_agent_alone() {
+    let script = TURN.replace("{name: search, input", "{name: PLANTED_TEXT, input");
+    let troupe = Troupe::new(&script);
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let story = troupe.story();
+    assert!(story.contains(&"tool:unknown tool.called".to_owned()));
+    assert!(story.contains(&"tool:unknown tool.failed invalid_input".to_owned()));
+    assert!(!troupe.recorder.lines().join("\n").contains("PLANTED"));
+    for message in troupe.recorder.said() {
+        let words = format!("{:?}", message.content);
+        let named = words.contains("PLANTED");
+        assert!(!named || message.scope == Scope::Agent("shop".into()));
+    }
+    let shown = format!("{:?}", troupe.asked("shop")[1].messages);
+    assert!(shown.contains("PLANTED_TEXT"), "its own model is shown it");
 }
 
 #[tokio::test]
