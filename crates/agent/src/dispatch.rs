@@ -19,9 +19,9 @@ use tracing::Instrument as _;
 use turnwire_event::body::plan::StepStarted;
 use turnwire_event::body::subagent::{Context, Started};
 use turnwire_event::body::support::Noted;
-use turnwire_event::body::tool::{Called, Failed};
+use turnwire_event::body::tool::Called;
 use turnwire_event::body::turn::TurnError;
-use turnwire_event::code::{CallPurpose, StepStatus, ToolErrorClass, ToolType};
+use turnwire_event::code::{CallPurpose, StepStatus, ToolType};
 use turnwire_event::port::{Emission, Refusal, TurnContext};
 use turnwire_event::row::{NewMessage, Scope};
 use turnwire_event::{Actor, Body, ContentBlock, InvocationId, MessageId, Position, Role};
@@ -37,7 +37,7 @@ use crate::prior::Before;
 use crate::span::Spans;
 use crate::subagent::{self, Job};
 use crate::voice::Voice;
-use crate::work::{Use, millis, result};
+use crate::work::{Use, millis};
 
 /// What a dispatch needs of its turn.
 pub(crate) struct Dispatch<'a> {
@@ -48,6 +48,12 @@ pub(crate) struct Dispatch<'a> {
     pub(crate) before: Option<&'a Before>,
     /// Which dispatch of the turn it is, from 1.
     pub(crate) number: u32,
+}
+
+/// A result that later turns may need.
+pub(crate) struct Note {
+    sub_agent_id: String,
+    text: String,
 }
 
 /// The calls of one response.
@@ -62,12 +68,16 @@ impl Dispatch<'_> {
         &self,
         asks: Vec<(Use, Arc<Member>)>,
         failures: &mut Failures,
+        notes: &mut Vec<Note>,
     ) -> Result<Vec<Arc<Said>>, Refusal> {
         let parsed = Instant::now();
         // Whatever failed before, the turn now asks someone else.
         failures.release(self.desk).await?;
         let calls = self.emitted(asks);
         let intent = self.intent(&calls);
+        if intent == Intent::Mixed {
+            self.remember(notes).await?;
+        }
         let faults = self.faults(intent);
         let step = self.open(&calls).await?;
         let mut said = self.leave_out(calls.dropped).await?;
@@ -85,26 +95,24 @@ impl Dispatch<'_> {
         if let Some(last) = last {
             self.desk.emitter.committed(last).await?;
         }
-        let several = works.len() > 1;
         let mut run = Run::start(&*step, works).expect("every tool use has an id of its own");
         let mut errors = Vec::new();
-        let mut notes = Vec::new();
         while let Some(end) = run.next().await {
             let Some(one) = asked.remove(&end.key.result_key) else {
                 continue;
             };
             let back = outcome::result(self.desk, self.spans, &one, end.ended, parsed).await?;
             said.push(back.said);
-            notes.extend(
-                back.notes
-                    .into_iter()
-                    .map(|note| (one.id().to_owned(), note)),
-            );
+            let noted = back.notes.into_iter().map(|text| Note {
+                sub_agent_id: one.id().to_owned(),
+                text,
+            });
+            notes.extend(noted);
             let failed = failures.take(self.desk, one.id(), back.failed, intent);
             errors.extend(failed.await?);
         }
         self.close(&mut run, errors, failures).await?;
-        if several {
+        if intent == Intent::Mixed {
             self.remember(notes).await?;
         }
         Ok(said)
@@ -153,29 +161,15 @@ impl Dispatch<'_> {
         Ok(plan_step_id)
     }
 
-    /// Gives every call beyond the cap a result, because a model's vendor wants one for each, and
-    /// no `tool.called`, because nothing is executed (S2-029).
+    /// Refuses the calls beyond the cap (S2-029).
     async fn leave_out(&self, dropped: Vec<(Use, Arc<Member>)>) -> Result<Vec<Arc<Said>>, Refusal> {
         let mut said = Vec::new();
         for (call, member) in dropped {
-            let told = format!(
+            let why = format!(
                 "not executed: at most {} assistants can be asked at once.",
                 self.cast.cap
             );
-            let back = result(call.id, Err(told));
-            let failed = Body::ToolFailed(Failed {
-                tool_use_id: call.id,
-                tool_name: call.name.clone(),
-                tool_type: ToolType::SubAgent,
-                error_class: ToolErrorClass::InvalidInput,
-                called: false,
-            });
-            let emission = Emission {
-                message: Some(self.private(&member.id, back.content.clone())),
-                ..Emission::new(Actor::tool(&call.name), failed)
-            };
-            self.desk.deliver(emission).await?;
-            said.push(Arc::new(back));
+            said.push(outcome::refuse(self.desk, &call, &member.id, why).await?);
         }
         Ok(said)
     }
@@ -319,9 +313,10 @@ impl Dispatch<'_> {
         Ok(())
     }
 
-    /// Keeps what sub-agents of later turns should know (S1-144).
-    async fn remember(&self, notes: Vec<(String, String)>) -> Result<(), Refusal> {
-        for (sub_agent_id, text) in notes {
+    /// Keeps what sub-agents of later turns should know of a turn that asked more than one
+    /// (S1-144): where it asked a single one, that one remembers by itself.
+    async fn remember(&self, notes: &mut Vec<Note>) -> Result<(), Refusal> {
+        for Note { sub_agent_id, text } in notes.drain(..) {
             let emission = Emission {
                 message: Some(NewMessage {
                     id: MessageId(self.desk.means.mint.ulid()),
@@ -351,23 +346,29 @@ impl Dispatch<'_> {
         };
         (desk, span)
     }
-
-    fn private(&self, id: &str, content: Vec<ContentBlock>) -> NewMessage {
-        outcome::private(&*self.desk.means.mint, id, content)
-    }
 }
 
-/// The calls among `uses` that ask a sub-agent of `members`, and the others. One whose input is
-/// broken asks nobody: its model is told to write it again.
-pub(crate) fn sort(uses: Vec<Use>, members: &[Arc<Member>]) -> (Vec<(Use, Arc<Member>)>, Vec<Use>) {
-    let mut asks = Vec::new();
-    let mut others = Vec::new();
+/// The calls of one message.
+#[derive(Default)]
+pub(crate) struct Sorted {
+    /// Those that ask a sub-agent.
+    pub(crate) asks: Vec<(Use, Arc<Member>)>,
+    /// Those that would, had their input come whole.
+    pub(crate) broken: Vec<(Use, Arc<Member>)>,
+    /// Those of other tools.
+    pub(crate) others: Vec<Use>,
+}
+
+/// Sorts `uses` by whom of `members` they ask.
+pub(crate) fn sort(uses: Vec<Use>, members: &[Arc<Member>]) -> Sorted {
+    let mut sorted = Sorted::default();
     for call in uses {
         let member = members.iter().find(|member| member.answers_to(&call.name));
-        match member.filter(|_| !call.broken) {
-            Some(member) => asks.push((call, Arc::clone(member))),
-            None => others.push(call),
+        match member.map(Arc::clone) {
+            Some(member) if call.broken => sorted.broken.push((call, member)),
+            Some(member) => sorted.asks.push((call, member)),
+            None => sorted.others.push(call),
         }
     }
-    (asks, others)
+    sorted
 }

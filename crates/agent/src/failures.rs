@@ -58,7 +58,8 @@ enum Weight {
 /// What has failed in a turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failures {
-    held: Option<Failure>,
+    /// What the turn will end with, first, and what came with it.
+    held: Vec<Failure>,
     degraded: bool,
 }
 
@@ -84,12 +85,10 @@ impl Failures {
         };
         let mut errors = failed.told;
         self.degraded |= !errors.is_empty();
-        let mut kept = failed.kept.into_iter().map(|error| on_axis(2, error));
+        let kept = failed.kept.into_iter().map(|error| on_axis(2, error));
         if failed.slot == Slot::Short {
             // The first is what the rest followed from; clients that end at an error see one.
-            if let Some(first) = kept.next() {
-                self.held = Some(first);
-            }
+            self.held.extend(kept);
             return Ok(errors);
         }
         for failure in kept {
@@ -102,7 +101,7 @@ impl Failures {
         let failure = on_axis(1, TurnError::sub_agent(id));
         errors.push(failure.error.clone());
         match intent {
-            Intent::Single => self.held = Some(failure),
+            Intent::Single => self.held.push(failure),
             Intent::Mixed => {
                 self.degraded = true;
                 failure.report(desk).await?;
@@ -113,7 +112,7 @@ impl Failures {
 
     /// Tells what was held: the turn does not end with it any more.
     pub(crate) async fn release(&mut self, desk: &Desk<'_>) -> Result<(), Refusal> {
-        if let Some(failure) = self.held.take() {
+        for failure in std::mem::take(&mut self.held) {
             self.degraded = true;
             failure.report(desk).await?;
         }
@@ -122,12 +121,17 @@ impl Failures {
 
     /// What the turn will end with, if it ends now.
     pub(crate) fn held(&self) -> Option<&TurnError> {
-        self.held.as_ref().map(|failure| &failure.error)
+        self.held.first().map(|failure| &failure.error)
     }
 
     /// How a turn ends that has said all it had to say.
     pub(crate) async fn outcome(self, desk: &Desk<'_>) -> Result<Outcome, Refusal> {
-        if let Some(failure) = self.held {
+        let mut held = self.held.into_iter();
+        if let Some(failure) = held.next() {
+            // Clients are told one; whoever counts, counts all.
+            for other in held {
+                other.count(desk, Weight::Passing).await?;
+            }
             failure.count(desk, Weight::Final).await?;
             return Ok(Outcome {
                 status: TurnStatus::Failed,

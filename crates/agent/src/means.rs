@@ -14,6 +14,7 @@ use turnwire_model::{Provider, ToolSpec};
 use turnwire_tool::{Scene, Shelf, Tool, Toolbox, deliver};
 
 use crate::options::Options;
+use crate::voice::Voice;
 
 /// The agent that speaks, as scripts and events name it.
 const SPEAKER: &str = "orchestrator";
@@ -82,6 +83,19 @@ pub(crate) fn invocation(id: &str, invocation: InvocationId) -> Map<String, Valu
 /// The invocation that a message is of, if it is of one.
 pub(crate) fn invocation_of(message: &Message) -> Option<&str> {
     message.metadata.get(INVOCATION)?.as_str()
+}
+
+/// The key that marks the result of a call that asked nobody.
+const NOT_EXECUTED: &str = "not_executed";
+
+/// The mark of the result of a call that asked nobody.
+pub(crate) fn not_executed() -> (String, Value) {
+    (NOT_EXECUTED.to_owned(), Value::Bool(true))
+}
+
+/// Whether a message is the result of a call that asked nobody.
+pub(crate) fn is_not_executed(message: &Message) -> bool {
+    message.metadata.get(NOT_EXECUTED) == Some(&Value::Bool(true))
 }
 
 /// What an agent works with.
@@ -157,7 +171,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) emitter: &'a Arc<dyn Emitter>,
     pub(crate) scene: &'a Arc<Scene>,
     pub(crate) meter: &'a Meter,
-    pub(crate) faults: Faults,
+    /// Where failures of data services are kept; told at once if nowhere.
+    pub(crate) keeper: Option<&'a Voice>,
     /// The invocation it is; none for the one that speaks.
     pub(crate) invocation: Option<InvocationId>,
     /// What its model calls are for.

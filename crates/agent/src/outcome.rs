@@ -27,7 +27,7 @@ use crate::member::Member;
 use crate::span::Spans;
 use crate::subagent::{Answer, Miss};
 use crate::voice::{Trail, Voice};
-use crate::work::{error_of, millis, result as told};
+use crate::work::{Use, error_of, millis, result as told};
 
 /// A sub-agent that was asked and has not answered.
 pub(crate) struct Asked {
@@ -145,6 +145,32 @@ pub(crate) fn private(mint: &dyn Mint, id: &str, content: Vec<ContentBlock>) -> 
         metadata: means::sub_agent(id),
         scope: Scope::Private,
     }
+}
+
+/// Gives a call that is not executed a result, because a model's vendor wants one for each, and
+/// no `tool.called`, because nothing acts.
+pub(crate) async fn refuse(
+    desk: &Desk<'_>,
+    call: &Use,
+    id: &str,
+    why: String,
+) -> Result<Arc<Said>, Refusal> {
+    let said = told(call.id, Err(why));
+    let failed = Body::ToolFailed(ToolFailed {
+        tool_use_id: call.id,
+        tool_name: call.name.clone(),
+        tool_type: ToolType::SubAgent,
+        error_class: ToolErrorClass::InvalidInput,
+        called: false,
+    });
+    let mut message = private(&*desk.means.mint, id, said.content.clone());
+    message.metadata.extend([means::not_executed()]);
+    let emission = Emission {
+        message: Some(message),
+        ..Emission::new(Actor::tool(&call.name), failed)
+    };
+    desk.deliver(emission).await?;
+    Ok(Arc::new(said))
 }
 
 /// Tells the end of one invocation.

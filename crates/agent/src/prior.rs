@@ -1,8 +1,12 @@
 //! What went before, for a sub-agent that takes over from another (S2-017): who was asked last,
 //! and what that was about, in a few words that do not grow with the session.
 
+use std::collections::HashSet;
+
 use turnwire_event::port::TurnInput;
-use turnwire_event::{ContentBlock, Message, Role, TurnId};
+use turnwire_event::{ContentBlock, Message, Role, ToolUseId, TurnId};
+
+use crate::means::is_not_executed;
 
 /// The last turn that asked sub-agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +23,10 @@ impl Before {
         input: &TurnInput,
         resolve: impl Fn(&str) -> Option<String>,
     ) -> Option<Self> {
+        let refused = refused(history);
         let asked = |message: &Message| -> Vec<String> {
             let uses = message.content.iter().filter_map(|block| match block {
-                ContentBlock::ToolUse { name, .. } => resolve(name),
+                ContentBlock::ToolUse { id, name, .. } if !refused.contains(id) => resolve(name),
                 _ => None,
             });
             uses.collect()
@@ -60,6 +65,18 @@ impl Before {
     }
 }
 
+/// The tool uses that asked nobody: one that was not executed has told its sub-agent nothing.
+fn refused(history: &[Message]) -> HashSet<ToolUseId> {
+    let results = history.iter().filter(|message| is_not_executed(message));
+    results
+        .flat_map(|message| &message.content)
+        .filter_map(|block| match block {
+            ContentBlock::ToolResult { tool_use_id, .. } => Some(*tool_use_id),
+            _ => None,
+        })
+        .collect()
+}
+
 fn last_words(history: &[Message], turn: TurnId, role: Role) -> String {
     let said = |m: &&Message| m.turn_id == turn && m.role == role;
     let mut words = history.iter().rev().filter(said).map(Message::text);
@@ -68,7 +85,9 @@ fn last_words(history: &[Message], turn: TurnId, role: Role) -> String {
         .unwrap_or_default()
 }
 
-/// `text` on one line, at most `chars_max` characters, cut between words and marked with `…`.
+/// `text` on one line, at most `chars_max` characters, cut between words and marked with `…`. A
+/// word that would leave more than half of the room empty is cut itself: there are languages that
+/// write no spaces.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     let mut out = String::new();
     let mut length = 0;
@@ -77,14 +96,17 @@ pub(crate) fn cut(text: &str, chars_max: usize) -> String {
         let more = gap + word.chars().count();
         // One is left for the mark.
         if length + more >= chars_max {
+            if length < chars_max / 2 {
+                let room = (chars_max - length).saturating_sub(gap + 1);
+                out.push_str(&" "[..gap]);
+                out.extend(word.chars().take(room));
+            }
             if chars_max > 0 {
                 out.push('…');
             }
             return out;
         }
-        if gap == 1 {
-            out.push(' ');
-        }
+        out.push_str(&" "[..gap]);
         out.push_str(word);
         length += more;
     }
@@ -100,10 +122,20 @@ mod tests {
         assert_eq!(cut("one  two\nthree", 20), "one two three");
         assert_eq!(cut("one two three", 9), "one two…");
         assert_eq!(cut("äöü äöü", 5), "äöü…");
-        assert_eq!(cut("endless", 3), "…");
+        assert_eq!(cut("endless", 3), "en…");
+        assert_eq!(cut("endless", 1), "…");
+        assert_eq!(cut("a endless", 6), "a end…");
+        assert_eq!(cut("牛乳の特売を探しています", 6), "牛乳の特売…");
+        assert_eq!(cut(r#"{"items":["oat","soy"]}"#, 12), r#"{"items":["…"#);
         assert_eq!(cut("endless", 0), "");
         for most in 0..40 {
-            assert!(cut("a bb ccc dddd eeeee", most).chars().count() <= most);
+            for text in [
+                "a bb ccc dddd eeeee",
+                "a bbbbbbbbbbbbbbbbbbbbbb",
+                "äöüäöüäöü",
+            ] {
+                assert!(cut(text, most).chars().count() <= most);
+            }
         }
     }
 }

@@ -129,7 +129,7 @@ async fn answer(job: &Job) -> Result<Answer, Miss> {
         emitter: &emitter,
         scene: &job.scene,
         meter: &job.meter,
-        faults: job.faults,
+        keeper: (job.faults == Faults::Kept).then_some(&*job.voice),
         invocation: Some(job.invocation_id),
         purpose: CallPurpose::Subagent,
         span: None,
@@ -162,10 +162,9 @@ async fn answer(job: &Job) -> Result<Answer, Miss> {
             role: Role::Assistant,
             content,
         }));
-        for ended in work(&desk, uses).await? {
-            gathered.take(job, &ended)?;
-            said.push(ended.said);
-        }
+        let ended = work(&desk, uses).await?;
+        gathered.take(&ended)?;
+        said.extend(ended.into_iter().map(|end| end.said));
     }
     Err(Miss::Failed(AgentErrorClass::Model))
 }
@@ -187,8 +186,9 @@ async fn memory(job: &Job, means: &Means) -> Result<(Vec<String>, Vec<Arc<Said>>
 #[derive(Default)]
 struct Gathered {
     answer: Answer,
-    /// Whether its newest data did not come. One that failed and then found another way has what
-    /// it wanted; one whose last try failed has not, whatever it had before.
+    /// Whether some of its newest data did not come. One that failed and then found another way
+    /// has what it wanted; one whose last try failed has not, whatever it had before. Tools that
+    /// ran at once are one try, whichever of them ended last.
     missing: bool,
 }
 
@@ -202,30 +202,32 @@ impl Gathered {
         }
     }
 
-    fn take(&mut self, job: &Job, ended: &Ended) -> Result<(), Miss> {
-        match &ended.given {
-            Ok(result) => {
-                if ended.tool_type == ToolType::Ccs {
-                    self.missing = false;
-                    self.answer.caveat |= result.get("caveat") == Some(&json!(true));
-                }
-                if ended.remember && self.answer.notes.len() < NOTES_MAX {
-                    self.answer.notes.push(note(result));
-                }
-                Ok(())
-            }
-            Err(failure) => {
-                if let Some(fault) = &failure.fault {
-                    self.missing = true;
-                    if job.faults == Faults::Kept {
-                        job.voice.keep(fault.clone());
-                    }
-                }
-                if failure.fatal {
+    /// Takes in what the tools of one message gave.
+    fn take(&mut self, batch: &[Ended]) -> Result<(), Miss> {
+        let came = |end: &Ended| end.tool_type == ToolType::Ccs && end.given.is_ok();
+        let failed = |end: &Ended| matches!(&end.given, Err(failure) if failure.fault.is_some());
+        let missing = batch.iter().any(failed);
+        if missing || batch.iter().any(came) {
+            self.missing = missing;
+        }
+        for ended in batch {
+            match &ended.given {
+                Ok(result) => self.have(ended, result),
+                Err(failure) if failure.fatal => {
                     return Err(Miss::Failed(AgentErrorClass::Tool));
                 }
-                Ok(())
+                Err(_) => {}
             }
+        }
+        Ok(())
+    }
+
+    fn have(&mut self, ended: &Ended, result: &Value) {
+        if ended.tool_type == ToolType::Ccs {
+            self.answer.caveat |= result.get("caveat") == Some(&json!(true));
+        }
+        if ended.remember && self.answer.notes.len() < NOTES_MAX {
+            self.answer.notes.push(note(result));
         }
     }
 

@@ -17,6 +17,7 @@ mod binding;
 mod course;
 mod fan_out;
 mod axes;
+mod faults;
 mod template;
 mod context;
 mod ambient;

@@ -15,13 +15,14 @@ use turnwire_model::{Provider, Request, Said};
 
 use crate::call::{Halt, Heard, call, call_with};
 use crate::cast::Cast;
-use crate::dispatch::{Dispatch, sort};
+use crate::dispatch::{Dispatch, Note, Sorted, sort};
 use crate::failures::Failures;
-use crate::means::{self, Desk, Faults, Meter};
+use crate::means::{self, Desk, Meter};
+use crate::outcome::refuse;
 use crate::past;
 use crate::prior::Before;
 use crate::span::Spans;
-use crate::work::{Ended, Use, uses, work};
+use crate::work::{BROKEN, Ended, Use, uses, work};
 
 /// The policy that has one model to choose from.
 pub(crate) const ROUTING_POLICY: &str = "builtin-1";
@@ -40,7 +41,7 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
         emitter: &turn.emitter,
         scene: &scene,
         meter: &meter,
-        faults: Faults::Told,
+        keeper: None,
         invocation: None,
         purpose: CallPurpose::Orchestrate,
         span: None,
@@ -51,6 +52,7 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
         desk,
         spans: None,
         failures: Failures::default(),
+        notes: Vec::new(),
         steps: 0,
     };
     let ended = match telling.answer().await {
@@ -102,6 +104,8 @@ struct Telling<'a> {
     /// Made when the first sub-agent is asked.
     spans: Option<Spans>,
     failures: Failures,
+    /// What later turns should know, should this one turn out to ask more than one.
+    notes: Vec<Note>,
     /// How often sub-agents were asked.
     steps: u32,
 }
@@ -168,12 +172,21 @@ impl Telling<'_> {
         uses: Vec<Use>,
         before: Option<&Before>,
     ) -> Result<Vec<Arc<Said>>, Refusal> {
-        let (asks, others) = sort(uses, &self.cast.members);
-        let asking = !asks.is_empty();
+        let Sorted {
+            asks,
+            broken,
+            others,
+        } = sort(uses, &self.cast.members);
+        let mut said = Vec::new();
+        for (call, member) in broken {
+            let why = BROKEN.to_owned();
+            said.push(refuse(&self.desk, &call, &member.id, why).await?);
+        }
         let others = work(&self.desk, others);
-        if !asking {
+        if asks.is_empty() {
             let ended = others.await?;
-            return Ok(self.took(ended));
+            said.extend(self.took(ended));
+            return Ok(said);
         }
         self.steps += 1;
         let mint = &self.cast.means.mint;
@@ -188,7 +201,9 @@ impl Telling<'_> {
             before,
             number: self.steps,
         };
-        let (ended, mut said) = try_join(others, dispatch.run(asks, &mut self.failures)).await?;
+        let asked = dispatch.run(asks, &mut self.failures, &mut self.notes);
+        let (ended, answered) = try_join(others, asked).await?;
+        said.extend(answered);
         said.extend(self.took(ended));
         Ok(said)
     }

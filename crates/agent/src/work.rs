@@ -25,9 +25,13 @@ use turnwire_event::{Actor, Body, ContentBlock, MessageId, Role, ToolUseId};
 use turnwire_model::Said;
 use turnwire_tool::{Call, Fault, Tool, ToolFailure};
 
-use crate::means::{Desk, Faults, Means, Who};
+use crate::means::{Desk, Means, Who};
 use crate::summary::summary;
 use crate::writer;
+
+/// What a model is told whose input for a tool cannot be read.
+pub(crate) const BROKEN: &str =
+    "The input was cut or is not a JSON object; ask again with a whole one.";
 
 /// A tool the model asked for.
 pub(crate) struct Use {
@@ -84,9 +88,7 @@ pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, 
     let mut running: HashMap<Id, Use> = HashMap::new();
     for asked in uses {
         let failure = match means.toolbox.get(&asked.name) {
-            _ if asked.broken => ToolFailure::invalid_input(
-                "The input was cut or is not a JSON object; ask again with a whole one.",
-            ),
+            _ if asked.broken => ToolFailure::invalid_input(BROKEN),
             Some(tool) => {
                 let task = run(desk, Arc::clone(tool), &asked);
                 running.insert(writer::spawn(&mut tasks, task).id(), asked);
@@ -241,9 +243,13 @@ async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended
     };
     desk.deliver(emission).await?;
     if let Err(failure) = &given
-        && let (Some(fault), Faults::Told) = (&failure.fault, desk.faults)
+        && let Some(fault) = &failure.fault
     {
-        report(desk, fault).await?;
+        match desk.keeper {
+            // Right here, and not when all tools have ended: its agent may not live to see that.
+            Some(voice) => voice.keep(fault.clone()),
+            None => report(desk, fault).await?,
+        }
     }
     Ok(Ended {
         said: Arc::new(said),

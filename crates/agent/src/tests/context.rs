@@ -14,6 +14,7 @@ use turnwire_tool::{Call, Scene};
 
 use super::stage::message;
 use super::troupe::{Double, Troupe, words};
+use crate::means::not_executed;
 
 /// Rewards is asked.
 const REWARDS: &str = "
@@ -116,7 +117,13 @@ async fn s2_017_d_25_what_went_before_is_told_on_a_switch_only() {
         // Both were asked: nothing is new to rewards.
         ([&rewards[..], &asks(7, 99, "ask_shop")[..]].concat(), None),
     ];
-    for (n, (session, expected)) in cases.into_iter().enumerate() {
+    // One that was not executed was not asked: the turn was another's.
+    let mut dropped = turn(9, "both?", "ask_shop", "Half.");
+    let mut refused = asks(9, 98, "ask_rewards");
+    refused[1].metadata.extend([not_executed()]);
+    dropped.extend(refused);
+    let cases = cases.into_iter().chain([(dropped, told("both?", "Half."))]);
+    for (n, (session, expected)) in cases.enumerate() {
         let mut troupe = Troupe::new(REWARDS);
         troupe.memory.session = session;
         troupe.play().await;

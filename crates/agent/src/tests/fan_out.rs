@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use turnwire_event::code::{StepStatus, ToolType, TurnStatus};
 use turnwire_event::port::BoxFuture;
 use turnwire_event::row::Scope;
 use turnwire_event::{Body, ContentBlock, Role};
+use turnwire_model::{Delta, Provider as _};
 use turnwire_tool::{Call, Tool};
 
+use super::stage::Asked;
 use super::troupe::{Double, Troupe, pack, results, words};
 
 /// All three are asked at once; each uses its tool and says its name.
@@ -137,6 +140,44 @@ async fn s2_027_s2_029_sc_14_beyond_the_cap_nobody_runs_and_every_call_has_a_res
     );
 }
 
+#[tokio::test]
+async fn a_call_whose_input_is_broken_asks_nobody_and_only_the_orchestrator_is_told() {
+    let mut troupe = Troupe::new(ALL);
+    let inner = Arc::clone(&troupe.provider);
+    troupe.provider = Arc::new(Asked::new(move |request| {
+        let first = request.agent == "orchestrator" && request.call == 1;
+        let stream = inner.stream(request);
+        if !first {
+            return stream;
+        }
+        // The inputs are cut as they come.
+        let cut = |delta| match delta {
+            Ok(Delta::ToolInput { block, .. }) => Ok(Delta::ToolInput {
+                block,
+                fragment: "{".into(),
+            }),
+            other => other,
+        };
+        stream.map(cut).boxed()
+    }));
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let story = troupe.story().join("\n");
+    assert!(
+        !story.contains("tool.called") && !story.contains("plan."),
+        "{story}"
+    );
+    assert_eq!(story.matches("tool.failed invalid_input").count(), 3);
+    let said = troupe.recorder.said();
+    assert_eq!(said.len(), 3);
+    for (message, id) in said.iter().zip(["shop", "rewards", "support"]) {
+        assert_eq!(message.scope, Scope::Private);
+        let mark = json!({"sub_agent_id": id, "not_executed": true});
+        assert_eq!(json!(message.metadata), mark);
+    }
+    let told = results(&troupe.asked("orchestrator")[1]);
+    assert!(told.len() == 3 && told.iter().all(|(_, error)| *error));
+}
+
 #[tokio::test(start_paused = true)]
 async fn s2_030_one_that_fails_stops_nobody() {
     let troupe =
@@ -193,6 +234,31 @@ async fn s1_144_results_worth_remembering_are_kept_after_a_mixed_turn_only() {
             .types()
             .contains(&"support.noted".to_owned())
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn s1_144_a_turn_that_asks_one_after_the_other_is_mixed_too() {
+    let troupe = Troupe::new(
+        "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_support, input: {query: a}}}]}
+- {when: {agent: orchestrator, call: 2}, steps: [{tool: {name: ask_shop, input: {query: b}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Done.}]}
+- {when: {agent: shop}, steps: [{tool: {name: search}}, {text: SHOP}]}
+- {when: {agent: support}, steps: [{tool: {name: ticket}}, {text: SUPPORT}]}
+",
+    )
+    .tool(slow("search", 10))
+    .tool(slow("ticket", 20));
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let noted = troupe.recorder.bodies().into_iter();
+    let noted: Vec<_> = noted
+        .filter_map(|(_, body)| match body {
+            Body::SupportNoted(note) => Some((note.sub_agent_id, note.text)),
+            _ => None,
+        })
+        .collect();
+    let note = |id: &str, name: &str| (id.to_owned(), format!("{{\"from\":\"{name}\"}}"));
+    assert_eq!(noted, [note("support", "ticket"), note("shop", "search")]);
 }
 
 #[tokio::test]

@@ -1,0 +1,103 @@
+//! Several data services at once: what is missing, and what is kept until a turn ends (S1-102).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_event::body::turn::TurnError;
+use turnwire_event::code::{ToolType, TurnStatus};
+use turnwire_event::port::{BoxFuture, Outcome};
+use turnwire_tool::{Tool, ToolFailure};
+
+use super::troupe::{Double, Troupe, pack, unavailable};
+
+/// Shop is asked alone; what it does is put in for `SHOP`.
+const SINGLE: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
+- {when: {agent: orchestrator}, steps: [{text: I could not look that up.}]}
+- {when: {agent: shop}, steps: [SHOP]}
+";
+
+fn ended(status: TurnStatus, error: Option<TurnError>) -> Outcome {
+    Outcome { status, error }
+}
+
+/// A tool of a data service that gives `given` after a while.
+fn later(name: &'static str, ms: u64, given: Result<Value, ToolFailure>) -> Arc<dyn Tool> {
+    Arc::new(Double {
+        name,
+        tool_type: ToolType::Ccs,
+        status: None,
+        remember: false,
+        work: move |_| -> BoxFuture<'static, _> {
+            let given = given.clone();
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+                given
+            })
+        },
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_that_is_missing_is_missing_whichever_tool_ended_last() {
+    for (lost, found) in [(10, 20), (20, 10)] {
+        let shop = "{tool: {name: search}}, {tool: {name: show}}, {text: Half of it.}";
+        let troupe = Troupe::new(&SINGLE.replace("SHOP", shop))
+            .tool(later("search", lost, Err(unavailable("offer_search"))))
+            .tool(later("show", found, Ok(json!("given"))));
+        assert_eq!(troupe.play().await, ended(TurnStatus::Degraded, None));
+        let story = troupe.story();
+        let told = "subagent:shop subagent.completed status_error".to_owned();
+        assert!(story.contains(&told), "{lost} {found}: {story:#?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s1_102_a_fault_that_was_kept_outlives_the_sub_agent_that_met_it() {
+    let flags = "flags: {ai_assistant_axis2_terminal: true}\n";
+    let shop = "{tool: {name: search}}, {tool: {name: show}}, {text: Never.}";
+    let troupe = Troupe::of(pack(flags, "support"), &SINGLE.replace("SHOP", shop))
+        .tool(later("search", 10, Err(unavailable("offer_search"))))
+        .tool(later("show", 60_000, Ok(json!("given"))));
+    assert_eq!(
+        troupe.play().await,
+        ended(TurnStatus::Failed, Some(TurnError::sub_agent("shop")))
+    );
+    let story = troupe.story();
+    let told = "subagent:shop error.reported CCS_ENVELOPE_ERROR(offer_search)".to_owned();
+    assert!(story.contains(&told), "{story:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn s1_102_all_that_was_kept_is_told_once_the_turn_goes_on() {
+    let flags = "flags: {ai_assistant_axis2_terminal: true}\n";
+    let script = SINGLE.replace(
+        "SHOP",
+        "{tool: {name: search}}, {tool: {name: show}}, {text: No.}",
+    );
+    let service = |name, id| later(name, 10, Err(unavailable(id)));
+    let play = async |script: &str| {
+        let troupe = Troupe::of(pack(flags, "support"), script)
+            .tool(service("search", "offer_search"))
+            .tool(service("show", "offer_show"));
+        let outcome = troupe.play().await;
+        (outcome, troupe.story().join("\n"))
+    };
+    let (outcome, story) = play(&script).await;
+    assert_eq!(outcome.status, TurnStatus::Failed);
+    assert_eq!(story.matches("agent.error_emit axis 2").count(), 2);
+    assert_eq!(story.matches("agent.error_emit axis 2 final").count(), 1);
+    assert!(!story.contains("error.reported"), "{story}");
+
+    let asks = "- {when: {agent: orchestrator, call: 2}, steps: [{tool: {name: ask_support, \
+                input: {query: a}}}]}\n- {when: {agent: orchestrator}, steps";
+    let script = script.replace("- {when: {agent: orchestrator}, steps", asks);
+    let script = format!("{script}\n- {{when: {{agent: support}}, steps: [{{text: Hello.}}]}}\n");
+    let (outcome, story) = play(&script).await;
+    assert_eq!(outcome, ended(TurnStatus::Degraded, None));
+    for id in ["offer_search", "offer_show"] {
+        let told = format!("error.reported CCS_ENVELOPE_ERROR({id})");
+        assert_eq!(story.matches(&told).count(), 1, "{story}");
+    }
+}
