@@ -48,6 +48,8 @@ pub(crate) struct Dispatch<'a> {
     pub(crate) before: Option<&'a Before>,
     /// Which dispatch of the turn it is, from 1.
     pub(crate) number: u32,
+    /// What is left of the turn's time for those it asks.
+    pub(crate) left: Duration,
 }
 
 /// A result that later turns may need.
@@ -118,7 +120,9 @@ impl Dispatch<'_> {
         Ok(said)
     }
 
-    /// Step 1: the model's calls in its order; the first as many as the cap allows (D-28).
+    /// Step 1: the model's calls in its order; the first as many as the cap allows (D-28). The
+    /// cap is for one answer of the model (I-16): the next may ask as many again. How often it
+    /// may is bounded by the calls of a turn, `calls_max`.
     fn emitted(&self, mut asks: Vec<(Use, Arc<Member>)>) -> Emitted {
         let dropped = asks.split_off(asks.len().min(self.cast.cap));
         Emitted {
@@ -144,12 +148,17 @@ impl Dispatch<'_> {
         }
     }
 
+    /// How long one may take: what its definition allows, within the turn's own time (D-82).
+    fn limit(&self, member: &Member) -> Duration {
+        member.timeout.min(self.left)
+    }
+
     async fn open(&self, calls: &Emitted) -> Result<String, Refusal> {
         let plan_step_id = format!("turn-{}-{}", self.turn.input.turn_id, self.number);
         let ids = |calls: &[(Use, Arc<Member>)]| -> Vec<String> {
             calls.iter().map(|(_, member)| member.id.clone()).collect()
         };
-        let limits = calls.taken.iter().map(|(_, member)| member.timeout);
+        let limits = calls.taken.iter().map(|(_, member)| self.limit(member));
         let started = Body::PlanStepStarted(StepStarted {
             plan_step_id: plan_step_id.clone(),
             expected_subagents: ids(&calls.taken),
@@ -281,7 +290,7 @@ impl Dispatch<'_> {
                     subagent: one.id().to_owned(),
                     result_key: one.tool_use_id.to_string(),
                 },
-                deadline: one.member.timeout,
+                deadline: self.limit(&one.member),
             },
             future: subagent::run(job),
         }

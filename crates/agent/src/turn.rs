@@ -3,8 +3,10 @@
 //! composing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::try_join;
+use tokio::time::Instant;
 use tracing::Instrument as _;
 use turnwire_event::body::route::Decided;
 use turnwire_event::body::turn::TurnError;
@@ -26,6 +28,17 @@ use crate::work::{BROKEN, Ended, Use, uses, work};
 
 /// The policy that has one model to choose from.
 pub(crate) const ROUTING_POLICY: &str = "builtin-1";
+
+/// What is left to the orchestrator of a turn's time, to say in its own words what came of it.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+/// The least time a sub-agent is given: enough to find that there is none, and to say so.
+const LEFT_MIN: Duration = Duration::from_millis(100);
+
+/// How long sub-agents may take in a turn that may take `limit` and has taken `spent` (D-82).
+fn left(limit: Duration, spent: Duration) -> Duration {
+    let left = limit.saturating_sub(spent).saturating_sub(ANSWER_TIME);
+    left.max(LEFT_MIN)
+}
 
 /// Answers one turn.
 pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
@@ -53,6 +66,7 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
         spans: None,
         failures: Failures::default(),
         notes: Vec::new(),
+        begun: Instant::now(),
         steps: 0,
     };
     let ended = match telling.answer().await {
@@ -106,6 +120,8 @@ struct Telling<'a> {
     failures: Failures,
     /// What later turns should know, should this one turn out to ask more than one.
     notes: Vec<Note>,
+    /// When its work began.
+    begun: Instant,
     /// How often sub-agents were asked.
     steps: u32,
 }
@@ -200,6 +216,7 @@ impl Telling<'_> {
             spans,
             before,
             number: self.steps,
+            left: left(self.turn.input.turn_timeout, self.begun.elapsed()),
         };
         let asked = dispatch.run(asks, &mut self.failures, &mut self.notes);
         let (ended, answered) = try_join(others, asked).await?;

@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
@@ -165,6 +165,8 @@ pub struct TurnInput {
     pub episode_id: EpisodeId,
     /// The caller's trace.
     pub trace: Option<Arc<Trace>>,
+    /// How long it may take, from when its work begins.
+    pub turn_timeout: Duration,
 }
 
 /// What a producer is given for one turn.

@@ -161,6 +161,7 @@ impl Live {
             location: submit.location.clone(),
             episode_id: self.episode(),
             trace,
+            turn_timeout: self.house.options.turn_timeout,
         }
     }
 

@@ -179,6 +179,39 @@ async fn a_call_whose_input_is_broken_asks_nobody_and_only_the_orchestrator_is_t
 }
 
 #[tokio::test(start_paused = true)]
+async fn d_82_a_sub_agent_has_no_more_time_than_its_turn() {
+    let stuck = ALL.replace("{text: SHOP}", "{stall: true}");
+    // The definition allows 5 s; a second is left for the answer.
+    let cases = [(60_000, 5_000), (4_000, 3_000), (1_050, 100), (0, 100)];
+    for (turn_ms, expected) in cases {
+        let mut troupe = Troupe::new(&stuck);
+        troupe.input.turn_timeout = Duration::from_millis(turn_ms);
+        let begun = Instant::now();
+        assert_eq!(troupe.play().await.status, TurnStatus::Degraded);
+        assert_eq!(begun.elapsed().as_millis(), expected, "{turn_ms}");
+        let bodies = troupe.recorder.bodies().into_iter();
+        let mut deadlines = bodies.filter_map(|(_, body)| match body {
+            Body::PlanStepStarted(step) => Some(step.deadline_ms),
+            _ => None,
+        });
+        assert_eq!(deadlines.next().map(u128::from), Some(expected));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_82_what_was_spent_before_a_step_is_not_left_for_it() {
+    let slow = ALL.replace(
+        "steps: [{tool: {name: ask_shop",
+        "steps: [{pause_ms: 2000}, {tool: {name: ask_shop",
+    );
+    let mut troupe = Troupe::new(&slow.replace("{text: SHOP}", "{stall: true}"));
+    troupe.input.turn_timeout = Duration::from_millis(6_000);
+    let begun = Instant::now();
+    troupe.play().await;
+    assert_eq!(begun.elapsed().as_millis(), 5_000);
+}
+
+#[tokio::test(start_paused = true)]
 async fn s2_030_one_that_fails_stops_nobody() {
     let troupe =
         Troupe::new(&ALL.replace("{text: SHOP}", "{error: provider}")).tool(slow("points", 300));

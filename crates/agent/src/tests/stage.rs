@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use parking_lot::Mutex;
@@ -177,6 +178,7 @@ pub(super) fn input() -> TurnInput {
         location: None,
         episode_id: EpisodeId(Ulid(3)),
         trace: None,
+        turn_timeout: Duration::from_secs(600),
     }
 }
 

@@ -38,6 +38,7 @@ fn input() -> TurnInput {
         location: None,
         episode_id: EpisodeId(Ulid(3)),
         trace: None,
+        turn_timeout: std::time::Duration::from_secs(600),
     }
 }
 
