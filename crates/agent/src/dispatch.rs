@@ -237,7 +237,8 @@ impl Dispatch<'_> {
         let at = self.desk.deliver(emission).instrument(span).await?;
         let input = &self.turn.input;
         let run = self.spans.child();
-        let voice = Voice::new(Arc::clone(self.desk.emitter), Arc::clone(&run));
+        let writer = Arc::clone(self.desk.emitter);
+        let voice = Voice::new(writer, Arc::clone(&run), member.emits.clone());
         let one = Asked {
             member: Arc::clone(&member),
             tool_use_id: call.id,

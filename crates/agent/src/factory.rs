@@ -147,6 +147,7 @@ impl Factory {
             aliases: agent.aliases.clone(),
             description: agent.description.clone(),
             timeout: Duration::from_millis(agent.timeout_ms),
+            emits: agent.emits.clone(),
             default_status: agent.default_status.clone(),
             means,
         }

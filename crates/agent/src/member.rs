@@ -22,6 +22,8 @@ pub(crate) struct Member {
     pub(crate) description: String,
     /// How long one answer may take.
     pub(crate) timeout: Duration,
+    /// The statuses it may show.
+    pub(crate) emits: Vec<String>,
     /// The status that is shown when it has been silent for a while.
     pub(crate) default_status: Option<String>,
     /// What it works with; none if it cannot be made.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until};
 use tracing::Instrument as _;
 use turnwire_event::body::status::Emitted;
 use turnwire_event::body::subagent::Context;
@@ -15,7 +15,7 @@ use turnwire_event::code::{AgentErrorClass, CallPurpose, ToolType};
 use turnwire_event::port::{Emission, Emitter, History, Refusal};
 use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
 use turnwire_model::{Request, Said};
-use turnwire_tool::{Scene, deliver};
+use turnwire_tool::{Live, Scene, deliver};
 
 use crate::call::{Halt, Heard, call};
 use crate::means::{Desk, Faults, Means, Meter};
@@ -35,6 +35,11 @@ const NOTE_CHARS_MAX: usize = 2_000;
 const NOTES_MAX: usize = 4;
 /// Bytes of an answer that the orchestrator is shown: dozens of pages, far more than one can say.
 const TEXT_BYTES_MAX: usize = 65_536;
+
+/// Silence after which a status that was shown in silence is shown again: a person should not
+/// wonder whether anything still happens, nor be flooded with the same words (C-18). Three fit
+/// into the minute after which a client takes a silent stream for dead.
+const AGAIN: Duration = Duration::from_secs(20);
 
 /// One invocation, ready to run.
 pub(crate) struct Job {
@@ -97,26 +102,48 @@ pub(crate) fn run(job: Job) -> impl Future<Output = Result<Answer, Miss>> + Send
         span_id = job.voice.span().span_id
     );
     let writer = Arc::clone(&job.voice) as Arc<dyn Emitter>;
-    writer::scope(writer, watched(job)).instrument(span)
+    let live = Live::begin();
+    let work = async move {
+        let _live = live;
+        watched(job).await
+    };
+    writer::scope(writer, work).instrument(span)
 }
 
-/// Says something for a sub-agent that has said nothing for too long (D-12b).
+/// Says something for a sub-agent that has said nothing for too long, and says it again if that
+/// goes on (D-12b).
 async fn watched(job: Job) -> Result<Answer, Miss> {
     let mut answer = Box::pin(answer(&job));
-    if let Ok(ended) = timeout(job.watchdog, &mut answer).await {
-        return ended;
-    }
-    if let Some(status) = &job.member.default_status
-        && job.voice.statuses() == 0
-    {
+    let Some(status) = &job.member.default_status else {
+        return answer.await;
+    };
+    let mut known = None;
+    let mut due = Instant::now() + job.watchdog;
+    loop {
+        tokio::select! {
+            biased;
+            ended = &mut answer => return ended,
+            () = job.voice.speaks() => {}
+            () = sleep_until(due) => {}
+        }
+        let heard = job.voice.heard();
+        // What is said here is heard too, and known.
+        if let Some(last) = heard.filter(|_| heard != known) {
+            known = heard;
+            due = last.at + job.watchdog;
+        }
+        if Instant::now() < due {
+            continue;
+        }
         let emitted = Body::StatusEmitted(Emitted {
             event_id: status.clone(),
             message: String::new(),
         });
         let emission = Emission::new(Actor::subagent(&job.member.id), emitted);
         deliver(&*job.voice, emission).await?;
+        known = job.voice.heard();
+        due = Instant::now() + AGAIN;
     }
-    answer.await
 }
 
 async fn answer(job: &Job) -> Result<Answer, Miss> {

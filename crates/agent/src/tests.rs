@@ -21,5 +21,7 @@ mod faults;
 mod template;
 mod context;
 mod ambient;
+mod silence;
+mod live;
 mod overhead;
 mod market;

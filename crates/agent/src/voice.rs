@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::ToolType;
 use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
@@ -27,6 +29,8 @@ pub(crate) struct OpenTool {
 pub(crate) struct Trail {
     /// How many status events it emitted.
     pub(crate) statuses: u32,
+    /// The last of those that the person may have been shown.
+    heard: Option<Heard>,
     /// What it had shown to the person: types and ids.
     pub(crate) components: Vec<Value>,
     /// The errors that were told of it.
@@ -39,26 +43,47 @@ pub(crate) struct Trail {
     pub(crate) tools: Vec<OpenTool>,
 }
 
+/// A status that the person may have been shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Which of them it was, from 1.
+    pub(crate) number: u32,
+    /// When.
+    pub(crate) at: Instant,
+}
+
 /// One sub-agent's way to the turn's writer.
 pub(crate) struct Voice {
     writer: Arc<dyn Emitter>,
     span: Arc<Trace>,
+    /// The statuses that a person is shown of it; others are dropped on their way.
+    emits: Vec<String>,
+    /// Told when one of those is emitted.
+    spoken: Notify,
     /// None once closed. Held while an event is handed on, so that closing is a point in time.
     trail: Mutex<Option<Trail>>,
 }
 
 impl Voice {
-    pub(crate) fn new(writer: Arc<dyn Emitter>, span: Arc<Trace>) -> Self {
+    pub(crate) fn new(writer: Arc<dyn Emitter>, span: Arc<Trace>, emits: Vec<String>) -> Self {
         Self {
             writer,
             span,
+            emits,
+            spoken: Notify::new(),
             trail: Mutex::new(Some(Trail::default())),
         }
     }
 
-    /// How many status events have been emitted.
-    pub(crate) fn statuses(&self) -> u32 {
-        self.trail.lock().as_ref().map_or(0, |trail| trail.statuses)
+    /// The last status that the person may have been shown.
+    pub(crate) fn heard(&self) -> Option<Heard> {
+        self.trail.lock().as_ref().and_then(|trail| trail.heard)
+    }
+
+    /// Comes back when a status has been emitted that the person may have been shown. For one
+    /// listener; what it missed while it did not listen it is told at once.
+    pub(crate) async fn speaks(&self) {
+        self.spoken.notified().await;
     }
 
     /// Whether anything was shown to the person.
@@ -87,7 +112,14 @@ impl Voice {
 impl Trail {
     fn note(&mut self, note: Note) {
         match note {
-            Note::Status => self.statuses += 1,
+            Note::Status(Seen::No) => self.statuses += 1,
+            Note::Status(Seen::Yes) => {
+                self.statuses += 1;
+                self.heard = Some(Heard {
+                    number: self.heard.map_or(0, |last| last.number) + 1,
+                    at: Instant::now(),
+                });
+            }
             Note::Shown(component) => self.components.push(component),
             Note::Error(error) => self.errors.push(error),
             Note::Call(id) => self.calls.push(id),
@@ -98,9 +130,15 @@ impl Trail {
     }
 }
 
+/// Whether a person is shown a status.
+enum Seen {
+    Yes,
+    No,
+}
+
 /// What an event means for what is open.
 enum Note {
-    Status,
+    Status(Seen),
     Shown(Value),
     Error(TurnError),
     Call(CallId),
@@ -109,9 +147,10 @@ enum Note {
     ToolEnd(ToolUseId),
 }
 
-fn note(body: &Body) -> Option<Note> {
+fn note(body: &Body, emits: &[String]) -> Option<Note> {
     Some(match body {
-        Body::StatusEmitted(_) => Note::Status,
+        Body::StatusEmitted(status) if emits.contains(&status.event_id) => Note::Status(Seen::Yes),
+        Body::StatusEmitted(_) => Note::Status(Seen::No),
         Body::DataLoaded(data) => {
             let ids: Vec<&str> = data.key.ids.iter().map(|item| item.id.as_str()).collect();
             Note::Shown(json!({"type": data.data_type, "ids": ids}))
@@ -147,9 +186,12 @@ impl Emitter for Voice {
         if emission.trace.is_none() {
             emission.trace = Some(Arc::clone(&self.span));
         }
-        let note = note(&emission.body);
+        let note = note(&emission.body, &self.emits);
         let at = self.writer.emit(emission)?;
         if let Some(note) = note {
+            if let Note::Status(Seen::Yes) = note {
+                self.spoken.notify_one();
+            }
             trail.note(note);
         }
         Ok(at)

@@ -23,7 +23,7 @@ use turnwire_event::port::{Emission, Refusal};
 use turnwire_event::row::NewMessage;
 use turnwire_event::{Actor, Body, ContentBlock, MessageId, Role, ToolUseId};
 use turnwire_model::Said;
-use turnwire_tool::{Call, Fault, Tool, ToolFailure};
+use turnwire_tool::{Call, Fault, Live, Tool, ToolFailure};
 
 use crate::means::{Desk, Means, Who};
 use crate::summary::summary;
@@ -177,7 +177,9 @@ fn run(
         emitter: Arc::clone(desk.emitter),
         scene: Arc::clone(desk.scene),
     };
+    let live = Live::begin();
     async move {
+        let _live = live;
         let begun = Instant::now();
         // Called inside the task, so that a tool that breaks right away breaks only itself.
         let given = timeout(limit, async { tool.run(call).await }).await;

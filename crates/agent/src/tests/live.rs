@@ -1,0 +1,121 @@
+//! Tasks that are alive, counted (S1-112).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, SharedString, Unit};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+use turnwire_event::code::ToolType;
+use turnwire_event::metric;
+use turnwire_event::port::BoxFuture;
+use turnwire_tool::{Call, Tool, ToolFailure};
+
+use super::troupe::{Double, Troupe};
+
+const SHOP: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Done.}]}
+- {when: {agent: shop}, steps: [{tool: {name: search}}, {text: Found.}]}
+";
+
+#[derive(Debug, Default)]
+struct Level {
+    now: f64,
+    most: f64,
+}
+
+/// The level of the gauge.
+#[derive(Clone, Default)]
+struct Tasks(Arc<Mutex<Level>>);
+
+impl GaugeFn for Tasks {
+    fn increment(&self, value: f64) {
+        let mut level = self.0.lock();
+        level.now += value;
+        level.most = level.most.max(level.now);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.0.lock().now -= value;
+    }
+
+    fn set(&self, value: f64) {
+        self.0.lock().now = value;
+    }
+}
+
+impl metrics::Recorder for Tasks {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        if key.name() == metric::ENGINE_TASKS_LIVE {
+            Gauge::from_arc(Arc::new(self.clone()))
+        } else {
+            Gauge::noop()
+        }
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+fn search(given: fn() -> Result<Value, ToolFailure>) -> Arc<dyn Tool> {
+    Arc::new(Double {
+        name: "search",
+        tool_type: ToolType::Ccs,
+        status: None,
+        remember: false,
+        work: move |_: Call| -> BoxFuture<'static, _> {
+            Box::pin(async move {
+                sleep(Duration::from_secs(1)).await;
+                given()
+            })
+        },
+    })
+}
+
+#[test]
+fn s1_112_every_task_is_counted_and_gone_however_it_ended() {
+    let cases = [
+        ("success", search(|| Ok(json!(1))), 60_000),
+        (
+            "failure",
+            search(|| Err(ToolFailure::internal("no").fatal())),
+            60_000,
+        ),
+        ("panic", search(|| panic!("mad")), 60_000),
+        ("drop", search(|| Ok(json!(1))), 500),
+    ];
+    for (case, tool, ms) in cases {
+        let tasks = Tasks::default();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build();
+        let runtime = runtime.expect("a runtime");
+        let troupe = Troupe::new(SHOP).tool(tool);
+        let levels = metrics::with_local_recorder(&tasks, || {
+            runtime.block_on(async {
+                let ended = timeout(Duration::from_millis(ms), troupe.play()).await;
+                assert_eq!(ended.is_err(), case == "drop");
+                // Tasks that were stopped go when it is their turn.
+                sleep(Duration::from_millis(1)).await;
+                let level = tasks.0.lock();
+                (level.now, level.most)
+            })
+        });
+        // One for the sub-agent, one for its tool.
+        assert_eq!(levels, (0.0, 2.0), "{case}");
+    }
+}

@@ -1,0 +1,144 @@
+//! What a person is shown while a sub-agent is silent (D-12b, C-18).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+use turnwire_event::body::status::Emitted;
+use turnwire_event::code::{ToolType, TurnStatus};
+use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
+use turnwire_event::port::{Outcome, TurnContext};
+use turnwire_event::{Actor, Body, ContentBlock, Position};
+use turnwire_pack::Pack;
+use turnwire_tool::{Call, Tool};
+
+use super::recorder::Recorder;
+use super::troupe::{Double, Troupe};
+
+const SHOP: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Done.}]}
+- {when: {agent: shop}, steps: [{tool: {name: search}}, {text: Found.}]}
+";
+
+/// A tool that works for `lasts` ms and says a status at each of `says`.
+fn saying(lasts: u64, says: &'static [(u64, &'static str)]) -> Arc<dyn Tool> {
+    Arc::new(Double {
+        name: "search",
+        tool_type: ToolType::Ccs,
+        status: None,
+        remember: false,
+        work: move |call: Call| -> BoxFuture<'static, _> {
+            Box::pin(async move {
+                let mut now = 0;
+                for (at, id) in says {
+                    sleep(Duration::from_millis(at - now)).await;
+                    now = *at;
+                    let emitted = Body::StatusEmitted(Emitted {
+                        event_id: (*id).into(),
+                        message: String::new(),
+                    });
+                    let emission = Emission::new(Actor::subagent("shop"), emitted);
+                    call.emitter.emit(emission).expect("taken");
+                }
+                sleep(Duration::from_millis(lasts - now)).await;
+                Ok(json!(1))
+            })
+        },
+    })
+}
+
+/// Writes down when each status came.
+struct Watch {
+    inner: Arc<Recorder>,
+    begun: Instant,
+}
+
+impl Emitter for Watch {
+    fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
+        if let Body::StatusEmitted(status) = &emission.body {
+            let at = self.begun.elapsed().as_millis();
+            self.inner.note(&format!("at {at} {}", status.event_id));
+        }
+        self.inner.emit(emission)
+    }
+
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+        self.inner.complete(end)
+    }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        self.inner.ready()
+    }
+
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+        self.inner.committed(at)
+    }
+}
+
+/// Plays a turn whose search is `tool`; gives when which status was emitted.
+async fn statuses(tool: Arc<dyn Tool>) -> Vec<String> {
+    let mut troupe = Troupe::new(SHOP).tool(tool);
+    let mut pack = Pack::clone(&troupe.pack);
+    pack.agents[0].timeout_ms = 600_000;
+    troupe.pack = Arc::new(pack);
+    let cohort = troupe.pack.cohort("local");
+    let watch = Watch {
+        inner: Arc::clone(&troupe.recorder),
+        begun: Instant::now(),
+    };
+    let bound = troupe.factory().bind(&troupe.input, &cohort);
+    let turn = (bound.work)(TurnContext {
+        input: troupe.input.clone(),
+        emitter: Arc::new(watch),
+        history: Arc::new(troupe.memory.clone()),
+    });
+    let Outcome { status, .. } = turn.await;
+    assert_eq!(status, TurnStatus::Ok);
+    let lines = troupe.recorder.lines().into_iter();
+    lines
+        .filter_map(|line| line.strip_prefix("at ").map(str::to_owned))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_057_d_12b_a_silent_sub_agent_shows_its_default_status() {
+    assert_eq!(statuses(saying(1_400, &[])).await, [""; 0]);
+    assert_eq!(statuses(saying(4_000, &[])).await, ["1500 searching_shop"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_18_a_long_silence_is_broken_again_and_again_but_not_often() {
+    assert_eq!(
+        statuses(saying(45_000, &[])).await,
+        [
+            "1500 searching_shop",
+            "21500 searching_shop",
+            "41500 searching_shop"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_12b_a_status_of_its_own_begins_a_new_silence() {
+    const SAYS: &[(u64, &str)] = &[(1_000, "searching_shop"), (9_000, "searching_shop")];
+    assert_eq!(
+        statuses(saying(12_000, SAYS)).await,
+        [
+            "1000 searching_shop",
+            "2500 searching_shop",
+            "9000 searching_shop",
+            "10500 searching_shop"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_12b_a_status_that_nobody_is_shown_breaks_no_silence() {
+    const SAYS: &[(u64, &str)] = &[(1_000, "not_registered")];
+    assert_eq!(
+        statuses(saying(4_000, SAYS)).await,
+        ["1000 not_registered", "1500 searching_shop"]
+    );
+}
