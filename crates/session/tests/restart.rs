@@ -69,11 +69,16 @@ async fn one_in_line_is_told_all_that_was_submitted_after_a_crash_too() {
         *at.lock() = Some(turn.input);
         async { OK }
     });
-    let after = sessions(image.path(), Options::default(), act).await;
+    let options = Options {
+        turn_timeout: Duration::from_secs(90),
+        ..Options::default()
+    };
+    let after = sessions(image.path(), options, act).await;
     let events = ended(&after, id, 2).await;
     let input = told.lock().clone().expect("it ran");
     assert_eq!((input.turn_id, input.locale.as_str()), (turn, "de-AT"));
     assert_eq!(input.location.as_deref(), Some("Graz"));
+    assert_eq!(input.turn_timeout, Duration::from_secs(90), "D-82");
     assert_eq!(serde_json::Value::Object(input.metadata), metadata);
     let mut starts = events.iter().filter(|e| e.turn_id == Some(turn));
     let start = starts.next().expect("a start");
