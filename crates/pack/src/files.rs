@@ -4,7 +4,7 @@ mod skeleton;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::digest::Digest;
 
@@ -14,8 +14,12 @@ include!(concat!(env!("OUT_DIR"), "/market.rs"));
 pub(crate) const FILES_MAX: usize = 1_000;
 /// Bytes of one file: as much as a request may bring in.
 pub(crate) const FILE_BYTES_MAX: usize = 1 << 20;
-/// Folders inside folders: a pack needs three, and a circle of links has no end.
-const DEPTH_MAX: usize = 8;
+/// Folders inside folders: a pack needs two, and a circle of links has no end.
+const DEPTH_MAX: usize = 4;
+/// Entries that are not read are told up to this many.
+const ODD_MAX: usize = 20;
+/// The folder that nothing reads: it may hold whatever a team's own tools put there.
+const UNREAD: &str = "evals";
 
 /// A folder that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -38,34 +42,68 @@ impl ReadError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     texts: BTreeMap<String, String>,
+    /// What the folder has and nobody reads, with the reason: path → reason.
+    odd: BTreeMap<String, &'static str>,
 }
 
 impl Files {
-    /// Reads a folder. Hidden files are passed over; of a file that is too long, or of too many
-    /// files, only as much is read as `check` needs to say so.
+    /// Reads a folder. Hidden files and `evals/` are passed over; of a file that is too long, or of
+    /// too many files, only as much is read as `check` needs to say so. What is neither a file nor
+    /// a folder is never opened: a pipe has no end.
     pub fn read(dir: &Path) -> Result<Self, ReadError> {
         let mut files = Self::default();
-        files.walk(dir, "", 0)?;
+        let root = dir.canonicalize().map_err(ReadError::at(dir))?;
+        files.walk(&Walk { root }, dir, "", 0)?;
         Ok(files)
     }
 
-    fn walk(&mut self, dir: &Path, prefix: &str, depth: usize) -> Result<(), ReadError> {
+    fn walk(
+        &mut self,
+        walk: &Walk,
+        dir: &Path,
+        prefix: &str,
+        depth: usize,
+    ) -> Result<(), ReadError> {
         let listed = std::fs::read_dir(dir).map_err(ReadError::at(dir))?;
         for entry in listed {
             let path = entry.map_err(ReadError::at(dir))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with('.') || self.texts.len() > FILES_MAX {
+            let relative = format!("{prefix}{name}");
+            if name.starts_with('.') || relative == UNREAD || self.texts.len() > FILES_MAX {
                 continue;
             }
-            let relative = format!("{prefix}{name}");
             // Links are followed: a mounted folder may be made of nothing else.
-            if !path.is_dir() {
-                self.texts.insert(relative, text(&path)?);
-            } else if depth < DEPTH_MAX {
-                self.walk(&path, &format!("{relative}/"), depth + 1)?;
+            let kind = std::fs::metadata(&path).map_err(ReadError::at(&path))?;
+            if kind.is_file() {
+                match text(&path)? {
+                    Some(text) => drop(self.texts.insert(relative, text)),
+                    None => self.pass_over(relative, NOT_A_FILE),
+                }
+            } else if !kind.is_dir() {
+                self.pass_over(relative, NOT_A_FILE);
+            } else if !walk.is_inside(&path) {
+                self.pass_over(
+                    relative,
+                    "a link to a folder outside of the pack: it is not read",
+                );
+            } else if depth == DEPTH_MAX {
+                self.pass_over(relative, "a folder this deep is not read");
+            } else {
+                self.walk(walk, &path, &format!("{relative}/"), depth + 1)?;
             }
         }
         Ok(())
+    }
+
+    fn pass_over(&mut self, path: String, why: &'static str) {
+        if self.odd.len() < ODD_MAX {
+            self.odd.insert(path, why);
+        }
+    }
+
+    /// What the folder has and nobody reads: path, reason.
+    pub(crate) fn odd(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.odd.iter().map(|(path, why)| (path.as_str(), *why))
     }
 
     /// The demo pack, which is built in.
@@ -89,6 +127,7 @@ impl Files {
             texts: pairs
                 .map(|(path, text)| (path.into(), text.into()))
                 .collect(),
+            odd: BTreeMap::new(),
         }
     }
 
@@ -110,14 +149,35 @@ impl Files {
     }
 }
 
-/// The text of a file. Bytes that are no text become U+FFFD, which `check` tells about.
-fn text(path: &Path) -> Result<String, ReadError> {
+/// Why a pipe, a socket or a device is passed over.
+const NOT_A_FILE: &str = "this is not a file: it is not read";
+
+/// The folder that is read, without links in its path.
+struct Walk {
+    root: PathBuf,
+}
+
+impl Walk {
+    /// Whether a folder stands below the pack's, also where it is reached by a link.
+    fn is_inside(&self, dir: &Path) -> bool {
+        dir.canonicalize()
+            .is_ok_and(|dir| dir.starts_with(&self.root))
+    }
+}
+
+/// The text of a file; none if it is not one after all. Bytes that are no text become U+FFFD,
+/// which `check` tells about.
+fn text(path: &Path) -> Result<Option<String>, ReadError> {
     let file = std::fs::File::open(path).map_err(ReadError::at(path))?;
+    // Asked again of what is open now: the name may mean something else than a moment ago.
+    if !file.metadata().map_err(ReadError::at(path))?.is_file() {
+        return Ok(None);
+    }
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(ReadError::at(path))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 #[cfg(test)]

@@ -38,6 +38,9 @@ pub struct Finding {
     pub what: String,
     /// What to write instead.
     pub instead: Option<String>,
+    /// Whether it is about a status id that an agent may not emit: not registered, not active, or
+    /// without the agent among its emitters (S1-068, S1-070).
+    pub unregistered: bool,
 }
 
 impl fmt::Display for Finding {
@@ -55,6 +58,39 @@ impl fmt::Display for Finding {
 }
 
 impl Finding {
+    /// An error.
+    pub fn error(file: impl Into<String>, line: u64, column: u64, what: impl Into<String>) -> Self {
+        Self::new(Level::Error, file.into(), Place { line, column }, what)
+    }
+
+    /// A warning.
+    pub fn warning(
+        file: impl Into<String>,
+        line: u64,
+        column: u64,
+        what: impl Into<String>,
+    ) -> Self {
+        Self::new(Level::Warning, file.into(), Place { line, column }, what)
+    }
+
+    fn new(level: Level, file: String, place: Place, what: impl Into<String>) -> Self {
+        Self {
+            level,
+            file,
+            line: place.line,
+            column: place.column,
+            what: what.into(),
+            instead: None,
+            unregistered: false,
+        }
+    }
+
+    /// Says that it is about a status id that an agent may not emit.
+    pub(crate) fn emitted(&mut self) -> &mut Self {
+        self.unregistered = true;
+        self
+    }
+
     /// Adds what to write instead.
     pub(crate) fn write(&mut self, instead: impl Into<String>) {
         self.instead = Some(instead.into());
@@ -99,21 +135,21 @@ impl Findings {
     }
 
     fn add(&mut self, level: Level, file: &str, place: Place, what: String) -> &mut Finding {
-        self.0.push(Finding {
-            level,
-            file: file.to_owned(),
-            line: place.line,
-            column: place.column,
-            what,
-            instead: None,
-        });
+        self.0
+            .push(Finding::new(level, file.to_owned(), place, what));
         self.0.last_mut().expect("one was pushed just now")
     }
 
-    /// A name that points at nothing; `what` is the noun.
-    pub(crate) fn unknown(&mut self, file: &str, name: &At<String>, what: &str, known: &Known) {
+    /// A name that points at nothing; `what` is the noun. None if it points at something.
+    pub(crate) fn unknown(
+        &mut self,
+        file: &str,
+        name: &At<String>,
+        what: &str,
+        known: &Known,
+    ) -> Option<&mut Finding> {
         if !known.lacks(&name.value) {
-            return;
+            return None;
         }
         let names = || known.names.iter().map(String::as_str);
         let written = shown(&name.value);
@@ -131,6 +167,7 @@ impl Findings {
                     .write(format!("one of {}", listed(names())));
             }
         }
+        self.0.last_mut()
     }
 
     pub(crate) fn has_errors(&self) -> bool {

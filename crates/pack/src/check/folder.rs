@@ -98,6 +98,11 @@ pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
         prompts: Vec::new(),
         scripts: Vec::new(),
     };
+    for (path, why) in files.odd() {
+        found
+            .warning(path, Place::TOP, why)
+            .write("a file of the pack here, or nothing");
+    }
     // The platform's ids come first.
     if files.get("platform/status_events.yaml").is_some() {
         folder

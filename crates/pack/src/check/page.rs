@@ -29,6 +29,13 @@ impl Page<'_> {
         self.found.unknown(self.file, name, what, known);
     }
 
+    /// As `unknown`, of a status id that somebody emits.
+    pub(crate) fn unregistered(&mut self, id: &At<String>, known: &Known) {
+        if let Some(finding) = self.found.unknown(self.file, id, "status id", known) {
+            finding.emitted();
+        }
+    }
+
     /// A field that must be there; `home` is where to say so, `example` what to write.
     pub(crate) fn needed<'f, T>(
         &mut self,

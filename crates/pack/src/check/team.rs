@@ -201,21 +201,28 @@ fn registered(page: &mut Page<'_>, id: &At<String>, agent: &Definition, statuses
         let what = format!("{what}, which no status_events.yaml registers");
         match nearest(&id.value, names) {
             Some(meant) => {
-                page.error(id.place, format!("{what}, did you mean `{meant}`?"));
+                page.error(id.place, format!("{what}, did you mean `{meant}`?"))
+                    .emitted();
             }
-            None => page.error(id.place, what).write(format!(
+            None => page.error(id.place, what).emitted().write(format!(
                 "an entry `id: {written}` with `emitter_subagents: [{name}]` in {fragment}"
             )),
         }
         return;
     };
     if entry.lifecycle == Lifecycle::Deprecated {
-        let note = entry.note.as_deref().unwrap_or("another id");
+        let note = entry.note.as_deref().unwrap_or_default();
+        let instead = match shown(note.trim()) {
+            // That the note is missing is told where it should be.
+            none if none.is_empty() => "an id that is active".to_owned(),
+            note => format!("an id that is active; its note says: {note}"),
+        };
         page.error(
             id.place,
             format!("{what}, which is deprecated in {}", entry.fragment),
         )
-        .write(format!("another id ({})", shown(note)));
+        .emitted()
+        .write(instead);
     }
     let told = entry.emitters.is_empty() || !is_id(name);
     if !told && !entry.emitters.contains(name) {
@@ -225,7 +232,7 @@ fn registered(page: &mut Page<'_>, id: &At<String>, agent: &Definition, statuses
         );
         let mut emitters = entry.emitters.clone();
         emitters.push(name.clone());
-        page.error(id.place, what).write(format!(
+        page.error(id.place, what).emitted().write(format!(
             "`emitter_subagents: [{}]` there, or no `{written}` here",
             emitters.join(", ")
         ));

@@ -122,7 +122,7 @@ fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> To
         described(page, home, source, connector);
     }
     if let Some(status) = &source.status {
-        page.unknown(status, "status id", around.statuses);
+        page.unregistered(status, around.statuses);
     }
     let schema = source.input_schema.as_ref();
     let timeout = source

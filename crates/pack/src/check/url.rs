@@ -1,6 +1,8 @@
 //! Fills in the variables of a service's url and looks at what comes out. Messages never repeat
 //! a filled-in url: a variable may hold what nobody should read in a log.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use super::page::Page;
 use crate::finding::shown;
 use crate::place::At;
@@ -74,27 +76,31 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// Whether a request can be sent there.
-fn look(url: &str) -> Result<(), Wrong> {
+/// Whether a request can be sent there: the parser is the one that the request goes through.
+fn look(text: &str) -> Result<(), Wrong> {
     let wrong = |what: &str, instead: &str| Err((what.to_owned(), instead.to_owned()));
     let example = "`http://host:port` or `https://host`, with a path if there is one";
-    let rest = url
+    let rest = text
         .strip_prefix("http://")
-        .or_else(|| url.strip_prefix("https://"));
+        .or_else(|| text.strip_prefix("https://"));
     let Some(rest) = rest else {
         return wrong("does not begin with http:// or https://", example);
     };
-    if url.len() > URL_MAX {
+    if text.len() > URL_MAX {
         return wrong("is longer than 2048 characters", example);
     }
-    if url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+    if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return wrong("has a space in it", example);
     }
-    if url.contains(['?', '#']) {
+    if text.contains(['?', '#']) {
         return wrong(
             "has `?` or `#` in it",
             "it without a query: /v1/enrich is put after it",
         );
+    }
+    // The parser takes a third slash, or one that leans the other way, for nothing.
+    if text.contains('\\') || rest.starts_with('/') {
+        return wrong("has a slash where the host should be", example);
     }
     let authority = rest.split('/').next().unwrap_or_default();
     if authority.contains('@') {
@@ -103,21 +109,74 @@ fn look(url: &str) -> Result<(), Wrong> {
             "it without: services are not signed in to",
         );
     }
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(six) => match six.split_once(']') {
-            Some((host, port)) => (host, port.strip_prefix(':')),
-            None => return wrong("has no host", example),
-        },
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        },
+    let url = match url::Url::parse(text) {
+        Ok(url) => url,
+        Err(error) => {
+            let (what, instead) = unreadable(error);
+            return wrong(what, if instead.is_empty() { example } else { instead });
+        }
     };
-    if host.is_empty() || host.contains(['$', '{', '}', '\\', '<', '>', '"']) {
-        return wrong("has no host", example);
+    if url.port() == Some(0) {
+        return wrong("has a port that cannot be one", PORT);
     }
-    if port.is_some_and(|port| port.parse::<u16>().map_or(true, |port| port == 0)) {
-        return wrong("has a port that cannot be one", "a port from 1 to 65535");
+    let never = match url.host() {
+        Some(url::Host::Ipv4(address)) => never_v4(address),
+        Some(url::Host::Ipv6(address)) => never_v6(address),
+        Some(url::Host::Domain(_)) => false,
+        None => return wrong("has no host", example),
+    };
+    if never {
+        return wrong(
+            "is an address that is never asked: link-local, where machines keep their secrets",
+            "the address of the service",
+        );
     }
     Ok(())
+}
+
+const PORT: &str = "a port from 1 to 65535";
+
+/// What the parser does not take, and what to write; empty for the usual example.
+fn unreadable(error: url::ParseError) -> (&'static str, &'static str) {
+    use url::ParseError as E;
+    match error {
+        E::InvalidPort => ("has a port that cannot be one", PORT),
+        E::InvalidIpv4Address => (
+            "has a host that looks like an IPv4 address and is none",
+            "four numbers from 0 to 255, such as `http://127.0.0.1:8422`, or a name",
+        ),
+        E::InvalidIpv6Address => (
+            "has a host in `[…]` that is no IPv6 address",
+            "an address without a zone, such as `http://[::1]:8422`",
+        ),
+        E::EmptyHost => ("has no host", ""),
+        E::IdnaError | E::InvalidDomainCharacter => (
+            "has a host that no name can be",
+            "letters, digits, `-` and `.`, such as `https://ccs.example.com`",
+        ),
+        _ => ("cannot be read", ""),
+    }
+}
+
+/// 169.254.0.0/16: link-local, the metadata of cloud machines among them.
+fn never_v4(address: Ipv4Addr) -> bool {
+    address.is_link_local()
+}
+
+/// fe80::/10, the metadata address of fd00:ec2::254, and IPv4 addresses in IPv6 clothes.
+fn never_v6(address: Ipv6Addr) -> bool {
+    const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+    /// 64:ff9b::/96 is translated to IPv4 on its way.
+    const TRANSLATED: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
+    let parts = address.segments();
+    let inner = address.to_ipv4_mapped().or_else(|| {
+        let [a, b, c, d] = [
+            parts[6] >> 8,
+            parts[6] & 0xff,
+            parts[7] >> 8,
+            parts[7] & 0xff,
+        ];
+        (parts[..6] == TRANSLATED).then(|| Ipv4Addr::new(a as u8, b as u8, c as u8, d as u8))
+    });
+    parts[0] & 0xffc0 == 0xfe80 || address == METADATA || inner.is_some_and(never_v4)
 }

@@ -84,6 +84,61 @@ fn what_is_no_text_or_too_long_is_told_by_check() {
     );
 }
 
+/// What stands in the folder beside files must not stop anybody: a pipe would for ever.
+#[cfg(unix)]
+#[test]
+fn what_is_not_a_file_is_passed_over_and_told() {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    let folder = Folder::new("kinds");
+    for (path, text) in Files::skeleton("corner").iter() {
+        folder.write(path, text.as_bytes());
+    }
+    let pipe = folder.0.join("prompts/pipe.md");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo can be run").success());
+    let _socket = UnixListener::bind(folder.0.join("prompts/socket.md")).expect("a socket");
+    symlink("/dev/zero", folder.0.join("routing.yaml")).expect("a link");
+    symlink("/", folder.0.join("schemas")).expect("a link");
+    symlink("..", folder.0.join("prompts/round")).expect("a link");
+    folder.write("notes/a/b/c/d/e.md", b"deep");
+    let read = Files::read(&folder.0).expect("a folder that can be read");
+    let told = told(&read);
+    for line in [
+        "prompts/pipe.md:1:1: warning: this is not a file: it is not read; write: a file of the pack here, or nothing",
+        "prompts/socket.md:1:1: warning: this is not a file: it is not read; write: a file of the pack here, or nothing",
+        "routing.yaml:1:1: warning: this is not a file: it is not read; write: a file of the pack here, or nothing",
+        "schemas:1:1: warning: a link to a folder outside of the pack: it is not read; write: a file of the pack here, or nothing",
+        "notes/a/b/c/d:1:1: warning: a folder this deep is not read; write: a file of the pack here, or nothing",
+    ] {
+        assert!(told.iter().any(|told| told == line), "{line}\n{told:#?}");
+    }
+    assert!(
+        !told.iter().any(|line| line.contains(": error: ")),
+        "{told:#?}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn evals_are_not_looked_into_and_links_inside_are_followed() {
+    use std::os::unix::fs::symlink;
+
+    let folder = Folder::new("links");
+    let files = Files::skeleton("corner");
+    for (path, text) in files.iter() {
+        folder.write(&format!(".data/{path}"), text.as_bytes());
+    }
+    for entry in std::fs::read_dir(folder.0.join(".data")).expect("it was written") {
+        let name = entry.expect("an entry").file_name();
+        symlink(Path::new(".data").join(&name), folder.0.join(&name)).expect("a link");
+    }
+    symlink("/", folder.0.join("evals")).expect("a link");
+    let read = Files::read(&folder.0).expect("a folder that can be read");
+    assert_eq!(read, files);
+}
+
 #[test]
 fn a_folder_that_is_not_there_is_named() {
     let error = Files::read(Path::new("no/such/folder")).expect_err("it is not there");

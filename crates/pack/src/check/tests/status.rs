@@ -204,7 +204,7 @@ fn s1_068_what_is_emitted_is_registered_active_and_allowed() {
         (
             Swap("verticals/shop/agent.yaml", "looking_back]", "old_search]"),
             &[
-                "verticals/shop/agent.yaml:10:27: error: agent `shop` emits `old_search`, which is deprecated in verticals/shop/status_events.yaml; write: another id (use searching_offers)",
+                "verticals/shop/agent.yaml:10:27: error: agent `shop` emits `old_search`, which is deprecated in verticals/shop/status_events.yaml; write: an id that is active; its note says: use searching_offers",
             ],
         ),
         (
@@ -268,4 +268,50 @@ fn s1_076_an_id_of_two_verticals_belongs_to_the_platform() {
             "verticals/shop/status_events.yaml:5:29: warning: `searching_offers` is emitted by `points`, which is not of the vertical `shop`; write: the entry in platform/status_events.yaml",
         ],
     )]);
+}
+
+#[test]
+fn s1_070_findings_about_ids_that_may_not_be_emitted_can_be_told_apart() {
+    let agent = "verticals/shop/agent.yaml";
+    let cases = [
+        (
+            Swap(
+                agent,
+                "emits: [searching_offers, looking_back]",
+                "emits: [searching_offers, weather]",
+            ),
+            1,
+        ),
+        (
+            Swap(
+                agent,
+                "emits: [searching_offers, looking_back]",
+                "emits: [searching_offers, old_search]",
+            ),
+            1,
+        ),
+        (
+            Swap("platform/status_events.yaml", "[shop, points]", "[points]"),
+            1,
+        ),
+        (
+            Swap("tools.yaml", "status: searching_offers", "status: weather"),
+            1,
+        ),
+        (Swap(agent, "model: big", "model: bigg"), 0),
+        (
+            Swap(
+                "orchestrator.yaml",
+                "[persona, format]",
+                "[persona, fromat]",
+            ),
+            0,
+        ),
+    ];
+    for (change, count) in cases {
+        let report = check(&files(&[change]), &vars);
+        let told = report.findings.iter().filter(|one| one.unregistered);
+        assert_eq!(told.count(), count, "{:#?}", report.findings);
+        assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
+    }
 }

@@ -74,6 +74,56 @@ fn a_url_can_be_asked() {
     ]);
 }
 
+/// What the server would refuse when it starts is refused here.
+#[test]
+fn a_url_that_cannot_be_dialled_is_refused() {
+    let six = "the url has a host in `[…]` that is no IPv6 address; write: an address without a zone, such as `http://[::1]:8422`";
+    let four = "the url has a host that looks like an IPv4 address and is none; write: four numbers from 0 to 255, such as `http://127.0.0.1:8422`, or a name";
+    let name = "the url has a host that no name can be; write: letters, digits, `-` and `.`, such as `https://ccs.example.com`";
+    let never = "the url is an address that is never asked: link-local, where machines keep their secrets; write: the address of the service";
+    let slash = "the url has a slash where the host should be; write: `http://host:port` or `https://host`, with a path if there is one";
+    let port = "the url has a port that cannot be one; write: a port from 1 to 65535";
+    let cases = [
+        ("http://[zz]:80", six),
+        ("http://[fe80::1%25eth0]/", six),
+        ("http://256.256.256.256", four),
+        ("http://1.2.3.4.5", four),
+        ("http://a%00b/", name),
+        ("http://xn--/", name),
+        ("http://a|b/", name),
+        ("http://a:0/", port),
+        ("http:///a/", slash),
+        ("http://a\\b/", slash),
+        ("http://169.254.169.254/", never),
+        ("http://0xa9fea9fe/", never),
+        ("http://[fe80::1]/", never),
+        ("http://[fd00:ec2::254]:80/", never),
+        ("http://[::ffff:169.254.169.254]/", never),
+        ("http://[64:ff9b::a9fe:a9fe]/", never),
+    ];
+    for (url, what) in cases {
+        let url = format!("'{url}'");
+        assert_eq!(
+            told(&[Swap("connectors.yaml", "\"${CCS}\"", &url)]),
+            [format!("connectors.yaml:2:17: error: {what}")],
+            "{url}"
+        );
+    }
+    for url in [
+        "http://[::1]:8422/",
+        "https://ccs.example.com/a/b",
+        "http://10.0.0.1",
+        "http://bücher.example",
+    ] {
+        let url = format!("'{url}'");
+        assert_eq!(
+            told(&[Swap("connectors.yaml", "\"${CCS}\"", &url)]),
+            [""; 0],
+            "{url}"
+        );
+    }
+}
+
 #[test]
 fn a_service_keeps_its_bounds() {
     table(&[
