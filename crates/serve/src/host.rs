@@ -86,14 +86,9 @@ pub fn judge(files: &Files, variables: &Variables) -> Report {
         }) = Script::parse(path, text)
         {
             report.pack = None;
-            report.findings.push(Finding {
-                level: Level::Error,
-                file,
-                line,
-                column,
-                what,
-                instead: None,
-            });
+            report
+                .findings
+                .push(Finding::error(file, line, column, what));
         }
     }
     report
@@ -224,16 +219,7 @@ fn load(
 
 /// Every tool of the pack, ready to be called.
 fn tools(pack: &Pack, means: &Means) -> Result<Toolbox, Broken> {
-    let wrong = |file: &str, what: String| {
-        Broken::Wrong(vec![Finding {
-            level: Level::Error,
-            file: file.to_owned(),
-            line: 1,
-            column: 1,
-            what,
-            instead: None,
-        }])
-    };
+    let wrong = |file: &str, what: String| Broken::Wrong(vec![Finding::error(file, 1, 1, what)]);
     let connector = Connector::new(pack, means.dialer.clone(), Arc::new(NoVerify))
         .map_err(|bad| wrong("connectors.yaml", bad.to_string()))?;
     let names: Vec<String> = pack.tools.iter().map(|tool| tool.name.clone()).collect();
@@ -254,14 +240,10 @@ fn said(pack: &Pack) -> Result<Option<Scripted>, Broken> {
     }
     match Script::parse_many(&pack.scripts) {
         Ok(script) => Ok(Some(Scripted::new(script))),
-        Err(error) => Err(Broken::Wrong(vec![Finding {
-            level: Level::Error,
-            file: "scripts".to_owned(),
-            line: 1,
-            column: 1,
-            what: error.to_string(),
-            instead: None,
-        }])),
+        Err(error) => {
+            let wrong = Finding::error("scripts", 1, 1, error.to_string());
+            Err(Broken::Wrong(vec![wrong]))
+        }
     }
 }
 
