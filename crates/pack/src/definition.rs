@@ -18,8 +18,6 @@ pub enum Kind {
 pub enum OnCancel {
     /// It is thrown away.
     Discard,
-    /// The sub-agent's own tools clean up.
-    Custom,
 }
 
 /// A sub-agent that the orchestrator may ask.

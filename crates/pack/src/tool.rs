@@ -64,7 +64,7 @@ pub struct ToolDef {
     pub description: String,
     /// What it does when called.
     pub kind: ToolKind,
-    /// The JSON Schema of its input. Null for a direct or render tool that gives none: its own.
+    /// The JSON Schema of its input. Null for a direct or render tool: its own.
     pub input_schema: Value,
     /// The status id it emits before it works.
     pub status: Option<String>,

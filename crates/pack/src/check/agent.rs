@@ -15,8 +15,10 @@ const KINDS: [(&str, Kind); 2] = [
     ("sub_agent", Kind::SubAgent),
 ];
 
-const CANCELS: [(&str, OnCancel); 2] =
-    [("discard", OnCancel::Discard), ("custom", OnCancel::Custom)];
+const CANCELS: [(&str, OnCancel); 1] = [("discard", OnCancel::Discard)];
+
+/// What other versions do when the person cancels.
+const CANCEL_NOT_YET: &str = "custom";
 
 /// The model where the definition does not say.
 const MODEL: &str = "default";
@@ -89,7 +91,7 @@ pub(crate) fn sub_agent(
             Place::TOP,
             "on_cancel: discard",
         )
-        .and_then(|word| page.choice(word, "on_cancel", &CANCELS));
+        .and_then(|word| on_cancel(page, word));
     if let Some(status) = &source.default_status
         && !source.emits.iter().any(|emits| emits.value == status.value)
     {
@@ -150,6 +152,15 @@ fn lists(page: &mut Page<'_>, source: &AgentSource, folder: &str) {
     }
     page.once(&source.aliases, "aliases");
     page.once(&source.emits, "emits");
+}
+
+fn on_cancel(page: &mut Page<'_>, word: &At<String>) -> Option<OnCancel> {
+    if word.value == CANCEL_NOT_YET {
+        let what = format!("`{CANCEL_NOT_YET}` is not supported by this version");
+        page.error(word.place, what).write("`discard`");
+        return None;
+    }
+    page.choice(word, "on_cancel", &CANCELS)
 }
 
 fn kind(page: &mut Page<'_>, field: &Option<At<String>>, wanted: Kind) {

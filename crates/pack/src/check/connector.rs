@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::page::{Page, TIMEOUT_MS_MAX};
+use serde_json::{Map, Value};
+
+use super::page::{CALL_MS_MAX, Page};
 use super::schema::Schemas;
 use super::url;
 use crate::finding::{Findings, Known, shown};
+use crate::nearest::listed;
 use crate::place::At;
 use crate::source::connector::{ConnectorsSource, EnricherSource};
 use crate::tool::{Enricher, Service};
 
 const FILE: &str = "connectors.yaml";
-/// How long a request may take where the pack does not say.
-const TIMEOUT_MS: u64 = 10_000;
-/// Bytes of an answer where the pack does not say.
-const BYTES: u64 = 1 << 20;
-/// Bytes of an answer at all: it is held in memory.
-const BYTES_MAX: u64 = 16 << 20;
+/// Bytes of an answer at most, and where the pack does not say: what is larger is no result of a
+/// tool.
+const BYTES_MAX: u64 = 1 << 20;
 
 /// What `connectors.yaml` says.
 pub(crate) struct Connectors {
@@ -43,11 +43,11 @@ pub(crate) fn check(
             Some(url) => url::check(&mut page, url, vars),
             None => String::new(),
         };
-        let timeout = (1, TIMEOUT_MS_MAX);
+        let timeout = (1, CALL_MS_MAX);
         let service = Service {
             url,
-            timeout_ms: page.number(&service.timeout_ms, "timeout_ms", timeout, TIMEOUT_MS),
-            max_bytes: page.number(&service.max_bytes, "max_bytes", (1, BYTES_MAX), BYTES),
+            timeout_ms: page.number(&service.timeout_ms, "timeout_ms", timeout, CALL_MS_MAX),
+            max_bytes: page.number(&service.max_bytes, "max_bytes", (1, BYTES_MAX), BYTES_MAX),
         };
         services.insert(name.value.clone(), service);
     }
@@ -107,7 +107,23 @@ fn enricher(
             name,
         ),
     };
-    let payload_schema = source.payload_schema.as_ref();
+    let payload_schema = source
+        .payload_schema
+        .as_ref()
+        .and_then(|schema| schemas.value(page, schema, "payload_schema"));
+    let items = field(page, &source.items, "items");
+    let item_id = field(page, &source.item_id, "id");
+    if let (Some(schema), Some(written)) = (&payload_schema, &source.payload_schema) {
+        let field = |field: &Option<At<String>>, name: &str| At {
+            value: name.to_owned(),
+            place: field.as_ref().map_or(written.place, |field| field.place),
+        };
+        let (items, item_id) = (
+            field(&source.items, &items),
+            field(&source.item_id, &item_id),
+        );
+        pointers(page, schema, &items, &item_id);
+    }
     Enricher {
         enricher_id: page.id(
             &source.enricher_id,
@@ -123,11 +139,45 @@ fn enricher(
         ),
         service,
         version,
-        items: field(page, &source.items, "items"),
-        item_id: field(page, &source.item_id, "id"),
-        payload_schema: payload_schema
-            .and_then(|schema| schemas.value(page, schema, "payload_schema")),
+        items,
+        item_id,
+        payload_schema,
     }
+}
+
+/// Says so if `items` or `item_id` names a field that the payload's schema does not have. A
+/// schema that lists no fields says nothing about them.
+fn pointers(page: &mut Page<'_>, schema: &Value, items: &At<String>, item_id: &At<String>) {
+    let Some(fields) = schema["properties"].as_object() else {
+        return;
+    };
+    let Some(list) = fields.get(&items.value) else {
+        absent(page, "items", items, "payload", fields);
+        return;
+    };
+    if let Some(fields) = list["items"]["properties"].as_object()
+        && !fields.contains_key(&item_id.value)
+    {
+        absent(page, "item_id", item_id, "item", fields);
+    }
+}
+
+fn absent(
+    page: &mut Page<'_>,
+    field: &str,
+    name: &At<String>,
+    of: &str,
+    fields: &Map<String, Value>,
+) {
+    let what = format!(
+        "`{field}` is `{}`, and the {of} has no such field in its schema",
+        shown(&name.value)
+    );
+    let names = listed(fields.keys().map(String::as_str));
+    page.error(name.place, what).write(match fields.is_empty() {
+        true => format!("`properties: {{{}: …}}` in the schema", shown(&name.value)),
+        false => format!("`{field}: …` with one of {names}"),
+    });
 }
 
 /// One to three numbers with points between them; the first is the major version.

@@ -7,6 +7,8 @@ use crate::place::{At, Place};
 
 /// The longest time anything of a pack may ask for: ten minutes.
 pub(crate) const TIMEOUT_MS_MAX: u64 = 600_000;
+/// The longest time a service is waited for (D-31): ten seconds.
+pub(crate) const CALL_MS_MAX: u64 = 10_000;
 /// Characters of an id (S2-006).
 const ID_MAX: usize = 48;
 
@@ -136,7 +138,10 @@ impl Page<'_> {
                 }
                 None => self
                     .error(word.place, format!("unknown {name} `{written}`"))
-                    .write(format!("one of {}", listed(names()))),
+                    .write(match choices {
+                        [(only, _)] => format!("`{only}`"),
+                        _ => format!("one of {}", listed(names())),
+                    }),
             }
         }
         known.map(|(_, value)| *value)

@@ -67,7 +67,7 @@ description: Knows the balance.
 prompt_blocks: [shop]
 tools: [clock]
 emits: [looking_back]
-on_cancel: custom
+on_cancel: discard
 "#,
     ),
     (

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::connector::Connectors;
-use super::page::{Page, TIMEOUT_MS_MAX, is_id};
+use super::page::{CALL_MS_MAX, Page, TIMEOUT_MS_MAX, is_id};
 use super::schema::Schemas;
 use crate::finding::{Findings, Known, shown};
 use crate::nearest::{listed, nearest};
@@ -16,6 +16,9 @@ const FILE: &str = "tools.yaml";
 pub(crate) const ASK: &str = "ask_";
 /// What a tool that shows data begins with.
 const RENDER: &str = "render_";
+
+/// Who the person is; no model says so.
+const PRINCIPAL: &str = "principal";
 
 const CONNECTORS: [(&str, Connector); 3] = [
     ("ccs_rest", Connector::CcsRest),
@@ -112,7 +115,7 @@ fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> To
         .and_then(|word| connector(page, word));
     let kind = match connector {
         Some(Connector::CcsRest) => ccs(page, home, source, around.connectors),
-        Some(Connector::Render) => render(page, home, source, &name),
+        Some(Connector::Render) => render(page, home, source, &name, around.connectors),
         Some(Connector::Direct) => direct(page, home, source),
         // Something, so that the other fields are looked at; the pack is refused anyway.
         None => ToolKind::Direct(Function::Fail),
@@ -124,11 +127,18 @@ fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> To
     if let Some(status) = &source.status {
         page.unregistered(status, around.statuses);
     }
-    let schema = source.input_schema.as_ref();
+    let input_schema = source
+        .input_schema
+        .as_ref()
+        .and_then(|schema| input(page, schema, connector, around.schemas));
+    let longest = match connector {
+        Some(Connector::CcsRest) => CALL_MS_MAX,
+        Some(Connector::Render | Connector::Direct) | None => TIMEOUT_MS_MAX,
+    };
     let timeout = source
         .timeout_ms
         .as_ref()
-        .map(|_| page.number(&source.timeout_ms, "timeout_ms", (1, TIMEOUT_MS_MAX), 0));
+        .map(|_| page.number(&source.timeout_ms, "timeout_ms", (1, longest), 0));
     ToolDef {
         name,
         description: source
@@ -137,9 +147,7 @@ fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> To
             .map(|text| text.value.clone())
             .unwrap_or_default(),
         kind,
-        input_schema: schema
-            .and_then(|schema| around.schemas.value(page, schema, "input_schema"))
-            .unwrap_or(Value::Null),
+        input_schema: input_schema.unwrap_or(Value::Null),
         status: source.status.as_ref().map(|status| status.value.clone()),
         timeout_ms: timeout,
         remember: source.remember.unwrap_or(false),
@@ -221,7 +229,13 @@ fn pair(page: &mut Page<'_>, enricher: &At<String>, domain: &At<String>, known: 
     }
 }
 
-fn render(page: &mut Page<'_>, home: Place, source: &ToolSource, name: &str) -> ToolKind {
+fn render(
+    page: &mut Page<'_>,
+    home: Place,
+    source: &ToolSource,
+    name: &str,
+    known: &Connectors,
+) -> ToolKind {
     let rest = name.strip_prefix(RENDER).unwrap_or_default();
     if let Some(written) = &source.name
         && rest.is_empty()
@@ -245,9 +259,31 @@ fn render(page: &mut Page<'_>, home: Place, source: &ToolSource, name: &str) -> 
         }
         None => rest.to_owned(),
     };
+    if is_id(&data_type) && !known.hidden {
+        let written = source.data_type.as_ref().or(source.name.as_ref());
+        let place = written.map_or(home, |written| written.place);
+        shows(page, place, &data_type, known);
+    }
     ToolKind::Render {
         data_type,
         shape: shape.unwrap_or(Shape::List),
+    }
+}
+
+/// Says so if no enricher gives what a render tool is to show.
+fn shows(page: &mut Page<'_>, place: Place, data_type: &str, known: &Connectors) {
+    let given = || known.enrichers.iter().map(|one| one.domain_type.as_str());
+    if given().any(|domain_type| domain_type == data_type) {
+        return;
+    }
+    let what = format!("no enricher has the domain_type `{data_type}`");
+    match nearest(data_type, given()) {
+        Some(meant) => {
+            page.warning(place, format!("{what}, did you mean `{meant}`?"));
+        }
+        None => page
+            .warning(place, format!("{what}: there is nothing to show by id"))
+            .write("`data_type` with a domain_type of connectors.yaml"),
     }
 }
 
@@ -282,6 +318,45 @@ fn fitting(page: &mut Page<'_>, source: &ToolSource, connector: Connector) {
                 .write(format!("`connector: {}`, or no `{field}`", name(of)));
         }
     }
+}
+
+/// The schema of a tool's input, where its connector takes one, if a call can ever fit it.
+fn input(
+    page: &mut Page<'_>,
+    field: &At<Value>,
+    connector: Option<Connector>,
+    schemas: &Schemas<'_>,
+) -> Option<Value> {
+    let built_in = match connector {
+        Some(Connector::Render) => Some("render"),
+        Some(Connector::Direct) => Some("direct"),
+        Some(Connector::CcsRest) | None => None,
+    };
+    if let Some(name) = built_in {
+        let what = format!("a {name} tool takes no `input_schema`: its own is used");
+        page.error(field.place, what).write("no `input_schema`");
+        return None;
+    }
+    let schema = schemas.value(page, field, "input_schema")?;
+    if schema["type"] != "object" {
+        let what = match schema.get("type") {
+            Some(kind) => format!(
+                "the input of a tool is an object, not {}",
+                shown(&kind.to_string())
+            ),
+            None => "`input_schema` has no `type`, and the input of a tool is an object".to_owned(),
+        };
+        page.error(field.place, what).write("`type: object`");
+    }
+    let is_asked = schema["required"]
+        .as_array()
+        .is_some_and(|names| names.iter().any(|name| name == PRINCIPAL));
+    if is_asked || schema["properties"].get(PRINCIPAL).is_some() {
+        let what = format!("`{PRINCIPAL}` is no input: it is taken from the session");
+        page.error(field.place, what)
+            .write(format!("the schema without `{PRINCIPAL}`"));
+    }
+    Some(schema)
 }
 
 /// What the model must be told about a tool that is not built in.

@@ -26,11 +26,11 @@ pub(crate) struct ServiceSource {
     /// Where it is; `${NAME}` and `${NAME:-default}` are filled in from the environment.
     #[schemars(required)]
     pub(crate) url: Option<At<String>>,
-    /// How long one request may take; 10000 where it is left out.
-    #[schemars(range(min = 1, max = 600_000))]
+    /// How long one request may take, at most ten seconds; 10000 where it is left out.
+    #[schemars(range(min = 1, max = 10_000))]
     pub(crate) timeout_ms: Option<At<u64>>,
     /// Bytes of an answer at most; 1048576 where it is left out.
-    #[schemars(range(min = 1, max = 16_777_216))]
+    #[schemars(range(min = 1, max = 1_048_576))]
     pub(crate) max_bytes: Option<At<u64>>,
 }
 

@@ -41,8 +41,8 @@ pub(crate) struct ToolSource {
     pub(crate) connector: Option<At<String>>,
     /// What it does, for the model; a direct tool may leave it out.
     pub(crate) description: Option<At<String>>,
-    /// The JSON Schema of its input: written here, or the path of a file of the pack. Needed by
-    /// `ccs_rest`.
+    /// `ccs_rest`: the JSON Schema of its input, an object: written here, or the path of a file of
+    /// the pack.
     pub(crate) input_schema: Option<At<Value>>,
     /// `ccs_rest`: the enricher that is asked.
     pub(crate) enricher_id: Option<At<String>>,
@@ -58,7 +58,7 @@ pub(crate) struct ToolSource {
     pub(crate) function: Option<At<String>>,
     /// The status id that it emits before it works.
     pub(crate) status: Option<At<String>>,
-    /// How long one call may take.
+    /// How long one call may take; of `ccs_rest` at most 10000.
     #[schemars(range(min = 1, max = 600_000))]
     pub(crate) timeout_ms: Option<At<u64>>,
     /// Whether its result is kept for later turns; false where it is left out.

@@ -241,9 +241,7 @@ fn s1_113_on_cancel_is_asked_for() {
                 "on_cancel: discard",
                 "on_cancel: keep",
             ),
-            &[
-                "verticals/shop/agent.yaml:11:12: error: unknown on_cancel `keep`; write: one of `discard`, `custom`",
-            ],
+            &["verticals/shop/agent.yaml:11:12: error: unknown on_cancel `keep`; write: `discard`"],
         ),
         (
             Swap(
@@ -380,6 +378,20 @@ fn who_is_not_listed_is_a_warning() {
         ),
         &[
             "verticals/points/agent.yaml:1:1: warning: nobody asks `points`: orchestrator.yaml does not list it; write: `points` in `sub_agents` of orchestrator.yaml",
+        ],
+    )]);
+}
+
+#[test]
+fn a_way_to_cancel_that_does_nothing_is_refused() {
+    table(&[(
+        Swap(
+            "verticals/shop/agent.yaml",
+            "on_cancel: discard",
+            "on_cancel: custom",
+        ),
+        &[
+            "verticals/shop/agent.yaml:11:12: error: `custom` is not supported by this version; write: `discard`",
         ],
     )]);
 }

@@ -133,7 +133,13 @@ fn a_service_keeps_its_bounds() {
         ),
         (
             Swap("connectors.yaml", "timeout_ms: 10000", "timeout_ms: 0"),
-            &["connectors.yaml:2:39: error: `timeout_ms` is 0; write: a number from 1 to 600000"],
+            &["connectors.yaml:2:39: error: `timeout_ms` is 0; write: a number from 1 to 10000"],
+        ),
+        (
+            Swap("connectors.yaml", "timeout_ms: 10000", "timeout_ms: 10001"),
+            &[
+                "connectors.yaml:2:39: error: `timeout_ms` is 10001; write: a number from 1 to 10000",
+            ],
         ),
         (
             Swap(
@@ -142,7 +148,7 @@ fn a_service_keeps_its_bounds() {
                 "max_bytes: 99999999",
             ),
             &[
-                "connectors.yaml:2:57: error: `max_bytes` is 99999999; write: a number from 1 to 16777216",
+                "connectors.yaml:2:57: error: `max_bytes` is 99999999; write: a number from 1 to 1048576",
             ],
         ),
     ]);
@@ -345,7 +351,23 @@ fn a_tool_has_what_its_connector_needs_and_no_more() {
                 "    status: searching_offers",
                 "    timeout_ms: 0",
             ),
-            &["tools.yaml:8:17: error: `timeout_ms` is 0; write: a number from 1 to 600000"],
+            &["tools.yaml:8:17: error: `timeout_ms` is 0; write: a number from 1 to 10000"],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "    status: searching_offers",
+                "    status: searching_offers\n    timeout_ms: 12000",
+            ),
+            &["tools.yaml:9:17: error: `timeout_ms` is 12000; write: a number from 1 to 10000"],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "    status: searching_offers",
+                "    status: searching_offers\n    timeout_ms: 10000",
+            ),
+            &[],
         ),
     ]);
 }
@@ -418,4 +440,131 @@ fn only_sub_agents_use_tools_with_a_status() {
             "orchestrator.yaml:8:15: error: the tool `search_offers` emits `searching_offers`, and only sub-agents emit statuses; write: a tool without `status`, or give it to a sub-agent",
         ],
     )]);
+}
+
+#[test]
+fn an_input_schema_can_be_met_and_asks_for_no_principal() {
+    let schema = "{type: object, properties: {query: {type: string}}}";
+    table(&[
+        (
+            Swap("tools.yaml", schema, "{type: array}"),
+            &[
+                "tools.yaml:7:19: error: the input of a tool is an object, not \"array\"; write: `type: object`",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                schema,
+                "{properties: {query: {type: string}}}",
+            ),
+            &[
+                "tools.yaml:7:19: error: `input_schema` has no `type`, and the input of a tool is an object; write: `type: object`",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                schema,
+                "{type: object, properties: {principal: {type: string}}}",
+            ),
+            &[
+                "tools.yaml:7:19: error: `principal` is no input: it is taken from the session; write: the schema without `principal`",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                schema,
+                "{type: object, required: [principal]}",
+            ),
+            &[
+                "tools.yaml:7:19: error: `principal` is no input: it is taken from the session; write: the schema without `principal`",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "    shape: list\n",
+                "    shape: list\n    input_schema: {type: object}\n",
+            ),
+            &[
+                "tools.yaml:12:19: error: a render tool takes no `input_schema`: its own is used; write: no `input_schema`",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "function: clock}",
+                "function: clock, input_schema: {type: object}}",
+            ),
+            &[
+                "tools.yaml:13:69: error: a direct tool takes no `input_schema`: its own is used; write: no `input_schema`",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn what_an_enricher_points_at_is_in_its_schema() {
+    let schema = r#"{type: object, properties: {offers: {type: array, items: {type: object, properties: {key: {type: string}}}}}}"#;
+    let written = |fields: &str| format!("{schema}{fields}");
+    let told = |fields: &str| {
+        told(&[Swap(
+            "connectors.yaml",
+            "schemas/offer_list.json",
+            &written(fields),
+        )])
+    };
+    assert_eq!(
+        told(""),
+        [
+            "connectors.yaml:8:21: error: `items` is `items`, and the payload has no such field in its schema; write: `items: …` with one of `offers`"
+        ]
+    );
+    assert_eq!(
+        told("\n    items: ofers"),
+        [
+            "connectors.yaml:9:12: error: `items` is `ofers`, and the payload has no such field in its schema; write: `items: …` with one of `offers`"
+        ]
+    );
+    assert_eq!(
+        told("\n    items: offers"),
+        [
+            "connectors.yaml:8:21: error: `item_id` is `id`, and the item has no such field in its schema; write: `item_id: …` with one of `key`"
+        ]
+    );
+    assert_eq!(
+        told("\n    items: offers\n    item_id: kee"),
+        [
+            "connectors.yaml:10:14: error: `item_id` is `kee`, and the item has no such field in its schema; write: `item_id: …` with one of `key`"
+        ]
+    );
+    assert_eq!(told("\n    items: offers\n    item_id: key"), [""; 0]);
+}
+
+#[test]
+fn a_render_tool_shows_what_an_enricher_gives() {
+    table(&[
+        (
+            Swap(
+                "tools.yaml",
+                "    shape: list\n",
+                "    shape: list\n    data_type: offer_lst\n",
+            ),
+            &[
+                "tools.yaml:12:16: warning: no enricher has the domain_type `offer_lst`, did you mean `offer_list`?",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "    shape: list\n",
+                "    shape: list\n    data_type: weather\n",
+            ),
+            &[
+                "tools.yaml:12:16: warning: no enricher has the domain_type `weather`: there is nothing to show by id; write: `data_type` with a domain_type of connectors.yaml",
+            ],
+        ),
+    ]);
 }
