@@ -1,5 +1,5 @@
 //! One YAML file in, its shape out, or findings that say in plain words where it stops making
-//! sense: the first mistake of its shape, and every key that does not belong.
+//! sense: where the YAML breaks off, or every key and value that does not fit.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -7,50 +7,91 @@ use serde_saphyr::{Error, MessageFormatter as _};
 
 use crate::finding::{Findings, shown};
 use crate::nearest::{listed, nearest};
-use crate::place::Place;
+use crate::place::{At, Place};
 use crate::schema;
-use crate::tree::Tree;
+use crate::tree::{Misfit, Tree};
 
 /// A map, and how one is written.
 const PAIRS: (&str, &str) = ("`key: value` pairs", "`key: value`, a line for each");
 
-/// Reads a file.
+/// Reads a file. Of one whose only mistakes are numbers and truths that are none, the rest is
+/// still read: what is left out has a default.
 pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
     file: &str,
     text: &str,
     found: &mut Findings,
 ) -> Option<T> {
-    match serde_saphyr::from_str(text) {
-        Ok(read) => Some(read),
-        Err(error) => {
-            let error = error.without_snippet();
-            let told = strays::<T>(file, text, found);
-            if !(told && matches!(error, Error::SerdeUnknownField { .. })) {
-                tell(file, error, found);
-            }
-            None
-        }
+    let error = match serde_saphyr::from_str(text) {
+        Ok(read) => return Some(read),
+        Err(error) => error,
+    };
+    let schema = schema::of::<T>(file);
+    let tree = serde_saphyr::from_str::<At<Tree>>(text);
+    let misfits = tree.as_ref().map(|tree| tree.misfits(&schema));
+    let misfits = misfits.unwrap_or_default();
+    if misfits.is_empty() {
+        tell(file, error.without_snippet(), found);
+        return None;
     }
+    let mut rest = Some(text.to_owned());
+    for misfit in &misfits {
+        let (place, (what, instead)) = match misfit {
+            Misfit::Stray {
+                key,
+                place,
+                allowed,
+            } => (*place, field_words(key, allowed)),
+            Misfit::Kind {
+                place,
+                wanted,
+                bounds,
+            } => (*place, kind_words(wanted, *bounds)),
+        };
+        found.error(file, place, what).instead = instead;
+        rest = rest.and_then(|rest| without(rest, misfit));
+    }
+    rest.and_then(|rest| serde_saphyr::from_str(&rest).ok())
+}
+
+/// The text with nothing in the place of a number or a truth, all else where it was.
+fn without(text: String, misfit: &Misfit<'_>) -> Option<String> {
+    let Misfit::Kind { place, wanted, .. } = misfit else {
+        return None;
+    };
+    if !matches!(wanted[..], ["integer" | "boolean"]) {
+        return None;
+    }
+    let start: usize = text
+        .split_inclusive('\n')
+        .take(place.line as usize - 1)
+        .map(str::len)
+        .sum();
+    let line = text[start..].lines().next()?;
+    let at = line.char_indices().nth(place.column as usize - 1)?.0;
+    let written = &line[at..];
+    // Only what is plainly one word, so that nothing else is taken away with it.
+    let end = written.find([',', '}', ' ', '#']).unwrap_or(written.len());
+    let word = &written[..end];
+    if word.is_empty() || word.contains(['[', '{', '|', '>', '&', '!']) {
+        return None;
+    }
+    let quotes = word.matches(['"', '\'']).count();
+    if quotes != 0 && quotes != 2 {
+        return None;
+    }
+    let blank = format!("~{}", " ".repeat(word.chars().count() - 1));
+    let at = start + at;
+    Some(format!(
+        "{}{blank}{}",
+        &text[..at],
+        &text[at + word.len()..]
+    ))
 }
 
 fn tell(file: &str, error: &Error, found: &mut Findings) {
     let place = error.location().map_or(Place::TOP, Place::from);
     let (what, instead) = words(error);
     found.error(file, place, what).instead = instead;
-}
-
-/// Tells the keys that do not belong; whether there are any.
-fn strays<T: JsonSchema>(file: &str, text: &str, found: &mut Findings) -> bool {
-    let Ok(tree) = serde_saphyr::from_str::<Tree>(text) else {
-        return false;
-    };
-    let schema = schema::of::<T>(file);
-    let strays = tree.strays(&schema);
-    for stray in &strays {
-        let (what, instead) = field_words(stray.key, &stray.allowed);
-        found.error(file, stray.place, what).instead = instead;
-    }
-    !strays.is_empty()
 }
 
 /// What is wrong and what to write, for a person who writes YAML, not Rust.
@@ -69,14 +110,14 @@ fn words(error: &Error) -> (String, Option<String>) {
             let what = "a second document begins here (`---`)".to_owned();
             (what, Some("one document a file".to_owned()))
         }
-        Error::Unexpected { expected, .. } => wanted(expected),
+        Error::Unexpected { expected, .. } => wanted_words(expected),
         Error::SerdeInvalidType { expected, .. } | Error::SerdeInvalidValue { expected, .. } => {
-            wanted(expected)
+            wanted_words(expected)
         }
-        Error::InvalidScalar { ty, .. } => wanted(ty),
-        Error::InvalidBooleanStrict { .. } => wanted("bool"),
-        Error::NullIntoString { .. } => wanted("string"),
-        Error::NonFiniteFloat { .. } => wanted("f64"),
+        Error::InvalidScalar { ty, .. } => wanted_words(ty),
+        Error::InvalidBooleanStrict { .. } => wanted_words("bool"),
+        Error::NullIntoString { .. } => wanted_words("string"),
+        Error::NonFiniteFloat { .. } => wanted_words("f64"),
         Error::AliasError { error, .. } => words(error),
         other => {
             let message = serde_saphyr::UserMessageFormatter.format_message(other);
@@ -114,20 +155,43 @@ fn field_words(field: &str, allowed: &[&str]) -> (String, Option<String>) {
     }
 }
 
+/// The kinds that should be here, in the words of JSON Schema, as a sentence and an example.
+fn kind_words(wanted: &[&str], bounds: Option<(u64, u64)>) -> (String, Option<String>) {
+    if let (["integer"], Some((least, most))) = (wanted, bounds) {
+        let example = format!("a number from {least} to {most}");
+        return ("this should be a whole number".to_owned(), Some(example));
+    }
+    if let [kind] = wanted {
+        return wanted_words(kind);
+    }
+    let nouns = wanted.iter().map(|kind| match *kind {
+        "boolean" => "true, false".to_owned(),
+        kind => noun(kind).0.to_owned(),
+    });
+    let nouns: Vec<String> = nouns.collect();
+    (format!("this should be {}", nouns.join(" or ")), None)
+}
+
 /// The parser's word for what should be here, as a sentence and an example.
-fn wanted(expected: &str) -> (String, Option<String>) {
-    let (noun, example) = match expected {
-        "sequence start" | "a sequence" => ("a list", "`[a, b]`, or a line `- a` for each"),
-        "mapping start" | "a map" => PAIRS,
+fn wanted_words(expected: &str) -> (String, Option<String>) {
+    let (noun, example) = noun(expected);
+    let example = (!example.is_empty()).then(|| example.to_owned());
+    (format!("this should be {noun}"), example)
+}
+
+fn noun(expected: &str) -> (&str, &'static str) {
+    match expected {
+        "sequence start" | "a sequence" | "array" => {
+            ("a list", "`[a, b]`, or a line `- a` for each")
+        }
+        "mapping start" | "a map" | "object" => PAIRS,
         "string scalar" | "string" | "a string" => ("text", "it in quotes if need be"),
         "bool" | "boolean" | "a boolean" => ("true or false", ""),
-        "f64" | "f32" | "float" | "floating point" => ("a number", "for example 0.25"),
+        "f64" | "f32" | "float" | "floating point" | "number" => ("a number", "for example 0.25"),
         other if other.starts_with("struct ") => PAIRS,
         other if is_whole(other) => ("a whole number", "0 or more"),
         other => (other, ""),
-    };
-    let example = (!example.is_empty()).then(|| example.to_owned());
-    (format!("this should be {noun}"), example)
+    }
 }
 
 fn is_whole(expected: &str) -> bool {

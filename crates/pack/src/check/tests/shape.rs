@@ -85,7 +85,9 @@ fn a_number_or_a_flag_that_is_none_is_told() {
     table(&[
         (
             Swap("pack.yaml", "calls_max: 8", "calls_max: many"),
-            &["pack.yaml:6:50: error: this should be a whole number; write: 0 or more"],
+            &[
+                "pack.yaml:6:50: error: this should be a whole number; write: a number from 1 to 100",
+            ],
         ),
         (
             Swap("pack.yaml", "share: 0.25", "share: a quarter"),
@@ -97,7 +99,7 @@ fn a_number_or_a_flag_that_is_none_is_told() {
                 "ai_assistant_batch: true",
                 "ai_assistant_batch: sometimes",
             ),
-            &["pack.yaml:8:3: error: this should be true, false or `key: value` pairs"],
+            &["pack.yaml:8:23: error: this should be true, false or `key: value` pairs"],
         ),
         (
             Swap(
@@ -106,7 +108,7 @@ fn a_number_or_a_flag_that_is_none_is_told() {
                 "timeout_ms: -1",
             ),
             &[
-                "verticals/shop/agent.yaml:12:13: error: this should be a whole number; write: 0 or more",
+                "verticals/shop/agent.yaml:12:13: error: this should be a whole number; write: a number from 1 to 600000",
             ],
         ),
     ]);
@@ -158,7 +160,7 @@ fn lists_maps_and_texts_in_the_wrong_place_say_what_is_expected() {
         ),
         (
             Swap("locales/de.yaml", "Blick zurück...", "[a, b]"),
-            &["locales/de.yaml:2:1: error: this should be text or `key: value` pairs"],
+            &["locales/de.yaml:2:22: error: this should be text or `key: value` pairs"],
         ),
         (
             Swap("overrides.yaml", "{policy: batch}", "batch"),
@@ -199,4 +201,53 @@ fn duplicate_keys_are_refused() {
             ],
         ),
     ]);
+}
+
+#[test]
+fn every_value_of_the_wrong_kind_is_told_and_the_rest_is_still_checked() {
+    assert_eq!(
+        told(&[
+            Swap("pack.yaml", "cap: 3", "cap: three"),
+            Swap("pack.yaml", "calls_max: 8", "calls_max: \"y\""),
+            Swap("pack.yaml", "name: corner", "name: Corner"),
+        ]),
+        [
+            "pack.yaml:1:7: error: `Corner` is not a valid name; write: `corner` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+            "pack.yaml:5:16: error: this should be a whole number; write: a number from 1 to 10",
+            "pack.yaml:6:50: error: this should be a whole number; write: a number from 1 to 100",
+        ]
+    );
+    assert_eq!(
+        told(&[Swap(
+            "tools.yaml",
+            "    shape: list",
+            "    shape: lists\n    timeout_ms: abc\n    remember: maybe # not sure"
+        ),]),
+        [
+            "tools.yaml:11:12: error: unknown shape `lists`, did you mean `list`?",
+            "tools.yaml:12:17: error: this should be a whole number; write: a number from 1 to 600000",
+            "tools.yaml:13:15: error: this should be true or false",
+        ]
+    );
+    // What may hide names is told alone: nothing is held against others because of it.
+    assert_eq!(
+        told(&[
+            Swap(
+                "verticals/shop/agent.yaml",
+                "emits: [searching_offers, looking_back]",
+                "emits: searching_offers"
+            ),
+            Swap(
+                "verticals/shop/agent.yaml",
+                "timeout_ms: 15000",
+                "timeout_ms: soon"
+            ),
+            Swap("verticals/shop/agent.yaml", "model: big", "modell: big"),
+        ]),
+        [
+            "verticals/shop/agent.yaml:7:1: error: unknown field `modell`, did you mean `model`?",
+            "verticals/shop/agent.yaml:10:8: error: this should be a list; write: `[a, b]`, or a line `- a` for each",
+            "verticals/shop/agent.yaml:12:13: error: this should be a whole number; write: a number from 1 to 600000",
+        ]
+    );
 }
