@@ -31,7 +31,9 @@ use crate::scene::Scene;
 use typing::Typing;
 use verdict::judge;
 
-pub use envelope::{Claim, Envelope, Garbled, Mismatch, NoVerify, Status, Verified, Verify};
+pub use envelope::{
+    Claim, Envelope, Garbled, Mismatch, NoVerify, Refused, Status, Verified, Verify,
+};
 pub use request::{EnricherRequest, TraceFields};
 pub use transport::Transport;
 pub use typing::BadConnector;

@@ -3,17 +3,21 @@
 //! ```text
 //! bytes ── read ──▶ Envelope ── verify(principal, hook) ──▶ Verified ── payload ──▶ Value
 //!                      │                     │
-//!                      ╰ no way to the       ╰ Mismatch: the envelope is gone
-//!                        payload
+//!                      ╰ knows only whom     ╰ Refused: the envelope is gone
+//!                        it is for
 //! ```
-//! An answer for somebody else cannot be looked into, by mistake or otherwise: its payload stays
-//! unread text until the principal is compared, and only `Verified` gives it out (law 9, S2-053).
+//! An answer for somebody else cannot be looked into: all but its principal stays unread text
+//! until that is compared, and only `Verified` gives the payload out (law 9, S2-053).
+
+mod addressee;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwire_event::Principal;
+
+use addressee::Addressee;
 
 /// How the service says it went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -43,14 +47,25 @@ pub enum Mismatch {
     Unverified,
 }
 
+/// Why an envelope is not opened. Whom it is for comes first: no other fault hides that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It is for somebody else.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// The rest of it is no envelope.
+    #[error(transparent)]
+    Garbled(#[from] Garbled),
+}
+
 /// The fields as they come. Fields that are not listed are tolerated.
 #[derive(Deserialize)]
 struct Fields<'a> {
     enricher_id: String,
     domain_type: String,
-    /// Of any JSON type, so that a wrong one is a mismatch and not mere garbage.
-    #[serde(default)]
-    principal: Value,
+    /// Already compared; named here so that a second one is refused.
+    #[serde(rename = "principal")]
+    _principal: IgnoredAny,
     version: String,
     status: Status,
     /// Never looked into (S2-041): whether a part was critical is the producer's business.
@@ -99,27 +114,24 @@ impl Verify for NoVerify {
 
 /// An envelope that nobody has verified: it can only be verified or dropped.
 pub struct Envelope<'a> {
-    fields: Fields<'a>,
+    addressee: Addressee,
     body: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the envelope around a payload, not the payload.
+    /// Reads whom an envelope is for, and nothing else of it.
     pub fn read(body: &'a [u8]) -> Result<Self, Garbled> {
-        let fields = serde_json::from_slice(body).map_err(|_| Garbled)?;
-        Ok(Self { fields, body })
+        let addressee = addressee::read(body).ok_or(Garbled)?;
+        Ok(Self { addressee, body })
     }
 
-    /// Compares the principal and asks the hook.
-    pub fn verify(
-        self,
-        principal: &Principal,
-        hook: &dyn Verify,
-    ) -> Result<Verified<'a>, Mismatch> {
-        let Self { fields, body } = self;
-        if fields.principal.as_str() != Some(principal.as_str()) {
-            return Err(Mismatch::Principal);
+    /// Compares the principal, then reads the rest, then asks the hook.
+    pub fn verify(self, principal: &Principal, hook: &dyn Verify) -> Result<Verified<'a>, Refused> {
+        let Self { addressee, body } = self;
+        if !addressee.is(principal.as_str()) {
+            return Err(Mismatch::Principal.into());
         }
+        let fields: Fields<'a> = serde_json::from_slice(body).map_err(|_| Garbled)?;
         hook.verify(Claim {
             enricher_id: &fields.enricher_id,
             domain_type: &fields.domain_type,

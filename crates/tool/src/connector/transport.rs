@@ -12,7 +12,8 @@ use turnwire_pack::Service;
 use crate::connector::typing::BadConnector;
 
 /// The longest any service may take, whatever the pack says: a call that nobody waits for any
-/// more must end soon (D-31, D-79).
+/// more must end soon (D-31, D-79). The check of a pack refuses a larger `timeout_ms`; this is
+/// for what was made without that check.
 pub(crate) const CALL_MAX: Duration = Duration::from_secs(10);
 /// The largest answer, whatever the pack says.
 const BYTES_MAX: u64 = 8 * 1_048_576;

@@ -7,8 +7,13 @@ use turnwire_dial::{Answer, DialError};
 use turnwire_event::Principal;
 use turnwire_event::code::{Reason, ToolErrorClass};
 
-use crate::connector::envelope::{Envelope, Mismatch, Status, Verified, Verify};
+use crate::connector::envelope::{Envelope, Mismatch, Refused, Status, Verified, Verify};
 use crate::connector::typing::Typed;
+use crate::shelf::size;
+
+/// Of a payload: an agent takes a result of 1 MiB, and what stands around a part of one needs
+/// room too. A larger one is the service's fault and told as such, not as a fault inside.
+const PAYLOAD_BYTES_MAX: usize = (1 << 20) - 1_024;
 
 /// What a service gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +51,8 @@ pub(crate) enum Lapse {
     UnknownReason,
     /// No payload, though it says it went well.
     Empty,
+    /// More than a model is given at once.
+    TooLarge,
     /// The payload is not what the enricher promised.
     Schema,
     /// The call broke inside.
@@ -67,6 +74,7 @@ impl Lapse {
             | Self::Version
             | Self::UnknownReason
             | Self::Empty
+            | Self::TooLarge
             | Self::Schema
             | Self::Broken => Reason::UpstreamUnavailable,
         }
@@ -103,7 +111,12 @@ pub(crate) fn judge(
         return Err(refusal(answer));
     }
     let envelope = Envelope::read(&answer.body).map_err(|_| Lapse::Garbled)?;
-    let verified = envelope.verify(principal, hook).map_err(Lapse::Mismatch)?;
+    let verified = envelope
+        .verify(principal, hook)
+        .map_err(|refused| match refused {
+            Refused::Mismatch(kind) => Lapse::Mismatch(kind),
+            Refused::Garbled(_) => Lapse::Garbled,
+        })?;
     verified.record(span);
     open(&verified, typed)
 }
@@ -136,6 +149,9 @@ fn open(envelope: &Verified<'_>, typed: &Typed) -> Result<Given, Lapse> {
     };
     let payload = envelope.payload().filter(|payload| !payload.is_null());
     let payload = payload.ok_or(Lapse::Empty)?;
+    if size(&payload) > PAYLOAD_BYTES_MAX {
+        return Err(Lapse::TooLarge);
+    }
     if !typed.fits(&payload) {
         return Err(Lapse::Schema);
     }

@@ -26,8 +26,14 @@ fn full() -> Value {
 /// What becomes of an envelope: its payload, or why not.
 fn open(envelope: &Value, hook: &dyn Verify) -> Result<Option<Value>, Option<Mismatch>> {
     let body = envelope.to_string();
-    let read = Envelope::read(body.as_bytes()).map_err(|Garbled| None)?;
-    let verified = read.verify(&principal(), hook).map_err(Some)?;
+    opened(body.as_bytes(), hook).map_err(|refused| match refused {
+        Refused::Mismatch(kind) => Some(kind),
+        Refused::Garbled(Garbled) => None,
+    })
+}
+
+fn opened(body: &[u8], hook: &dyn Verify) -> Result<Option<Value>, Refused> {
+    let verified = Envelope::read(body)?.verify(&principal(), hook)?;
     Ok(verified.payload())
 }
 
@@ -87,20 +93,21 @@ fn s2_036_what_is_no_envelope_is_garbage() {
     }
     let good = full().to_string();
     let twice = good.replace("\"version\"", "\"principal\":\"user-42\",\"version\"");
+    let long = format!("{good} x");
     for garbage in [
         "",
         "null",
         "[]",
-        "{}",
+        "\"user-99\"",
         "\u{feff}{}",
         "<html>",
         &good[1..],
         &twice,
+        &long,
     ] {
-        assert!(Envelope::read(garbage.as_bytes()).is_err(), "{garbage}");
+        let refused = opened(garbage.as_bytes(), &NoVerify);
+        assert_eq!(refused, Err(Garbled.into()), "{garbage}");
     }
-    let long = format!("{good} x");
-    assert!(Envelope::read(long.as_bytes()).is_err());
     assert!(Envelope::read(b"\xff\xfe").is_err());
 }
 
@@ -131,6 +138,41 @@ fn s2_050_an_envelope_for_somebody_else_is_never_opened() {
 }
 
 #[test]
+fn s2_051_no_other_fault_hides_whom_it_is_for() {
+    let foreign = full().to_string().replace("user-42", "user-99");
+    let good = full().to_string();
+    let twice = |first: &str, second: &str| {
+        let both = format!("\"principal\":{first},\"principal\":{second}");
+        good.replace("\"principal\":\"user-42\"", &both)
+    };
+    let odd = [
+        foreign.replace("\"ok\"", "\"OK\""),
+        foreign.replace("\"1.2.0\"", "1.2"),
+        foreign.replace("\"version\"", "\"v\""),
+        foreign.replace("\"enricher_id\"", "\"domain_type\""),
+        foreign.replace("\"reason\":null", "\"reason\":\"\\ud800\""),
+        format!("{foreign} x"),
+        foreign[..foreign.len() - 1].to_owned(),
+        twice("\"user-99\"", "\"user-42\""),
+        twice("\"user-42\"", "\"user-99\""),
+        twice("null", "\"user-42\""),
+        twice("\"user-42\"", "7"),
+        r#"{"principal":"user-99"}"#.to_owned(),
+        r#"{"status":"fine"}"#.to_owned(),
+        "{}".to_owned(),
+    ];
+    for body in odd {
+        let refused = opened(body.as_bytes(), &NoVerify);
+        assert_eq!(refused, Err(Mismatch::Principal.into()), "{body}");
+    }
+    let mut bytes = foreign.into_bytes();
+    let title = bytes.windows(5).position(|w| w == b"OFF_1");
+    bytes[title.expect("there")] = 0xff;
+    let refused = opened(&bytes, &NoVerify);
+    assert_eq!(refused, Err(Mismatch::Principal.into()));
+}
+
+#[test]
 fn s2_050_the_principal_is_compared_before_the_payload_is_read() {
     // Deeper than anything reads: whoever reads it fails, whoever does not, does not.
     let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
@@ -143,7 +185,7 @@ fn s2_050_the_principal_is_compared_before_the_payload_is_read() {
     let foreign = body("user-99");
     let read = Envelope::read(foreign.as_bytes()).expect("an envelope");
     let refused = read.verify(&principal(), &NoVerify).err();
-    assert_eq!(refused, Some(Mismatch::Principal));
+    assert_eq!(refused, Some(Mismatch::Principal.into()));
     let own = body("user-42");
     let read = Envelope::read(own.as_bytes()).expect("an envelope");
     let verified = read.verify(&principal(), &NoVerify).expect("ours");

@@ -188,6 +188,22 @@ fn s1_084_a_payload_that_is_not_what_was_promised_is_none() {
 }
 
 #[test]
+fn s1_091_a_payload_larger_than_an_agent_takes_is_unavailable() {
+    let of_bytes = |bytes: usize| {
+        let around = json!({"items": [{"id": ""}]}).to_string().len();
+        json!({"items": [{"id": "x".repeat(bytes - around)}]})
+    };
+    for status in ["ok", "partial"] {
+        let most = with(json!({"status": status, "payload": of_bytes(PAYLOAD_BYTES_MAX)}));
+        assert!(most.is_ok(), "{status}");
+        let more = with(json!({"status": status, "payload": of_bytes(PAYLOAD_BYTES_MAX + 1)}));
+        assert_eq!(more, Err(Lapse::TooLarge));
+        assert_eq!(reason(more), Reason::UpstreamUnavailable);
+    }
+    assert_eq!(Lapse::TooLarge.class(), ToolErrorClass::EnvelopeError);
+}
+
+#[test]
 fn s1_091_every_reason_is_passed_on_and_an_unknown_one_is_unavailable() {
     let reasons = [
         ("upstream_unavailable", Reason::UpstreamUnavailable),
@@ -239,7 +255,13 @@ fn other_statuses_and_garbage_are_unavailable() {
         Err(Lapse::Http(400))
     );
     assert_eq!(verdict(201, good.to_string()), Ok(Given::Whole(payload())));
-    for garbage in ["", "{", "null", "<html></html>", r#"{"status":"ok"}"#] {
+    for garbage in [
+        "",
+        "{",
+        "null",
+        "<html></html>",
+        r#"{"principal":"user-42"}"#,
+    ] {
         assert_eq!(verdict(200, garbage), Err(Lapse::Garbled));
     }
     assert_eq!(with(json!({"status": "fine"})), Err(Lapse::Garbled));
@@ -273,6 +295,9 @@ fn s2_051_whom_it_is_for_is_settled_before_anything_else() {
         json!({"status": "partial"}),
         json!({"payload": {}}),
         json!({"payload": null}),
+        json!({"status": "OK"}),
+        json!({"version": 1.2}),
+        json!({"enricher_id": null}),
     ];
     for mut fault in faults {
         fault["principal"] = json!("user-99");
