@@ -1,88 +1,34 @@
 //! `cargo bench -p turnwire-bench --bench policy`: what a decision of the interceptor costs beside
-//! a bare lookup in a map (S1-058), with the recorder of the server installed.
-//!
-//! The event goes round: what comes out of the gate goes in again, so that nothing but the gate is
-//! measured. First the ratios, each a median of rounds that take turns, then the same in divan's
-//! words.
+//! a bare lookup in a map (S1-058): first the ratios, then the same in divan's words.
 
-use std::collections::HashMap;
 use std::hint::black_box;
-use std::sync::{Arc, LazyLock};
-use std::time::Instant;
 
 use divan::Bencher;
-use metrics_exporter_prometheus::PrometheusBuilder;
-use turnwire_event::body::status::Emitted;
-use turnwire_event::body::stream::TextDelta;
-use turnwire_event::body::tool::Called;
-use turnwire_event::code::ToolType;
-use turnwire_event::port::{Emission, Gate};
-use turnwire_event::{Actor, Body, EventType, MessageId, RenderPolicy, ToolUseId, Ulid};
-use turnwire_pack::{Cohort, Files, Pack, check};
-use turnwire_render::Policies;
+use turnwire_bench::policy::{RATIO_MAX, Round, called, look, run, said, searching, words};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-static PACK: LazyLock<Arc<Pack>> = LazyLock::new(|| Arc::new(pack()));
-
-/// Short rounds and many of them, so that the median is one that nobody else on the machine cut into.
-const PASSES: u32 = 10_000;
-const ROUNDS: usize = 101;
-/// What the path of a forwarded event may cost, in bare lookups.
-const RATIO_MAX: f64 = 5.0;
-
 fn main() {
-    let recorder = PrometheusBuilder::new().build_recorder();
-    metrics::set_global_recorder(recorder).expect("this program installs one recorder");
     ratios();
     divan::main();
 }
 
 /// Prints what the gate costs beside a lookup.
 fn ratios() {
-    let mut bare = Vec::new();
-    let mut text = Vec::new();
-    let mut tool = Vec::new();
-    let mut status = Vec::new();
-    for _ in 0..ROUNDS {
-        let map = words();
-        bare.push(nanos(|| {
-            black_box(look(&map, black_box("text.delta")));
-        }));
-        for (spent, emission) in [
-            (&mut text, said()),
-            (&mut tool, called()),
-            (&mut status, searching()),
-        ] {
-            let mut round = Round::new(emission);
-            spent.push(nanos(|| round.pass()));
-        }
-    }
-    let bare = median(bare);
-    println!("a bare lookup: {bare:.1} ns");
-    for (name, spent, goal) in [
-        ("text.delta forwarded", text, Some(RATIO_MAX)),
-        ("tool.called forwarded", tool, Some(RATIO_MAX)),
-        ("status.emitted transformed", status, None),
+    let spent = run().expect("this program installs one recorder");
+    println!("a bare lookup: {:.1} ns", spent.bare);
+    for (name, nanos, goal) in [
+        ("text.delta forwarded", spent.text, Some(RATIO_MAX)),
+        ("tool.called forwarded", spent.tool, Some(RATIO_MAX)),
+        ("status.emitted transformed", spent.status, None),
     ] {
-        let spent = median(spent);
         let goal = goal.map_or(String::new(), |max| format!(" (at most {max} is the goal)"));
-        println!("ratio {name}: {spent:.1} ns, {:.2}{goal}", spent / bare);
+        println!(
+            "ratio {name}: {nanos:.1} ns, {:.2}{goal}",
+            nanos / spent.bare
+        );
     }
-}
-
-/// Nanoseconds of one pass, over many.
-fn nanos(mut pass: impl FnMut()) -> f64 {
-    (0..PASSES / 10).for_each(|_| pass());
-    let began = Instant::now();
-    (0..PASSES).for_each(|_| pass());
-    began.elapsed().as_nanos() as f64 / f64::from(PASSES)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 #[divan::bench(sample_size = 1000)]
@@ -107,116 +53,4 @@ fn tool_called_forwarded(bencher: Bencher<'_, '_>) {
 fn status_transformed(bencher: Bencher<'_, '_>) {
     let mut round = Round::new(searching());
     bencher.bench_local(|| round.pass());
-}
-
-/// A gate and the event that goes round in it.
-struct Round {
-    gate: Box<dyn Gate>,
-    slot: Option<Emission>,
-    now: Instant,
-}
-
-impl Round {
-    fn new(emission: Emission) -> Self {
-        let cohort = Cohort {
-            id: "bench".into(),
-            flags: Vec::new(),
-        };
-        Self {
-            gate: Policies::new(PACK.clone()).gate(&cohort, "en"),
-            slot: Some(emission),
-            now: Instant::now(),
-        }
-    }
-
-    fn pass(&mut self) {
-        let Some(emission) = self.slot.take() else {
-            return;
-        };
-        let slot = &mut self.slot;
-        self.gate.take(emission, self.now, &mut |event, render| {
-            black_box(render);
-            *slot = Some(event);
-        });
-    }
-}
-
-fn words() -> HashMap<&'static str, RenderPolicy> {
-    let kinds = EventType::ALL.iter();
-    kinds
-        .map(|kind| (kind.name(), RenderPolicy::Forward))
-        .collect()
-}
-
-fn look(map: &HashMap<&'static str, RenderPolicy>, word: &str) -> Option<RenderPolicy> {
-    map.get(word).copied()
-}
-
-fn said() -> Emission {
-    let delta = TextDelta {
-        message_id: MessageId(Ulid(1)),
-        content_block_index: 0,
-        text: "some words".into(),
-    };
-    Emission::new(Actor::ORCHESTRATOR, Body::TextDelta(delta))
-}
-
-fn called() -> Emission {
-    let called = Called {
-        tool_use_id: ToolUseId(Ulid(1)),
-        tool_name: "search_offers".into(),
-        tool_type: ToolType::Ccs,
-        input_summary: "31 bytes".into(),
-    };
-    Emission::new(Actor::tool("search_offers"), Body::ToolCalled(called))
-}
-
-fn searching() -> Emission {
-    let body = Emitted {
-        event_id: "searching_offers".into(),
-        message: String::new(),
-    };
-    Emission::new(Actor::subagent("shop"), Body::StatusEmitted(body))
-}
-
-/// A pack with one sub-agent and fifty statuses, the most there should be (S1-077).
-fn pack() -> Pack {
-    let other = (1..50).map(|index| format!("status_{index}"));
-    let ids: Vec<String> = other.chain(["searching_offers".to_owned()]).collect();
-    let entry = |id: &String| {
-        format!(
-            "- {{id: {id}, description: d, default_render_key: status.{id}, \
-             default_policy: transform, emitter_subagents: [shop], lifecycle: active}}\n"
-        )
-    };
-    let line = |id: &String| format!("status.{id}: \"Searching for offers...\"\n");
-    let agent = |id: &str, kind: &str, rest: &str| {
-        format!(
-            "id: {id}\nversion: \"1\"\nkind: {kind}\ndescription: d\nmodel: default\n\
-             prompt_blocks: [persona]\n{rest}\n"
-        )
-    };
-    let manifest = "name: bench\nversion: \"1.0.0\"\ndefault_locale: en\n\
-                    models: {default: \"scripted:bench\"}\nfan_out: {cap: 3}\n";
-    let files = Files::from_pairs([
-        ("pack.yaml", manifest.to_owned()),
-        (
-            "orchestrator.yaml",
-            agent("orchestrator", "orchestrator", "sub_agents: [shop]"),
-        ),
-        (
-            "verticals/shop/agent.yaml",
-            agent("shop", "sub_agent", "on_cancel: discard"),
-        ),
-        (
-            "verticals/shop/status_events.yaml",
-            ids.iter().map(entry).collect(),
-        ),
-        ("locales/en.yaml", ids.iter().map(line).collect()),
-        ("prompts/persona.md", "You help.".to_owned()),
-    ]);
-    let report = check(&files, &|_| None);
-    report
-        .pack
-        .unwrap_or_else(|| panic!("the pack is sound: {:#?}", report.findings))
 }

@@ -97,6 +97,17 @@ impl Http {
         self.call(&request, wanted)
     }
 
+    /// The server's metrics, as Prometheus text.
+    pub fn metrics(&mut self) -> io::Result<String> {
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", self.server);
+        self.send(request.as_bytes())?;
+        let (status, body) = self.receive()?;
+        match status {
+            200 => Ok(String::from_utf8_lossy(&body).into_owned()),
+            other => Err(io::Error::other(format!("no metrics: HTTP {other}"))),
+        }
+    }
+
     /// Creates a session; gives its id.
     pub fn create_session(&mut self) -> io::Result<String> {
         text(&self.post("/sessions", "{}", 201)?, "session_id")

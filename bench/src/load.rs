@@ -5,6 +5,7 @@
 //! the server's process used in the same span.
 
 pub mod chat;
+pub mod dispatch;
 pub mod fanout;
 pub mod fill;
 pub mod idle;

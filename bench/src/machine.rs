@@ -153,6 +153,12 @@ pub fn resident_kb(pid: u32) -> io::Result<u64> {
     kilobytes(&text, "VmRSS:").ok_or_else(|| io::Error::other("no VmRSS in /proc/PID/status"))
 }
 
+/// The most memory of a process that was ever resident, in KiB.
+pub fn peak_kb(pid: u32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    kilobytes(&text, "VmHWM:").ok_or_else(|| io::Error::other("no VmHWM in /proc/PID/status"))
+}
+
 fn kilobytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with(key))?;
     line.split_whitespace().nth(1)?.parse().ok()
@@ -201,7 +207,9 @@ mod tests {
     #[test]
     fn own_process_is_measured() {
         let pid = std::process::id();
-        assert!(resident_kb(pid).expect("own status") > 100);
+        let resident = resident_kb(pid).expect("own status");
+        assert!(resident > 100);
+        assert!(peak_kb(pid).expect("own status") >= resident);
         assert!(cpu_time(pid).is_ok());
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod append;
 pub mod chat;
+pub mod dispatch;
 pub mod fanout;
 pub mod idle;
 pub mod replay;
@@ -78,6 +79,8 @@ pub enum Part {
     Turns,
     /// Turns whose answer is their stream.
     Chat,
+    /// Turns that ask sub-agents.
+    Dispatch,
     /// Idle WebSockets.
     Idle,
     /// Idle streams.
@@ -86,13 +89,14 @@ pub enum Part {
 
 impl Part {
     /// All, in the order of the report.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Fanout,
         Self::Sse,
         Self::Append,
         Self::Replay,
         Self::Turns,
         Self::Chat,
+        Self::Dispatch,
         Self::Idle,
         Self::IdleSse,
     ];
@@ -100,7 +104,12 @@ impl Part {
     /// Whether it measures the release binary, and not only what this program links.
     fn needs_binary(self) -> bool {
         match self {
-            Self::Replay | Self::Turns | Self::Chat | Self::Idle | Self::IdleSse => true,
+            Self::Replay
+            | Self::Turns
+            | Self::Chat
+            | Self::Dispatch
+            | Self::Idle
+            | Self::IdleSse => true,
             Self::Fanout | Self::Sse | Self::Append => false,
         }
     }
@@ -115,6 +124,7 @@ impl Part {
             Self::Replay => replay::run(bench),
             Self::Turns => turns::run(bench),
             Self::Chat => chat::run(bench),
+            Self::Dispatch => dispatch::run(bench),
             Self::Idle => idle::run(bench, idle::Kind::WebSockets),
             Self::IdleSse => idle::run(bench, idle::Kind::Streams),
         }?;
@@ -192,16 +202,33 @@ impl Bench {
 
     /// The release binary on `dir`, with more environment.
     pub fn turnwire_server(&self, dir: &Path, env: &[(&str, &str)]) -> io::Result<Server> {
-        let built = || self.program.sibling("turnwire");
-        let mut command = Command::new(self.binary.clone().unwrap_or_else(built));
+        let mut command = self.turnwire(dir, env);
+        command.arg("--script").arg(self.script());
+        Server::start(command)
+    }
+
+    /// The command that serves `dir` with the release binary and what is built into it, with
+    /// more environment.
+    pub fn turnwire(&self, dir: &Path, env: &[(&str, &str)]) -> Command {
+        let mut command = self.shipped();
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--home"])
             .arg(dir)
-            .arg("--script")
-            .arg(self.script())
             .env("TURNWIRE_LOG", "warn")
             .envs(env.iter().copied());
-        Server::start(command)
+        command
+    }
+
+    /// The command that checks a session's log with the release binary.
+    pub fn turnwire_verify(&self, session: &str) -> Command {
+        let mut command = self.shipped();
+        command.args(["verify", session]);
+        command
+    }
+
+    fn shipped(&self) -> Command {
+        let built = || self.program.sibling("turnwire");
+        Command::new(self.binary.clone().unwrap_or_else(built))
     }
 
     /// A new empty folder on the disk that is measured.

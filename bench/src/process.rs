@@ -20,6 +20,28 @@ const START_MAX: Duration = Duration::from_secs(30);
 /// How long a load client may take.
 const LOAD_MAX: Duration = Duration::from_secs(300);
 
+/// Where a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the servers' core.
+    FirstCore,
+    /// On the load clients' core.
+    LastCore,
+    /// On all cores.
+    Anywhere,
+}
+
+impl Place {
+    /// Holds this thread there while a process is started.
+    fn pin(self) -> io::Result<Option<Pin>> {
+        match self {
+            Self::FirstCore => Pin::on(Core::First).map(Some),
+            Self::LastCore => Pin::on(Core::Last).map(Some),
+            Self::Anywhere => Ok(None),
+        }
+    }
+}
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
@@ -32,8 +54,13 @@ pub struct Server {
 
 impl Server {
     /// Starts `command` on the servers' core and waits for the line with its addresses.
-    pub fn start(mut command: Command) -> io::Result<Self> {
-        let pin = Pin::on(Core::First)?;
+    pub fn start(command: Command) -> io::Result<Self> {
+        Self::start_at(Place::FirstCore, command)
+    }
+
+    /// Starts `command` at a place and waits for the line with its addresses.
+    pub fn start_at(place: Place, mut command: Command) -> io::Result<Self> {
+        let pin = place.pin()?;
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -128,15 +155,6 @@ fn wait(child: &mut Child, longest: Duration) -> io::Result<bool> {
     }
 }
 
-/// Where a role runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// On the load clients' core.
-    LastCore,
-    /// On all cores.
-    Anywhere,
-}
-
 /// This program, to be started again.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -175,10 +193,7 @@ impl Program {
             .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
-        let pin = match place {
-            Place::LastCore => Some(Pin::on(Core::Last)?),
-            Place::Anywhere => None,
-        };
+        let pin = place.pin()?;
         let mut child = command.spawn()?;
         drop(pin);
         let done = wait(&mut child, LOAD_MAX)?;

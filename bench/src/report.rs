@@ -138,8 +138,8 @@ fn pinning() -> &'static str {
     match machine::cores() {
         0 | 1 => "One core: server and load client share it.",
         _ => {
-            "Servers are pinned to the first core and load clients to the last core; the append runs use \
-             all cores. Everything is on loopback."
+            "Servers are pinned to the first core and load clients to the last core; the append runs \
+             and the demo turns use all cores. Everything is on loopback."
         }
     }
 }

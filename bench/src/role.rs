@@ -14,8 +14,8 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::load::{chat, fanout, fill, idle, replay, turns};
-use crate::{append, floor, machine, paced};
+use crate::load::{chat, dispatch, fanout, fill, idle, replay, turns};
+use crate::{append, floor, machine, paced, policy, service};
 
 /// No server lives longer, whatever happens to its coordinator.
 const LIFE_MAX: Duration = Duration::from_secs(900);
@@ -31,6 +31,8 @@ pub enum Role {
         #[arg(long)]
         dir: PathBuf,
     },
+    /// A data service for sub-agents.
+    Service(service::Args),
     /// Sessions that append in a closed loop.
     Append(append::Args),
     /// One producer, many watchers.
@@ -43,6 +45,10 @@ pub enum Role {
     Turns(turns::Args),
     /// Turns whose answer is their stream.
     Chat(chat::Args),
+    /// Turns that ask sub-agents.
+    Dispatch(dispatch::Args),
+    /// Events through the gate of the rendering policy.
+    Policy,
     /// Connections that do nothing.
     Idle(idle::Args),
 }
@@ -52,6 +58,7 @@ pub fn play(role: Role) -> io::Result<()> {
     match role {
         Role::Floor(lengths) => serve_floor(lengths),
         Role::Paced { dir } => serve_paced(dir),
+        Role::Service(args) => serve_data(args),
         Role::Append(args) => {
             let runtime = tokio::runtime::Runtime::new()?;
             tell(&runtime.block_on(append::run(&args))?)
@@ -61,6 +68,8 @@ pub fn play(role: Role) -> io::Result<()> {
         Role::Replay(args) => tell(&replay::run(&args)?),
         Role::Turns(args) => tell(&turns::run(&args)?),
         Role::Chat(args) => tell(&chat::run(&args)?),
+        Role::Dispatch(args) => tell(&dispatch::run(&args)?),
+        Role::Policy => tell(&policy::run()?),
         Role::Idle(args) => tell(&idle::run(&args)?),
     }
 }
@@ -102,6 +111,21 @@ fn serve_paced(dir: PathBuf) -> io::Result<()> {
             () = ended() => {}
         }
         Ok(())
+    })
+}
+
+fn serve_data(args: service::Args) -> io::Result<()> {
+    machine::raise_open_files()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("http {}", listener.local_addr()?);
+        tokio::select! {
+            served = service::serve(listener, args) => served,
+            () = ended() => Ok(()),
+        }
     })
 }
 

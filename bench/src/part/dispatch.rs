@@ -1,0 +1,258 @@
+//! Sub-agents: what asking them costs a turn, and two hundred turns of the demo at once.
+//!
+//! Most references here are Turnwire too: a turn that asks fewer, or nobody. So with references
+//! alone only the bare lookup of the gate is left.
+
+mod demo;
+
+use std::io;
+
+use serde_json::json;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::script::{Script, Step};
+
+use super::{Bench, Pair, SLOW_MS, Scope, cell};
+use crate::load::dispatch::Outcome;
+use crate::policy::{self, RATIO_MAX};
+use crate::process::{Place, Server};
+use crate::report::{Aim, Section};
+use crate::sample::WORDS;
+use crate::stat::short;
+
+/// How long the data service takes where a turn's own time is looked at.
+const SECOND_MS: u64 = 1_000;
+
+/// How long it takes where many turns are at once.
+const DATA_MS: u64 = 50;
+
+/// Deltas of a short answer and of a long one.
+const SHORT: u64 = 4;
+const LONG: u64 = 40;
+
+/// Turns at once where dispatches are timed, and about how long one takes: their first turns are
+/// spread over it, as people do not speak in chorus.
+const TIMED: usize = 50;
+const TIMED_MS: u64 = 350;
+
+/// One run of the load client.
+struct Load<'a> {
+    place: Place,
+    at_once: usize,
+    turns: u64,
+    spread_ms: u64,
+    asks: &'a [&'a str],
+}
+
+impl Load<'_> {
+    fn run(&self, bench: &Bench, server: &Server) -> io::Result<Outcome> {
+        let mut args = server.target();
+        for (name, value) in [
+            ("--at-once", self.at_once as u64),
+            ("--turns", self.turns),
+            ("--spread-ms", self.spread_ms),
+        ] {
+            args.extend([name.to_owned(), value.to_string()]);
+        }
+        args.extend(self.asks.iter().map(|ask| format!("--ask={ask}")));
+        let outcome: Outcome = bench.program.tell(self.place, &["dispatch"], &args)?;
+        if outcome.busy > 0 {
+            bench.say(&format!("{} posts met a held lock", outcome.busy));
+        }
+        Ok(outcome)
+    }
+}
+
+/// Turnwire with the pack of the stage, and the data service it asks.
+struct Stage {
+    server: Server,
+    // Answers until the stage is gone.
+    _service: Server,
+}
+
+impl Stage {
+    fn start(bench: &Bench, data_ms: u64, durability: &str) -> io::Result<Self> {
+        let delay = data_ms.to_string();
+        let service = bench.program.role(&["service", "--delay-ms", &delay]);
+        let service = Server::start_at(Place::LastCore, service)?;
+        let pack = bench.data.join("pack");
+        let url = format!("http://{}", service.address);
+        Pack::stage(&url).script(&script()).write(&pack)?;
+        let dir = bench.fresh_dir("dispatch")?;
+        let mut command = bench.turnwire(&dir, &[("TURNWIRE_STORE_DURABILITY", durability)]);
+        command.arg("--pack").arg(pack);
+        Ok(Self {
+            server: Server::start(command)?,
+            _service: service,
+        })
+    }
+}
+
+/// What the models of the stage say: the orchestrator asks one or two, each of them asks the data
+/// service once, and everyone pauses before every word.
+fn script() -> Script {
+    let pause = || Step::pause(SLOW_MS);
+    let ask = |name: &str| Step::tool(name, json!({ "query": "what is there?" }));
+    let look = |name: &str| [pause(), Step::tool(name, json!({}))];
+    let say = |deltas| [Step::slow(WORDS, WORDS.len(), SLOW_MS).repeat(deltas)];
+    let both = [pause(), ask("ask_shop"), ask("ask_rewards")];
+    Script::new()
+        .heard("orchestrator", "^two", 1, both)
+        .heard("orchestrator", "^one", 1, [pause(), ask("ask_shop")])
+        .heard("orchestrator", "long$", 2, say(LONG))
+        .call("orchestrator", 2, say(SHORT))
+        .call("shop", 1, look("search_offers"))
+        .call("shop", 2, say(SHORT))
+        .call("rewards", 1, look("points_balance"))
+        .call("rewards", 2, say(SHORT))
+}
+
+/// One line: a figure, and the same of what stands beside it.
+fn row<T>(name: &str, pair: &Pair<T>, beside: &str, figure: impl Fn(&T) -> f64) -> Vec<String> {
+    let (ours, floor) = pair.medians(&figure);
+    vec![
+        name.to_owned(),
+        cell(ours, short),
+        cell(floor, short),
+        pair.ratio_cell(&figure),
+        beside.to_owned(),
+    ]
+}
+
+/// Turns of two sub-agents beside turns of one, one at a time.
+fn seconds(bench: &Bench, section: &mut Section) -> io::Result<()> {
+    bench.say("dispatch, two sub-agents of a second each");
+    let mut pair = Pair::default();
+    for _ in 0..bench.rounds {
+        let stage = Stage::start(bench, SECOND_MS, "full")?;
+        let load = |ask| Load {
+            place: Place::LastCore,
+            at_once: 1,
+            turns: bench.scaled(20),
+            spread_ms: 0,
+            asks: ask,
+        };
+        pair.ours.push(load(&["en:two"]).run(bench, &stage.server)?);
+        pair.floor
+            .push(load(&["en:one"]).run(bench, &stage.server)?);
+        stage.server.stop()?;
+    }
+    let name = "two sub-agents whose data take 1 s each, one turn at a time: turn";
+    let beside = "one such sub-agent";
+    let p95 = |outcome: &Outcome| outcome.turn_ms.1;
+    let p50 = row(&format!("{name} p50, ms"), &pair, beside, |o| o.turn_ms.0);
+    section.rows.push(p50);
+    let row = row(&format!("{name} p95, ms"), &pair, beside, p95);
+    section.rows.push(row);
+    section.aims.extend(pair.medians(p95).0.map(|ms| {
+        let figure = "dispatch, turn of two sub-agents of 1 s each, p95";
+        Aim::at_most(figure, ms / 1e3, 1.2, " s")
+    }));
+    Ok(())
+}
+
+/// The overhead of a dispatch with many turns at once, beside one turn at a time.
+fn overhead(bench: &Bench, section: &mut Section) -> io::Result<()> {
+    for (ask, what, durability) in [
+        ("en:one long", "one sub-agent a turn", "full"),
+        ("en:two long", "two sub-agents a turn", "full"),
+        ("en:one long", "one sub-agent a turn", "relaxed"),
+    ] {
+        bench.say(&format!("dispatch, overhead, {what}, {durability}"));
+        let asks = [ask];
+        let mut pair = Pair::default();
+        for _ in 0..bench.rounds {
+            let stage = Stage::start(bench, DATA_MS, durability)?;
+            let load = |at_once, turns| Load {
+                place: Place::LastCore,
+                at_once,
+                turns: bench.scaled(turns),
+                spread_ms: TIMED_MS,
+                asks: &asks,
+            };
+            let many = load(TIMED, 20).run(bench, &stage.server)?;
+            pair.ours.push(many);
+            let one = load(1, 40).run(bench, &stage.server)?;
+            pair.floor.push(one);
+            stage.server.stop()?;
+        }
+        let name = format!("dispatch overhead, {TIMED} turns at once, {what}, {durability}");
+        let beside = "one turn at a time";
+        let p95 = |outcome: &Outcome| outcome.overhead_ms.1;
+        let p50 = row(&format!("{name}: p50, ms"), &pair, beside, |o| {
+            o.overhead_ms.0
+        });
+        section.rows.push(p50);
+        section
+            .rows
+            .push(row(&format!("{name}: p95, ms"), &pair, beside, p95));
+        if durability == "full" {
+            let aim = |ms| Aim::at_most(&format!("{name}, p95"), ms, 2.0, " ms");
+            section.aims.extend(pair.medians(p95).0.map(aim));
+        }
+    }
+    Ok(())
+}
+
+/// A forwarded event beside a bare lookup.
+fn gate(bench: &Bench, section: &mut Section) -> io::Result<()> {
+    bench.say("dispatch, the gate of the rendering policy");
+    let mut pair = Pair::default();
+    for _ in 0..bench.rounds {
+        let spent: policy::Outcome = bench.program.tell(Place::FirstCore, &["policy"], &[])?;
+        if bench.scope == Scope::Both {
+            pair.ours.push(spent.text);
+        }
+        pair.floor.push(spent.bare);
+    }
+    let name = "`text.delta` forwarded by the gate, ns";
+    let beside = "a bare `HashMap` lookup";
+    section.rows.push(row(name, &pair, beside, |nanos| *nanos));
+    section.aims.extend(pair.ratio(|nanos| *nanos).map(|ratio| {
+        let figure = "gate, text.delta forwarded : bare lookup";
+        Aim::at_most(figure, ratio, RATIO_MAX, "")
+    }));
+    Ok(())
+}
+
+/// Measures it.
+pub fn run(bench: &Bench) -> io::Result<Section> {
+    let mut section = Section {
+        title: "Dispatch: turns that ask sub-agents",
+        text: format!(
+            "The release binary, everyone posts the next turn (`POST /chat/stream`) when the last one \
+             ended; a turn counts from before the connect to the end of its stream. *Two sub-agents*: \
+             a pack of three verticals whose data service takes a second for every answer; every \
+             model pauses {SLOW_MS} ms before each piece of what it says. *Dispatch overhead*: the \
+             same pack, a data service that takes {DATA_MS} ms, an answer of {LONG} pieces; what is \
+             told is `dispatch.overhead_ms` of the server's own `/metrics`, the time from the parsed \
+             tool call to the handled result that no model and no tool took, the commit of the \
+             dispatch included. Only counts per bucket are known (bounds at 0.25, 0.5, 1, 2, 2.5, 5 \
+             ms and so on), so a percentile is taken inside its bucket by proportion. *Demo*: the \
+             built-in pack with its built-in data service in the same process, {} questions in turn \
+             in three languages, one of them for more assistants than may be asked at once; beside \
+             it plain turns (one agent, no dispatch, as many pieces of text with the same pauses). \
+             The pauses bound turns/s; server and client share all cores. After it every session's \
+             log is checked with `turnwire verify`. *The gate*: nanoseconds of one event through the \
+             rendering policy, what `cargo bench -p turnwire-bench --bench policy` prints.",
+            demo::QUESTIONS.len()
+        ),
+        columns: vec![
+            "figure",
+            "Turnwire",
+            "reference",
+            "ratio",
+            "the reference is",
+        ],
+        rows: Vec::new(),
+        aims: Vec::new(),
+        peers: None,
+        others: 0.0,
+    };
+    if bench.scope == Scope::Both {
+        seconds(bench, &mut section)?;
+        overhead(bench, &mut section)?;
+        demo::measure(bench, &mut section)?;
+    }
+    gate(bench, &mut section)?;
+    Ok(section)
+}
