@@ -78,7 +78,8 @@ fn bucket(line: &str, name: &str) -> Option<(f64, u64)> {
 mod tests {
     use super::*;
 
-    const BEFORE: &str = "a_ms_bucket{le=\"1\"} 5\na_ms_bucket{le=\"+Inf\"} 5\n";
+    const BEFORE: &str = "a_ms_bucket{le=\"1\"} 5\na_ms_bucket{le=\"2\"} 5\n\
+                          a_ms_bucket{le=\"+Inf\"} 5\n";
     const AFTER: &str = "# TYPE a_ms histogram\na_ms_bucket{le=\"1\"} 45\na_ms_bucket{le=\"2\"} 95\n\
                          a_ms_bucket{le=\"+Inf\"} 105\na_ms_sum 3\nb_a_ms_bucket{le=\"1\"} 7\n";
 
