@@ -160,6 +160,7 @@ mod tests {
             column: 9,
             what: "`emits` names `teleporting_offers`, which is not registered".into(),
             instead: Some("one of: searching_offers".into()),
+            unregistered: false,
         };
         assert_eq!(
             as_text(Path::new("packs/market"), &[finding], Paint::Plain),

@@ -192,7 +192,7 @@ fn load(
     let Some(pack) = report.pack else {
         let errors = report.findings.into_iter();
         let errors: Vec<_> = errors.filter(|f| f.level == Level::Error).collect();
-        let rejected = errors.len() as u64;
+        let rejected = errors.iter().filter(|f| f.unregistered).count() as u64;
         let dimensions = metric::dimensions("");
         metrics::counter!(
             metric::STREAM_UNREGISTERED_EVENT_REJECTED_TOTAL,
