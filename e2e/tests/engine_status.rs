@@ -78,7 +78,7 @@ async fn s1_055_s1_059_s1_136_an_override_changes_words_or_hides_and_goes_with_i
 #[tokio::test]
 async fn s1_040_a_type_of_event_can_be_hidden_from_a_cohort_and_stays_in_the_log() {
     let hide = |pack: Pack| {
-        let types = "tool.called: {policy: suppress}, tool.completed: {policy: suppress}";
+        let types = "tool_call: {policy: suppress}";
         pack.flag(FLAG, "{principals: [user-42]}")
             .put("overrides.yaml", &format!("{FLAG}: {{{types}}}\n"))
     };
