@@ -4,7 +4,7 @@
 //! items that were rendered may be there.
 
 use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::{Ccs, Reply, changed};
@@ -12,6 +12,7 @@ use turnwire_e2e::chat::{back, raw};
 use turnwire_e2e::engine::{CHIEF, Stage};
 use turnwire_event::ResponseId;
 use turnwire_testkit::chat::Question;
+use turnwire_testkit::dice::Dice;
 use turnwire_testkit::history::{History, Line};
 use turnwire_testkit::pack::Pack;
 use turnwire_testkit::script::{Script, Step};
@@ -31,9 +32,8 @@ struct Markers {
 
 impl Markers {
     fn new() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.expect("a clock").as_nanos();
-        let run = format!("mk{:x}x{:x}", now, std::process::id());
+        let mut dice = Dice::from_env();
+        let run = format!("mk{:016x}{:016x}", dice.roll(), dice.roll());
         Self { run, count: 0 }
     }
 
