@@ -293,7 +293,7 @@ impl TurnGate {
 }
 
 impl Gate for TurnGate {
-    fn take(&mut self, emission: Emission, now: Instant, out: Onward<'_>) {
+    fn take(&mut self, mut emission: Emission, now: Instant, out: Onward<'_>) {
         if !self.hold.is_empty() {
             self.lapse(now, out);
         }
@@ -307,6 +307,10 @@ impl Gate for TurnGate {
         }
         if self.speech.is_open() || !self.hold.is_empty() {
             self.make_way(&emission.body, policy, out);
+        }
+        if policy == RenderPolicy::Suppress && is_display(&emission.body) {
+            // Its message is there for clients alone; the log keeps what it was.
+            emission.message = None;
         }
         out(emission, stamp(policy));
     }
@@ -331,6 +335,11 @@ impl Gate for TurnGate {
         self.finish_block(out);
         self.release(out);
     }
+}
+
+/// Whether its message is one that only clients are shown.
+fn is_display(body: &Body) -> bool {
+    matches!(body, Body::DataLoaded(_) | Body::ComponentRendered(_))
 }
 
 /// An id as the server's log may have it: only if it looks like one. Anything else is an agent's

@@ -6,6 +6,7 @@ mod counts;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+use turnwire_event::body::component::{Rendered, ToolCall};
 use turnwire_event::body::data::{Key, Loading};
 use turnwire_event::body::status::Emitted;
 use turnwire_event::body::stream::{MessageStart, TextDelta, ThinkingDelta};
@@ -13,6 +14,7 @@ use turnwire_event::body::support::Noted;
 use turnwire_event::body::tool::Called;
 use turnwire_event::code::ToolType;
 use turnwire_event::port::{Emission, Gate};
+use turnwire_event::row::{NewMessage, Scope};
 use turnwire_event::{Actor, Body, MessageId, Render, RenderPolicy, Role, ToolUseId, Ulid};
 use turnwire_pack::{Cohort, Files, Override, Pack, Target, check};
 
@@ -295,6 +297,29 @@ pub(crate) fn loading() -> Emission {
         key: Key { ids: Vec::new() },
     };
     Emission::new(Actor::tool("render_offer_list"), Body::DataLoading(loading))
+}
+
+/// A component with the message that clients are shown.
+pub(crate) fn rendered() -> Emission {
+    let tool_call = ToolCall {
+        id: ToolUseId(Ulid(7)),
+        name: "render_card".into(),
+        tool_type: ToolType::Render,
+    };
+    let body = Body::ComponentRendered(Rendered {
+        component: serde_json::json!({"title": "Oat milk"}),
+        tool_call,
+    });
+    Emission {
+        message: Some(NewMessage {
+            id: MessageId(Ulid(8)),
+            role: Role::Tool,
+            content: Vec::new(),
+            metadata: serde_json::Map::new(),
+            scope: Scope::Shared,
+        }),
+        ..Emission::new(Actor::tool("render_card"), body)
+    }
 }
 
 pub(crate) fn noted() -> Emission {

@@ -8,8 +8,8 @@ use turnwire_pack::{Lifecycle, Override, Target};
 use crate::gate::nameable;
 use crate::policies::Policies;
 use crate::stage::{
-    BATCH, Counts, Stage, called, change, cohort, loading, noted, pack, status, status_by, text,
-    thinking,
+    BATCH, Counts, Stage, called, change, cohort, loading, noted, pack, rendered, status, status_by,
+    text, thinking,
 };
 
 const APPLIED: &str = metric::STREAM_RENDERING_POLICY_APPLIED_TOTAL;
@@ -70,6 +70,25 @@ fn s1_055_suppressed_is_stamped_and_passed_on() {
             "support.noted suppress"
         ]
     );
+}
+
+#[test]
+fn s1_055_a_component_that_is_suppressed_is_in_no_message_either() {
+    let shown = |pack| {
+        let mut stage = Stage::new(pack, &["ai_assistant_bare"], "en");
+        stage.take(rendered());
+        let (emission, render) = stage.out.pop().expect("it goes on");
+        (emission.message.is_some(), render)
+    };
+    assert_eq!(shown(pack()), (true, None));
+    let mut bare = pack();
+    bare.overrides.push(Override {
+        flag: "ai_assistant_bare".into(),
+        target: Target::Type(EventType::ComponentRendered),
+        policy: Some(RenderPolicy::Suppress),
+        render_key: None,
+    });
+    assert_eq!(shown(bare), (false, Some(RenderPolicy::Suppress.into())));
 }
 
 #[test]
