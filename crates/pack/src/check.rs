@@ -23,6 +23,7 @@ use crate::definition::Definition;
 use crate::files::Files;
 use crate::finding::{Finding, Findings, Known};
 use crate::pack::Pack;
+use crate::registry::Entry;
 
 use connector::Connectors;
 use folder::Folder;
@@ -73,6 +74,14 @@ pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
     let texts = locale::check(&folder.locales, &manifest, &mut found);
     let asked = [statuses.keys.as_slice(), rules.keys.as_slice()].concat();
     locale::keys(&asked, &texts, &folder.locales, &manifest, &mut found);
+    // A key that nobody asks for may be asked for in a file that cannot be read.
+    let named = |entry: &Entry| !entry.render_key.is_empty();
+    let sure = !statuses.known.hidden && statuses.registry.entries.iter().all(named);
+    if sure && folder.overrides.is_some() {
+        locale::unasked(&asked, &texts, &folder.locales, &manifest, &mut found);
+    }
+    let together = rule::together(&statuses.registry, &rules.overrides);
+    locale::phrases(&together, &folder.locales, &mut found);
     let team = people(&folder, &manifest, &statuses, &tools, &agents, &mut found);
     let pack = match team {
         (Some(orchestrator), members) if !found.has_errors() => {

@@ -10,7 +10,7 @@ use crate::flag::{Cohort, Flag};
 use crate::locale::Locales;
 use crate::registry::Registry;
 use crate::rule::Override;
-use crate::tool::{Enricher, Service, ToolDef};
+use crate::tool::{Enricher, Service, ToolDef, ToolKind};
 
 /// Numbers that bound a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,11 +131,19 @@ impl Pack {
         std::iter::once(&self.orchestrator).chain(&self.agents)
     }
 
-    /// Of everything the definitions say, so that an edit without a new version shows too.
+    /// Of everything the definitions say and of the tools they list, with their enrichers, so that
+    /// an edit without a new version shows too. Where a service is, is no part of it: the same pack
+    /// is the same in every place.
     fn definitions(&self) -> Digest {
         let mut digest = Digest::default();
         for definition in self.every() {
             digest.add(&format!("{definition:?}"));
+            for tool in definition.tools.iter().filter_map(|name| self.tool(name)) {
+                digest.add(&format!("{tool:?}"));
+                for enricher in self.enrichers.iter().filter(|one| serves(one, &tool.kind)) {
+                    digest.add(&format!("{enricher:?}"));
+                }
+            }
         }
         digest
     }
@@ -143,6 +151,18 @@ impl Pack {
     fn prompt_version(&self) -> String {
         let texts = self.prompts.iter();
         Digest::of(texts.flat_map(|(name, text)| [name.as_str(), text.as_str()])).short()
+    }
+}
+
+/// Whether an enricher gives what a tool fetches or shows.
+fn serves(enricher: &Enricher, kind: &ToolKind) -> bool {
+    match kind {
+        ToolKind::Ccs {
+            enricher_id,
+            domain_type,
+        } => (&enricher.enricher_id, &enricher.domain_type) == (enricher_id, domain_type),
+        ToolKind::Render { data_type, .. } => enricher.domain_type == *data_type,
+        ToolKind::Direct(_) => false,
     }
 }
 

@@ -26,9 +26,15 @@ pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
         Err(error) => error,
     };
     let schema = schema::of::<T>(file);
-    let tree = serde_saphyr::from_str::<At<Tree>>(text);
-    let misfits = tree.as_ref().map(|tree| tree.misfits(&schema));
-    let misfits = misfits.unwrap_or_default();
+    let tree = match serde_saphyr::from_str::<At<Tree>>(text) {
+        Ok(tree) => tree,
+        // Not YAML at all, which matters more than where the shape was left first.
+        Err(error) => {
+            tell(file, error.without_snippet(), found);
+            return None;
+        }
+    };
+    let misfits = tree.misfits(&schema);
     if misfits.is_empty() {
         tell(file, error.without_snippet(), found);
         return None;
@@ -126,19 +132,79 @@ fn words(error: &Error) -> (String, Option<String>) {
     }
 }
 
-/// The mistakes that are made most, each with its cure.
+/// The mistakes that are made most, each with its cure: the parser's word for it, ours, what to
+/// write. The first that is found counts.
+const CURES: [(&str, &str, &str); 14] = [
+    ("found a tab", "a tab is in the way", "spaces"),
+    ("tabs disallowed", "a tab is in the way", "spaces"),
+    (
+        "escape",
+        "a `\\` in this text begins nothing that YAML knows",
+        "`\\\\`, or the text in single quotes",
+    ),
+    (
+        "quoted scalar",
+        "a quotation mark before this is not closed",
+        "one at the end of the text too",
+    ),
+    (
+        "flow mapping",
+        "a `{` before this is not closed",
+        "`,` or `}`",
+    ),
+    (
+        "flow sequence",
+        "a `[` before this is not closed",
+        "`,` or `]`",
+    ),
+    (
+        "placement of ':'",
+        "a `:` cannot stand here: a `[` or `{` before it is not closed",
+        "`]` or `}` where the list or the pairs end",
+    ),
+    (
+        "mapping values are not allowed",
+        "a second `: ` on this line, or a line too far in",
+        "a text with a colon in quotes: `\"Speaks: loudly\"`",
+    ),
+    (
+        "did not find expected key",
+        "this line does not stand in line with those above",
+        "as many spaces before it as before its neighbours",
+    ),
+    (
+        "expected '-' indicator",
+        "this line does not stand in line with those above",
+        "as many spaces before it as before its neighbours",
+    ),
+    (
+        "unknown anchor",
+        "`*` here names an anchor that is not there",
+        "`&name` before the value that is meant, further up",
+    ),
+    (
+        "unknown value",
+        "`*` here names an anchor that is not there",
+        "`&name` before the value that is meant, further up",
+    ),
+    (
+        "expected node content",
+        "a value is missing here, or begins with a sign of YAML",
+        "the value, in quotes if it begins with a sign",
+    ),
+    (
+        "unexpected character",
+        "a text cannot begin with this sign",
+        "the text in quotes",
+    ),
+];
+
 fn syntax(message: &str) -> (String, Option<String>) {
-    let (what, instead) = match message {
-        _ if message.contains("found a tab") => ("a tab is in the way", "spaces"),
-        _ if message.contains("quoted scalar") => (
-            "a quotation mark before this is not closed",
-            "one at the end of the text too",
-        ),
-        _ if message.contains("flow mapping") => ("a `{` before this is not closed", "`,` or `}`"),
-        _ if message.contains("flow sequence") => ("a `[` before this is not closed", "`,` or `]`"),
-        _ => return (format!("this is not YAML: {}", shown(message)), None),
-    };
-    (what.to_owned(), Some(instead.to_owned()))
+    let cure = CURES.iter().find(|(word, ..)| message.contains(word));
+    match cure {
+        Some((_, what, instead)) => ((*what).to_owned(), Some((*instead).to_owned())),
+        None => (format!("this is not YAML: {}", shown(message)), None),
+    }
 }
 
 fn field_words(field: &str, allowed: &[&str]) -> (String, Option<String>) {

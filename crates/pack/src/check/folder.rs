@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::files::{FILE_BYTES_MAX, FILES_MAX, Files};
-use crate::finding::Findings;
+use crate::finding::{Findings, shown};
 use crate::nearest::nearest;
 use crate::place::{At, Place};
 use crate::source::agent::{AgentSource, OrchestratorSource};
@@ -239,9 +239,44 @@ fn prompt(files: &Files, path: &str, block: &str, found: &mut Findings) -> Doc<S
             .error(path, Place::TOP, "the prompt is empty")
             .write("what the agent is to be told");
     }
+    for (place, name) in text.map(blanks).unwrap_or_default() {
+        let what = format!("nothing fills in `{{{{{}}}}}`", shown(name));
+        match nearest(name.trim(), BLANKS) {
+            Some(meant) => {
+                let what = format!("{what}, did you mean `{{{{{meant}}}}}`?");
+                found.error(path, place, what);
+            }
+            None => found
+                .error(path, place, what)
+                .write("`{{cap}}`, the one that is filled in, or no `{{`"),
+        }
+    }
     Doc {
         file: path.to_owned(),
         name: block.to_owned(),
         source: text.map(str::to_owned),
     }
+}
+
+/// What is filled in in a prompt.
+const BLANKS: [&str; 1] = ["cap"];
+
+/// The `{{…}}` of a prompt that nothing fills in: place, name.
+fn blanks(text: &str) -> Vec<(Place, &str)> {
+    let mut found = Vec::new();
+    for (line, written) in (1..).zip(text.lines()) {
+        let mut at = 0;
+        while let Some(start) = written[at..].find("{{").map(|start| at + start) {
+            let Some(end) = written[start..].find("}}").map(|end| start + end) else {
+                break;
+            };
+            let name = &written[start + 2..end];
+            if !BLANKS.contains(&name) {
+                let column = written[..start].chars().count() as u64 + 1;
+                found.push((Place { line, column }, name));
+            }
+            at = end + 2;
+        }
+    }
+    found
 }

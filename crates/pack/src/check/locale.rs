@@ -7,6 +7,7 @@ use super::manifest::Manifest;
 use super::page::Page;
 use crate::finding::{Findings, shown};
 use crate::locale::{Line, Locales, PLATFORM_KEYS, is_tag};
+use crate::nearest::nearest;
 use crate::place::{At, Place};
 use crate::source::form::Either;
 use crate::source::text::{LineSource, LocaleSource};
@@ -160,6 +161,64 @@ pub(crate) fn keys(
     }
     for doc in docs.iter().filter(|doc| doc.source.is_some()) {
         gaps(doc, asked, texts, default, found);
+    }
+}
+
+/// Texts that nobody asks for. Where a text is missing, one of them may be meant for it: then only
+/// that is told.
+pub(crate) fn unasked(
+    asked: &[(String, At<String>)],
+    texts: &Texts,
+    docs: &[Doc<LocaleSource>],
+    manifest: &Manifest,
+    found: &mut Findings,
+) {
+    let default = &manifest.default_locale;
+    let has = |key: &str| texts.locales.line(default, key).is_some();
+    let known = || {
+        let asked = asked.iter().map(|(_, key)| key.value.as_str());
+        asked.chain(PLATFORM_KEYS)
+    };
+    if texts.hidden || !known().all(has) {
+        return;
+    }
+    for doc in docs.iter().filter(|doc| is_tag(&doc.name)) {
+        for (key, _) in doc.source.iter().flat_map(|source| &source.0) {
+            if known().any(|known| known == key.value) {
+                continue;
+            }
+            let what = format!("nobody asks for the text of `{}`", shown(&key.value));
+            match nearest(&key.value, known()) {
+                Some(meant) => {
+                    let what = format!("{what}, did you mean `{meant}`?");
+                    found.warning(&doc.file, key.place, what);
+                }
+                None => found
+                    .warning(&doc.file, key.place, what)
+                    .write("a key that a status or an override names, or no entry"),
+            }
+        }
+    }
+}
+
+/// Texts that are shown as a part of a sentence and have no form for it.
+pub(crate) fn phrases(together: &[&str], docs: &[Doc<LocaleSource>], found: &mut Findings) {
+    for doc in docs {
+        for (key, line) in doc.source.iter().flat_map(|source| &source.0) {
+            let has_phrase = match &line.value {
+                Either::Short(_) => false,
+                Either::Long(long) => long.phrase.is_some(),
+            };
+            if !has_phrase && together.contains(&key.value.as_str()) {
+                let what = format!(
+                    "`{}` is shown together with others and has no `phrase`",
+                    shown(&key.value)
+                );
+                found
+                    .warning(&doc.file, line.place, what)
+                    .write("`{message: …, phrase: …}`, the phrase as a part of a sentence");
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::status::{POLICIES, Statuses};
 use crate::finding::{Findings, Known, shown};
 use crate::nearest::{listed, nearest};
 use crate::place::At;
+use crate::registry::{Lifecycle, Registry};
 use crate::rule::{Override, Target};
 use crate::source::form::Pairs;
 use crate::source::text::{ChangeSource, OverridesSource};
@@ -100,6 +101,22 @@ pub(crate) fn check(
         of_flag(&mut page, &flag.value, changes, around, &mut rules);
     }
     rules
+}
+
+/// The render keys of statuses that are shown together with others, for some people at least.
+pub(crate) fn together<'a>(registry: &'a Registry, overrides: &'a [Override]) -> Vec<&'a str> {
+    let mut keys = Vec::new();
+    for entry in &registry.entries {
+        if entry.policy == RenderPolicy::Batch && entry.lifecycle == Lifecycle::Active {
+            keys.push(entry.render_key.as_str());
+        }
+        let of_entry = overrides.iter().filter(|one| {
+            one.policy == Some(RenderPolicy::Batch)
+                && one.target == Target::Status(entry.id.clone())
+        });
+        keys.extend(of_entry.map(|one| one.render_key.as_deref().unwrap_or(&entry.render_key)));
+    }
+    keys
 }
 
 fn of_flag(

@@ -251,3 +251,76 @@ fn every_value_of_the_wrong_kind_is_told_and_the_rest_is_still_checked() {
         ]
     );
 }
+
+#[test]
+fn the_parsers_words_come_with_a_cure() {
+    let tab = "a tab is in the way; write: spaces";
+    let colon = "a second `: ` on this line, or a line too far in; write: a text with a colon in quotes: `\"Speaks: loudly\"`";
+    let line = "this line does not stand in line with those above; write: as many spaces before it as before its neighbours";
+    let anchor = "`*` here names an anchor that is not there; write: `&name` before the value that is meant, further up";
+    let agent = "verticals/shop/agent.yaml";
+    let cases = [
+        (
+            Swap("orchestrator.yaml", "history: {", "history:\n\t{"),
+            tab,
+        ),
+        (
+            Swap(
+                "orchestrator.yaml",
+                "description: Speaks",
+                "description: Speaks: loudly",
+            ),
+            colon,
+        ),
+        (Swap(agent, "kind: sub_agent", " kind: sub_agent"), line),
+        (
+            Swap("pack.yaml", "  ai_assistant_some", " ai_assistant_some"),
+            line,
+        ),
+        (
+            Swap("tools.yaml", "    shape: list", "   shape: list"),
+            line,
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                "input_schema: {type: object, properties: {query: {type: string}}}",
+                "input_schema: *qestion",
+            ),
+            anchor,
+        ),
+        (
+            Swap(
+                agent,
+                "description: Finds offers.",
+                "description: 'Finds offers.",
+            ),
+            "a quotation mark before this is not closed; write: one at the end of the text too",
+        ),
+        (
+            Swap(
+                agent,
+                "description: Finds offers.",
+                "description: \"Finds \\offers.\"",
+            ),
+            "a `\\` in this text begins nothing that YAML knows; write: `\\\\`, or the text in single quotes",
+        ),
+        (
+            Swap(agent, "id: shop", "id: [shop"),
+            "a `:` cannot stand here: a `[` or `{` before it is not closed; write: `]` or `}` where the list or the pairs end",
+        ),
+        (
+            Swap(
+                agent,
+                "description: Finds offers.",
+                "description: @Finds offers.",
+            ),
+            "a text cannot begin with this sign; write: the text in quotes",
+        ),
+    ];
+    for (change, expected) in cases {
+        let told = told(&[change]);
+        assert_eq!(told.len(), 1, "{told:#?}");
+        assert!(told[0].ends_with(expected), "{told:#?}\n{expected}");
+    }
+}

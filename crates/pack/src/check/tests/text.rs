@@ -181,3 +181,78 @@ fn a_gap_in_another_language_is_a_warning() {
         ],
     )]);
 }
+
+#[test]
+fn a_text_that_nobody_asks_for_is_a_warning() {
+    table(&[
+        (
+            Swap(
+                "locales/en.yaml",
+                "status.looking_back",
+                "failure.internel: Oh.\nstatus.looking_back",
+            ),
+            &[
+                "locales/en.yaml:2:1: warning: nobody asks for the text of `failure.internel`, did you mean `failure.internal`?",
+            ],
+        ),
+        (
+            Swap(
+                "locales/de.yaml",
+                "status.looking_back",
+                "greeting: Hallo\nstatus.looking_back",
+            ),
+            &[
+                "locales/de.yaml:2:1: warning: nobody asks for the text of `greeting`; write: a key that a status or an override names, or no entry",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_text_that_is_shown_with_others_has_a_phrase() {
+    table(&[
+        (
+            Swap(
+                "locales/en.yaml",
+                "{message: \"Searching for offers...\", phrase: \"searching for offers\"}",
+                "Searching...",
+            ),
+            &[
+                "locales/en.yaml:1:26: warning: `status.searching_offers` is shown together with others and has no `phrase`; write: `{message: …, phrase: …}`, the phrase as a part of a sentence",
+            ],
+        ),
+        (
+            Swap(
+                "platform/status_events.yaml",
+                "default_policy: transform",
+                "default_policy: batch",
+            ),
+            &[
+                "locales/de.yaml:2:22: warning: `status.looking_back` is shown together with others and has no `phrase`; write: `{message: …, phrase: …}`, the phrase as a part of a sentence",
+                "locales/en.yaml:2:22: warning: `status.looking_back` is shown together with others and has no `phrase`; write: `{message: …, phrase: …}`, the phrase as a part of a sentence",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn what_nothing_fills_in_is_told() {
+    table(&[
+        (
+            Write(
+                "prompts/format.md",
+                "Be short.\nAt most {{kap}} of {{cap}}, and {{cap }}.\n",
+            ),
+            &[
+                "prompts/format.md:2:9: error: nothing fills in `{{kap}}`, did you mean `{{cap}}`?",
+                "prompts/format.md:2:33: error: nothing fills in `{{cap }}`, did you mean `{{cap}}`?",
+            ],
+        ),
+        (
+            Write("prompts/format.md", "Dear {{user_name}}, {{ and so on.\n"),
+            &[
+                "prompts/format.md:1:6: error: nothing fills in `{{user_name}}`; write: `{{cap}}`, the one that is filled in, or no `{{`",
+            ],
+        ),
+    ]);
+}

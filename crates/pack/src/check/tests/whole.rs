@@ -253,12 +253,12 @@ fn s2_010_a_vertical_is_added_by_files_only() {
         Swap(
             "locales/en.yaml",
             "status.looking",
-            "status.matching: Matching...\nstatus.looking",
+            "status.matching: {message: Matching..., phrase: matching}\nstatus.looking",
         ),
         Swap(
             "locales/de.yaml",
             "status.looking",
-            "status.matching: Abgleich...\nstatus.looking",
+            "status.matching: {message: Abgleich..., phrase: Abgleich}\nstatus.looking",
         ),
     ];
     let report = check(&files(&changes), &vars);
@@ -379,5 +379,44 @@ fn nothing_that_is_read_makes_it_panic() {
         for text in odd {
             check(&files(&[Write(path, text)]), &|_| None);
         }
+    }
+}
+
+#[test]
+fn the_version_of_the_definitions_sees_tools_enrichers_and_schemas_but_no_urls() {
+    let version = |changes: &[Change<'_>], url: &'static str| {
+        let report = check(&files(changes), &|_| Some(url.to_owned()));
+        let pack = report
+            .pack
+            .unwrap_or_else(|| panic!("{:?}", report.findings));
+        pack.versions(&pack.cohort("user-42")).agent_definition
+    };
+    let here = "http://127.0.0.1:8422";
+    let before = version(&[], here);
+    assert_eq!(before, version(&[], "https://ccs.example.com"));
+    let changes = [
+        Swap(
+            "tools.yaml",
+            "description: Searches offers.",
+            "description: Finds offers.",
+        ),
+        Swap(
+            "tools.yaml",
+            "properties: {query: {type: string}}",
+            "properties: {words: {type: string}}",
+        ),
+        Swap(
+            "connectors.yaml",
+            "version: \"1.2.0\"",
+            "version: \"1.3.0\"",
+        ),
+        Swap(
+            "schemas/offer_list.json",
+            "\"array\"}",
+            "\"array\", \"maxItems\": 5}",
+        ),
+    ];
+    for change in changes {
+        assert_ne!(before, version(&[change], here));
     }
 }
