@@ -27,6 +27,7 @@ use crate::registry::Entry;
 
 use connector::Connectors;
 use folder::Folder;
+use locale::Texts;
 use manifest::Manifest;
 use page::Page;
 use rule::Rules;
@@ -72,16 +73,13 @@ pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
     };
     let rules = rule::check(folder.overrides.as_ref(), &around, &mut found);
     let texts = locale::check(&folder.locales, &manifest, &mut found);
-    let asked = [statuses.keys.as_slice(), rules.keys.as_slice()].concat();
-    locale::keys(&asked, &texts, &folder.locales, &manifest, &mut found);
-    // A key that nobody asks for may be asked for in a file that cannot be read.
-    let named = |entry: &Entry| !entry.render_key.is_empty();
-    let sure = !statuses.known.hidden && statuses.registry.entries.iter().all(named);
-    if sure && folder.overrides.is_some() {
-        locale::unasked(&asked, &texts, &folder.locales, &manifest, &mut found);
-    }
-    let together = rule::together(&statuses.registry, &rules.overrides);
-    locale::phrases(&together, &folder.locales, &mut found);
+    let words = Words {
+        statuses: &statuses,
+        rules: &rules,
+        texts: &texts,
+        manifest: &manifest,
+    };
+    wording(&folder, &words, &mut found);
     let team = people(&folder, &manifest, &statuses, &tools, &agents, &mut found);
     let pack = match team {
         (Some(orchestrator), members) if !found.has_errors() => {
@@ -100,6 +98,32 @@ pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
     Report {
         pack,
         findings: found.sorted(),
+    }
+}
+
+/// What asks for texts, and the texts.
+struct Words<'a> {
+    statuses: &'a Statuses,
+    rules: &'a Rules,
+    texts: &'a Texts,
+    manifest: &'a Manifest,
+}
+
+/// What is asked for has a text, in the form that it is shown in, and no text is there for nobody.
+fn wording(folder: &Folder, words: &Words<'_>, found: &mut Findings) {
+    let (texts, manifest) = (words.texts, words.manifest);
+    let asked = [words.statuses.keys.as_slice(), words.rules.keys.as_slice()].concat();
+    locale::keys(&asked, texts, &folder.locales, manifest, found);
+    if words.statuses.known.hidden {
+        return;
+    }
+    let registry = &words.statuses.registry;
+    let together = rule::together(registry, &words.rules.overrides);
+    locale::phrases(&together, &folder.locales, found);
+    // A key that nobody asks for may be asked for where it cannot be read.
+    let is_sure = |entry: &Entry| !entry.render_key.is_empty();
+    if folder.overrides.is_some() && registry.entries.iter().all(is_sure) {
+        locale::unasked(&asked, texts, &folder.locales, manifest, found);
     }
 }
 

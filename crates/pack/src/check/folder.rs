@@ -121,6 +121,9 @@ pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
                 }
             }
             Role::Known => {}
+            Role::Unknown if FIXED.iter().any(|meant| stands_for(files, path, meant)) => {
+                misnamed(path, found);
+            }
             Role::Unknown => unknown(path, found),
         }
     }
@@ -164,6 +167,28 @@ fn unknown(path: &str, found: &mut Findings) {
     }
 }
 
+/// Whether a file is another that is missing, but for its ending or its capitals.
+fn stands_for(files: &Files, path: &str, meant: &str) -> bool {
+    let stem = |path: &str| {
+        path.rsplit_once('.')
+            .map(|(stem, _)| stem.to_ascii_lowercase())
+    };
+    let lower = path.to_ascii_lowercase();
+    files.get(meant).is_none()
+        && stem(path) == stem(meant)
+        && (lower.ends_with(".yml") || lower.ends_with(".yaml"))
+}
+
+/// A file that would be read under its right name. It is an error: the pack is another without it.
+fn misnamed(path: &str, found: &mut Findings) {
+    let lower = path.to_ascii_lowercase();
+    let stem = lower
+        .rsplit_once('.')
+        .map_or(lower.as_str(), |(stem, _)| stem);
+    let what = format!("nothing reads this file, did you mean `{stem}.yaml`?");
+    found.error(path, Place::TOP, what);
+}
+
 /// The path that was probably meant.
 fn near(path: &str) -> Option<String> {
     if let Some((dir, file)) = path.rsplit_once('/')
@@ -192,6 +217,11 @@ pub(crate) fn text<'a>(files: &'a Files, path: &str, found: &mut Findings) -> Op
     Some(text)
 }
 
+/// Whether a file is there under a name that is almost its own, which is told.
+fn is_misnamed(files: &Files, meant: &str) -> bool {
+    files.iter().any(|(path, _)| stands_for(files, path, meant))
+}
+
 fn required<T: DeserializeOwned + JsonSchema>(
     files: &Files,
     path: &str,
@@ -199,9 +229,11 @@ fn required<T: DeserializeOwned + JsonSchema>(
     found: &mut Findings,
 ) -> Option<T> {
     if files.get(path).is_none() {
-        found
-            .error(path, Place::TOP, "the file is missing")
-            .write(example);
+        if !is_misnamed(files, path) {
+            found
+                .error(path, Place::TOP, "the file is missing")
+                .write(example);
+        }
         return None;
     }
     yaml::read(path, text(files, path, found)?, found)
@@ -213,7 +245,7 @@ fn optional<T: DeserializeOwned + JsonSchema + Default>(
     found: &mut Findings,
 ) -> Option<T> {
     if files.get(path).is_none() {
-        return Some(T::default());
+        return (!is_misnamed(files, path)).then(T::default);
     }
     yaml::read(path, text(files, path, found)?, found)
 }

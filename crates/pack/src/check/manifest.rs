@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::page::{Page, TIMEOUT_MS_MAX};
+use super::page::{Page, TIMEOUT_MS_MAX, is_id};
 use crate::finding::{Findings, Known, shown};
 use crate::flag::{Flag, Rollout};
 use crate::locale::is_tag;
@@ -35,9 +35,13 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     pub(crate) fn known_flags(&self) -> Known {
+        let is_good = |flag: &&Flag| is_id(&flag.name) && flag.name.starts_with(FLAG_PREFIX);
+        let good = self.flags.iter().filter(is_good);
+        let names: Vec<String> = good.map(|flag| flag.name.clone()).collect();
         Known {
-            names: self.flags.iter().map(|flag| flag.name.clone()).collect(),
-            hidden: self.hidden,
+            // One that is misspelt there may be the one that is meant here.
+            hidden: self.hidden || names.len() < self.flags.len(),
+            names,
         }
     }
 

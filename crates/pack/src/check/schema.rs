@@ -11,6 +11,7 @@ use crate::files::Files;
 use crate::finding::{Findings, Known, shown};
 use crate::nearest::nearest;
 use crate::place::{At, Place};
+use crate::tree::Tree;
 
 /// The schema files: path → schema; none if it is broken.
 pub(crate) struct Schemas<'a> {
@@ -36,7 +37,7 @@ impl<'a> Schemas<'a> {
     ) -> Option<Value> {
         match &field.value {
             Value::Object(_) => {
-                if let Err(what) = usable(&field.value) {
+                if let Err(Unusable { what, .. }) = usable(&field.value) {
                     page.error(
                         field.place,
                         format!("`{name}` is not a JSON Schema: {what}"),
@@ -94,11 +95,11 @@ fn file(files: &Files, path: &str, found: &mut Findings) -> Option<Value> {
     };
     match usable(&schema) {
         Ok(()) => Some(schema),
-        Err(what) => {
+        Err(Unusable { what, pointer }) => {
             found
                 .error(
                     path,
-                    Place::TOP,
+                    place(text, &pointer),
                     format!("this is not a JSON Schema: {what}"),
                 )
                 .write("for example `{\"type\": \"object\", \"properties\": {…}}`");
@@ -107,22 +108,91 @@ fn file(files: &Files, path: &str, found: &mut Findings) -> Option<Value> {
     }
 }
 
+/// Why a schema cannot be used, and the JSON pointer of the part that is wrong.
+struct Unusable {
+    what: String,
+    pointer: String,
+}
+
 /// Whether data can be checked against a schema; else the reason.
-fn usable(schema: &Value) -> Result<(), String> {
+fn usable(schema: &Value) -> Result<(), Unusable> {
+    let wrong = |what: String, pointer: String| Err(Unusable { what, pointer });
     if !schema.is_object() {
-        return Err("it is not an object".to_owned());
+        return wrong("it is not an object".to_owned(), String::new());
     }
     if let Err(error) = jsonschema::meta::validate(schema) {
         let at = error.instance_path().to_string();
         let value = shown(&error.instance().to_string());
-        return Err(match at.as_str() {
+        let what = match at.as_str() {
             "" => format!("`{value}` does not fit"),
             at => format!("`{value}` does not fit at {}", shown(at)),
-        });
+        };
+        return wrong(what, at);
     }
     // References to elsewhere are not followed, and fail here.
-    match jsonschema::validator_for(schema) {
-        Ok(_) => Ok(()),
-        Err(_) => Err("a `$ref` leads out of it, or a `pattern` is not one".to_owned()),
+    if jsonschema::validator_for(schema).is_ok() {
+        return Ok(());
     }
+    Err(culprit(schema, schema, "").unwrap_or_else(|| Unusable {
+        what: "a `$ref` leads out of it, or a `pattern` is not one".to_owned(),
+        pointer: String::new(),
+    }))
+}
+
+/// The `$ref` or `pattern` that makes a schema unusable.
+fn culprit(part: &Value, root: &Value, pointer: &str) -> Option<Unusable> {
+    if let Value::Array(items) = part {
+        let mut items = items.iter().enumerate();
+        return items.find_map(|(at, item)| culprit(item, root, &format!("{pointer}/{at}")));
+    }
+    for (key, below) in part.as_object()? {
+        let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
+        let what = match (key.as_str(), below.as_str()) {
+            ("$ref", Some(target)) => match target.strip_prefix('#') {
+                None => Some(format!("the `$ref` to `{}` leads out of it", shown(target))),
+                Some(at) if at.starts_with('/') && root.pointer(at).is_none() => Some(format!(
+                    "the `$ref` to `{}` leads to nothing in it",
+                    shown(target)
+                )),
+                Some(_) => None,
+            },
+            ("pattern", Some(pattern)) => {
+                let alone = serde_json::json!({ "pattern": pattern });
+                let is_one = jsonschema::validator_for(&alone).is_ok();
+                (!is_one).then(|| format!("the `pattern` `{}` is not one", shown(pattern)))
+            }
+            _ => None,
+        };
+        if let Some(what) = what {
+            return Some(Unusable { what, pointer });
+        }
+        if let Some(found) = culprit(below, root, &pointer) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Where a part of a JSON file stands. JSON is YAML, so the tree of that knows.
+fn place(text: &str, pointer: &str) -> Place {
+    let Ok(tree) = serde_saphyr::from_str::<At<Tree>>(text) else {
+        return Place::TOP;
+    };
+    let mut here = &tree;
+    for step in pointer.split('/').skip(1) {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        let next = match &here.value {
+            Tree::Map(pairs) => pairs
+                .iter()
+                .find(|(key, _)| key.value == step)
+                .map(|(_, value)| value),
+            Tree::List(items) => step.parse().ok().and_then(|at: usize| items.get(at)),
+            Tree::Text(_) | Tree::Whole | Tree::Number | Tree::Truth | Tree::Null => None,
+        };
+        match next {
+            Some(next) => here = next,
+            None => break,
+        }
+    }
+    here.place
 }

@@ -45,6 +45,7 @@ pub(crate) fn check(
 ) -> Statuses {
     let mut entries: Vec<Entry> = Vec::new();
     let mut keys = Vec::new();
+    let mut twice = false;
     for fragment in fragments {
         let mut page = Page {
             file: &fragment.file,
@@ -62,7 +63,7 @@ pub(crate) fn check(
                 owner(&mut page, source, &fragment.name, verticals);
             }
             let place = source.value.id.as_ref().map_or(source.place, |id| id.place);
-            match entries.iter().find(|other| other.id == entry.id) {
+            match entries.iter_mut().find(|other| other.id == entry.id) {
                 Some(first) if !entry.id.is_empty() => {
                     let what = format!(
                         "the status id `{}` is already in {}",
@@ -74,6 +75,9 @@ pub(crate) fn check(
                         format!("another id, or one entry for both in {PLATFORM}")
                     };
                     page.error(place, what).write(instead);
+                    // Either may be the one that somebody means.
+                    first.emitters.extend(entry.emitters);
+                    twice = true;
                 }
                 Some(_) | None => entries.push(entry),
             }
@@ -91,8 +95,9 @@ pub(crate) fn check(
             .warning(file, Place::TOP, what)
             .write("fewer, more general ids");
     }
-    // An entry without a good id may be the one that somebody asks for.
-    let hidden = fragments.iter().any(|fragment| fragment.source.is_none())
+    // An entry without a good id, or with another's, may be the one that somebody asks for.
+    let hidden = twice
+        || fragments.iter().any(|fragment| fragment.source.is_none())
         || entries.iter().any(|entry| !is_id(&entry.id));
     Statuses {
         known: Known {

@@ -6,9 +6,11 @@ mod shape;
 mod manifest;
 mod agent;
 mod status;
+mod connector;
 mod tool;
 mod text;
 mod whole;
+mod good;
 
 use super::*;
 

@@ -167,3 +167,11 @@ fn a_flag_is_active_for_somebody_in_one_way() {
         ),
     ]);
 }
+
+#[test]
+fn a_misspelt_flag_is_told_where_it_is_and_offered_nowhere() {
+    table(&[(
+        Swap("pack.yaml", "ai_assistant_batch: true", "batch: true"),
+        &["pack.yaml:8:3: error: `batch` is not a valid flag; write: `ai_assistant_batch`"],
+    )]);
+}

@@ -315,3 +315,17 @@ fn s1_070_findings_about_ids_that_may_not_be_emitted_can_be_told_apart() {
         assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
     }
 }
+
+#[test]
+fn s1_067_a_second_entry_of_an_id_is_told_and_nothing_that_follows_from_it() {
+    table(&[(
+        Swap(
+            "platform/status_events.yaml",
+            "id: looking_back",
+            "id: searching_offers",
+        ),
+        &[
+            "verticals/shop/status_events.yaml:1:7: error: the status id `searching_offers` is already in platform/status_events.yaml; write: another id, or one entry for both in platform/status_events.yaml",
+        ],
+    )]);
+}

@@ -1,0 +1,141 @@
+//! What a good pack becomes, and what its versions see.
+
+use super::*;
+use crate::registry::Lifecycle;
+use crate::rule::{Override, Target};
+use crate::tool::{Service, Shape, ToolKind};
+use turnwire_event::{EventType, RenderPolicy};
+
+fn good() -> Pack {
+    let report = check(&files(&[]), &vars);
+    report.pack.expect("the good pack has no findings")
+}
+
+#[test]
+fn a_good_pack_has_everything_resolved() {
+    let pack = good();
+    assert_eq!(
+        (pack.name.as_str(), pack.version.as_str(), pack.cap),
+        ("corner", "1.0.0", 3)
+    );
+    assert_eq!(pack.limits, crate::pack::Limits::default());
+    assert_eq!(pack.agents[0].model, "scripted:big");
+    assert_eq!(pack.agents[1].model, "scripted:corner", "the default");
+    assert_eq!(
+        (pack.agents[0].timeout_ms, pack.agents[1].timeout_ms),
+        (15_000, 20_000)
+    );
+    assert_eq!(pack.agents[0].vertical.as_deref(), Some("shop"));
+    assert_eq!(
+        pack.orchestrator.sub_agents[1].flag.as_deref(),
+        Some("ai_assistant_some")
+    );
+    let service = Service {
+        url: "http://127.0.0.1:8422".to_owned(),
+        timeout_ms: 10_000,
+        max_bytes: 1_048_576,
+    };
+    assert_eq!(pack.services["market"], service);
+    let enricher = &pack.enrichers[0];
+    assert_eq!(
+        (enricher.items.as_str(), enricher.item_id.as_str()),
+        ("items", "id")
+    );
+    let schema = enricher.payload_schema.as_ref().expect("the file's schema");
+    assert_eq!(schema["type"], "object");
+    let render = pack.tool("render_offer_list").expect("a tool");
+    let kind = ToolKind::Render {
+        data_type: "offer_list".to_owned(),
+        shape: Shape::List,
+    };
+    assert_eq!(render.kind, kind);
+    assert_eq!(pack.prompts["persona"], "You are kind.\n");
+    assert_eq!(
+        pack.scripts,
+        [("corner".to_owned(), "- steps: [{text: hi}]\n".to_owned())]
+    );
+}
+
+#[test]
+fn s1_064_the_registry_is_the_union_with_the_owning_fragment() {
+    let pack = good();
+    let entries: Vec<(&str, &str, Lifecycle)> = pack
+        .registry
+        .entries
+        .iter()
+        .map(|entry| (entry.id.as_str(), entry.fragment.as_str(), entry.lifecycle))
+        .collect();
+    let shop = "verticals/shop/status_events.yaml";
+    assert_eq!(
+        entries,
+        [
+            (
+                "looking_back",
+                "platform/status_events.yaml",
+                Lifecycle::Active
+            ),
+            ("searching_offers", shop, Lifecycle::Active),
+            ("old_search", shop, Lifecycle::Deprecated),
+        ]
+    );
+}
+
+#[test]
+fn d_20_one_alias_of_an_override_stands_for_several_types() {
+    let to = |target: Target, policy| Override {
+        flag: "ai_assistant_batch".to_owned(),
+        target,
+        policy: Some(policy),
+        render_key: None,
+    };
+    let suppress = |kind| to(Target::Type(kind), RenderPolicy::Suppress);
+    let searching = Target::Status("searching_offers".to_owned());
+    assert_eq!(
+        good().overrides,
+        [
+            to(searching, RenderPolicy::Batch),
+            suppress(EventType::ToolCalled),
+            suppress(EventType::ToolCompleted),
+            suppress(EventType::ToolFailed),
+        ]
+    );
+}
+
+#[test]
+fn the_version_of_the_definitions_sees_tools_enrichers_and_schemas_but_no_urls() {
+    let version = |changes: &[Change<'_>], url: &'static str| {
+        let report = check(&files(changes), &|_| Some(url.to_owned()));
+        let pack = report
+            .pack
+            .unwrap_or_else(|| panic!("{:?}", report.findings));
+        pack.versions(&pack.cohort("user-42")).agent_definition
+    };
+    let here = "http://127.0.0.1:8422";
+    let before = version(&[], here);
+    assert_eq!(before, version(&[], "https://ccs.example.com"));
+    let changes = [
+        Swap(
+            "tools.yaml",
+            "description: Searches offers.",
+            "description: Finds offers.",
+        ),
+        Swap(
+            "tools.yaml",
+            "properties: {query: {type: string}}",
+            "properties: {words: {type: string}}",
+        ),
+        Swap(
+            "connectors.yaml",
+            "version: \"1.2.0\"",
+            "version: \"1.3.0\"",
+        ),
+        Swap(
+            "schemas/offer_list.json",
+            "\"array\"}",
+            "\"array\", \"maxItems\": 5}",
+        ),
+    ];
+    for change in changes {
+        assert_ne!(before, version(&[change], here));
+    }
+}
