@@ -43,6 +43,7 @@ impl<'a> Schemas<'a> {
                         format!("`{name}` is not a JSON Schema: {what}"),
                     )
                     .write("for example `{type: object, properties: {…}}`");
+                    return None;
                 }
                 Some(field.value.clone())
             }

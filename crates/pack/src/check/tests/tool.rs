@@ -211,6 +211,12 @@ fn an_input_schema_can_be_met_and_asks_for_no_principal() {
             ],
         ),
         (
+            Swap("tools.yaml", schema, "{type: objekt}"),
+            &[
+                "tools.yaml:7:19: error: `input_schema` is not a JSON Schema: `\"objekt\"` does not fit at /type; write: for example `{type: object, properties: {…}}`",
+            ],
+        ),
+        (
             Swap(
                 "tools.yaml",
                 schema,
