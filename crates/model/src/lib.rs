@@ -14,5 +14,5 @@ pub mod scripted;
 pub use delta::{Delta, ModelError};
 pub use provider::{Models, Provider};
 pub use request::{Request, Said, ToolSpec};
-pub use script::{Script, ScriptError};
+pub use script::{Named, Script, ScriptError, Subject};
 pub use scripted::{Scripted, ScriptedModels};

@@ -27,6 +27,7 @@
 //! What may be quoted in words and tool inputs is in `quote`. Several files are one script, in
 //! the order of their names.
 
+mod words;
 mod error;
 mod chunk;
 mod block;
@@ -37,30 +38,41 @@ mod pattern;
 mod condition;
 mod step;
 mod check;
+mod naming;
 pub(crate) mod reel;
 mod rule;
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+
+use serde_saphyr::Spanned;
 
 use crate::request::Request;
 
 pub use error::ScriptError;
+pub use naming::{Named, Subject};
 
 use asked::Asked;
+use error::Wrong;
 use pattern::Patterns;
 use reel::Reel;
 use rule::{Rule, Take};
+use source::RuleSource;
 
 /// The built-in script's name in errors and the YAML itself.
 const DEFAULT: (&str, &str) = ("default.yaml", include_str!("../scripts/default.yaml"));
 /// Patterns named to a person whose words no rule heard.
 const NAMED_MAX: usize = 12;
+/// Mistakes told of one file; each one more is another reading of it.
+const WRONG_MAX: usize = 20;
 
 /// A script that can be played.
 #[derive(Debug)]
 pub struct Script {
     rules: Vec<Rule>,
+    names: Vec<Named>,
 }
 
 impl Script {
@@ -73,26 +85,70 @@ impl Script {
         }
     }
 
-    /// Reads a script from its YAML; `file` is named in errors.
+    /// Reads a script from its YAML; `file` is named in errors. Tells the first mistake.
     pub fn parse(file: &str, yaml: &str) -> Result<Self, ScriptError> {
-        let rules = Self::rules(file, yaml, &mut Patterns::default())?;
-        Ok(Self { rules })
+        let mut script = Self::empty();
+        script.take(file, yaml, &mut Patterns::default())?;
+        Ok(script)
     }
 
-    fn rules(file: &str, yaml: &str, patterns: &mut Patterns) -> Result<Vec<Rule>, ScriptError> {
-        let sources = source::read(yaml).map_err(|wrong| wrong.of(file))?;
-        if sources.is_empty() {
-            return Err(ScriptError::Wrong {
+    /// The same, but tells every mistake: at least the first one of each rule and of each step.
+    pub fn parse_all(file: &str, yaml: &str) -> Result<Self, Vec<ScriptError>> {
+        let mut script = Self::empty();
+        script.take_all(file, yaml, &mut Patterns::default())?;
+        Ok(script)
+    }
+
+    fn empty() -> Self {
+        Self {
+            rules: Vec::new(),
+            names: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, file: &str, yaml: &str, patterns: &mut Patterns) -> Result<(), ScriptError> {
+        let mut wrong = match self.take_all(file, yaml, patterns) {
+            Ok(()) => return Ok(()),
+            Err(wrong) => wrong,
+        };
+        Err(wrong.swap_remove(0))
+    }
+
+    /// Adds the rules of a file; the errors are at least one, by place.
+    fn take_all(
+        &mut self,
+        file: &str,
+        yaml: &str,
+        patterns: &mut Patterns,
+    ) -> Result<(), Vec<ScriptError>> {
+        let (sources, mut wrong) = read_on(yaml);
+        if sources.is_empty() && wrong.is_empty() {
+            return Err(vec![ScriptError::Wrong {
                 file: file.to_owned(),
                 line: 1,
                 column: 1,
                 what: "the script has no rules: write a list of `when` and `steps`".to_owned(),
-            });
+                instead: None,
+            }]);
         }
-        let rules = sources.into_iter();
-        let rules = rules.filter_map(|source| Rule::new(source, patterns).transpose());
-        let rules: Result<Vec<Rule>, _> = rules.collect();
-        rules.map_err(|wrong| wrong.of(file))
+        for source in sources {
+            self.names.extend(naming::of(file, &source.value));
+            match Rule::new(source, patterns) {
+                Ok(rule) => self.rules.extend(rule),
+                Err(more) => wrong.extend(more),
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        wrong.sort_by_key(Wrong::line);
+        wrong.truncate(WRONG_MAX);
+        Err(wrong.into_iter().map(|wrong| wrong.of(file)).collect())
+    }
+
+    /// What the script names outside itself, in the order it is written.
+    pub fn names(&self) -> &[Named] {
+        &self.names
     }
 
     /// Reads a script from several files, each its name and its YAML: their rules, in the order of
@@ -104,11 +160,11 @@ impl Script {
             .collect();
         files.sort_unstable();
         let mut patterns = Patterns::default();
-        let mut rules = Vec::new();
+        let mut script = Self::empty();
         for (name, yaml) in files {
-            rules.extend(Self::rules(name, yaml, &mut patterns)?);
+            script.take(name, yaml, &mut patterns)?;
         }
-        Ok(Self { rules })
+        Ok(script)
     }
 
     /// The script that is built in.
@@ -161,6 +217,40 @@ impl Script {
             named.join(", ")
         )
     }
+}
+
+/// Reads the YAML. A rule whose shape is wrong is told, left out, and the rest is read again.
+fn read_on(yaml: &str) -> (Vec<Spanned<RuleSource>>, Vec<Wrong>) {
+    let mut lines: Vec<&str> = yaml.lines().collect();
+    let mut told: Vec<Wrong> = Vec::new();
+    let mut text = Cow::Borrowed(yaml);
+    loop {
+        let wrong = match source::read(&text) {
+            Ok(sources) => return (sources, told),
+            Err(wrong) => wrong,
+        };
+        let item = wrong.line().and_then(|line| item(&lines, line));
+        // What is no shape of a rule may be what leaving one out has made.
+        if !told.is_empty() && !wrong.shape {
+            return (Vec::new(), told);
+        }
+        let shape = wrong.shape;
+        told.push(wrong);
+        match item {
+            Some(item) if shape && told.len() < WRONG_MAX => lines[item].fill(""),
+            Some(_) | None => return (Vec::new(), told),
+        }
+        text = Cow::Owned(lines.join("\n"));
+    }
+}
+
+/// The lines of the list's item that has line `at` (from 1) in it.
+fn item(lines: &[&str], at: u64) -> Option<Range<usize>> {
+    let begins = |line: &&str| **line == *"-" || line.starts_with("- ");
+    let at = usize::try_from(at).ok()?.min(lines.len());
+    let start = lines[..at].iter().rposition(begins)?;
+    let rest = lines[start + 1..].iter().position(begins);
+    Some(start..rest.map_or(lines.len(), |rest| start + 1 + rest))
 }
 
 #[cfg(test)]

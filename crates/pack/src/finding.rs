@@ -185,7 +185,7 @@ impl Findings {
 }
 
 /// What a file says, fit for one line of a message.
-pub(crate) fn shown(written: &str) -> String {
+pub fn shown(written: &str) -> String {
     const SHOWN_MAX: usize = 80;
     let mut shown: String = written.chars().take(SHOWN_MAX).collect();
     if shown.len() < written.len() {

@@ -4,7 +4,7 @@
 const TOLD_MAX: usize = 16;
 
 /// The nearest of the known names, if one is near enough to be meant.
-pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A third of the letters may differ: more is another word.
     let allowed = (name.chars().count() / 3).max(1);
     let known: Vec<&str> = known.into_iter().collect();
@@ -51,7 +51,7 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// Names in a row: `` `a`, `b` ``.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let mut told: Vec<String> = names
         .by_ref()

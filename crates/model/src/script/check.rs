@@ -1,5 +1,6 @@
 //! From what is written to what can be played: each step is one thing, says only what that thing
-//! can say, and keeps within bounds. The first thing that is wrong is told with its place.
+//! can say, and keeps within bounds. Of each step the first thing that is wrong is told, with its
+//! place.
 
 use std::time::Duration;
 
@@ -47,17 +48,28 @@ const REASONS: [(&str, StopReason); 4] = [
 pub(crate) fn steps(
     source: Spanned<Vec<Spanned<StepSource>>>,
     patterns: &mut Patterns,
-) -> Result<Vec<Cue>, Wrong> {
+) -> Result<Vec<Cue>, Vec<Wrong>> {
     let at = source.referenced;
     if source.value.is_empty() {
-        return Err(Wrong::new(at, "the rule has no steps: write at least one"));
+        let what = "the rule has no steps: write at least one";
+        return Err(vec![Wrong::new(at, what)]);
     }
     if source.value.len() > STEPS_MAX {
         let what = format!("{} steps; at most {STEPS_MAX}", source.value.len());
-        return Err(Wrong::new(at, what));
+        return Err(vec![Wrong::new(at, what)]);
     }
-    let steps = source.value.into_iter();
-    steps.map(|step| cue(step, patterns)).collect()
+    let (mut cues, mut wrong) = (Vec::new(), Vec::new());
+    for step in source.value {
+        match cue(step, patterns) {
+            Ok(cue) => cues.push(cue),
+            Err(one) => wrong.push(one),
+        }
+    }
+    if wrong.is_empty() {
+        Ok(cues)
+    } else {
+        Err(wrong)
+    }
 }
 
 fn cue(source: Spanned<StepSource>, patterns: &mut Patterns) -> Result<Cue, Wrong> {

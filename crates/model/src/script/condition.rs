@@ -39,12 +39,12 @@ impl Condition {
         Ok(Self {
             user: patterns.several(source.user)?,
             not: patterns.several(source.not)?,
-            agent: source.agent,
+            agent: source.agent.map(|agent| agent.value),
             locale: source.locale.map(tag).transpose()?,
             result: result.transpose()?,
             results,
-            answered: source.answered,
-            failed: source.failed,
+            answered: source.answered.map(|tool| tool.value),
+            failed: source.failed.map(|tool| tool.value),
             answers: source.answers.unwrap_or_default() as usize,
         })
     }

@@ -1,6 +1,8 @@
 //! Why a script cannot be used: the file, the place in it, and what is wrong there.
 
-use serde_saphyr::{Location, MessageFormatter as _};
+use serde_saphyr::Location;
+
+use super::words;
 
 /// A script that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +16,7 @@ pub enum ScriptError {
         cause: std::io::Error,
     },
     /// Something in it is wrong.
-    #[error("{file}:{line}:{column}: {what}")]
+    #[error("{file}:{line}:{column}: {what}{}", cure(.instead.as_deref()))]
     Wrong {
         /// Which file.
         file: String,
@@ -22,9 +24,15 @@ pub enum ScriptError {
         line: u64,
         /// The column, from 1.
         column: u64,
-        /// What is wrong, and what to write instead.
+        /// What is wrong.
         what: String,
+        /// What to write instead, where `what` does not say it.
+        instead: Option<String>,
     },
+}
+
+fn cure(instead: Option<&str>) -> String {
+    instead.map_or_else(String::new, |instead| format!("; write: {instead}"))
 }
 
 /// What is wrong, and where, before the file's name is put to it.
@@ -32,6 +40,9 @@ pub enum ScriptError {
 pub(crate) struct Wrong {
     at: Option<Location>,
     what: String,
+    instead: Option<String>,
+    /// Whether only the shape of one rule is wrong, so that the others can still be read.
+    pub(crate) shape: bool,
 }
 
 impl Wrong {
@@ -39,7 +50,14 @@ impl Wrong {
         Self {
             at: Some(at),
             what: what.into(),
+            instead: None,
+            shape: false,
         }
+    }
+
+    /// The line it is on, if that is known.
+    pub(crate) fn line(&self) -> Option<u64> {
+        self.at.map(|at| at.line())
     }
 
     pub(crate) fn of(self, file: &str) -> ScriptError {
@@ -49,6 +67,7 @@ impl Wrong {
             line: line.max(1),
             column: column.max(1),
             what: self.what,
+            instead: self.instead,
         }
     }
 }
@@ -56,28 +75,12 @@ impl Wrong {
 impl From<serde_saphyr::Error> for Wrong {
     fn from(error: serde_saphyr::Error) -> Self {
         let error = error.without_snippet();
-        let message = serde_saphyr::UserMessageFormatter.format_message(error);
+        let (what, instead) = words::of(error);
         Self {
             at: error.location(),
-            what: plain(&message),
+            what,
+            instead,
+            shape: words::is_shape(error),
         }
-    }
-}
-
-/// The parser's words for a person who writes YAML, not Rust.
-fn plain(message: &str) -> String {
-    match message {
-        "expected sequence start" => "a list is expected here".to_owned(),
-        "expected mapping start" => "`key: value` is expected here".to_owned(),
-        "expected string scalar" => "text is expected here".to_owned(),
-        _ if message.starts_with("invalid u") || message.starts_with("invalid i") => {
-            "a whole number is expected here".to_owned()
-        }
-        _ => match message.rsplit_once(", expected ") {
-            Some((found, wanted)) if found.starts_with("invalid type: ") => {
-                format!("{} is expected here", wanted.escape_debug())
-            }
-            Some(_) | None => message.escape_debug().to_string(),
-        },
     }
 }

@@ -70,6 +70,17 @@ pub(crate) fn quotes(text: &str) -> Result<bool, &'static str> {
     Ok(found)
 }
 
+/// The tools whose results `text` quotes.
+pub(crate) fn results(text: &str) -> Vec<&str> {
+    let mut tools = Vec::new();
+    for (at, _) in text.match_indices(OPEN) {
+        if let Place::Quote(Quote::Result(tool, _), _) = place(&text[at..]) {
+            tools.push(tool);
+        }
+    }
+    tools
+}
+
 /// Whether any string in `value` has places to fill in.
 pub(crate) fn quotes_in(value: &Value) -> Result<bool, &'static str> {
     let any = |mut items: Box<dyn Iterator<Item = &Value> + '_>| {

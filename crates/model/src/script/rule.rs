@@ -40,7 +40,7 @@ impl Rule {
     pub(crate) fn new(
         source: Spanned<RuleSource>,
         patterns: &mut Patterns,
-    ) -> Result<Option<Self>, Wrong> {
+    ) -> Result<Option<Self>, Vec<Wrong>> {
         let at = source.referenced;
         let RuleSource {
             define,
@@ -50,14 +50,20 @@ impl Rule {
         if let Some(define) = define {
             if when.is_some() || steps.is_some() {
                 let what = "`define` stands alone: write the rule as another item of the list";
-                return Err(Wrong::new(at, what));
+                return Err(vec![Wrong::new(at, what)]);
             }
-            for pattern in define.into_values() {
-                patterns.one(pattern)?;
-            }
-            return Ok(None);
+            let defined = define.into_values().map(|pattern| patterns.one(pattern));
+            let wrong: Vec<Wrong> = defined.filter_map(Result::err).collect();
+            return if wrong.is_empty() {
+                Ok(None)
+            } else {
+                Err(wrong)
+            };
         }
-        let steps = steps.ok_or_else(|| Wrong::new(at, "missing field `steps`"))?;
+        let Some(steps) = steps else {
+            let what = "the rule says nothing: write `steps`, a list";
+            return Err(vec![Wrong::new(at, what)]);
+        };
         Self::speaking(when.unwrap_or_default(), steps, patterns).map(Some)
     }
 
@@ -65,23 +71,25 @@ impl Rule {
         mut when: WhenSource,
         source: Spanned<Vec<Spanned<StepSource>>>,
         patterns: &mut Patterns,
-    ) -> Result<Self, Wrong> {
-        let call = match when.call.take() {
-            None => None,
-            Some(call) if call.value == 0 => {
-                return Err(Wrong::new(call.referenced, "calls are counted from 1"));
-            }
-            Some(call) => Some(call.value),
-        };
+    ) -> Result<Self, Vec<Wrong>> {
+        let mut wrong = Vec::new();
+        let call = when.call.take();
+        if let Some(call) = call.as_ref().filter(|call| call.value == 0) {
+            wrong.push(Wrong::new(call.referenced, "calls are counted from 1"));
+        }
+        let call = call.map(|call| call.value);
         let steps = &source.value;
         let stop = steps.iter().position(|step| step.value.stop.is_some());
         let after = stop.and_then(|at| steps.get(at + 1));
         if let Some(after) = after.filter(|_| call.is_some()) {
             let what = "a rule with `call` is one call: nothing follows its `stop`";
-            return Err(Wrong::new(after.referenced, what));
+            wrong.push(Wrong::new(after.referenced, what));
         }
-        let when = Condition::new(when, patterns)?;
-        let steps = check::steps(source, patterns)?;
+        let when = Condition::new(when, patterns).map_err(|one| wrong.push(one));
+        let steps = check::steps(source, patterns).map_err(|more| wrong.extend(more));
+        let (Ok(when), Ok(steps), true) = (when, steps, wrong.is_empty()) else {
+            return Err(wrong);
+        };
         let calls = if call.is_some() {
             vec![steps]
         } else {

@@ -27,13 +27,13 @@ pub(crate) struct RuleSource {
 pub(crate) struct WhenSource {
     pub(crate) user: Option<Spanned<PatternsSource>>,
     pub(crate) not: Option<Spanned<PatternsSource>>,
-    pub(crate) agent: Option<String>,
+    pub(crate) agent: Option<Spanned<String>>,
     pub(crate) call: Option<Spanned<u32>>,
     pub(crate) locale: Option<Spanned<String>>,
     pub(crate) result: Option<Spanned<String>>,
     pub(crate) results: Option<BTreeMap<String, Spanned<String>>>,
-    pub(crate) answered: Option<String>,
-    pub(crate) failed: Option<String>,
+    pub(crate) answered: Option<Spanned<String>>,
+    pub(crate) failed: Option<Spanned<String>>,
     pub(crate) answers: Option<u32>,
 }
 

@@ -229,3 +229,41 @@ fn several_files_are_one_script_in_the_order_of_their_names() {
         "This script has nothing to say to that."
     );
 }
+
+#[test]
+fn names_come_with_their_places_and_who_speaks_there() {
+    let script = script(
+        "- when: {agent: shop, answered: find}\n\
+         \x20 steps:\n\
+         \x20   - tool: {name: search, input: {q: ['{{result.find.x}}']}}\n\
+         \x20   - {text: 'a {{user}} {{result.look}}', when: {agent: chief}}\n\
+         - steps: [{texts: {en: '{{result.any.*}}'}}]\n",
+    );
+    let names: Vec<_> = script
+        .names()
+        .iter()
+        .map(|n| {
+            (
+                n.line,
+                n.column,
+                n.agent.as_deref(),
+                n.what,
+                n.name.as_str(),
+            )
+        })
+        .collect();
+    let (shop, chief) = (Some("shop"), Some("chief"));
+    assert_eq!(
+        names,
+        [
+            (1, 17, None, Subject::Agent, "shop"),
+            (1, 33, shop, Subject::Result, "find"),
+            (3, 20, shop, Subject::Tool, "search"),
+            (3, 35, shop, Subject::Result, "find"),
+            (4, 58, shop, Subject::Agent, "chief"),
+            (4, 14, chief, Subject::Result, "look"),
+            (5, 24, None, Subject::Result, "any"),
+        ]
+    );
+    assert!(script.names().iter().all(|named| named.file == "s.yaml"));
+}

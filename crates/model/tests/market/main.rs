@@ -1,6 +1,7 @@
 //! The demo pack's script, asked as strangers ask: whom it would send a question to, in three
 //! languages, and what it makes of what comes back.
 
+mod skeleton;
 mod typed;
 
 use std::sync::Arc;
