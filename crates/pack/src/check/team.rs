@@ -168,6 +168,7 @@ pub(crate) fn emits(
             let emits = &member.definition.emits;
             if let Some(status) = &tool.status
                 && !emits.contains(status)
+                && !is_misspelt(status, emits, statuses)
                 && statuses.registry.get(status).is_some()
             {
                 let what = format!(
@@ -186,6 +187,16 @@ pub(crate) fn emits(
             }
         }
     }
+}
+
+/// Whether `emits` has this id with a mistake in it, which is told there.
+fn is_misspelt(status: &str, emits: &[String], statuses: &Statuses) -> bool {
+    let unknown = emits.iter().filter(|id| statuses.known.lacks(id));
+    let mut meant = unknown.filter_map(|id| {
+        let names = statuses.known.names.iter().map(String::as_str);
+        nearest(id, names)
+    });
+    meant.any(|meant| meant == status)
 }
 
 fn registered(page: &mut Page<'_>, id: &At<String>, agent: &Definition, statuses: &Statuses) {

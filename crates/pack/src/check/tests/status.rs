@@ -329,3 +329,24 @@ fn s1_067_a_second_entry_of_an_id_is_told_and_nothing_that_follows_from_it() {
         ],
     )]);
 }
+
+#[test]
+fn a_misspelt_id_in_emits_is_not_held_against_the_tool_that_emits_it() {
+    assert_eq!(
+        told(&[
+            Swap(
+                "verticals/shop/agent.yaml",
+                "[searching_offers, looking_back]",
+                "[searching_offer, looking_back]"
+            ),
+            Swap(
+                "verticals/shop/agent.yaml",
+                "default_status: searching_offers\n",
+                ""
+            ),
+        ]),
+        [
+            "verticals/shop/agent.yaml:10:9: error: agent `shop` emits `searching_offer`, which no status_events.yaml registers, did you mean `searching_offers`?",
+        ]
+    );
+}
