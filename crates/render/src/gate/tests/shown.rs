@@ -8,8 +8,8 @@ use turnwire_pack::{Lifecycle, Override, Target};
 use crate::gate::nameable;
 use crate::policies::Policies;
 use crate::stage::{
-    BATCH, Counts, Stage, called, change, cohort, loading, noted, pack, rendered, status, status_by,
-    text, thinking,
+    BATCH, Counts, Stage, called, change, cohort, loading, noted, pack, rendered, status,
+    status_by, text, thinking,
 };
 
 const APPLIED: &str = metric::STREAM_RENDERING_POLICY_APPLIED_TOTAL;
