@@ -7,6 +7,7 @@
 //! What is loaded is replaced as a whole. A turn keeps what it was bound to, and a change that
 //! does not pass the check changes nothing (S2-001).
 
+mod judge;
 mod variables;
 mod watch;
 
@@ -18,11 +19,12 @@ use turnwire_agent::{Agent, Factory};
 use turnwire_dial::Dialer;
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Clock, Mint, Owner, metric};
-use turnwire_model::{Script, ScriptError, Scripted, ScriptedModels};
-use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError, Report};
+use turnwire_model::{Script, Scripted, ScriptedModels};
+use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError};
 use turnwire_render::Policies;
 use turnwire_tool::{Connector, NoVerify, Toolbox, toolbox};
 
+pub use judge::judge;
 pub use variables::{DEMO_CCS, Variables};
 
 /// Why a pack cannot be run. Said to the person who wrote it.
@@ -69,29 +71,6 @@ pub struct Host {
     /// What the scripted model says instead of the pack's scripts.
     script: Option<Scripted>,
     means: Means,
-}
-
-/// Checks a pack as a whole: its files, and what its scripted model says.
-pub fn judge(files: &Files, variables: &Variables) -> Report {
-    let mut report = turnwire_pack::check(files, &|name| variables.get(name));
-    let scripts = files
-        .iter()
-        .filter(|(path, _)| path.starts_with("scripts/"));
-    for (path, text) in scripts {
-        if let Err(ScriptError::Wrong {
-            file,
-            line,
-            column,
-            what,
-        }) = Script::parse(path, text)
-        {
-            report.pack = None;
-            report
-                .findings
-                .push(Finding::error(file, line, column, what));
-        }
-    }
-    report
 }
 
 impl Host {
@@ -183,7 +162,10 @@ fn load(
     script: Option<&Scripted>,
     means: &Means,
 ) -> Result<Loaded, Broken> {
-    let report = judge(files, variables);
+    let report = match script {
+        Some(_) => judge::spoken_for(files, variables),
+        None => judge(files, variables),
+    };
     for finding in &report.findings {
         if finding.level == Level::Warning {
             tracing::warn!("{finding}");

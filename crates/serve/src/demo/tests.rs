@@ -64,6 +64,39 @@ async fn r_22_an_answer_has_every_field_of_the_envelope() {
 }
 
 #[tokio::test]
+async fn s1_084_answers_are_what_the_packs_schemas_promise_and_nothing_more() {
+    let files = turnwire_pack::Files::market();
+    for pair in ALL {
+        let path = format!("schemas/{}.json", pair.1);
+        let schema = files.get(&path).expect("a schema");
+        let mut schema: Value = serde_json::from_str(schema).expect("JSON");
+        for place in ["", "/properties/items/items"] {
+            schema.pointer_mut(place).expect("there")["additionalProperties"] = json!(false);
+        }
+        let schema = jsonschema::validator_for(&schema).expect("a schema");
+        for query in [
+            "oat milk",
+            "partial coffee",
+            "my usual",
+            "refund",
+            "unicorn",
+            "",
+        ] {
+            for language in ["en", "de", "es"] {
+                let answer = ask(pair, json!({"query": query, "language": language})).await;
+                if answer["payload"].is_null() {
+                    continue;
+                }
+                let checked = schema
+                    .validate(&answer["payload"])
+                    .map_err(|why| why.to_string());
+                assert_eq!(checked, Ok(()), "{pair:?} {query} {language}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn items_have_no_key_of_the_envelope() {
     const ENVELOPE: [&str; 8] = [
         "status",

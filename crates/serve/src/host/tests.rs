@@ -96,6 +96,99 @@ fn mistakes_of_scripts_come_with_those_of_the_other_files() {
     assert!(told[0].starts_with("scripts/zz.yaml:2:"), "{told:?}");
 }
 
+/// What is told of the skeleton with `from` in one file made `to`.
+fn told_of(file: &str, from: &str, to: &str) -> (Vec<String>, Option<Pack>) {
+    let skeleton = Files::skeleton("small");
+    let pairs = skeleton.iter().map(|(path, text)| {
+        let changed = if path == file {
+            assert!(text.contains(from), "{file} has no {from}");
+            text.replace(from, to)
+        } else {
+            text.to_owned()
+        };
+        (path.to_owned(), changed)
+    });
+    let pairs = pairs.filter(|(_, text)| !text.is_empty());
+    let pairs: Vec<(String, String)> = pairs.collect();
+    let report = judge(&Files::from_pairs(pairs), &Variables::default());
+    let told = report.findings.iter().map(Finding::to_string).collect();
+    (told, report.pack)
+}
+
+#[test]
+fn s2_001_a_model_that_nothing_serves_is_told_where_it_is_written() {
+    let end = "error: this version has no provider `openai`; write: `scripted:<name>`";
+    let (told, pack) = told_of("pack.yaml", "scripted:small", "openai:gpt");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("pack.yaml:") && told[0].ends_with(end),
+        "{told:?}"
+    );
+    assert!(!told[0].starts_with("pack.yaml:1:1:"), "{told:?}");
+    assert!(pack.is_none());
+    let agent = "verticals/helper/agent.yaml";
+    let (told, pack) = told_of(agent, "model: default", "model: 'openai:gpt'");
+    assert_eq!(told, [format!("{agent}:6:9: {end}")]);
+    assert!(pack.is_none());
+}
+
+#[test]
+fn s2_001_a_scripted_model_without_a_script_is_told_unless_another_is_given() {
+    let all = Files::skeleton("small")
+        .get("scripts/small.yaml")
+        .map(str::to_owned);
+    let (told, pack) = told_of("scripts/small.yaml", &all.expect("a script"), "");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("the pack has none; write: one as `scripts/small.yaml`"),
+        "{told:?}"
+    );
+    assert!(pack.is_none());
+
+    let folder = tempfile::tempdir().expect("a folder");
+    write(&Files::skeleton("small"), folder.path());
+    std::fs::remove_file(folder.path().join("scripts/small.yaml")).expect("removed");
+    assert!(open(folder.path()).is_err());
+    let script = Some(Script::builtin());
+    let dir = Some(folder.path().to_owned());
+    assert!(Host::open(dir, Variables::default(), script, means()).is_ok());
+}
+
+#[test]
+fn names_in_scripts_that_the_pack_does_not_have_are_told_with_what_was_meant() {
+    let script = "scripts/small.yaml";
+    for (from, to, end) in [
+        (
+            "name: clock",
+            "name: clcok",
+            "unknown tool `clcok` of `helper`, did you mean `clock`?",
+        ),
+        (
+            "{agent: helper}",
+            "{agent: helpr}",
+            "unknown agent `helpr`, did you mean `helper`?",
+        ),
+        (
+            "result.ask_helper",
+            "result.ask_helpr",
+            "unknown tool `ask_helpr` of `orchestrator`, did you mean `ask_helper`?",
+        ),
+        (
+            "name: ask_helper",
+            "name: clock",
+            "unknown tool `clock` of `orchestrator`; write: one of `ask_helper`",
+        ),
+    ] {
+        let (told, pack) = told_of(script, from, to);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].starts_with(script) && told[0].ends_with(end),
+            "{told:?}"
+        );
+        assert!(pack.is_some(), "a warning");
+    }
+}
+
 #[test]
 fn the_pack_that_is_built_in_has_no_finding() {
     let variables = Variables::default().or(DEMO_CCS, "http://127.0.0.1:9");
