@@ -122,7 +122,7 @@ impl Metadata {
             return true;
         };
         let mut named = from.dependencies.iter().filter(|d| d.name == to.name);
-        named.any(|d| !d.optional || node.features.iter().any(|f| *f == d.name))
+        named.any(|d| !d.optional || node.features.contains(&d.name))
     }
 
     /// Our own packages.

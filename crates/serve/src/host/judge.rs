@@ -97,6 +97,7 @@ fn error((file, line, column): Place, what: String, instead: Option<String>) -> 
         column,
         what,
         instead,
+        unregistered: false,
     }
 }
 
@@ -185,6 +186,7 @@ fn strays(pack: &Pack, names: &[Named]) -> Vec<Finding> {
             column: named.column,
             what,
             instead,
+            unregistered: false,
         });
     }
     out
