@@ -228,12 +228,13 @@ async fn a_cancel_of_one_that_waits_is_its_whole_story_in_one_piece() {
     let expected = [
         EventType::TurnStarted,
         EventType::TurnCancelRequested,
+        EventType::DispatchTraced,
         EventType::TurnCancelled,
     ];
     assert_eq!(kinds(&whole), expected);
     // Neighbours in the log: nothing of the turn that runs came between.
     let places: Vec<u64> = whole.iter().map(|event| event.id.seq.0).collect();
-    assert_eq!(places, [places[0], places[0] + 1, places[0] + 2]);
+    assert_eq!(places, [0, 1, 2, 3].map(|n| places[0] + n));
     let end = terminal(&scene, stream.turn()).await;
     assert_eq!(
         (&end["phase"], &end["reason"]),

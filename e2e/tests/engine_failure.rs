@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::{Reply, changed};
 use turnwire_e2e::chat::{Metrics, calm};
-use turnwire_e2e::engine::{Stage, asks, only, working};
+use turnwire_e2e::engine::{Stage, asks, only};
 use turnwire_testkit::pack::Pack;
 use turnwire_testkit::script::{Script, Step};
 
@@ -177,28 +177,6 @@ async fn sc_04_s1_094_s2_021_s2_059_a_sub_agent_that_fails_alone_ends_the_turn_a
         );
         stage.judge().await;
     }
-}
-
-#[tokio::test]
-async fn s2_059_a_sub_agent_whose_model_is_not_there_fails_and_the_turn_speaks() {
-    let script = working(asks(&["shop"], SORRY));
-    let stage = Stage::with(script, |pack| {
-        pack.change(
-            "verticals/shop/agent.yaml",
-            "model: default",
-            "model: 'nowhere:none'",
-        )
-    })
-    .await;
-    let told = stage.ask("oat milk offers").await;
-    assert_eq!(told.errors(), [(agent_failed("shop"), json!(true))]);
-    let events = stage.events(told.turn).await;
-    assert_eq!(
-        only(&events, "subagent.failed")["payload"]["error_class"],
-        "instantiation"
-    );
-    told.speaks();
-    stage.judge().await;
 }
 
 #[tokio::test]

@@ -129,6 +129,12 @@ async fn sc_08_s1_067_s1_068_s1_070_s1_113_a_pack_with_a_mistake_does_not_start_
     ];
     refused("twice", twice, &files).await;
     refused(
+        "a model that nothing serves",
+        stage().change(shop, "model: default", "model: 'nowhere:none'"),
+        &["no provider `nowhere`", shop],
+    )
+    .await;
+    refused(
         "no words",
         stage().put("locales/en.yaml", "status.asking_support: x\n"),
         &["status.searching_offers"],

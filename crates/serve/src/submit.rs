@@ -104,8 +104,8 @@ pub(crate) fn checked(
     if let Some(kind) = &asked.dm_type {
         let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let first = kind.starts_with(|c: char| c.is_ascii_lowercase());
-        if asked.origin != Origin::Dm || !first || kind.len() > 32 || !kind.chars().all(named) {
-            let what = "is a word such as `daily_digest`, and only for a turn whose origin is dm";
+        if !first || kind.len() > 32 || !kind.chars().all(named) {
+            let what = "is a word such as `daily_digest`: up to 32 letters a to z, digits and _";
             return Err(invalid("dm_type", what));
         }
     }

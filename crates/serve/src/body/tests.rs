@@ -93,7 +93,8 @@ fn unknown_fields_are_named() {
     let expected = Fault::new(
         Code::UnknownField,
         "There is no field \"mesage\" here, expected one of `message`, `locale`, \
-         `on_disconnect`, `disconnect_grace_ms`, `on_busy`.",
+         `on_disconnect`, `disconnect_grace_ms`, `on_busy`, \
+             `location`, `metadata`, `origin`, `dm_type`.",
     );
     assert_eq!(
         fault(r#"{"mesage":"hi"}"#),

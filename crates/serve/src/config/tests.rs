@@ -103,7 +103,7 @@ fn flag_beats_environment_beats_file_beats_default() {
 fn what_is_unknown_is_named_at_its_place() {
     assert_eq!(
         refused("turn:\n  timeout_ms: 20\n  timeout: 5\n", &[], &[]),
-        "turnwire.yaml:3:3: unknown key in section turn: \"timeout\"; there are: timeout_ms, queue_max, key_ttl_s"
+        "turnwire.yaml:3:3: unknown key in section turn: \"timeout\"; there are: timeout_ms, queue_max, key_ttl_s, dm_types"
     );
     assert_eq!(
         refused("strem:\n  ping_ms: 5\n", &[], &[]),

@@ -55,7 +55,8 @@ fn beside(story: &mut Story, phase: Phase) {
     };
     cancelled.phase = phase;
     let timestamp = story.events[at].timestamp;
-    let its_own = [start, asked, end].map(|event| Event {
+    let traced = story.events[index(story, kind(EventType::DispatchTraced))].clone();
+    let its_own = [start, asked, traced, end].map(|event| Event {
         turn_id: beside,
         timestamp,
         ..event
