@@ -117,7 +117,7 @@ fn what_is_unknown_is_named_at_its_place() {
     );
     assert_eq!(
         refused("", &[], &[("turn.timeout", "1")]),
-        "--flag: there is no setting turn.timeout; section turn has: timeout_ms, queue_max, key_ttl_s"
+        "--flag: there is no setting turn.timeout; section turn has: timeout_ms, queue_max, key_ttl_s, dm_types"
     );
 }
 
