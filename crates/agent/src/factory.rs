@@ -143,6 +143,7 @@ impl Factory {
             })
         });
         Member {
+            vertical: agent.vertical.clone().unwrap_or_default(),
             id: agent.id.clone(),
             aliases: agent.aliases.clone(),
             description: agent.description.clone(),

@@ -16,6 +16,8 @@ const ASK: &str = "ask_";
 pub(crate) struct Member {
     /// Its id.
     pub(crate) id: String,
+    /// The field it knows.
+    pub(crate) vertical: String,
     /// Other names a model may use for it.
     pub(crate) aliases: Vec<String>,
     /// What it is good for, word for word as its author says it.

@@ -92,7 +92,9 @@ pub(crate) async fn result(
     if measured {
         let overhead = parsed.elapsed().saturating_sub(one.meter.waited());
         let ms = overhead.as_secs_f64() * 1_000.0;
-        metrics::histogram!(metric::DISPATCH_OVERHEAD_MS).record(ms);
+        let (member, definition) = (&one.member, &desk.scene.definition);
+        let labels = metric::dimensions_of(definition, &member.vertical, &member.id);
+        metrics::histogram!(metric::DISPATCH_OVERHEAD_MS, &labels).record(ms);
     }
     Ok(back)
 }

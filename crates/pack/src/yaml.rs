@@ -30,13 +30,13 @@ pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
         Ok(tree) => tree,
         // Not YAML at all, which matters more than where the shape was left first.
         Err(error) => {
-            tell(file, error.without_snippet(), found);
+            tell(file, text, error.without_snippet(), found);
             return None;
         }
     };
     let misfits = tree.misfits(&schema);
     if misfits.is_empty() {
-        tell(file, error.without_snippet(), found);
+        tell(file, text, error.without_snippet(), found);
         return None;
     }
     let mut rest = Some(text.to_owned());
@@ -94,9 +94,12 @@ fn without(text: String, misfit: &Misfit<'_>) -> Option<String> {
     ))
 }
 
-fn tell(file: &str, error: &Error, found: &mut Findings) {
-    let place = error.location().map_or(Place::TOP, Place::from);
+fn tell(file: &str, text: &str, error: &Error, found: &mut Findings) {
+    let mut place = error.location().map_or(Place::TOP, Place::from);
     let (what, instead) = words(error);
+    if what == TAB {
+        place = tab(text, place);
+    }
     found.error(file, place, what).instead = instead;
 }
 
@@ -132,11 +135,30 @@ fn words(error: &Error) -> (String, Option<String>) {
     }
 }
 
+/// A tab where YAML wants spaces.
+const TAB: &str = "a tab is in the way";
+
+/// Where the tab is: the parser may still be at the end of the line before.
+fn tab(text: &str, from: Place) -> Place {
+    let indented = |line: &&str| {
+        line.chars()
+            .take_while(|c| c.is_whitespace())
+            .any(|c| c == '\t')
+    };
+    let lines = text.lines().zip(1_u64..);
+    let mut lines = lines.filter(|(_, number)| *number >= from.line);
+    let found = lines.find(|(line, _)| indented(line));
+    found.map_or(from, |(line, number)| Place {
+        line: number,
+        column: line.find('\t').map_or(1, |at| at as u64 + 1),
+    })
+}
+
 /// The mistakes that are made most, each with its cure: the parser's word for it, ours, what to
 /// write. The first that is found counts.
 const CURES: [(&str, &str, &str); 14] = [
-    ("found a tab", "a tab is in the way", "spaces"),
-    ("tabs disallowed", "a tab is in the way", "spaces"),
+    ("found a tab", TAB, "spaces"),
+    ("tabs disallowed", TAB, "spaces"),
     (
         "escape",
         "a `\\` in this text begins nothing that YAML knows",

@@ -149,7 +149,8 @@ fn describe() {
         match kind(name) {
             Kind::Counter => {
                 describe_counter!(name, help);
-                if name.starts_with("stream.") && !LABELLED.contains(&name) {
+                let sliced = name.starts_with("stream.") || name.starts_with("dispatch.");
+                if sliced && !LABELLED.contains(&name) {
                     counter!(name, &metric::dimensions("")).absolute(0);
                 } else if !LABELLED.contains(&name) {
                     counter!(name).absolute(0);

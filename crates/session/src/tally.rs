@@ -31,17 +31,21 @@ pub(crate) fn count(body: &Body, definition: &str) {
                 .increment(1);
         }
         Body::SubagentCompleted(end) => {
-            count_agent(&end.sub_agent_id, end.latency_ms, end.status_events);
+            let labels = metric::dimensions_of(definition, "", &end.sub_agent_id);
+            count_agent(&labels, end.latency_ms, end.status_events);
         }
         Body::SubagentFailed(end) => {
-            count_agent(&end.sub_agent_id, end.latency_ms, end.status_events);
+            let labels = metric::dimensions_of(definition, "", &end.sub_agent_id);
+            count_agent(&labels, end.latency_ms, end.status_events);
         }
         Body::AgentErrorEmit(error) => {
-            let axis = error.axis.to_string();
-            metrics::counter!(metric::DISPATCH_AXIS_FAILURE_TOTAL, "axis" => axis).increment(1);
+            let agent = error.sub_agent_id.as_deref().unwrap_or_default();
+            let mut labels = metric::dimensions_of(definition, "", agent).to_vec();
+            labels.push(("axis", error.axis.to_string()));
+            metrics::counter!(metric::DISPATCH_AXIS_FAILURE_TOTAL, &labels).increment(1);
         }
-        Body::PlanStepCompleted(step) => count_step(step),
-        Body::DispatchTraced(traced) => count_dispatch(traced),
+        Body::PlanStepCompleted(step) => count_step(step, definition),
+        Body::DispatchTraced(traced) => count_dispatch(traced, definition),
         _ => {}
     }
 }
@@ -60,38 +64,42 @@ pub(crate) fn is_counted(body: &Body) -> bool {
     )
 }
 
-fn count_agent(id: &str, latency_ms: u64, status_events: u32) {
-    metrics::histogram!(metric::DISPATCH_SUBAGENT_LATENCY_MS, "sub_agent_id" => id.to_owned())
-        .record(latency_ms as f64);
-    metrics::histogram!(
-        metric::DISPATCH_STATUS_EVENTS_PER_INVOCATION,
-        "sub_agent_id" => id.to_owned()
-    )
-    .record(f64::from(status_events));
+/// The dimensions of a metric, as `metric::dimensions_of` gives them.
+type Dimensions = [(&'static str, String); 5];
+
+fn count_agent(labels: &Dimensions, latency_ms: u64, status_events: u32) {
+    metrics::histogram!(metric::DISPATCH_SUBAGENT_LATENCY_MS, labels).record(latency_ms as f64);
+    metrics::histogram!(metric::DISPATCH_STATUS_EVENTS_PER_INVOCATION, labels)
+        .record(f64::from(status_events));
 }
 
 /// A turn that asked for no sub-agent says nothing about dispatch.
-fn count_dispatch(traced: &Traced) {
+fn count_dispatch(traced: &Traced, definition: &str) {
     if traced.intent_count == 0 {
         return;
     }
-    metrics::histogram!(metric::DISPATCH_INTENT_COUNT).record(f64::from(traced.intent_count));
+    let labels = metric::dimensions(definition);
+    metrics::histogram!(metric::DISPATCH_INTENT_COUNT, &labels)
+        .record(f64::from(traced.intent_count));
     if traced.cap_behavior == CapBehavior::Over {
-        metrics::counter!(metric::DISPATCH_CAP_EXCEEDED_TOTAL).increment(1);
+        metrics::counter!(metric::DISPATCH_CAP_EXCEEDED_TOTAL, &labels).increment(1);
     }
 }
 
 /// How many of several that were asked at once succeeded. One alone is no fan-out, and what was
 /// cut off neither succeeded nor failed.
-fn count_step(step: &StepCompleted) {
+fn count_step(step: &StepCompleted, definition: &str) {
     let all = step.slots.len();
     if all < 2 || step.status == StepStatus::Terminated {
         return;
     }
     let well = step.slots.iter();
     let well = well.filter(|slot| slot.status == SlotStatus::Success);
-    metrics::histogram!(metric::DISPATCH_FANOUT_SUCCESS_RATIO)
-        .record(well.count() as f64 / all as f64);
+    metrics::histogram!(
+        metric::DISPATCH_FANOUT_SUCCESS_RATIO,
+        &metric::dimensions(definition)
+    )
+    .record(well.count() as f64 / all as f64);
 }
 
 #[cfg(test)]

@@ -15,6 +15,16 @@ use turnwire_event::{InvocationId, ToolUseId, Ulid};
 
 use super::*;
 
+/// The labels that may be there.
+const NAMED: [&str; 6] = [
+    "vertical",
+    "sub_agent_id",
+    "dm_type",
+    "experiment_arm",
+    "agent_definition_version",
+    "axis",
+];
+
 type Kept = Arc<Mutex<Vec<(String, f64)>>>;
 
 #[derive(Default)]
@@ -39,8 +49,13 @@ impl Keeping {
     fn one(&self, key: &Key) -> Arc<One> {
         let labels: Vec<_> = key
             .labels()
+            // All five are there; those that say something are told.
+            .inspect(|label| assert!(NAMED.contains(&label.key()), "{label:?}"))
+            .filter(|label| !label.value().is_empty())
+            .filter(|label| label.key() != "agent_definition_version" || label.value() != "7")
             .map(|label| format!("{}={}", label.key(), label.value()))
             .collect();
+        assert!(key.labels().count() >= 5, "{key} has not all dimensions");
         let name = format!("{} {}", key.name(), labels.join(" "));
         Arc::new(One(self.0.clone(), name.trim_end().to_owned()))
     }

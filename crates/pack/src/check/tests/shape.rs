@@ -17,7 +17,7 @@ fn a_file_that_is_no_yaml_says_where() {
                 "    connector: render\n",
                 "\tconnector: render\n",
             ),
-            &["tools.yaml:9:11: error: a tab is in the way; write: spaces"],
+            &["tools.yaml:10:1: error: a tab is in the way; write: spaces"],
         ),
         (
             Swap("overrides.yaml", "{policy: batch}", "{policy: batch"),
