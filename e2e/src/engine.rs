@@ -13,8 +13,8 @@ use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::server::{Options, Server};
 use turnwire_testkit::watch::{Ask, Client};
 
-use crate::ccs::Ccs;
 use crate::{chat, load};
+use turnwire_testkit::ccs::Ccs;
 
 pub use crate::told::{Told, label};
 

@@ -6,11 +6,13 @@ pub mod load;
 pub mod scene;
 pub mod chat;
 pub mod trace;
-pub mod ccs;
 pub mod told;
 pub mod engine;
+pub mod probe;
 pub mod kills;
 pub mod cuts;
 pub mod cancels;
 pub mod chat_cuts;
 pub mod both;
+
+pub use turnwire_testkit::ccs;

@@ -1,36 +1,75 @@
-//! A data service that does as it is told: a real HTTP server on the loopback that answers
-//! `POST /v1/enrich` for each enricher with what a test set, at the pace the test wants, and
-//! remembers every request, when it came, when its answer was written, and whether the caller
-//! left before.
+//! A data service by hand: answers `POST /v1/enrich` with whatever bytes a test wants, at the pace
+//! it wants, and remembers every request and whether its caller stayed for the answer.
 
-mod envelope;
-mod reply;
-mod socket;
-
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::AbortHandle;
 
-pub use envelope::{changed, envelope, marked, offers};
-pub use reply::Reply;
+/// The largest request that is read.
+const REQUEST_MAX: usize = 1 << 20;
 
-/// How often something is looked at again that is waited for.
-const POLL: Duration = Duration::from_millis(5);
+/// What the service answers.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    bytes: Vec<u8>,
+    delay: Duration,
+    pace: Option<(usize, Duration)>,
+}
+
+impl Reply {
+    /// An envelope.
+    pub fn envelope(body: &Value) -> Self {
+        Self::http("200 OK", &[], &body.to_string())
+    }
+
+    /// An answer with a status line, more headers and a body.
+    pub fn http(status: &str, headers: &[&str], body: &str) -> Self {
+        let mut head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\n");
+        head += &format!("content-length: {}\r\nconnection: close\r\n", body.len());
+        for header in headers {
+            head += &format!("{header}\r\n");
+        }
+        Self::raw(format!("{head}\r\n{body}").into_bytes())
+    }
+
+    /// Bytes as they are, then the end of the connection.
+    pub fn raw(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            delay: Duration::ZERO,
+            pace: None,
+        }
+    }
+
+    /// The same after a while.
+    #[must_use]
+    pub fn after(mut self, ms: u64) -> Self {
+        self.delay = Duration::from_millis(ms);
+        self
+    }
+
+    /// The same in pieces of `bytes` with `ms` between them.
+    #[must_use]
+    pub fn slowly(mut self, bytes: usize, ms: u64) -> Self {
+        self.pace = Some((bytes, Duration::from_millis(ms)));
+        self
+    }
+}
 
 /// A request that came.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Which enricher it asks for; empty if it does not say.
+    /// Which enricher it asks for.
     pub enricher: String,
-    /// Its head: the request line and the headers.
+    /// Its head.
     pub head: String,
-    /// Its body; null if it is no JSON.
+    /// Its body.
     pub request: Value,
     /// When it came.
     pub arrived: Instant,
@@ -40,61 +79,13 @@ pub struct Call {
     pub cut: bool,
 }
 
-impl Call {
-    /// For whom it asks; empty if it does not say.
-    pub fn principal(&self) -> &str {
-        self.request["principal"].as_str().unwrap_or_default()
-    }
-
-    /// Whether it has come to its end, one way or the other.
-    pub fn is_over(&self) -> bool {
-        self.answered.is_some() || self.cut
-    }
-}
-
 #[derive(Debug, Default)]
 struct Desk {
-    /// What is answered next, for each enricher; the last stays.
-    replies: BTreeMap<String, VecDeque<Reply>>,
-    /// By the order in which they came, counted from the start.
-    calls: BTreeMap<u64, Call>,
-    count: u64,
+    replies: BTreeMap<String, Vec<Reply>>,
+    calls: Vec<Call>,
 }
 
-impl Desk {
-    /// Takes down a request; says which one it is and what to answer.
-    fn arrive(&mut self, head: String, request: Value) -> (u64, Reply) {
-        let enricher = request["enricher_id"].as_str().unwrap_or_default();
-        let enricher = enricher.to_owned();
-        let reply = match self.replies.get_mut(&enricher) {
-            Some(replies) if replies.len() > 1 => replies.pop_front(),
-            Some(replies) => replies.front().cloned(),
-            None => None,
-        };
-        self.count += 1;
-        let call = Call {
-            enricher,
-            head,
-            request,
-            arrived: Instant::now(),
-            answered: None,
-            cut: false,
-        };
-        self.calls.insert(self.count, call);
-        let reply = reply.unwrap_or_else(|| Reply::http("404 Not Found", &[], "{}"));
-        (self.count, reply)
-    }
-
-    fn end(&mut self, id: u64, whole: bool) {
-        // Those that were taken are not told any more.
-        if let Some(call) = self.calls.get_mut(&id) {
-            call.answered = whole.then(Instant::now);
-            call.cut = !whole;
-        }
-    }
-}
-
-/// The service. It goes, with every connection, when it is dropped.
+/// The service.
 #[derive(Debug)]
 pub struct Ccs {
     addr: SocketAddr,
@@ -103,18 +94,15 @@ pub struct Ccs {
 }
 
 impl Ccs {
-    /// A service on a free port that knows two offers, the points and an answer of support.
+    /// A service that knows two offers, the points and an answer of support.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
         let desk = Arc::new(Mutex::new(Desk::default()));
         let shared = Arc::clone(&desk);
         let task = tokio::spawn(async move {
-            // Connections go with the service.
-            let mut connections = JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
-                connections.spawn(converse(socket, Arc::clone(&shared)));
-                while connections.try_join_next().is_some() {}
+                tokio::spawn(serve(socket, Arc::clone(&shared)));
             }
         });
         let ccs = Self {
@@ -128,7 +116,7 @@ impl Ccs {
         ccs
     }
 
-    /// Where it is, without a path.
+    /// Where it is.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
@@ -139,21 +127,21 @@ impl Ccs {
     }
 
     /// What it answers for an enricher, one after the other; the last again and again.
-    pub fn set_all(&self, enricher: &str, replies: Vec<Reply>) {
-        let mut desk = self.desk.lock();
-        desk.replies.insert(enricher.to_owned(), replies.into());
+    pub fn set_all(&self, enricher: &str, mut replies: Vec<Reply>) {
+        replies.reverse();
+        lock(&self.desk)
+            .replies
+            .insert(enricher.to_owned(), replies);
     }
 
-    /// The requests so far, in the order they came.
+    /// The requests so far.
     pub fn calls(&self) -> Vec<Call> {
-        self.desk.lock().calls.values().cloned().collect()
+        lock(&self.desk).calls.clone()
     }
 
     /// The requests so far, which are then forgotten.
     pub fn take(&self) -> Vec<Call> {
-        std::mem::take(&mut self.desk.lock().calls)
-            .into_values()
-            .collect()
+        std::mem::take(&mut lock(&self.desk).calls)
     }
 
     /// The parameters of all requests for an enricher.
@@ -163,30 +151,7 @@ impl Ccs {
         own.map(|mut call| call.request["params"].take()).collect()
     }
 
-    /// Waits until `count` requests have come.
-    pub async fn asked(&self, count: usize, within: Duration) {
-        self.until(within, |calls| calls.len() >= count).await;
-    }
-
-    /// Waits until no request is left without its end.
-    pub async fn quiet(&self, within: Duration) {
-        self.until(within, |calls| calls.iter().all(Call::is_over))
-            .await;
-    }
-
-    async fn until(&self, within: Duration, done: impl Fn(&[Call]) -> bool) {
-        let begun = Instant::now();
-        loop {
-            let calls = self.calls();
-            if done(&calls) {
-                return;
-            }
-            assert!(begun.elapsed() < within, "not within {within:?}: {calls:?}");
-            tokio::time::sleep(POLL).await;
-        }
-    }
-
-    /// Nobody is there any more: connections are cut and the port is closed.
+    /// Nobody is there any more.
     pub fn stop(&self) {
         self.task.abort();
     }
@@ -198,18 +163,121 @@ impl Drop for Ccs {
     }
 }
 
-/// One connection: request and answer in turn until one of the two leaves.
-async fn converse(mut socket: TcpStream, desk: Arc<Mutex<Desk>>) {
-    while let Some((head, body)) = socket::request(&mut socket).await {
-        let request = serde_json::from_slice(&body).unwrap_or_default();
-        let (id, reply) = desk.lock().arrive(head, request);
-        let whole = socket::tell(&mut socket, &reply).await;
-        desk.lock().end(id, whole);
-        if !whole || !reply.stays() {
-            return;
-        }
+/// An `ok` envelope of an enricher for `user-42`.
+pub fn envelope(enricher: &str) -> Value {
+    let (domain_type, version, payload) = match enricher {
+        "offer_search" => ("offer_list", "1.2.0", offers()),
+        "points" => ("points_balance", "1.0.0", json!({"points": 1240})),
+        _ => ("support_answer", "1.0.0", json!({"answer": "Wait a day."})),
+    };
+    json!({
+        "enricher_id": enricher, "domain_type": domain_type, "principal": "user-42",
+        "version": version, "status": "ok", "partial": [],
+        "cache_meta": {"cached": false, "cacheable": true, "ttl": 60, "key": "LEAK_CACHE"},
+        "timing": {"total_ms": 12}, "payload": payload,
+    })
+}
+
+/// An envelope with some fields changed.
+pub fn changed(enricher: &str, fields: &Value) -> Value {
+    let mut envelope = envelope(enricher);
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        envelope[name] = value.clone();
+    }
+    envelope
+}
+
+/// What `offer_search` finds.
+pub fn offers() -> Value {
+    json!({"items": [{"id": "OFF_1", "title": "Oat milk"}, {"id": "OFF_2", "title": "Granola"}]})
+}
+
+fn lock(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
+    desk.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn serve(mut socket: TcpStream, desk: Arc<Mutex<Desk>>) {
+    let Some((head, body)) = read(&mut socket).await else {
+        return;
+    };
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let enricher = request["enricher_id"].as_str().unwrap_or_default();
+    let (at, reply) = {
+        let mut desk = lock(&desk);
+        let reply = match desk.replies.get_mut(enricher) {
+            Some(replies) if replies.len() > 1 => replies.pop(),
+            Some(replies) => replies.last().cloned(),
+            None => None,
+        };
+        desk.calls.push(Call {
+            enricher: enricher.to_owned(),
+            head,
+            request: request.clone(),
+            arrived: Instant::now(),
+            answered: None,
+            cut: false,
+        });
+        (desk.calls.len() - 1, reply)
+    };
+    let reply = reply.unwrap_or_else(|| Reply::http("404 Not Found", &[], "{}"));
+    let written = tell(&mut socket, &reply).await;
+    let mut desk = lock(&desk);
+    // Those that were taken are not told any more.
+    if let Some(call) = desk.calls.get_mut(at) {
+        call.answered = written.then(Instant::now);
+        call.cut = !written;
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Writes an answer at its pace; false if the caller left before all of it was written.
+async fn tell(socket: &mut TcpStream, reply: &Reply) -> bool {
+    if waits(socket, reply.delay).await {
+        return false;
+    }
+    let (size, pause) = reply.pace.unwrap_or((usize::MAX, Duration::ZERO));
+    for (at, piece) in reply
+        .bytes
+        .chunks(size.min(reply.bytes.len()).max(1))
+        .enumerate()
+    {
+        if at > 0 && waits(socket, pause).await {
+            return false;
+        }
+        if socket.write_all(piece).await.is_err() {
+            return false;
+        }
+    }
+    socket.shutdown().await.is_ok()
+}
+
+/// Waits; true if the caller left meanwhile.
+async fn waits(socket: &mut TcpStream, time: Duration) -> bool {
+    if time.is_zero() {
+        return false;
+    }
+    let mut byte = [0];
+    tokio::select! {
+        () = tokio::time::sleep(time) => false,
+        read = socket.read(&mut byte) => !matches!(read, Ok(n) if n > 0),
+    }
+}
+
+async fn read(socket: &mut TcpStream) -> Option<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    loop {
+        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                let length = name.eq_ignore_ascii_case("content-length");
+                length.then(|| value.trim().parse::<usize>().ok())?
+            })?;
+            if bytes.len() >= end + 4 + length {
+                return Some((head, bytes[end + 4..end + 4 + length].to_vec()));
+            }
+        }
+        if bytes.len() > REQUEST_MAX || socket.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    }
+}

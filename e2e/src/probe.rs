@@ -1,0 +1,48 @@
+//! A script that quotes what its model was shown, for tests of what that is.
+
+use serde_json::{Value, json};
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::script::{Script, Step};
+
+use crate::engine::{CHIEF, Stage, working};
+
+/// Answers `probe` with everything the model was shown; anything else goes to the shop.
+pub fn script() -> Script {
+    let script = Script::new()
+        .heard(CHIEF, "^probe", 1, [Step::text("{{request}}")])
+        .heard(
+            CHIEF,
+            "^garden",
+            1,
+            [Step::tool("ask_garden", json!({"query": "roses"}))],
+        )
+        .heard(
+            CHIEF,
+            "^support",
+            1,
+            [Step::tool("ask_support", json!({"query": "x"}))],
+        )
+        .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
+        .call(CHIEF, 2, [Step::text("{{request}}")])
+        .call("garden", 1, [Step::tool("now", json!({}))])
+        .call("garden", 2, [Step::text("SUBRAW of garden")]);
+    working(script)
+}
+
+/// A request as the model quotes it.
+pub fn asked(request: &str) -> Value {
+    serde_json::from_str(request).unwrap_or_else(|why| panic!("{why}: {request}"))
+}
+
+/// The names of the tools in a request.
+pub fn tools(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().expect("tools").iter();
+    tools.filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+/// What a model is shown now, in a session of its own: what it quotes grows with the history.
+pub async fn probe(stage: &Stage) -> Value {
+    let session = stage.rest.create().await.expect("a session");
+    let told = stage.asked_in(session, Question::new("probe")).await;
+    asked(&told.words())
+}
