@@ -85,6 +85,7 @@ async fn answer(sides: Arc<Mutex<mpsc::Receiver<TcpStream>>>, turn: TurnContext)
 
 fn outcome(status: TurnStatus) -> Outcome {
     Outcome {
+        reason: None,
         status,
         error: (status == TurnStatus::Failed).then(|| TurnError::from(ErrorCode::InternalError)),
     }
@@ -127,6 +128,8 @@ async fn stream(turn: &TurnContext, side: Option<TcpStream>) -> io::Result<()> {
     }
     pace.drained().await?;
     let end = MessageEnd {
+        kept: turnwire_event::Kept::default(),
+        provider_response_id: None,
         call_id,
         message_id,
         stop_reason: StopReason::EndTurn,

@@ -83,6 +83,7 @@ fn rows() -> Vec<RowChange> {
         updated_at: Timestamp::from_millis(1_000),
     };
     let message = NewMessage {
+        kept: turnwire_event::Kept::default(),
         id: MESSAGE,
         role: Role::User,
         content: vec![ContentBlock::text("hello")],

@@ -199,7 +199,11 @@ impl Call<'_> {
             content_sha256: None,
             error_class: class,
         };
-        self.tell(Body::LlmCallFailed(failed)).await?;
+        let emission = Emission {
+            provider_response_id: self.draft.response_id().map(str::to_owned),
+            ..Emission::new(self.desk.means.who.actor(), Body::LlmCallFailed(failed))
+        };
+        self.desk.deliver(emission).await?;
         Ok(())
     }
 
@@ -213,6 +217,7 @@ impl Call<'_> {
             return Ok(self.complete(stop_reason, usage, None)?);
         };
         let content = message.content();
+        let kept = self.draft.take_kept(provider_of(&self.model));
         let completed = Body::LlmCallCompleted(CallCompleted {
             call_id: self.id,
             message_id: self.draft.message_id,
@@ -228,7 +233,9 @@ impl Call<'_> {
                 content: content.clone(),
                 metadata: self.desk.metadata(),
                 scope: who.scope(),
+                kept,
             }),
+            provider_response_id: self.draft.response_id().map(str::to_owned),
             ..Emission::new(who.actor(), completed)
         };
         self.desk.deliver(emission).await?;
@@ -244,14 +251,17 @@ impl Call<'_> {
     }
 
     fn complete(
-        &self,
+        &mut self,
         stop_reason: StopReason,
         usage: Usage,
         failure: Option<LlmErrorClass>,
     ) -> Result<Vec<ContentBlock>, Refusal> {
         let means = self.desk.means;
+        let kept = self.draft.take_kept(provider_of(&self.model));
         let tools = self.draft.tools().iter();
         self.desk.emitter.complete(MessageEnd {
+            kept,
+            provider_response_id: self.draft.response_id().map(str::to_owned),
             call_id: self.id,
             message_id: self.draft.message_id,
             stop_reason,
@@ -265,4 +275,11 @@ impl Call<'_> {
         let actor = self.desk.means.who.actor();
         self.desk.tell(actor, body).await.map(|_| ())
     }
+}
+
+/// The provider's part of `provider:model`.
+fn provider_of(model: &str) -> &str {
+    model
+        .split_once(':')
+        .map_or(model, |(provider, _)| provider)
 }

@@ -225,6 +225,7 @@ impl Dispatch<'_> {
         });
         let emission = Emission {
             message: Some(NewMessage {
+                kept: turnwire_event::Kept::default(),
                 id: MessageId(self.desk.means.mint.ulid()),
                 role: Role::User,
                 content: vec![ContentBlock::text(&*question)],
@@ -329,6 +330,7 @@ impl Dispatch<'_> {
         for Note { sub_agent_id, text } in notes.drain(..) {
             let emission = Emission {
                 message: Some(NewMessage {
+                    kept: turnwire_event::Kept::default(),
                     id: MessageId(self.desk.means.mint.ulid()),
                     role: Role::System,
                     content: vec![ContentBlock::text(&*text)],

@@ -4,11 +4,14 @@
 //! between its start and its end, and the whole stays within bounds. A provider that breaks one
 //! of these is stopped before it can write something that no log could tell again.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
 use turnwire_event::body::stream::{
     MessageStart, TextDelta, ThinkingDelta, ToolUseEnd, ToolUseInputDelta, ToolUseStart,
 };
 use turnwire_event::fold::message::{BLOCKS_MAX, parse_input, read_input};
-use turnwire_event::{Body, MessageId, Mint, Role, ToolUseId};
+use turnwire_event::{Body, Kept, MessageId, Mint, Role, ToolUseId};
 use turnwire_model::Delta;
 
 /// Bytes of a tool's name: twice what any vendor allows.
@@ -35,6 +38,8 @@ pub(crate) struct Draft<'a> {
     blocks: Vec<Block>,
     tools: Vec<(ToolUseId, String)>,
     broken: Vec<ToolUseId>,
+    kept: BTreeMap<u32, Value>,
+    response_id: Option<String>,
 }
 
 impl<'a> Draft<'a> {
@@ -46,6 +51,8 @@ impl<'a> Draft<'a> {
             blocks: Vec::new(),
             tools: Vec::new(),
             broken: Vec::new(),
+            kept: BTreeMap::new(),
+            response_id: None,
         }
     }
 
@@ -94,8 +101,35 @@ impl<'a> Draft<'a> {
             Delta::ToolStart { block, name, .. } => self.tool_start(block, name).map(Some),
             Delta::ToolInput { block, fragment } => self.tool_input(block, fragment),
             Delta::ToolEnd { block } => self.tool_end(block).map(Some),
+            Delta::Begun { response_id } => {
+                self.grow(response_id.len())?;
+                self.response_id = Some(response_id);
+                Ok(None)
+            }
+            Delta::Keep { block, data } => self.keep(block, data).map(|()| None),
             Delta::Stop { .. } => Err(Malformed),
         }
+    }
+
+    /// Keeps what the provider wants back with a block; a later one takes its place.
+    fn keep(&mut self, block: u32, data: Value) -> Result<(), Malformed> {
+        self.grow(data.to_string().len())?;
+        self.slot(block)?;
+        self.kept.insert(block, data);
+        Ok(())
+    }
+
+    /// What `by` wants back with the message; it gives nothing away afterwards.
+    pub(crate) fn take_kept(&mut self, by: &str) -> Kept {
+        Kept {
+            by: by.to_owned(),
+            blocks: std::mem::take(&mut self.kept),
+        }
+    }
+
+    /// What the provider calls its answer.
+    pub(crate) fn response_id(&self) -> Option<&str> {
+        self.response_id.as_deref()
     }
 
     fn tool_start(&mut self, block: u32, tool_name: String) -> Result<Body, Malformed> {

@@ -134,6 +134,7 @@ impl Failures {
             }
             failure.count(desk, Weight::Final).await?;
             return Ok(Outcome {
+                reason: None,
                 status: TurnStatus::Failed,
                 error: Some(failure.error),
             });
@@ -144,6 +145,7 @@ impl Failures {
             TurnStatus::Ok
         };
         Ok(Outcome {
+            reason: None,
             status,
             error: None,
         })

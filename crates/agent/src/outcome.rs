@@ -141,6 +141,7 @@ async fn conclude(
 /// A result that the orchestrator alone is shown.
 pub(crate) fn private(mint: &dyn Mint, id: &str, content: Vec<ContentBlock>) -> NewMessage {
     NewMessage {
+        kept: turnwire_event::Kept::default(),
         id: MessageId(mint.ulid()),
         role: Role::Tool,
         content,

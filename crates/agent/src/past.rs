@@ -21,20 +21,21 @@ pub(crate) fn said(history: Vec<Message>, input: &TurnInput) -> Vec<Arc<Said>> {
     let missing = !history.iter().any(heard);
     let mut said: Vec<Arc<Said>> = history
         .into_iter()
-        .map(|message| {
-            Arc::new(Said {
-                role: message.role,
-                content: message.content,
-            })
-        })
+        .map(|message| Arc::new(heard_again(message)))
         .collect();
     if missing {
-        said.push(Arc::new(Said {
-            role: Role::User,
-            content: input.content.clone(),
-        }));
+        said.push(Arc::new(Said::new(Role::User, input.content.clone())));
     }
     said
+}
+
+/// A stored message, with what its provider wants back.
+fn heard_again(message: Message) -> Said {
+    Said {
+        role: message.role,
+        content: message.content,
+        kept: message.kept,
+    }
 }
 
 /// The messages of a sub-agent, one invocation after the other. Several that ran at once have
@@ -48,11 +49,7 @@ pub(crate) fn exchanges(messages: Vec<Message>) -> Vec<Arc<Said>> {
             Some(id) => *places.entry(id.to_owned()).or_insert(n),
             None => n,
         };
-        let said = Said {
-            role: message.role,
-            content: message.content,
-        };
-        placed.push((place, Arc::new(said)));
+        placed.push((place, Arc::new(heard_again(message))));
     }
     // Stable: within an invocation the order is that of time.
     placed.sort_by_key(|(place, _)| *place);
@@ -79,18 +76,43 @@ pub(crate) fn paired(said: &[Arc<Said>]) -> Vec<Arc<Said>> {
         ContentBlock::Component { .. } | ContentBlock::Data { .. } => false,
     };
     let shown = said.iter().filter_map(|said| {
-        if said.content.iter().all(whole) {
+        let is_shown = |(n, block): (usize, &ContentBlock)| whole(block) || is_sealed(said, n);
+        if said.content.iter().enumerate().all(is_shown) {
             return (!said.content.is_empty()).then(|| Arc::clone(said));
         }
-        let content: Vec<_> = said.content.iter().filter(|b| whole(b)).cloned().collect();
-        (!content.is_empty()).then(|| {
-            Arc::new(Said {
-                role: said.role,
-                content,
-            })
-        })
+        let left = only(said, |n, block| is_shown((n, block)));
+        (!left.content.is_empty()).then(|| Arc::new(left))
     });
     shown.collect()
+}
+
+/// Whether an empty block stands for something that only its provider can read.
+fn is_sealed(said: &Said, block: usize) -> bool {
+    let empty = matches!(&said.content[block], ContentBlock::Text { text } if text.is_empty());
+    let kept = u32::try_from(block).is_ok_and(|block| said.kept.blocks.contains_key(&block));
+    empty && kept
+}
+
+/// What was said without the blocks that are not shown; what is kept moves with its block.
+fn only(said: &Said, is_shown: impl Fn(usize, &ContentBlock) -> bool) -> Said {
+    let mut left = Said::new(said.role, Vec::new());
+    left.kept.by.clone_from(&said.kept.by);
+    for (n, block) in (0_u32..).zip(&said.content) {
+        if !is_shown(n as usize, block) {
+            continue;
+        }
+        if let Some(data) = said.kept.blocks.get(&n) {
+            let place = left.content.len() as u32;
+            left.kept.blocks.insert(place, data.clone());
+        }
+        left.content.push(block.clone());
+    }
+    // What stands behind the last block stays behind it.
+    let (from, to) = (said.content.len() as u32, left.content.len() as u32);
+    for (n, data) in said.kept.blocks.range(from..) {
+        left.kept.blocks.insert(n - from + to, data.clone());
+    }
+    left
 }
 
 #[cfg(test)]
@@ -101,7 +123,7 @@ mod tests {
     use super::*;
 
     fn say(role: Role, content: Vec<ContentBlock>) -> Arc<Said> {
-        Arc::new(Said { role, content })
+        Arc::new(Said::new(role, content))
     }
 
     fn tool_use(n: u128) -> ContentBlock {

@@ -162,10 +162,10 @@ async fn answer(job: &Job) -> Result<Answer, Miss> {
         span: None,
     };
     let (kept, mut said) = memory(job, means).await?;
-    said.push(Arc::new(Said {
-        role: Role::User,
-        content: vec![ContentBlock::text(&*job.question)],
-    }));
+    said.push(Arc::new(Said::new(
+        Role::User,
+        vec![ContentBlock::text(&*job.question)],
+    )));
     let options = &means.options;
     let system = prompt::sub_agent(options.system.as_deref(), &job.context, &kept);
     let mut gathered = Gathered::default();
@@ -185,10 +185,7 @@ async fn answer(job: &Job) -> Result<Answer, Miss> {
         if uses.is_empty() {
             return gathered.answer(job);
         }
-        said.push(Arc::new(Said {
-            role: Role::Assistant,
-            content,
-        }));
+        said.push(Arc::new(Said::new(Role::Assistant, content)));
         let ended = work(&desk, uses).await?;
         gathered.take(&ended)?;
         said.extend(ended.into_iter().map(|end| end.said));

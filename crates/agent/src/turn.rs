@@ -83,6 +83,7 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
 
 fn failed(error: TurnError) -> Outcome {
     Outcome {
+        reason: None,
         status: TurnStatus::Failed,
         error: Some(error),
     }
@@ -150,10 +151,7 @@ impl Telling<'_> {
             if uses.is_empty() {
                 return Ok(());
             }
-            said.push(Arc::new(Said {
-                role: Role::Assistant,
-                content,
-            }));
+            said.push(Arc::new(Said::new(Role::Assistant, content)));
             said.extend(self.work(uses, before.as_ref()).await?);
         }
         Err(Stop::Failed(ErrorCode::InternalError))

@@ -235,6 +235,7 @@ async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended
     let said = result(asked.id, told);
     let emission = Emission {
         message: Some(NewMessage {
+            kept: turnwire_event::Kept::default(),
             id: MessageId(means.mint.ulid()),
             role: said.role,
             content: said.content.clone(),
@@ -265,14 +266,14 @@ async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended
 pub(crate) fn result(tool_use_id: ToolUseId, told: Result<Value, String>) -> Said {
     let is_error = told.is_err();
     let content = told.unwrap_or_else(Value::String);
-    Said {
-        role: Role::Tool,
-        content: vec![ContentBlock::ToolResult {
+    Said::new(
+        Role::Tool,
+        vec![ContentBlock::ToolResult {
             tool_use_id,
             content,
             is_error,
         }],
-    }
+    )
 }
 
 /// Whole milliseconds, as events tell them.

@@ -34,5 +34,5 @@ pub use id::{
     ToolUseId, TurnId, Ulid,
 };
 pub use kind::{EventType, Lane, TypeSet};
-pub use message::{Message, MessageStatus, Role};
+pub use message::{Kept, Message, MessageStatus, Role};
 pub use position::{Epoch, EventId, Position, Seq, Sub};

@@ -1,5 +1,7 @@
 //! A stored message: what was said, by which role, in which turn, and how it ended.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,6 +38,24 @@ pub enum MessageStatus {
     Failed,
 }
 
+/// What a vendor wants back with a message when it is shown to the vendor again, and what nobody
+/// else can read: its own ids of tool uses, seals, encrypted reasoning. Clients never see it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The provider that gave it; nothing of it is sent to another.
+    pub by: String,
+    /// By block, in the words of that provider's dialect.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub blocks: BTreeMap<u32, Value>,
+}
+
+impl Kept {
+    /// Whether there is nothing to keep: nobody said who it is from.
+    pub fn is_empty(&self) -> bool {
+        self.by.is_empty()
+    }
+}
+
 /// One message of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
@@ -61,6 +81,10 @@ pub struct Message {
     pub created_at: Timestamp,
     /// Whatever else is known of it.
     pub metadata: Map<String, Value>,
+    /// What its model's provider wants back with it; on no wire.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub kept: Kept,
 }
 
 impl Message {

@@ -13,12 +13,12 @@ use serde_json::{Map, Value};
 use crate::actor::Actor;
 use crate::body::Body;
 use crate::body::turn::{TurnError, Versions};
-use crate::code::{LlmErrorClass, ToolType, TurnStatus};
+use crate::code::{LlmErrorClass, ToolType, TurnKind, TurnStatus};
 use crate::content::{ContentBlock, StopReason, Usage};
 use crate::envelope::{Render, Trace};
 use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
 use crate::kind::EventType;
-use crate::message::Message;
+use crate::message::{Kept, Message};
 use crate::position::Position;
 use crate::row::NewMessage;
 
@@ -36,6 +36,8 @@ pub struct Emission {
     pub message: Option<NewMessage>,
     /// The span it happened in; the turn's own if not given.
     pub trace: Option<Arc<Trace>>,
+    /// With the end of a model call: what the provider calls its answer. For the call's row alone.
+    pub provider_response_id: Option<String>,
 }
 
 impl Emission {
@@ -46,6 +48,7 @@ impl Emission {
             body,
             message: None,
             trace: None,
+            provider_response_id: None,
         }
     }
 }
@@ -90,6 +93,10 @@ pub struct MessageEnd {
     pub failure: Option<LlmErrorClass>,
     /// The kinds of the tools that the message asks for.
     pub tools: Vec<(ToolUseId, ToolType)>,
+    /// What the provider wants back with the message.
+    pub kept: Kept,
+    /// What the provider calls its answer. For the call's row alone.
+    pub provider_response_id: Option<String>,
 }
 
 /// Where a turn's events go. Every implementation keeps the order of calls.
@@ -153,6 +160,10 @@ pub struct TurnInput {
     pub turn_id: TurnId,
     /// Whose it is; never changes within the turn.
     pub owner: Owner,
+    /// What it is for.
+    pub kind: TurnKind,
+    /// What the session has cost before it, in US dollars.
+    pub cost_usd: f64,
     /// The language the person wants.
     pub locale: String,
     /// What the person said.
@@ -187,6 +198,8 @@ pub struct Outcome {
     pub status: TurnStatus,
     /// What failed.
     pub error: Option<TurnError>,
+    /// Why, in one word, where the error alone does not say: which bound of the turn was met.
+    pub reason: Option<String>,
 }
 
 /// The work of one turn. Dropping the future stops everything it started.

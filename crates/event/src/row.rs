@@ -11,7 +11,7 @@ use crate::content::{ContentBlock, StopReason, Usage};
 use crate::envelope::Trace;
 use crate::id::{EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
 use crate::kind::EventType;
-use crate::message::{Message, MessageStatus, Role};
+use crate::message::{Kept, Message, MessageStatus, Role};
 use crate::position::Position;
 
 /// A session as stored.
@@ -125,6 +125,8 @@ pub struct NewMessage {
     pub metadata: Map<String, Value>,
     /// Who is shown it.
     pub scope: Scope,
+    /// What its model's provider wants back with it.
+    pub kept: Kept,
 }
 
 /// Who is shown a message (D-46, R-31).
@@ -164,6 +166,8 @@ pub struct FinishedMessage {
     pub cuts: Vec<u8>,
     /// The raw text of tool inputs by block.
     pub inputs: Vec<(u32, String)>,
+    /// What its model's provider wants back with it.
+    pub kept: Kept,
 }
 
 /// A tool call as stored.

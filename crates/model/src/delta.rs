@@ -4,12 +4,29 @@
 //! input comes as raw fragments that need not parse until the tool's end. `Stop` is the last
 //! delta: a stream that ends without it has broken.
 
+use std::time::Duration;
+
+use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
 
 /// One piece of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
+    /// The provider has begun to answer. At most one, before everything else.
+    Begun {
+        /// What it calls its answer.
+        response_id: String,
+    },
+    /// Something that the provider wants back with a block when it is shown the message again,
+    /// and that nobody else can read. The last one of a block counts. A block of which nothing
+    /// else is known, such as hidden reasoning, is an empty block.
+    Keep {
+        /// With which block.
+        block: u32,
+        /// In the words of the provider's dialect.
+        data: Value,
+    },
     /// More words.
     Text {
         /// In which block.
@@ -56,16 +73,43 @@ pub enum Delta {
     },
 }
 
+/// Whether the same call may go well another time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// No: it was refused for what it is.
+    Never,
+    /// Perhaps, after a while.
+    Soon,
+    /// Perhaps, and not before the provider's own time.
+    After(Duration),
+}
+
 /// A model call that failed. Only its class is told; the cause is for the server's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the model call failed: {class:?}")]
 pub struct ModelError {
     /// Why.
     pub class: LlmErrorClass,
+    /// Whether to try again.
+    pub again: Again,
+}
+
+impl ModelError {
+    /// A failure that may pass.
+    pub fn passing(class: LlmErrorClass) -> Self {
+        Self {
+            class,
+            again: Again::Soon,
+        }
+    }
 }
 
 impl From<LlmErrorClass> for ModelError {
+    /// A failure that will not pass.
     fn from(class: LlmErrorClass) -> Self {
-        Self { class }
+        Self {
+            class,
+            again: Again::Never,
+        }
     }
 }

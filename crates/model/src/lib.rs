@@ -8,10 +8,12 @@
 pub mod request;
 pub mod delta;
 pub mod provider;
+pub mod dialect;
 pub mod script;
 pub mod scripted;
 
-pub use delta::{Delta, ModelError};
+pub use delta::{Again, Delta, ModelError};
+pub use dialect::{Decoder, Dialect, Encoded, Frame, Params, Refused};
 pub use provider::{Models, Provider};
 pub use request::{Request, Said, ToolSpec};
 pub use script::{Named, Script, ScriptError, Subject};

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use turnwire_event::{ContentBlock, Role};
+use turnwire_event::{ContentBlock, Kept, Role};
 
 /// One thing that was said.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,9 +14,20 @@ pub struct Said {
     pub role: Role,
     /// What.
     pub content: Vec<ContentBlock>,
+    /// What the provider that said it wants back with it; blocks as in `content`.
+    pub kept: Kept,
 }
 
 impl Said {
+    /// Something that carries nothing for a provider.
+    pub fn new(role: Role, content: Vec<ContentBlock>) -> Self {
+        Self {
+            role,
+            content,
+            kept: Kept::default(),
+        }
+    }
+
     /// The words of all text blocks, joined.
     pub fn text(&self) -> String {
         self.content
@@ -97,7 +108,7 @@ mod tests {
     use super::*;
 
     fn said(role: Role, content: Vec<ContentBlock>) -> Arc<Said> {
-        Arc::new(Said { role, content })
+        Arc::new(Said::new(role, content))
     }
 
     fn result(content: Value) -> ContentBlock {

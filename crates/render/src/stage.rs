@@ -312,6 +312,7 @@ pub(crate) fn rendered() -> Emission {
     });
     Emission {
         message: Some(NewMessage {
+            kept: turnwire_event::Kept::default(),
             id: MessageId(Ulid(8)),
             role: Role::Tool,
             content: Vec::new(),

@@ -38,7 +38,7 @@ pub(crate) fn bind(producer: &dyn Producer, input: &TurnInput) -> Bound {
             gate: Box::new(Open),
             work: Box::new(|_| {
                 Box::pin(async {
-                    Outcome {
+                    Outcome { reason: None,
                         status: TurnStatus::Failed,
                         error: Some(ErrorCode::InternalError.into()),
                     }

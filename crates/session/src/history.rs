@@ -199,6 +199,7 @@ mod tests {
 
     fn message(id: u128, turn: u128, role: Role) -> Message {
         Message {
+            kept: turnwire_event::Kept::default(),
             id: MessageId(Ulid(id)),
             session_id: SessionId(Ulid(1)),
             turn_id: TurnId(Ulid(turn)),

@@ -150,6 +150,7 @@ impl Said {
                 usage: None,
                 created_at,
                 metadata: new.metadata,
+                kept: new.kept,
             });
         }
     }

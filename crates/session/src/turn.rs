@@ -155,6 +155,8 @@ impl Live {
             session_id: self.id,
             turn_id,
             owner: self.owner.clone(),
+            kind: submit.kind(),
+            cost_usd: self.ring.look(|transcript, _, _| transcript.row.cost_usd),
             locale: submit.locale.clone(),
             content: submit.content.clone(),
             metadata: submit.metadata.clone(),
@@ -171,6 +173,7 @@ impl Live {
 
     pub(crate) fn user_message(&self, turn_id: TurnId, submit: &Submit) -> Message {
         Message {
+            kept: turnwire_event::Kept::default(),
             id: MessageId(self.house.mint.ulid()),
             session_id: self.id,
             turn_id,
@@ -223,6 +226,7 @@ impl Live {
             RowChange::MessagePut(
                 turn,
                 NewMessage {
+                    kept: turnwire_event::Kept::default(),
                     id: user.id,
                     role: Role::User,
                     content: user.content.clone(),

@@ -89,6 +89,7 @@ fn ask(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) {
     });
     let mut answer = Emission::new(by, body);
     answer.message = Some(NewMessage {
+        kept: turnwire_event::Kept::default(),
         id: MessageId(SystemMint.ulid()),
         role: Role::Assistant,
         content: vec![ContentBlock::text("inner")],

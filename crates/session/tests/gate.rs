@@ -123,6 +123,8 @@ async fn a_message_and_a_turn_end_behind_what_is_held() {
         start_message(&turn, (call_id, message_id, tool));
         emit(&turn, status("one"));
         let end = MessageEnd {
+            kept: turnwire_event::Kept::default(),
+            provider_response_id: None,
             call_id,
             message_id,
             stop_reason: StopReason::MaxTokens,
@@ -346,6 +348,7 @@ async fn a_gate_that_breaks_ends_no_more_than_its_turn() {
             };
             let expected = if take {
                 Outcome {
+                    reason: None,
                     status: TurnStatus::Failed,
                     error: Some(ErrorCode::InternalError.into()),
                 }

@@ -180,6 +180,8 @@ fn in_a_message(
             start_message(&turn, made);
             go.notified().await;
             let end = turnwire_event::port::MessageEnd {
+                kept: turnwire_event::Kept::default(),
+                provider_response_id: None,
                 call_id: made.0,
                 message_id: made.1,
                 stop_reason: turnwire_event::StopReason::EndTurn,

@@ -157,6 +157,8 @@ where
             speech(speaker).await;
             tokio::time::resume();
             let end = MessageEnd {
+                kept: turnwire_event::Kept::default(),
+                provider_response_id: None,
                 call_id,
                 message_id,
                 stop_reason: StopReason::EndTurn,

@@ -200,6 +200,7 @@ impl What {
         block: Option<ContentBlock>,
     ) -> Result<(), Refusal> {
         let message = block.map(|block| NewMessage {
+            kept: turnwire_event::Kept::default(),
             id: MessageId(self.mint.ulid()),
             role: Role::Tool,
             content: vec![block],

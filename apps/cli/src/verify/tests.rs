@@ -152,6 +152,7 @@ fn sound() -> Vec<(TurnId, Body)> {
 
 fn messages() -> Vec<Message> {
     let message = |id, role, content| Message {
+        kept: turnwire_event::Kept::default(),
         id,
         session_id: SESSION,
         turn_id: TURN,

@@ -34,7 +34,11 @@ const COULD_NOT: &str = "The shop assistant could not answer. Say so in your own
                          name causes or codes.";
 
 fn ended(status: TurnStatus, error: Option<TurnError>) -> Outcome {
-    Outcome { status, error }
+    Outcome {
+        reason: None,
+        status,
+        error,
+    }
 }
 
 fn shop_failed() -> Outcome {

@@ -265,10 +265,7 @@ async fn data_shown_to_the_person_is_not_shown_to_a_model_again() {
     };
     troupe.memory.session = vec![message(7, Role::Tool, vec![shown])];
     troupe.play().await;
-    let expected = Arc::new(Said {
-        role: Role::User,
-        content: vec![ContentBlock::text("hi")],
-    });
+    let expected = Arc::new(Said::new(Role::User, vec![ContentBlock::text("hi")]));
     assert_eq!(troupe.asked("orchestrator")[0].messages, [expected]);
 }
 

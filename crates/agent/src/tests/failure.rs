@@ -16,6 +16,7 @@ use super::stage::{Past, Stage};
 
 fn failed(code: ErrorCode) -> Outcome {
     Outcome {
+        reason: None,
         status: TurnStatus::Failed,
         error: Some(code.into()),
     }

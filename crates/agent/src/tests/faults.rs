@@ -19,7 +19,11 @@ const SINGLE: &str = "
 ";
 
 fn ended(status: TurnStatus, error: Option<TurnError>) -> Outcome {
-    Outcome { status, error }
+    Outcome {
+        reason: None,
+        status,
+        error,
+    }
 }
 
 /// A tool of a data service that gives `given` after a while.

@@ -60,6 +60,7 @@ async fn say(words: &str) -> (Option<Outcome>, String, Vec<String>) {
 #[tokio::test(start_paused = true)]
 async fn what_a_new_person_is_told_to_try_works() {
     let ok = Outcome {
+        reason: None,
         status: TurnStatus::Ok,
         error: None,
     };
@@ -119,6 +120,7 @@ async fn what_a_new_person_is_told_to_try_works() {
 async fn what_is_meant_to_go_wrong_does() {
     let failed = |code: ErrorCode| {
         Some(Outcome {
+            reason: None,
             status: TurnStatus::Failed,
             error: Some(code.into()),
         })

@@ -14,10 +14,7 @@ use crate::agent::Agent;
 use crate::options::Options;
 
 fn said(role: Role, text: &str) -> Arc<Said> {
-    Arc::new(Said {
-        role,
-        content: vec![ContentBlock::text(text)],
-    })
+    Arc::new(Said::new(role, vec![ContentBlock::text(text)]))
 }
 
 #[tokio::test]

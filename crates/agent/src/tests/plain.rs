@@ -10,6 +10,7 @@ use super::recorder::Recorder;
 use super::stage::Stage;
 
 const OK: Outcome = Outcome {
+    reason: None,
     status: TurnStatus::Ok,
     error: None,
 };

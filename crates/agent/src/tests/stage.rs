@@ -166,6 +166,8 @@ impl Stage {
 
 pub(super) fn input() -> TurnInput {
     TurnInput {
+        cost_usd: 0.0,
+        kind: turnwire_event::code::TurnKind::Chat,
         session_id: SessionId(Ulid(1)),
         turn_id: TurnId(Ulid(2)),
         owner: Owner {
@@ -184,6 +186,7 @@ pub(super) fn input() -> TurnInput {
 
 pub(super) fn message(turn: u128, role: Role, content: Vec<ContentBlock>) -> Message {
     Message {
+        kept: turnwire_event::Kept::default(),
         id: MessageId(Ulid(9)),
         session_id: SessionId(Ulid(1)),
         turn_id: TurnId(Ulid(turn)),

@@ -40,6 +40,7 @@ async fn a_turn_that_is_refused_returns_at_once_wherever_it_is() {
         let recorder = Arc::clone(&stage.recorder);
         let provider = Arc::clone(&stage.provider);
         let refused = Outcome {
+            reason: None,
             status: TurnStatus::Failed,
             error: Some(ErrorCode::InternalError.into()),
         };

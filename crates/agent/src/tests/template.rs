@@ -18,6 +18,7 @@ const SINGLE: &str = "
 
 fn failed(error: impl Into<TurnError>) -> Outcome {
     Outcome {
+        reason: None,
         status: TurnStatus::Failed,
         error: Some(error.into()),
     }

@@ -17,6 +17,7 @@ use crate::writer;
 
 fn result(message: u128, tool_use: u128, content: Value, is_error: bool) -> NewMessage {
     NewMessage {
+        kept: turnwire_event::Kept::default(),
         id: MessageId(Ulid(message)),
         role: Role::Tool,
         content: vec![ContentBlock::ToolResult {
@@ -236,6 +237,7 @@ async fn a_model_that_never_stops_asking_is_stopped() {
     assert_eq!(
         stage.play().await,
         Outcome {
+            reason: None,
             status: TurnStatus::Failed,
             error: Some(ErrorCode::InternalError.into()),
         }

@@ -253,6 +253,7 @@ impl MessageFold {
     /// The message as clients see it while it is in flight.
     pub fn in_progress(&self, session_id: SessionId) -> Message {
         Message {
+            kept: crate::message::Kept::default(),
             id: self.id,
             session_id,
             turn_id: self.turn_id,
@@ -288,6 +289,7 @@ impl MessageFold {
             | StopReason::ToolUse => MessageStatus::Complete,
         };
         FinishedMessage {
+            kept: crate::message::Kept::default(),
             id: self.id,
             status,
             stop_reason: end.stop_reason,

@@ -44,6 +44,7 @@ const MESSAGE: &str = "SELECT m.id, s.id, m.turn, m.role, m.status, m.content, m
 fn read_message(row: &Row<'_>) -> rusqlite::Result<StoredMessage> {
     Ok(StoredMessage {
         message: Message {
+            kept: turnwire_event::Kept::default(),
             id: parsed(row, 0)?,
             session_id: parsed(row, 1)?,
             turn_id: parsed(row, 2)?,

@@ -34,10 +34,10 @@ fn request(user: &str, call: u32) -> Request {
         call,
         locale: "en".into(),
         system: None,
-        messages: vec![Arc::new(Said {
-            role: Role::User,
-            content: vec![ContentBlock::text(user)],
-        })],
+        messages: vec![Arc::new(Said::new(
+            Role::User,
+            vec![ContentBlock::text(user)],
+        ))],
         tools: [].into(),
     }
 }
@@ -153,7 +153,7 @@ fn answered(request: &mut Request, tool: &str, content: &str, is_error: bool) {
     };
     for (role, block) in [(Role::Assistant, asks), (Role::Tool, answers)] {
         let content = vec![block];
-        request.messages.push(Arc::new(Said { role, content }));
+        request.messages.push(Arc::new(Said::new(role, content)));
     }
 }
 

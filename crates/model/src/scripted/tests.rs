@@ -21,10 +21,10 @@ fn request(user: &str) -> Request {
         call: 1,
         locale: "en".into(),
         system: None,
-        messages: vec![Arc::new(Said {
-            role: Role::User,
-            content: vec![ContentBlock::text(user)],
-        })],
+        messages: vec![Arc::new(Said::new(
+            Role::User,
+            vec![ContentBlock::text(user)],
+        ))],
         tools: [].into(),
     }
 }

@@ -42,7 +42,10 @@ async fn call(models: &ScriptedModels, request: Request) -> (String, Vec<(String
                 tools.last_mut().expect("an open tool").1 =
                     serde_json::from_str(&whole).expect("an input that is JSON");
             }
-            Delta::Thinking { .. } | Delta::Stop { .. } => {}
+            Delta::Begun { .. }
+            | Delta::Keep { .. }
+            | Delta::Thinking { .. }
+            | Delta::Stop { .. } => {}
         }
     }
     (words, tools)
@@ -55,10 +58,10 @@ fn request(agent: &str, locale: &str, user: &str) -> Request {
         call: 1,
         locale: locale.into(),
         system: None,
-        messages: vec![Arc::new(Said {
-            role: Role::User,
-            content: vec![ContentBlock::text(user)],
-        })],
+        messages: vec![Arc::new(Said::new(
+            Role::User,
+            vec![ContentBlock::text(user)],
+        ))],
         tools: [].into(),
     }
 }
@@ -74,10 +77,7 @@ fn after(mut request: Request, results: &[(&str, Result<Value, &str>)]) -> Reque
             name: (*tool).into(),
             input: json!({}),
         });
-    let mut messages = vec![Arc::new(Said {
-        role: Role::Assistant,
-        content: uses.collect(),
-    })];
+    let mut messages = vec![Arc::new(Said::new(Role::Assistant, uses.collect()))];
     for (n, (_, result)) in results.iter().enumerate() {
         let content = vec![ContentBlock::ToolResult {
             tool_use_id: id(n),
@@ -85,7 +85,7 @@ fn after(mut request: Request, results: &[(&str, Result<Value, &str>)]) -> Reque
             is_error: result.is_err(),
         }];
         let role = Role::Tool;
-        messages.push(Arc::new(Said { role, content }));
+        messages.push(Arc::new(Said::new(role, content)));
     }
     request.messages.extend(messages);
     request.call += 1;

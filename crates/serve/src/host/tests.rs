@@ -26,6 +26,8 @@ fn write(files: &Files, dir: &Path) {
 
 fn input() -> TurnInput {
     TurnInput {
+        cost_usd: 0.0,
+        kind: turnwire_event::code::TurnKind::Chat,
         session_id: SessionId(Ulid(1)),
         turn_id: TurnId(Ulid(2)),
         owner: Owner {

@@ -35,7 +35,9 @@ impl TurnEmitter {
         };
         let complete = message.complete(stop_reason, end.usage);
         let content = complete.final_content.clone();
-        let finished = RowChange::MessageFinished(self.turn, Box::new(message.finished(&complete)));
+        let mut row = message.finished(&complete);
+        row.kept.clone_from(&end.kept);
+        let finished = RowChange::MessageFinished(self.turn, Box::new(row));
         let after = call_end(&end, stop_reason, content_json(&content).1);
         let pending = match end.failure {
             Some(_) => Vec::new(),
@@ -60,6 +62,7 @@ impl TurnEmitter {
             content: content.clone(),
             metadata: serde_json::Map::new(),
             scope: Scope::Shared,
+            kept: end.kept,
         };
         said.keep(new, (self.live.id, self.turn), message.started_at);
         Ok(content)

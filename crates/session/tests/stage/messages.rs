@@ -12,6 +12,7 @@ use super::{emit, ids};
 
 pub fn message(role: Role, text: &str, scope: Scope) -> NewMessage {
     NewMessage {
+        kept: turnwire_event::Kept::default(),
         id: MessageId(SystemMint.ulid()),
         role,
         content: vec![ContentBlock::text(text)],

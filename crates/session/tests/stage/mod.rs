@@ -40,6 +40,7 @@ pub use producer::{Act, Acting, Gates, Through, acting, through, versions};
 pub use turnstile::{Turnstile, attended, gated, minding};
 
 pub const OK: Outcome = Outcome {
+    reason: None,
     status: TurnStatus::Ok,
     error: None,
 };
@@ -318,6 +319,8 @@ pub fn call_tool(
     start_message(turn, (call_id, message_id, tool_use_id));
     let tools = vec![(tool_use_id, ToolType::Http)];
     let end = MessageEnd {
+        kept: turnwire_event::Kept::default(),
+        provider_response_id: None,
         call_id,
         message_id,
         stop_reason: StopReason::ToolUse,

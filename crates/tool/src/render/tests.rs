@@ -128,6 +128,7 @@ async fn s1_082_s1_085_s1_088_a_list_is_announced_then_loaded_and_kept() {
         )
     };
     let loaded = Emission {
+        provider_response_id: None,
         actor,
         trace,
         body: Body::DataLoaded(Loaded {
@@ -137,6 +138,7 @@ async fn s1_082_s1_085_s1_088_a_list_is_announced_then_loaded_and_kept() {
             items: items.clone(),
         }),
         message: Some(NewMessage {
+            kept: turnwire_event::Kept::default(),
             id: MessageId(Ulid(2)),
             role: Role::Tool,
             content: vec![ContentBlock::Data {

@@ -177,6 +177,7 @@ fn a_message_that_comes_again_goes_on_where_it_was_left() {
     let (mut teller, paper) = teller(Form::Folded, false);
     teller.event(&event(1, text(1, "on"))).expect("paper");
     let mut message = Message {
+        kept: turnwire_event::Kept::default(),
         id: ID,
         session_id: SessionId(Ulid(1)),
         turn_id: TurnId(Ulid(2)),

@@ -23,6 +23,7 @@ pub(super) fn run(make: &dyn Fn() -> Arc<dyn Store>) {
 
 fn message(id: u128, role: Role, scope: Scope) -> RowChange {
     let new = NewMessage {
+        kept: turnwire_event::Kept::default(),
         id: MessageId(Ulid(id)),
         role,
         content: vec![ContentBlock::text("hi")],
@@ -139,6 +140,7 @@ fn what_sub_agents_say_never_streams(store: &dyn Store) {
         store.append(&[append]).expect("an append");
     }
     let finished = FinishedMessage {
+        kept: turnwire_event::Kept::default(),
         id: MessageId(Ulid(3)),
         status: MessageStatus::Complete,
         stop_reason: StopReason::EndTurn,

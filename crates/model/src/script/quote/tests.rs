@@ -10,7 +10,7 @@ use crate::request::{Request, Said};
 
 /// A request in which each of `results` was asked for and answered, in this order.
 fn request(user: &str, results: &[(&str, Value)]) -> Request {
-    let said = |role, content| Arc::new(Said { role, content });
+    let said = |role, content| Arc::new(Said::new(role, content));
     let mut messages = vec![said(Role::User, vec![ContentBlock::text(user)])];
     for (n, (tool, content)) in results.iter().enumerate() {
         let id = ToolUseId(Ulid(n as u128 + 1));

@@ -111,6 +111,7 @@ fn s3_028_a_summary_has_its_fields_idle_and_in_flight() {
 #[test]
 fn s3_027_a_snapshot_has_session_messages_and_position() {
     let message = Message {
+        kept: turnwire_event::Kept::default(),
         id: MessageId(Ulid(3)),
         session_id: SessionId(Ulid(1)),
         turn_id: TurnId(Ulid(9)),
