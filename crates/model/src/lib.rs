@@ -9,12 +9,16 @@ pub mod request;
 pub mod delta;
 pub mod provider;
 pub mod dialect;
+pub mod price;
+pub mod routing;
 pub mod script;
 pub mod scripted;
 
 pub use delta::{Again, Delta, ModelError};
 pub use dialect::{Decoder, Dialect, Encoded, Frame, Params, Refused};
+pub use price::{Price, Prices};
 pub use provider::{Models, Provider};
 pub use request::{Request, Said, ToolSpec};
+pub use routing::{Circumstances, Route, Routing};
 pub use script::{Named, Script, ScriptError, Subject};
 pub use scripted::{Scripted, ScriptedModels};

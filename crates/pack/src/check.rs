@@ -235,6 +235,9 @@ fn pack(
         locales: parts.locales,
         overrides: parts.rules.overrides,
         scripts: folder.scripts,
+        providers: BTreeMap::new(),
+        routing: None,
+        prices: crate::price::PriceTable::default(),
     }
 }
 

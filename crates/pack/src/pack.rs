@@ -8,17 +8,26 @@ use crate::definition::Definition;
 use crate::digest::Digest;
 use crate::flag::{Cohort, Flag};
 use crate::locale::Locales;
+use crate::price::PriceTable;
+use crate::provider::ProviderDef;
 use crate::registry::Registry;
+use crate::route::RoutingPolicy;
 use crate::rule::Override;
 use crate::tool::{Enricher, Service, ToolDef, ToolKind};
 
 /// Numbers that bound a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// How long a sub-agent may take, where its own file does not say.
     pub sub_agent_timeout_ms: u64,
     /// Model calls of one agent in one turn.
     pub calls_max: u32,
+    /// Tools that one message of a model may ask for.
+    pub tool_calls_max: u32,
+    /// Tokens, read and written, of all model calls of one turn.
+    pub turn_tokens_max: u64,
+    /// USD of all model calls of one turn; without it there is no such bound.
+    pub turn_cost_max_usd: Option<f64>,
     /// How long statuses are gathered before they are shown together.
     pub status_window_ms: u64,
     /// Silence after which the default status is shown.
@@ -32,6 +41,9 @@ impl Default for Limits {
         Self {
             sub_agent_timeout_ms: 20_000,
             calls_max: 8,
+            tool_calls_max: 32,
+            turn_tokens_max: 1_000_000,
+            turn_cost_max_usd: None,
             status_window_ms: 150,
             watchdog_ms: 1_500,
             prior_context_chars: 2_000,
@@ -78,6 +90,13 @@ pub struct Pack {
     pub overrides: Vec<Override>,
     /// Scripts of the scripted model: file name without folder and ending, YAML.
     pub scripts: Vec<(String, String)>,
+    /// Who can be asked over the network, by name: those of `providers.yaml`, and the built-in
+    /// ones that it does not define.
+    pub providers: BTreeMap<String, ProviderDef>,
+    /// Which model serves which turn; without it every agent's own does.
+    pub routing: Option<RoutingPolicy>,
+    /// What models cost.
+    pub prices: PriceTable,
 }
 
 impl Pack {

@@ -16,6 +16,8 @@ const FILE: &str = "pack.yaml";
 const FLAG_PREFIX: &str = "ai_assistant_";
 /// Sub-agents asked at once where the pack does not say.
 const CAP_DEFAULT: u64 = 3;
+/// Tokens of a turn at most: a thousand times what is usual.
+const TOKENS_MAX: u64 = 1_000_000_000;
 
 /// What `pack.yaml` says.
 #[derive(Default)]
@@ -114,6 +116,23 @@ fn bounds(page: &mut Page<'_>, source: &LimitsSource) -> Limits {
             (1, 100),
             u64::from(default.calls_max),
         ) as u32,
+        // A message that asks for more is a model that went astray.
+        tool_calls_max: page.number(
+            &source.tool_calls_max,
+            "tool_calls_max",
+            (1, 1_000),
+            u64::from(default.tool_calls_max),
+        ) as u32,
+        turn_tokens_max: page.number(
+            &source.turn_tokens_max,
+            "turn_tokens_max",
+            (1, TOKENS_MAX),
+            default.turn_tokens_max,
+        ),
+        turn_cost_max_usd: source
+            .turn_cost_max_usd
+            .as_ref()
+            .and_then(|usd| page.usd(usd, "turn_cost_max_usd")),
         // A status that is older than ten seconds tells nothing any more.
         status_window_ms: page.number(
             &source.status_window_ms,

@@ -9,6 +9,8 @@ use crate::place::{At, Place};
 pub(crate) const TIMEOUT_MS_MAX: u64 = 600_000;
 /// The longest time a service is waited for (D-31): ten seconds.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
+/// The largest amount of money that anything of a pack may name: a million USD.
+const USD_MAX: f64 = 1e6;
 /// Characters of an id (S2-006).
 const ID_MAX: usize = 48;
 
@@ -118,6 +120,16 @@ impl Page<'_> {
                 .write(format!("a number from {least} to {most}"));
         }
         number.value
+    }
+
+    /// An amount of money; none if it cannot be one.
+    pub(crate) fn usd(&mut self, usd: &At<f64>, name: &str) -> Option<f64> {
+        if (0.0..=USD_MAX).contains(&usd.value) {
+            return Some(usd.value);
+        }
+        self.error(usd.place, format!("`{name}` is {}", usd.value))
+            .write(format!("a number of USD from 0 to {USD_MAX}"));
+        None
     }
 
     /// One of a few words, where one is written.

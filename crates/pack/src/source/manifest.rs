@@ -50,6 +50,15 @@ pub(crate) struct LimitsSource {
     /// Model calls of one agent in one turn; 8.
     #[schemars(range(min = 1, max = 100))]
     pub(crate) calls_max: Option<At<u64>>,
+    /// Tools that one message of a model may ask for; 32.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub(crate) tool_calls_max: Option<At<u64>>,
+    /// Tokens, read and written, of all model calls of one turn; 1000000.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub(crate) turn_tokens_max: Option<At<u64>>,
+    /// USD of all model calls of one turn; no bound where it is left out.
+    #[schemars(range(min = 0))]
+    pub(crate) turn_cost_max_usd: Option<At<f64>>,
     /// How long statuses are gathered before they are shown together; 150.
     #[schemars(range(max = 10_000))]
     pub(crate) status_window_ms: Option<At<u64>>,
