@@ -1,5 +1,6 @@
 //! What tests of the whole system are made of: seeded chance, scripts for the model, a journal,
-//! a checker that reads it, and clients, servers and data services that misbehave on purpose.
+//! a checker that reads it, and clients, servers, data services and model providers
+//! that misbehave on purpose.
 //!
 //! Only `e2e` and `bench` depend on it.
 
@@ -15,3 +16,4 @@ pub mod server;
 pub mod watch;
 pub mod chat;
 pub mod ccs;
+pub mod provider;

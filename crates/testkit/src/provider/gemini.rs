@@ -1,0 +1,153 @@
+//! Google Gemini as bytes: unnamed events that are each a whole `GenerateContentResponse` with a
+//! piece of the content, CR LF ends, Google's own spacing, `finishReason` on the last.
+
+use serde_json::{Value, json};
+
+use super::asked::Asked;
+use super::frame::{Frame, google_json};
+use super::message::{Finish, Message, Order, Part, Usage};
+
+/// The frames of a message.
+pub(crate) fn frames(message: &Message, asked: &Asked) -> Vec<Frame> {
+    let mut broken = false;
+    let mut contents: Vec<Vec<Value>> = Vec::new();
+    let mut calls: Vec<Value> = Vec::new();
+    for part in &message.parts {
+        match part {
+            Part::Thinking { pieces, signature } => {
+                contents.extend(thoughts(pieces, &signature.concat()));
+            }
+            Part::Redacted { data } => {
+                contents.push(vec![json!({"text": "", "thoughtSignature": data})]);
+            }
+            Part::Text { pieces } => {
+                contents.extend(pieces.iter().map(|piece| vec![json!({"text": piece})]));
+            }
+            Part::Call { .. } => match call(part) {
+                Some(call) if message.order == Order::Interleaved => calls.push(call),
+                Some(call) => contents.push(vec![call]),
+                None => broken = true,
+            },
+        }
+    }
+    if !calls.is_empty() {
+        contents.push(calls);
+    }
+    let finish = if broken {
+        "MALFORMED_FUNCTION_CALL"
+    } else {
+        finish(&message.finish)
+    };
+    if contents.is_empty() {
+        contents.push(vec![json!({"text": ""})]);
+    }
+    let last = contents.len() - 1;
+    let chunks = contents.into_iter().enumerate();
+    chunks
+        .map(|(at, parts)| chunk(message, asked, parts, (at == last).then_some(finish)))
+        .collect()
+}
+
+/// The frame of an error in the stream.
+pub(crate) fn error(body: &Value) -> Frame {
+    Frame::data(google_json(body))
+}
+
+/// A frame of a kind that no client knows: neither candidates nor usage.
+pub(crate) fn unknown() -> Frame {
+    Frame::data(google_json(&json!({"auroraMetadata": {"strength": 3}})))
+}
+
+/// Takes the end away from the last frame: its piece stays, the reason does not.
+pub(crate) fn without_end(frames: &mut [Frame]) {
+    let Some(last) = frames.last_mut() else {
+        return;
+    };
+    let mut body: Value = serde_json::from_str(&last.data).unwrap_or_default();
+    if let Some(candidate) = body["candidates"][0].as_object_mut() {
+        candidate.remove("finishReason");
+    }
+    last.data = google_json(&body);
+}
+
+fn thoughts(pieces: &[String], signature: &str) -> Vec<Vec<Value>> {
+    let mut parts: Vec<Value> = pieces
+        .iter()
+        .map(|piece| json!({"text": piece, "thought": true}))
+        .collect();
+    if !signature.is_empty() {
+        if parts.is_empty() {
+            parts.push(json!({"text": "", "thought": true}));
+        }
+        if let Some(part) = parts.last_mut() {
+            part["thoughtSignature"] = json!(signature);
+        }
+    }
+    parts.into_iter().map(|part| vec![part]).collect()
+}
+
+/// A call; `None` if its input is no object, which this wire cannot carry.
+fn call(part: &Part) -> Option<Value> {
+    let Part::Call {
+        id,
+        name,
+        pieces,
+        signature,
+    } = part
+    else {
+        return None;
+    };
+    let args: Value = serde_json::from_str(&pieces.concat()).ok()?;
+    let mut call = json!({"name": name, "args": args.as_object()?});
+    if let Some(id) = id {
+        call["id"] = json!(id);
+    }
+    let mut part = json!({"functionCall": call});
+    if let Some(signature) = signature {
+        part["thoughtSignature"] = json!(signature);
+    }
+    Some(part)
+}
+
+fn chunk(message: &Message, asked: &Asked, parts: Vec<Value>, finish: Option<&str>) -> Frame {
+    let mut candidate = json!({"content": {"parts": parts, "role": "model"}});
+    if let Some(finish) = finish {
+        candidate["finishReason"] = json!(finish);
+    }
+    candidate["index"] = json!(0);
+    let id = message.id.clone();
+    Frame::data(google_json(&json!({
+        "candidates": [candidate],
+        "usageMetadata": usage(message.usage, finish.is_some()),
+        "modelVersion": message.model.as_ref().unwrap_or(&asked.model),
+        "responseId": id.unwrap_or_else(|| asked.id("f4keResponse", 0)),
+    })))
+}
+
+fn finish(finish: &Finish) -> &str {
+    match finish {
+        Finish::Done | Finish::Tools | Finish::Sequence(_) | Finish::Paused => "STOP",
+        Finish::Length | Finish::Window => "MAX_TOKENS",
+        Finish::Refused => "SAFETY",
+        Finish::Word(word) => word,
+    }
+}
+
+/// The usage so far; only the last chunk has the answer's own count.
+fn usage(usage: Usage, whole: bool) -> Value {
+    let shown = usage.output.saturating_sub(usage.reasoning);
+    let mut counts = json!({"promptTokenCount": usage.input});
+    if whole {
+        counts["candidatesTokenCount"] = json!(shown);
+    }
+    let total = usage.input + usage.reasoning + if whole { shown } else { 0 };
+    counts["totalTokenCount"] = json!(total);
+    if usage.cached > 0 {
+        counts["cachedContentTokenCount"] = json!(usage.cached);
+    }
+    counts["promptTokensDetails"] = json!([{"modality": "TEXT", "tokenCount": usage.input}]);
+    if usage.reasoning > 0 {
+        counts["thoughtsTokenCount"] = json!(usage.reasoning);
+    }
+    counts
+}

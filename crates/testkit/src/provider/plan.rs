@@ -1,0 +1,325 @@
+//! From an answer to what is done on the socket: frames, edited, as bytes, cut and paced.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::answer::{Answer, Cut, Edit, Faults, Kind, What};
+use super::asked::Asked;
+use super::dialect::Dialect;
+use super::frame::{Frame, google_json};
+use super::message::Message;
+use super::trouble::{Refusal, Trouble, google};
+use super::{anthropic, chat, gemini, responses};
+
+/// One act.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Sends these bytes as one chunk.
+    Write(Bytes),
+    /// Waits.
+    Pause(Duration),
+    /// Waits until the test lets it go on.
+    Hold,
+    /// Sends these bytes again and again until the caller leaves.
+    Repeat(Bytes),
+}
+
+/// How the answer ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// As HTTP wants it; the connection stays.
+    Proper,
+    /// The connection ends.
+    Cut,
+    /// The connection is reset.
+    Reset,
+}
+
+/// All that is done for one answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) before: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) end: End,
+}
+
+impl Plan {
+    /// What is done for an answer in a format.
+    pub(crate) fn new(answer: &Answer, dialect: Dialect, asked: &Asked) -> Self {
+        let faults = &answer.faults;
+        let mut before = vec![Step::Pause(faults.head_delay)];
+        if faults.head_stall {
+            before.push(Step::Hold);
+        }
+        let (status, mut headers, steps, end) = match &answer.kind {
+            Kind::Refusal { trouble, wait } => {
+                let refusal = Refusal::new(*trouble, dialect, None, *wait);
+                return Self::refusal(refusal, answer, before);
+            }
+            Kind::Page { status, body } => {
+                let mut headers = vec![header("content-type", "text/html")];
+                headers.push(header("content-length", &body.len().to_string()));
+                let steps = vec![Step::Write(Bytes::from(body.clone()))];
+                (*status, headers, steps, End::Proper)
+            }
+            Kind::Raw(bytes) => {
+                let mut writes = split(bytes);
+                let end = spoil(&mut writes, faults);
+                (200, stream_headers(dialect), pace(writes, faults), end)
+            }
+            Kind::Message(message) => {
+                let mut writes = writes(message, faults, dialect, asked);
+                let end = spoil(&mut writes, faults);
+                (200, stream_headers(dialect), pace(writes, faults), end)
+            }
+        };
+        headers.extend(answer.headers.iter().cloned());
+        Self {
+            status,
+            headers,
+            before,
+            steps,
+            end,
+        }
+    }
+
+    /// What is done to refuse.
+    pub(crate) fn refusal(refusal: Refusal, answer: &Answer, before: Vec<Step>) -> Self {
+        let mut headers = vec![header("content-type", "application/json")];
+        headers.push(header("content-length", &refusal.body.len().to_string()));
+        headers.extend(refusal.headers);
+        headers.extend(answer.headers.iter().cloned());
+        Self {
+            status: refusal.status,
+            headers,
+            before,
+            steps: vec![Step::Write(Bytes::from(refusal.body))],
+            end: End::Proper,
+        }
+    }
+
+    /// All bytes of the body that would be sent if nobody stalled it.
+    pub(crate) fn body(&self) -> Vec<u8> {
+        let writes = self.steps.iter().filter_map(|step| match step {
+            Step::Write(bytes) => Some(bytes.as_ref()),
+            Step::Pause(_) | Step::Hold | Step::Repeat(_) => None,
+        });
+        writes.collect::<Vec<&[u8]>>().concat()
+    }
+}
+
+fn header(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+fn stream_headers(dialect: Dialect) -> Vec<(String, String)> {
+    let list: &[(&str, &str)] = match dialect {
+        Dialect::Anthropic => &[
+            ("content-type", "text/event-stream; charset=utf-8"),
+            ("cache-control", "no-cache"),
+            ("request-id", "req_011f4ke"),
+        ],
+        Dialect::Chat | Dialect::Responses => &[
+            ("content-type", "text/event-stream; charset=utf-8"),
+            ("openai-version", "2020-10-01"),
+            ("x-request-id", "req_0f4ke"),
+        ],
+        Dialect::Gemini => &[
+            ("content-type", "text/event-stream"),
+            ("content-disposition", "attachment"),
+        ],
+    };
+    list.iter()
+        .map(|(name, value)| header(name, value))
+        .collect()
+}
+
+/// A message's frames as bytes, edited.
+fn writes(message: &Message, faults: &Faults, dialect: Dialect, asked: &Asked) -> Vec<Vec<u8>> {
+    let mut frames = match dialect {
+        Dialect::Anthropic => anthropic::frames(message, asked),
+        Dialect::Chat => chat::frames(message, asked),
+        Dialect::Responses => responses::frames(message, asked),
+        Dialect::Gemini => gemini::frames(message, asked),
+    };
+    if faults.unknown_fields {
+        frames.iter_mut().for_each(|frame| strange(frame, dialect));
+    }
+    if faults.no_end {
+        let end = match dialect {
+            Dialect::Anthropic => anthropic::END,
+            Dialect::Chat => chat::end(asked),
+            Dialect::Responses => responses::END,
+            Dialect::Gemini => {
+                gemini::without_end(&mut frames);
+                0
+            }
+        };
+        frames.truncate(frames.len() - end);
+    }
+    for edit in &faults.edits {
+        apply(*edit, &mut frames, message, dialect, asked);
+    }
+    let end = faults.line_end.map_or(dialect.line_end(), |end| end.text());
+    frames
+        .iter()
+        .map(|frame| encode(frame, end, faults))
+        .collect()
+}
+
+fn encode(frame: &Frame, end: &str, faults: &Faults) -> Vec<u8> {
+    let text = frame.encode(end);
+    if !faults.comments {
+        return text.into_bytes();
+    }
+    let text = text.replacen("data:", &format!(":inside{end}data:"), 1);
+    format!(": before{end}:{end}{text}:between{end}{end}").into_bytes()
+}
+
+fn apply(edit: Edit, frames: &mut Vec<Frame>, message: &Message, dialect: Dialect, asked: &Asked) {
+    let at = edit.at.min(frames.len());
+    let unknown = || match dialect {
+        Dialect::Anthropic => anthropic::unknown(),
+        Dialect::Chat => chat::unknown(),
+        Dialect::Responses => responses::unknown(at),
+        Dialect::Gemini => gemini::unknown(),
+    };
+    match edit.what {
+        What::Error(trouble, form) => {
+            frames.truncate(at);
+            frames.push(match dialect {
+                Dialect::Anthropic => anthropic::error(trouble),
+                Dialect::Chat => chat::error(trouble),
+                Dialect::Responses => responses::error(trouble, form, message, asked, at),
+                Dialect::Gemini => gemini::error(&google_error(trouble)),
+            });
+        }
+        What::Malformed => {
+            if let Some(frame) = frames.get_mut(at) {
+                let half = frame.data.chars().count() / 2;
+                frame.data = frame.data.chars().take(half).collect();
+            }
+        }
+        What::Unknown => frames.insert(at, unknown()),
+        What::Huge(bytes) => {
+            let mut frame = unknown();
+            let mut data: Value = serde_json::from_str(&frame.data).unwrap_or_default();
+            data["huge"] = json!("x".repeat(bytes));
+            frame.data = data.to_string();
+            frames.insert(at, frame);
+        }
+    }
+}
+
+fn google_error(trouble: Trouble) -> Value {
+    let words = trouble.words(Dialect::Gemini);
+    google(words, words.message, None)
+}
+
+/// Puts fields that no client knows into the objects of a frame, but not into what the model said.
+fn strange(frame: &mut Frame, dialect: Dialect) {
+    const INTO: [&str; 9] = [
+        "/delta",
+        "/message",
+        "/message/usage",
+        "/usage",
+        "/item",
+        "/response",
+        "/choices/0",
+        "/choices/0/delta",
+        "/candidates/0",
+    ];
+    let Ok(mut data) = serde_json::from_str::<Value>(&frame.data) else {
+        return;
+    };
+    data["aurora"] = json!({"strength": [3, null, "x"]});
+    for place in INTO {
+        if let Some(Value::Object(fields)) = data.pointer_mut(place) {
+            fields.insert("aurora".to_owned(), json!("borealis"));
+        }
+    }
+    frame.data = match dialect {
+        Dialect::Anthropic | Dialect::Chat | Dialect::Responses => data.to_string(),
+        Dialect::Gemini => google_json(&data),
+    };
+}
+
+/// Recorded bytes at their empty lines.
+fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let mut from = 0;
+    for at in 1..=bytes.len() {
+        let seen = &bytes[from..at];
+        if seen.ends_with(b"\n\n") || seen.ends_with(b"\r\n\r\n") || seen.ends_with(b"\r\r") {
+            frames.push(seen.to_vec());
+            from = at;
+        }
+    }
+    if from < bytes.len() {
+        frames.push(bytes[from..].to_vec());
+    }
+    frames
+}
+
+/// Puts the mark in front and cuts the bytes where they are to be cut.
+fn spoil(writes: &mut Vec<Vec<u8>>, faults: &Faults) -> End {
+    if faults.bom {
+        writes.insert(0, b"\xEF\xBB\xBF".to_vec());
+    }
+    let Some(cut) = faults.cut else {
+        return End::Proper;
+    };
+    let keep = match cut {
+        Cut::Bytes(bytes) => bytes,
+        Cut::Frame(frame) => {
+            let before: usize = writes.iter().take(frame).map(Vec::len).sum();
+            before + writes.get(frame).map_or(0, |frame| frame.len() / 2)
+        }
+        Cut::Character => {
+            let mark = if faults.bom { 3 } else { 0 };
+            let bytes = writes.iter().flatten().enumerate().skip(mark);
+            let first = bytes.into_iter().find(|(_, byte)| **byte >= 0xC0);
+            first.map(|(at, _)| at).expect("a character of many bytes") + 1
+        }
+    };
+    let mut left = keep;
+    for write in writes.iter_mut() {
+        write.truncate(left);
+        left -= write.len();
+    }
+    writes.retain(|write| !write.is_empty());
+    if faults.reset { End::Reset } else { End::Cut }
+}
+
+/// The bytes at their pace.
+fn pace(writes: Vec<Vec<u8>>, faults: &Faults) -> Vec<Step> {
+    let middle = writes.len() / 2;
+    let mut steps = Vec::new();
+    for (at, write) in writes.into_iter().enumerate() {
+        if faults.stall_at == Some(at) {
+            steps.push(Step::Hold);
+        }
+        if at > 0 && !faults.frame_delay.is_zero() {
+            steps.push(Step::Pause(faults.frame_delay));
+        }
+        let bytes = Bytes::from(write);
+        if faults.endless && at == middle {
+            steps.push(Step::Repeat(bytes));
+            return steps;
+        }
+        match faults.drip {
+            None => steps.push(Step::Write(bytes)),
+            Some(interval) => {
+                for byte in 0..bytes.len() {
+                    steps.push(Step::Write(bytes.slice(byte..=byte)));
+                    steps.push(Step::Pause(interval));
+                }
+            }
+        }
+    }
+    steps
+}

@@ -1,0 +1,231 @@
+//! What runs behind a fake provider: connections, the script, and the answers on their way.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use super::answer::Answer;
+use super::asked::Asked;
+use super::check;
+use super::dialect::Dialect;
+use super::http::{Gone, Request, Wire};
+use super::journal::{Journal, Progress};
+use super::plan::{End, Plan, Step};
+use super::trouble::{Refusal, Trouble};
+
+/// One line of the script.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// What the request's body must contain.
+    pub(crate) needle: String,
+    /// Whether the line stays after it was used.
+    pub(crate) stays: bool,
+    /// What is answered.
+    pub(crate) answer: Answer,
+}
+
+/// What the provider and its connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) journal: Journal,
+    pub(crate) script: Mutex<Vec<Line>>,
+    pub(crate) key: Mutex<Option<String>>,
+}
+
+/// Takes connections for ever; dropping it closes them all.
+pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let Ok((socket, _)) = accepted else { return };
+                connections.spawn(connection(socket, Arc::clone(&shared)));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// Tells the journal that a connection is over, however it ended.
+struct OpenGuard {
+    shared: Arc<Shared>,
+    number: usize,
+}
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        self.shared.journal.closed(self.number);
+    }
+}
+
+async fn connection(socket: TcpStream, shared: Arc<Shared>) {
+    let number = shared.journal.opened();
+    let guard = OpenGuard { shared, number };
+    let shared = &guard.shared;
+    // A frame is a packet: nothing waits for more to send.
+    if socket.set_nodelay(true).is_err() {
+        return;
+    }
+    let mut wire = Wire::new(socket);
+    while let Ok(request) = wire.read().await {
+        let call = shared.journal.arrived(number, &request);
+        let plan = plan(shared, call, &request);
+        let end = perform(&mut wire, shared, call, &plan).await;
+        let ended = |progress| shared.journal.note(call, |call| call.progress = progress);
+        match end {
+            Ok(End::Proper) => ended(Progress::Sent),
+            Ok(End::Cut) => {
+                ended(Progress::Cut);
+                return;
+            }
+            Ok(End::Reset) => {
+                ended(Progress::Cut);
+                wire.reset();
+                return;
+            }
+            Err(Gone) => return,
+        }
+    }
+}
+
+/// What is done for a request: its line of the script, unless the provider itself refuses it.
+fn plan(shared: &Shared, call: usize, request: &Request) -> Plan {
+    let refuse = |dialect, trouble, message: String| {
+        let refusal = Refusal::new(trouble, dialect, Some(&message), None);
+        shared
+            .journal
+            .note(call, |call| call.refused = Some(message));
+        Plan::refusal(refusal, &Answer::refuse(trouble), Vec::new())
+    };
+    let Some(dialect) = Dialect::of(&request.path) else {
+        let message = format!("no such path: {}", request.path);
+        return refuse(Dialect::Chat, Trouble::NotFound, message);
+    };
+    let body = serde_json::from_slice(&request.body).unwrap_or_default();
+    let key = shared.key.lock().clone();
+    if let Some(complaint) = check::complaint(dialect, request, &body, key.as_deref()) {
+        return refuse(dialect, complaint.trouble, complaint.message);
+    }
+    let text = String::from_utf8_lossy(&request.body);
+    let mut script = shared.script.lock();
+    let Some(at) = script.iter().position(|line| text.contains(&line.needle)) else {
+        let message = "the script has no answer for this request".to_owned();
+        return refuse(dialect, Trouble::Server, message);
+    };
+    let answer = if script[at].stays {
+        script[at].answer.clone()
+    } else {
+        script.remove(at).answer
+    };
+    let asked = Asked::new(dialect, &request.path, body, call);
+    Plan::new(&answer, dialect, &asked)
+}
+
+async fn perform(wire: &mut Wire, shared: &Shared, call: usize, plan: &Plan) -> Result<End, Gone> {
+    for step in &plan.before {
+        act(wire, shared, call, step, Framing::Plain).await?;
+    }
+    let sized = plan
+        .headers
+        .iter()
+        .any(|(name, _)| name == "content-length");
+    let mut head = format!("HTTP/1.1 {} {}\r\n", plan.status, reason(plan.status));
+    for (name, value) in &plan.headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    if !sized {
+        head += "transfer-encoding: chunked\r\n";
+    }
+    shared
+        .journal
+        .note(call, |call| call.status = Some(plan.status));
+    wire.send((head + "\r\n").as_bytes(), |_| {}).await?;
+    let framing = if sized {
+        Framing::Plain
+    } else {
+        Framing::Chunked
+    };
+    for step in &plan.steps {
+        act(wire, shared, call, step, framing).await?;
+    }
+    if !sized && plan.end == End::Proper {
+        wire.send(b"0\r\n\r\n", |_| {}).await?;
+    }
+    Ok(plan.end)
+}
+
+/// How a body is framed by HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Plain,
+    Chunked,
+}
+
+async fn act(
+    wire: &mut Wire,
+    shared: &Shared,
+    call: usize,
+    step: &Step,
+    framing: Framing,
+) -> Result<(), Gone> {
+    let journal = &shared.journal;
+    match step {
+        Step::Pause(pause) => wire.pause(*pause).await,
+        Step::Hold => {
+            journal.note(call, |call| call.progress = Progress::Held);
+            wire.until(journal.released(call)).await?;
+            journal.note(call, |call| call.progress = Progress::Sending);
+            Ok(())
+        }
+        Step::Write(bytes) => write(wire, shared, call, bytes, framing).await,
+        Step::Repeat(bytes) => loop {
+            write(wire, shared, call, bytes, framing).await?;
+        },
+    }
+}
+
+async fn write(
+    wire: &mut Wire,
+    shared: &Shared,
+    call: usize,
+    bytes: &[u8],
+    framing: Framing,
+) -> Result<(), Gone> {
+    let journal = &shared.journal;
+    let note = |full: bool| {
+        let progress = if full {
+            Progress::Blocked
+        } else {
+            Progress::Sending
+        };
+        journal.note(call, |call| call.progress = progress);
+    };
+    match framing {
+        Framing::Plain => wire.send(bytes, note).await?,
+        Framing::Chunked => {
+            let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+            chunk.extend_from_slice(bytes);
+            chunk.extend_from_slice(b"\r\n");
+            wire.send(&chunk, note).await?;
+        }
+    }
+    journal.note(call, |call| call.written += bytes.len() as u64);
+    Ok(())
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        413 => "Payload Too Large",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        _ => "Status",
+    }
+}
