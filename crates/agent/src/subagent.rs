@@ -174,6 +174,7 @@ async fn answer(job: &Job) -> Result<Answer, Miss> {
             model: options.model.clone(),
             agent: means.who.name().to_owned(),
             call: n,
+            attempt: 1,
             locale: job.context.locale.clone(),
             system: Some(system.clone()),
             messages: past::paired(&said),

@@ -173,6 +173,7 @@ impl Telling<'_> {
             model: model.to_owned(),
             agent: means.who.name().to_owned(),
             call: n,
+            attempt: 1,
             locale: self.turn.input.locale.clone(),
             system: means.options.system.clone(),
             messages: past::paired(said),

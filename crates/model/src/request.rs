@@ -57,6 +57,8 @@ pub struct Request {
     pub agent: String,
     /// Which call of this agent's invocation it is, from 1.
     pub call: u32,
+    /// Which try of this call it is, from 1, whatever model was tried before.
+    pub attempt: u32,
     /// The language tag the person is to be answered in, such as `de-AT`; empty if nobody said.
     pub locale: String,
     /// The standing instruction.
@@ -124,6 +126,7 @@ mod tests {
             model: "scripted:default".into(),
             agent: "orchestrator".into(),
             call: 1,
+            attempt: 1,
             locale: "en".into(),
             system: None,
             messages,

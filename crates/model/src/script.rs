@@ -15,6 +15,7 @@
 //! | `user`, `not` | the pattern is found, or is not found, in what the person said; of a list, all are, or none is |
 //! | `agent` | this agent asks |
 //! | `call` | it is this call of the agent's invocation, from 1 |
+//! | `attempt` | it is this try of the call, from 1; every call begins with its first |
 //! | `locale` | the request's language is this one or a narrower one: `de` is heard in `de-AT` |
 //! | `result` | the pattern is found in one of the newest tool results of the turn |
 //! | `results: {tool: pattern}` | it is found in the newest result of that tool |

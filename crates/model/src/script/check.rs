@@ -9,6 +9,8 @@ use serde_saphyr::{Location, Spanned};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
 
+use crate::delta::{Again, ModelError};
+
 use super::condition::{self, Condition};
 use super::error::Wrong;
 use super::pattern::Patterns;
@@ -80,6 +82,11 @@ fn cue(source: Spanned<StepSource>, patterns: &mut Patterns) -> Result<Cue, Wron
     let step = kind(at, &mut source)?;
     // What is left over belongs to another kind of step.
     let left = [
+        ("retry", source.retry.map(|s| s.referenced)),
+        (
+            "retry_after_ms",
+            source.retry_after_ms.map(|s| s.referenced),
+        ),
         ("signature", source.signature.map(|s| s.referenced)),
         ("chunk", source.chunk.map(|s| s.referenced)),
         ("delay_ms", source.delay_ms.map(|s| s.referenced)),
@@ -141,7 +148,7 @@ fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
         return stall.value.then_some(Step::Stall).ok_or(wrong);
     }
     if let Some(class) = source.error.take() {
-        return named(class, "an error class", &CLASSES).map(Step::Error);
+        return failure(class, source).map(Step::Error);
     }
     match source.stop.take() {
         Some(reason) => Ok(Step::Stop {
@@ -150,6 +157,22 @@ fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
         }),
         None => Err(Wrong::new(at, "an empty step")),
     }
+}
+
+/// A failure, and whether it may pass.
+fn failure(class: Spanned<String>, source: &mut StepSource) -> Result<ModelError, Wrong> {
+    let class = named(class, "an error class", &CLASSES)?;
+    let retry = source.retry.take();
+    let again = match (retry, source.retry_after_ms.take()) {
+        (Some(retry), Some(_)) if !retry.value => {
+            let what = "`retry: false` does not go with `retry_after_ms`: leave one of them out";
+            return Err(Wrong::new(retry.referenced, what));
+        }
+        (_, Some(after)) => Again::After(millis(after, "retry_after_ms", PAUSE_MS_MAX)?),
+        (Some(retry), None) if retry.value => Again::Soon,
+        (Some(_) | None, None) => Again::Never,
+    };
+    Ok(ModelError { class, again })
 }
 
 /// The words of the first language, which stand for every other one too, and the rest.

@@ -19,6 +19,7 @@ pub(crate) struct Condition {
     /// None of these is.
     not: Vec<Regex>,
     agent: Option<String>,
+    attempt: Option<u32>,
     locale: Option<String>,
     result: Option<Regex>,
     results: Vec<(String, Regex)>,
@@ -40,6 +41,7 @@ impl Condition {
             user: patterns.several(source.user)?,
             not: patterns.several(source.not)?,
             agent: source.agent.map(|agent| agent.value),
+            attempt: source.attempt.map(attempt).transpose()?,
             locale: source.locale.map(tag).transpose()?,
             result: result.transpose()?,
             results,
@@ -59,6 +61,7 @@ impl Condition {
         };
         let newest = || asked.answers().iter().filter(|answer| answer.newest);
         self.agent.as_ref().is_none_or(agent)
+            && self.attempt.is_none_or(|n| n == asked.request.attempt)
             && self.locale.as_ref().is_none_or(|tag| asked.speaks(tag))
             && self.user.iter().all(|wanted| wanted.is_match(&asked.user))
             && !self.not.iter().any(|other| other.is_match(&asked.user))
@@ -80,6 +83,12 @@ impl Condition {
     pub(crate) fn user(&self) -> Option<&str> {
         self.user.first().map(Regex::as_str)
     }
+}
+
+/// The number of a try.
+fn attempt(attempt: Spanned<u32>) -> Result<u32, Wrong> {
+    let wrong = Wrong::new(attempt.referenced, "attempts are counted from 1");
+    (attempt.value > 0).then_some(attempt.value).ok_or(wrong)
 }
 
 /// A language tag such as `de` or `pt-BR`.

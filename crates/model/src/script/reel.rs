@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
 
-use crate::delta::Delta;
+use crate::delta::{Delta, ModelError};
 
 use super::asked::Asked;
 use super::block::Blocks;
@@ -42,7 +41,7 @@ pub(crate) enum Part {
     },
     Pause(Duration),
     Stall,
-    Fail(LlmErrorClass),
+    Fail(ModelError),
 }
 
 /// One call.
@@ -122,7 +121,7 @@ impl Reel {
             }
             Step::Pause(wait) => self.parts.push(Part::Pause(*wait)),
             Step::Stall => self.parts.push(Part::Stall),
-            Step::Error(class) => self.parts.push(Part::Fail(*class)),
+            Step::Error(error) => self.parts.push(Part::Fail(*error)),
             Step::Stop { reason, usage } => self.stop = Some((*reason, *usage)),
         }
     }

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
+
+use crate::delta::ModelError;
 
 use super::asked::Asked;
 use super::condition::Condition;
@@ -51,7 +52,7 @@ pub(crate) enum Step {
     },
     Pause(Duration),
     Stall,
-    Error(LlmErrorClass),
+    Error(ModelError),
     Stop {
         reason: StopReason,
         usage: Option<Usage>,

@@ -32,6 +32,7 @@ fn request(user: &str, call: u32) -> Request {
         model: "scripted:default".into(),
         agent: "orchestrator".into(),
         call,
+        attempt: 1,
         locale: "en".into(),
         system: None,
         messages: vec![Arc::new(Said::new(

@@ -64,9 +64,9 @@ impl Play {
         };
         match part {
             Part::Stall => Next::Never,
-            Part::Fail(class) => {
+            Part::Fail(error) => {
                 self.ended = true;
-                Next::Say(Err(ModelError::from(*class)))
+                Next::Say(Err(*error))
             }
             Part::Pause(pause) => {
                 self.pace.pause(*pause);

@@ -8,6 +8,7 @@ use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{Role, StopReason, Usage};
 
 use super::*;
+use crate::delta::Again;
 use crate::request::Said;
 
 fn provider(yaml: &str) -> Scripted {
@@ -19,6 +20,7 @@ fn request(user: &str) -> Request {
         model: "scripted:default".into(),
         agent: "orchestrator".into(),
         call: 1,
+        attempt: 1,
         locale: "en".into(),
         system: None,
         messages: vec![Arc::new(Said::new(
@@ -67,6 +69,45 @@ fn a_script_serves_every_scripted_model_and_no_other() {
     for other in ["scripted:", "scripted", "openai:gpt", ""] {
         assert!(models.provider(other).is_none(), "{other}");
     }
+}
+
+#[tokio::test]
+async fn a_failure_says_whether_it_may_pass() {
+    let after = Again::After(Duration::from_millis(1500));
+    for (step, again) in [
+        ("{error: timeout}", Again::Never),
+        ("{error: timeout, retry: false}", Again::Never),
+        ("{error: timeout, retry: true}", Again::Soon),
+        ("{error: timeout, retry_after_ms: 1500}", after),
+        ("{error: timeout, retry: true, retry_after_ms: 1500}", after),
+    ] {
+        let failed = ModelError {
+            class: LlmErrorClass::Timeout,
+            again,
+        };
+        let said = play(&format!("- steps: [{step}]")).await;
+        assert_eq!(said, [Err(failed)], "{step}");
+    }
+}
+
+#[tokio::test]
+async fn a_rule_and_a_step_can_be_for_one_try_of_a_call() {
+    let model = provider(
+        "- {when: {attempt: 1}, steps: [{error: transport, retry: true}]}\n\
+         - steps: [{text: second, when: {attempt: 2}}, {text: third, when: {attempt: 3}}]\n",
+    );
+    let said = async |attempt| {
+        let asked = Request {
+            attempt,
+            ..request("hi")
+        };
+        let said: Vec<_> = model.stream(asked).collect().await;
+        said[0].clone()
+    };
+    let failed = ModelError::passing(LlmErrorClass::Transport);
+    assert_eq!(said(1).await, Err(failed));
+    assert_eq!(said(2).await, Ok(text(0, "second")));
+    assert_eq!(said(3).await, Ok(text(0, "third")));
 }
 
 async fn play(yaml: &str) -> Vec<Result<Delta, ModelError>> {

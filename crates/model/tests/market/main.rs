@@ -56,6 +56,7 @@ fn request(agent: &str, locale: &str, user: &str) -> Request {
         model: "scripted:market".into(),
         agent: agent.into(),
         call: 1,
+        attempt: 1,
         locale: locale.into(),
         system: None,
         messages: vec![Arc::new(Said::new(

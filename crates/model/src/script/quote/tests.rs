@@ -31,6 +31,7 @@ fn request(user: &str, results: &[(&str, Value)]) -> Request {
         model: "scripted:default".into(),
         agent: "orchestrator".into(),
         call: 1,
+        attempt: 1,
         locale: "de-AT".into(),
         system: None,
         messages,

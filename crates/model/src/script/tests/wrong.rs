@@ -60,6 +60,14 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
             "1:16: calls are counted from 1",
         ),
         (
+            "- when: {attempt: 0}\n  steps: [{text: a}]",
+            "1:19: attempts are counted from 1",
+        ),
+        (
+            "- steps:\n  - {error: timeout, when: {attempt: 0}}\n",
+            "2:38: attempts are counted from 1",
+        ),
+        (
             "- when: {call: -1}\n  steps: [{text: a}]",
             "1:16: this should be a whole number; write: 0 or more",
         ),
@@ -88,8 +96,8 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
         (
             "- steps:\n  - {text: a, colour: red}\n",
             "2:15: unknown field `colour`; write: one of `when`, `text`, `texts`, `thinking`, \
-             `tool`, `pause_ms`, `stall`, `error`, `stop`, `signature`, `chunk`, `delay_ms`, \
-             `repeat`, `usage`",
+             `tool`, `pause_ms`, `stall`, `error`, `retry`, `retry_after_ms`, `stop`, \
+             `signature`, `chunk`, `delay_ms`, `repeat`, `usage`",
         ),
         (
             "- steps:\n  - {text: a, signature: s}\n",
@@ -139,6 +147,22 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
             "- steps:\n  - error: tired\n",
             "2:12: `tired` is not an error class; write one of rate_limited, timeout, transport, \
              provider, internal",
+        ),
+        (
+            "- steps:\n  - {text: a, retry: true}\n",
+            "2:22: `retry` does not fit this step",
+        ),
+        (
+            "- steps:\n  - {stall: true, retry_after_ms: 5}\n",
+            "2:35: `retry_after_ms` does not fit this step",
+        ),
+        (
+            "- steps:\n  - {error: timeout, retry: false, retry_after_ms: 5}\n",
+            "2:29: `retry: false` does not go with `retry_after_ms`: leave one of them out",
+        ),
+        (
+            "- steps:\n  - {error: timeout, retry_after_ms: 600001}\n",
+            "2:38: `retry_after_ms` is 600001; 0 to 600000 is allowed",
         ),
         (
             "- steps:\n  - stop: cancelled\n",
