@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use reqwest::Url;
+
 use crate::address::plain;
 
 /// Not a host, an address or a network.
@@ -52,6 +54,14 @@ impl FromStr for Allow {
 }
 
 impl Allow {
+    /// The host that an operator wrote into an address of their own settings: it may be spoken to
+    /// wherever it is, and no other may because of it. None where the host is an address in
+    /// numbers: that is the operator's word already, and an entry would open it to other names.
+    pub fn host_of(url: &Url) -> Option<Self> {
+        let entry: Self = url.host_str()?.parse().ok()?;
+        matches!(entry, Self::Host(_)).then_some(entry)
+    }
+
     /// Whether it names this host.
     pub(crate) fn names(&self, host: &str) -> bool {
         matches!(self, Self::Host(allowed) if *allowed == name(host))
@@ -108,6 +118,16 @@ mod tests {
         ] {
             assert_eq!(bad.parse::<Allow>(), Err(BadAllow(bad.to_owned())));
         }
+    }
+
+    #[test]
+    fn the_host_of_an_address_is_a_name_and_never_a_network() {
+        let host_of = |url: &str| Allow::host_of(&url.parse().expect("a url"));
+        let model = Some(Allow::Host("models.internal".into()));
+        assert_eq!(host_of("http://Models.internal:8090/v1"), model);
+        assert_eq!(host_of("http://10.1.2.3/v1"), None);
+        assert_eq!(host_of("http://[fd12::1]/v1"), None);
+        assert_eq!(host_of("data:,x"), None);
     }
 
     #[test]

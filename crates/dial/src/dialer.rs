@@ -1,5 +1,6 @@
 //! The dialer: one client for the whole process, so that connections are used again. A request is
-//! one POST of JSON; the answer comes whole or not at all, within its time and its bytes.
+//! one POST of JSON; the answer comes whole or not at all, within its time and its bytes, or as a
+//! stream that is read as fast as it is asked for.
 
 use std::error::Error as _;
 use std::net::IpAddr;
@@ -12,7 +13,10 @@ use reqwest::{Client, Response, Url};
 
 use crate::address::{Reach, reach};
 use crate::allow::Allow;
+use crate::connect::{Late, Timely, within};
 use crate::error::DialError;
+use crate::headers::Headers;
+use crate::incoming::Incoming;
 use crate::resolver::{Guarded, Lookup, NotAllowed, System};
 
 /// Idle connections kept to one host: what a busy minute uses, not what a burst once did.
@@ -45,6 +49,21 @@ pub struct Answer {
     pub body: Bytes,
 }
 
+/// A request whose answer is a stream.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// Where to.
+    pub url: Url,
+    /// Headers besides those that every request has.
+    pub headers: Headers,
+    /// The JSON.
+    pub body: Bytes,
+    /// From the first step until there is a connection: resolve, connect and handshake.
+    pub connect: Duration,
+    /// From the first step until the head of the answer has come, connecting included.
+    pub first_byte: Duration,
+}
+
 /// The one way out.
 #[derive(Clone, Debug)]
 pub struct Dialer {
@@ -69,6 +88,7 @@ impl Dialer {
             .no_zstd()
             .no_deflate()
             .http1_only()
+            .connector_layer(Timely)
             .pool_max_idle_per_host(IDLE_MAX)
             .pool_idle_timeout(IDLE_FOR)
             .user_agent(concat!("turnwire/", env!("CARGO_PKG_VERSION")))
@@ -95,6 +115,32 @@ impl Dialer {
         }
     }
 
+    /// Posts a request and waits for the head of the answer; its body is a stream of events that
+    /// is read only when it is polled. Dropping the future or what it gives closes the connection.
+    pub async fn stream(&self, request: Outgoing) -> Result<Incoming, DialError> {
+        guard(&request.url)?;
+        let (connect, first_byte) = (request.connect, request.first_byte);
+        let sent = within(connect, self.open(request));
+        match tokio::time::timeout(first_byte, sent).await {
+            Ok(incoming) => incoming,
+            Err(_) => Err(DialError::Timeout),
+        }
+    }
+
+    async fn open(&self, outgoing: Outgoing) -> Result<Incoming, DialError> {
+        let request = self
+            .client
+            .post(outgoing.url)
+            .headers(outgoing.headers.into_map())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream")
+            .header(ACCEPT_ENCODING, "identity")
+            .body(outgoing.body);
+        let response = request.send().await.map_err(judge)?;
+        plain(&response)?;
+        Ok(Incoming::new(response, judge))
+    }
+
     async fn exchange(&self, url: Url, body: Bytes, max_bytes: usize) -> Result<Answer, DialError> {
         let request = self
             .client
@@ -104,17 +150,23 @@ impl Dialer {
             .header(ACCEPT_ENCODING, "identity")
             .body(body);
         let response = request.send().await.map_err(judge)?;
-        let plain = response
-            .headers()
-            .get_all(CONTENT_ENCODING)
-            .iter()
-            .all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
-        if !plain {
-            return Err(DialError::Encoded);
-        }
+        plain(&response)?;
         let status = response.status().as_u16();
         let body = collect(response, max_bytes).await?;
         Ok(Answer { status, body })
+    }
+}
+
+/// Refuses an answer that would have to be unpacked: how large it gets then is anyone's guess.
+fn plain(response: &Response) -> Result<(), DialError> {
+    let encodings = response.headers().get_all(CONTENT_ENCODING);
+    let plain = encodings
+        .iter()
+        .all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
+    if plain {
+        Ok(())
+    } else {
+        Err(DialError::Encoded)
     }
 }
 
@@ -161,6 +213,9 @@ fn judge(error: reqwest::Error) -> DialError {
         if inner.is::<NotAllowed>() {
             tracing::debug!("a name has an address that is not allowed");
             return DialError::Refused;
+        }
+        if inner.is::<Late>() {
+            return DialError::Timeout;
         }
         cause = inner.source();
     }

@@ -9,9 +9,14 @@ mod error;
 mod address;
 mod allow;
 mod resolver;
+mod connect;
+mod headers;
+mod incoming;
 mod dialer;
 
 pub use allow::{Allow, BadAllow};
-pub use dialer::{Answer, Dialer, Limits, Options};
+pub use dialer::{Answer, Dialer, Limits, Options, Outgoing};
 pub use error::DialError;
+pub use headers::{BadHeader, Headers};
+pub use incoming::Incoming;
 pub use reqwest::Url;
