@@ -38,6 +38,22 @@ pub struct Params {
     pub extra: Map<String, Value>,
 }
 
+impl Params {
+    /// These where they say something, `base` where they do not; extra fields one by one.
+    #[must_use]
+    pub fn over(&self, base: &Self) -> Self {
+        let mut extra = base.extra.clone();
+        extra.extend(self.extra.clone());
+        Self {
+            max_tokens: self.max_tokens.or(base.max_tokens),
+            temperature: self.temperature.or(base.temperature),
+            thinking_tokens: self.thinking_tokens.or(base.thinking_tokens),
+            effort: self.effort.clone().or_else(|| base.effort.clone()),
+            extra,
+        }
+    }
+}
+
 /// A request in a vendor's words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {
