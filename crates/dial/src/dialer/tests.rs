@@ -366,3 +366,5 @@ fn g5_proxies_of_the_environment_are_not_used() {
     let said = String::from_utf8(run.expect("it ran").stdout).expect("text");
     assert!(said.contains("1 passed"), "{said}");
 }
+
+mod stream;
