@@ -21,8 +21,17 @@ const PROGRAMS: [(&str, &str); 6] = [
 /// Runs everything.
 pub fn run(root: &Path) -> Result<()> {
     packages(root)?;
-    node_modules(&root.join("e2e/browser"))?;
-    call(root, "sh", &["e2e/python/setup.sh", "target/python"])?;
+    for folder in ["e2e/browser", "e2e/clients"] {
+        node_modules(&root.join(folder))?;
+    }
+    for name in ["python", "clients"] {
+        let (into, list) = (
+            format!("target/{name}"),
+            format!("e2e/{name}/requirements.txt"),
+        );
+        call(root, "sh", &["e2e/python/setup.sh", &into, &list])?;
+    }
+    call(root, "sh", &["e2e/real/setup.sh", "target/real"])?;
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     components(root, &cargo)?;
     let steps: [&[&str]; 4] = [
@@ -68,7 +77,7 @@ fn packages(root: &Path) -> Result<()> {
     call(root, "apt-get", &install)
 }
 
-/// Installs what the browser tests import, by the lock file, unless it is there already.
+/// Installs what the tests in JavaScript import, by the lock file, unless it is there already.
 fn node_modules(dir: &Path) -> Result<()> {
     let changed = |file: &str| {
         dir.join(file)

@@ -17,3 +17,5 @@ pub mod watch;
 pub mod chat;
 pub mod ccs;
 pub mod provider;
+pub mod environment;
+pub mod real;

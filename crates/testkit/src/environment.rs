@@ -1,0 +1,74 @@
+//! What tests install beside the Rust world: Python environments and JavaScript packages, by exact
+//! version, under the repository's `target/` and `e2e/`. `cargo xtask test` makes them before the
+//! tests; a test that is run alone makes its own here. Nothing is skipped: what cannot be made
+//! fails the test that needs it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use parking_lot::Mutex;
+
+/// What was made in this process, so that each is looked at once.
+static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The folder of the Python environment `target/{name}`, made from `e2e/{name}/requirements.txt`
+/// if it is not there or out of date. Its programs are in `bin`.
+pub fn python(name: &str) -> PathBuf {
+    let into = root().join("target").join(name);
+    let list = root().join("e2e").join(name).join("requirements.txt");
+    let mut setup = Command::new("sh");
+    setup.arg(root().join("e2e/python/setup.sh"));
+    once(&into, setup.arg(&into).arg(list));
+    into
+}
+
+/// The folder with the server and the weights of a real small model.
+pub(crate) fn real_model() -> PathBuf {
+    let into = root().join("target/real");
+    let mut setup = Command::new("sh");
+    setup.arg(root().join("e2e/real/setup.sh"));
+    once(&into, setup.arg(&into));
+    into
+}
+
+/// The folder `e2e/{name}` with the JavaScript packages of its lock file installed.
+pub fn javascript(name: &str) -> PathBuf {
+    let folder = root().join("e2e").join(name);
+    let modules = folder.join("node_modules");
+    if !modules.is_dir() {
+        let mut setup = Command::new("npm");
+        setup.args(["ci", "--no-audit", "--no-fund"]);
+        once(&modules, setup.current_dir(&folder));
+    }
+    folder
+}
+
+fn once(made_here: &Path, setup: &mut Command) {
+    // Held while it is made: whoever else needs it waits for it.
+    let mut made = MADE.lock();
+    if made.contains(made_here) {
+        return;
+    }
+    let name = made_here.display();
+    let done = setup
+        .output()
+        .unwrap_or_else(|why| panic!("{name}: the programs of the tests are needed: {why}"));
+    assert!(
+        done.status.success(),
+        "{name} cannot be installed; are python3-venv and npm there?\n{}",
+        text(&done)
+    );
+    made.insert(made_here.to_owned());
+}
+
+/// Everything that a program said.
+pub fn text(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+}

@@ -1,0 +1,131 @@
+//! A real small model: SmolLM2-135M behind llama.cpp's own HTTP server, on a free port of the
+//! loopback. It answers `/v1/chat/completions`, `/v1/messages` and `/v1/responses`, all of them
+//! streaming, and stops when its caller leaves. What it says is never twice the same: a test looks
+//! at how it comes and not at the words.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::environment;
+
+/// How long the weights may take to load, and a line of the log to come: a busy machine included.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The file that the setup leaves.
+const WEIGHTS: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+/// What the server logs, with the task, when a caller left in the middle of a generation.
+const CANCELLED: &str = "stop: cancel task";
+/// What the server logs after the task's number when a generation has ended, whyever.
+const RELEASED: &str = "stop processing";
+
+/// The served model. Dropping it ends its process.
+#[derive(Debug)]
+pub struct RealModel {
+    child: Child,
+    lines: Arc<watch::Sender<Vec<String>>>,
+    base_url: String,
+}
+
+impl Drop for RealModel {
+    fn drop(&mut self) {
+        // It may have ended by itself, which is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl RealModel {
+    /// The name that the model answers to.
+    pub const NAME: &str = "smollm2-135m";
+
+    /// Installs what is missing, starts the server and waits until it answers.
+    pub async fn start() -> Self {
+        let folder = tokio::task::spawn_blocking(environment::real_model)
+            .await
+            .expect("the setup of the real model");
+        let mut child = Command::new(folder.join("bin/python"))
+            .arg(environment::root().join("e2e/real/serve.py"))
+            .arg(folder.join(WEIGHTS))
+            .arg(Self::NAME)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the model's server starts");
+        let lines = Arc::new(watch::Sender::new(Vec::new()));
+        follow(child.stdout.take(), &lines);
+        follow(child.stderr.take(), &lines);
+        let mut model = Self {
+            child,
+            lines,
+            base_url: String::new(),
+        };
+        let ready = model.logged("ready ").await;
+        model.base_url = ready.trim_start_matches("ready ").trim().to_owned();
+        model
+    }
+
+    /// Its address without a path, such as `http://127.0.0.1:40123`.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// Its address as a socket's.
+    pub fn addr(&self) -> std::net::SocketAddr {
+        let addr = self.base_url.trim_start_matches("http://").parse();
+        addr.expect("the server prints where it listens")
+    }
+
+    /// All that the server has logged.
+    pub fn log(&self) -> Vec<String> {
+        self.lines.borrow().clone()
+    }
+
+    /// Waits for the first line with this text.
+    pub async fn logged(&self, text: &str) -> String {
+        self.logged_times(text, 1).await
+    }
+
+    /// Waits until so many generations were stopped because their callers left, and the last of
+    /// them has ended.
+    pub async fn stopped(&self, count: usize) {
+        let cancelled = self.logged_times(CANCELLED, count).await;
+        let (_, task) = cancelled.rsplit_once("= ").expect("the log names the task");
+        self.logged(&format!("| task {} | {RELEASED}", task.trim()))
+            .await;
+    }
+
+    /// How many generations were stopped so far because their callers left.
+    pub fn stops(&self) -> usize {
+        let lines = self.lines.borrow();
+        lines.iter().filter(|line| line.contains(CANCELLED)).count()
+    }
+
+    async fn logged_times(&self, text: &str, count: usize) -> String {
+        let mut changes = self.lines.subscribe();
+        let has = |lines: &Vec<String>| lines.iter().filter(|l| l.contains(text)).count() >= count;
+        let waited = tokio::time::timeout(PATIENCE, changes.wait_for(has)).await;
+        assert!(
+            matches!(waited, Ok(Ok(_))),
+            "the model's server did not log {text:?} {count} times: {:#?}",
+            self.log()
+        );
+        let lines = self.lines.borrow();
+        let mut found = lines.iter().filter(|line| line.contains(text));
+        found.nth(count - 1).cloned().unwrap_or_default()
+    }
+}
+
+/// Puts every line into the log, on a thread that ends with the process.
+fn follow(stream: Option<impl Read + Send + 'static>, lines: &Arc<watch::Sender<Vec<String>>>) {
+    let stream = BufReader::new(stream.expect("the stream is piped"));
+    let lines = Arc::clone(lines);
+    std::thread::spawn(move || {
+        for line in stream.lines().map_while(Result::ok) {
+            lines.send_modify(|all| all.push(line));
+        }
+    });
+}
