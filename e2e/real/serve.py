@@ -13,7 +13,10 @@ import xllamacpp
 
 
 def parameters(weights, name):
-    """Two conversations at a time on two cores, each with room for a few thousand tokens."""
+    """Two conversations at a time, each with room for a few thousand tokens.
+
+    One thread: several wait for each other by spinning, and stall where cores are busy.
+    """
     given = xllamacpp.CommonParams()
     given.model.path = weights
     # Some releases keep several names for a model, some one.
@@ -22,8 +25,8 @@ def parameters(weights, name):
     given.n_ctx = 8192
     given.n_parallel = 2
     given.n_gpu_layers = 0
-    given.cpuparams.n_threads = 2
-    given.cpuparams_batch.n_threads = 2
+    given.cpuparams.n_threads = 1
+    given.cpuparams_batch.n_threads = 1
     given.use_jinja = True
     return given
 

@@ -235,8 +235,8 @@ impl Answer {
         self
     }
 
-    /// The middle frame, a delta, is repeated as fast as the socket takes it until the caller
-    /// leaves.
+    /// The first delta of text is repeated as fast as the socket takes it until the caller leaves.
+    /// Responses repeats its number with it.
     #[must_use]
     pub fn endless(mut self) -> Self {
         self.faults.endless = true;

@@ -9,7 +9,7 @@ use super::answer::{Answer, Cut, Edit, Faults, Kind, What};
 use super::asked::Asked;
 use super::dialect::Dialect;
 use super::frame::{Frame, google_json};
-use super::message::Message;
+use super::message::{Message, Part};
 use super::trouble::{Refusal, Trouble, google};
 use super::{anthropic, chat, gemini, responses};
 
@@ -69,12 +69,16 @@ impl Plan {
             Kind::Raw(bytes) => {
                 let mut writes = split(bytes);
                 let end = spoil(&mut writes, faults);
-                (200, stream_headers(dialect), pace(writes, faults), end)
+                let delta = writes.len() / 2;
+                let steps = pace(writes, faults, delta);
+                (200, stream_headers(dialect), steps, end)
             }
             Kind::Message(message) => {
                 let mut writes = writes(message, faults, dialect, asked);
                 let end = spoil(&mut writes, faults);
-                (200, stream_headers(dialect), pace(writes, faults), end)
+                let delta = first_text(message, &writes);
+                let steps = pace(writes, faults, delta);
+                (200, stream_headers(dialect), steps, end)
             }
         };
         headers.extend(answer.headers.iter().cloned());
@@ -295,9 +299,22 @@ fn spoil(writes: &mut Vec<Vec<u8>>, faults: &Faults) -> End {
     if faults.reset { End::Reset } else { End::Cut }
 }
 
-/// The bytes at their pace.
-fn pace(writes: Vec<Vec<u8>>, faults: &Faults) -> Vec<Step> {
-    let middle = writes.len() / 2;
+/// The frame with the first piece of text; the middle one if the message has no text.
+fn first_text(message: &Message, writes: &[Vec<u8>]) -> usize {
+    let piece = message.parts.iter().find_map(|part| match part {
+        Part::Text { pieces } => pieces.first(),
+        Part::Thinking { .. } | Part::Redacted { .. } | Part::Call { .. } => None,
+    });
+    let piece = piece.map(|piece| json!(piece).to_string());
+    let has = |write: &Vec<u8>| {
+        let text = String::from_utf8_lossy(write);
+        piece.as_ref().is_some_and(|piece| text.contains(piece))
+    };
+    writes.iter().position(has).unwrap_or(writes.len() / 2)
+}
+
+/// The bytes at their pace; an endless answer repeats the frame `delta`.
+fn pace(writes: Vec<Vec<u8>>, faults: &Faults, delta: usize) -> Vec<Step> {
     let mut steps = Vec::new();
     for (at, write) in writes.into_iter().enumerate() {
         if faults.stall_at == Some(at) {
@@ -307,7 +324,7 @@ fn pace(writes: Vec<Vec<u8>>, faults: &Faults) -> Vec<Step> {
             steps.push(Step::Pause(faults.frame_delay));
         }
         let bytes = Bytes::from(write);
-        if faults.endless && at == middle {
+        if faults.endless && at == delta {
             steps.push(Step::Repeat(bytes));
             return steps;
         }

@@ -1,0 +1,303 @@
+//! The fake provider keeps its promises to the tests that stand on it: what it sends is what the
+//! script says to the byte, what it refuses a real provider refuses, and its journal tells who
+//! came, who left and how much was on its way.
+
+mod caller;
+mod refusals;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use turnwire_testkit::provider::{
+    Answer, Dialect, ErrorForm, FakeProvider, LineEnd, Message, Order, Part, Progress, Trouble,
+};
+
+use caller::{by_hand, headers, path, request, send};
+
+fn message() -> Message {
+    Message::new([
+        Part::text(["Grüße ", "an ", "alle"]),
+        Part::call("a", "weather", &json!({"city": "Köln"})),
+        Part::call("b", "weather", &json!({"city": "Oslo"})),
+    ])
+}
+
+#[tokio::test]
+async fn what_arrives_is_what_the_answer_says_to_the_byte() {
+    let provider = FakeProvider::start().await;
+    for dialect in Dialect::ALL {
+        let ways = [
+            Answer::from(message().id("x")),
+            Answer::from(message().id("x")).byte_by_byte(),
+            Answer::from(message().id("x")).with_bom().with_comments(),
+            Answer::from(message().id("x")).line_end(LineEnd::Cr),
+            Answer::raw(b"data: {}\r\n\r\ndata: unfinished".to_vec()),
+        ];
+        for answer in ways {
+            provider.push(answer.clone());
+            let mut asked = request(dialect);
+            asked["model"] = json!("fake-model");
+            let got = send(&provider, dialect, &asked).await;
+            assert_eq!((got.status, got.whole), (200, true));
+            // Made-up ids count the calls; every other byte is equal.
+            let call = provider.calls().len() - 1;
+            let text = got.text().replace(&format!("{call:04}f4ke"), "0000f4ke");
+            let text = text.replace("\"gemini-fake\"", "\"fake-model\"");
+            let said = String::from_utf8(answer.bytes_for(dialect, asked)).expect("UTF-8");
+            assert_eq!(text, said, "{dialect:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_journal_has_the_request_as_it_came() {
+    let provider = FakeProvider::start().await;
+    provider.always("", Answer::text(["hello"]));
+    for (number, dialect) in Dialect::ALL.into_iter().enumerate() {
+        send(&provider, dialect, &request(dialect)).await;
+        let call = provider.reached(number, Progress::Sent).await;
+        assert_eq!(call.dialect, Some(dialect));
+        assert_eq!(call.body, request(dialect));
+        assert_eq!(call.text, request(dialect).to_string());
+        assert_eq!(
+            format!("{}?{}", call.path, call.query).trim_end_matches('?'),
+            path(dialect)
+        );
+        for (name, value) in headers(dialect) {
+            assert_eq!(call.header(name), value);
+        }
+        assert_eq!((call.status, call.refused), (Some(200), None));
+        assert!(call.written > 0);
+    }
+    provider.connections_open(0).await;
+    assert_eq!(provider.connections(), 4);
+}
+
+#[tokio::test]
+async fn the_script_is_played_in_order_and_by_what_is_asked() {
+    let provider = FakeProvider::start().await;
+    provider.push_if("tents", Answer::text(["about tents"]));
+    provider.push(Answer::text(["first"]));
+    provider.push(Answer::refuse(Trouble::Overloaded));
+    let ask = async |words: &str| {
+        let mut body = request(Dialect::Chat);
+        body["messages"][0]["content"] = json!(words);
+        send(&provider, Dialect::Chat, &body).await
+    };
+    assert!(ask("hello").await.text().contains("first"));
+    assert!(ask("any tents?").await.text().contains("about tents"));
+    assert_eq!(provider.lines_left(), 1);
+    assert_eq!(ask("hello").await.status, 503);
+    assert_eq!(ask("hello").await.status, 500);
+    let refused = provider.call(3).await.refused.expect("why");
+    assert_eq!(refused, "the script has no answer for this request");
+}
+
+#[tokio::test]
+async fn a_stalled_answer_goes_on_when_it_is_let_go_and_its_caller_may_leave() {
+    let provider = FakeProvider::start().await;
+    provider.always("", Answer::text(["one", "two"]).stall_at(2));
+    for (index, dialect) in [Dialect::Anthropic, Dialect::Chat].into_iter().enumerate() {
+        let body = request(dialect);
+        let (got, ()) = tokio::join!(send(&provider, dialect, &body), async {
+            provider.reached(2 * index, Progress::Held).await;
+            provider.release(2 * index);
+        });
+        assert!(got.whole && got.text().contains("two"), "{}", got.text());
+
+        let caller = by_hand(&provider, dialect).await;
+        let held = provider.reached(2 * index + 1, Progress::Held).await;
+        assert!(!held.closed && held.written > 0);
+        drop(caller);
+        let left = provider.closed(2 * index + 1).await;
+        assert_eq!(left.progress, Progress::Left);
+    }
+}
+
+#[tokio::test]
+async fn a_silent_answer_has_no_head() {
+    let provider = FakeProvider::start().await;
+    provider.push(Answer::text(["late"]).silent());
+    let mut caller = by_hand(&provider, Dialect::Gemini).await;
+    let held = provider.reached(0, Progress::Held).await;
+    assert_eq!(held.status, None);
+    assert_eq!(caller.try_read(&mut [0; 1]).ok(), None);
+    provider.release(0);
+    let mut start = [0; 15];
+    caller.read_exact(&mut start).await.expect("the head");
+    assert_eq!(&start, b"HTTP/1.1 200 OK");
+}
+
+#[tokio::test]
+async fn a_cut_is_where_the_script_wants_it() {
+    let provider = FakeProvider::start().await;
+    for dialect in Dialect::ALL {
+        let mut asked = request(dialect);
+        asked["model"] = json!("fake-model");
+        let whole = Answer::text(["Grüße"]).bytes_for(dialect, asked.clone());
+        let umlaut = whole.iter().position(|byte| *byte >= 0xC0).expect("an ü");
+        let cuts = [
+            (Answer::text(["Grüße"]).cut_after(100), 100),
+            (Answer::text(["Grüße"]).cut_inside_character(), umlaut + 1),
+            (Answer::text(["Grüße"]).cut_after(0), 0),
+        ];
+        for (answer, length) in cuts {
+            provider.push(answer);
+            let got = send(&provider, dialect, &asked).await;
+            assert_eq!((got.bytes.len(), got.whole), (length, false), "{dialect:?}");
+            let call = provider.calls().len() - 1;
+            assert_eq!(provider.closed(call).await.progress, Progress::Cut);
+        }
+        provider.push(Answer::text(["Grüße"]).cut_inside(1).with_reset());
+        assert!(!send(&provider, dialect, &asked).await.whole);
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_does_not_read_holds_an_endless_answer() {
+    let provider = FakeProvider::start().await;
+    provider.always("", Answer::text(["again and again"]).endless());
+    for (number, dialect) in Dialect::ALL.into_iter().enumerate() {
+        let mut caller = by_hand(&provider, dialect).await;
+        let still = provider.still(number).await;
+        // The kernel's buffers on both sides, and no more.
+        assert!(still.written < 32 << 20, "{}", still.written);
+        assert_eq!(provider.open_connections(), 1);
+        let mut start = vec![0; 64 << 10];
+        caller.read_exact(&mut start).await.expect("much of it");
+        let times = String::from_utf8_lossy(&start)
+            .matches("again and again")
+            .count();
+        assert!(times > 50, "{dialect:?}: {times}");
+        drop(caller);
+        assert_eq!(provider.closed(number).await.progress, Progress::Left);
+    }
+}
+
+#[tokio::test]
+async fn a_missing_end_is_missing_in_every_format() {
+    let marks = [
+        (Dialect::Anthropic, "message_stop"),
+        (Dialect::Chat, "[DONE]"),
+        (Dialect::Responses, "response.completed"),
+        (Dialect::Gemini, "finishReason"),
+    ];
+    for (dialect, mark) in marks {
+        let text = |answer: Answer| String::from_utf8(answer.bytes(dialect)).expect("UTF-8");
+        assert!(text(message().into()).contains(mark));
+        let cut = text(Answer::from(message()).without_end());
+        assert!(!cut.contains(mark), "{cut}");
+        assert!(!cut.contains("\"finish_reason\":\"tool_calls\""), "{cut}");
+        assert!(cut.contains("Osl"), "what was said stays: {cut}");
+    }
+}
+
+#[tokio::test]
+async fn errors_come_inside_the_stream_in_the_providers_words() {
+    let says = |dialect, form, word: &str| {
+        let answer = Answer::from(message()).error_as(2, Trouble::Overloaded, form);
+        let text = String::from_utf8(answer.bytes(dialect)).expect("UTF-8");
+        let last = text.trim_end().rsplit("data: ").next().unwrap_or_default();
+        assert!(last.contains(word), "{last}");
+    };
+    let event = ErrorForm::Event;
+    says(Dialect::Anthropic, event, "\"type\":\"overloaded_error\"");
+    says(Dialect::Chat, event, "{\"error\":{\"message\"");
+    says(
+        Dialect::Responses,
+        event,
+        "\"code\":\"server_is_overloaded\"",
+    );
+    says(Dialect::Responses, ErrorForm::Nested, "\"error\":{\"type\"");
+    says(
+        Dialect::Responses,
+        ErrorForm::Failed,
+        "\"status\":\"failed\"",
+    );
+    says(Dialect::Gemini, event, "\"status\": \"UNAVAILABLE\"");
+}
+
+#[tokio::test]
+async fn blocks_come_in_the_order_that_is_asked_for() {
+    let indices = |dialect, order, field: &str| -> Vec<u64> {
+        let bytes = Answer::from(message().order(order)).bytes(dialect);
+        let text = String::from_utf8(bytes).expect("UTF-8");
+        let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let frames = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
+        let mut seen: Vec<u64> = frames
+            .filter_map(|frame| frame.pointer(field).and_then(Value::as_u64))
+            .collect();
+        seen.dedup();
+        seen
+    };
+    let chat = "/choices/0/delta/tool_calls/0/index";
+    for (dialect, field) in [
+        (Dialect::Anthropic, "/index"),
+        (Dialect::Responses, "/output_index"),
+    ] {
+        assert_eq!(indices(dialect, Order::InTurn, field), [0, 1, 2]);
+        assert_eq!(indices(dialect, Order::Backwards, field), [2, 1, 0]);
+        assert!(indices(dialect, Order::Interleaved, field).len() > 9);
+    }
+    assert_eq!(indices(Dialect::Chat, Order::InTurn, chat), [0, 1]);
+    assert_eq!(indices(Dialect::Chat, Order::Backwards, chat), [1, 0]);
+    assert_eq!(
+        indices(Dialect::Chat, Order::Interleaved, chat),
+        [0, 1, 0, 1, 0, 1, 0, 1, 0, 1]
+    );
+}
+
+#[tokio::test]
+async fn one_connection_serves_many_calls() {
+    let provider = FakeProvider::start().await;
+    provider.always("", Answer::text(["again"]));
+    let mut caller = by_hand(&provider, Dialect::Chat).await;
+    for number in 0..3 {
+        provider.reached(number, Progress::Sent).await;
+        let mut seen = Vec::new();
+        while !seen.ends_with(b"0\r\n\r\n") {
+            assert!(caller.read_buf(&mut seen).await.expect("bytes") > 0);
+        }
+        if number < 2 {
+            let body = request(Dialect::Chat).to_string();
+            let head = format!(
+                "POST /v1/chat/completions HTTP/1.1\r\nauthorization: Bearer k\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+                body.len()
+            );
+            caller.write_all(head.as_bytes()).await.expect("it is sent");
+        }
+    }
+    assert_eq!(
+        (provider.connections(), provider.open_connections()),
+        (1, 1)
+    );
+}
+
+#[tokio::test]
+async fn a_slow_answer_is_whole() {
+    let provider = FakeProvider::start().await;
+    let slow = Answer::text(["one", "two"])
+        .head_after(Duration::from_millis(5))
+        .frames_every(Duration::from_millis(2));
+    provider.push(slow);
+    provider.push(Answer::raw(b"data: {}\n\n".to_vec()).drip(Duration::from_millis(1)));
+    let got = send(&provider, Dialect::Responses, &request(Dialect::Responses)).await;
+    assert!(got.whole && got.text().contains("onetwo"), "{}", got.text());
+    let got = send(&provider, Dialect::Chat, &request(Dialect::Chat)).await;
+    assert_eq!(got.bytes, b"data: {}\n\n");
+}
+
+#[tokio::test]
+async fn a_call_of_gemini_has_an_id_only_if_the_script_gives_one() {
+    let text = |id| {
+        let call = Part::call_in(id, "weather", ["{\"city\":", "\"Oslo\"}"]);
+        let bytes = Answer::from(Message::new([call])).bytes(Dialect::Gemini);
+        String::from_utf8(bytes).expect("UTF-8")
+    };
+    assert!(text(Some("c1")).contains("\"id\": \"c1\""));
+    let without = text(None);
+    assert!(!without.contains("\"id\""), "{without}");
+    assert!(without.contains("{\"name\": \"weather\",\"args\": {\"city\": \"Oslo\"}}"));
+    assert!(without.ends_with("}\r\n\r\n"), "{without}");
+}
