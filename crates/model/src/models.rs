@@ -46,3 +46,6 @@ impl Models for ModelSet {
         (!name.is_empty()).then(|| Arc::clone(provider))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -144,3 +144,6 @@ impl Provider for Remote {
         once(call::open(setup, request)).try_flatten().boxed()
     }
 }
+
+#[cfg(test)]
+mod tests;

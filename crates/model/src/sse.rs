@@ -180,3 +180,6 @@ fn field(line: &[u8], event: &mut Vec<u8>, data: &mut Vec<u8>) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,8 @@ pub(super) fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Optio
 mod tests {
     use super::*;
 
+    type Headers = [(&'static str, &'static str)];
+
     fn told(headers: &[(&str, &str)]) -> Option<Duration> {
         let headers = headers.to_vec();
         retry_after(move |name| {
@@ -44,7 +46,7 @@ mod tests {
             "Fri, 13 Nov 2026 10:00:07 GMT",
             "Fri, 13 Nov 2026 10:00:00 GMT",
         );
-        let cases: [(&[(&str, &str)], Option<Duration>); 14] = [
+        let cases: [(&Headers, Option<Duration>); 14] = [
             (&[], None),
             (&[("retry-after", "2")], Some(ms(2_000))),
             (&[("retry-after", " 0.5 ")], Some(ms(500))),

@@ -1,0 +1,314 @@
+//! Answers that are streams: real sockets, a server that does what a test wants, and a client
+//! that reads slowly, not at all, or goes away.
+
+use futures_util::StreamExt as _;
+use tokio::net::TcpSocket;
+use tokio::sync::mpsc;
+
+use super::*;
+
+/// Far longer than anything here takes: a wait that ends with it has failed.
+const LONG: Duration = Duration::from_secs(30);
+const SHORT: Duration = Duration::from_millis(50);
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+                    transfer-encoding: chunked\r\n\r\n";
+
+fn outgoing(url: &Url) -> Outgoing {
+    Outgoing {
+        url: url.clone(),
+        headers: Headers::new([("x-api-key", "sk-secret")]).expect("headers"),
+        body: Bytes::from_static(b"{}"),
+        connect: LONG,
+        first_byte: LONG,
+    }
+}
+
+async fn open(url: &Url) -> Result<Incoming, DialError> {
+    dialer().stream(outgoing(url)).await
+}
+
+async fn listen() -> (TcpListener, Url) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!(
+        "http://{}/v1/messages",
+        listener.local_addr().expect("bound")
+    );
+    (listener, url.parse().expect("a url"))
+}
+
+/// All pieces of a body together, and how it ended.
+async fn all(mut incoming: Incoming) -> (String, Option<DialError>) {
+    let mut body = String::new();
+    while let Some(chunk) = incoming.next().await {
+        match chunk {
+            Ok(chunk) => body.push_str(std::str::from_utf8(&chunk).expect("text")),
+            Err(error) => {
+                assert!(incoming.next().await.is_none(), "nothing follows an error");
+                return (body, Some(error));
+            }
+        }
+    }
+    (body, None)
+}
+
+/// Whether the client closes within the bound, by a FIN or a reset.
+async fn closed(socket: &mut TcpStream) -> bool {
+    let gone = async {
+        let mut buffer = [0; 1_024];
+        while !matches!(socket.read(&mut buffer).await, Ok(0) | Err(_)) {}
+    };
+    tokio::time::timeout(LONG, gone).await.is_ok()
+}
+
+#[tokio::test]
+async fn what_is_sent_asks_for_events_and_carries_the_callers_headers() {
+    let (listener, url) = listen().await;
+    let heard = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.expect("a client");
+        let heard = request(&mut socket).await.expect("a request");
+        socket.write_all(HEAD.as_bytes()).await.expect("written");
+        socket.write_all(b"0\r\n\r\n").await.expect("written");
+        heard.to_ascii_lowercase()
+    });
+    let incoming = open(&url).await.expect("an answer");
+    assert_eq!(incoming.status(), 200);
+    assert_eq!(incoming.header("Content-Type"), Some("text/event-stream"));
+    assert_eq!(incoming.header("retry-after"), None);
+    assert_eq!(all(incoming).await, (String::new(), None));
+    let heard = heard.await.expect("heard");
+    assert!(
+        heard.starts_with("post /v1/messages http/1.1\r\n"),
+        "{heard}"
+    );
+    for line in [
+        "content-type: application/json\r\n",
+        "accept: text/event-stream\r\n",
+        "accept-encoding: identity\r\n",
+        "x-api-key: sk-secret\r\n",
+    ] {
+        assert_eq!(heard.matches(line).count(), 1, "{line} in {heard}");
+    }
+}
+
+#[tokio::test]
+async fn g6_a_request_shows_no_value_of_a_header() {
+    let (_listener, url) = listen().await;
+    let shown = format!("{:?}", outgoing(&url));
+    assert!(shown.contains("x-api-key"), "{shown}");
+    assert!(!shown.contains("sk-secret"), "{shown}");
+}
+
+#[tokio::test]
+async fn pieces_come_as_they_are_sent_and_the_connection_is_used_again() {
+    let head = HEAD.replace("transfer", "connection: keep-alive\r\ntransfer");
+    let parts = [head.as_str(), "2\r\nhi\r\n", "6\r\n there\r\n", "0\r\n\r\n"];
+    let (url, connections) = server(&parts, Duration::ZERO).await;
+    let dialer = dialer();
+    for _ in 0..5 {
+        let incoming = dialer.stream(outgoing(&url)).await.expect("an answer");
+        assert_eq!(all(incoming).await, ("hi there".into(), None));
+    }
+    // One is put back when its task gets to run, which may be after the next request has left.
+    assert!(connections.load(Ordering::Relaxed) < 5);
+}
+
+#[tokio::test]
+async fn g5_the_guard_is_the_same_as_for_whole_answers() {
+    let (inside, visits) = server(&[HEAD, "0\r\n\r\n"], Duration::ZERO).await;
+    let redirect = format!("HTTP/1.1 307 Go\r\nlocation: {inside}\r\ncontent-length: 0\r\n\r\n");
+    let (url, _) = server(&[&redirect], Duration::ZERO).await;
+    let incoming = open(&url).await.expect("an answer");
+    assert_eq!(incoming.status(), 307);
+    assert_eq!(visits.load(Ordering::Relaxed), 0);
+
+    let packed = HEAD.replace("transfer", "content-encoding: gzip\r\ntransfer");
+    let (url, _) = server(&[&packed, "0\r\n\r\n"], Duration::ZERO).await;
+    assert_eq!(open(&url).await.map(|_| ()), Err(DialError::Encoded));
+
+    for url in [
+        "http://169.254.169.254/v1",
+        "http://user:secret@127.0.0.1/",
+        "ftp://127.0.0.1/",
+        "data:,x",
+    ] {
+        let url: Url = url.parse().expect("a url");
+        assert_eq!(
+            open(&url).await.map(|_| ()),
+            Err(DialError::Refused),
+            "{url}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn g5_the_operators_own_host_may_be_inside_and_no_other_may_because_of_it() {
+    let (url, visits) = server(&[HEAD, "0\r\n\r\n"], Duration::ZERO).await;
+    let port = url.port().expect("a port");
+    let at = |host: &str| -> Url {
+        let text = format!("http://{host}:{port}/v1");
+        text.parse().expect("a url")
+    };
+    let own = Allow::host_of(&at("models.internal")).expect("a host");
+    let dialer = |address: &str| {
+        let lookup = Names(vec![address.parse().expect("an address")]);
+        let allow = vec![own.clone()];
+        Dialer::resolving(Options { allow }, Arc::new(lookup)).expect("a dialer")
+    };
+    let ask = async |address: &str, host: &str| {
+        let asked = dialer(address).stream(outgoing(&at(host))).await;
+        asked.map(|incoming| incoming.status())
+    };
+    let refused = Err(DialError::Refused);
+    assert_eq!(ask("127.0.0.1", "evil.internal").await, refused);
+    assert_eq!(ask("169.254.169.254", "models.internal").await, refused);
+    assert_eq!(ask("fd00:ec2::254", "models.internal").await, refused);
+    assert_eq!(visits.load(Ordering::Relaxed), 0);
+    assert_eq!(ask("127.0.0.1", "models.internal").await, Ok(200));
+    assert_eq!(ask("127.0.0.1", "localhost").await, Ok(200));
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_an_error_and_then_nothing() {
+    let (url, _) = server(&[HEAD, "2\r\nhi\r\n", "5\r\nth"], Duration::ZERO).await;
+    let (body, error) = all(open(&url).await.expect("an answer")).await;
+    assert!("hith".starts_with(&body), "{body}");
+    assert_eq!(error, Some(DialError::Unreachable));
+}
+
+#[tokio::test]
+async fn dropping_the_answer_closes_the_connection_while_the_other_side_is_silent() {
+    let (listener, url) = listen().await;
+    let mut incoming = Box::pin(open(&url));
+    let mut socket = tokio::select! {
+        accepted = listener.accept() => accepted.expect("a client").0,
+        early = &mut incoming => panic!("{early:?}"),
+    };
+    let talk = async {
+        request(&mut socket).await.expect("a request");
+        socket.write_all(HEAD.as_bytes()).await.expect("written");
+        socket.write_all(b"2\r\nhi\r\n").await.expect("written");
+    };
+    let ((), incoming) = tokio::join!(talk, incoming);
+    let mut incoming = incoming.expect("an answer");
+    let first = incoming.next().await.expect("a piece").expect("bytes");
+    assert_eq!(first, "hi");
+    drop(incoming);
+    assert!(closed(&mut socket).await);
+}
+
+#[tokio::test]
+async fn dropping_the_request_before_the_head_closes_the_connection() {
+    let (listener, url) = listen().await;
+    let asking = tokio::spawn(async move { open(&url).await.map(|_| ()) });
+    let (mut socket, _) = listener.accept().await.expect("a client");
+    request(&mut socket).await.expect("a request");
+    asking.abort();
+    assert!(closed(&mut socket).await);
+}
+
+/// Waits until a count no longer grows, and gives it.
+async fn settled(mut counts: mpsc::UnboundedReceiver<usize>) -> usize {
+    let mut last = 0;
+    while let Ok(Some(count)) = tokio::time::timeout(10 * SHORT, counts.recv()).await {
+        last = count;
+    }
+    last
+}
+
+#[tokio::test]
+async fn what_nobody_reads_stays_with_the_sender() {
+    const CHUNKS: usize = 1_024;
+    const CHUNK: usize = 65_536;
+    // What the kernel holds for both sides, and one read of the client.
+    const HELD_MAX: usize = 8 * 1_048_576;
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_send_buffer_size(65_536).expect("a small buffer");
+    let any = "127.0.0.1:0".parse().expect("an address");
+    socket.bind(any).expect("a port");
+    let listener = socket.listen(1).expect("a listener");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    let (count, counts) = mpsc::unbounded_channel();
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.expect("a client");
+        request(&mut socket).await.expect("a request");
+        socket.write_all(HEAD.as_bytes()).await.expect("written");
+        let chunk = format!("{CHUNK:x}\r\n{}\r\n", "x".repeat(CHUNK));
+        for n in 1..=CHUNKS {
+            socket.write_all(chunk.as_bytes()).await.expect("written");
+            let _ = count.send(n * CHUNK);
+        }
+        socket.write_all(b"0\r\n\r\n").await.expect("written");
+    });
+    let mut incoming = open(&url.parse().expect("a url")).await.expect("an answer");
+    let first = incoming.next().await.expect("a piece").expect("bytes");
+    // The whole body has eight times as many bytes as may leave unread.
+    let written = settled(counts).await;
+    assert!(written < HELD_MAX, "{written} bytes left while nobody read");
+    let mut read = first.len();
+    while let Some(chunk) = incoming.next().await {
+        read += chunk.expect("bytes").len();
+    }
+    assert_eq!(read, CHUNKS * CHUNK);
+    server.await.expect("all written");
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_is_a_timeout() {
+    let (_listener, url) = listen().await;
+    let mut late = outgoing(&url);
+    late.first_byte = SHORT;
+    let asked = tokio::time::timeout(LONG, dialer().stream(late)).await;
+    assert_eq!(
+        asked.map(|asked| asked.map(|_| ())),
+        Ok(Err(DialError::Timeout))
+    );
+}
+
+/// A resolver that answers when it is let go.
+struct Waits(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl Lookup for Waits {
+    fn lookup(&self, _: &str) -> std::io::Result<Vec<IpAddr>> {
+        let _ = self.0.lock().expect("one waits").recv();
+        Err(std::io::ErrorKind::NotFound.into())
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_come_about_is_a_timeout_at_every_step() {
+    // The name is not resolved.
+    let (let_go, wait) = std::sync::mpsc::channel();
+    let lookup = Arc::new(Waits(std::sync::Mutex::new(wait)));
+    let resolving = Dialer::resolving(Options::default(), lookup).expect("a dialer");
+    let mut late = outgoing(&"http://models.example/".parse().expect("a url"));
+    late.connect = SHORT;
+    let asked = tokio::time::timeout(LONG / 2, resolving.stream(late)).await;
+    assert_eq!(
+        asked.map(|asked| asked.map(|_| ())),
+        Ok(Err(DialError::Timeout))
+    );
+    drop(let_go);
+    // The other side does not shake hands.
+    let (_listener, url) = listen().await;
+    let secure = url.as_str().replace("http", "https");
+    let mut late = outgoing(&secure.parse().expect("a url"));
+    late.connect = SHORT;
+    let asked = tokio::time::timeout(LONG / 2, dialer().stream(late)).await;
+    assert_eq!(
+        asked.map(|asked| asked.map(|_| ())),
+        Ok(Err(DialError::Timeout))
+    );
+}
+
+#[tokio::test]
+async fn the_time_to_connect_is_not_the_time_to_answer() {
+    let (listener, url) = listen().await;
+    let mut patient = outgoing(&url);
+    patient.connect = 5 * SHORT;
+    let asking = tokio::spawn(async move { dialer().stream(patient).await.map(|_| ()) });
+    let (mut socket, _) = listener.accept().await.expect("a client");
+    request(&mut socket).await.expect("a request");
+    tokio::time::sleep(10 * SHORT).await;
+    socket.write_all(HEAD.as_bytes()).await.expect("written");
+    assert_eq!(asking.await.expect("it ran"), Ok(()));
+}

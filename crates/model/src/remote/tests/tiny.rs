@@ -1,0 +1,102 @@
+//! A dialect of a few words: `say …`, `stop`, `fail`; anything else is a ping.
+
+use std::collections::VecDeque;
+
+use serde_json::json;
+
+use super::super::*;
+use crate::dialect::{Decoder, Encoded, Frame, Refused};
+use turnwire_event::StopReason;
+use turnwire_event::code::LlmErrorClass;
+
+pub(super) struct Tiny;
+
+struct Words {
+    stopped: bool,
+}
+
+impl Dialect for Tiny {
+    fn name(&self) -> &'static str {
+        "tiny"
+    }
+
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        let key = key.map(|key| ("x-key", format!("Key {key}")));
+        [("x-team", "nobody".to_owned())]
+            .into_iter()
+            .chain(key)
+            .collect()
+    }
+
+    fn encode(&self, provider: &str, model: &str, request: &Request, params: &Params) -> Encoded {
+        Encoded {
+            path: "/say?alt=sse".into(),
+            body: json!({
+                "provider": provider,
+                "model": model,
+                "text": request.user_text(),
+                "max_tokens": params.max_tokens,
+                "temperature": params.temperature,
+                "extra": params.extra,
+            }),
+        }
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(Words { stopped: false })
+    }
+
+    fn refused(&self, refused: Refused<'_>) -> ModelError {
+        let class = match refused.status {
+            429 => LlmErrorClass::RateLimited,
+            // So that a test sees how much of the body is shown.
+            413 if refused.body.len() == 65_536 => LlmErrorClass::Internal,
+            _ => LlmErrorClass::Provider,
+        };
+        let again = match refused.retry_after {
+            Some(time) => crate::Again::After(time),
+            None if refused.status >= 500 => crate::Again::Soon,
+            None => crate::Again::Never,
+        };
+        ModelError { class, again }
+    }
+}
+
+impl Decoder for Words {
+    fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        if self.stopped {
+            return Ok(());
+        }
+        for line in frame.data.lines() {
+            match line.split_once(' ').unwrap_or((line, "")) {
+                ("say", text) => out.push_back(Delta::Text {
+                    block: 0,
+                    text: text.to_owned(),
+                }),
+                ("stop", _) => {
+                    self.stopped = true;
+                    let usage = Usage {
+                        input_tokens: 100,
+                        output_tokens: 5,
+                        total_tokens: 105,
+                        ..Usage::default()
+                    };
+                    let reason = StopReason::EndTurn;
+                    out.push_back(Delta::Stop { reason, usage });
+                }
+                ("fail", _) => return Err(LlmErrorClass::Provider.into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Mistaken: it takes every end for a good one, and says nothing of it.
+    fn end(&mut self, _: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        Ok(())
+    }
+
+    fn cache_written_tokens(&self) -> u64 {
+        40
+    }
+}
