@@ -4,7 +4,14 @@
 //! Request ─▶ encode ─▶ body ─▶ (network or cassette) ─▶ frames ─▶ Decoder::step ─▶ Delta
 //! ```
 //! Each dialect is a folder: `chunk` has the vendor's wire as types that tolerate what they do not
-//! know, `normalize` makes our deltas of them, `encode` writes the request.
+//! know, `normalize` makes our deltas of them, `encode` writes the request. What several of them
+//! need stands beside them: `thread` is the conversation as vendors want it, `trouble` says what
+//! their errors mean, `loose` reads numbers that are not quite numbers.
+
+pub(crate) mod loose;
+pub(crate) mod thread;
+pub(crate) mod trouble;
+pub mod anthropic;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -99,6 +106,12 @@ pub trait Dialect: Send + Sync {
     /// never logs them.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
 
+    /// Headers that depend on what a model is asked to keep to. They take the place of those of
+    /// the same name above; the operator's own take the place of both.
+    fn headers_for(&self, _params: &Params) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// The request. `provider` is the name the operator gave it: of what was said, only that
     /// provider's own kept words go back to it. `model` is the vendor's name of the model.
     fn encode(&self, provider: &str, model: &str, request: &Request, params: &Params) -> Encoded;
@@ -108,4 +121,23 @@ pub trait Dialect: Send + Sync {
 
     /// What an answer that is no stream means.
     fn refused(&self, refused: Refused<'_>) -> ModelError;
+}
+
+/// The fields of a request that `extra` may not touch: without them it is not the conversation
+/// that was asked for, or its answer is no stream.
+const OURS: [&str; 3] = ["model", "messages", "stream"];
+
+/// Lays the operator's own fields over a request. A field that is `null` is taken out: some
+/// servers refuse fields that others want.
+pub(crate) fn overlay(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
+    for (name, value) in extra {
+        if OURS.contains(&name.as_str()) {
+            continue;
+        }
+        if value.is_null() {
+            body.shift_remove(name);
+        } else {
+            body.insert(name.clone(), value.clone());
+        }
+    }
 }

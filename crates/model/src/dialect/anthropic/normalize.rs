@@ -1,0 +1,455 @@
+//! Our deltas of a Messages stream.
+//!
+//! State is kept by the vendor's index. A signature comes in pieces and is told once, with the end
+//! of its block (S3-055). A block of a kind that is not known here says nothing, but is kept whole
+//! for the vendor. Only `message_stop` ends a message well.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use turnwire_event::code::LlmErrorClass;
+use turnwire_event::{StopReason, Usage};
+
+use super::chunk::{
+    Block, BlockDelta, BlockKind, BlockStart, BlockStop, BlockTag, DeltaTag, Kind, MessageDelta,
+    MessageStart, Piece, PieceKind, Tagged, Usage as Counts,
+};
+use super::order::Order;
+use crate::delta::{Delta, ModelError};
+use crate::dialect::loose::Count;
+use crate::dialect::{Decoder, Frame, trouble};
+
+/// Bytes of signatures and of blocks that are kept whole, in one message, at most: a hundred times
+/// what is usual, and less than a message may have.
+const SEALED_BYTES_MAX: usize = 1024 * 1024;
+
+/// One answer.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    order: Order,
+    /// By the vendor's index: where the block stands, and what is open of it.
+    blocks: BTreeMap<u64, (u64, Open)>,
+    counts: Counts,
+    ending: Option<Ending>,
+    sealed_bytes: usize,
+    begun: bool,
+    said: bool,
+    tools: bool,
+    done: bool,
+}
+
+/// What is open of a block.
+#[derive(Debug)]
+enum Open {
+    Text,
+    Thinking {
+        signature: String,
+    },
+    Tool {
+        /// The input that came with the start, for servers that do not stream it.
+        whole: Option<String>,
+    },
+    /// Not ours to read; none once a piece came that cannot be put into it.
+    Sealed {
+        block: Option<Value>,
+        input: String,
+    },
+    Stopped,
+}
+
+/// Why a message ended, as far as that matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// All is said, or tools are asked for: the blocks tell which.
+    Said,
+    /// A stop sequence was met.
+    Met,
+    /// There was no room for more.
+    Cut,
+    /// The vendor's filter stepped in.
+    Refused,
+}
+
+impl Decoder for Messages {
+    fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        if self.done || frame.data.is_empty() {
+            return Ok(());
+        }
+        let data = frame.data;
+        match kind(frame)? {
+            Kind::ContentBlockDelta => self.delta(data, out),
+            Kind::ContentBlockStart => self.start(data, out),
+            Kind::ContentBlockStop => {
+                self.stop(read::<BlockStop>(data)?.index, out);
+                Ok(())
+            }
+            Kind::MessageStart => self.begin(read(data)?, out),
+            Kind::MessageDelta => self.ending(&read(data)?),
+            Kind::MessageStop => self.finish(out),
+            Kind::Error => {
+                self.done = true;
+                let error: Value = serde_json::from_str(data).unwrap_or_default();
+                Err(trouble::in_stream(error.get("error").unwrap_or(&error)))
+            }
+            Kind::Ping | Kind::Unknown => Ok(()),
+        }
+    }
+
+    fn end(&mut self, _: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        if self.done {
+            return Ok(());
+        }
+        Err(if self.said {
+            LlmErrorClass::Transport.into()
+        } else {
+            ModelError::passing(LlmErrorClass::Transport)
+        })
+    }
+
+    fn cache_written_tokens(&self) -> u64 {
+        self.counts
+            .cache_creation_input_tokens
+            .unwrap_or_default()
+            .0
+    }
+}
+
+/// What a frame is: by its name, and where it has none that is known, by its data.
+fn kind(frame: Frame<'_>) -> Result<Kind, ModelError> {
+    let tagged = || read::<Tagged>(frame.data).map(|tagged| tagged.kind);
+    match frame.event.map(Kind::named) {
+        None => tagged(),
+        // An event of a new name may have data of any shape.
+        Some(Kind::Unknown) => Ok(tagged().unwrap_or_default()),
+        Some(kind) => Ok(kind),
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, ModelError> {
+    serde_json::from_str(data).map_err(|_| malformed())
+}
+
+fn malformed() -> ModelError {
+    LlmErrorClass::Provider.into()
+}
+
+impl Messages {
+    fn begin(&mut self, start: MessageStart, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let message = start.message.unwrap_or_default();
+        self.count(message.usage);
+        let id = message.id.filter(|id| !id.is_empty());
+        if let Some(response_id) = id
+            && !self.begun
+            && !self.said
+        {
+            self.begun = true;
+            out.push_back(Delta::Begun { response_id });
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, data: &str, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let BlockStart {
+            index,
+            content_block,
+        } = read(data)?;
+        // A block that begins where another is open has ended that one.
+        self.stop(index, out);
+        let at = self.order.open(index)?;
+        let raw = content_block.get();
+        let kind = read::<BlockTag>(raw)?.kind;
+        let (open, first) = match kind {
+            BlockKind::Unknown => (self.sealed(read(raw)?, raw.len())?, Vec::new()),
+            BlockKind::Text
+            | BlockKind::Thinking
+            | BlockKind::RedactedThinking
+            | BlockKind::ToolUse => self.known(kind, read(raw)?)?,
+        };
+        self.blocks.insert(index, (at, open));
+        for delta in first {
+            self.say(at, delta, out);
+        }
+        Ok(())
+    }
+
+    /// What a block of a known kind is when it opens, and what it says with that.
+    fn known(
+        &mut self,
+        kind: BlockKind,
+        block: Block<'_>,
+    ) -> Result<(Open, Vec<Delta>), ModelError> {
+        match kind {
+            BlockKind::Text => {
+                let text = block.text.filter(|text| !text.is_empty());
+                Ok((Open::Text, text.map(words).into_iter().collect()))
+            }
+            BlockKind::Thinking => {
+                let signature = block.signature.unwrap_or_default();
+                self.seal(signature.len())?;
+                let text = block.thinking.filter(|text| !text.is_empty());
+                let first = text.map(|text| thinking(text, None));
+                Ok((Open::Thinking { signature }, first.into_iter().collect()))
+            }
+            BlockKind::RedactedThinking => {
+                let data = block.data.unwrap_or_default();
+                self.seal(data.len())?;
+                let open = Open::Sealed {
+                    block: None,
+                    input: String::new(),
+                };
+                Ok((open, vec![keep(json!({"redacted_thinking": data}))]))
+            }
+            BlockKind::ToolUse => {
+                let name = block.name.filter(|name| !name.is_empty());
+                let name = name.ok_or_else(malformed)?;
+                let whole = block.input.map(|input| input.get().to_owned());
+                self.tools = true;
+                let id = block.id.filter(|id| !id.is_empty());
+                let kept = id.as_ref().map(|id| keep(json!({"id": id})));
+                let start = Delta::ToolStart {
+                    block: 0,
+                    name,
+                    provider_id: id,
+                };
+                let whole = whole.filter(|input| !is_nothing(input));
+                let first = std::iter::once(start).chain(kept).collect();
+                Ok((Open::Tool { whole }, first))
+            }
+            BlockKind::Unknown => Err(malformed()),
+        }
+    }
+
+    fn sealed(&mut self, block: Value, bytes: usize) -> Result<Open, ModelError> {
+        self.seal(bytes)?;
+        Ok(Open::Sealed {
+            block: Some(block),
+            input: String::new(),
+        })
+    }
+
+    fn seal(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.sealed_bytes += bytes;
+        if self.sealed_bytes > SEALED_BYTES_MAX {
+            return Err(malformed());
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, data: &str, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        let BlockDelta { index, delta } = match serde_json::from_str(data) {
+            Ok(delta) => delta,
+            Err(_) if read::<DeltaTag>(data)?.delta.kind == PieceKind::Unknown => return Ok(()),
+            Err(_) => return Err(malformed()),
+        };
+        if !self.blocks.contains_key(&index) {
+            self.open_unannounced(index, delta.kind)?;
+        }
+        let Some((at, open)) = self.blocks.get_mut(&index) else {
+            return Ok(());
+        };
+        let at = *at;
+        let mut sealed = 0;
+        let said = take(open, delta, &mut sealed);
+        self.seal(sealed)?;
+        if let Some(delta) = said {
+            self.say(at, delta, out);
+        }
+        Ok(())
+    }
+
+    /// Some servers leave out the start of a block. Words need none; a tool has no name without.
+    fn open_unannounced(&mut self, index: u64, kind: PieceKind) -> Result<(), ModelError> {
+        let open = match kind {
+            PieceKind::TextDelta => Open::Text,
+            PieceKind::ThinkingDelta | PieceKind::SignatureDelta => Open::Thinking {
+                signature: String::new(),
+            },
+            PieceKind::InputJsonDelta => return Err(malformed()),
+            PieceKind::CitationsDelta | PieceKind::Unknown => return Ok(()),
+        };
+        let at = self.order.open(index)?;
+        self.blocks.insert(index, (at, open));
+        Ok(())
+    }
+
+    fn stop(&mut self, index: u64, out: &mut VecDeque<Delta>) {
+        let Some((at, open)) = self.blocks.get_mut(&index) else {
+            return;
+        };
+        let at = *at;
+        let last = match std::mem::replace(open, Open::Stopped) {
+            Open::Stopped => return,
+            Open::Text => [None, None],
+            Open::Thinking { signature } => {
+                let signature = Some(signature).filter(|signature| !signature.is_empty());
+                [
+                    signature.map(|signature| thinking(String::new(), Some(signature))),
+                    None,
+                ]
+            }
+            Open::Tool { whole } => [
+                whole.map(|fragment| Delta::ToolInput { block: 0, fragment }),
+                Some(Delta::ToolEnd { block: 0 }),
+            ],
+            Open::Sealed { block, input } => [whole_block(block, &input).map(keep), None],
+        };
+        for delta in last.into_iter().flatten() {
+            self.say(at, delta, out);
+        }
+        self.order.stop(at, out);
+    }
+
+    fn say(&mut self, at: u64, delta: Delta, out: &mut VecDeque<Delta>) {
+        self.said = true;
+        self.order.say(at, delta, out);
+    }
+
+    fn ending(&mut self, delta: &MessageDelta<'_>) -> Result<(), ModelError> {
+        self.count(delta.usage);
+        let ending = delta.delta.as_ref();
+        let reason = ending.and_then(|ending| ending.stop_reason.as_ref());
+        if let Some(reason) = reason {
+            self.ending = Some(ending_of(reason.as_str()));
+        }
+        Ok(())
+    }
+
+    /// Counts only grow, and servers give a part of them early and a part late.
+    fn count(&mut self, more: Option<Counts>) {
+        let Some(more) = more else { return };
+        let counts = &mut self.counts;
+        counts.input_tokens = counts.input_tokens.max(more.input_tokens);
+        counts.output_tokens = counts.output_tokens.max(more.output_tokens);
+        counts.cache_read_input_tokens = counts
+            .cache_read_input_tokens
+            .max(more.cache_read_input_tokens);
+        counts.cache_creation_input_tokens = counts
+            .cache_creation_input_tokens
+            .max(more.cache_creation_input_tokens);
+        if more.output_tokens_details.is_some() {
+            counts.output_tokens_details = more.output_tokens_details;
+        }
+    }
+
+    fn finish(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        self.done = true;
+        let open: Vec<u64> = self.blocks.keys().copied().collect();
+        for index in open {
+            self.stop(index, out);
+        }
+        self.order.release(out);
+        let reason = match self.ending {
+            // Nothing was said, and an empty answer would hide why.
+            Some(Ending::Refused) if !self.said => return Err(malformed()),
+            Some(Ending::Refused) => StopReason::EndTurn,
+            Some(Ending::Cut) => StopReason::MaxTokens,
+            Some(Ending::Met | Ending::Said) | None if self.tools => StopReason::ToolUse,
+            Some(Ending::Met) => StopReason::StopSequence,
+            Some(Ending::Said) | None => StopReason::EndTurn,
+        };
+        out.push_back(Delta::Stop {
+            reason,
+            usage: self.usage(),
+        });
+        Ok(())
+    }
+
+    /// The vendor counts what it read from its cache, and what it wrote there, besides the rest.
+    fn usage(&self) -> Usage {
+        let counts = self.counts;
+        let of = |count: Option<Count>| count.unwrap_or_default().0;
+        let cached_tokens = of(counts.cache_read_input_tokens);
+        let input_tokens = of(counts.input_tokens)
+            .saturating_add(cached_tokens)
+            .saturating_add(of(counts.cache_creation_input_tokens));
+        let output_tokens = of(counts.output_tokens);
+        let details = counts.output_tokens_details.unwrap_or_default();
+        Usage {
+            input_tokens,
+            output_tokens,
+            total_tokens: input_tokens.saturating_add(output_tokens),
+            reasoning_tokens: of(details.thinking_tokens),
+            cached_tokens,
+            cost_usd: 0.0,
+        }
+    }
+}
+
+/// What a piece says in the block it belongs to; `sealed` grows by what is kept of it. A piece of
+/// another kind than its block, and one behind its block's end, say nothing.
+fn take(open: &mut Open, piece: Piece, sealed: &mut usize) -> Option<Delta> {
+    match (open, piece.kind) {
+        (Open::Text, PieceKind::TextDelta) => piece.text.filter(|text| !text.is_empty()).map(words),
+        (Open::Thinking { .. }, PieceKind::ThinkingDelta) => {
+            let text = piece.thinking.filter(|text| !text.is_empty());
+            text.map(|text| thinking(text, None))
+        }
+        (Open::Thinking { signature }, PieceKind::SignatureDelta) => {
+            let more = piece.signature.unwrap_or_default();
+            *sealed += more.len();
+            signature.push_str(&more);
+            None
+        }
+        (Open::Tool { whole }, PieceKind::InputJsonDelta) => {
+            let fragment = piece.partial_json.filter(|more| !more.is_empty())?;
+            // It is streamed after all.
+            *whole = None;
+            Some(Delta::ToolInput { block: 0, fragment })
+        }
+        (Open::Sealed { input, .. }, PieceKind::InputJsonDelta) => {
+            let more = piece.partial_json.unwrap_or_default();
+            *sealed += more.len();
+            input.push_str(&more);
+            None
+        }
+        (Open::Sealed { block, .. }, _) => {
+            *block = None;
+            None
+        }
+        (Open::Text | Open::Thinking { .. } | Open::Tool { .. } | Open::Stopped, _) => None,
+    }
+}
+
+/// A block that is not read here, with the input that was streamed behind it.
+fn whole_block(block: Option<Value>, input: &str) -> Option<Value> {
+    let mut block = block.filter(Value::is_object)?;
+    if !input.is_empty() {
+        block["input"] = serde_json::from_str(input).ok()?;
+    }
+    Some(json!({"block": block}))
+}
+
+fn words(text: String) -> Delta {
+    Delta::Text { block: 0, text }
+}
+
+fn thinking(text: String, signature: Option<String>) -> Delta {
+    Delta::Thinking {
+        block: 0,
+        text,
+        signature,
+    }
+}
+
+fn keep(data: Value) -> Delta {
+    Delta::Keep { block: 0, data }
+}
+
+/// Whether an input says nothing: a start has an empty object when the input is to come.
+fn is_nothing(input: &str) -> bool {
+    let inside = input.trim().strip_prefix('{');
+    let inside = inside.and_then(|inside| inside.strip_suffix('}'));
+    input == "null" || inside.is_some_and(|inside| inside.trim().is_empty())
+}
+
+/// A paused turn is one of the vendor's own tools, which are not offered; a reason that is not
+/// known is an end all the same.
+fn ending_of(reason: &str) -> Ending {
+    match reason {
+        "max_tokens" | "model_context_window_exceeded" => Ending::Cut,
+        "stop_sequence" => Ending::Met,
+        "refusal" => Ending::Refused,
+        _ => Ending::Said,
+    }
+}
