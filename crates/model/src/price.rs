@@ -54,48 +54,26 @@ impl From<PriceDef> for Price {
 /// What models cost.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices {
-    /// Whole names, and beginnings with `true`; the longest first, a whole name before a beginning.
-    entries: Vec<(String, bool, Price)>,
+    table: PriceTable,
 }
 
 impl Prices {
     /// Those of a pack.
     pub fn new(table: &PriceTable) -> Self {
-        let entries = table.entries.iter().map(|(name, def)| {
-            let price = Price::from(*def);
-            match name.strip_suffix('*') {
-                Some(beginning) => (beginning.to_owned(), true, price),
-                None => (name.clone(), false, price),
-            }
-        });
-        let mut entries: Vec<_> = entries.collect();
-        entries.sort_by(|a, b| (b.0.len(), a.1).cmp(&(a.0.len(), b.1)));
-        Self { entries }
+        Self {
+            table: table.clone(),
+        }
     }
 
     /// The price of `provider:model`, by the longest name that fits; none if nobody said one.
     pub fn of(&self, model: &str) -> Option<Price> {
-        let mut entries = self.entries.iter();
-        let fits = entries.find(|(name, is_beginning, _)| match is_beginning {
-            true => model.starts_with(name.as_str()),
-            false => model == name,
-        });
-        fits.map(|(_, _, price)| *price)
+        self.table.of(model).map(Price::from)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn flat(input: f64) -> PriceDef {
-        PriceDef {
-            input,
-            output: 0.0,
-            cached_input: input,
-            cache_write: input,
-        }
-    }
 
     fn usage(input: u64, cached: u64, output: u64) -> Usage {
         Usage {
@@ -149,28 +127,17 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_that_fits_counts() {
-        let names = ["*", "a:*", "a:big*", "a:big", "a:big-1", "b:x"];
-        let entries = names.iter().zip(1..);
-        let table = PriceTable {
-            entries: entries
-                .map(|(name, n)| ((*name).to_owned(), flat(f64::from(n))))
-                .collect(),
+    fn a_model_without_a_price_has_none() {
+        let price = PriceDef {
+            input: 3.0,
+            output: 15.0,
+            cached_input: 0.25,
+            cache_write: 4.0,
         };
-        let prices = Prices::new(&table);
-        let cases = [
-            ("a:big", 4),
-            ("a:big-1", 5),
-            ("a:big-2", 3),
-            ("a:small", 2),
-            ("b:x", 6),
-            ("b:xy", 1),
-            ("a", 1),
-        ];
-        for (model, n) in cases {
-            let price = prices.of(model).map(|price| price.input);
-            assert_eq!(price, Some(f64::from(n)), "{model}");
-        }
-        assert_eq!(Prices::default().of("a:big"), None);
+        let prices = Prices::new(&PriceTable {
+            entries: vec![("a:*".into(), price)],
+        });
+        assert_eq!(prices.of("a:big"), Some(PRICE));
+        assert_eq!(prices.of("b:big"), None);
     }
 }

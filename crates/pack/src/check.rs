@@ -12,17 +12,26 @@ mod url;
 mod connector;
 mod status;
 mod tool;
-mod agent;
+mod header;
+mod param;
+mod key;
+mod provider;
+mod price;
 mod team;
+mod model;
+mod agent;
 mod locale;
 mod rule;
+mod route;
 
 use std::collections::BTreeMap;
 
 use crate::definition::Definition;
 use crate::files::Files;
 use crate::finding::{Finding, Findings, Known};
+use crate::model::ModelUse;
 use crate::pack::Pack;
+use crate::price::PriceTable;
 use crate::registry::Entry;
 
 use connector::Connectors;
@@ -30,6 +39,8 @@ use folder::Folder;
 use locale::Texts;
 use manifest::Manifest;
 use page::Page;
+use provider::Providers;
+use route::Routes;
 use rule::Rules;
 use schema::Schemas;
 use status::Statuses;
@@ -45,7 +56,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Checks the files of a pack. `vars` answers `${NAME}` in `connectors.yaml`.
+/// Checks the files of a pack. `vars` answers `${NAME}` in `connectors.yaml` and `providers.yaml`;
+/// whether the keys of providers are there is looked at by [`keys`](crate::keys).
 pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
     let mut found = Findings::default();
     if folder::is_too_much(files, &mut found) {
@@ -80,7 +92,15 @@ pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
         manifest: &manifest,
     };
     wording(&folder, &words, &mut found);
-    let team = people(&folder, &manifest, &statuses, &tools, &agents, &mut found);
+    let minds = minds(files, &folder, &manifest, &agents, vars, &mut found);
+    let around = Around {
+        manifest: &manifest,
+        providers: &minds.providers.known,
+        statuses: &statuses,
+        tools: &tools,
+        agents: &agents,
+    };
+    let team = people(&folder, &around, &mut found);
     let pack = match team {
         (Some(orchestrator), members) if !found.has_errors() => {
             let parts = Parts {
@@ -90,6 +110,7 @@ pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
                 tools,
                 rules,
                 locales: texts.locales,
+                minds,
             };
             Some(pack(files, folder, parts, orchestrator, members))
         }
@@ -136,15 +157,62 @@ fn verticals(folder: &Folder) -> BTreeMap<String, String> {
     agents.collect()
 }
 
+/// Who answers, by whose rules, for how much.
+struct Minds {
+    providers: Providers,
+    routes: Routes,
+    prices: PriceTable,
+    uses: Vec<ModelUse>,
+}
+
+/// Everything about models.
+fn minds(
+    files: &Files,
+    folder: &Folder,
+    manifest: &Manifest,
+    agents: &Known,
+    vars: &dyn Fn(&str) -> Option<String>,
+    found: &mut Findings,
+) -> Minds {
+    let providers = provider::check(folder.providers.as_ref(), vars, found);
+    model::named(folder.manifest.as_ref(), &providers.known, found);
+    let speaker = folder.orchestrator.as_ref();
+    let around = route::Around {
+        manifest,
+        providers: &providers.known,
+        agents,
+        speaker: speaker.and_then(|source| Some(source.id.as_ref()?.value.as_str())),
+    };
+    let text = files.get(route::FILE);
+    let routes = route::check(folder.routing.as_ref(), text, &around, found);
+    let prices = price::check(folder.prices.as_ref(), found);
+    let mut uses = model::uses(folder);
+    uses.extend(routes.uses.iter().cloned());
+    model::check(&uses, &providers, prices.as_ref(), found);
+    Minds {
+        providers,
+        routes,
+        prices: prices.unwrap_or_default(),
+        uses,
+    }
+}
+
+/// What definitions point at.
+struct Around<'a> {
+    manifest: &'a Manifest,
+    providers: &'a Known,
+    statuses: &'a Statuses,
+    tools: &'a Tools,
+    agents: &'a Known,
+}
+
 /// The definitions, each alone and all together.
 fn people(
     folder: &Folder,
-    manifest: &Manifest,
-    statuses: &Statuses,
-    tools: &Tools,
-    agents: &Known,
+    around: &Around<'_>,
     found: &mut Findings,
 ) -> (Option<Definition>, Vec<Definition>) {
+    let (tools, agents) = (around.tools, around.agents);
     let blocks = Known {
         names: folder
             .prompts
@@ -153,8 +221,9 @@ fn people(
             .collect(),
         hidden: false,
     };
-    let around = agent::Around {
-        manifest,
+    let names = agent::Around {
+        manifest: around.manifest,
+        providers: around.providers,
         blocks: &blocks,
         tools: &tools.known,
     };
@@ -163,7 +232,7 @@ fn people(
             file: "orchestrator.yaml",
             found,
         };
-        agent::orchestrator(&mut page, source, &around)
+        agent::orchestrator(&mut page, source, &names)
     });
     let mut members = Vec::new();
     for doc in &folder.agents {
@@ -175,12 +244,12 @@ fn people(
             members.push(Member {
                 file: &doc.file,
                 source,
-                definition: agent::sub_agent(&mut page, source, &doc.name, &around),
+                definition: agent::sub_agent(&mut page, source, &doc.name, &names),
             });
         }
     }
     team::names(orchestrator.as_ref(), &members, found);
-    team::emits(&members, statuses, tools, found);
+    team::emits(&members, around.statuses, tools, found);
     if let Some(source) = &folder.orchestrator {
         team::asked(source, &members, agents, found);
         team::speaker(source, tools, found);
@@ -200,6 +269,7 @@ struct Parts {
     tools: Tools,
     rules: Rules,
     locales: crate::locale::Locales,
+    minds: Minds,
 }
 
 fn pack(
@@ -235,9 +305,11 @@ fn pack(
         locales: parts.locales,
         overrides: parts.rules.overrides,
         scripts: folder.scripts,
-        providers: BTreeMap::new(),
-        routing: None,
-        prices: crate::price::PriceTable::default(),
+        providers: parts.minds.providers.all,
+        routing: parts.minds.routes.policy,
+        prices: parts.minds.prices,
+        uses: parts.minds.uses,
+        key_places: parts.minds.providers.key_places,
     }
 }
 

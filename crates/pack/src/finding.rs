@@ -170,6 +170,11 @@ impl Findings {
         self.0.last_mut()
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.0.iter().any(|finding| finding.level == Level::Error)
     }

@@ -8,6 +8,8 @@ use crate::definition::Definition;
 use crate::digest::Digest;
 use crate::flag::{Cohort, Flag};
 use crate::locale::Locales;
+use crate::model::ModelUse;
+use crate::place::Place;
 use crate::price::PriceTable;
 use crate::provider::ProviderDef;
 use crate::registry::Registry;
@@ -97,6 +99,10 @@ pub struct Pack {
     pub routing: Option<RoutingPolicy>,
     /// What models cost.
     pub prices: PriceTable,
+    /// The models that agents and rules use, the speaker's first; one may be there many times.
+    pub uses: Vec<ModelUse>,
+    /// Where the keys of providers are written in `providers.yaml`.
+    pub(crate) key_places: BTreeMap<String, Place>,
 }
 
 impl Pack {

@@ -32,7 +32,7 @@ impl DialectName {
     ];
 
     /// What files call it.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
             Self::OpenaiChat => "openai_chat",

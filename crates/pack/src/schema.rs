@@ -9,12 +9,14 @@ use crate::place::At;
 use crate::source::agent::{AgentSource, OrchestratorSource};
 use crate::source::connector::ConnectorsSource;
 use crate::source::manifest::ManifestSource;
+use crate::source::provider::{PricesSource, ProvidersSource};
+use crate::source::route::RoutingSource;
 use crate::source::status::EntrySource;
 use crate::source::text::{LocaleSource, OverridesSource};
 use crate::source::tool::ToolsSource;
 
 /// Each kind of file with its schema: name, schema.
-pub fn all() -> [(&'static str, Value); 8] {
+pub fn all() -> [(&'static str, Value); 11] {
     [
         ("pack", of::<ManifestSource>("pack.yaml")),
         (
@@ -33,6 +35,9 @@ pub fn all() -> [(&'static str, Value); 8] {
         ("tools", of::<ToolsSource>("tools.yaml")),
         ("overrides", of::<OverridesSource>("overrides.yaml")),
         ("locale", of::<LocaleSource>("locales/<tag>.yaml")),
+        ("providers", of::<ProvidersSource>("providers.yaml")),
+        ("routing", of::<RoutingSource>("routing.yaml")),
+        ("prices", of::<PricesSource>("prices.yaml")),
     ]
 }
 
@@ -61,7 +66,6 @@ mod tests {
         match path.rsplit('/').next().unwrap_or_default() {
             _ if path.starts_with("locales/") => Some("locale"),
             _ if path.starts_with("scripts/") || path.starts_with("evals/") => None,
-            "routing.yaml" => None,
             file => file.strip_suffix(".yaml"),
         }
     }
@@ -114,6 +118,33 @@ mod tests {
                 r#"{"ai_assistant_a": {"x": {"policy": "show"}}}"#,
             ),
             ("locale", r#"{"a": 1}"#),
+            (
+                "pack",
+                r#"{"name": "a", "version": "1", "limits": {"tool_calls_max": 0}}"#,
+            ),
+            (
+                "providers",
+                r#"{"providers": {"a": {"dialect": "openai_chat"}}}"#,
+            ),
+            (
+                "providers",
+                r#"{"providers": {"a": {"dialect": "soap", "base_url": "http://a/v1"}}}"#,
+            ),
+            (
+                "providers",
+                r#"{"providers": {"A B": {"dialect": "gemini", "base_url": "http://a"}}}"#,
+            ),
+            ("routing", r#"{"rules": [{"name": "a"}]}"#),
+            (
+                "routing",
+                r#"{"rules": [{"use": "a:b", "when": {"kind": "chatt"}}]}"#,
+            ),
+            ("routing", r#"{"default": {"use": "a:b", "when": {}}}"#),
+            ("prices", r#"{"prices": {"a:b": {"input": 1}}}"#),
+            (
+                "prices",
+                r#"{"prices": {"a:b": {"input": -1, "output": 1}}}"#,
+            ),
         ];
         for (name, text) in cases {
             let value: Value = serde_json::from_str(text).expect("JSON");
@@ -122,5 +153,8 @@ mod tests {
         let good = r#"{"name": "a", "version": "1", "flags": {"ai_assistant_a": {"share": 0.5}}}"#;
         let good: Value = serde_json::from_str(good).expect("JSON");
         assert!(schema("pack").is_valid(&good));
+        let good = r#"{"rules": [{"use": "a:b", "when": {"kind": ["chat"], "agent": "shop"}, "fallback": "c:d"}]}"#;
+        let good: Value = serde_json::from_str(good).expect("JSON");
+        assert!(schema("routing").is_valid(&good));
     }
 }

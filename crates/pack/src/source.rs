@@ -9,4 +9,6 @@ pub(crate) mod agent;
 pub(crate) mod status;
 pub(crate) mod connector;
 pub(crate) mod tool;
+pub(crate) mod provider;
+pub(crate) mod route;
 pub(crate) mod text;

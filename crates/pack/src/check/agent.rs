@@ -1,6 +1,7 @@
 //! Checks one definition: the orchestrator's or a sub-agent's, and the names in it.
 
-use super::manifest::{Manifest, is_model};
+use super::manifest::Manifest;
+use super::model::{self, DEFAULT};
 use super::page::{Page, TIMEOUT_MS_MAX, values};
 use super::tool::ASK;
 use crate::definition::{Definition, History, Kind, OnCancel, SubAgentRef};
@@ -20,12 +21,10 @@ const CANCELS: [(&str, OnCancel); 1] = [("discard", OnCancel::Discard)];
 /// What other versions do when the person cancels.
 const CANCEL_NOT_YET: &str = "custom";
 
-/// The model where the definition does not say.
-const MODEL: &str = "default";
-
 /// What a definition may point at.
 pub(crate) struct Around<'a> {
     pub(crate) manifest: &'a Manifest,
+    pub(crate) providers: &'a Known,
     pub(crate) blocks: &'a Known,
     pub(crate) tools: &'a Known,
 }
@@ -61,7 +60,7 @@ pub(crate) fn orchestrator(
         vertical: None,
         aliases: Vec::new(),
         description: described(page, &source.description),
-        model: model(page, source.model.as_ref(), around.manifest),
+        model: model(page, source.model.as_ref(), around),
         prompt_blocks: blocks(page, source.prompt_blocks.as_ref(), around.blocks),
         tools: values(&source.tools),
         sub_agents,
@@ -110,7 +109,7 @@ pub(crate) fn sub_agent(
         vertical: Some(folder.to_owned()),
         aliases: values(&source.aliases),
         description: described(page, &source.description),
-        model: model(page, source.model.as_ref(), around.manifest),
+        model: model(page, source.model.as_ref(), around),
         prompt_blocks: blocks(page, source.prompt_blocks.as_ref(), around.blocks),
         tools: values(&source.tools),
         sub_agents: Vec::new(),
@@ -191,24 +190,21 @@ fn described(page: &mut Page<'_>, field: &Option<At<String>>) -> String {
     )
 }
 
-fn model(page: &mut Page<'_>, field: Option<&At<String>>, manifest: &Manifest) -> String {
-    let known = manifest.known_models();
-    let name = field.map_or(MODEL, |field| field.value.as_str());
-    if let Some(model) = manifest.models.get(name) {
-        return model.clone();
+fn model(page: &mut Page<'_>, field: Option<&At<String>>, around: &Around<'_>) -> String {
+    let manifest = around.manifest;
+    if let Some(field) = field {
+        let model = model::resolved(page, field, manifest, around.providers);
+        return model.unwrap_or_else(|| field.value.clone());
     }
-    match field {
-        Some(field) if !is_model(&field.value) => page.unknown(field, "model", &known),
-        Some(_) => {}
-        None if known.lacks(MODEL) => page
-            .error(
-                Place::TOP,
-                "no `model` is written, and pack.yaml names no `default`",
-            )
-            .write("`model: provider:model`, or `models: {default: …}` in pack.yaml"),
-        None => {}
+    if manifest.known_models().lacks(DEFAULT) {
+        page.error(
+            Place::TOP,
+            "no `model` is written, and pack.yaml names no `default`",
+        )
+        .write("`model: provider:model`, or `models: {default: …}` in pack.yaml");
     }
-    name.to_owned()
+    let model = manifest.models.get(DEFAULT).map(String::as_str);
+    model.unwrap_or(DEFAULT).to_owned()
 }
 
 fn blocks(page: &mut Page<'_>, field: Option<&At<Vec<At<String>>>>, known: &Known) -> Vec<String> {

@@ -40,7 +40,7 @@ pub(crate) fn check(
         let (home, service) = (service.place, &service.value);
         let example = "url: http://127.0.0.1:8422";
         let url = match page.needed(&service.url, "url", home, example) {
-            Some(url) => url::check(&mut page, url, vars),
+            Some(url) => url::check(&mut page, url, &url::SERVICE, vars),
             None => String::new(),
         };
         let timeout = (1, CALL_MS_MAX);

@@ -11,20 +11,24 @@ use crate::place::{At, Place};
 use crate::source::agent::{AgentSource, OrchestratorSource};
 use crate::source::connector::ConnectorsSource;
 use crate::source::manifest::ManifestSource;
+use crate::source::provider::{PricesSource, ProvidersSource};
+use crate::source::route::RoutingSource;
 use crate::source::status::EntrySource;
 use crate::source::text::{LocaleSource, OverridesSource};
 use crate::source::tool::ToolsSource;
 use crate::yaml;
 
 /// Files with a fixed place, for advice.
-const FIXED: [&str; 7] = [
+const FIXED: [&str; 9] = [
     "pack.yaml",
     "orchestrator.yaml",
     "platform/status_events.yaml",
     "connectors.yaml",
     "tools.yaml",
     "overrides.yaml",
+    "providers.yaml",
     "routing.yaml",
+    "prices.yaml",
 ];
 
 /// A file and what it holds; none if it is broken.
@@ -44,6 +48,9 @@ pub(crate) struct Folder {
     pub(crate) connectors: Option<ConnectorsSource>,
     pub(crate) tools: Option<ToolsSource>,
     pub(crate) overrides: Option<OverridesSource>,
+    pub(crate) providers: Option<ProvidersSource>,
+    pub(crate) routing: Option<RoutingSource>,
+    pub(crate) prices: Option<PricesSource>,
     pub(crate) locales: Vec<Doc<LocaleSource>>,
     /// Blocks by name, with their text.
     pub(crate) prompts: Vec<Doc<String>>,
@@ -94,6 +101,9 @@ pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
         connectors: optional(files, "connectors.yaml", found),
         tools: optional(files, "tools.yaml", found),
         overrides: optional(files, "overrides.yaml", found),
+        providers: optional(files, "providers.yaml", found),
+        routing: optional(files, "routing.yaml", found),
+        prices: optional(files, "prices.yaml", found),
         locales: Vec::new(),
         prompts: Vec::new(),
         scripts: Vec::new(),

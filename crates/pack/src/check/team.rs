@@ -133,7 +133,7 @@ pub(crate) fn asked(
     }
 }
 
-fn asked_id(
+pub(crate) fn asked_id(
     asked: &At<Either<String, crate::source::agent::SubAgentSource>>,
 ) -> Option<At<String>> {
     match &asked.value {

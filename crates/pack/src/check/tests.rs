@@ -8,6 +8,9 @@ mod agent;
 mod status;
 mod connector;
 mod tool;
+mod provider;
+mod route;
+mod price;
 mod text;
 mod whole;
 mod good;
@@ -15,7 +18,7 @@ mod good;
 use super::*;
 
 /// A pack with nothing to say about it.
-const GOOD: [(&str, &str); 16] = [
+const GOOD: [(&str, &str); 19] = [
     (
         "pack.yaml",
         r#"name: corner
@@ -157,6 +160,45 @@ status.looking_back: Blick zurück...
 "#,
     ),
     ("scripts/corner.yaml", "- steps: [{text: hi}]\n"),
+    (
+        "providers.yaml",
+        r#"providers:
+  local:
+    dialect: openai_chat
+    base_url: "${LLM}"
+    key: ${LOCAL_KEY}
+    headers: {X-Team: market}
+    params: {max_tokens: 2048, temperature: 0.2, effort: low, extra: {top_p: 0.9}}
+    models: {"big-1": {max_tokens: 8192}}
+    timeouts: {connect_ms: 5000, first_byte_ms: 60000, idle_ms: 60000, total_ms: 300000}
+    retries: {attempts: 3, base_ms: 500, max_ms: 8000}
+  thinker:
+    dialect: anthropic
+    base_url: https://llm.example.com
+    key_file: /run/secrets/thinker
+    params: {max_tokens: 4096, thinking_tokens: 1024}
+"#,
+    ),
+    (
+        "routing.yaml",
+        r#"version: "2026-11-16T10:00:00Z"
+rules:
+  - name: german_shop
+    when: {tenant: [0192F1AA-0000-7000-8000-000000000001], agent: shop, locale: de, kind: chat, cost_above_usd: 0.5}
+    use: local:small
+    fallback: [big, "anthropic:claude"]
+  - when: {agent: [orchestrator, points], kind: [scheduled, chat]}
+    use: big
+default: {use: default, fallback: local:small}
+"#,
+    ),
+    (
+        "prices.yaml",
+        r#"prices:
+  "local:*": {input: 0, output: 0}
+  "anthropic:claude": {input: 3.0, output: 15, cached_input: 0.3, cache_write: 3.75}
+"#,
+    ),
 ];
 
 /// What is done to the good pack.
@@ -196,7 +238,12 @@ fn files(changes: &[Change<'_>]) -> Files {
 }
 
 fn vars(name: &str) -> Option<String> {
-    (name == "CCS").then(|| "http://127.0.0.1:8422/".to_owned())
+    let value = match name {
+        "CCS" => "http://127.0.0.1:8422/",
+        "LLM" => "http://127.0.0.1:8090/v1/",
+        _ => return None,
+    };
+    Some(value.to_owned())
 }
 
 /// What is said about the good pack with changes.

@@ -1,4 +1,4 @@
-//! Fills in the variables of a service's url and looks at what comes out. Messages never repeat
+//! Fills in the variables of a url and looks at what comes out. Messages never repeat
 //! a filled-in url: a variable may hold what nobody should read in a log.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,34 +10,61 @@ use crate::place::At;
 /// Characters of a url.
 const URL_MAX: usize = 2_048;
 
+/// Whose url it is, in words.
+pub(crate) struct Asked {
+    /// The field's name.
+    pub(crate) field: &'static str,
+    /// One that could be there, without a path.
+    pub(crate) example: &'static str,
+    /// What to write instead of one with a query.
+    pub(crate) query: &'static str,
+    /// What to write instead of one with a user name.
+    pub(crate) user: &'static str,
+}
+
+/// A service's.
+pub(crate) const SERVICE: Asked = Asked {
+    field: "url",
+    example: "http://127.0.0.1:8422",
+    query: "it without a query: /v1/enrich is put after it",
+    user: "it without: services are not signed in to",
+};
+
 /// The url with variables filled in and without a slash at the end.
 pub(crate) fn check(
     page: &mut Page<'_>,
     url: &At<String>,
+    asked: &Asked,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> String {
-    let filled = match fill(&url.value, vars) {
+    let filled = match fill(&url.value, asked.example, vars) {
         Ok(filled) => filled,
         Err((what, instead)) => {
             page.error(url.place, what).write(instead);
             return String::new();
         }
     };
-    if let Err((what, instead)) = look(&filled) {
+    if let Err((what, instead)) = look(&filled, asked) {
+        let field = asked.field;
         let what = if filled == url.value {
-            format!("the url {what}")
+            format!("the {field} {what}")
         } else {
-            format!("the url {what}, once its variables are filled in")
+            format!("the {field} {what}, once its variables are filled in")
         };
         page.error(url.place, what).write(instead);
     }
     filled.trim_end_matches('/').to_owned()
 }
 
-type Wrong = (String, String);
+/// What is wrong, and what to write.
+pub(crate) type Wrong = (String, String);
 
-/// Fills in `${NAME}` and `${NAME:-default}`.
-fn fill(text: &str, vars: &dyn Fn(&str) -> Option<String>) -> Result<String, Wrong> {
+/// Fills in `${NAME}` and `${NAME:-default}`; `example` is a default that could be there.
+pub(crate) fn fill(
+    text: &str,
+    example: &str,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, Wrong> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -60,7 +87,7 @@ fn fill(text: &str, vars: &dyn Fn(&str) -> Option<String>) -> Result<String, Wro
             Some(value) => filled.push_str(value),
             None => {
                 let instead = format!(
-                    "`${{{name}:-http://127.0.0.1:8422}}` for a default, or set {name} before the start"
+                    "`${{{name}:-{example}}}` for a default, or set {name} before the start"
                 );
                 return Err((format!("the variable `{name}` is not set"), instead));
             }
@@ -71,13 +98,14 @@ fn fill(text: &str, vars: &dyn Fn(&str) -> Option<String>) -> Result<String, Wro
     Ok(filled)
 }
 
-fn is_name(name: &str) -> bool {
+/// Whether a variable can have this name.
+pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 /// Whether a request can be sent there: the parser is the one that the request goes through.
-fn look(text: &str) -> Result<(), Wrong> {
+pub(crate) fn look(text: &str, asked: &Asked) -> Result<(), Wrong> {
     let wrong = |what: &str, instead: &str| Err((what.to_owned(), instead.to_owned()));
     let example = "`http://host:port` or `https://host`, with a path if there is one";
     let rest = text
@@ -93,10 +121,7 @@ fn look(text: &str) -> Result<(), Wrong> {
         return wrong("has a space in it", example);
     }
     if text.contains(['?', '#']) {
-        return wrong(
-            "has `?` or `#` in it",
-            "it without a query: /v1/enrich is put after it",
-        );
+        return wrong("has `?` or `#` in it", asked.query);
     }
     // The parser takes a third slash, or one that leans the other way, for nothing.
     if text.contains('\\') || rest.starts_with('/') {
@@ -104,10 +129,7 @@ fn look(text: &str) -> Result<(), Wrong> {
     }
     let authority = rest.split('/').next().unwrap_or_default();
     if authority.contains('@') {
-        return wrong(
-            "has a user name in it",
-            "it without: services are not signed in to",
-        );
+        return wrong("has a user name in it", asked.user);
     }
     let url = match url::Url::parse(text) {
         Ok(url) => url,

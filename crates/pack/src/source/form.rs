@@ -1,5 +1,5 @@
-//! Two forms that files use again and again: a map whose keys have places, and a value with a
-//! short way to write it. Both pass values on without buffering, so that places are kept.
+//! Forms that files use again and again: a map whose keys have places, a value with a short way to
+//! write it, and one text or a list of them. All pass values on without buffering, so that places are kept.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::place::At;
@@ -151,5 +151,90 @@ impl<S: Short, L: JsonSchema> JsonSchema for Either<S, L> {
             generator.subschema_for::<L>(),
         );
         json_schema!({ "anyOf": [short, long] })
+    }
+}
+
+/// One text, or a list of them.
+#[derive(Clone, Debug)]
+pub(crate) enum Many {
+    One(String),
+    List(Vec<At<String>>),
+}
+
+impl At<Many> {
+    /// The texts; one alone stands where all stand.
+    pub(crate) fn texts(&self) -> Vec<At<String>> {
+        match &self.value {
+            Many::List(list) => list.clone(),
+            Many::One(text) => vec![At {
+                value: text.clone(),
+                place: self.place,
+            }],
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Many {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Texts;
+
+        impl<'de> Visitor<'de> for Texts {
+            type Value = Many;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text or a list")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Many, E> {
+                Ok(Many::One(text.to_owned()))
+            }
+
+            // What looks like a number is text where text is wanted.
+            fn visit_u64<E>(self, number: u64) -> Result<Many, E> {
+                Ok(Many::One(number.to_string()))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Many, E> {
+                Ok(Many::One(number.to_string()))
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Many, E> {
+                Ok(Many::One(number.to_string()))
+            }
+
+            // `no` is a language here, and a truth to YAML.
+            fn visit_bool<E>(self, truth: bool) -> Result<Many, E> {
+                let word = if truth { "yes" } else { "no" };
+                Ok(Many::One(word.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Many, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(text) = list.next_element()? {
+                    texts.push(text);
+                }
+                Ok(Many::List(texts))
+            }
+        }
+
+        deserializer.deserialize_any(Texts)
+    }
+}
+
+impl JsonSchema for Many {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "text_or_list".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (one, list) = (
+            generator.subschema_for::<String>(),
+            generator.subschema_for::<Vec<String>>(),
+        );
+        json_schema!({ "anyOf": [one, list] })
     }
 }

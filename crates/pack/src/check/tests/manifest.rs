@@ -103,7 +103,7 @@ fn models_are_provider_and_model() {
             Swap(
                 "pack.yaml",
                 "big: \"scripted:big\"",
-                "Big: \"scripted:big\", big: \"a:b\"",
+                "Big: \"scripted:big\", big: \"scripted:b\"",
             ),
             &[
                 "pack.yaml:4:38: error: `Big` is not a valid name of a model; write: `big` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",

@@ -76,7 +76,12 @@ fn prompts_and_strange_files_are_told() {
         ),
         (Write("evals/routing.yaml", "- any"), &[]),
         (Write("README.md", "hello"), &[]),
-        (Write("routing.yaml", "a: b"), &[]),
+        (
+            Write("routing.yaml", "a: b"),
+            &[
+                "routing.yaml:1:1: error: unknown field `a`; write: one of `version`, `rules`, `default`",
+            ],
+        ),
         (
             Write("locales/es.yaml", "a: \u{fffd}"),
             &["locales/es.yaml:1:1: error: the file is not UTF-8 text; write: it again as UTF-8"],

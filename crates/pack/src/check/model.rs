@@ -1,0 +1,139 @@
+//! Checks every name of a model: the provider before the `:` is there, can be reached where it is,
+//! and what its calls cost is known.
+
+use super::folder::Folder;
+use super::manifest::{Manifest, is_model};
+use super::page::Page;
+use super::provider::{Providers, SCRIPTED};
+use super::team;
+use crate::finding::{Findings, Known, shown};
+use crate::model::ModelUse;
+use crate::place::{At, Place};
+use crate::price::PriceTable;
+use crate::source::manifest::ManifestSource;
+
+/// The model of a definition that does not say.
+pub(crate) const DEFAULT: &str = "default";
+
+/// The model that a name of `models`, or a `provider:model`, stands for; none if it is neither.
+pub(crate) fn resolved(
+    page: &mut Page<'_>,
+    name: &At<String>,
+    manifest: &Manifest,
+    providers: &Known,
+) -> Option<String> {
+    if let Some(model) = manifest.models.get(&name.value) {
+        return Some(model.clone());
+    }
+    if !is_model(&name.value) {
+        page.unknown(name, "model", &manifest.known_models());
+        return None;
+    }
+    provider(page, name, providers);
+    Some(name.value.clone())
+}
+
+/// Says so if nobody is the provider of a `provider:model`.
+fn provider(page: &mut Page<'_>, model: &At<String>, providers: &Known) {
+    let name = At {
+        value: before_colon(&model.value).to_owned(),
+        place: model.place,
+    };
+    page.unknown(&name, "provider", providers);
+}
+
+fn before_colon(model: &str) -> &str {
+    model
+        .split_once(':')
+        .map_or(model, |(provider, _)| provider)
+}
+
+/// Looks at the providers of `models` in pack.yaml.
+pub(crate) fn named(source: Option<&ManifestSource>, providers: &Known, found: &mut Findings) {
+    let mut page = Page {
+        file: "pack.yaml",
+        found,
+    };
+    for (_, model) in source.iter().flat_map(|source| &source.models.0) {
+        if is_model(&model.value) {
+            provider(&mut page, model, providers);
+        }
+    }
+}
+
+/// The models of those who answer, the speaker first: that of pack.yaml where it stands there
+/// under a name, else that of the agent's own file.
+pub(crate) fn uses(folder: &Folder) -> Vec<ModelUse> {
+    let mut uses = Vec::new();
+    let Some(speaker) = &folder.orchestrator else {
+        return uses;
+    };
+    uses.extend(one(folder, "orchestrator.yaml", speaker.model.as_ref()));
+    let asked = speaker.sub_agents.iter().filter_map(team::asked_id);
+    let asked: Vec<String> = asked.map(|id| id.value).collect();
+    for doc in &folder.agents {
+        let Some(source) = &doc.source else { continue };
+        let id = source.id.as_ref();
+        if id.is_some_and(|id| asked.contains(&id.value)) {
+            uses.extend(one(folder, &doc.file, source.model.as_ref()));
+        }
+    }
+    uses
+}
+
+fn one(folder: &Folder, file: &str, field: Option<&At<String>>) -> Option<ModelUse> {
+    let name = field.map_or(DEFAULT, |field| field.value.as_str());
+    let models = folder.manifest.iter().flat_map(|source| &source.models.0);
+    let named = models
+        .into_iter()
+        .find(|(known, _)| known.value == name)
+        .map(|(_, model)| ("pack.yaml", model));
+    let (file, model) = named.or(field.map(|field| (file, field)))?;
+    Some(used(file, model.place, &model.value))
+}
+
+/// A model that is used at a place.
+pub(crate) fn used(file: &str, place: Place, model: &str) -> ModelUse {
+    ModelUse {
+        model: model.to_owned(),
+        file: file.to_owned(),
+        line: place.line,
+        column: place.column,
+    }
+}
+
+/// Looks at each model that is used, once: where its provider is, and what it costs.
+pub(crate) fn check(
+    uses: &[ModelUse],
+    providers: &Providers,
+    prices: Option<&PriceTable>,
+    found: &mut Findings,
+) {
+    let mut astray: Vec<&str> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for used in uses {
+        let (provider, model) = (used.provider(), used.model.as_str());
+        let is_served = providers.all.contains_key(provider);
+        if seen.contains(&model) || !is_model(model) || provider == SCRIPTED || !is_served {
+            continue;
+        }
+        seen.push(model);
+        let place = Place {
+            line: used.line,
+            column: used.column,
+        };
+        if let Some((what, instead)) = providers.astray.get(provider)
+            && !astray.contains(&provider)
+        {
+            astray.push(provider);
+            found.error(&used.file, place, what).write(instead);
+        }
+        if prices.is_some_and(|prices| prices.of(model).is_none()) {
+            let model = shown(model);
+            let what = format!("`{model}` has no price: its calls count as 0 USD");
+            found.warning(&used.file, place, what).write(format!(
+                "`\"{model}\": {{input: …, output: …}}` under `prices:` in prices.yaml"
+            ));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Checks what a model is asked to keep to.
+
+use super::page::Page;
+use crate::finding::shown;
+use crate::place::At;
+use crate::provider::{DialectName, ParamsDef, ProviderDef};
+use crate::source::provider::{ParamsSource, ProviderSource};
+
+/// Tokens of one answer at most, and to think with.
+const TOKENS_MAX: u64 = 1_000_000;
+/// Bytes of all `extra` fields: they go out with every call.
+const EXTRA_MAX: usize = 16_384;
+
+/// Fields of a request that are made of the conversation, in any dialect.
+const OWN: [&str; 11] = [
+    "model",
+    "messages",
+    "system",
+    "instructions",
+    "input",
+    "contents",
+    "systemInstruction",
+    "tools",
+    "stream",
+    "stream_options",
+    "max_tokens",
+];
+
+/// The parameters.
+pub(crate) fn check(page: &mut Page<'_>, source: &ParamsSource) -> ParamsDef {
+    let mut tokens = |field: &Option<At<u64>>, name: &str, least: u64| {
+        field.as_ref()?;
+        Some(page.number(field, name, (least, TOKENS_MAX), 0) as u32)
+    };
+    let max_tokens = tokens(&source.max_tokens, "max_tokens", 1);
+    let thinking_tokens = tokens(&source.thinking_tokens, "thinking_tokens", 0);
+    if let Some(warm) = &source.temperature
+        && !(0.0..=2.0).contains(&warm.value)
+    {
+        page.error(warm.place, format!("`temperature` is {}", warm.value))
+            .write("a number from 0 to 2");
+    }
+    if let Some(effort) = &source.effort {
+        page.id_form(effort, "effort");
+    }
+    ParamsDef {
+        max_tokens,
+        temperature: source.temperature.as_ref().map(|warm| warm.value),
+        thinking_tokens,
+        effort: source.effort.as_ref().map(|effort| effort.value.clone()),
+        extra: extra(page, source),
+    }
+}
+
+fn extra(page: &mut Page<'_>, source: &ParamsSource) -> serde_json::Map<String, serde_json::Value> {
+    let mut bytes = 0;
+    for (name, value) in &source.extra.0 {
+        if OWN.contains(&name.value.as_str()) {
+            let what = format!("`{}` of a request is not the pack's to write", name.value);
+            page.error(name.place, what).write(match &*name.value {
+                "max_tokens" => "`max_tokens` beside `extra`",
+                _ => "nothing",
+            });
+        }
+        let before = bytes;
+        bytes += name.value.len() + value.to_string().len();
+        if before <= EXTRA_MAX && bytes > EXTRA_MAX {
+            let what = format!("`extra` has more than {EXTRA_MAX} bytes");
+            page.error(name.place, what).write("less");
+        }
+    }
+    let fields = source.extra.0.iter();
+    fields
+        .map(|(name, value)| (name.value.clone(), value.clone()))
+        .collect()
+}
+
+/// Looks at what the parameters of each model come to together.
+pub(crate) fn together(page: &mut Page<'_>, source: &ProviderSource, provider: &ProviderDef) {
+    let counts_both = match provider.dialect {
+        DialectName::Anthropic | DialectName::Gemini => true,
+        // These think by effort.
+        DialectName::OpenaiChat | DialectName::OpenaiResponses => false,
+    };
+    if !counts_both {
+        return;
+    }
+    let general = source.params.as_ref().map(|params| ("", &params.value));
+    let single = source.models.0.iter();
+    let single = single.map(|(name, params)| (name.value.as_str(), &params.value));
+    for (model, written) in general.into_iter().chain(single) {
+        let params = provider.params(model);
+        let place = written.thinking_tokens.as_ref().map(|tokens| tokens.place);
+        let place = place.or(written.max_tokens.as_ref().map(|tokens| tokens.place));
+        if let (Some(place), Some(thinking), Some(all)) =
+            (place, params.thinking_tokens, params.max_tokens)
+            && thinking >= all
+        {
+            let whose = match model {
+                "" => String::new(),
+                model => format!(" for `{}`", shown(model)),
+            };
+            let what = format!(
+                "`thinking_tokens` is {thinking} and `max_tokens` is {all}{whose}: nothing is left for the answer"
+            );
+            page.error(place, what)
+                .write("`max_tokens` that is larger: it counts both");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Checks `providers.yaml`: who can be asked, where, how, and where the key is. Messages never
+//! repeat a key, also where one is written into the file.
+
+use std::collections::BTreeMap;
+
+use super::header;
+use super::key;
+use super::page::{Page, TIMEOUT_MS_MAX};
+use super::param;
+use super::url::{self, Asked};
+use crate::finding::{Findings, Known, shown};
+use crate::place::{At, Place};
+use crate::provider::{DialectName, KeyRef, ProviderDef, RetriesDef, TimeoutsDef};
+use crate::source::provider::{ProviderSource, ProvidersSource, RetriesSource, TimeoutsSource};
+
+pub(crate) const FILE: &str = "providers.yaml";
+/// The provider that asks nobody: it plays the pack's scripts.
+pub(crate) const SCRIPTED: &str = "scripted";
+/// Providers of one pack: more than there are vendors.
+const PROVIDERS_MAX: usize = 50;
+/// Calls in all at most: who fails ten times fails.
+const ATTEMPTS_MAX: u64 = 10;
+/// The longest first pause.
+const BASE_MS_MAX: u64 = 60_000;
+
+const DIALECTS: [(&str, DialectName); 4] = {
+    use DialectName as D;
+    [
+        (D::Anthropic.as_str(), D::Anthropic),
+        (D::OpenaiChat.as_str(), D::OpenaiChat),
+        (D::OpenaiResponses.as_str(), D::OpenaiResponses),
+        (D::Gemini.as_str(), D::Gemini),
+    ]
+};
+
+/// A provider's address, in words.
+const PROVIDER: Asked = Asked {
+    field: "base_url",
+    example: "http://127.0.0.1:8090/v1",
+    query: "it without a query: the path of the call is put after it",
+    user: "it without: a key is written as `key: ${NAME}`",
+};
+
+/// A provider that needs no file: name, dialect, variables of its address, address, variables of
+/// its key. Those are the names that the vendors' own clients read.
+type Builtin = (
+    &'static str,
+    DialectName,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
+
+const BUILTIN: [Builtin; 4] = [
+    (
+        "anthropic",
+        DialectName::Anthropic,
+        "ANTHROPIC_BASE_URL",
+        "https://api.anthropic.com",
+        &["ANTHROPIC_API_KEY"],
+    ),
+    (
+        "openai",
+        DialectName::OpenaiChat,
+        "OPENAI_BASE_URL",
+        "https://api.openai.com/v1",
+        &["OPENAI_API_KEY"],
+    ),
+    (
+        "openai_responses",
+        DialectName::OpenaiResponses,
+        "OPENAI_BASE_URL",
+        "https://api.openai.com/v1",
+        &["OPENAI_API_KEY"],
+    ),
+    (
+        "gemini",
+        DialectName::Gemini,
+        "GOOGLE_GEMINI_BASE_URL",
+        "https://generativelanguage.googleapis.com",
+        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    ),
+];
+
+/// What `providers.yaml` says, and what is built in.
+pub(crate) struct Providers {
+    pub(crate) all: BTreeMap<String, ProviderDef>,
+    /// Where the key of one is written.
+    pub(crate) key_places: BTreeMap<String, Place>,
+    /// Built-in ones whose address stands in a variable and is wrong, with what to say if they are
+    /// used.
+    pub(crate) astray: BTreeMap<String, url::Wrong>,
+    /// The names that may stand before the `:` of a model.
+    pub(crate) known: Known,
+}
+
+/// Checks it.
+pub(crate) fn check(
+    source: Option<&ProvidersSource>,
+    vars: &dyn Fn(&str) -> Option<String>,
+    found: &mut Findings,
+) -> Providers {
+    let mut page = Page { file: FILE, found };
+    let mut providers = Providers {
+        all: BTreeMap::new(),
+        key_places: BTreeMap::new(),
+        astray: BTreeMap::new(),
+        known: Known {
+            names: vec![SCRIPTED.to_owned()],
+            hidden: source.is_none(),
+        },
+    };
+    builtin(&mut providers, vars);
+    let written = source.map_or(&[][..], |source| &source.providers.0);
+    for (name, source) in written {
+        page.id_form(name, "name of a provider");
+        if name.value == SCRIPTED {
+            page.error(name.place, "`scripted` is built in and plays scripts")
+                .write("another name");
+        }
+        let provider = provider(&mut page, source, vars);
+        if let Some(key) = source.value.key.as_ref().or(source.value.key_file.as_ref()) {
+            providers.key_places.insert(name.value.clone(), key.place);
+        }
+        providers.astray.remove(&name.value);
+        providers.all.insert(name.value.clone(), provider);
+    }
+    if let Some((name, _)) = written.get(PROVIDERS_MAX) {
+        page.error(
+            name.place,
+            format!("the file has more than {PROVIDERS_MAX} providers"),
+        )
+        .write("fewer");
+    }
+    providers.known.names.extend(providers.all.keys().cloned());
+    providers.known.names.sort();
+    providers
+}
+
+fn builtin(providers: &mut Providers, vars: &dyn Fn(&str) -> Option<String>) {
+    for (name, dialect, variable, address, keys) in BUILTIN {
+        let set = vars(variable).filter(|value| !value.is_empty());
+        let address = match &set {
+            None => address,
+            Some(set) => {
+                if let Err((what, instead)) = url::look(set, &PROVIDER) {
+                    let what = format!("the url in the variable `{variable}` {what}");
+                    providers.astray.insert(name.to_owned(), (what, instead));
+                }
+                set.trim_end_matches('/')
+            }
+        };
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        let provider = ProviderDef::new(dialect, address, KeyRef::Variables(keys));
+        providers.all.insert(name.to_owned(), provider);
+    }
+}
+
+fn provider(
+    page: &mut Page<'_>,
+    source: &At<ProviderSource>,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> ProviderDef {
+    let (home, source) = (source.place, &source.value);
+    let dialect = page
+        .needed(&source.dialect, "dialect", home, "dialect: openai_chat")
+        .and_then(|word| page.choice(word, "dialect", &DIALECTS));
+    let example = "base_url: http://127.0.0.1:8090/v1";
+    let key = key::check(page, source, vars);
+    let base_url = match page.needed(&source.base_url, "base_url", home, example) {
+        Some(url) => address(page, url, (dialect, &key), vars),
+        None => String::new(),
+    };
+    let params = source.params.as_ref();
+    let params = params.map(|params| param::check(page, &params.value));
+    let mut models = BTreeMap::new();
+    for (name, source) in &source.models.0 {
+        if !is_model_name(&name.value) {
+            let what = format!("`{}` is not the name of a model", shown(&name.value));
+            page.error(name.place, what)
+                .write("the vendor's name, without the provider and without spaces");
+        }
+        models.insert(name.value.clone(), param::check(page, &source.value));
+    }
+    let provider = ProviderDef {
+        // Only looked at where there is no error.
+        dialect: dialect.unwrap_or(DialectName::OpenaiChat),
+        base_url,
+        key,
+        headers: header::check(page, &source.headers),
+        params: params.unwrap_or_default(),
+        models,
+        timeouts: source
+            .timeouts
+            .as_ref()
+            .map(|timeouts| patience(page, timeouts))
+            .unwrap_or_default(),
+        retries: source
+            .retries
+            .as_ref()
+            .map(|retries| again(page, retries))
+            .unwrap_or_default(),
+    };
+    if dialect.is_some() {
+        param::together(page, source, &provider);
+    }
+    provider
+}
+
+/// The address, and whether it is one for this dialect and this key.
+fn address(
+    page: &mut Page<'_>,
+    url: &At<String>,
+    (dialect, key): (Option<DialectName>, &KeyRef),
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> String {
+    let before = page.found.count();
+    let filled = url::check(page, url, &PROVIDER, vars);
+    if page.found.count() > before {
+        return filled;
+    }
+    path(page, url, &filled, dialect);
+    if *key != KeyRef::None && is_open(&filled) {
+        page.warning(url.place, "the key is sent unencrypted to another machine")
+            .write("`https://`, or no key");
+    }
+    filled
+}
+
+/// Whether this can stand behind the `:` of a model.
+fn is_model_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// Says so if an address ends where another dialect's would: the paths of calls are put after it.
+fn path(page: &mut Page<'_>, url: &At<String>, filled: &str, dialect: Option<DialectName>) {
+    use DialectName as D;
+    let Some(dialect) = dialect else { return };
+    let end = |end: &str| filled.ends_with(end).then_some(end.len());
+    let (calls, extra): (&str, Option<usize>) = match dialect {
+        D::Anthropic => ("/v1/messages", end("/v1/messages").or_else(|| end("/v1"))),
+        D::OpenaiChat => ("/chat/completions", end("/chat/completions")),
+        D::OpenaiResponses => ("/responses", end("/responses")),
+        D::Gemini => (
+            "/v1beta/models/…",
+            end("/v1beta/models").or_else(|| end("/v1beta")),
+        ),
+    };
+    if extra.is_some() {
+        page.warning(
+            url.place,
+            format!("`{calls}` is put after this base_url, which already has some of it"),
+        )
+        .write(format!("it without: what stands before `{calls}`"));
+    }
+    let is_bare = filled.matches('/').count() == 2;
+    if is_bare && matches!(dialect, D::OpenaiChat | D::OpenaiResponses) {
+        page.warning(
+            url.place,
+            format!("`{calls}` is put after this base_url, and most servers want `/v1` before it"),
+        )
+        .write("it with `/v1` behind");
+    }
+}
+
+/// Whether what is sent there can be read on its way: no TLS, and not this machine or a private
+/// network.
+fn is_open(base_url: &str) -> bool {
+    let Ok(url) = ::url::Url::parse(base_url) else {
+        return false;
+    };
+    let is_near = match url.host() {
+        Some(::url::Host::Ipv4(address)) => address.is_loopback() || address.is_private(),
+        Some(::url::Host::Ipv6(address)) => address.is_loopback() || address.is_unique_local(),
+        // A name without a dot is one of the same network.
+        Some(::url::Host::Domain(name)) => !name.contains('.') || name.ends_with(".local"),
+        None => true,
+    };
+    url.scheme() == "http" && !is_near
+}
+
+fn patience(page: &mut Page<'_>, source: &TimeoutsSource) -> TimeoutsDef {
+    let mut ms = |field: &Option<At<u64>>, name: &str| {
+        field.as_ref()?;
+        Some(page.number(field, name, (1, TIMEOUT_MS_MAX), 0))
+    };
+    let timeouts = TimeoutsDef {
+        connect_ms: ms(&source.connect_ms, "connect_ms"),
+        first_byte_ms: ms(&source.first_byte_ms, "first_byte_ms"),
+        idle_ms: ms(&source.idle_ms, "idle_ms"),
+        total_ms: ms(&source.total_ms, "total_ms"),
+    };
+    if let (Some(total), Some(first)) = (&source.total_ms, &source.first_byte_ms)
+        && first.value > total.value
+    {
+        let what = format!(
+            "`first_byte_ms` is {}, longer than the whole answer may take",
+            first.value
+        );
+        page.warning(first.place, what)
+            .write(format!("at most {}, or a longer `total_ms`", total.value));
+    }
+    timeouts
+}
+
+fn again(page: &mut Page<'_>, source: &RetriesSource) -> RetriesDef {
+    let mut number = |field: &Option<At<u64>>, name: &str, most: u64| {
+        field.as_ref()?;
+        Some(page.number(field, name, (1, most), 0))
+    };
+    let retries = RetriesDef {
+        attempts: number(&source.attempts, "attempts", ATTEMPTS_MAX).map(|n| n as u32),
+        base_ms: number(&source.base_ms, "base_ms", BASE_MS_MAX),
+        max_ms: number(&source.max_ms, "max_ms", TIMEOUT_MS_MAX),
+    };
+    if let (Some(base), Some(max)) = (&source.base_ms, &source.max_ms)
+        && base.value > max.value
+    {
+        let what = format!("`base_ms` is {}, longer than the longest pause", base.value);
+        page.error(base.place, what)
+            .write(format!("at most {}, or a longer `max_ms`", max.value));
+    }
+    retries
+}

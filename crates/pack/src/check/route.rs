@@ -1,0 +1,320 @@
+//! Checks `routing.yaml`: rules that can hold, over tenants, agents, languages and kinds that there
+//! are, to models that there are.
+
+use turnwire_event::TenantId;
+use turnwire_event::code::TurnKind;
+
+use super::manifest::Manifest;
+use super::model;
+use super::page::Page;
+use crate::digest::Digest;
+use crate::finding::{Findings, Known, shown};
+use crate::locale::is_tag;
+use crate::model::ModelUse;
+use crate::place::{At, Place};
+use crate::route::{Choice, RoutingPolicy, RoutingRule, When};
+use crate::source::form::Many;
+use crate::source::route::{RoutingSource, RuleSource, WhenSource};
+
+pub(crate) const FILE: &str = "routing.yaml";
+/// Rules of one pack: each is looked at for every turn.
+const RULES_MAX: usize = 200;
+/// Names in one list of a condition.
+const LIST_MAX: usize = 100;
+/// Models asked one after the other where one fails: nobody waits for a ninth.
+const FALLBACKS_MAX: usize = 8;
+/// Characters of a version.
+const VERSION_MAX: usize = 64;
+/// The agent that speaks, whatever its id.
+const SPEAKER: &str = "orchestrator";
+
+const KINDS: [(&str, TurnKind); 4] = [
+    ("chat", TurnKind::Chat),
+    ("mission", TurnKind::Mission),
+    ("worker", TurnKind::Worker),
+    ("scheduled", TurnKind::Scheduled),
+];
+
+/// What a rule may point at.
+pub(crate) struct Around<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) providers: &'a Known,
+    /// The ids of the sub-agents.
+    pub(crate) agents: &'a Known,
+    /// The orchestrator's id; none if its file is broken.
+    pub(crate) speaker: Option<&'a str>,
+}
+
+/// What `routing.yaml` says, and the models that it uses.
+#[derive(Default)]
+pub(crate) struct Routes {
+    pub(crate) policy: Option<RoutingPolicy>,
+    pub(crate) uses: Vec<ModelUse>,
+}
+
+/// Checks it; `text` is the file as it is written.
+pub(crate) fn check(
+    source: Option<&RoutingSource>,
+    text: Option<&str>,
+    around: &Around<'_>,
+    found: &mut Findings,
+) -> Routes {
+    let (Some(source), Some(text)) = (source, text) else {
+        return Routes::default();
+    };
+    let mut check = Check {
+        page: Page { file: FILE, found },
+        around,
+        uses: Vec::new(),
+    };
+    let version = match &source.version {
+        Some(version) => check.version(version),
+        None => Digest::of([text]).short(),
+    };
+    let mut rules: Vec<RoutingRule> = Vec::new();
+    for (number, rule) in (1..).zip(&source.rules) {
+        let made = check.rule(number, rule, &rules);
+        check.reached(rule.place, &made.when, &rules, "this rule");
+        rules.push(made);
+    }
+    if let Some(over) = source.rules.get(RULES_MAX) {
+        let what = format!("the file has more than {RULES_MAX} rules");
+        check.page.error(over.place, what).write("fewer rules");
+    }
+    let default = source.default.as_ref().map(|default| {
+        check.reached(default.place, &When::default(), &rules, "the default");
+        let written = (&default.value.model, &default.value.fallback);
+        check.choice(default.place, written)
+    });
+    if rules.is_empty() && default.is_none() {
+        check
+            .page
+            .warning(Place::TOP, "no rule and no default: nothing is routed")
+            .write("`default: {use: …}`, or no routing.yaml");
+    }
+    Routes {
+        uses: check.uses,
+        policy: Some(RoutingPolicy {
+            version,
+            rules,
+            default,
+        }),
+    }
+}
+
+/// The file under the eye, with what is around it and what it uses.
+struct Check<'a, 'p> {
+    page: Page<'p>,
+    around: &'a Around<'a>,
+    uses: Vec<ModelUse>,
+}
+
+impl Check<'_, '_> {
+    fn version(&mut self, version: &At<String>) -> String {
+        let text = version.value.trim();
+        let fits = (1..=VERSION_MAX).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic());
+        if !fits {
+            let what = format!("`{}` is not a version", shown(&version.value));
+            self.page
+                .error(version.place, what)
+                .write("1 to 64 characters without a space, such as `\"2026-11-16T10:00:00Z\"`");
+        }
+        text.to_owned()
+    }
+
+    fn rule(
+        &mut self,
+        number: usize,
+        rule: &At<RuleSource>,
+        before: &[RoutingRule],
+    ) -> RoutingRule {
+        let (home, source) = (rule.place, &rule.value);
+        let name = match &source.name {
+            Some(name) => {
+                self.page.id_form(name, "name of a rule");
+                if before.iter().any(|rule| rule.name == name.value) {
+                    let what = format!("the rule `{}` is there twice", shown(&name.value));
+                    self.page.error(name.place, what).write("another name");
+                }
+                name.value.clone()
+            }
+            None => number.to_string(),
+        };
+        let when = source.when.as_ref();
+        RoutingRule {
+            name,
+            when: when.map(|when| self.when(&when.value)).unwrap_or_default(),
+            choice: self.choice(home, (&source.model, &source.fallback)),
+        }
+    }
+
+    fn when(&mut self, source: &WhenSource) -> When {
+        let tenants = self.list(source.tenant.as_ref(), "tenant");
+        let tenants = tenants.iter().map(|tenant| self.tenant(tenant)).collect();
+        let agents = self.list(source.agent.as_ref(), "agent");
+        let agents = agents.iter().map(|agent| self.agent(agent)).collect();
+        let locales = self.list(source.locale.as_ref(), "locale");
+        let locales = locales.iter().map(|locale| self.locale(locale)).collect();
+        let kinds = self.list(source.kind.as_ref(), "kind");
+        let kinds = kinds
+            .iter()
+            .filter_map(|kind| self.page.choice(kind, "kind", &KINDS));
+        let kinds = kinds.collect();
+        let cost = source.cost_above_usd.as_ref();
+        When {
+            tenants,
+            agents,
+            locales,
+            kinds,
+            cost_above_usd: cost.and_then(|usd| self.page.usd(usd, "cost_above_usd")),
+        }
+    }
+
+    /// The texts of a condition.
+    fn list(&mut self, field: Option<&At<Many>>, name: &str) -> Vec<At<String>> {
+        let Some(field) = field else {
+            return Vec::new();
+        };
+        let texts = field.texts();
+        if texts.is_empty() {
+            let what = format!("`{name}` is empty: the rule would never hold");
+            let instead = format!("at least one, or no `{name}`");
+            self.page.error(field.place, what).write(instead);
+        }
+        if let Some(over) = texts.get(LIST_MAX) {
+            let what = format!("`{name}` has more than {LIST_MAX} names");
+            self.page.error(over.place, what).write("a rule for each");
+        }
+        self.page.once(&texts, name);
+        texts
+    }
+
+    fn tenant(&mut self, tenant: &At<String>) -> String {
+        match tenant.value.parse::<TenantId>() {
+            Ok(id) => id.to_string(),
+            Err(_) => {
+                let what = format!("`{}` is not a tenant", shown(&tenant.value));
+                let example = "a UUID, such as `0192f1aa-0000-7000-8000-000000000001`";
+                self.page.error(tenant.place, what).write(example);
+                String::new()
+            }
+        }
+    }
+
+    fn agent(&mut self, agent: &At<String>) -> String {
+        let around = self.around;
+        let speaker = around.speaker.unwrap_or(SPEAKER);
+        if agent.value == SPEAKER || agent.value == speaker {
+            return SPEAKER.to_owned();
+        }
+        let mut known = around.agents.clone();
+        known.names.insert(0, SPEAKER.to_owned());
+        known.hidden |= around.speaker.is_none();
+        self.page.unknown(agent, "agent", &known);
+        agent.value.clone()
+    }
+
+    fn locale(&mut self, locale: &At<String>) -> String {
+        if !is_tag(&locale.value) {
+            let what = format!("`{}` is not a language tag", shown(&locale.value));
+            self.page
+                .error(locale.place, what)
+                .write("for example `de`, which holds for `de-AT` too");
+        }
+        locale.value.replace('_', "-")
+    }
+
+    fn choice(
+        &mut self,
+        home: Place,
+        (model, fallback): (&Option<At<String>>, &Option<At<Many>>),
+    ) -> Choice {
+        let example = "use: anthropic:claude-sonnet-4-5";
+        let written = self.page.needed(model, "use", home, example);
+        let model = written
+            .and_then(|name| self.model(name))
+            .unwrap_or_default();
+        let listed = fallback.as_ref().map(At::texts).unwrap_or_default();
+        if let Some(over) = listed.get(FALLBACKS_MAX) {
+            let what = format!("more than {FALLBACKS_MAX} fallbacks");
+            self.page.error(over.place, what).write("fewer");
+        }
+        let mut fallbacks: Vec<String> = Vec::new();
+        for name in &listed {
+            let Some(other) = self.model(name) else {
+                continue;
+            };
+            if other == model {
+                let what = format!(
+                    "the fallback `{}` is what failed already",
+                    shown(&name.value)
+                );
+                self.page.warning(name.place, what).write("another model");
+            } else if fallbacks.contains(&other) {
+                let what = format!("the fallback `{}` is there twice", shown(&name.value));
+                self.page.warning(name.place, what).write("it once");
+            } else {
+                fallbacks.push(other);
+            }
+        }
+        Choice { model, fallbacks }
+    }
+
+    fn model(&mut self, name: &At<String>) -> Option<String> {
+        let around = self.around;
+        let model = model::resolved(&mut self.page, name, around.manifest, around.providers)?;
+        self.uses.push(model::used(FILE, name.place, &model));
+        Some(model)
+    }
+
+    /// Says so if a rule before holds whenever this does.
+    fn reached(&mut self, place: Place, when: &When, before: &[RoutingRule], what: &str) {
+        let Some(rule) = before.iter().find(|rule| covers(&rule.when, when)) else {
+            return;
+        };
+        let name = shown(&rule.name);
+        let always = rule.when == When::default();
+        let why = if always {
+            format!("rule `{name}` before it always holds")
+        } else {
+            format!("rule `{name}` before it holds whenever this does")
+        };
+        let instead = if always {
+            format!("a `when` for rule `{name}`, or it as the last")
+        } else {
+            format!("it before rule `{name}`, or nothing")
+        };
+        self.page
+            .warning(place, format!("{what} is never used: {why}"))
+            .write(instead);
+    }
+}
+
+/// Whether `first` holds whenever `then` does.
+fn covers(first: &When, then: &When) -> bool {
+    fn lists<T>(first: &[T], then: &[T], is_of: impl Fn(&T, &T) -> bool) -> bool {
+        let within = |one: &T| first.iter().any(|any| is_of(one, any));
+        first.is_empty() || !then.is_empty() && then.iter().all(within)
+    }
+    let same = |one: &String, any: &String| one == any;
+    lists(&first.tenants, &then.tenants, same)
+        && lists(&first.agents, &then.agents, same)
+        && lists(&first.locales, &then.locales, |one, any| is_kind(one, any))
+        && lists(&first.kinds, &then.kinds, |one, any| one == any)
+        && match (first.cost_above_usd, then.cost_above_usd) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(first), Some(then)) => then >= first,
+        }
+}
+
+/// Whether a language tag is another or a kind of it.
+fn is_kind(one: &str, any: &str) -> bool {
+    let mut parts = one.split('-');
+    any.split('-').all(|any| {
+        parts
+            .next()
+            .is_some_and(|part| part.eq_ignore_ascii_case(any))
+    })
+}

@@ -1,0 +1,160 @@
+//! Mistakes in `prices.yaml`, models without a price, and the bounds of a turn's cost.
+
+use super::*;
+use crate::price::PriceDef;
+
+const FILE: &str = "prices.yaml";
+
+#[test]
+fn prices_are_amounts_of_models() {
+    table(&[
+        (
+            Swap(FILE, "output: 15,", ""),
+            &["prices.yaml:3:23: error: `output` is missing; write: `output: 3.0`"],
+        ),
+        (
+            Swap(FILE, "input: 3.0", "input: -3.0"),
+            &["prices.yaml:3:31: error: `input` is -3; write: a number of USD from 0 to 1000000"],
+        ),
+        (
+            Swap(FILE, "cache_write: 3.75", "cache_write: .nan"),
+            &[
+                "prices.yaml:3:80: error: `cache_write` is NaN; write: a number of USD from 0 to 1000000",
+            ],
+        ),
+        (
+            Swap(FILE, "cache_write: 3.75", "cache_write: .inf"),
+            &[
+                "prices.yaml:3:80: error: `cache_write` is inf; write: a number of USD from 0 to 1000000",
+            ],
+        ),
+        (
+            Swap(FILE, "input: 3.0", "input: cheap"),
+            &["prices.yaml:3:31: error: this should be a number; write: for example 0.25"],
+        ),
+        (
+            Swap(FILE, "cached_input", "cached"),
+            &["prices.yaml:3:48: error: unknown field `cached`, did you mean `cached_input`?"],
+        ),
+        (
+            Swap(FILE, "\"local:*\"", "\"local*\""),
+            &[
+                "prices.yaml:2:3: error: `local*` is no model and no beginning of one; write: `\"local:model\"`, or `\"local:*\"` for all of them",
+            ],
+        ),
+        (
+            Swap(
+                FILE,
+                "  \"local:*\"",
+                "  claude: {input: 1, output: 1}\n  \"local:*\"",
+            ),
+            &[
+                "prices.yaml:2:3: error: `claude` is no model and no beginning of one; write: `\"claude:model\"`, or `\"claude:*\"` for all of them",
+            ],
+        ),
+        (
+            Swap(
+                FILE,
+                "  \"local:*\"",
+                "  \"a:*b*\": {input: 1, output: 1}\n  \"local:*\"",
+            ),
+            &[
+                "prices.yaml:2:3: error: `a:*b*` is no model and no beginning of one; write: `\"a:model\"`, or `\"a:*\"` for all of them",
+            ],
+        ),
+        // Nobody uses it, and nobody has to.
+        (
+            Swap(
+                FILE,
+                "  \"local:*\"",
+                "  \"else:*\": {input: 1, output: 1}\n  \"local:*\"",
+            ),
+            &[],
+        ),
+        (Swap(FILE, "\"local:*\"", "\"*\""), &[]),
+    ]);
+}
+
+#[test]
+fn a_model_that_is_used_and_has_no_price_is_told_once() {
+    let claude = "routing.yaml:6:21: warning: `anthropic:claude` has no price: its calls count as 0 USD; write: `\"anthropic:claude\": {input: …, output: …}` under `prices:` in prices.yaml";
+    let small = "routing.yaml:5:10: warning: `local:small` has no price: its calls count as 0 USD; write: `\"local:small\": {input: …, output: …}` under `prices:` in prices.yaml";
+    assert_eq!(told(&[Drop(FILE)]), [small, claude]);
+    let changes = [Swap(FILE, "anthropic:claude", "anthropic:other")];
+    assert_eq!(told(&changes), [claude]);
+    let broken = told(&[Write(FILE, "prices: 7\n")]);
+    assert_eq!(broken.len(), 1, "{broken:?}");
+}
+
+#[test]
+fn a_good_file_has_everything_filled_in() {
+    let pack = check(&files(&[]), &vars).pack.expect("good");
+    let claude = PriceDef {
+        input: 3.0,
+        output: 15.0,
+        cached_input: 0.3,
+        cache_write: 3.75,
+    };
+    assert_eq!(pack.prices.of("anthropic:claude"), Some(claude));
+    let changes = [Swap(FILE, ", cached_input: 0.3, cache_write: 3.75", "")];
+    let pack = check(&files(&changes), &vars).pack.expect("good");
+    let plain = PriceDef {
+        cached_input: 3.0,
+        cache_write: 3.0,
+        ..claude
+    };
+    assert_eq!(pack.prices.of("anthropic:claude"), Some(plain));
+}
+
+#[test]
+fn the_bounds_of_a_turn_are_numbers() {
+    let limits = |more: &str| format!("calls_max: 8, {more}");
+    let told = |more: &str| told(&[Swap("pack.yaml", "calls_max: 8", &limits(more))]);
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "tool_calls_max: 0",
+            &["pack.yaml:6:69: error: `tool_calls_max` is 0; write: a number from 1 to 1000"],
+        ),
+        (
+            "turn_tokens_max: 0",
+            &[
+                "pack.yaml:6:70: error: `turn_tokens_max` is 0; write: a number from 1 to 1000000000",
+            ],
+        ),
+        (
+            "turn_cost_max_usd: -1",
+            &[
+                "pack.yaml:6:72: error: `turn_cost_max_usd` is -1; write: a number of USD from 0 to 1000000",
+            ],
+        ),
+        (
+            "turn_cost_max_usd: two",
+            &["pack.yaml:6:72: error: this should be a number; write: for example 0.25"],
+        ),
+        (
+            "turn_cost_max: 2",
+            &[
+                "pack.yaml:6:53: error: unknown field `turn_cost_max`, did you mean `turn_cost_max_usd`?",
+            ],
+        ),
+        (
+            "tool_calls_max: 4, turn_tokens_max: 5000, turn_cost_max_usd: 0.5",
+            &[],
+        ),
+    ];
+    for (more, expected) in cases {
+        assert_eq!(told(more), *expected, "{more}");
+    }
+    let more = limits("tool_calls_max: 4, turn_tokens_max: 5000, turn_cost_max_usd: 0.5");
+    let changes = [Swap("pack.yaml", "calls_max: 8", &more)];
+    let pack = check(&files(&changes), &vars).pack.expect("good");
+    let limits = pack.limits;
+    assert_eq!(
+        (
+            limits.tool_calls_max,
+            limits.turn_tokens_max,
+            limits.turn_cost_max_usd
+        ),
+        (4, 5_000, Some(0.5))
+    );
+}
