@@ -18,6 +18,7 @@ pub mod secret;
 pub mod sse;
 pub mod remote;
 pub mod models;
+pub mod cassette;
 
 pub use delta::{Again, Delta, ModelError};
 pub use dialect::{Decoder, Dialect, Encoded, Frame, Params, Refused};

@@ -1,0 +1,30 @@
+//! Cassettes: what a provider streamed, with its timing and without secrets, in a text file that
+//! plays again with no key and no network.
+//!
+//! ```text
+//! Transport ◀─ Recorder ─▶ Deck ─▶ file (JSON lines) ─▶ Reel ─▶ Player: a Transport again
+//! ```
+//! A file is a header and then calls, each whole: its `call` line, a line for each chunk as it came
+//! from the socket, and its `end`.
+//!
+//! ```json
+//! {"type":"cassette","version":1}
+//! {"type":"call","provider":"local","dialect":"openai_chat","model":"m","agent":"shop","call":1,
+//!  "words_sha256":"…","body_sha256":"…","status":200}
+//! {"type":"chunk","ms":41,"text":"data: {…}\n\n"}
+//! {"type":"chunk","ms":57,"base64":"4pw="}
+//! {"type":"end","ms":58,"how":"end"}
+//! ```
+//! Of the request there are digests alone: what people say, headers and keys are never written.
+
+mod call;
+mod line;
+mod read;
+mod deck;
+
+pub use call::{Call, Chunk, Ending, Head};
+pub use deck::{Deck, DeckError};
+pub use read::{CassetteError, read};
+
+/// The version of the format that is written, and the only one that is read.
+pub const VERSION: u32 = 1;

@@ -1,0 +1,131 @@
+//! A deck appends whole calls, keeps what is there, and stops at the first failure to write.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::super::{Chunk, Ending, Head, read};
+use super::*;
+
+fn call(agent: &str) -> Box<Call> {
+    Box::new(Call {
+        provider: "local".into(),
+        dialect: "openai_chat".into(),
+        model: "m".into(),
+        agent: agent.into(),
+        call: 1,
+        words_sha256: "aa".into(),
+        body_sha256: "bb".into(),
+        answer: Some(Head {
+            status: 200,
+            retry_after: None,
+        }),
+        chunks: vec![Chunk {
+            after: Duration::ZERO,
+            bytes: Bytes::from_static(b"x"),
+        }],
+        ended_after: Duration::ZERO,
+        ending: Ending::End,
+    })
+}
+
+fn put(deck: &Deck, agent: &str) {
+    let hold = deck.hold().expect("it records");
+    deck.put(call(agent), hold);
+}
+
+fn agents(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).expect("a file");
+    let calls = read("c", &text).expect("a cassette");
+    calls.into_iter().map(|call| call.agent).collect()
+}
+
+#[test]
+fn calls_are_appended_to_what_is_there_and_half_a_call_is_not_kept() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("c.jsonl");
+    let deck = Deck::open(&path).expect("a new file");
+    put(&deck, "one");
+    deck.flush();
+    assert_eq!(agents(&path), ["one"]);
+    drop(deck);
+    let mut torn = OpenOptions::new().append(true).open(&path).expect("a file");
+    let half = line::lines(&call("half"));
+    torn.write_all(&half[..half.len() - 20])
+        .expect("half a call");
+    let deck = Deck::open(&path).expect("the same file");
+    put(&deck, "two");
+    drop(deck);
+    assert_eq!(agents(&path), ["one", "two"]);
+}
+
+#[test]
+fn a_file_that_is_something_else_is_left_alone() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("notes.txt");
+    std::fs::write(&path, "dear diary\n").expect("written");
+    let error = Deck::open(&path).expect_err("no cassette").to_string();
+    assert!(
+        error.contains("notes.txt: is there and is no cassette"),
+        "{error}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(&path).expect("there"),
+        "dear diary\n"
+    );
+    let nowhere = Deck::open(&dir.path().join("none/c.jsonl"));
+    let error = nowhere.expect_err("no such folder").to_string();
+    assert!(error.contains("cannot be recorded to"), "{error}");
+}
+
+/// Takes so many writes, then fails.
+struct Full(Arc<Mutex<usize>>);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut left = self.0.lock().expect("not poisoned");
+        *left = left
+            .checked_sub(1)
+            .ok_or(io::Error::from(io::ErrorKind::StorageFull))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn after_a_failed_write_nothing_is_recorded_and_nobody_is_held_up() {
+    let left = Arc::new(Mutex::new(1));
+    let deck = Deck::start(Box::new(Full(Arc::clone(&left)))).expect("a thread");
+    put(&deck, "one");
+    deck.flush();
+    assert!(deck.hold().is_some());
+    put(&deck, "two");
+    deck.flush();
+    assert!(deck.hold().is_none());
+    let hold = Hold {
+        shared: Arc::clone(&deck.shared),
+        bytes: 0,
+    };
+    deck.put(call("three"), hold);
+    deck.flush();
+    assert_eq!(*left.lock().expect("not poisoned"), 0);
+}
+
+#[test]
+fn calls_in_memory_have_bounded_room_which_comes_back() {
+    let deck = Deck::start(Box::new(io::sink())).expect("a thread");
+    let mut first = deck.hold().expect("it records");
+    assert!(first.grow(BYTES_MAX - 2 * CHUNK_BYTES));
+    let mut second = deck.hold().expect("it records");
+    assert!(!second.grow(BYTES_MAX / 2));
+    assert!(second.grow(0));
+    assert!(!second.grow(0));
+    drop(first);
+    assert!(second.grow(BYTES_MAX / 2));
+    drop(second);
+    assert_eq!(deck.shared.held.load(Ordering::Relaxed), 0);
+}

@@ -1,0 +1,196 @@
+//! The lines of a cassette file, as they are written and read.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use turnwire_event::code::LlmErrorClass;
+
+use super::VERSION;
+use super::call::{Call, Chunk, Ending, Head};
+use crate::delta::{Again, ModelError};
+
+/// The longest time that is read: a day, far above any call.
+const MS_MAX: u64 = 86_400_000;
+
+/// One line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Line<'a> {
+    /// The first line of a file.
+    Cassette { version: u32 },
+    /// A call begins.
+    Call {
+        provider: Cow<'a, str>,
+        dialect: Cow<'a, str>,
+        model: Cow<'a, str>,
+        agent: Cow<'a, str>,
+        call: u32,
+        words_sha256: Cow<'a, str>,
+        body_sha256: Cow<'a, str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+    },
+    /// Bytes came: text where they are text.
+    Chunk {
+        ms: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<Cow<'a, str>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base64: Option<Cow<'a, str>>,
+    },
+    /// The call is over.
+    End {
+        ms: u64,
+        how: How,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        class: Option<LlmErrorClass>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again: Option<Retry>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again_after_ms: Option<u64>,
+    },
+}
+
+/// How a call was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum How {
+    End,
+    Cut,
+    Closed,
+}
+
+/// Whether it may go well another time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Retry {
+    Never,
+    Soon,
+    After,
+}
+
+/// The first line of a file.
+pub(super) fn header() -> Vec<u8> {
+    let mut out = Vec::new();
+    put(&mut out, &Line::Cassette { version: VERSION });
+    out
+}
+
+/// All lines of a call.
+pub(super) fn lines(call: &Call) -> Vec<u8> {
+    let mut out = Vec::new();
+    put(&mut out, &head(call));
+    for chunk in &call.chunks {
+        put(&mut out, &said(chunk));
+    }
+    put(&mut out, &end(call.ended_after, call.ending));
+    out
+}
+
+fn put(out: &mut Vec<u8>, line: &Line<'_>) {
+    let text = serde_json::to_string(line).expect("lines are plain data");
+    // Whoever reads the file takes this character for bytes that were no text.
+    let text = text.replace('\u{fffd}', "\\ufffd");
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'\n');
+}
+
+fn head(call: &Call) -> Line<'_> {
+    Line::Call {
+        provider: Cow::Borrowed(&call.provider),
+        dialect: Cow::Borrowed(&call.dialect),
+        model: Cow::Borrowed(&call.model),
+        agent: Cow::Borrowed(&call.agent),
+        call: call.call,
+        words_sha256: Cow::Borrowed(&call.words_sha256),
+        body_sha256: Cow::Borrowed(&call.body_sha256),
+        status: call.answer.map(|head| head.status),
+        retry_after_ms: call.answer.and_then(|head| head.retry_after).map(millis),
+    }
+}
+
+fn said(chunk: &Chunk) -> Line<'_> {
+    let (text, base64) = match std::str::from_utf8(&chunk.bytes) {
+        Ok(text) => (Some(Cow::Borrowed(text)), None),
+        Err(_) => (None, Some(Cow::Owned(STANDARD.encode(&chunk.bytes)))),
+    };
+    Line::Chunk {
+        ms: millis(chunk.after),
+        text,
+        base64,
+    }
+}
+
+fn end(after: Duration, ending: Ending) -> Line<'static> {
+    let (how, error) = match ending {
+        Ending::End => (How::End, None),
+        Ending::Cut(error) => (How::Cut, Some(error)),
+        Ending::Closed => (How::Closed, None),
+    };
+    let again = error.map(|error| match error.again {
+        Again::Never => (Retry::Never, None),
+        Again::Soon => (Retry::Soon, None),
+        Again::After(wait) => (Retry::After, Some(millis(wait))),
+    });
+    Line::End {
+        ms: millis(after),
+        how,
+        class: error.map(|error| error.class),
+        again: again.map(|(retry, _)| retry),
+        again_after_ms: again.and_then(|(_, wait)| wait),
+    }
+}
+
+/// Whole milliseconds: timers are no finer.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A time that is written; what is longer than a day is a day.
+pub(super) fn time(ms: u64) -> Duration {
+    Duration::from_millis(ms.min(MS_MAX))
+}
+
+/// The bytes of a chunk that is written as text or as base64.
+pub(super) fn bytes(
+    text: Option<Cow<'_, str>>,
+    base64: Option<Cow<'_, str>>,
+) -> Result<Bytes, &'static str> {
+    match (text, base64) {
+        (Some(text), None) => Ok(Bytes::from(text.into_owned())),
+        (None, Some(coded)) => match STANDARD.decode(&*coded) {
+            Ok(bytes) => Ok(bytes.into()),
+            Err(_) => Err("`base64` is not base64"),
+        },
+        (None, None) | (Some(_), Some(_)) => Err("a chunk has `text` or `base64`, one of them"),
+    }
+}
+
+/// The ending that is written.
+pub(super) fn ending(
+    how: How,
+    class: Option<LlmErrorClass>,
+    again: Option<Retry>,
+    again_after_ms: Option<u64>,
+) -> Result<Ending, &'static str> {
+    match (how, class) {
+        (How::End, None) => Ok(Ending::End),
+        (How::Closed, None) => Ok(Ending::Closed),
+        (How::Cut, Some(class)) => Ok(Ending::Cut(ModelError {
+            class,
+            again: match (again, again_after_ms) {
+                (Some(Retry::After), Some(ms)) => Again::After(time(ms)),
+                (Some(Retry::Soon | Retry::After), _) => Again::Soon,
+                (Some(Retry::Never) | None, _) => Again::Never,
+            },
+        })),
+        (How::Cut, None) => Err("a call that was cut has a `class`, such as `transport`"),
+        (How::End | How::Closed, Some(_)) => Err("only a call that was cut has a `class`"),
+    }
+}
