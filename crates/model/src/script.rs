@@ -13,9 +13,11 @@
 //! | key | holds if |
 //! |---|---|
 //! | `user`, `not` | the pattern is found, or is not found, in what the person said; of a list, all are, or none is |
+//! | `says` | the person said this, word for word, and nothing else |
 //! | `agent` | this agent asks |
 //! | `call` | it is this call of the agent's invocation, from 1 |
 //! | `attempt` | it is this try of the call, from 1; every call begins with its first |
+//! | `turn` | the person has spoken so often in what the model is shown, these words with it |
 //! | `locale` | the request's language is this one or a narrower one: `de` is heard in `de-AT` |
 //! | `result` | the pattern is found in one of the newest tool results of the turn |
 //! | `results: {tool: pattern}` | it is found in the newest result of that tool |
@@ -24,6 +26,8 @@
 //!
 //! A step may have a `when` of its own (all but `call`): without it the step is left out. Words
 //! in several languages are `texts: {en: …, de: …}`; a language that is not there gets the first.
+//! `said: [It, " is", …]` and `thought: […]` are words and reasoning in the pieces they came in: each
+//! is one delta as it is, and nothing in it is quoted. That is how recorded sessions are written.
 //! An item `define: {name: &anchor pattern}` is no rule: later ones take its patterns as `*anchor`.
 //! What may be quoted in words and tool inputs is in `quote`. Several files are one script, in
 //! the order of their names.

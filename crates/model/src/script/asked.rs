@@ -46,6 +46,12 @@ impl<'a> Asked<'a> {
         self.answers().iter().rfind(|answer| answer.tool == tool)
     }
 
+    /// How often the person has spoken in what the model is shown.
+    pub(crate) fn turn(&self) -> usize {
+        let messages = self.request.messages.iter();
+        messages.filter(|said| said.role == Role::User).count()
+    }
+
     /// Whether the person's language tag is `tag` or a narrower one: `de` is heard in `de-AT`.
     pub(crate) fn speaks(&self, tag: &str) -> bool {
         let locale = self.request.locale.as_bytes();

@@ -11,6 +11,7 @@ use turnwire_event::{StopReason, Usage};
 
 use crate::delta::{Again, ModelError};
 
+use super::chunk;
 use super::condition::{self, Condition};
 use super::error::Wrong;
 use super::pattern::Patterns;
@@ -116,14 +117,16 @@ fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
     let kinds = usize::from(source.text.is_some())
         + usize::from(source.texts.is_some())
         + usize::from(source.thinking.is_some())
+        + usize::from(source.said.is_some())
+        + usize::from(source.thought.is_some())
         + usize::from(source.tool.is_some())
         + usize::from(source.pause_ms.is_some())
         + usize::from(source.stall.is_some())
         + usize::from(source.error.is_some())
         + usize::from(source.stop.is_some());
     if kinds != 1 {
-        let what =
-            "a step is exactly one of text, texts, thinking, tool, pause_ms, stall, error, stop";
+        let what = "a step is exactly one of text, texts, thinking, said, thought, tool, pause_ms, stall, \
+             error, stop";
         return Err(Wrong::new(at, what));
     }
     if let Some(text) = source.text.take() {
@@ -136,6 +139,13 @@ fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
     if let Some(text) = source.thinking.take() {
         let signature = source.signature.take().map(|s| s.value);
         return words(text, Vec::new(), source).map(|words| Step::Thinking { words, signature });
+    }
+    if let Some(written) = source.said.take() {
+        return pieces(written, source).map(|words| Step::Text { words, repeat: 1 });
+    }
+    if let Some(written) = source.thought.take() {
+        let signature = source.signature.take().map(|s| s.value);
+        return pieces(written, source).map(|words| Step::Thinking { words, signature });
     }
     if let Some(asked) = source.tool.take() {
         return tool(asked.value);
@@ -232,15 +242,37 @@ fn words(
     }
     let chunk = source.chunk.take();
     let chunk = chunk.map(|chunk| bounded(chunk, "chunk", 1, TEXT_BYTES_MAX as u64));
-    let delay = source.delay_ms.take();
-    let delay = delay.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
     let others = others.into_iter().map(|(tag, text)| (tag, text.value));
     Ok(Words {
         text: text.value,
         others: others.collect(),
+        pieces: None,
         chunk: chunk.transpose()?.map(|chars| chars as usize),
-        delay: delay.transpose()?.unwrap_or_default(),
+        delay: delay(source)?,
     })
+}
+
+/// Words in the pieces they came in. A piece of nothing is no piece.
+fn pieces(written: Spanned<Vec<String>>, source: &mut StepSource) -> Result<Words, Wrong> {
+    let pieces = written.value.iter().map(String::as_str);
+    let ends = chunk::ends(pieces.filter(|piece| !piece.is_empty()));
+    let text = written.value.concat();
+    if text.len() > TEXT_BYTES_MAX {
+        let what = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.len());
+        return Err(Wrong::new(written.referenced, what));
+    }
+    Ok(Words {
+        pieces: Some(ends),
+        delay: delay(source)?,
+        ..Words::plain(text)
+    })
+}
+
+/// The wait before each delta.
+fn delay(source: &mut StepSource) -> Result<Duration, Wrong> {
+    let delay = source.delay_ms.take();
+    let delay = delay.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
+    Ok(delay.transpose()?.unwrap_or_default())
 }
 
 fn tool(source: ToolSource) -> Result<Step, Wrong> {

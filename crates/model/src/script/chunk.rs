@@ -22,6 +22,15 @@ pub(crate) fn fragments(text: &str, count: usize) -> Vec<&str> {
     cuts.filter(|piece| !piece.is_empty()).collect()
 }
 
+/// Where each of `pieces` ends in all of them.
+pub(crate) fn ends<'t>(pieces: impl IntoIterator<Item = &'t str>) -> Vec<u32> {
+    let ends = pieces.into_iter().scan(0u32, |end, piece| {
+        *end += piece.len() as u32;
+        Some(*end)
+    });
+    ends.collect()
+}
+
 fn by_chars(text: &str, chars: usize) -> Vec<&str> {
     let mut out = Vec::new();
     let mut rest = text;

@@ -14,12 +14,15 @@ const TAG_MAX: usize = 35;
 /// What must hold of a request. One that names nothing always holds.
 #[derive(Debug, Default)]
 pub(crate) struct Condition {
+    /// The person said this and nothing else.
+    says: Option<String>,
     /// All of these are found in what the person said.
     user: Vec<Regex>,
     /// None of these is.
     not: Vec<Regex>,
     agent: Option<String>,
     attempt: Option<u32>,
+    turn: Option<usize>,
     locale: Option<String>,
     result: Option<Regex>,
     results: Vec<(String, Regex)>,
@@ -38,10 +41,12 @@ impl Condition {
             .collect::<Result<_, Wrong>>()?;
         let result = source.result.map(|wanted| patterns.one(wanted));
         Ok(Self {
+            says: source.says,
             user: patterns.several(source.user)?,
             not: patterns.several(source.not)?,
             agent: source.agent.map(|agent| agent.value),
             attempt: source.attempt.map(attempt).transpose()?,
+            turn: source.turn.map(turn).transpose()?,
             locale: source.locale.map(tag).transpose()?,
             result: result.transpose()?,
             results,
@@ -63,6 +68,8 @@ impl Condition {
         self.agent.as_ref().is_none_or(agent)
             && self.attempt.is_none_or(|n| n == asked.request.attempt)
             && self.locale.as_ref().is_none_or(|tag| asked.speaks(tag))
+            && self.says.as_ref().is_none_or(|words| *words == asked.user)
+            && self.turn.is_none_or(|turn| turn == asked.turn())
             && self.user.iter().all(|wanted| wanted.is_match(&asked.user))
             && !self.not.iter().any(|other| other.is_match(&asked.user))
             && (self.answers == 0 || newest().count() >= self.answers)
@@ -89,6 +96,12 @@ impl Condition {
 fn attempt(attempt: Spanned<u32>) -> Result<u32, Wrong> {
     let wrong = Wrong::new(attempt.referenced, "attempts are counted from 1");
     (attempt.value > 0).then_some(attempt.value).ok_or(wrong)
+}
+
+/// The number of a turn.
+fn turn(turn: Spanned<u32>) -> Result<usize, Wrong> {
+    let wrong = Wrong::new(turn.referenced, "turns are counted from 1");
+    (turn.value > 0).then_some(turn.value as usize).ok_or(wrong)
 }
 
 /// A language tag such as `de` or `pt-BR`.

@@ -110,7 +110,7 @@ impl Reel {
                 let part = Part::Say {
                     kind: Kind::Tool(name.clone()),
                     block: blocks.tool(),
-                    ends: ends(chunk::fragments(&text, count)),
+                    ends: chunk::ends(chunk::fragments(&text, count)),
                     text,
                     delay: *delay,
                     times: 1,
@@ -159,19 +159,14 @@ fn say(kind: Kind, block: u32, words: &Words, times: u32, asked: Option<&Asked<'
     Part::Say {
         kind,
         block,
-        ends: ends(chunk::pieces(&text, words.chunk)),
+        ends: match &words.pieces {
+            Some(pieces) => pieces.clone(),
+            None => chunk::ends(chunk::pieces(&text, words.chunk)),
+        },
         text,
         delay: words.delay,
         times,
     }
-}
-
-fn ends(pieces: Vec<&str>) -> Vec<u32> {
-    let ends = pieces.into_iter().scan(0u32, |end, piece| {
-        *end += piece.len() as u32;
-        Some(*end)
-    });
-    ends.collect()
 }
 
 impl Part {

@@ -25,11 +25,13 @@ pub(crate) struct RuleSource {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WhenSource {
+    pub(crate) says: Option<String>,
     pub(crate) user: Option<Spanned<PatternsSource>>,
     pub(crate) not: Option<Spanned<PatternsSource>>,
     pub(crate) agent: Option<Spanned<String>>,
     pub(crate) call: Option<Spanned<u32>>,
     pub(crate) attempt: Option<Spanned<u32>>,
+    pub(crate) turn: Option<Spanned<u32>>,
     pub(crate) locale: Option<Spanned<String>>,
     pub(crate) result: Option<Spanned<String>>,
     pub(crate) results: Option<BTreeMap<String, Spanned<String>>>,
@@ -81,6 +83,9 @@ pub(crate) struct StepSource {
     pub(crate) text: Option<Spanned<String>>,
     pub(crate) texts: Option<Spanned<TextsSource>>,
     pub(crate) thinking: Option<Spanned<String>>,
+    /// Words and reasoning in the pieces they came in, as they are.
+    pub(crate) said: Option<Spanned<Vec<String>>>,
+    pub(crate) thought: Option<Spanned<Vec<String>>>,
     pub(crate) tool: Option<Spanned<ToolSource>>,
     pub(crate) pause_ms: Option<Spanned<u64>>,
     pub(crate) stall: Option<Spanned<bool>>,

@@ -18,6 +18,8 @@ pub(crate) struct Words {
     pub(crate) text: String,
     /// The same in other languages, each with its tag.
     pub(crate) others: Vec<(String, String)>,
+    /// Where its deltas end, where each is written: then it is said as it is, and quotes nothing.
+    pub(crate) pieces: Option<Vec<u32>>,
     /// Characters a delta; words if not given.
     pub(crate) chunk: Option<usize>,
     /// The wait before each delta.
@@ -90,6 +92,7 @@ impl Words {
         Self {
             text,
             others: Vec::new(),
+            pieces: None,
             chunk: None,
             delay: Duration::ZERO,
         }
@@ -97,7 +100,7 @@ impl Words {
 
     /// The words for a request, in its language; in the first one if that is not there.
     pub(crate) fn fill(&self, asked: Option<&Asked<'_>>, bytes_max: usize) -> String {
-        let Some(asked) = asked else {
+        let Some(asked) = asked.filter(|_| self.pieces.is_none()) else {
             return self.text.clone();
         };
         let other = self.others.iter().find(|(tag, _)| asked.speaks(tag));
@@ -106,6 +109,9 @@ impl Words {
 
     /// Whether it has places to fill in, in any language.
     pub(crate) fn quotes(&self) -> bool {
+        if self.pieces.is_some() {
+            return false;
+        }
         let others = self.others.iter().map(|(_, text)| text);
         others
             .chain([&self.text])

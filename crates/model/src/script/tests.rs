@@ -115,6 +115,54 @@ fn only_what_quotes_is_cut_anew() {
 }
 
 #[test]
+fn pieces_are_said_as_they_are_written_and_quote_nothing() {
+    let script = script(
+        "- steps: [{thought: ['{{us', 'er}}'], signature: s}, {said: [I, '', ' {{result.x'], \
+         when: {user: x}}, {said: ['}} am']}]",
+    );
+    let reel = script.reel(&request("x", 1));
+    let deltas: Vec<Delta> = reel
+        .parts
+        .iter()
+        .flat_map(|part| (0..part.len()).filter_map(|at| part.delta(at)))
+        .collect();
+    let thought = |text: &str, signature: Option<&str>| Delta::Thinking {
+        block: 0,
+        text: text.into(),
+        signature: signature.map(str::to_owned),
+    };
+    let said = |text: &str| Delta::Text {
+        block: 1,
+        text: text.into(),
+    };
+    assert_eq!(
+        deltas,
+        [
+            thought("{{us", None),
+            thought("er}}", Some("s")),
+            said("I"),
+            said(" {{result.x"),
+            said("}} am"),
+        ]
+    );
+}
+
+#[test]
+fn a_rule_can_be_for_exact_words_and_for_one_turn() {
+    let script = script(
+        "- {when: {says: 'a.'}, steps: [{text: exact}]}\n\
+         - {when: {user: a, turn: 2}, steps: [{text: second}]}\n\
+         - {steps: [{text: other}]}\n",
+    );
+    assert_eq!(said(&script, "a.", 1), "exact");
+    assert_eq!(said(&script, "ab", 1), "other");
+    let mut later = request("first", 1);
+    let more = vec![ContentBlock::text("ab")];
+    later.messages.push(Arc::new(Said::new(Role::User, more)));
+    assert_eq!(words(&script.reel(&later)), "second");
+}
+
+#[test]
 fn a_rule_hears_the_language_and_its_narrower_kinds() {
     let script = script(
         "- {when: {locale: de}, steps: [{text: hallo}]}\n\

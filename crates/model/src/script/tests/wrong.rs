@@ -68,6 +68,18 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
             "2:38: attempts are counted from 1",
         ),
         (
+            "- when: {turn: 0}\n  steps: [{text: a}]",
+            "1:16: turns are counted from 1",
+        ),
+        (
+            "- steps:\n  - {said: a}\n",
+            "2:12: this should be a list; write: `[a, b]`, or a line `- a` for each",
+        ),
+        (
+            "- steps:\n  - {said: [a], chunk: 2}\n",
+            "2:24: `chunk` does not fit this step",
+        ),
+        (
             "- when: {call: -1}\n  steps: [{text: a}]",
             "1:16: this should be a whole number; write: 0 or more",
         ),
@@ -87,17 +99,19 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
         ),
         (
             "- steps:\n  - text: a\n    stall: true\n",
-            "2:5: a step is exactly one of text, texts, thinking, tool, pause_ms, stall, error, stop",
+            "2:5: a step is exactly one of text, texts, thinking, said, thought, tool, pause_ms, stall, \
+             error, stop",
         ),
         (
             "- steps:\n  - delay_ms: 4\n",
-            "2:5: a step is exactly one of text, texts, thinking, tool, pause_ms, stall, error, stop",
+            "2:5: a step is exactly one of text, texts, thinking, said, thought, tool, pause_ms, stall, \
+             error, stop",
         ),
         (
             "- steps:\n  - {text: a, colour: red}\n",
             "2:15: unknown field `colour`; write: one of `when`, `text`, `texts`, `thinking`, \
-             `tool`, `pause_ms`, `stall`, `error`, `retry`, `retry_after_ms`, `stop`, \
-             `signature`, `chunk`, `delay_ms`, `repeat`, `usage`",
+             `said`, `thought`, `tool`, `pause_ms`, `stall`, `error`, `retry`, `retry_after_ms`, \
+             `stop`, `signature`, `chunk`, `delay_ms`, …",
         ),
         (
             "- steps:\n  - {text: a, signature: s}\n",
