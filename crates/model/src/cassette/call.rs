@@ -33,13 +33,17 @@ pub struct Call {
     pub ending: Ending,
 }
 
-/// The head of an answer; for all but 200 a refusal.
+/// The head of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
+    /// When it came, since the call began.
+    pub after: Duration,
     /// The HTTP status.
     pub status: u16,
     /// When to try again, by the headers.
     pub retry_after: Option<Duration>,
+    /// Whether the body says of itself that it is a stream of events.
+    pub events: bool,
 }
 
 /// Bytes as they came from the socket.

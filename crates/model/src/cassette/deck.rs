@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use bytes::Bytes;
+use turnwire_event::content::sha256_hex;
+
 use super::call::Call;
 use super::line;
 
@@ -45,8 +48,8 @@ pub enum DeckError {
 }
 
 enum Job {
-    /// Write it, then give its bytes back.
-    Write(Box<Call>, Hold),
+    /// Write it with the digest of its request's body, then give its bytes back.
+    Write(Box<Call>, Bytes, Hold),
     /// Say so once everything before is written.
     Flush(SyncSender<()>),
 }
@@ -146,11 +149,11 @@ impl Deck {
     }
 
     /// Has a call written. Never waits: a call that finds the queue full is left out.
-    pub(super) fn put(&self, call: Box<Call>, hold: Hold) {
+    pub(super) fn put(&self, call: Box<Call>, body: Bytes, hold: Hold) {
         let Some(jobs) = &self.jobs else {
             return;
         };
-        if let Err(full) = jobs.try_send(Job::Write(call, hold)) {
+        if let Err(full) = jobs.try_send(Job::Write(call, body, hold)) {
             // Where the thread is gone, why was told when it went.
             if matches!(full, std::sync::mpsc::TrySendError::Full(_)) {
                 tracing::warn!("a call is not recorded: too many wait to be written");
@@ -184,7 +187,9 @@ impl Drop for Deck {
 fn write(mut out: Box<dyn Write + Send>, queue: &Receiver<Job>, shared: &Shared) {
     for job in queue {
         match job {
-            Job::Write(call, hold) => {
+            Job::Write(mut call, body, hold) => {
+                // Done here, because it takes its time where a request is long.
+                call.body_sha256 = sha256_hex(&body);
                 let lines = line::lines(&call);
                 let written = out.write_all(&lines).and_then(|()| out.flush());
                 drop(hold);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use turnwire_event::code::LlmErrorClass;
 
 use super::VERSION;
-use super::call::{Call, Chunk, Ending, Head};
+use super::call::{Call, Chunk, Ending};
 use crate::delta::{Again, ModelError};
 
 /// The longest time that is read: a day, far above any call.
@@ -33,6 +33,10 @@ pub(super) enum Line<'a> {
         body_sha256: Cow<'a, str>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ms: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        events: Option<bool>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
     },
@@ -111,6 +115,8 @@ fn head(call: &Call) -> Line<'_> {
         words_sha256: Cow::Borrowed(&call.words_sha256),
         body_sha256: Cow::Borrowed(&call.body_sha256),
         status: call.answer.map(|head| head.status),
+        ms: call.answer.map(|head| millis(head.after)),
+        events: call.answer.map(|head| head.events),
         retry_after_ms: call.answer.and_then(|head| head.retry_after).map(millis),
     }
 }

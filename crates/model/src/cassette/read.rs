@@ -85,6 +85,8 @@ impl Reading {
                 words_sha256,
                 body_sha256,
                 status,
+                ms,
+                events,
                 retry_after_ms,
             } => {
                 self.free("a call")?;
@@ -98,8 +100,10 @@ impl Reading {
                     words_sha256: words_sha256.into_owned(),
                     body_sha256: body_sha256.into_owned(),
                     answer: status.map(|status| Head {
+                        after: line::time(ms.unwrap_or_default()),
                         status,
                         retry_after,
+                        events: events.unwrap_or(true),
                     }),
                     chunks: Vec::new(),
                     ended_after: line::time(0),

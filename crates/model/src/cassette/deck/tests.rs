@@ -18,6 +18,8 @@ fn call(agent: &str) -> Box<Call> {
         words_sha256: "aa".into(),
         body_sha256: "bb".into(),
         answer: Some(Head {
+            after: Duration::ZERO,
+            events: true,
             status: 200,
             retry_after: None,
         }),
@@ -32,7 +34,7 @@ fn call(agent: &str) -> Box<Call> {
 
 fn put(deck: &Deck, agent: &str) {
     let hold = deck.hold().expect("it records");
-    deck.put(call(agent), hold);
+    deck.put(call(agent), Bytes::new(), hold);
 }
 
 fn agents(path: &Path) -> Vec<String> {
@@ -110,7 +112,7 @@ fn after_a_failed_write_nothing_is_recorded_and_nobody_is_held_up() {
         shared: Arc::clone(&deck.shared),
         bytes: 0,
     };
-    deck.put(call("three"), hold);
+    deck.put(call("three"), Bytes::new(), hold);
     deck.flush();
     assert_eq!(*left.lock().expect("not poisoned"), 0);
 }

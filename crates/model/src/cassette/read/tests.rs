@@ -20,6 +20,8 @@ fn call(chunks: Vec<Chunk>, ending: Ending) -> Call {
         words_sha256: "aa".into(),
         body_sha256: "bb".into(),
         answer: Some(Head {
+            after: Duration::from_millis(1),
+            events: false,
             status: 429,
             retry_after: Some(Duration::from_millis(1_500)),
         }),
