@@ -22,8 +22,8 @@ pub mod cassette;
 
 pub use delta::{Again, Delta, ModelError};
 pub use dialect::{Decoder, Dialect, Encoded, Frame, Params, Refused};
-pub use price::{Price, Prices};
 pub use models::ModelSet;
+pub use price::{Price, Prices};
 pub use provider::{Models, Provider};
 pub use remote::{Ask, BadProvider, Limits, Live, Priced, Remote, Reply, Timeouts, Transport};
 pub use request::{Request, Said, ToolSpec};

@@ -34,6 +34,7 @@ const KEY: &str = "sk-very-secret";
 fn request() -> Request {
     let said = Said::new(Role::User, vec![ContentBlock::text("hello")]);
     Request {
+        attempt: 1,
         model: "local:big:8b".into(),
         agent: "shop".into(),
         call: 2,
