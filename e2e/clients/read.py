@@ -111,10 +111,12 @@ def responses(base_url):
         tools=[{"type": "function", "name": "weather", "parameters": WEATHER, "strict": False}],
     ) as stream:
         # The events are as much the client's understanding as the last response is: read them too.
-        spoken, final = "", None
+        spoken, done, final = "", [], None
         for event in stream:
             if event.type == "response.output_text.delta":
                 spoken += event.delta
+            elif event.type == "response.output_item.done":
+                done.append(event.item.id)
             elif event.type == "response.incomplete":
                 final = event.response
             elif event.type == "response.failed":
@@ -123,6 +125,7 @@ def responses(base_url):
                 raise ErrorEvent(event.message)
         final = final or stream.get_final_response()
     assert spoken == final.output_text, (spoken, final.output_text)
+    assert sorted(done) == sorted(item.id for item in final.output), (done, final.output)
     thinking, sealed, calls = [], [], []
     for item in final.output:
         if item.type == "function_call":
