@@ -12,6 +12,7 @@ pub(crate) mod loose;
 pub(crate) mod thread;
 pub(crate) mod trouble;
 pub mod anthropic;
+pub mod openai_chat;
 
 use std::collections::VecDeque;
 use std::time::Duration;

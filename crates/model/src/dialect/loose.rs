@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -61,14 +62,69 @@ impl<'de> Visitor<'de> for Counting {
     }
 }
 
-/// A string that is borrowed from the frame unless it has escapes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-pub(crate) struct Glance<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+/// A string that is borrowed from the frame unless it has escapes. A whole
+/// number is its digits, since some servers number their ids; what else is no string is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Glance<'a>(Cow<'a, str>);
 
 impl Glance<'_> {
     /// The string.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Glance<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Glancing(PhantomData))
+    }
+}
+
+struct Glancing<'a>(PhantomData<&'a ()>);
+
+impl<'de: 'a, 'a> Visitor<'de> for Glancing<'a> {
+    type Value = Glance<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Glance<'a>, E> {
+        Ok(Glance(Cow::Borrowed(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Glance<'a>, E> {
+        Ok(Glance(Cow::Owned(value.to_owned())))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Glance<'a>, E> {
+        Ok(Glance(Cow::Owned(value.to_string())))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Glance<'a>, E> {
+        Ok(Glance(Cow::Owned(value.to_string())))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Glance<'a>, E> {
+        Ok(Glance::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Glance<'a>, E> {
+        Ok(Glance::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Glance<'a>, E> {
+        Ok(Glance::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Glance<'a>, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Glance::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Glance<'a>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Glance::default())
     }
 }
 
@@ -90,5 +146,9 @@ mod tests {
         assert!(matches!(plain, Some(Glance(Cow::Borrowed("plain")))));
         let escaped: Glance<'_> = serde_json::from_str(r#""a\u0062""#).expect("a string");
         assert_eq!(escaped.as_str(), "ab");
+        let others = r#"[12, -3, 0.5, true, null, ["a"], {"a": "b"}]"#;
+        let others: Vec<Glance<'_>> = serde_json::from_str(others).expect("anything");
+        let others: Vec<&str> = others.iter().map(Glance::as_str).collect();
+        assert_eq!(others, ["12", "-3", "", "", "", "", ""]);
     }
 }
