@@ -6,13 +6,17 @@
 //! Each dialect is a folder: `chunk` has the vendor's wire as types that tolerate what they do not
 //! know, `normalize` makes our deltas of them, `encode` writes the request. What several of them
 //! need stands beside them: `thread` is the conversation as vendors want it, `trouble` says what
-//! their errors mean, `loose` reads numbers that are not quite numbers.
+//! their errors mean, `loose` reads numbers that are not quite numbers, `lent` strings that may not
+//! be there.
 
 pub(crate) mod loose;
 pub(crate) mod thread;
 pub(crate) mod trouble;
+mod lent;
 pub mod anthropic;
 pub mod openai_chat;
+pub mod openai_responses;
+pub mod gemini;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -126,7 +130,7 @@ pub trait Dialect: Send + Sync {
 
 /// The fields of a request that `extra` may not touch: without them it is not the conversation
 /// that was asked for, or its answer is no stream.
-const OURS: [&str; 3] = ["model", "messages", "stream"];
+const OURS: [&str; 5] = ["model", "messages", "input", "contents", "stream"];
 
 /// Lays the operator's own fields over a request. A field that is `null` is taken out: some
 /// servers refuse fields that others want.
