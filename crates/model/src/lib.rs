@@ -10,13 +10,13 @@ pub mod request;
 pub mod delta;
 pub mod provider;
 pub mod dialect;
-pub mod price;
 pub mod routing;
 pub mod script;
 pub mod scripted;
 pub mod secret;
 pub mod sse;
 pub mod remote;
+pub mod price;
 pub mod models;
 pub mod cassette;
 

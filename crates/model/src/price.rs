@@ -3,6 +3,8 @@
 use turnwire_event::Usage;
 use turnwire_pack::{PriceDef, PriceTable};
 
+use crate::remote::Priced;
+
 /// Prices are for a million tokens.
 const TOKENS: f64 = 1e6;
 
@@ -68,6 +70,13 @@ impl Prices {
     /// The price of `provider:model`, by the longest name that fits; none if nobody said one.
     pub fn of(&self, model: &str) -> Option<Price> {
         self.table.of(model).map(Price::from)
+    }
+}
+
+impl Priced for Prices {
+    fn cost_usd(&self, model: &str, usage: &Usage, cache_written_tokens: u64) -> f64 {
+        self.of(model)
+            .map_or(0.0, |price| price.cost(usage, cache_written_tokens))
     }
 }
 
@@ -139,5 +148,8 @@ mod tests {
         });
         assert_eq!(prices.of("a:big"), Some(PRICE));
         assert_eq!(prices.of("b:big"), None);
+        let read = usage(1_000_000, 0, 0);
+        assert!(near(prices.cost_usd("a:big", &read, 0), 3.0));
+        assert!(near(prices.cost_usd("b:big", &read, 0), 0.0));
     }
 }

@@ -56,8 +56,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Checks the files of a pack. `vars` answers `${NAME}` in `connectors.yaml` and `providers.yaml`;
-/// whether the keys of providers are there is looked at by [`keys`](crate::keys).
+/// Checks the files of a pack. `vars` answers `${NAME}` in `connectors.yaml` and `providers.yaml`. Keys are not
+/// looked for: where each should be is in the pack.
 pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
     let mut found = Findings::default();
     if folder::is_too_much(files, &mut found) {
@@ -284,6 +284,7 @@ fn pack(
         member.cloned()
     });
     let prompts = folder.prompts.into_iter();
+    let key_places = parts.minds.providers.key_places.into_iter();
     Pack {
         agents: agents.collect(),
         name: parts.manifest.name,
@@ -309,7 +310,9 @@ fn pack(
         routing: parts.minds.routes.policy,
         prices: parts.minds.prices,
         uses: parts.minds.uses,
-        key_places: parts.minds.providers.key_places,
+        key_places: key_places
+            .map(|(name, place)| (name, (place.line, place.column)))
+            .collect(),
     }
 }
 

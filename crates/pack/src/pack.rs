@@ -9,7 +9,6 @@ use crate::digest::Digest;
 use crate::flag::{Cohort, Flag};
 use crate::locale::Locales;
 use crate::model::ModelUse;
-use crate::place::Place;
 use crate::price::PriceTable;
 use crate::provider::ProviderDef;
 use crate::registry::Registry;
@@ -101,8 +100,8 @@ pub struct Pack {
     pub prices: PriceTable,
     /// The models that agents and rules use, the speaker's first; one may be there many times.
     pub uses: Vec<ModelUse>,
-    /// Where the keys of providers are written in `providers.yaml`.
-    pub(crate) key_places: BTreeMap<String, Place>,
+    /// Where `providers.yaml` says where the key of a provider is: name → line and column.
+    pub key_places: BTreeMap<String, (u64, u64)>,
 }
 
 impl Pack {

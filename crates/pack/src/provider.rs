@@ -68,21 +68,6 @@ pub struct ParamsDef {
     pub extra: Map<String, Value>,
 }
 
-impl ParamsDef {
-    /// These with others over them, field by field.
-    fn under(&self, over: &Self) -> Self {
-        let mut extra = self.extra.clone();
-        extra.extend(over.extra.clone());
-        Self {
-            max_tokens: over.max_tokens.or(self.max_tokens),
-            temperature: over.temperature.or(self.temperature),
-            thinking_tokens: over.thinking_tokens.or(self.thinking_tokens),
-            effort: over.effort.clone().or_else(|| self.effort.clone()),
-            extra,
-        }
-    }
-}
-
 /// How long a provider is waited for; what is none is the server's to say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeoutsDef {
@@ -142,45 +127,5 @@ impl ProviderDef {
             timeouts: TimeoutsDef::default(),
             retries: RetriesDef::default(),
         }
-    }
-
-    /// What `model` is asked to keep to; `model` is the vendor's name of it.
-    pub fn params(&self, model: &str) -> ParamsDef {
-        match self.models.get(model) {
-            Some(own) => self.params.under(own),
-            None => self.params.clone(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn what_is_said_of_one_model_stands_over_what_is_said_of_all() {
-        let extra = |value: Value| value.as_object().cloned().expect("an object");
-        let mut provider = ProviderDef::new(DialectName::OpenaiChat, "http://x", KeyRef::None);
-        provider.params = ParamsDef {
-            max_tokens: Some(10),
-            temperature: Some(0.2),
-            extra: extra(json!({"top_p": 0.9, "seed": 1})),
-            ..ParamsDef::default()
-        };
-        let big = ParamsDef {
-            max_tokens: Some(20),
-            extra: extra(json!({"seed": 2})),
-            ..ParamsDef::default()
-        };
-        provider.models.insert("big".into(), big);
-        let expected = ParamsDef {
-            max_tokens: Some(20),
-            extra: extra(json!({"top_p": 0.9, "seed": 2})),
-            ..provider.params.clone()
-        };
-        assert_eq!(provider.params("big"), expected);
-        assert_eq!(provider.params("small"), provider.params);
     }
 }

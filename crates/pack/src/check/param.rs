@@ -89,11 +89,14 @@ pub(crate) fn together(page: &mut Page<'_>, source: &ProviderSource, provider: &
     let single = source.models.0.iter();
     let single = single.map(|(name, params)| (name.value.as_str(), &params.value));
     for (model, written) in general.into_iter().chain(single) {
-        let params = provider.params(model);
+        let (own, all) = (provider.models.get(model), &provider.params);
+        let thinking_tokens = own
+            .and_then(|own| own.thinking_tokens)
+            .or(all.thinking_tokens);
+        let max_tokens = own.and_then(|own| own.max_tokens).or(all.max_tokens);
         let place = written.thinking_tokens.as_ref().map(|tokens| tokens.place);
         let place = place.or(written.max_tokens.as_ref().map(|tokens| tokens.place));
-        if let (Some(place), Some(thinking), Some(all)) =
-            (place, params.thinking_tokens, params.max_tokens)
+        if let (Some(place), Some(thinking), Some(all)) = (place, thinking_tokens, max_tokens)
             && thinking >= all
         {
             let whose = match model {

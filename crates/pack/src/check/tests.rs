@@ -9,6 +9,7 @@ mod status;
 mod connector;
 mod tool;
 mod provider;
+mod param;
 mod route;
 mod price;
 mod text;

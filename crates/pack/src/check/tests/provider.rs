@@ -1,7 +1,6 @@
 //! Mistakes in `providers.yaml`.
 
 use super::*;
-use crate::keys;
 use crate::provider::{DialectName, KeyRef, ParamsDef};
 
 const FILE: &str = "providers.yaml";
@@ -184,146 +183,6 @@ fn a_key_is_a_variable_or_a_file_and_never_the_key() {
 }
 
 #[test]
-fn headers_are_headers_and_carry_no_keys() {
-    let plain = "this cannot be the value of a header; write: plain ASCII on one line, 1 to 1024 characters";
-    let long = format!("X-Team: {}", "x".repeat(1025));
-    table(&[
-        (
-            Swap(FILE, "X-Team: market", "Authorization: market"),
-            &[
-                "providers.yaml:6:15: error: the header `Authorization` carries a key; write: `key: ${NAME}` of the provider: its dialect knows the header",
-            ],
-        ),
-        (
-            Swap(FILE, "X-Team: market", "x-api-key: market"),
-            &[
-                "providers.yaml:6:15: error: the header `x-api-key` carries a key; write: `key: ${NAME}` of the provider: its dialect knows the header",
-            ],
-        ),
-        (
-            Swap(FILE, "X-Team: market", "x-team: Bearer abc"),
-            &[
-                "providers.yaml:6:23: error: this looks like a key; write: `key: ${NAME}` of the provider",
-            ],
-        ),
-        (
-            Swap(FILE, "X-Team: market", "x-team: \"${TEAM}\""),
-            &[
-                "providers.yaml:6:23: error: variables are not filled in in a header; write: the value itself; a key as `key: ${NAME}`",
-            ],
-        ),
-        (
-            Swap(FILE, "X-Team: market", "Content-Type: text/html"),
-            &[
-                "providers.yaml:6:15: error: the header `Content-Type` is not the pack's to write; write: nothing",
-            ],
-        ),
-        (
-            Swap(FILE, "X-Team: market", "\"x team\": a"),
-            &[
-                "providers.yaml:6:15: error: `x team` is not the name of a header; write: letters, digits and `-`, for example `x-team`",
-            ],
-        ),
-        (
-            Swap(FILE, "X-Team: market", "x-team: Käse"),
-            &[&format!("providers.yaml:6:23: error: {plain}")],
-        ),
-        (
-            Swap(FILE, "X-Team: market", "x-team: \"a\\r\\nb: c\""),
-            &[&format!("providers.yaml:6:23: error: {plain}")],
-        ),
-        (
-            Swap(FILE, "X-Team: market", &long),
-            &[&format!("providers.yaml:6:23: error: {plain}")],
-        ),
-        (
-            Swap(FILE, "X-Team: market", "X-Team: market, x-team: shop"),
-            &["providers.yaml:6:31: error: the header `x-team` is there twice; write: it once"],
-        ),
-    ]);
-}
-
-#[test]
-fn numbers_stay_within_their_bounds() {
-    table(&[
-        (
-            Swap(FILE, "max_tokens: 2048", "max_tokens: 0"),
-            &["providers.yaml:7:26: error: `max_tokens` is 0; write: a number from 1 to 1000000"],
-        ),
-        (
-            Swap(FILE, "max_tokens: 2048", "max_tokens: many"),
-            &[
-                "providers.yaml:7:26: error: this should be a whole number; write: a number from 1 to 1000000",
-            ],
-        ),
-        (
-            Swap(FILE, "temperature: 0.2", "temperature: 2.1"),
-            &["providers.yaml:7:45: error: `temperature` is 2.1; write: a number from 0 to 2"],
-        ),
-        (
-            Swap(FILE, "effort: low", "effort: Very Low"),
-            &[
-                "providers.yaml:7:58: error: `Very Low` is not a valid effort; write: `very_low` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
-            ],
-        ),
-        (
-            Swap(FILE, "top_p: 0.9", "stream: false"),
-            &[
-                "providers.yaml:7:71: error: `stream` of a request is not the pack's to write; write: nothing",
-            ],
-        ),
-        (
-            Swap(FILE, "top_p: 0.9", "max_tokens: 9"),
-            &[
-                "providers.yaml:7:71: error: `max_tokens` of a request is not the pack's to write; write: `max_tokens` beside `extra`",
-            ],
-        ),
-        (
-            Swap(FILE, "\"big-1\":", "\"big 1\":"),
-            &[
-                "providers.yaml:8:14: error: `big 1` is not the name of a model; write: the vendor's name, without the provider and without spaces",
-            ],
-        ),
-        (
-            Swap(FILE, "thinking_tokens: 1024", "thinking_tokens: 4096"),
-            &[
-                "providers.yaml:15:49: error: `thinking_tokens` is 4096 and `max_tokens` is 4096: nothing is left for the answer; write: `max_tokens` that is larger: it counts both",
-            ],
-        ),
-        (
-            Swap(
-                FILE,
-                "key_file:",
-                "models: {small: {max_tokens: 1000}}\n    key_file:",
-            ),
-            &[
-                "providers.yaml:14:34: error: `thinking_tokens` is 1024 and `max_tokens` is 1000 for `small`: nothing is left for the answer; write: `max_tokens` that is larger: it counts both",
-            ],
-        ),
-        (
-            Swap(FILE, "connect_ms: 5000", "connect_ms: 0"),
-            &["providers.yaml:9:28: error: `connect_ms` is 0; write: a number from 1 to 600000"],
-        ),
-        (
-            Swap(FILE, "total_ms: 300000", "total_ms: 30000"),
-            &[
-                "providers.yaml:9:49: warning: `first_byte_ms` is 60000, longer than the whole answer may take; write: at most 30000, or a longer `total_ms`",
-            ],
-        ),
-        (
-            Swap(FILE, "attempts: 3", "attempts: 11"),
-            &["providers.yaml:10:25: error: `attempts` is 11; write: a number from 1 to 10"],
-        ),
-        (
-            Swap(FILE, "max_ms: 8000", "max_ms: 400"),
-            &[
-                "providers.yaml:10:37: error: `base_ms` is 500, longer than the longest pause; write: at most 400, or a longer `max_ms`",
-            ],
-        ),
-    ]);
-}
-
-#[test]
 fn a_model_whose_provider_is_not_there_is_told_wherever_it_is_named() {
     let all = "write: one of `anthropic`, `gemini`, `local`, `openai`, `openai_responses`, `scripted`, `thinker`";
     let unknown = |place: &str| format!("{place}: error: unknown provider `teleport`; {all}");
@@ -404,14 +263,23 @@ fn a_good_providers_file_has_everything_resolved() {
     assert_eq!(local.headers, headers);
     let extra = serde_json::json!({"top_p": 0.9});
     let expected = ParamsDef {
-        max_tokens: Some(8_192),
+        max_tokens: Some(2_048),
         temperature: Some(0.2),
         thinking_tokens: None,
         effort: Some("low".to_owned()),
         extra: extra.as_object().cloned().expect("an object"),
     };
-    assert_eq!(local.params("big-1"), expected);
-    assert_eq!(local.params("other").max_tokens, Some(2_048));
+    assert_eq!(local.params, expected);
+    let big = ParamsDef {
+        max_tokens: Some(8_192),
+        ..ParamsDef::default()
+    };
+    assert_eq!(local.models["big-1"], big);
+    let places = [
+        ("local".to_owned(), (5, 10)),
+        ("thinker".to_owned(), (14, 15)),
+    ];
+    assert_eq!(pack.key_places, BTreeMap::from(places));
     let timeouts = local.timeouts;
     assert_eq!(
         (timeouts.connect_ms, timeouts.total_ms),
@@ -424,32 +292,4 @@ fn a_good_providers_file_has_everything_resolved() {
     let gemini = &pack.providers["gemini"].key;
     let names = ["GEMINI_API_KEY", "GOOGLE_API_KEY"].map(str::to_owned);
     assert_eq!(*gemini, KeyRef::Variables(names.to_vec()));
-}
-
-#[test]
-fn s2_001_a_provider_that_is_used_needs_its_key() {
-    let told = |changes: &[Change<'_>], set: &[&str]| -> Vec<String> {
-        let pack = check(&files(changes), &vars).pack.expect("good");
-        let vars = |name: &str| set.contains(&name).then(|| "sk-1".to_owned());
-        let findings = keys(&pack, &vars);
-        findings.iter().map(ToString::to_string).collect()
-    };
-    let local = "providers.yaml:5:10: error: `local` has no key: the variable `LOCAL_KEY` is not set; write: set LOCAL_KEY before the start, or another model";
-    let claude = "routing.yaml:6:21: error: `anthropic` has no key: the variable `ANTHROPIC_API_KEY` is not set; write: set ANTHROPIC_API_KEY before the start, or another model";
-    assert_eq!(told(&[], &[]), [local, claude]);
-    assert_eq!(told(&[], &["LOCAL_KEY", "ANTHROPIC_API_KEY"]), [""; 0]);
-    let gemini = "orchestrator.yaml:5:8: error: `gemini` has no key: the variable `GEMINI_API_KEY` or `GOOGLE_API_KEY` is not set; write: set GEMINI_API_KEY before the start, or another model";
-    let changes = [
-        Swap("orchestrator.yaml", "model: default", "model: gemini:flash"),
-        Drop("routing.yaml"),
-    ];
-    assert_eq!(told(&changes, &[]), [gemini]);
-    assert_eq!(told(&changes, &["GOOGLE_API_KEY"]), [""; 0]);
-    let changes = [
-        Swap("orchestrator.yaml", "model: default", "model: thinker:m"),
-        Swap(FILE, "/run/secrets/thinker", "/nonexistent/thinker"),
-        Drop("routing.yaml"),
-    ];
-    let file = "providers.yaml:14:15: error: `thinker` has no key: the key file `/nonexistent/thinker` cannot be read: No such file or directory (os error 2); write: the path of a file with the key and nothing else";
-    assert_eq!(told(&changes, &[]), [file]);
 }
