@@ -188,6 +188,7 @@ fn minds(
     let prices = price::check(folder.prices.as_ref(), found);
     let mut uses = model::uses(folder);
     uses.extend(routes.uses.iter().cloned());
+    model::cassettes(&uses, folder, found);
     model::check(&uses, &providers, prices.as_ref(), found);
     Minds {
         providers,
@@ -306,6 +307,7 @@ fn pack(
         locales: parts.locales,
         overrides: parts.rules.overrides,
         scripts: folder.scripts,
+        cassettes: folder.cassettes,
         providers: parts.minds.providers.all,
         routing: parts.minds.routes.policy,
         prices: parts.minds.prices,

@@ -91,6 +91,8 @@ pub struct Pack {
     pub overrides: Vec<Override>,
     /// Scripts of the scripted model: file name without folder and ending, YAML.
     pub scripts: Vec<(String, String)>,
+    /// Cassettes of the model that plays them: file name without folder and ending, JSON lines.
+    pub cassettes: Vec<(String, String)>,
     /// Who can be asked over the network, by name: those of `providers.yaml`, and the built-in
     /// ones that it does not define.
     pub providers: BTreeMap<String, ProviderDef>,

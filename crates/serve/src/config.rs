@@ -20,6 +20,7 @@ pub mod session;
 pub mod store;
 pub mod script;
 pub mod pack;
+pub mod model;
 pub mod dial;
 pub mod log;
 
@@ -42,6 +43,7 @@ const TABLES: &[Table] = &[
     store::Store::TABLE,
     script::Script::TABLE,
     pack::Pack::TABLE,
+    model::Model::TABLE,
     dial::Dial::TABLE,
     log::Log::TABLE,
 ];
@@ -69,6 +71,8 @@ pub struct Config {
     pub script: script::Script,
     /// The pack.
     pub pack: pack::Pack,
+    /// Models that somebody else runs.
+    pub model: model::Model,
     /// What the server may call.
     pub dial: dial::Dial,
     /// The server's own log.
@@ -150,6 +154,7 @@ impl Config {
             store: store::Store::read(&mut values)?,
             script: script::Script::read(&mut values)?,
             pack: pack::Pack::read(&mut values)?,
+            model: model::Model::read(&mut values)?,
             dial: dial::Dial::read(&mut values)?,
             log: log::Log::read(&mut values)?,
             entries: Vec::new(),
@@ -176,6 +181,11 @@ impl Config {
                 let expected = format!("at most session.{key}_max, which is {max}");
                 return Err(values.refuse("session", key, expected));
             }
+        }
+        let m = &self.model;
+        if m.retry_base_ms > m.retry_max_ms {
+            let expected = format!("at most model.retry_max_ms, which is {}", m.retry_max_ms);
+            return Err(values.refuse("model", "retry_base_ms", expected));
         }
         Ok(())
     }

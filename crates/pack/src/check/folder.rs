@@ -55,6 +55,7 @@ pub(crate) struct Folder {
     /// Blocks by name, with their text.
     pub(crate) prompts: Vec<Doc<String>>,
     pub(crate) scripts: Vec<(String, String)>,
+    pub(crate) cassettes: Vec<(String, String)>,
 }
 
 /// What a path is.
@@ -64,6 +65,7 @@ enum Role<'a> {
     Prompt(&'a str),
     Locale(&'a str),
     Script(&'a str),
+    Cassette(&'a str),
     /// Read elsewhere, or known and not read.
     Known,
     Unknown,
@@ -107,6 +109,7 @@ pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
         locales: Vec::new(),
         prompts: Vec::new(),
         scripts: Vec::new(),
+        cassettes: Vec::new(),
     };
     for (path, why) in files.odd() {
         found
@@ -128,6 +131,11 @@ pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
             Role::Script(name) => {
                 if let Some(text) = text(files, path, found) {
                     folder.scripts.push((name.to_owned(), text.to_owned()));
+                }
+            }
+            Role::Cassette(name) => {
+                if let Some(text) = text(files, path, found) {
+                    folder.cassettes.push((name.to_owned(), text.to_owned()));
                 }
             }
             Role::Known => {}
@@ -152,6 +160,9 @@ fn role(path: &str) -> Role<'_> {
         ["scripts", file] => file
             .strip_suffix(".yaml")
             .map_or(Role::Unknown, Role::Script),
+        ["cassettes", file] => file
+            .strip_suffix(".jsonl")
+            .map_or(Role::Unknown, Role::Cassette),
         ["schemas", file] if file.ends_with(".json") => Role::Known,
         ["evals", ..] => Role::Known,
         [.., file] if file.eq_ignore_ascii_case("readme.md") || file == "LICENSE" => Role::Known,

@@ -4,7 +4,7 @@
 use super::folder::Folder;
 use super::manifest::{Manifest, is_model};
 use super::page::Page;
-use super::provider::{Providers, SCRIPTED};
+use super::provider::{CASSETTE, Providers};
 use super::team;
 use crate::finding::{Findings, Known, shown};
 use crate::model::ModelUse;
@@ -102,6 +102,39 @@ pub(crate) fn used(file: &str, place: Place, model: &str) -> ModelUse {
     }
 }
 
+/// Says so if a model plays a cassette that the pack does not have.
+pub(crate) fn cassettes(uses: &[ModelUse], folder: &Folder, found: &mut Findings) {
+    let known = Known {
+        names: folder
+            .cassettes
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect(),
+        hidden: false,
+    };
+    let mut seen: Vec<&str> = Vec::new();
+    for used in uses {
+        let Some((CASSETTE, name)) = used.model.split_once(':') else {
+            continue;
+        };
+        if seen.contains(&name) {
+            continue;
+        }
+        seen.push(name);
+        let name = At {
+            value: name.to_owned(),
+            place: Place {
+                line: used.line,
+                column: used.column,
+            },
+        };
+        let told = found.unknown(&used.file, &name, "cassette", &known);
+        if let Some(finding) = told.filter(|_| known.names.is_empty()) {
+            finding.write(format!("it as `cassettes/{}.jsonl`", shown(&name.value)));
+        }
+    }
+}
+
 /// Looks at each model that is used, once: where its provider is, and what it costs.
 pub(crate) fn check(
     uses: &[ModelUse],
@@ -114,7 +147,7 @@ pub(crate) fn check(
     for used in uses {
         let (provider, model) = (used.provider(), used.model.as_str());
         let is_served = providers.all.contains_key(provider);
-        if seen.contains(&model) || !is_model(model) || provider == SCRIPTED || !is_served {
+        if seen.contains(&model) || !is_model(model) || !is_served {
             continue;
         }
         seen.push(model);

@@ -16,6 +16,8 @@ use crate::source::provider::{ProviderSource, ProvidersSource, RetriesSource, Ti
 pub(crate) const FILE: &str = "providers.yaml";
 /// The provider that asks nobody: it plays the pack's scripts.
 pub(crate) const SCRIPTED: &str = "scripted";
+/// The provider that plays the pack's cassettes: what others once streamed.
+pub(crate) const CASSETTE: &str = "cassette";
 /// Providers of one pack: more than there are vendors.
 const PROVIDERS_MAX: usize = 50;
 /// Calls in all at most: who fails ten times fails.
@@ -106,7 +108,7 @@ pub(crate) fn check(
         key_places: BTreeMap::new(),
         astray: BTreeMap::new(),
         known: Known {
-            names: vec![SCRIPTED.to_owned()],
+            names: vec![SCRIPTED.to_owned(), CASSETTE.to_owned()],
             hidden: source.is_none(),
         },
     };
@@ -114,9 +116,11 @@ pub(crate) fn check(
     let written = source.map_or(&[][..], |source| &source.providers.0);
     for (name, source) in written {
         page.id_form(name, "name of a provider");
-        if name.value == SCRIPTED {
-            page.error(name.place, "`scripted` is built in and plays scripts")
-                .write("another name");
+        let plays = [(SCRIPTED, "scripts"), (CASSETTE, "cassettes")];
+        if let Some((built_in, what)) = plays.iter().find(|(built_in, _)| name.value == *built_in) {
+            let what = format!("`{built_in}` is built in and plays {what}");
+            page.error(name.place, what).write("another name");
+            continue;
         }
         let provider = provider(&mut page, source, vars);
         if let Some(key) = source.value.key.as_ref().or(source.value.key_file.as_ref()) {

@@ -108,7 +108,7 @@ fn what_is_unknown_is_named_at_its_place() {
     assert_eq!(
         refused("strem:\n  ping_ms: 5\n", &[], &[]),
         "turnwire.yaml:1:1: unknown section \"strem\"; there are: listen, http, stream, wire, turn, \
-         session, store, script, pack, dial, log"
+         session, store, script, pack, model, dial, log"
     );
     assert_eq!(
         refused("", &[("TURNWIRE_LISTEN_PORT", "1")], &[]),

@@ -53,6 +53,12 @@ fn a_provider_says_how_and_where_it_is_asked() {
             ],
         ),
         (
+            Swap(FILE, "  thinker:", "  cassette:"),
+            &[
+                "providers.yaml:11:3: error: `cassette` is built in and plays cassettes; write: another name",
+            ],
+        ),
+        (
             Swap(FILE, "  thinker:", "  local:"),
             &["providers.yaml:11:3: error: the key `local` is there twice; write: each key once"],
         ),
@@ -184,7 +190,7 @@ fn a_key_is_a_variable_or_a_file_and_never_the_key() {
 
 #[test]
 fn a_model_whose_provider_is_not_there_is_told_wherever_it_is_named() {
-    let all = "write: one of `anthropic`, `gemini`, `local`, `openai`, `openai_responses`, `scripted`, `thinker`";
+    let all = "write: one of `anthropic`, `cassette`, `gemini`, `local`, `openai`, `openai_responses`, `scripted`, `thinker`";
     let unknown = |place: &str| format!("{place}: error: unknown provider `teleport`; {all}");
     let shop = "verticals/shop/agent.yaml";
     table(&[
@@ -292,4 +298,39 @@ fn a_good_providers_file_has_everything_resolved() {
     let gemini = &pack.providers["gemini"].key;
     let names = ["GEMINI_API_KEY", "GOOGLE_API_KEY"].map(str::to_owned);
     assert_eq!(*gemini, KeyRef::Variables(names.to_vec()));
+}
+
+#[test]
+fn a_cassette_that_is_played_is_there() {
+    let played = |name: &str| {
+        let model = format!("model: \"cassette:{name}\"");
+        let model = Swap("orchestrator.yaml", "model: default", &model);
+        let found = check(
+            &files(&[model, Write("cassettes/refund.jsonl", "{}\n")]),
+            &vars,
+        );
+        found
+            .findings
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(played("refund"), [""; 0]);
+    assert_eq!(
+        played("refnd"),
+        ["orchestrator.yaml:5:8: error: unknown cassette `refnd`, did you mean `refund`?"]
+    );
+    table(&[(
+        Swap(
+            "orchestrator.yaml",
+            "model: default",
+            "model: cassette:refund",
+        ),
+        &[
+            "orchestrator.yaml:5:8: error: unknown cassette `refund`: the pack has none; write: it as `cassettes/refund.jsonl`",
+        ],
+    )]);
+    let pack = check(&files(&[Write("cassettes/refund.jsonl", "{}\n")]), &vars).pack;
+    let cassettes = pack.expect("good").cassettes;
+    assert_eq!(cassettes, [("refund".to_owned(), "{}\n".to_owned())]);
 }
