@@ -140,6 +140,10 @@ fn gist(body: &Body) -> String {
                 .collect();
             format!("{} in {}; {}", b.reason, word(&b.phase), receipt.join(", "))
         }
+        Body::RoutingPolicyReloaded(b) => match &b.previous_version {
+            Some(previous) => format!("{} instead of {previous}", b.routing_policy_version),
+            None => b.routing_policy_version.clone(),
+        },
         Body::RouteDecided(b) => format!("{} ({})", b.model, b.reason),
         Body::LlmCallStarted(b) => format!("{} attempt {}", b.model, b.attempt),
         Body::LlmCallCompleted(b) => {

@@ -13,6 +13,7 @@ pub mod llm;
 pub mod mcp;
 pub mod plan;
 pub mod route;
+pub mod routing;
 pub mod session;
 pub mod status;
 pub mod stream;
@@ -75,6 +76,7 @@ bodies! {
     TurnCancelRequested(turn::CancelRequested),
     TurnCancelled(turn::Cancelled),
     RouteDecided(route::Decided),
+    RoutingPolicyReloaded(routing::PolicyReloaded),
     DispatchTraced(dispatch::Traced),
     LlmCallStarted(llm::CallStarted),
     LlmCallCompleted(llm::CallCompleted),

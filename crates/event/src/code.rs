@@ -280,6 +280,16 @@ CallPurpose, "snake_case" {
     Subagent,
 });
 
+codes!(/// Where a model call stands.
+CallState, "snake_case" {
+    /// The provider was asked.
+    Started,
+    /// It answered as it should.
+    Completed,
+    /// It ended otherwise.
+    Failed,
+});
+
 codes!(/// Where a turn stands, as REST tells it.
 TurnState, "snake_case" {
     /// Accepted, waiting for the one before.

@@ -265,6 +265,9 @@ mod tests {
                 .types()
                 .contains(EventType::TurnCancelRequested)
         );
+        let reloaded = EventType::RoutingPolicyReloaded;
+        assert!(Filter::full().types().contains(reloaded), "S3-104");
+        assert!(!Filter::chat().types().contains(reloaded));
     }
 
     #[test]

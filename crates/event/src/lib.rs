@@ -8,6 +8,7 @@
 
 pub mod id;
 pub mod clock;
+pub mod day;
 pub mod position;
 pub mod kind;
 pub mod actor;
@@ -27,6 +28,7 @@ pub use actor::{Actor, ActorKind};
 pub use body::Body;
 pub use clock::{Clock, Mint, Timestamp};
 pub use content::{ContentBlock, StopReason, Usage};
+pub use day::Day;
 pub use envelope::{Event, Head, Render, RenderPolicy, Trace};
 pub use filter::{Filter, FilterSpec};
 pub use id::{

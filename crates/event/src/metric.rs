@@ -29,7 +29,7 @@ pub fn dimensions_of(
     ]
 }
 
-/// Histograms that do not measure time, with the upper bounds of their buckets. What is above the
+/// Histograms that have buckets of their own, with the upper bounds of these. What is above the
 /// last bound is the bucket without one: `dispatch.intent_count` tells 1, 2, and 3 or more apart.
 pub const BUCKETS: &[(&str, &[f64])] = &[
     (DISPATCH_INTENT_COUNT, &[1.0, 2.0]),
@@ -38,6 +38,14 @@ pub const BUCKETS: &[(&str, &[f64])] = &[
         &[0.0, 1.0, 2.0, 3.0, 5.0, 10.0],
     ),
     (DISPATCH_FANOUT_SUCCESS_RATIO, &[0.0, 0.25, 0.5, 0.75, 0.99]),
+    // A model takes from a blink to minutes, longer than anything else that is timed here.
+    (
+        LLM_CALL_DURATION_MS,
+        &[
+            10.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 5_000.0, 10_000.0, 20_000.0,
+            60_000.0, 120_000.0, 300_000.0,
+        ],
+    ),
 ];
 
 metrics! {
@@ -64,6 +72,9 @@ metrics! {
     STREAM_REGISTRY_SIZE = "stream.registry.size", "Status ids in the registry; above 50 it is time to look through them";
     STATUS_EVENT_UNREGISTERED_ID = "status_event.unregistered_id", "Statuses withheld because their id is not registered, or not for who emitted it";
     LLM_CALLS_TOTAL = "llm.calls_total", "Model calls ended, by model and status";
+    LLM_TOKENS_TOTAL = "llm.tokens_total", "Tokens of model calls that completed, by model and kind: input, cached (of the input), output, reasoning (of the output)";
+    LLM_COST_USD_TOTAL = "llm.cost_usd_total", "What model calls that completed have cost in US dollars, by model";
+    LLM_CALL_DURATION_MS = "llm.call_duration_ms", "Time of one model call from its start to its end, by model";
     TURN_STARTED_TOTAL = "turn.started_total", "Turns accepted";
     TURN_COMPLETED_TOTAL = "turn.completed_total", "Turns ended without a cancel, by status";
     TURN_CANCELLED_TOTAL = "turn.cancelled_total", "Turns ended by a cancel, by phase";

@@ -5,11 +5,14 @@
 
 use serde_json::{Map, Value};
 
+use crate::actor::Actor;
 use crate::clock::Timestamp;
-use crate::code::{OnDisconnect, ToolState, ToolType, TurnKind, TurnState};
+use crate::code::{
+    CallPurpose, CallState, LlmErrorClass, OnDisconnect, ToolState, ToolType, TurnKind, TurnState,
+};
 use crate::content::{ContentBlock, StopReason, Usage};
 use crate::envelope::Trace;
-use crate::id::{EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
+use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
 use crate::kind::EventType;
 use crate::message::{Kept, Message, MessageStatus, Role};
 use crate::position::Position;
@@ -189,6 +192,51 @@ pub struct ToolCallRow {
     pub ended_at: Option<Timestamp>,
 }
 
+/// A model call as stored (D-04): a turn makes several, and each has its provider's own id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LlmCallRow {
+    /// Which call.
+    pub call_id: CallId,
+    /// In which turn.
+    pub turn_id: TurnId,
+    /// Who asked: the orchestrator, or a sub-agent.
+    pub actor: Actor,
+    /// Which model, `provider:model`.
+    pub model: String,
+    /// What for.
+    pub purpose: CallPurpose,
+    /// Which try, from 1.
+    pub attempt: u32,
+    /// Where it stands.
+    pub status: CallState,
+    /// Why it failed, if it did.
+    pub error_class: Option<LlmErrorClass>,
+    /// Why the model stopped, if it completed.
+    pub stop_reason: Option<StopReason>,
+    /// What it cost, if it completed.
+    pub usage: Option<Usage>,
+    /// What the provider calls its answer, if it said.
+    pub provider_response_id: Option<String>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// How a model call ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CallEnd {
+    /// As it should.
+    Completed {
+        /// Why the model stopped.
+        stop_reason: StopReason,
+        /// What it cost.
+        usage: Usage,
+    },
+    /// Otherwise.
+    Failed(LlmErrorClass),
+}
+
 /// A turn that waits for the one before, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedRow {
@@ -291,6 +339,32 @@ pub enum RowChange {
         model: String,
         /// The policy.
         policy_version: String,
+    },
+    /// The policy that chooses the session's models was replaced.
+    PolicyReloaded(String),
+    /// A model is called.
+    CallStarted {
+        /// Which call.
+        call_id: CallId,
+        /// In which turn.
+        turn_id: TurnId,
+        /// Who asks.
+        actor: Actor,
+        /// Which model.
+        model: String,
+        /// What for.
+        purpose: CallPurpose,
+        /// Which try, from 1.
+        attempt: u32,
+    },
+    /// A model call ended. It counts for its tenant on the day of the event it rides with, once.
+    CallEnded {
+        /// Which call.
+        call_id: CallId,
+        /// How.
+        end: CallEnd,
+        /// What the provider calls its answer.
+        provider_response_id: Option<String>,
     },
     /// The session cost more.
     CostAdd(f64),

@@ -31,5 +31,5 @@ pub mod sequencer;
 pub use error::{AppendError, OpenError, ReadError};
 pub use record::{Append, Record, StoredEvent, Tail, Term};
 pub use sequencer::{Draft, Refused, Released, Room, Sequencer, Sink, Ticket};
-pub use store::{StatusCount, Store, View, is_display};
+pub use store::{StatusCount, Store, UsageDay, View, is_display};
 pub use writer::{Health, Writer};

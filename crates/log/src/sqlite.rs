@@ -10,6 +10,7 @@ mod queue;
 mod read;
 mod status;
 mod rows;
+mod call;
 mod messages;
 mod row;
 mod write;
@@ -21,17 +22,19 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use turnwire_event::row::{
-    KeyRow, KeyScope, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow, TurnRow,
+    KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow,
+    TurnRow,
 };
 use turnwire_event::{
-    Filter, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId,
+    CallId, Day, Filter, MessageId, Owner, Position, Seq, SessionId, TenantId, Timestamp,
+    ToolUseId, TurnId,
 };
 
 use crate::error::{AppendError, OpenError, ReadError};
 use crate::record::{Append, StoredEvent, Tail};
 use crate::sqlite::connection::Pool;
 use crate::sqlite::write::Tails;
-use crate::store::{StatusCount, Store, View};
+use crate::store::{StatusCount, Store, UsageDay, View};
 
 /// How much a commit is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -337,6 +340,25 @@ impl Store for Sqlite {
     ) -> Result<Vec<ToolCallRow>, ReadError> {
         self.readers
             .with(|c| rows::tool_calls(c, session, before, limit))
+    }
+
+    fn llm_calls(
+        &self,
+        session: SessionId,
+        before: Option<CallId>,
+        limit: usize,
+    ) -> Result<Vec<LlmCallRow>, ReadError> {
+        self.readers
+            .with(|c| call::calls(c, session, before, limit))
+    }
+
+    fn usage(
+        &self,
+        tenant: Option<TenantId>,
+        days: (Day, Day),
+        limit: usize,
+    ) -> Result<Vec<UsageDay>, ReadError> {
+        self.readers.with(|c| call::usage(c, tenant, days, limit))
     }
 
     fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError> {

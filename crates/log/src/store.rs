@@ -10,11 +10,12 @@
 pub(crate) mod conformance;
 
 use turnwire_event::row::{
-    KeyRow, KeyScope, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow, TurnRow,
+    KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow,
+    TurnRow,
 };
 use turnwire_event::{
-    ContentBlock, Filter, MessageId, Owner, Position, Role, Seq, SessionId, Timestamp, ToolUseId,
-    TurnId,
+    CallId, ContentBlock, Day, Filter, MessageId, Owner, Position, Role, Seq, SessionId, TenantId,
+    Timestamp, ToolUseId, TurnId, Usage,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -55,6 +56,23 @@ pub struct StatusCount {
     pub total: u64,
     /// How often on each day on which it was, oldest first: `2026-01-31`, UTC.
     pub days: Vec<(String, u64)>,
+}
+
+/// What one tenant's calls of one model came to on one day. It outlives their sessions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsageDay {
+    /// The day their ends fell on, UTC.
+    pub day: Day,
+    /// Whose calls.
+    pub tenant: TenantId,
+    /// Which model.
+    pub model: String,
+    /// How many ended.
+    pub calls: u64,
+    /// How many of those failed.
+    pub failed: u64,
+    /// What those that completed came to.
+    pub usage: Usage,
 }
 
 /// A durable log of events by session, with rows beside it.
@@ -192,6 +210,23 @@ pub trait Store: Send + Sync + 'static {
         before: Option<ToolUseId>,
         limit: usize,
     ) -> Result<Vec<ToolCallRow>, ReadError>;
+
+    /// A session's model calls, newest first, older than `before`.
+    fn llm_calls(
+        &self,
+        session: SessionId,
+        before: Option<CallId>,
+        limit: usize,
+    ) -> Result<Vec<LlmCallRow>, ReadError>;
+
+    /// What model calls came to from the first of the days to the last, by day, tenant and model:
+    /// of one tenant, or of all; at most `limit` rows, the oldest.
+    fn usage(
+        &self,
+        tenant: Option<TenantId>,
+        days: (Day, Day),
+        limit: usize,
+    ) -> Result<Vec<UsageDay>, ReadError>;
 
     /// A turn's tool calls, in the order they were asked for.
     fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError>;

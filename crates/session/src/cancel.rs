@@ -65,7 +65,7 @@ fn request_in(
         Actor::SYSTEM
     };
     let mut draft = Draft::new(Some(turn), actor, body);
-    draft.rows = rows(Some(turn), &draft.body);
+    draft.rows = rows(Some(turn), &draft.actor, &draft.body);
     draft.trace = trace;
     let Some(running) = slot.running.as_ref().filter(|running| running.id == turn) else {
         let withdrawn = live.withdraw(slot, turn, draft, reason);

@@ -131,7 +131,8 @@ impl TurnEmitter {
         let mut draft = Draft::new(turn, emission.actor, emission.body);
         draft.trace = emission.trace.or_else(|| self.trace.clone());
         draft.render = render;
-        draft.rows = rows(turn, &draft.body);
+        draft.rows = rows(turn, &draft.actor, &draft.body);
+        tell_call(&mut draft.rows, emission.provider_response_id);
         let message = emission.message;
         let message = message.map(|message| RowChange::MessagePut(self.turn, message));
         draft.rows.extend(message);
@@ -245,6 +246,21 @@ impl Desk {
             self.now = clock();
         }
         self.now
+    }
+}
+
+/// Puts what the provider calls its answer into the row of the call that ends: it is no part of
+/// the event, which clients see.
+fn tell_call(rows: &mut [RowChange], theirs: Option<String>) {
+    let ended = rows.iter_mut().find_map(|row| match row {
+        RowChange::CallEnded {
+            provider_response_id,
+            ..
+        } => Some(provider_response_id),
+        _ => None,
+    });
+    if let Some(slot) = ended {
+        *slot = theirs;
     }
 }
 

@@ -14,13 +14,11 @@ use turnwire_event::body::turn::{Completed, TurnError};
 use turnwire_event::code::{ErrorCode, ToolType};
 use turnwire_event::fold::{Closing, End, OpenTurn, closing, rows};
 use turnwire_event::port::{Emission, Gate, Outcome};
-use turnwire_event::{
-    Actor, Body, CallId, Position, Render, RenderPolicy, ToolUseId, Trace, TurnId,
-};
+use turnwire_event::{Actor, Body, Position, Render, RenderPolicy, ToolUseId, Trace, TurnId};
 use turnwire_log::{Draft, Refused, Room};
 
+use crate::calls::{self, Calls};
 use crate::live::Live;
-use crate::said::count_call;
 use crate::tally;
 
 /// What is known of a turn beside its events.
@@ -29,8 +27,8 @@ pub(crate) struct Known {
     pub(crate) types: HashMap<ToolUseId, ToolType>,
     /// The caller's trace.
     pub(crate) trace: Option<Arc<Trace>>,
-    /// The models of the calls in flight.
-    pub(crate) calls: HashMap<CallId, String>,
+    /// The calls in flight.
+    pub(crate) calls: Calls,
     /// The version of the agent's definition.
     pub(crate) definition: String,
     /// What its events pass; nothing is held in it.
@@ -69,7 +67,7 @@ pub(crate) fn finish(
             open,
             End::Failed {
                 error,
-                reason: None,
+                reason: outcome.reason,
             },
             known,
         );
@@ -79,13 +77,13 @@ pub(crate) fn finish(
             status: outcome.status,
             usage: open.usage,
             error: outcome.error,
-            reason: None,
+            reason: outcome.reason,
             partial: None,
         });
         let events = traced.into_iter().chain([completed]);
         let events = events.map(|body| Closing {
             actor: Actor::ORCHESTRATOR,
-            rows: rows(Some(turn), &body),
+            rows: rows(Some(turn), &Actor::ORCHESTRATOR, &body),
             body,
         });
         ended = emit(live, turn, known, events.collect());
@@ -156,7 +154,7 @@ fn emit(
     let counted: Vec<Body> = events
         .iter()
         .map(|closing| &closing.body)
-        .filter(|body| matches!(body, Body::LlmCallFailed(_)) || tally::is_counted(body))
+        .filter(|body| calls::is_end(body) || tally::is_counted(body))
         .cloned()
         .collect();
     let drafts = events.into_iter().zip(renders).map(|(closing, render)| {
@@ -171,13 +169,8 @@ fn emit(
         Err(Refused::Closed) => None,
         Ok(places) => {
             for body in &counted {
-                match body {
-                    Body::LlmCallFailed(call) => {
-                        let model = known.calls.remove(&call.call_id);
-                        count_call(model.unwrap_or_default(), "failed");
-                    }
-                    body => tally::count(body, &known.definition),
-                }
+                known.calls.end(body);
+                tally::count(body, &known.definition);
             }
             places.last().map(|(at, _)| *at)
         }

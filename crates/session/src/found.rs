@@ -60,7 +60,7 @@ impl Sessions {
             metadata: new.metadata,
             episode_id: EpisodeId(self.house.mint.ulid()),
             active_model: self.house.options.default_model.clone(),
-            routing_policy_version: self.house.options.routing_policy_version.clone(),
+            routing_policy_version: self.policy(),
             cost_usd: 0.0,
             turn_count: 0,
             created_at: now,

@@ -13,7 +13,7 @@ use turnwire_log::{Store, View};
 
 use crate::error::Error;
 
-/// A message and the bytes of its content.
+/// A message and the bytes of what a model is shown of it.
 pub type Weighed = (Arc<Message>, usize);
 
 /// The newest messages that the orchestrator is shown of a session, kept between turns.
@@ -115,9 +115,12 @@ pub(crate) fn weighed(stored: Vec<StoredMessage>) -> impl Iterator<Item = Weighe
     stored.into_iter().map(|stored| weigh(stored.message))
 }
 
-/// A message with the bytes of its content.
+/// A message with the bytes of its content, and of what its provider is sent back with it.
 pub fn weigh(message: Message) -> Weighed {
-    let bytes = serde_json::to_vec(&message.content).map_or(0, |json| json.len());
+    let mut bytes = serde_json::to_vec(&message.content).map_or(0, |json| json.len());
+    if !message.kept.is_empty() {
+        bytes += serde_json::to_vec(&message.kept).map_or(0, |json| json.len());
+    }
     (Arc::new(message), bytes)
 }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
-use turnwire_event::fold::OpenTurn;
+use turnwire_event::fold::{OpenTurn, rows};
 use turnwire_event::port::Producer;
 use turnwire_event::row::{QueuedRow, SessionRow};
 use turnwire_event::{Actor, Body, Clock, Filter, Owner, Position, Seq, SessionId, TurnId};
@@ -60,6 +60,8 @@ pub struct House {
     /// Leave to read a chunk of a replay: as many at once as there are cores, in the order they
     /// ask, so that every late reader gets its first events soon.
     pub replays: Semaphore,
+    /// The version of the routing policy in force.
+    pub policy: Mutex<String>,
     /// Sessions found damaged; they answer nothing else until the process ends.
     pub quarantined: Mutex<HashSet<SessionId>>,
 }
@@ -198,9 +200,9 @@ impl Live {
 
     /// Records an event that belongs to no turn.
     pub fn emit(&self, actor: Actor, body: Body) -> Result<Position, Refused> {
-        let (position, _) = self
-            .sequencer
-            .emit_one(Draft::new(None, actor, body), Room::Reserved)?;
+        let mut draft = Draft::new(None, actor, body);
+        draft.rows = rows(None, &draft.actor, &draft.body);
+        let (position, _) = self.sequencer.emit_one(draft, Room::Reserved)?;
         Ok(position)
     }
 
@@ -231,6 +233,11 @@ impl Live {
         let never = || self.house.quarantined.lock().contains(&self.id);
         let queue = slot.waiting() == 0 || self.ring.closed().is_some() || never();
         slot.running.is_none() && queue && self.sequencer.is_settled()
+    }
+
+    /// Whether someone would see what happens in it now: a turn runs, or a client is there.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.watchers.load(Ordering::Acquire) > 0 || self.current_turn().is_some()
     }
 
     /// Whether it may leave memory: nobody watches, nothing runs, nothing waits.

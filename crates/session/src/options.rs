@@ -33,7 +33,7 @@ pub struct Options {
     pub retention_sweep: Duration,
     /// The model of sessions that have had no turn.
     pub default_model: String,
-    /// The routing policy of sessions that have had no turn.
+    /// The routing policy in force at the start.
     pub routing_policy_version: String,
 }
 

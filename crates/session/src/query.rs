@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use turnwire_event::row::{SessionRow, ToolCallRow, TurnRow};
+use turnwire_event::row::{LlmCallRow, SessionRow, ToolCallRow, TurnRow};
 use turnwire_event::{
-    Message, MessageId, Owner, Position, Seq, SessionId, Timestamp, ToolUseId, TurnId, TypeSet,
+    CallId, Day, Message, MessageId, Owner, Position, Seq, SessionId, TenantId, Timestamp,
+    ToolUseId, TurnId, TypeSet,
 };
-use turnwire_log::{StatusCount, Store, StoredEvent, View};
+use turnwire_log::{StatusCount, Store, StoredEvent, UsageDay, View};
 
 use crate::error::Error;
 use crate::live::Live;
@@ -147,6 +148,41 @@ impl Sessions {
         })
         .await?;
         Ok(page(rows, limit, |row| row.tool_use_id))
+    }
+
+    /// A session's model calls, newest first.
+    pub async fn llm_calls(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        before: Option<CallId>,
+        limit: usize,
+    ) -> Result<(Vec<LlmCallRow>, Option<CallId>), Error> {
+        let live = self.live(owner, id).await?;
+        let rows = read(&live, move |store| {
+            Ok(store.llm_calls(id, before, limit + 1)?)
+        })
+        .await?;
+        Ok(page(rows, limit, |row| row.call_id))
+    }
+
+    /// What a tenant's model calls came to from the first day to the last, by day and model; at
+    /// most `limit` rows, the oldest. Whose sessions they were in within the tenant is not told.
+    pub async fn usage(
+        &self,
+        tenant: TenantId,
+        days: (Day, Day),
+        limit: usize,
+    ) -> Result<Vec<UsageDay>, Error> {
+        blocking(self.house.store(), move |store| {
+            Ok::<_, Error>(store.usage(Some(tenant), days, limit)?)
+        })
+        .await
+    }
+
+    /// Today, by the clock that events are labelled with.
+    pub fn today(&self) -> Day {
+        Day::of(self.house.clock.now())
     }
 
     /// A session's log.

@@ -277,7 +277,7 @@ impl Live {
         let mut traced = Draft::new(Some(turn), Actor::ORCHESTRATOR, traced);
         traced.trace.clone_from(&opening.trace);
         let mut last = Draft::new(Some(turn), Actor::SYSTEM, end);
-        last.rows = rows(Some(turn), &last.body);
+        last.rows = rows(Some(turn), &last.actor, &last.body);
         last.trace.clone_from(&opening.trace);
         let terminal = last.body.clone();
         let drafts = [Some(opening), request, Some(traced), Some(last)];

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use turnwire_event::actor::ActorKind;
 use turnwire_event::code::ToolType;
-use turnwire_event::row::{NewMessage, RowChange, Scope};
+use turnwire_event::row::{FinishedMessage, NewMessage, RowChange, Scope};
 use turnwire_event::{
-    Actor, Body, CallId, Message, MessageStatus, Render, RenderPolicy, SessionId, Timestamp,
-    ToolUseId, TurnId, metric,
+    Actor, Body, Message, MessageStatus, Render, RenderPolicy, Role, SessionId, Timestamp,
+    ToolUseId, TurnId,
 };
 use turnwire_log::{Draft, is_display};
 
+use crate::calls::{self, Calls};
 use crate::tally;
 
 /// What the turn has said so far.
@@ -23,8 +24,8 @@ pub(crate) struct Said {
     pub(crate) hidden: HashSet<ToolUseId>,
     /// The kinds of the tools that its messages asked for.
     pub(crate) types: HashMap<ToolUseId, ToolType>,
-    /// The models of the calls in flight.
-    pub(crate) calls: HashMap<CallId, String>,
+    /// The calls in flight.
+    pub(crate) calls: Calls,
     /// Messages that the orchestrator is shown later and that were stored with the turn's events.
     pub(crate) messages: Vec<Message>,
 }
@@ -111,18 +112,35 @@ impl Said {
         match body.as_ref() {
             Body::LlmCallStarted(call) => {
                 self.called_model |= speaks(&actor);
-                self.calls.insert(call.call_id, call.model.clone());
+                self.calls.begin(call.call_id, &call.model);
             }
             Body::ToolCalled(tool) => drop(self.tools.insert(tool.tool_use_id)),
-            Body::LlmCallFailed(call) => self.end_call(call.call_id, "failed"),
-            Body::LlmCallCompleted(call) => self.end_call(call.call_id, "completed"),
+            ended if calls::is_end(ended) => self.calls.end(ended),
             counted => tally::count(counted, definition),
         }
     }
 
-    fn end_call(&mut self, id: CallId, status: &'static str) {
-        let model = self.calls.remove(&id).unwrap_or_default();
-        count_call(model, status);
+    /// Remembers a message that streamed, as it is stored: the orchestrator is shown it later.
+    pub(crate) fn keep_finished(
+        &mut self,
+        session_id: SessionId,
+        turn_id: TurnId,
+        row: &FinishedMessage,
+    ) {
+        self.messages.push(Message {
+            id: row.id,
+            session_id,
+            turn_id,
+            role: Role::Assistant,
+            status: row.status,
+            content: row.content.clone(),
+            model: Some(row.model.clone()),
+            stop_reason: Some(row.stop_reason),
+            usage: Some(row.usage),
+            created_at: row.started_at,
+            metadata: serde_json::Map::new(),
+            kept: row.kept.clone(),
+        });
     }
 
     /// Remembers a message that was stored with an event, if the orchestrator is shown it later.
@@ -162,9 +180,4 @@ pub(crate) fn message_of(draft: &Draft) -> Option<NewMessage> {
         RowChange::MessagePut(_, message) => Some(message.clone()),
         _ => None,
     })
-}
-
-/// Counts the end of a model call.
-pub(crate) fn count_call(model: String, status: &'static str) {
-    metrics::counter!(metric::LLM_CALLS_TOTAL, "model" => model, "status" => status).increment(1);
 }

@@ -70,6 +70,7 @@ impl Sessions {
             parts.options.tokens_max,
         ));
         let house = Arc::new(House {
+            policy: Mutex::new(parts.options.routing_policy_version.clone()),
             options: parts.options,
             clock: parts.clock,
             mint: parts.mint,

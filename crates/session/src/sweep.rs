@@ -4,7 +4,7 @@
 //! functions that live turns use; the ending is one commit a session. Running it again finds
 //! nothing to do.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use turnwire_event::code::ErrorCode;
@@ -14,6 +14,7 @@ use turnwire_event::{Body, Event, Seq};
 use turnwire_log::Store;
 
 use crate::bind::Open;
+use crate::calls::Calls;
 use crate::ending::{self, Known};
 use crate::error::Error;
 use crate::live::{House, Live};
@@ -71,6 +72,7 @@ async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
 fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Known), Error> {
     let mut open = OpenTurn::new(row.id);
     let mut hidden = HashSet::new();
+    let mut calls = Calls::default();
     // From its start on, which says what it was bound to.
     let mut after = Seq(row.started.seq.0.saturating_sub(1));
     while after < tail {
@@ -86,6 +88,7 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
                     if let (true, Body::ToolCalled(tool)) = (stored.head.suppressed, &event.body) {
                         hidden.insert(tool.tool_use_id);
                     }
+                    calls.recall(&event.body);
                     open.apply(event.id, event.timestamp, &event.actor, &event.body);
                 }
                 Err(error) => {
@@ -120,7 +123,7 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
         Known {
             types,
             trace: row.trace.clone().map(Arc::new),
-            calls: HashMap::new(),
+            calls,
             definition: row.agent_definition.clone(),
             gate: Box::new(Open),
             hidden,

@@ -42,6 +42,10 @@ impl Fold for Transcript {
                     .routing_policy_version
                     .clone_from(&route.routing_policy_version);
             }
+            Body::RoutingPolicyReloaded(policy) => {
+                let version = &policy.routing_policy_version;
+                self.row.routing_policy_version.clone_from(version);
+            }
             Body::LlmCallCompleted(call) => self.row.cost_usd += call.usage.cost_usd,
             _ => {}
         }

@@ -85,7 +85,7 @@ impl Ending {
     }
 
     fn put_with(&mut self, actor: Actor, body: Body, mut more: Vec<RowChange>) {
-        more.extend(rows(Some(self.turn), &body));
+        more.extend(rows(Some(self.turn), &actor, &body));
         self.out.push(Closing {
             actor,
             body,

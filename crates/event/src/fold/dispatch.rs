@@ -124,6 +124,7 @@ impl Dispatch {
             | Body::TurnCancelRequested(_)
             | Body::TurnCancelled(_)
             | Body::RouteDecided(_)
+            | Body::RoutingPolicyReloaded(_)
             | Body::LlmCallStarted(_)
             | Body::LlmCallCompleted(_)
             | Body::LlmCallFailed(_)

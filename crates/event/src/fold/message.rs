@@ -158,6 +158,7 @@ impl MessageFold {
             | Body::TurnCancelRequested(_)
             | Body::TurnCancelled(_)
             | Body::RouteDecided(_)
+            | Body::RoutingPolicyReloaded(_)
             | Body::LlmCallStarted(_)
             | Body::LlmCallCompleted(_)
             | Body::LlmCallFailed(_)

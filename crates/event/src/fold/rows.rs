@@ -3,17 +3,31 @@
 //! What needs more than the event (a turn's settings, a message's content) is added by whoever
 //! has it; this is the part that the live server and the sweep share.
 
+use crate::actor::Actor;
 use crate::body::Body;
 use crate::body::status::UNREGISTERED;
 use crate::code::{ToolErrorClass, ToolState};
 use crate::id::TurnId;
-use crate::row::RowChange;
+use crate::row::{CallEnd, RowChange};
 
-/// The row changes of an event of `turn`.
-pub fn rows(turn: Option<TurnId>, body: &Body) -> Vec<RowChange> {
-    let Some(turn_id) = turn else {
-        return Vec::new();
-    };
+/// The row changes of an event of `turn`, or of none, that `actor` did.
+pub fn rows(turn: Option<TurnId>, actor: &Actor, body: &Body) -> Vec<RowChange> {
+    match turn {
+        Some(turn_id) => of_turn(turn_id, actor, body),
+        None => of_session(body).into_iter().collect(),
+    }
+}
+
+/// What belongs to no turn changes the session's own row, if any.
+fn of_session(body: &Body) -> Option<RowChange> {
+    if let Body::RoutingPolicyReloaded(policy) = body {
+        let version = policy.routing_policy_version.clone();
+        return Some(RowChange::PolicyReloaded(version));
+    }
+    None
+}
+
+fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
     let tool = |tool_use_id, tool_name: &String, tool_type, status| RowChange::ToolCall {
         tool_use_id,
         turn_id,
@@ -38,7 +52,30 @@ pub fn rows(turn: Option<TurnId>, body: &Body) -> Vec<RowChange> {
             model: route.model.clone(),
             policy_version: route.routing_policy_version.clone(),
         }],
-        Body::LlmCallCompleted(call) => vec![RowChange::CostAdd(call.usage.cost_usd)],
+        Body::LlmCallStarted(call) => vec![RowChange::CallStarted {
+            call_id: call.call_id,
+            turn_id,
+            actor: actor.clone(),
+            model: call.model.clone(),
+            purpose: call.purpose,
+            attempt: call.attempt,
+        }],
+        Body::LlmCallCompleted(call) => vec![
+            RowChange::CostAdd(call.usage.cost_usd),
+            RowChange::CallEnded {
+                call_id: call.call_id,
+                end: CallEnd::Completed {
+                    stop_reason: call.stop_reason,
+                    usage: call.usage,
+                },
+                provider_response_id: None,
+            },
+        ],
+        Body::LlmCallFailed(call) => vec![RowChange::CallEnded {
+            call_id: call.call_id,
+            end: CallEnd::Failed(call.error_class),
+            provider_response_id: None,
+        }],
         Body::ToolCalled(t) => vec![tool(
             t.tool_use_id,
             &t.tool_name,
@@ -69,8 +106,7 @@ pub fn rows(turn: Option<TurnId>, body: &Body) -> Vec<RowChange> {
         | Body::SessionClosed(_)
         | Body::TurnStarted(_)
         | Body::DispatchTraced(_)
-        | Body::LlmCallStarted(_)
-        | Body::LlmCallFailed(_)
+        | Body::RoutingPolicyReloaded(_)
         | Body::SubagentStarted(_)
         | Body::SubagentCompleted(_)
         | Body::SubagentFailed(_)
@@ -103,8 +139,11 @@ pub fn rows(turn: Option<TurnId>, body: &Body) -> Vec<RowChange> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::llm::{CallFailed, CallStarted};
+    use crate::body::routing::PolicyReloaded;
     use crate::body::status::Emitted;
-    use crate::id::Ulid;
+    use crate::code::{CallPurpose, LlmErrorClass};
+    use crate::id::{CallId, Ulid};
 
     #[test]
     fn a_status_is_counted_unless_it_was_withheld() {
@@ -113,10 +152,55 @@ mod tests {
                 event_id: event_id.into(),
                 message: String::new(),
             });
-            rows(Some(TurnId(Ulid(1))), &body)
+            rows(Some(TurnId(Ulid(1))), &Actor::ORCHESTRATOR, &body)
         };
         let row = RowChange::StatusCounted("searching".into());
         assert_eq!(counted("searching"), [row]);
         assert_eq!(counted(UNREGISTERED), []);
+    }
+
+    #[test]
+    fn d_04_a_call_has_a_row_from_its_start_to_its_end() {
+        let turn = TurnId(Ulid(1));
+        let call_id = CallId(Ulid(2));
+        let shop = Actor::subagent("shop");
+        let started = Body::LlmCallStarted(CallStarted {
+            call_id,
+            model: "local:small".into(),
+            purpose: CallPurpose::Subagent,
+            attempt: 2,
+            first: false,
+        });
+        let expected = RowChange::CallStarted {
+            call_id,
+            turn_id: turn,
+            actor: shop.clone(),
+            model: "local:small".into(),
+            purpose: CallPurpose::Subagent,
+            attempt: 2,
+        };
+        assert_eq!(rows(Some(turn), &shop, &started), [expected]);
+        let failed = Body::LlmCallFailed(CallFailed {
+            call_id,
+            message_id: None,
+            content_sha256: None,
+            error_class: LlmErrorClass::RateLimited,
+        });
+        let expected = RowChange::CallEnded {
+            call_id,
+            end: CallEnd::Failed(LlmErrorClass::RateLimited),
+            provider_response_id: None,
+        };
+        assert_eq!(rows(Some(turn), &shop, &failed), [expected]);
+    }
+
+    #[test]
+    fn s3_104_a_reload_changes_the_session_and_no_turn() {
+        let body = Body::RoutingPolicyReloaded(PolicyReloaded {
+            routing_policy_version: "2".into(),
+            previous_version: Some("1".into()),
+        });
+        let row = RowChange::PolicyReloaded("2".into());
+        assert_eq!(rows(None, &Actor::SYSTEM, &body), [row]);
     }
 }

@@ -171,6 +171,7 @@ impl OpenTurn {
             | Body::TurnCompleted(_)
             | Body::TurnCancelled(_)
             | Body::RouteDecided(_)
+            | Body::RoutingPolicyReloaded(_)
             | Body::FeedbackRecorded(_)
             | Body::BusSubscriberRegistered(_)
             | Body::BusSubscriberUnregistered(_)

@@ -13,12 +13,12 @@ use super::*;
 use crate::error::{AppendError, ReadError};
 use crate::record::StoredEvent;
 use crate::reserve::Reserve;
-use crate::store::{StatusCount, Store, View};
+use crate::store::{StatusCount, Store, UsageDay, View};
 use turnwire_event::row::{
-    KeyRow, KeyScope, MessagePart, QueuedRow, RowChange, SessionRow, StoredMessage, ToolCallRow,
-    TurnRow,
+    KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, RowChange, SessionRow, StoredMessage,
+    ToolCallRow, TurnRow,
 };
-use turnwire_event::{Filter, Owner};
+use turnwire_event::{CallId, Day, Filter, Owner, TenantId};
 
 /// Commits one batch for each permit; refuses when the permit says so.
 struct Gated {
@@ -57,6 +57,8 @@ impl Store for Gated {
     fn streamed(&self, _: SessionId, _: Position, _: Position) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
     fn parts(&self, _: TurnId) -> Result<Vec<MessagePart>, ReadError> { Ok(Vec::new()) }
     fn tool_calls(&self, _: SessionId, _: Option<turnwire_event::ToolUseId>, _: usize) -> Result<Vec<ToolCallRow>, ReadError> { Ok(Vec::new()) }
+    fn llm_calls(&self, _: SessionId, _: Option<CallId>, _: usize) -> Result<Vec<LlmCallRow>, ReadError> { Ok(Vec::new()) }
+    fn usage(&self, _: Option<TenantId>, _: (Day, Day), _: usize) -> Result<Vec<UsageDay>, ReadError> { Ok(Vec::new()) }
     fn turn_tool_calls(&self, _: TurnId) -> Result<Vec<ToolCallRow>, ReadError> { Ok(Vec::new()) }
 }
 

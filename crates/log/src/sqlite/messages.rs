@@ -38,13 +38,13 @@ fn shown(view: View<'_>) -> (&'static str, &str) {
 }
 
 const MESSAGE: &str = "SELECT m.id, s.id, m.turn, m.role, m.status, m.content, m.model, m.stop_reason, m.usage, \
-    m.metadata, m.created_at, m.completed_at, m.started, m.completed, m.cuts, m.inputs \
+    m.metadata, m.created_at, m.completed_at, m.started, m.completed, m.cuts, m.inputs, m.kept \
     FROM message m JOIN session s ON s.sid = m.sid";
 
 fn read_message(row: &Row<'_>) -> rusqlite::Result<StoredMessage> {
     Ok(StoredMessage {
         message: Message {
-            kept: turnwire_event::Kept::default(),
+            kept: optional(row, 16)?.unwrap_or_default(),
             id: parsed(row, 0)?,
             session_id: parsed(row, 1)?,
             turn_id: parsed(row, 2)?,

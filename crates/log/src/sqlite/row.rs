@@ -6,11 +6,14 @@ use turnwire_event::content::content_json;
 use turnwire_event::row::{
     FinishedMessage, MessagePart, NewMessage, Placed, RowChange, SessionRow,
 };
-use turnwire_event::{ContentBlock, Epoch, EventType, MessageStatus, Role, Seq, SessionId, TurnId};
+use turnwire_event::{
+    ContentBlock, Epoch, EventType, Kept, MessageStatus, Role, Seq, SessionId, TurnId,
+};
 
 use crate::chain::Hash;
 use crate::error::AppendError;
 use crate::record::{Append, Term};
+use crate::sqlite::call;
 use crate::sqlite::column::{json, word};
 use crate::sqlite::connection::classify;
 use crate::sqlite::messages::{SHARED, scope};
@@ -89,11 +92,11 @@ pub(crate) fn weight(change: &RowChange) -> usize {
             .sum()
     };
     match change {
-        RowChange::MessagePut(_, message) => said(&message.content),
+        RowChange::MessagePut(_, message) => said(&message.content) + kept_bytes(&message.kept),
         RowChange::MessagePart(part) => part.blocks.len() + part.cuts.len(),
         RowChange::MessageFinished(_, message) => {
             let inputs: usize = message.inputs.iter().map(|(_, raw)| 2 * raw.len()).sum();
-            said(&message.content) + message.cuts.len() + inputs
+            said(&message.content) + message.cuts.len() + inputs + kept_bytes(&message.kept)
         }
         RowChange::TurnEnded { payload, .. } => payload.len(),
         RowChange::TurnQueued { input, .. } => 256 + input.len(),
@@ -102,10 +105,22 @@ pub(crate) fn weight(change: &RowChange) -> usize {
         | RowChange::TurnStarted { .. }
         | RowChange::TurnCancelling(_)
         | RowChange::Routed { .. }
+        | RowChange::PolicyReloaded(_)
         | RowChange::CostAdd(_)
         | RowChange::StatusCounted(_)
         | RowChange::ToolCall { .. } => 128,
+        // Two rows and an index between them.
+        RowChange::CallStarted { .. } | RowChange::CallEnded { .. } => 384,
     }
+}
+
+/// What a provider wants back, as its column has it.
+fn kept(kept: &Kept) -> Option<String> {
+    (!kept.is_empty()).then(|| json(kept))
+}
+
+fn kept_bytes(it: &Kept) -> usize {
+    kept(it).map_or(0, |text| text.len())
 }
 
 /// Applies one change.
@@ -156,10 +171,27 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
             .execute(params![sid, model, policy_version])?;
             Ok(())
         }
+        RowChange::PolicyReloaded(version) => {
+            tx.prepare_cached(
+                "UPDATE session SET routing_policy_version = ?2 \
+                 WHERE sid = ?1 AND routing_policy_version <> ?2",
+            )?
+            .execute(params![sid, version])?;
+            Ok(())
+        }
+        RowChange::CallStarted { .. } => call::start(tx, sid, placed),
+        RowChange::CallEnded {
+            call_id,
+            end,
+            provider_response_id,
+        } => {
+            let theirs = provider_response_id.as_deref();
+            call::end(tx, (*call_id, end), theirs, placed.time)
+        }
         RowChange::CostAdd(usd) if *usd == 0.0 => Ok(()),
         RowChange::CostAdd(usd) => {
             tx.prepare_cached("UPDATE session SET cost_usd = cost_usd + ?2 WHERE sid = ?1")?
-                .execute(params![sid, usd])?;
+                .execute(params![sid, call::dollars(*usd)])?;
             Ok(())
         }
         RowChange::StatusCounted(event_id) => status::count(tx, event_id, placed.time),
@@ -215,7 +247,8 @@ fn put_message(
         at,
         &[] as &[u8],
         "[]",
-        scope(m)
+        scope(m),
+        kept(&m.kept)
     ])?;
     Ok(())
 }
@@ -223,8 +256,8 @@ fn put_message(
 fn insert_message<'a>(tx: &'a Transaction<'_>) -> rusqlite::Result<rusqlite::CachedStatement<'a>> {
     tx.prepare_cached(
         "INSERT INTO message (id, sid, turn, role, status, content, model, stop_reason, usage, metadata, \
-         created_at, completed_at, started, completed, cuts, inputs, scope) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+         created_at, completed_at, started, completed, cuts, inputs, scope, kept) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
     )
 }
 
@@ -252,7 +285,8 @@ fn finish_message(
         placed.at.to_string(),
         m.cuts,
         json(&m.inputs),
-        SHARED
+        SHARED,
+        kept(&m.kept)
     ])?;
     tx.prepare_cached("DELETE FROM message_part WHERE message = ?1")?
         .execute([m.id.to_string()])?;

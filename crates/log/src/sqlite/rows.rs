@@ -56,7 +56,7 @@ pub(crate) fn many<T>(
 /// Behind every id there is none, so it works as "from the newest".
 pub(crate) const NEWEST: &str = "~";
 
-fn cursor<T: ToString>(before: Option<T>) -> String {
+pub(crate) fn cursor<T: ToString>(before: Option<T>) -> String {
     before.map_or_else(|| NEWEST.to_owned(), |id| id.to_string())
 }
 

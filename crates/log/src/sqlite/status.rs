@@ -2,15 +2,10 @@
 //! silent long enough (S1-073).
 
 use rusqlite::{Connection, Transaction, params};
-use turnwire_event::Timestamp;
+use turnwire_event::{Day, Timestamp};
 
 use crate::error::ReadError;
 use crate::store::StatusCount;
-
-/// The day of a moment, UTC, as it is stored and told: `2026-01-31`.
-pub(crate) fn day(time: Timestamp) -> String {
-    time.to_string().chars().take(10).collect()
-}
 
 /// Counts one more.
 pub(crate) fn count(tx: &Transaction<'_>, event_id: &str, time: Timestamp) -> rusqlite::Result<()> {
@@ -18,13 +13,13 @@ pub(crate) fn count(tx: &Transaction<'_>, event_id: &str, time: Timestamp) -> ru
         "INSERT INTO status_emissions (day, event_id, count) VALUES (?1, ?2, 1) \
          ON CONFLICT (event_id, day) DO UPDATE SET count = count + 1",
     )?
-    .execute(params![day(time), event_id])?;
+    .execute(params![Day::of(time).to_string(), event_id])?;
     Ok(())
 }
 
 /// Every status that was ever emitted, with its days from `since` on.
 pub(crate) fn counts(c: &Connection, since: Timestamp) -> Result<Vec<StatusCount>, ReadError> {
-    let from = day(since);
+    let from = Day::of(since).to_string();
     let mut statement = c.prepare_cached(
         "SELECT event_id, day, count FROM status_emissions ORDER BY event_id, day",
     )?;

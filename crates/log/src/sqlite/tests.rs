@@ -331,6 +331,10 @@ fn a_store_of_the_first_release_is_brought_up_to_date_with_its_data() {
     };
     let counts = [View::Clients, View::Orchestrator, View::Agent("shop")].map(count);
     assert_eq!(counts, [1, 1, 0], "what was said before scopes is shared");
+    let old = store.messages(maker.session, View::Clients, tail, None, 9);
+    assert!(old.expect("messages")[0].message.kept.is_empty());
+    let calls = store.llm_calls(maker.session, None, 9).expect("calls");
+    assert!(calls.is_empty(), "calls had no rows then");
     let events = store.events(maker.session, Seq(0), Seq(2), 10);
     assert_eq!(events.expect("events").len(), 2);
     let row = store

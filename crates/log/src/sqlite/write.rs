@@ -143,6 +143,7 @@ pub(crate) fn delete(connection: &mut Connection, session: SessionId) -> Result<
             "message",
             "message_part",
             "tool_call",
+            "llm_call",
             "idempotency",
             "session",
         ] {

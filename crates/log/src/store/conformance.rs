@@ -1,5 +1,6 @@
 //! What every store must do, as one suite. A store calls `run` with a way to make an empty one.
 
+pub(crate) mod call;
 pub(crate) mod queue;
 pub(crate) mod scope;
 
@@ -178,6 +179,7 @@ pub(crate) fn run(make: &dyn Fn() -> Arc<dyn Store>) {
     trimming_keeps_the_chain_and_open_turns(make().as_ref());
     queue::run(make);
     scope::run(make);
+    call::run(make);
 }
 
 fn what_was_written_is_read(store: &dyn Store) {

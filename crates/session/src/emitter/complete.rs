@@ -5,8 +5,8 @@ use turnwire_event::body::llm::{CallCompleted, CallFailed};
 use turnwire_event::code::{ToolState, ToolType};
 use turnwire_event::content::content_json;
 use turnwire_event::port::{Emission, MessageEnd, Onward, Refusal};
-use turnwire_event::row::{NewMessage, RowChange, Scope};
-use turnwire_event::{Actor, Body, ContentBlock, Render, Role, StopReason, ToolUseId};
+use turnwire_event::row::RowChange;
+use turnwire_event::{Actor, Body, ContentBlock, Render, StopReason, ToolUseId};
 use turnwire_log::{Draft, Refused, Room};
 
 use crate::emitter::{Desk, TurnEmitter, refusal};
@@ -36,35 +36,24 @@ impl TurnEmitter {
         let complete = message.complete(stop_reason, end.usage);
         let content = complete.final_content.clone();
         let mut row = message.finished(&complete);
-        row.kept.clone_from(&end.kept);
-        let finished = RowChange::MessageFinished(self.turn, Box::new(row));
+        row.kept = end.kept.clone();
+        let finished = RowChange::MessageFinished(self.turn, Box::new(row.clone()));
         let after = call_end(&end, stop_reason, content_json(&content).1);
         let pending = match end.failure {
             Some(_) => Vec::new(),
             None => self.pending(&content, &end.tools),
         };
         let note = Note::Event(Actor::ORCHESTRATOR, Box::new(after.clone()));
-        let drafts = self.ends(
-            desk,
-            (Body::MessageComplete(complete), finished),
-            after,
-            pending,
-        );
+        let after = (after, end.provider_response_id.clone());
+        let complete = (Body::MessageComplete(complete), finished);
+        let drafts = self.ends(desk, complete, after, pending);
         // Together, so that both are released by the commit that holds the message.
         let emitted = self.live.sequencer.emit(drafts, Room::Reserved);
         emitted.map_err(refusal)?;
         let said = &mut desk.said;
         said.types.extend(end.tools.iter().copied());
         said.take_in(note, &self.definition);
-        let new = NewMessage {
-            id: end.message_id,
-            role: Role::Assistant,
-            content: content.clone(),
-            metadata: serde_json::Map::new(),
-            scope: Scope::Shared,
-            kept: end.kept,
-        };
-        said.keep(new, (self.live.id, self.turn), message.started_at);
+        said.keep_finished(self.live.id, self.turn, &row);
         Ok(content)
     }
 
@@ -73,7 +62,7 @@ impl TurnEmitter {
         &self,
         desk: &mut Desk,
         (complete, finished): (Body, RowChange),
-        after: Body,
+        (after, theirs): (Body, Option<String>),
         pending: Vec<RowChange>,
     ) -> Vec<Draft> {
         let now = desk.look(&complete);
@@ -88,9 +77,10 @@ impl TurnEmitter {
             drafts.push(draft);
         };
         let out: Onward<'_> = &mut out;
-        for body in [complete, after] {
-            desk.gate
-                .take(Emission::new(Actor::ORCHESTRATOR, body), now, out);
+        for (body, theirs) in [(complete, None), (after, theirs)] {
+            let mut emission = Emission::new(Actor::ORCHESTRATOR, body);
+            emission.provider_response_id = theirs;
+            desk.gate.take(emission, now, out);
         }
         desk.gate.flush(out);
         drafts

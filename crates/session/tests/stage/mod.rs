@@ -8,6 +8,7 @@
     reason = "each test file uses its part"
 )]
 
+mod calls;
 mod holding;
 mod messages;
 mod producer;
@@ -34,6 +35,7 @@ use turnwire_session::{
     SystemMint,
 };
 
+pub use calls::{call_started, speak, spent, think};
 pub use holding::{Seen, WINDOW, holding, status};
 pub use messages::{MUCH, message, remember, texts, tool};
 pub use producer::{Act, Acting, Gates, Through, acting, through, versions};

@@ -122,6 +122,7 @@ fn write(to: &mut Blocks<'_>, body: &Body) {
         | Body::SessionClosed(_)
         | Body::TurnCancelRequested(_)
         | Body::RouteDecided(_)
+        | Body::RoutingPolicyReloaded(_)
         | Body::LlmCallCompleted(_)
         | Body::LlmCallFailed(_)
         | Body::FeedbackRecorded(_)

@@ -3,6 +3,7 @@
 use serde_json::json;
 use turnwire_event::body::bus::{HandlerWarning, SubscriberRegistered, SubscriberUnregistered};
 use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::routing::PolicyReloaded;
 use turnwire_event::code::{ErrorCode, LlmErrorClass, ToolErrorClass, TurnStatus};
 use turnwire_event::fold::End;
 use turnwire_event::{Actor, Body, Event, StopReason};
@@ -53,6 +54,7 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<Event>)> {
         ("sweep_in_fan_out", faults::sweep_in_fan_out()),
         ("failure_acknowledged", faults::failure_acknowledged()),
         ("feedback_and_bus", feedback_and_bus()),
+        ("policy_reloaded", policy_reloaded()),
         ("unicode_and_long_text", unicode_and_long_text()),
     ]
 }
@@ -305,6 +307,27 @@ fn feedback_and_bus() -> Vec<Event> {
     log.emit(Actor::SYSTEM, Body::BusHandlerWarning(warning));
     let left = SubscriberUnregistered { count: 2 };
     log.emit(Actor::SYSTEM, Body::BusSubscriberUnregistered(left));
+    log.events
+}
+
+fn policy_reloaded() -> Vec<Event> {
+    let reloaded = |to: &str, from: &str| {
+        Body::RoutingPolicyReloaded(PolicyReloaded {
+            routing_policy_version: to.into(),
+            previous_version: Some(from.into()),
+        })
+    };
+    let mut log = Log::new();
+    log.turn("hi");
+    let call = log.call();
+    log.message();
+    log.text(0, "Half ");
+    log.emit(Actor::SYSTEM, reloaded("2026-11-16T10:00:00Z", "builtin-1"));
+    log.text(0, "and half.");
+    log.complete(call, StopReason::EndTurn);
+    log.end(TurnStatus::Ok, None);
+    let later = reloaded("2026-11-17T10:00:00Z", "2026-11-16T10:00:00Z");
+    log.emit(Actor::SYSTEM, later);
     log.events
 }
 

@@ -55,7 +55,7 @@ fn turns(events: &[Event]) -> Vec<String> {
         let kind = event.body.kind();
         let family = kind.name().split('.').next().unwrap_or_default();
         let Some(turn) = event.turn_id else {
-            if !["session", "bus", "feedback"].contains(&family) {
+            if !["session", "bus", "feedback", "routing"].contains(&family) {
                 out.push(format!("{} {kind} has no turn", event.id));
             }
             continue;

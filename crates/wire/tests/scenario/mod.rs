@@ -25,8 +25,8 @@ use turnwire_event::code::{CallPurpose, LlmErrorClass, ToolErrorClass, ToolType,
 use turnwire_event::content::{content_json, sha256_hex};
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::{
-    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, MessageId, Position, RenderPolicy,
-    Role, Seq, SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
+    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, EventType, MessageId, Position,
+    RenderPolicy, Role, Seq, SessionId, StopReason, Sub, Timestamp, ToolUseId, TurnId, Ulid, Usage,
 };
 
 pub(crate) const MODEL: &str = "scripted:demo";
@@ -88,8 +88,10 @@ impl Log {
     fn place(&mut self, id: Position, actor: Actor, body: Body) {
         self.ms += 7;
         let timestamp = Timestamp::from_millis(self.ms);
-        let turn_id = self.open.as_ref().map(|open| open.id);
-        if let Some(open) = &mut self.open {
+        // A policy is nobody's turn, also while one runs.
+        let aside = body.kind() == EventType::RoutingPolicyReloaded;
+        let turn_id = self.open.as_ref().map(|open| open.id).filter(|_| !aside);
+        if let Some(open) = self.open.as_mut().filter(|_| !aside) {
             open.apply(id, timestamp, &actor, &body);
             if body.kind().is_terminal() {
                 self.open = None;

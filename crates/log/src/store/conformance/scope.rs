@@ -21,7 +21,7 @@ pub(super) fn run(make: &dyn Fn() -> Arc<dyn Store>) {
     statuses_are_counted_by_day(make().as_ref());
 }
 
-fn message(id: u128, role: Role, scope: Scope) -> RowChange {
+pub(super) fn message(id: u128, role: Role, scope: Scope) -> RowChange {
     let new = NewMessage {
         kept: turnwire_event::Kept::default(),
         id: MessageId(Ulid(id)),
@@ -34,7 +34,7 @@ fn message(id: u128, role: Role, scope: Scope) -> RowChange {
 }
 
 /// An event with a message.
-fn said(maker: &mut Maker, change: RowChange) -> Append {
+pub(super) fn said(maker: &mut Maker, change: RowChange) -> Append {
     let mut append = maker.notes(1);
     append.rows.push(maker.placed(change));
     append
@@ -44,7 +44,7 @@ fn ids(found: Vec<StoredMessage>) -> Vec<u128> {
     found.iter().map(|stored| stored.message.id.0.0).collect()
 }
 
-fn at(seq: u64) -> Position {
+pub(super) fn at(seq: u64) -> Position {
     Position::persisted(Epoch(1), Seq(seq))
 }
 

@@ -187,6 +187,7 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
             draining: Default::default(),
         },
         replays: tokio::sync::Semaphore::new(2),
+        policy: Default::default(),
         quarantined: Default::default(),
     })
 }

@@ -1,0 +1,135 @@
+//! A calendar day in UTC, by which usage and statuses are counted and asked for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::civil::Date;
+use jiff::{Span, tz};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::clock::Timestamp;
+use crate::id::BadId;
+
+/// A day, written `2026-01-31`. Its text order is its order in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(Date);
+
+impl Day {
+    /// The day of a moment.
+    pub fn of(time: Timestamp) -> Self {
+        let at = jiff::Timestamp::from_millisecond(time.as_millis())
+            .unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        Self(tz::TimeZone::UTC.to_datetime(at).date())
+    }
+
+    /// So many days earlier, or the first day there is.
+    #[must_use]
+    pub fn minus(self, days: u16) -> Self {
+        Self(self.0.saturating_sub(Span::new().days(days)))
+    }
+
+    /// How many days it is after `other`; below zero if it is before.
+    pub fn since(self, other: Self) -> i64 {
+        let span = self.0.duration_since(other.0);
+        span.as_hours() / 24
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl FromStr for Day {
+    type Err = BadId;
+
+    /// Reads the one form it is written in; a day that no calendar has is refused.
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let bad = BadId { what: "day" };
+        let shape = |(at, byte): (usize, u8)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        };
+        if text.len() != 10 || !text.bytes().enumerate().all(shape) {
+            return Err(bad);
+        }
+        text.parse().map(Self).map_err(|_| bad)
+    }
+}
+
+impl Serialize for Day {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Day {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Day {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Day".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "format": "date",
+            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn day(text: &str) -> Day {
+        text.parse().expect("a day")
+    }
+
+    #[test]
+    fn a_day_is_read_in_one_form_and_written_in_it() {
+        for good in ["2026-11-16", "2024-02-29", "1970-01-01"] {
+            assert_eq!(day(good).to_string(), good);
+        }
+        for bad in [
+            "",
+            "2026-2-1",
+            "20260201",
+            "2026-02-30",
+            "2025-02-29",
+            "2026-02-01T00:00:00Z",
+            "+026-02-01",
+            "2026/02/01",
+            "２026-02-01",
+            "0000-00-00",
+        ] {
+            assert!(bad.parse::<Day>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn days_are_counted_across_months_and_years() {
+        assert_eq!(day("2026-03-01").minus(1), day("2026-02-28"));
+        assert_eq!(day("2026-01-01").minus(366), day("2024-12-31"));
+        assert_eq!(day("2026-01-01").since(day("2024-12-31")), 366);
+        assert_eq!(day("2024-12-31").since(day("2026-01-01")), -366);
+        assert!(day("0000-01-01").minus(u16::MAX) < day("0000-01-01"));
+    }
+
+    #[test]
+    fn the_last_millisecond_belongs_to_its_day() {
+        let midnight: Timestamp = "2026-11-17T00:00:00Z".parse().expect("a time");
+        let before = Timestamp::from_millis(midnight.as_millis() - 1);
+        assert_eq!(Day::of(midnight), day("2026-11-17"));
+        assert_eq!(Day::of(before), day("2026-11-16"));
+    }
+}

@@ -1,0 +1,220 @@
+//! Model calls and what they come to by day: both written in the commit of the call's own events.
+
+use rusqlite::{Connection, Row, Transaction, params};
+use turnwire_event::code::CallState;
+use turnwire_event::row::{CallEnd, LlmCallRow, Placed, RowChange};
+use turnwire_event::{CallId, Day, SessionId, TenantId, Timestamp, Usage};
+
+use crate::error::ReadError;
+use crate::sqlite::column::word;
+use crate::sqlite::rows::{cursor, many, optional, parsed, time, value};
+use crate::store::UsageDay;
+
+type Result<T> = std::result::Result<T, ReadError>;
+
+/// The most tokens of one call that are believed. No model reads or writes a thousandth of it,
+/// and the sum of eight million such calls is still a whole number to the database.
+const TOKENS_MAX: u64 = 1 << 40;
+
+fn tokens(count: u64) -> i64 {
+    count.min(TOKENS_MAX) as i64
+}
+
+/// An amount that can be added up. What is no number would make a row that cannot be written.
+pub(crate) fn dollars(usd: f64) -> f64 {
+    if usd.is_finite() { usd } else { 0.0 }
+}
+
+/// A call begins. One that failed and is tried again under its old id keeps its row, which tells
+/// the newest try; every try that ended was counted.
+pub(crate) fn start(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite::Result<()> {
+    let RowChange::CallStarted {
+        call_id,
+        turn_id,
+        actor,
+        model,
+        purpose,
+        attempt,
+    } = &placed.change
+    else {
+        return Ok(());
+    };
+    tx.prepare_cached(
+        "INSERT INTO llm_call (id, sid, turn, actor, model, purpose, attempt, status, started_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
+         ON CONFLICT (id) DO UPDATE SET model = ?5, purpose = ?6, attempt = ?7, status = ?8, \
+         error_class = NULL, provider_response_id = NULL, started_at = ?9, ended_at = NULL \
+         WHERE sid = ?2 AND turn = ?3 AND status = 'failed'",
+    )?
+    .execute(params![
+        call_id.to_string(),
+        sid,
+        turn_id.to_string(),
+        actor.to_string(),
+        model,
+        word(purpose),
+        attempt,
+        word(&CallState::Started),
+        placed.time.as_millis()
+    ])?;
+    Ok(())
+}
+
+/// A call ends: it is counted for its day, then its row is closed. One that is not open any more,
+/// or was begun before there were such rows, counts for nothing.
+pub(crate) fn end(
+    tx: &Transaction<'_>,
+    (call, end): (CallId, &CallEnd),
+    provider_response_id: Option<&str>,
+    at: Timestamp,
+) -> rusqlite::Result<()> {
+    let (status, usage) = match end {
+        CallEnd::Completed { usage, .. } => (CallState::Completed, *usage),
+        CallEnd::Failed(_) => (CallState::Failed, Usage::default()),
+    };
+    let (error_class, stop_reason) = match end {
+        CallEnd::Completed { stop_reason, .. } => (None, Some(word(stop_reason))),
+        CallEnd::Failed(class) => (Some(word(class)), None),
+    };
+    let id = call.to_string();
+    tx.prepare_cached(
+        "INSERT INTO usage_day (day, tenant, model, calls, failed, input_tokens, output_tokens, \
+         reasoning_tokens, cached_tokens, cost_usd) \
+         SELECT ?2, s.tenant, c.model, 1, ?3, ?4, ?5, ?6, ?7, ?8 \
+         FROM llm_call c JOIN session s ON s.sid = c.sid WHERE c.id = ?1 AND c.status = 'started' \
+         ON CONFLICT (tenant, day, model) DO UPDATE SET calls = calls + 1, \
+         failed = failed + excluded.failed, input_tokens = input_tokens + excluded.input_tokens, \
+         output_tokens = output_tokens + excluded.output_tokens, \
+         reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens, \
+         cached_tokens = cached_tokens + excluded.cached_tokens, \
+         cost_usd = cost_usd + excluded.cost_usd",
+    )?
+    .execute(params![
+        id,
+        Day::of(at).to_string(),
+        i64::from(status == CallState::Failed),
+        tokens(usage.input_tokens),
+        tokens(usage.output_tokens),
+        tokens(usage.reasoning_tokens),
+        tokens(usage.cached_tokens),
+        dollars(usage.cost_usd)
+    ])?;
+    tx.prepare_cached(
+        "UPDATE llm_call SET status = ?2, error_class = ?3, stop_reason = ?4, input_tokens = ?5, \
+         output_tokens = ?6, total_tokens = ?7, reasoning_tokens = ?8, cached_tokens = ?9, \
+         cost_usd = ?10, provider_response_id = ?11, ended_at = ?12 \
+         WHERE id = ?1 AND status = 'started'",
+    )?
+    .execute(params![
+        id,
+        word(&status),
+        error_class,
+        stop_reason,
+        tokens(usage.input_tokens),
+        tokens(usage.output_tokens),
+        tokens(usage.total_tokens),
+        tokens(usage.reasoning_tokens),
+        tokens(usage.cached_tokens),
+        dollars(usage.cost_usd),
+        provider_response_id,
+        at.as_millis()
+    ])?;
+    Ok(())
+}
+
+fn count(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(at)
+        .map(|count| u64::try_from(count).unwrap_or(0))
+}
+
+const CALL: &str = "SELECT c.id, c.turn, c.actor, c.model, c.purpose, c.attempt, c.status, c.error_class, \
+    c.stop_reason, c.input_tokens, c.output_tokens, c.total_tokens, c.reasoning_tokens, c.cached_tokens, \
+    c.cost_usd, c.provider_response_id, c.started_at, c.ended_at \
+    FROM llm_call c JOIN session s ON s.sid = c.sid";
+
+fn read_call(row: &Row<'_>) -> rusqlite::Result<LlmCallRow> {
+    let status: CallState = value(row, 6)?;
+    let usage = Usage {
+        input_tokens: count(row, 9)?,
+        output_tokens: count(row, 10)?,
+        total_tokens: count(row, 11)?,
+        reasoning_tokens: count(row, 12)?,
+        cached_tokens: count(row, 13)?,
+        cost_usd: row.get(14)?,
+    };
+    Ok(LlmCallRow {
+        call_id: parsed(row, 0)?,
+        turn_id: parsed(row, 1)?,
+        actor: parsed(row, 2)?,
+        model: row.get(3)?,
+        purpose: value(row, 4)?,
+        attempt: row.get(5)?,
+        status,
+        error_class: optional(row, 7)?,
+        stop_reason: optional(row, 8)?,
+        usage: (status == CallState::Completed).then_some(usage),
+        provider_response_id: row.get(15)?,
+        started_at: time(row, 16)?,
+        ended_at: row.get::<_, Option<i64>>(17)?.map(Timestamp::from_millis),
+    })
+}
+
+pub(crate) fn calls(
+    c: &Connection,
+    session: SessionId,
+    before: Option<CallId>,
+    limit: usize,
+) -> Result<Vec<LlmCallRow>> {
+    let sql = format!("{CALL} WHERE s.id = ?1 AND c.id < ?2 ORDER BY c.id DESC LIMIT ?3");
+    many(
+        c,
+        &sql,
+        params![session.to_string(), cursor(before), limit as i64],
+        read_call,
+    )
+}
+
+const USAGE: &str = "SELECT day, tenant, model, calls, failed, input_tokens, output_tokens, \
+    reasoning_tokens, cached_tokens, cost_usd FROM usage_day WHERE day BETWEEN ?1 AND ?2";
+
+fn read_usage(row: &Row<'_>) -> rusqlite::Result<UsageDay> {
+    let (input_tokens, output_tokens) = (count(row, 5)?, count(row, 6)?);
+    Ok(UsageDay {
+        day: parsed(row, 0)?,
+        tenant: parsed(row, 1)?,
+        model: row.get(2)?,
+        calls: count(row, 3)?,
+        failed: count(row, 4)?,
+        usage: Usage {
+            input_tokens,
+            output_tokens,
+            total_tokens: input_tokens.saturating_add(output_tokens),
+            reasoning_tokens: count(row, 7)?,
+            cached_tokens: count(row, 8)?,
+            cost_usd: row.get(9)?,
+        },
+    })
+}
+
+pub(crate) fn usage(
+    c: &Connection,
+    tenant: Option<TenantId>,
+    (from, to): (Day, Day),
+    limit: usize,
+) -> Result<Vec<UsageDay>> {
+    let (from, to, limit) = (from.to_string(), to.to_string(), limit as i64);
+    match tenant {
+        Some(tenant) => many(
+            c,
+            &format!("{USAGE} AND tenant = ?3 ORDER BY day, model LIMIT ?4"),
+            params![from, to, tenant.to_string(), limit],
+            read_usage,
+        ),
+        None => many(
+            c,
+            &format!("{USAGE} ORDER BY day, tenant, model LIMIT ?3"),
+            params![from, to, limit],
+            read_usage,
+        ),
+    }
+}

@@ -1,0 +1,105 @@
+//! Model calls, the orchestrator's and those of sub-agents, with what they cost.
+
+use turnwire_event::body::llm::{CallCompleted, CallFailed, CallStarted};
+use turnwire_event::body::stream::{MessageStart, TextDelta};
+use turnwire_event::code::{CallPurpose, LlmErrorClass};
+use turnwire_event::port::{Emission, MessageEnd, TurnContext};
+use turnwire_event::row::{NewMessage, Scope};
+use turnwire_event::{Actor, Body, CallId, ContentBlock, Kept, Role, StopReason, Usage};
+
+use super::{emit, ids};
+
+/// What a call of so many tokens costs.
+pub fn spent(input: u64, output: u64, cost_usd: f64) -> Usage {
+    Usage {
+        input_tokens: input,
+        output_tokens: output,
+        total_tokens: input + output,
+        reasoning_tokens: 0,
+        cached_tokens: 0,
+        cost_usd,
+    }
+}
+
+pub fn call_started(call_id: CallId, model: &str, purpose: CallPurpose) -> Body {
+    Body::LlmCallStarted(CallStarted {
+        call_id,
+        model: model.into(),
+        purpose,
+        attempt: 1,
+        first: false,
+    })
+}
+
+/// The orchestrator says something, in a message that streams.
+pub fn speak(turn: &TurnContext, text: &str, usage: Usage, kept: Kept) -> CallId {
+    let (call_id, message_id, _) = ids();
+    emit(
+        turn,
+        call_started(call_id, "big:one", CallPurpose::Orchestrate),
+    );
+    emit(
+        turn,
+        Body::MessageStart(MessageStart {
+            message_id,
+            role: Role::Assistant,
+            model: "big:one".into(),
+        }),
+    );
+    emit(
+        turn,
+        Body::TextDelta(TextDelta {
+            message_id,
+            content_block_index: 0,
+            text: text.into(),
+        }),
+    );
+    let end = MessageEnd {
+        kept,
+        provider_response_id: Some(format!("theirs of {text}")),
+        call_id,
+        message_id,
+        stop_reason: StopReason::EndTurn,
+        usage,
+        failure: None,
+        tools: Vec::new(),
+    };
+    turn.emitter.complete(end).expect("taken");
+    call_id
+}
+
+/// A sub-agent asks its model, which answers or does not.
+pub fn think(turn: &TurnContext, agent: &str, usage: Option<Usage>, kept: Kept) -> CallId {
+    let (call_id, message_id, _) = ids();
+    let actor = Actor::subagent(agent);
+    let start = call_started(call_id, "small:one", CallPurpose::Subagent);
+    let taken = turn.emitter.emit(Emission::new(actor.clone(), start));
+    taken.expect("taken");
+    let body = match usage {
+        Some(usage) => Body::LlmCallCompleted(CallCompleted {
+            call_id,
+            message_id,
+            content_sha256: String::new(),
+            stop_reason: StopReason::EndTurn,
+            usage,
+        }),
+        None => Body::LlmCallFailed(CallFailed {
+            call_id,
+            message_id: None,
+            content_sha256: None,
+            error_class: LlmErrorClass::Timeout,
+        }),
+    };
+    let mut emission = Emission::new(actor, body);
+    emission.provider_response_id = Some("inner".into());
+    emission.message = usage.map(|_| NewMessage {
+        kept,
+        id: message_id,
+        role: Role::Assistant,
+        content: vec![ContentBlock::text("to myself")],
+        metadata: serde_json::Map::new(),
+        scope: Scope::Agent(agent.into()),
+    });
+    turn.emitter.emit(emission).expect("taken");
+    call_id
+}
