@@ -11,6 +11,7 @@ use turnwire_tool::Toolbox;
 
 use crate::assembly::Assembly;
 use crate::cast::Cast;
+use crate::choice::{Candidate, Choice};
 use crate::means::{Means, Who, spec};
 use crate::options::Options;
 
@@ -33,8 +34,12 @@ impl Agent {
     ) -> Self {
         let means = Means {
             who: Who::Speaker,
+            choice: Choice::only(Candidate {
+                model: options.model.clone(),
+                provider,
+                retries: options.retries,
+            }),
             options,
-            provider,
             tools: toolbox.iter().map(spec).collect(),
             toolbox,
             asks: Vec::new(),

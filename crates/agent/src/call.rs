@@ -16,24 +16,27 @@ use turnwire_event::fold::MessageFold;
 use turnwire_event::port::{Emission, MessageEnd, Refusal};
 use turnwire_event::row::NewMessage;
 use turnwire_event::{
-    Body, CallId, ContentBlock, Epoch, Position, Role, Seq, StopReason, Sub, Timestamp, ToolUseId,
-    Usage,
+    Body, CallId, ContentBlock, Epoch, Kept, Position, Role, Seq, StopReason, Sub, Timestamp,
+    ToolUseId, Usage,
 };
-use turnwire_model::{Delta, Provider, Request};
+use turnwire_model::{Delta, ModelError, Provider, Request, Said};
 
+use crate::choice::provider_of;
 use crate::draft::Draft;
 use crate::means::{Desk, Who};
 
-/// Why an agent goes no further.
+/// A call that gave nothing to go on with. Its end was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Halt {
-    /// The session takes no more of it, and ends it itself.
+pub(crate) enum CallError {
+    /// The session takes no more of the turn, and ends it itself.
     Refused,
-    /// Its model failed.
-    Model(LlmErrorClass),
+    /// The model failed before it had said anything.
+    Silent(CallId, ModelError),
+    /// The model failed after its first words.
+    Spoken(ModelError),
 }
 
-impl From<Refusal> for Halt {
+impl From<Refusal> for CallError {
     fn from(_: Refusal) -> Self {
         Self::Refused
     }
@@ -43,6 +46,19 @@ impl From<Refusal> for Halt {
 pub(crate) struct Heard {
     pub(crate) content: Vec<ContentBlock>,
     pub(crate) broken: Vec<ToolUseId>,
+    /// What its provider wants back with it.
+    kept: Kept,
+}
+
+impl Heard {
+    /// The message as the next call of the turn is shown it.
+    pub(crate) fn said(self) -> Arc<Said> {
+        Arc::new(Said {
+            role: Role::Assistant,
+            content: self.content,
+            kept: self.kept,
+        })
+    }
 }
 
 /// Where the words go.
@@ -60,19 +76,16 @@ struct Call<'a> {
     model: String,
     draft: Draft<'a>,
     page: Page,
+    /// Whether the model has said anything.
+    spoken: bool,
 }
 
-/// Calls the agent's own model; gives what it said.
-pub(crate) async fn call(desk: &Desk<'_>, request: Request) -> Result<Heard, Halt> {
-    call_with(desk, &desk.means.provider, request).await
-}
-
-/// Calls `provider`; gives what it said.
-pub(crate) async fn call_with(
+/// Calls `provider`, once; gives what it said.
+pub(crate) async fn call(
     desk: &Desk<'_>,
     provider: &Arc<dyn Provider>,
     request: Request,
-) -> Result<Heard, Halt> {
+) -> Result<Heard, CallError> {
     let means = desk.means;
     let id = CallId(means.mint.ulid());
     let model = request.model.clone();
@@ -93,26 +106,30 @@ pub(crate) async fn call_with(
         model,
         draft,
         page,
+        spoken: false,
     };
     call.tell(Body::LlmCallStarted(CallStarted {
         call_id: id,
         model: request.model.clone(),
         purpose: desk.purpose,
-        attempt: 1,
+        attempt: request.attempt,
         // Known to the writer, who sees the whole turn.
         first: false,
     }))
     .await?;
     match call.listen(provider, request).await? {
         Ok((reason, usage)) => {
+            desk.purse.spend(usage);
             call.begin().await?;
-            let content = call.end(reason, usage).await?;
-            let broken = call.draft.broken().to_vec();
-            Ok(Heard { content, broken })
+            Ok(call.end(reason, usage).await?)
         }
-        Err(class) => {
-            call.fail(class).await?;
-            Err(Halt::Model(class))
+        Err(error) => {
+            call.fail(error.class).await?;
+            Err(if call.spoken {
+                CallError::Spoken(error)
+            } else {
+                CallError::Silent(id, error)
+            })
         }
     }
 }
@@ -130,7 +147,7 @@ impl Call<'_> {
         &mut self,
         provider: &Arc<dyn Provider>,
         request: Request,
-    ) -> Result<Result<(StopReason, Usage), LlmErrorClass>, Halt> {
+    ) -> Result<Result<(StopReason, Usage), ModelError>, Refusal> {
         let mut stream = provider.stream(request);
         loop {
             let asked = Instant::now();
@@ -144,24 +161,27 @@ impl Call<'_> {
                         | StopReason::StopSequence
                         | StopReason::ToolUse => Ok((reason, usage)),
                         // These are the house's own words; a provider has no business with them.
-                        StopReason::Cancelled | StopReason::Error => Err(LlmErrorClass::Provider),
+                        StopReason::Cancelled | StopReason::Error => {
+                            Err(LlmErrorClass::Provider.into())
+                        }
                     });
                 }
                 Some(Ok(delta)) => delta,
                 // Only a turn is cancelled, so a provider that says so has merely failed.
                 Some(Err(error)) if error.class == LlmErrorClass::Cancelled => {
-                    return Ok(Err(LlmErrorClass::Provider));
+                    return Ok(Err(LlmErrorClass::Provider.into()));
                 }
-                Some(Err(error)) => return Ok(Err(error.class)),
-                None => return Ok(Err(LlmErrorClass::Transport)),
+                Some(Err(error)) => return Ok(Err(error)),
+                None => return Ok(Err(LlmErrorClass::Transport.into())),
             };
             match self.draft.take(delta) {
                 Ok(Some(body)) => {
+                    self.spoken = true;
                     self.begin().await?;
                     self.write(body).await?;
                 }
                 Ok(None) => {}
-                Err(_) => return Ok(Err(LlmErrorClass::Provider)),
+                Err(_) => return Ok(Err(LlmErrorClass::Provider.into())),
             }
         }
     }
@@ -187,7 +207,7 @@ impl Call<'_> {
         }
     }
 
-    async fn fail(&mut self, class: LlmErrorClass) -> Result<(), Halt> {
+    async fn fail(&mut self, class: LlmErrorClass) -> Result<(), Refusal> {
         if let Page::Told(true) = self.page {
             self.close().await?;
             self.complete(StopReason::Error, Usage::default(), Some(class))?;
@@ -207,14 +227,10 @@ impl Call<'_> {
         Ok(())
     }
 
-    async fn end(
-        &mut self,
-        stop_reason: StopReason,
-        usage: Usage,
-    ) -> Result<Vec<ContentBlock>, Halt> {
+    async fn end(&mut self, stop_reason: StopReason, usage: Usage) -> Result<Heard, Refusal> {
         self.close().await?;
         let Page::Kept(message) = &self.page else {
-            return Ok(self.complete(stop_reason, usage, None)?);
+            return self.complete(stop_reason, usage, None);
         };
         let content = message.content();
         let kept = self.draft.take_kept(provider_of(&self.model));
@@ -233,13 +249,13 @@ impl Call<'_> {
                 content: content.clone(),
                 metadata: self.desk.metadata(),
                 scope: who.scope(),
-                kept,
+                kept: kept.clone(),
             }),
             provider_response_id: self.draft.response_id().map(str::to_owned),
             ..Emission::new(who.actor(), completed)
         };
         self.desk.deliver(emission).await?;
-        Ok(content)
+        Ok(self.heard(content, kept))
     }
 
     /// Ends the tool uses that the provider left open.
@@ -255,12 +271,12 @@ impl Call<'_> {
         stop_reason: StopReason,
         usage: Usage,
         failure: Option<LlmErrorClass>,
-    ) -> Result<Vec<ContentBlock>, Refusal> {
+    ) -> Result<Heard, Refusal> {
         let means = self.desk.means;
         let kept = self.draft.take_kept(provider_of(&self.model));
         let tools = self.draft.tools().iter();
-        self.desk.emitter.complete(MessageEnd {
-            kept,
+        let content = self.desk.emitter.complete(MessageEnd {
+            kept: kept.clone(),
             provider_response_id: self.draft.response_id().map(str::to_owned),
             call_id: self.id,
             message_id: self.draft.message_id,
@@ -268,18 +284,20 @@ impl Call<'_> {
             usage,
             failure,
             tools: tools.map(|(id, name)| (*id, means.kind(name))).collect(),
-        })
+        })?;
+        Ok(self.heard(content, kept))
+    }
+
+    fn heard(&self, content: Vec<ContentBlock>, kept: Kept) -> Heard {
+        Heard {
+            content,
+            broken: self.draft.broken().to_vec(),
+            kept,
+        }
     }
 
     async fn tell(&self, body: Body) -> Result<(), Refusal> {
         let actor = self.desk.means.who.actor();
         self.desk.tell(actor, body).await.map(|_| ())
     }
-}
-
-/// The provider's part of `provider:model`.
-fn provider_of(model: &str) -> &str {
-    model
-        .split_once(':')
-        .map_or(model, |(provider, _)| provider)
 }

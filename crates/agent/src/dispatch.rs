@@ -254,6 +254,8 @@ impl Dispatch<'_> {
             history: Arc::clone(&self.turn.history),
             voice: Arc::clone(&one.voice),
             meter: Arc::clone(&one.meter),
+            purse: Arc::clone(self.desk.purse),
+            limit: self.limit(&member),
             watchdog: self.cast.watchdog,
             member,
             invocation_id,

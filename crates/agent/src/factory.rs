@@ -1,20 +1,23 @@
 //! The factory of a pack: for every turn it binds the orchestrator and the sub-agents that the
 //! cohort has, before the first model call (S2-001, S2-002).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::port::{HistoryBudget, TurnInput};
 use turnwire_event::{Clock, Mint};
-use turnwire_model::{Models, Provider};
+use turnwire_model::Models;
+use turnwire_model::routing::{Circumstances, Route, Routing};
 use turnwire_pack::{Cohort, Definition, Pack};
 use turnwire_tool::{Connector, Toolbox, toolbox};
 
 use crate::assembly::Assembly;
 use crate::cast::{Axis2, Cast};
+use crate::choice::{Candidate, Choice, names, provider_of};
 use crate::means::{Means, Who, spec};
 use crate::member::Member;
-use crate::options::Options;
+use crate::options::{Options, Retries};
 use crate::prompt;
 use crate::template::{Absent, Templates};
 
@@ -32,6 +35,8 @@ pub struct Factory {
     speaker: Option<Toolbox>,
     /// The tools of each sub-agent, in the pack's order.
     subs: Vec<Option<Toolbox>>,
+    routing: Arc<Routing>,
+    retries: Retries,
 }
 
 impl Factory {
@@ -79,10 +84,28 @@ impl Factory {
         Self {
             speaker: pick(&pack.orchestrator.tools),
             subs: pack.agents.iter().map(|agent| pick(&agent.tools)).collect(),
+            routing: Arc::new(pack.routing.as_ref().map(Routing::new).unwrap_or_default()),
+            retries: Retries::default(),
             pack,
             models,
             mint,
         }
+    }
+
+    /// The same with other rules of which model serves which turn than those of its pack. Turns
+    /// that are bound keep theirs (S2-001).
+    #[must_use]
+    pub fn routing(mut self, routing: Arc<Routing>) -> Self {
+        self.routing = routing;
+        self
+    }
+
+    /// The same with other bounds on trying again; what the pack says of a provider stands over
+    /// them.
+    #[must_use]
+    pub fn retries(mut self, retries: Retries) -> Self {
+        self.retries = retries;
+        self
     }
 
     /// The most history any of its turns reads.
@@ -94,9 +117,9 @@ impl Factory {
     pub fn bind(&self, input: &TurnInput, cohort: &Cohort) -> Assembly {
         let pack = &*self.pack;
         let versions = pack.versions(cohort);
-        let members = self.members(cohort);
+        let members = self.members(input, cohort);
         let cast = Cast {
-            means: Arc::new(self.speaker(&members)),
+            means: Arc::new(self.speaker(input, &members)),
             definition: versions.agent_definition.clone(),
             members,
             cap: pack.cap as usize,
@@ -113,7 +136,7 @@ impl Factory {
     }
 
     /// The sub-agents that the cohort has.
-    fn members(&self, cohort: &Cohort) -> Vec<Arc<Member>> {
+    fn members(&self, input: &TurnInput, cohort: &Cohort) -> Vec<Arc<Member>> {
         let pack = &*self.pack;
         let has = |agent: &Definition| {
             let mut refs = pack.orchestrator.sub_agents.iter();
@@ -124,18 +147,23 @@ impl Factory {
         let agents = pack.agents.iter().zip(&self.subs);
         agents
             .filter(|(agent, _)| has(agent))
-            .map(|(agent, toolbox)| Arc::new(self.member(agent, toolbox.as_ref())))
+            .map(|(agent, toolbox)| Arc::new(self.member(input, agent, toolbox.as_ref())))
             .collect()
     }
 
-    fn member(&self, agent: &Definition, toolbox: Option<&Toolbox>) -> Member {
-        let provider = self.models.provider(&agent.model);
-        let means = toolbox.zip(provider).map(|(toolbox, provider)| {
+    fn member(&self, input: &TurnInput, agent: &Definition, toolbox: Option<&Toolbox>) -> Member {
+        let who = Who::Sub(agent.id.clone());
+        let route = self.route(input, &who, agent);
+        let mut served = self.served(&route);
+        let choice = served
+            .pop_front()
+            .map(|first| self.choice(&route, first, served));
+        let means = toolbox.zip(choice).map(|(toolbox, choice)| {
             let system = prompt::blocks(&self.pack, &agent.prompt_blocks);
             Arc::new(Means {
-                who: Who::Sub(agent.id.clone()),
+                who,
                 options: self.options(agent, system),
-                provider,
+                choice,
                 toolbox: toolbox.clone(),
                 tools: toolbox.iter().map(spec).collect(),
                 asks: Vec::new(),
@@ -154,23 +182,70 @@ impl Factory {
         }
     }
 
-    fn speaker(&self, members: &[Arc<Member>]) -> Means {
+    fn speaker(&self, input: &TurnInput, members: &[Arc<Member>]) -> Means {
         let definition = &self.pack.orchestrator;
         let asks = members.iter().flat_map(|member| member.tools());
-        let (toolbox, provider) = match &self.speaker {
-            Some(toolbox) => (toolbox.clone(), self.models.provider(&definition.model)),
-            None => (Toolbox::new(), None),
+        let route = self.route(input, &Who::Speaker, definition);
+        let (toolbox, mut served) = match &self.speaker {
+            Some(toolbox) => (toolbox.clone(), self.served(&route)),
+            None => (Toolbox::new(), VecDeque::new()),
         };
+        let first = served.pop_front().unwrap_or_else(|| absent(&route.model));
         let specs = members.iter().map(|member| member.spec());
         Means {
             who: Who::Speaker,
             options: self.options(definition, prompt::speaker(&self.pack)),
-            // Its call fails like any other, and the person is told.
-            provider: provider.unwrap_or_else(|| Arc::new(Absent) as Arc<dyn Provider>),
+            choice: self.choice(&route, first, served),
             tools: toolbox.iter().map(spec).chain(specs).collect(),
             toolbox,
             asks: asks.collect(),
             mint: Arc::clone(&self.mint),
+        }
+    }
+
+    /// Which model the rules give an agent in this turn.
+    fn route(&self, input: &TurnInput, who: &Who, definition: &Definition) -> Route {
+        let at = Circumstances {
+            tenant: &input.owner.tenant.to_string(),
+            agent: who.name(),
+            locale: &input.locale,
+            kind: input.kind,
+            cost_usd: input.cost_usd,
+        };
+        self.routing.route(&definition.model, &at)
+    }
+
+    /// What of `route` is served, in its order.
+    fn served(&self, route: &Route) -> VecDeque<Candidate> {
+        let names = names(route).into_iter();
+        names.filter_map(|model| self.candidate(model)).collect()
+    }
+
+    fn choice(&self, route: &Route, first: Candidate, others: VecDeque<Candidate>) -> Choice {
+        Choice::new(route, self.routing.version(), first, others.into())
+    }
+
+    /// The model called `model`; none if nobody serves it.
+    fn candidate(&self, model: &str) -> Option<Candidate> {
+        let provider = self.models.provider(model)?;
+        Some(Candidate {
+            retries: self.patience(provider_of(model)),
+            model: model.to_owned(),
+            provider,
+        })
+    }
+
+    /// How often a provider is asked: what the pack says of it, and the server's word for the rest.
+    fn patience(&self, provider: &str) -> Retries {
+        let given = self.retries;
+        let Some(own) = self.pack.providers.get(provider) else {
+            return given;
+        };
+        let millis = |ms: Option<u64>, given| ms.map_or(given, Duration::from_millis);
+        Retries {
+            attempts: own.retries.attempts.unwrap_or(given.attempts),
+            base: millis(own.retries.base_ms, given.base),
+            max: millis(own.retries.max_ms, given.max),
         }
     }
 
@@ -180,8 +255,21 @@ impl Factory {
             system: (!system.is_empty()).then_some(system),
             history: budget(definition),
             calls_max: self.pack.limits.calls_max,
+            tool_calls_max: self.pack.limits.tool_calls_max as usize,
+            turn_tokens_max: self.pack.limits.turn_tokens_max,
+            turn_cost_max_usd: self.pack.limits.turn_cost_max_usd,
+            retries: self.retries,
             ..Options::default()
         }
+    }
+}
+
+/// Stands where no model is served: its call fails like any other, and the person is told.
+fn absent(model: &str) -> Candidate {
+    Candidate {
+        model: model.to_owned(),
+        provider: Arc::new(Absent),
+        retries: Retries::default(),
     }
 }
 

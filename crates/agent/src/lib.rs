@@ -10,10 +10,14 @@
 //! ( llm.call_started  message.start  deltas  message.complete  llm.call_completed
 //!   tool.called*  ( tool.completed | tool.failed )* )+
 //! ```
-//! and where sub-agents are asked, the order at the head of `dispatch`.
+//! A call that failed without a word may come again, as the head of `ask` shows; where sub-agents
+//! are asked, the order is that at the head of `dispatch`.
 
 pub mod writer;
 pub mod options;
+mod retry;
+mod purse;
+mod choice;
 mod summary;
 mod draft;
 mod span;
@@ -21,6 +25,7 @@ mod voice;
 mod means;
 mod past;
 mod call;
+mod ask;
 mod work;
 mod template;
 mod prompt;
@@ -39,7 +44,7 @@ pub mod factory;
 pub use agent::Agent;
 pub use assembly::Assembly;
 pub use factory::Factory;
-pub use options::Options;
+pub use options::{Options, Retries};
 
 #[cfg(test)]
 mod tests;

@@ -6,14 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 use turnwire_event::code::{CallPurpose, ToolType};
 use turnwire_event::port::{Emission, Emitter, Refusal, TurnInput};
 use turnwire_event::row::Scope;
 use turnwire_event::{Actor, Body, InvocationId, Message, Mint, Position, Trace};
-use turnwire_model::{Provider, ToolSpec};
+use turnwire_model::ToolSpec;
 use turnwire_tool::{Scene, Shelf, Tool, Toolbox, deliver};
 
+use crate::choice::{Choice, Standing};
 use crate::options::Options;
+use crate::purse::Purse;
 use crate::voice::Voice;
 
 /// The agent that speaks, as scripts and events name it.
@@ -102,7 +105,8 @@ pub(crate) fn is_not_executed(message: &Message) -> bool {
 pub(crate) struct Means {
     pub(crate) who: Who,
     pub(crate) options: Options,
-    pub(crate) provider: Arc<dyn Provider>,
+    /// The models it asks.
+    pub(crate) choice: Choice,
     pub(crate) toolbox: Toolbox,
     /// The tools as its model is told of them: those of the toolbox and those that ask.
     pub(crate) tools: Arc<[ToolSpec]>,
@@ -171,6 +175,12 @@ pub(crate) struct Desk<'a> {
     pub(crate) emitter: &'a Arc<dyn Emitter>,
     pub(crate) scene: &'a Arc<Scene>,
     pub(crate) meter: &'a Meter,
+    /// Which of its models it asks.
+    pub(crate) standing: &'a Standing,
+    /// What the turn has left for model calls.
+    pub(crate) purse: &'a Arc<Purse>,
+    /// When its time is over.
+    pub(crate) until: Instant,
     /// Where failures of data services are kept; told at once if nowhere.
     pub(crate) keeper: Option<&'a Voice>,
     /// The invocation it is; none for the one that speaks.

@@ -17,15 +17,17 @@ use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
 use turnwire_model::{Request, Said};
 use turnwire_tool::{Live, Scene, deliver};
 
-use crate::call::{Halt, Heard, call};
+use crate::ask::{Halt, ask};
+use crate::choice::Standing;
 use crate::means::{Desk, Faults, Means, Meter};
 use crate::member::Member;
 use crate::past;
 use crate::prior::cut;
 use crate::prompt;
+use crate::purse::Purse;
 use crate::summary::summary;
 use crate::voice::Voice;
-use crate::work::{Ended, uses, work};
+use crate::work::{Ended, excess, leave_out, uses, work};
 use crate::writer;
 
 /// Characters of one result that is kept for later turns: a few dozen lines.
@@ -51,6 +53,9 @@ pub(crate) struct Job {
     pub(crate) history: Arc<dyn History>,
     pub(crate) voice: Arc<Voice>,
     pub(crate) meter: Arc<Meter>,
+    pub(crate) purse: Arc<Purse>,
+    /// How long it may take.
+    pub(crate) limit: Duration,
     pub(crate) faults: Faults,
     /// How long it may be silent.
     pub(crate) watchdog: Duration,
@@ -88,7 +93,7 @@ impl From<Halt> for Miss {
     fn from(halt: Halt) -> Self {
         match halt {
             Halt::Refused => Self::Refused,
-            Halt::Model(_) => Self::Failed(AgentErrorClass::Model),
+            Halt::Model(_) | Halt::Limit(_) => Self::Failed(AgentErrorClass::Model),
         }
     }
 }
@@ -151,11 +156,15 @@ async fn answer(job: &Job) -> Result<Answer, Miss> {
         return Err(Miss::Failed(AgentErrorClass::Instantiation));
     };
     let emitter = Arc::clone(&job.voice) as Arc<dyn Emitter>;
+    let standing = Standing::default();
     let desk = Desk {
         means,
         emitter: &emitter,
         scene: &job.scene,
         meter: &job.meter,
+        standing: &standing,
+        purse: &job.purse,
+        until: Instant::now() + job.limit,
         keeper: (job.faults == Faults::Kept).then_some(&*job.voice),
         invocation: Some(job.invocation_id),
         purpose: CallPurpose::Subagent,
@@ -180,13 +189,15 @@ async fn answer(job: &Job) -> Result<Answer, Miss> {
             messages: past::paired(&said),
             tools: Arc::clone(&means.tools),
         };
-        let Heard { content, broken } = call(&desk, request).await?;
-        gathered.hear(&content);
-        let uses = uses(content.clone(), &broken);
+        let heard = ask(&desk, request).await?;
+        gathered.hear(&heard.content);
+        let mut uses = uses(&heard.content, &heard.broken);
         if uses.is_empty() {
             return gathered.answer(job);
         }
-        said.push(Arc::new(Said::new(Role::Assistant, content)));
+        said.push(heard.said());
+        let excess = excess(&mut uses, means);
+        said.extend(leave_out(&desk, excess).await?);
         let ended = work(&desk, uses).await?;
         gathered.take(&ended)?;
         said.extend(ended.into_iter().map(|end| end.said));

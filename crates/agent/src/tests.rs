@@ -9,11 +9,16 @@ mod troupe;
 mod plain;
 mod tools;
 mod failure;
+mod retry;
+mod kept;
+mod budget;
+mod astray;
 mod stop;
 mod past;
 mod first_run;
 
 mod binding;
+mod route;
 mod course;
 mod fan_out;
 mod axes;

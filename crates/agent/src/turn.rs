@@ -8,26 +8,25 @@ use std::time::Duration;
 use futures_util::future::try_join;
 use tokio::time::Instant;
 use tracing::Instrument as _;
-use turnwire_event::body::route::Decided;
+use turnwire_event::Actor;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{CallPurpose, ErrorCode, LlmErrorClass, TurnStatus};
 use turnwire_event::port::{Outcome, Refusal, TurnContext};
-use turnwire_event::{Actor, Body, Role};
 use turnwire_model::{Provider, Request, Said};
 
-use crate::call::{Halt, Heard, call, call_with};
+use crate::ask::{Halt, ask};
+use crate::call::{CallError, Heard, call};
 use crate::cast::Cast;
+use crate::choice::Standing;
 use crate::dispatch::{Dispatch, Note, Sorted, sort};
 use crate::failures::Failures;
 use crate::means::{self, Desk, Meter};
 use crate::outcome::refuse;
 use crate::past;
 use crate::prior::Before;
+use crate::purse::{Limit, Purse};
 use crate::span::Spans;
-use crate::work::{BROKEN, Ended, Use, uses, work};
-
-/// The policy that has one model to choose from.
-pub(crate) const ROUTING_POLICY: &str = "builtin-1";
+use crate::work::{BROKEN, Ended, Use, excess, leave_out, too_many, uses, work};
 
 /// What is left to the orchestrator of a turn's time, to say in its own words what came of it.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
@@ -49,11 +48,17 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
         &cast.definition,
     );
     let meter = Meter::default();
+    let standing = Standing::default();
+    let purse = Arc::new(Purse::new(&cast.means.options));
+    let begun = Instant::now();
     let desk = Desk {
         means: &cast.means,
         emitter: &turn.emitter,
         scene: &scene,
         meter: &meter,
+        standing: &standing,
+        purse: &purse,
+        until: begun + turn.input.turn_timeout,
         keeper: None,
         invocation: None,
         purpose: CallPurpose::Orchestrate,
@@ -66,7 +71,7 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
         spans: None,
         failures: Failures::default(),
         notes: Vec::new(),
-        begun: Instant::now(),
+        begun,
         steps: 0,
     };
     let ended = match telling.answer().await {
@@ -74,16 +79,17 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
             let Telling { failures, desk, .. } = telling;
             failures.outcome(&desk).await
         }
-        Err(Stop::Failed(code)) => telling.fail(code).await,
+        Err(Stop::Failed(code)) => telling.fail(code, None).await,
+        Err(Stop::Limit(limit)) => telling.exhaust(limit).await,
         Err(Stop::Refused) => Err(Refusal::Ended),
     };
     // The session has ended the turn or is about to, and does not look at this.
-    ended.unwrap_or_else(|_| failed(ErrorCode::InternalError.into()))
+    ended.unwrap_or_else(|_| failed(ErrorCode::InternalError.into(), None))
 }
 
-fn failed(error: TurnError) -> Outcome {
+fn failed(error: TurnError, limit: Option<Limit>) -> Outcome {
     Outcome {
-        reason: None,
+        reason: limit.map(|limit| limit.reason().to_owned()),
         status: TurnStatus::Failed,
         error: Some(error),
     }
@@ -93,6 +99,7 @@ fn failed(error: TurnError) -> Outcome {
 enum Stop {
     Refused,
     Failed(ErrorCode),
+    Limit(Limit),
 }
 
 impl From<Refusal> for Stop {
@@ -107,6 +114,7 @@ impl From<Halt> for Stop {
             Halt::Refused => Self::Refused,
             Halt::Model(LlmErrorClass::RateLimited) => Self::Failed(ErrorCode::RateLimitError),
             Halt::Model(_) => Self::Failed(ErrorCode::InternalError),
+            Halt::Limit(limit) => Self::Limit(limit),
         }
     }
 }
@@ -130,12 +138,7 @@ struct Telling<'a> {
 impl Telling<'_> {
     async fn answer(&mut self) -> Result<(), Stop> {
         let options = &self.cast.means.options;
-        let decided = Body::RouteDecided(Decided {
-            model: options.model.clone(),
-            routing_policy_version: ROUTING_POLICY.to_owned(),
-            reason: "only model".to_owned(),
-            candidates: Vec::new(),
-        });
+        let decided = self.cast.means.choice.decided();
         self.desk.tell(Actor::SYSTEM, decided).await?;
         let history = self.turn.history.recent(options.history).await;
         let history = history.map_err(|_| Stop::Failed(ErrorCode::InternalError))?;
@@ -146,25 +149,25 @@ impl Telling<'_> {
         });
         let mut said = past::said(history, &self.turn.input);
         for n in 1..=options.calls_max {
-            let Heard { content, broken } = self.call(n, &said).await?;
-            let uses = uses(content.clone(), &broken);
+            let heard = self.call(n, &said).await?;
+            let uses = uses(&heard.content, &heard.broken);
             if uses.is_empty() {
                 return Ok(());
             }
-            said.push(Arc::new(Said::new(Role::Assistant, content)));
+            said.push(heard.said());
             said.extend(self.work(uses, before.as_ref()).await?);
         }
-        Err(Stop::Failed(ErrorCode::InternalError))
+        Err(Stop::Limit(Limit::Calls))
     }
 
     /// The n-th call of the model that speaks: to decide, or to compose what sub-agents gave.
     async fn call(&self, n: u32, said: &[Arc<Said>]) -> Result<Heard, Halt> {
         let request = self.request(n, &self.cast.means.options.model, said);
         let Some(spans) = &self.spans else {
-            return call(&self.desk, request).await;
+            return ask(&self.desk, request).await;
         };
         let (desk, span) = Dispatch::compose(&self.desk, spans);
-        call(&desk, request).instrument(span).await
+        ask(&desk, request).instrument(span).await
     }
 
     fn request(&self, n: u32, model: &str, said: &[Arc<Said>]) -> Request {
@@ -184,15 +187,15 @@ impl Telling<'_> {
     /// Does what one message asks for: sub-agents are asked while other tools run.
     async fn work(
         &mut self,
-        uses: Vec<Use>,
+        mut uses: Vec<Use>,
         before: Option<&Before>,
     ) -> Result<Vec<Arc<Said>>, Refusal> {
+        let mut said = self.leave_out(excess(&mut uses, &self.cast.means)).await?;
         let Sorted {
             asks,
             broken,
             others,
         } = sort(uses, &self.cast.members);
-        let mut said = Vec::new();
         for (call, member) in broken {
             let why = BROKEN.to_owned();
             said.push(refuse(&self.desk, &call, &member.id, why).await?);
@@ -224,6 +227,21 @@ impl Telling<'_> {
         Ok(said)
     }
 
+    /// Refuses the tools that are more than a message may ask for, sub-agents among them.
+    async fn leave_out(&self, uses: Vec<Use>) -> Result<Vec<Arc<Said>>, Refusal> {
+        let Sorted {
+            asks,
+            broken,
+            others,
+        } = sort(uses, &self.cast.members);
+        let mut said = leave_out(&self.desk, others).await?;
+        for (call, member) in asks.into_iter().chain(broken) {
+            let why = too_many(&self.cast.means);
+            said.push(refuse(&self.desk, &call, &member.id, why).await?);
+        }
+        Ok(said)
+    }
+
     /// What the speaker's own tools gave.
     fn took(&mut self, ended: Vec<Ended>) -> Vec<Arc<Said>> {
         let fault = |end: &Ended| matches!(&end.given, Err(failure) if failure.fault.is_some());
@@ -234,7 +252,7 @@ impl Telling<'_> {
     }
 
     /// Ends a turn whose own model failed: the person is told in the words of a template.
-    async fn fail(self, code: ErrorCode) -> Result<Outcome, Refusal> {
+    async fn fail(self, code: ErrorCode, limit: Option<Limit>) -> Result<Outcome, Refusal> {
         // A sub-agent that failed before is what the turn is about; that nobody could say so in
         // better words changes nothing about it.
         let code = self.failures.held().map_or(code, |error| error.code);
@@ -245,15 +263,25 @@ impl Telling<'_> {
                 purpose: CallPurpose::Compose,
                 ..self.desk.clone()
             };
-            match call_with(&desk, &line, request).await {
-                Ok(_) | Err(Halt::Model(_)) => {}
-                Err(Halt::Refused) => return Err(Refusal::Ended),
+            match call(&desk, &line, request).await {
+                Ok(_) | Err(CallError::Silent(..) | CallError::Spoken(_)) => {}
+                Err(CallError::Refused) => return Err(Refusal::Ended),
             }
         }
         let ended = self.failures.outcome(&self.desk).await?;
         Ok(match ended.error {
-            Some(error) => failed(error),
-            None => failed(code.into()),
+            Some(error) => failed(error, limit),
+            None => failed(code.into(), limit),
         })
+    }
+
+    /// Ends a turn that may use no more. What the whole turn may use is the turn's own end,
+    /// whoever used it up: a sub-agent that had to stop for it is not what failed.
+    async fn exhaust(mut self, limit: Limit) -> Result<Outcome, Refusal> {
+        match limit {
+            Limit::Tokens | Limit::Cost => self.failures.release(&self.desk).await?,
+            Limit::Calls => {}
+        }
+        self.fail(ErrorCode::InternalError, Some(limit)).await
     }
 }

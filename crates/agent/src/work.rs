@@ -25,7 +25,7 @@ use turnwire_event::{Actor, Body, ContentBlock, MessageId, Role, ToolUseId};
 use turnwire_model::Said;
 use turnwire_tool::{Call, Fault, Live, Tool, ToolFailure};
 
-use crate::means::{Desk, Means, Who};
+use crate::means::{Desk, Means, Who, not_executed};
 use crate::summary::summary;
 use crate::writer;
 
@@ -43,17 +43,57 @@ pub(crate) struct Use {
 }
 
 /// The tools that `content` asks for, in its order.
-pub(crate) fn uses(content: Vec<ContentBlock>, broken: &[ToolUseId]) -> Vec<Use> {
-    let asked = |block| match block {
+pub(crate) fn uses(content: &[ContentBlock], broken: &[ToolUseId]) -> Vec<Use> {
+    let asked = |block: &ContentBlock| match block {
         ContentBlock::ToolUse { id, name, input } => Some(Use {
-            broken: broken.contains(&id),
-            id,
-            name,
-            input,
+            broken: broken.contains(id),
+            id: *id,
+            name: name.clone(),
+            input: input.clone(),
         }),
         _ => None,
     };
-    content.into_iter().filter_map(asked).collect()
+    content.iter().filter_map(asked).collect()
+}
+
+/// Takes from `uses` those that are more than a message may ask for: the first are kept, in the
+/// model's order.
+pub(crate) fn excess(uses: &mut Vec<Use>, means: &Means) -> Vec<Use> {
+    uses.split_off(uses.len().min(means.options.tool_calls_max))
+}
+
+/// What a model is told that asked for more tools than a message may.
+pub(crate) fn too_many(means: &Means) -> String {
+    let most = means.options.tool_calls_max;
+    format!("not executed: at most {most} tools can be asked for at once.")
+}
+
+/// Gives tools that are not executed a result, because a model's vendor wants one for each, and
+/// no `tool.called`, because nothing acts.
+pub(crate) async fn leave_out(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Arc<Said>>, Refusal> {
+    let means = desk.means;
+    let mut left = Vec::with_capacity(uses.len());
+    for asked in uses {
+        let name = means.shown(&asked.name).to_owned();
+        let actor = Actor::tool(&name);
+        let failed = Failed {
+            tool_use_id: asked.id,
+            tool_name: name,
+            tool_type: means.kind(&asked.name),
+            error_class: ToolErrorClass::InvalidInput,
+            called: false,
+        };
+        let said = result(asked.id, Err(too_many(means)));
+        let mut message = message(desk, &said);
+        message.metadata.extend([not_executed()]);
+        let emission = Emission {
+            message: Some(message),
+            ..Emission::new(actor, Body::ToolFailed(failed))
+        };
+        desk.deliver(emission).await?;
+        left.push(Arc::new(said));
+    }
+    Ok(left)
 }
 
 /// How a tool ended.
@@ -234,14 +274,7 @@ async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended
     };
     let said = result(asked.id, told);
     let emission = Emission {
-        message: Some(NewMessage {
-            kept: turnwire_event::Kept::default(),
-            id: MessageId(means.mint.ulid()),
-            role: said.role,
-            content: said.content.clone(),
-            metadata: desk.metadata(),
-            scope: means.who.scope(),
-        }),
+        message: Some(message(desk, &said)),
         ..Emission::new(actor, body)
     };
     desk.deliver(emission).await?;
@@ -260,6 +293,18 @@ async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended
         remember,
         given: given.map(|(result, _)| result),
     })
+}
+
+/// What was said, as it is stored.
+fn message(desk: &Desk<'_>, said: &Said) -> NewMessage {
+    NewMessage {
+        kept: turnwire_event::Kept::default(),
+        id: MessageId(desk.means.mint.ulid()),
+        role: said.role,
+        content: said.content.clone(),
+        metadata: desk.metadata(),
+        scope: desk.means.who.scope(),
+    }
 }
 
 /// What a model is told of a tool's end.

@@ -237,7 +237,7 @@ async fn a_model_that_never_stops_asking_is_stopped() {
     assert_eq!(
         stage.play().await,
         Outcome {
-            reason: None,
+            reason: Some("limit_calls".into()),
             status: TurnStatus::Failed,
             error: Some(ErrorCode::InternalError.into()),
         }

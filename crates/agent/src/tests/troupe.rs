@@ -11,6 +11,7 @@ use turnwire_event::port::{
     BoxFuture, Emitter, History, HistoryBudget, HistoryError, Outcome, TurnContext, TurnInput,
 };
 use turnwire_event::{Body, ContentBlock, Message, Role};
+use turnwire_model::routing::Routing;
 use turnwire_model::{Models, Provider, Request, Script, Scripted};
 use turnwire_pack::{Files, Pack, check};
 use turnwire_tool::{Call, Fault, Tool, ToolFailure, Toolbox};
@@ -209,6 +210,8 @@ pub(super) struct Troupe {
     pub(super) recorder: Arc<Recorder>,
     pub(super) memory: Memory,
     pub(super) input: TurnInput,
+    /// Rules of which model serves which turn; the pack's if not given.
+    pub(super) routing: Option<Routing>,
     tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -228,6 +231,7 @@ impl Troupe {
             recorder: Arc::default(),
             memory: Memory::default(),
             input: input(),
+            routing: None,
             tools: Vec::new(),
         }
     }
@@ -247,12 +251,16 @@ impl Troupe {
             let tool = mine.cloned().unwrap_or_else(plain);
             toolbox = toolbox.with(tool).expect("names differ");
         }
-        Factory::with_tools(
+        let factory = Factory::with_tools(
             Arc::clone(&self.pack),
             Arc::new(Scheme(Arc::clone(&self.provider))),
             &toolbox,
             Arc::new(Count::default()),
-        )
+        );
+        match &self.routing {
+            Some(routing) => factory.routing(Arc::new(routing.clone())),
+            None => factory,
+        }
     }
 
     /// The turn, to be polled.

@@ -6,8 +6,10 @@
 //!                               ├──────────────────────── tools, each called and ended ◄──────────────────────┤
 //!                               └─ dispatch.traced ─ terminal ◄───────────────────────────────────────────────┘
 //! ```
+//! After a call that failed without a word another model may be chosen, and the call comes again.
 
 use turnwire_event::body::turn::Cancelled;
+use turnwire_event::code::ToolErrorClass;
 use turnwire_event::{Body, CallId, ContentBlock, Event, MessageId, StopReason, ToolUseId};
 
 /// Where a turn stands.
@@ -33,6 +35,7 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Course {
     pub(super) stage: Stage,
+    /// Calls, however often each was tried.
     pub(super) calls: u32,
     pub(super) routed: bool,
     /// Tool uses of the streaming message whose input is not whole.
@@ -45,6 +48,8 @@ pub(super) struct Course {
     pub(super) asked: Option<String>,
     pub(super) cancelled: Option<Cancelled>,
     wants_more: bool,
+    /// Whether the last thing was a call that failed without a word.
+    unheard: bool,
     /// Whether the turn's dispatch was told: its end comes next (S2-064).
     traced: bool,
 }
@@ -61,6 +66,7 @@ impl Course {
             asked: None,
             cancelled: None,
             wants_more: true,
+            unheard: false,
             traced: false,
         }
     }
@@ -84,9 +90,11 @@ impl Course {
         match body {
             Body::TurnStarted(_) => self.go(self.stage == Stage::New, Stage::Started),
             Body::RouteDecided(_) => {
-                let fits = self.stage == Stage::Started && !self.routed;
+                let first = self.stage == Stage::Started && !self.routed;
+                let another = self.stage == Stage::Between && self.unheard;
                 self.routed = true;
-                self.go(fits, Stage::Between)
+                self.unheard = false;
+                self.go(first || another, Stage::Between)
             }
             Body::TurnCancelRequested(cancel) => {
                 let open = !matches!(self.stage, Stage::New | Stage::Over | Stage::Ending(..));
@@ -96,7 +104,8 @@ impl Course {
             }
             Body::LlmCallStarted(call) => {
                 let free = self.pending.is_empty() && self.running.is_empty() && self.wants_more;
-                self.calls += 1;
+                self.calls += u32::from(call.attempt == 1);
+                self.unheard = false;
                 self.go(
                     self.stage == Stage::Between && free,
                     Stage::Calling(call.call_id),
@@ -199,6 +208,7 @@ impl Course {
                 call == end.call_id && Some(message) == end.message_id && cut
             }
             (Stage::Calling(call), Body::LlmCallFailed(end)) => {
+                self.unheard = true;
                 call == end.call_id && end.message_id.is_none()
             }
             _ => false,
@@ -224,10 +234,13 @@ impl Course {
             }
             Body::ToolCompleted(tool) => take(&mut self.running, tool.tool_use_id),
             Body::ToolFailed(tool) if tool.called => take(&mut self.running, tool.tool_use_id),
-            Body::ToolFailed(tool) if self.asked.is_some() => {
+            // One of more than a message may ask for is answered and never called.
+            Body::ToolFailed(tool)
+                if self.asked.is_some() || tool.error_class == ToolErrorClass::InvalidInput =>
+            {
                 take(&mut self.pending, tool.tool_use_id)
             }
-            _ => Err("a tool that was not called fails only after a cancel"),
+            _ => Err("a tool that was not called fails only after a cancel or as one too many"),
         }
     }
 }

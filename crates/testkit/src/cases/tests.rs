@@ -1,9 +1,11 @@
 //! The cases on turns that are made up: each is told for what it is, and a step out of place,
 //! left out or added is refused.
 
+mod again;
+
 use serde_json::json;
 use turnwire_event::body::{dispatch, llm, route, stream, tool, turn};
-use turnwire_event::code::{CallPurpose, ToolType, TurnKind, TurnStatus};
+use turnwire_event::code::{CallPurpose, LlmErrorClass, ToolType, TurnKind, TurnStatus};
 use turnwire_event::fold::{End, OpenTurn, closing};
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, EventType, MessageId, Position,
@@ -43,13 +45,28 @@ impl Told {
 
     fn routed() -> Self {
         let mut told = Self::started();
-        told.say(Body::RouteDecided(route::Decided {
+        told.route();
+        told
+    }
+
+    fn route(&mut self) {
+        self.say(Body::RouteDecided(route::Decided {
             model: "m".into(),
             routing_policy_version: "1".into(),
             reason: "default".into(),
             candidates: Vec::new(),
         }));
-        told
+    }
+
+    /// A call that failed before it said anything.
+    fn unheard(&mut self, attempt: u32) {
+        let call_id = self.attempt(attempt);
+        self.say(Body::LlmCallFailed(llm::CallFailed {
+            call_id,
+            message_id: None,
+            content_sha256: None,
+            error_class: LlmErrorClass::RateLimited,
+        }));
     }
 
     fn say(&mut self, body: Body) {
@@ -85,12 +102,16 @@ impl Told {
     }
 
     fn call(&mut self) -> CallId {
+        self.attempt(1)
+    }
+
+    fn attempt(&mut self, attempt: u32) -> CallId {
         let call_id = CallId(self.id());
         self.say(Body::LlmCallStarted(llm::CallStarted {
             call_id,
             model: "m".into(),
             purpose: CallPurpose::Orchestrate,
-            attempt: 1,
+            attempt,
             first: self.open.calls == 0,
         }));
         call_id

@@ -1,0 +1,113 @@
+//! A turn is bounded: calls, tokens and cost, for all agents of it together. What it may use it
+//! uses; the next call does not start.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use turnwire_event::code::{ErrorCode, TurnStatus};
+use turnwire_event::port::Outcome;
+
+use super::stage::Stage;
+use super::troupe::{Troupe, pack};
+
+fn limited(reason: &str) -> Outcome {
+    Outcome {
+        reason: Some(reason.into()),
+        status: TurnStatus::Failed,
+        error: Some(ErrorCode::InternalError.into()),
+    }
+}
+
+/// A model that asks for a tool for ever, and what each call uses.
+fn circles(usage: &str) -> Stage {
+    let steps = format!("{{tool: {{name: again}}}}, {{stop: tool_use, usage: {{{usage}}}}}");
+    let stage = Stage::script(&format!("- steps: [{steps}]"));
+    stage.tool("again", |_| async { Ok(json!(1)) })
+}
+
+#[tokio::test]
+async fn g7_a_turn_that_has_used_its_tokens_calls_no_model_again() {
+    let mut stage = circles("input_tokens: 40, output_tokens: 10");
+    stage.options.turn_tokens_max = 101;
+    let (provider, recorder) = (Arc::clone(&stage.provider), Arc::clone(&stage.recorder));
+    assert_eq!(stage.play().await, limited("limit_tokens"));
+    assert_eq!(provider.requests.lock().len(), 3);
+    // What was asked for before was done: every tool that was called has ended.
+    let types = recorder.types();
+    assert_eq!(types.last().map(String::as_str), Some("tool.completed"));
+}
+
+#[tokio::test]
+async fn g7_a_turn_that_has_cost_enough_calls_no_model_again() {
+    let mut stage = circles("cost_usd: 0.2");
+    stage.options.turn_cost_max_usd = Some(0.4);
+    let provider = Arc::clone(&stage.provider);
+    assert_eq!(stage.play().await, limited("limit_cost"));
+    assert_eq!(provider.requests.lock().len(), 2);
+}
+
+#[tokio::test]
+async fn g7_a_model_that_never_stops_asking_is_stopped_by_the_number_of_its_calls() {
+    let mut stage = circles("cost_usd: 0.2");
+    stage.options.calls_max = 4;
+    let provider = Arc::clone(&stage.provider);
+    assert_eq!(stage.play().await, limited("limit_calls"));
+    assert_eq!(provider.requests.lock().len(), 4);
+}
+
+#[tokio::test]
+async fn an_answer_that_uses_the_last_token_is_an_answer() {
+    let mut stage = Stage::script(
+        "- steps: [{text: Done.}, {stop: end_turn, usage: {total_tokens: 100, cost_usd: 1.0}}]",
+    );
+    stage.options.turn_tokens_max = 100;
+    stage.options.turn_cost_max_usd = Some(0.5);
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+}
+
+/// The orchestrator asks one sub-agent, which goes in circles.
+const SHARED: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}, {stop: tool_use, usage: {total_tokens: 40, cost_usd: 0.1}}]}
+- {when: {agent: orchestrator}, steps: [{text: Composed.}]}
+- {when: {agent: shop}, steps: [{tool: {name: search}}, {stop: tool_use, usage: {total_tokens: 30, cost_usd: 0.1}}]}
+";
+
+#[tokio::test]
+async fn g7_sub_agents_pay_from_the_same_purse_and_the_turn_ends_with_it() {
+    for (limits, reason) in [
+        ("turn_tokens_max: 100", "limit_tokens"),
+        ("turn_cost_max_usd: 0.3", "limit_cost"),
+    ] {
+        let pack = pack(&format!("limits: {{{limits}}}\n"), "support");
+        let troupe = Troupe::of(pack, SHARED);
+        assert_eq!(troupe.play().await, limited(reason));
+        assert_eq!(troupe.asked("shop").len(), 2, "{limits}");
+        assert_eq!(troupe.asked("orchestrator").len(), 1, "{limits}");
+        let story = troupe.story();
+        assert_eq!(
+            story[story.len() - 9..],
+            [
+                "tool:search tool.completed",
+                "subagent:shop subagent.failed model",
+                "tool:ask_shop tool.failed internal",
+                "orchestrator plan.step_completed failed",
+                "subagent:shop error.reported SUB_AGENT_FAILED(shop)",
+                "subagent:shop agent.error_emit axis 1",
+                "orchestrator llm.call_started compose",
+                "says \"Something went wrong on my side. Please try again.\"",
+                "orchestrator llm.call_completed",
+            ],
+            "{limits}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn g7_a_sub_agent_that_goes_in_circles_fails_alone() {
+    let troupe = Troupe::of(pack("limits: {calls_max: 3}\n", "support"), SHARED);
+    let ended = troupe.play().await;
+    assert_eq!((ended.status, ended.reason), (TurnStatus::Failed, None));
+    assert_eq!(troupe.asked("shop").len(), 3);
+    let says = "says \"Composed.\"".to_owned();
+    assert!(troupe.story().contains(&says), "{:#?}", troupe.story());
+}

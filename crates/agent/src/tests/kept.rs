@@ -1,0 +1,125 @@
+//! What a provider wants back goes back to it with the next call of the turn, and is stored with
+//! the message, whoever called.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{BoxStream, iter};
+use serde_json::{Value, json};
+use turnwire_event::code::TurnStatus;
+use turnwire_event::{ContentBlock, Kept, Role, StopReason, Usage};
+use turnwire_model::{Delta, ModelError, Request, Said};
+
+use super::stage::{Asked, Stage};
+use super::troupe::Troupe;
+
+fn keep(block: u32, data: Value) -> Delta {
+    Delta::Keep { block, data }
+}
+
+/// Reasoning with a seal, something hidden, a tool, and something behind it all.
+fn asks(tool: &str, input: &str) -> Vec<Delta> {
+    vec![
+        Delta::Begun {
+            response_id: "resp_1".into(),
+        },
+        Delta::Thinking {
+            block: 0,
+            text: "hm".into(),
+            signature: None,
+        },
+        keep(0, json!({"seal": "early"})),
+        keep(0, json!({"seal": "late"})),
+        keep(1, json!({"hidden": "x"})),
+        Delta::ToolStart {
+            block: 2,
+            name: tool.into(),
+            provider_id: Some("toolu_7".into()),
+        },
+        keep(2, json!({"id": "toolu_7"})),
+        Delta::ToolInput {
+            block: 2,
+            fragment: input.into(),
+        },
+        Delta::ToolEnd { block: 2 },
+        keep(4, json!({"tail": 1})),
+        stop(StopReason::ToolUse),
+    ]
+}
+
+fn stop(reason: StopReason) -> Delta {
+    Delta::Stop {
+        reason,
+        usage: Usage::default(),
+    }
+}
+
+fn answers() -> Vec<Delta> {
+    let text = Delta::Text {
+        block: 0,
+        text: "Found.".into(),
+    };
+    vec![text, stop(StopReason::EndTurn)]
+}
+
+fn play(deltas: Vec<Delta>) -> BoxStream<'static, Result<Delta, ModelError>> {
+    iter(deltas.into_iter().map(Ok)).boxed()
+}
+
+fn kept() -> Kept {
+    let blocks = [
+        (0, json!({"seal": "late"})),
+        (1, json!({"hidden": "x"})),
+        (2, json!({"id": "toolu_7"})),
+        // No block is there: it stands behind the last one.
+        (4, json!({"tail": 1})),
+    ];
+    Kept {
+        by: "scripted".into(),
+        blocks: blocks.into(),
+    }
+}
+
+/// What the model said in the call before this one.
+fn before(request: &Request) -> &Said {
+    let said = request.messages.iter().rev();
+    let mut assistants = said.filter(|said| said.role == Role::Assistant);
+    assistants.next().expect("it has spoken")
+}
+
+#[tokio::test]
+async fn what_a_provider_wants_back_is_in_the_next_call_of_the_turn() {
+    let stage = Stage::of(|request| match request.call {
+        1 => play(asks("look", "{}")),
+        _ => play(answers()),
+    });
+    let provider = Arc::clone(&stage.provider);
+    let stage = stage.tool("look", |_| async { Ok(json!(1)) });
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let requests = provider.requests.lock();
+    let said = before(&requests[1]);
+    assert_eq!(said.kept, kept());
+    assert_eq!(said.content.len(), 3);
+    assert_eq!(said.content[1], ContentBlock::text(""));
+}
+
+#[tokio::test]
+async fn a_sub_agents_provider_gets_back_what_it_wants_too() {
+    let mut troupe = Troupe::new("- steps: [{text: unused}]");
+    troupe.provider = Arc::new(Asked::new(|request| {
+        match (request.agent.as_str(), request.call) {
+            ("orchestrator", 1) => play(asks("ask_shop", r#"{"query":"milk"}"#)),
+            ("shop", 1) => play(asks("search", "{}")),
+            _ => play(answers()),
+        }
+    }));
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    for agent in ["orchestrator", "shop"] {
+        let requests = troupe.asked(agent);
+        assert_eq!(before(&requests[1]).kept, kept(), "{agent}");
+    }
+    let stored = troupe.recorder.said();
+    let mut stored = stored.iter().filter(|said| !said.kept.blocks.is_empty());
+    let shop = stored.next().map(|said| (&said.kept, said.role));
+    assert_eq!(shop, Some((&kept(), Role::Assistant)));
+}

@@ -1,0 +1,309 @@
+//! Calls that are tried again: only before anything was heard, each try told on its own, and
+//! never longer than the turn has time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::iter;
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+use turnwire_event::code::{ErrorCode, LlmErrorClass, TurnStatus};
+use turnwire_event::port::Outcome;
+use turnwire_event::{CallId, StopReason, Ulid, Usage};
+use turnwire_model::{Delta, ModelError};
+
+use super::recorder::Recorder;
+use super::stage::Stage;
+use super::troupe::Troupe;
+use crate::options::Retries;
+use crate::retry;
+
+fn failed(code: ErrorCode) -> Outcome {
+    Outcome {
+        reason: None,
+        status: TurnStatus::Failed,
+        error: Some(code.into()),
+    }
+}
+
+/// Fails twice, then answers.
+const THIRD: &str = "
+- {when: {attempt: 1}, steps: [{error: rate_limited, retry: true}]}
+- {when: {attempt: 2}, steps: [{error: transport, retry: true}]}
+- steps: [{text: Hello.}]
+";
+
+#[tokio::test(start_paused = true)]
+async fn r_05_every_try_is_a_call_of_its_own_until_one_answers() {
+    let stage = Stage::script(THIRD);
+    let recorder = Arc::clone(&stage.recorder);
+    let provider = Arc::clone(&stage.provider);
+    let begun = Instant::now();
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    assert_eq!(
+        recorder.lines()[1..7],
+        [
+            r#"orchestrator llm.call_started {"call_id":"call_01","model":"scripted:default","purpose":"orchestrate","attempt":1,"first":false}"#,
+            r#"orchestrator llm.call_failed {"call_id":"call_01","message_id":null,"content_sha256":null,"error_class":"rate_limited"}"#,
+            r#"orchestrator llm.call_started {"call_id":"call_03","model":"scripted:default","purpose":"orchestrate","attempt":2,"first":false}"#,
+            r#"orchestrator llm.call_failed {"call_id":"call_03","message_id":null,"content_sha256":null,"error_class":"transport"}"#,
+            r#"orchestrator llm.call_started {"call_id":"call_05","model":"scripted:default","purpose":"orchestrate","attempt":3,"first":false}"#,
+            r#"orchestrator message.start {"message_id":"06","role":"assistant","model":"scripted:default"}"#,
+        ]
+    );
+    let tries: Vec<_> = provider
+        .requests
+        .lock()
+        .iter()
+        .map(|request| (request.call, request.attempt))
+        .collect();
+    assert_eq!(tries, [(1, 1), (1, 2), (1, 3)]);
+    // The dice are known where names are counted; timers tick in milliseconds.
+    let dice = |call| retry::dice(CallId(Ulid(call)));
+    let waits =
+        Duration::from_millis(500).mul_f64(dice(1)) + Duration::from_secs(1).mul_f64(dice(3));
+    let spent = begun.elapsed();
+    let ticks = Duration::from_millis(4);
+    assert!(
+        (waits..waits + ticks).contains(&spent),
+        "{spent:?} {waits:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn s1_099_a_provider_that_stays_busy_is_asked_so_often_and_no_more() {
+    let mut stage = Stage::script("- steps: [{error: rate_limited, retry: true}]");
+    stage.options.retries.attempts = 2;
+    let recorder = Arc::clone(&stage.recorder);
+    assert_eq!(stage.play().await, failed(ErrorCode::RateLimitError));
+    assert_eq!(
+        recorder.types()[1..],
+        [
+            "llm.call_started",
+            "llm.call_failed",
+            "llm.call_started",
+            "llm.call_failed",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_call_of_a_turn_begins_with_its_first_try() {
+    let stage = Stage::script(
+        "- {when: {attempt: 1}, steps: [{error: timeout, retry: true}]}\n\
+         - steps: [{tool: {name: look}}, {text: done}]\n",
+    );
+    let provider = Arc::clone(&stage.provider);
+    let stage = stage.tool("look", |_| async { Ok(json!(1)) });
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let requests = provider.requests.lock();
+    let tries: Vec<_> = requests.iter().map(|r| (r.call, r.attempt)).collect();
+    assert_eq!(tries, [(1, 1), (1, 2), (2, 1), (2, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_will_not_pass_is_not_tried_again() {
+    for (step, code) in [
+        ("{error: rate_limited}", ErrorCode::RateLimitError),
+        ("{error: provider, retry: false}", ErrorCode::InternalError),
+        // A call that takes longer to pass than anyone would wait for.
+        (
+            "{error: rate_limited, retry_after_ms: 30001}",
+            ErrorCode::RateLimitError,
+        ),
+    ] {
+        let stage = Stage::script(&format!("- steps: [{step}]"));
+        let provider = Arc::clone(&stage.provider);
+        let begun = Instant::now();
+        assert_eq!(stage.play().await, failed(code), "{step}");
+        assert_eq!(provider.requests.lock().len(), 1, "{step}");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "{step}");
+    }
+}
+
+fn passing() -> Result<Delta, ModelError> {
+    Err(ModelError::passing(LlmErrorClass::Transport))
+}
+
+fn tool_start() -> Delta {
+    Delta::ToolStart {
+        block: 0,
+        name: "look".into(),
+        provider_id: None,
+    }
+}
+
+fn thinking(text: &str, signature: Option<&str>) -> Delta {
+    Delta::Thinking {
+        block: 0,
+        text: text.into(),
+        signature: signature.map(Into::into),
+    }
+}
+
+fn text(text: &str) -> Delta {
+    Delta::Text {
+        block: 0,
+        text: text.into(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_45_nothing_that_anyone_heard_is_said_again() {
+    for first in [
+        text("a"),
+        thinking("a", None),
+        thinking("", Some("s")),
+        tool_start(),
+    ] {
+        let said = first.clone();
+        let stage = Stage::of(move |_| iter([Ok(said.clone()), passing()]).boxed());
+        let provider = Arc::clone(&stage.provider);
+        let recorder = Arc::clone(&stage.recorder);
+        let ended = stage.play().await;
+        assert_eq!(ended, failed(ErrorCode::InternalError), "{first:?}");
+        assert_eq!(provider.requests.lock().len(), 1, "{first:?}");
+        let types = recorder.types();
+        let tail = ["message.complete", "llm.call_failed"];
+        assert_eq!(types[types.len() - 2..], tail, "{first:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_the_provider_can_read_was_heard_by_nobody() {
+    let stage = Stage::of(|request| {
+        let begun = Delta::Begun {
+            response_id: format!("resp_{}", request.attempt),
+        };
+        let keep = Delta::Keep {
+            block: 0,
+            data: json!("sealed"),
+        };
+        let stop = Delta::Stop {
+            reason: StopReason::EndTurn,
+            usage: Usage::default(),
+        };
+        let rest = if request.attempt == 1 {
+            vec![Ok(text("")), passing()]
+        } else {
+            vec![Ok(text("hi")), Ok(stop)]
+        };
+        iter([Ok(begun), Ok(keep)]).chain(iter(rest)).boxed()
+    });
+    let recorder = Arc::clone(&stage.recorder);
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    assert_eq!(
+        recorder.types()[1..],
+        [
+            "llm.call_started",
+            "llm.call_failed",
+            "llm.call_started",
+            "message.start",
+            "text.delta",
+            "message.complete",
+            "llm.call_completed",
+        ]
+    );
+    let failed = recorder.emissions().swap_remove(2);
+    assert_eq!(failed.provider_response_id.as_deref(), Some("resp_1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_providers_own_time_is_kept() {
+    let stage = Stage::script(
+        "- {when: {attempt: 1}, steps: [{error: rate_limited, retry_after_ms: 20000}]}\n\
+         - steps: [{text: Hello.}]\n",
+    );
+    let begun = Instant::now();
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    let spent = begun.elapsed().as_millis();
+    assert!((20_000..20_502).contains(&spent), "{spent}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_the_turn_has_no_time_for_is_not_begun() {
+    let script = "- {when: {attempt: 1}, steps: [{error: rate_limited, retry_after_ms: 9000}]}\n\
+                  - steps: [{text: Hello.}]\n";
+    for (limit_ms, tries) in [(9_000, 1), (9_600, 2)] {
+        let mut troupe = Troupe::new(script);
+        troupe.input.turn_timeout = Duration::from_millis(limit_ms);
+        let ended = troupe.play().await;
+        assert_eq!(troupe.asked("orchestrator").len(), tries, "{limit_ms}");
+        assert_eq!(ended.status == TurnStatus::Ok, tries == 2, "{limit_ms}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sub_agents_calls_are_tried_again_within_its_own_time() {
+    const TURN: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Done.}]}
+- {when: {agent: shop, attempt: 1}, steps: [{error: rate_limited, retry_after_ms: AFTER}]}
+- {when: {agent: shop}, steps: [{text: Found.}]}
+";
+    let troupe = Troupe::new(&TURN.replace("AFTER", "1000"));
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(
+        troupe.story()[4..10],
+        [
+            "subagent:shop subagent.started",
+            "subagent:shop llm.call_started subagent",
+            "subagent:shop llm.call_failed rate_limited",
+            "subagent:shop llm.call_started subagent",
+            "subagent:shop llm.call_completed",
+            "subagent:shop subagent.completed success",
+        ]
+    );
+    // It has five seconds; the turn has ten minutes.
+    let troupe = Troupe::new(&TURN.replace("AFTER", "5000"));
+    assert_eq!(troupe.play().await.status, TurnStatus::Failed);
+    assert_eq!(troupe.asked("shop").len(), 1);
+    let told = "subagent:shop subagent.failed model".to_owned();
+    assert!(troupe.story().contains(&told), "{:#?}", troupe.story());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sub_agent_that_had_begun_to_answer_is_not_asked_again() {
+    let troupe = Troupe::new(
+        "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}\n\
+         - {when: {agent: orchestrator}, steps: [{text: Sorry.}]}\n\
+         - {when: {agent: shop}, steps: [{text: Half}, {error: transport, retry: true}]}\n",
+    );
+    assert_eq!(troupe.play().await.status, TurnStatus::Failed);
+    assert_eq!(troupe.asked("shop").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s3_077_a_turn_that_is_stopped_between_two_tries_has_nothing_open() {
+    let mut stage = Stage::script(THIRD);
+    // So long that the first wait is still on when the turn is stopped.
+    stage.options.retries = Retries {
+        attempts: 3,
+        base: Duration::from_secs(1_000),
+        max: Duration::from_secs(1_000),
+    };
+    let recorder = Arc::clone(&stage.recorder);
+    let provider = Arc::clone(&stage.provider);
+    let turn = timeout(Duration::from_millis(1), stage.play());
+    assert!(turn.await.is_err());
+    let told = recorder.types();
+    assert_eq!(
+        told,
+        ["route.decided", "llm.call_started", "llm.call_failed"]
+    );
+    sleep(Duration::from_secs(2_000)).await;
+    assert_eq!(recorder.types(), told, "nothing is told after it");
+    assert_eq!(provider.requests.lock().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_refused_between_two_tries_tries_no_more() {
+    for (room, tries) in [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3)] {
+        let stage = Stage::script(THIRD).record(Recorder::with_room(room));
+        let provider = Arc::clone(&stage.provider);
+        let ended = stage.play().await;
+        assert_eq!(ended, failed(ErrorCode::InternalError), "{room}");
+        assert_eq!(provider.requests.lock().len(), tries, "{room}");
+    }
+}

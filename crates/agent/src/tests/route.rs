@@ -1,0 +1,371 @@
+//! Which model serves a turn: the policy's word when the turn is bound, and who stands in for a
+//! model that fails without a word.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnwire_event::code::{ErrorCode, TurnKind, TurnStatus};
+use turnwire_event::port::{Outcome, TurnContext};
+use turnwire_event::{Body, TenantId};
+use turnwire_model::routing::Routing;
+use turnwire_model::{Provider as _, Script, Scripted};
+use turnwire_pack::{
+    Choice, DialectName, KeyRef, Pack, ProviderDef, RetriesDef, RoutingPolicy, RoutingRule, When,
+};
+
+use super::stage::Asked;
+use super::troupe::Troupe;
+
+const HELLO: &str = "- steps: [{text: Hello.}]";
+
+fn rule(name: &str, when: When, models: &[&str]) -> RoutingRule {
+    let mut models = models.iter().map(|model| (*model).to_owned());
+    RoutingRule {
+        name: name.into(),
+        when,
+        choice: Choice {
+            model: models.next().expect("a model"),
+            fallbacks: models.collect(),
+        },
+    }
+}
+
+fn routing(rules: Vec<RoutingRule>) -> Option<Routing> {
+    Some(Routing::new(&RoutingPolicy {
+        version: "v7".into(),
+        rules,
+        default: None,
+    }))
+}
+
+/// Every agent has these models.
+fn all(models: &[&str]) -> Option<Routing> {
+    routing(vec![rule("any", When::default(), models)])
+}
+
+/// The script of each model, by its name.
+fn plays(troupe: &mut Troupe, scripts: &[(&'static str, &str)]) {
+    let scripts: Vec<(&str, Scripted)> = scripts
+        .iter()
+        .map(|(name, yaml)| (*name, Script::parse("s.yaml", yaml).expect("a script")))
+        .map(|(name, script)| (name, Scripted::new(script)))
+        .collect();
+    troupe.provider = Arc::new(Asked::new(move |request| {
+        let mine = scripts.iter().find(|(name, _)| *name == request.model);
+        mine.expect("a model of the test").1.stream(request)
+    }));
+}
+
+/// Choices of a model and calls, in order.
+fn course(troupe: &Troupe) -> Vec<String> {
+    let bodies = troupe.recorder.bodies().into_iter();
+    bodies
+        .filter_map(|(actor, body)| match body {
+            Body::RouteDecided(route) => Some(format!(
+                "{} by {}: {} of {:?}",
+                route.model, route.routing_policy_version, route.reason, route.candidates
+            )),
+            Body::LlmCallStarted(call) => {
+                Some(format!("{actor} asks {} {}", call.model, call.attempt))
+            }
+            Body::LlmCallFailed(_) => Some(format!("{actor} fails")),
+            Body::MessageComplete(_) => Some(format!("{actor} says")),
+            _ => None,
+        })
+        .collect()
+}
+
+fn failed(code: ErrorCode) -> Outcome {
+    Outcome {
+        reason: None,
+        status: TurnStatus::Failed,
+        error: Some(code.into()),
+    }
+}
+
+#[tokio::test]
+async fn without_rules_the_agents_own_model_is_the_only_one() {
+    let troupe = Troupe::new(HELLO);
+    troupe.play().await;
+    assert_eq!(
+        course(&troupe),
+        [
+            "scripted:trial by builtin-1: only model of []",
+            "orchestrator asks scripted:trial 1",
+            "orchestrator says",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn r_16_d_47_a_rule_decides_by_what_the_turn_is_and_says_so() {
+    let wanted = When {
+        tenants: vec![TenantId(7).to_string()],
+        agents: vec!["orchestrator".into()],
+        locales: vec!["de".into()],
+        kinds: vec![TurnKind::Scheduled],
+        cost_above_usd: Some(0.5),
+    };
+    let models = ["scripted:a", "scripted:b", "scripted:a"];
+    let rules = routing(vec![rule("dear", wanted, &models)]);
+    let mut troupe = Troupe::new(HELLO);
+    troupe.routing.clone_from(&rules);
+    troupe.play().await;
+    let other = &course(&troupe)[0];
+    assert_eq!(other, "scripted:trial by v7: the agent's own of []");
+    let mut troupe = Troupe::new(HELLO);
+    troupe.routing = rules;
+    troupe.input.owner.tenant = TenantId(7);
+    troupe.input.locale = "de-AT".into();
+    troupe.input.kind = TurnKind::Scheduled;
+    troupe.input.cost_usd = 0.75;
+    troupe.play().await;
+    assert_eq!(
+        course(&troupe)[..2],
+        [
+            r#"scripted:a by v7: rule dear of ["scripted:a", "scripted:b"]"#,
+            "orchestrator asks scripted:a 1",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_sub_agents_model_is_seen_in_its_calls() {
+    let shop = When {
+        agents: vec!["shop".into()],
+        ..When::default()
+    };
+    let mut troupe = Troupe::new(
+        "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}\n\
+         - steps: [{text: Found.}]\n",
+    );
+    troupe.routing = routing(vec![rule("shop", shop, &["scripted:small"])]);
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(
+        course(&troupe),
+        [
+            "scripted:trial by v7: the agent's own of []",
+            "orchestrator asks scripted:trial 1",
+            "orchestrator says",
+            "subagent:shop asks scripted:small 1",
+            "orchestrator asks scripted:trial 1",
+            "orchestrator says",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn s2_001_a_bound_turn_keeps_its_model_whatever_the_policy_becomes() {
+    let mut troupe = Troupe::new(HELLO);
+    troupe.routing = all(&["scripted:a"]);
+    let cohort = troupe.pack.cohort("local");
+    let bound = troupe.factory().bind(&troupe.input, &cohort);
+    troupe.routing = all(&["scripted:b"]);
+    let next = troupe.factory().bind(&troupe.input, &cohort);
+    for work in [bound.work, next.work] {
+        let turn = TurnContext {
+            input: troupe.input.clone(),
+            emitter: Arc::clone(&troupe.recorder) as _,
+            history: Arc::new(troupe.memory.clone()),
+        };
+        assert_eq!(work(turn).await.status, TurnStatus::Ok);
+    }
+    let asked: Vec<_> = troupe.asked("orchestrator");
+    let models: Vec<&str> = asked.iter().map(|request| request.model.as_str()).collect();
+    assert_eq!(models, ["scripted:a", "scripted:b"]);
+}
+
+#[tokio::test]
+async fn a_model_that_nobody_serves_is_passed_over() {
+    let mut troupe = Troupe::new(HELLO);
+    troupe.routing = all(&["nobody:x", "scripted:b"]);
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    assert_eq!(
+        course(&troupe)[..2],
+        [
+            r#"scripted:b by v7: rule any; nobody:x is not served of ["nobody:x", "scripted:b"]"#,
+            "orchestrator asks scripted:b 1",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn where_nothing_is_served_the_speaker_fails_and_a_sub_agent_is_axis_1() {
+    let mut troupe = Troupe::new(HELLO);
+    troupe.routing = all(&["nobody:x", "nobody:y"]);
+    assert_eq!(troupe.play().await, failed(ErrorCode::InternalError));
+    let course = course(&troupe);
+    assert_eq!(
+        course[1..3],
+        ["orchestrator asks nobody:x 1", "orchestrator fails"]
+    );
+
+    let shop = When {
+        agents: vec!["shop".into()],
+        ..When::default()
+    };
+    let mut troupe = Troupe::new(
+        "- {when: {call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}\n\
+         - steps: [{text: Sorry.}]\n",
+    );
+    troupe.routing = routing(vec![rule("shop", shop, &["nobody:x"])]);
+    troupe.play().await;
+    let told = "subagent:shop subagent.failed instantiation".to_owned();
+    assert!(troupe.story().contains(&told), "{:#?}", troupe.story());
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_model_takes_over_when_all_tries_failed_and_stays_for_the_turn() {
+    let mut troupe = Troupe::new(HELLO);
+    troupe.routing = all(&["scripted:a", "scripted:b"]);
+    plays(
+        &mut troupe,
+        &[
+            (
+                "scripted:a",
+                "- steps: [{error: rate_limited, retry: true}]",
+            ),
+            (
+                "scripted:b",
+                "- steps: [{tool: {name: llm_feedback}}, {text: Done.}]",
+            ),
+        ],
+    );
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let both = r#"["scripted:a", "scripted:b"]"#;
+    assert_eq!(
+        course(&troupe),
+        [
+            &format!("scripted:a by v7: rule any of {both}"),
+            "orchestrator asks scripted:a 1",
+            "orchestrator fails",
+            "orchestrator asks scripted:a 2",
+            "orchestrator fails",
+            "orchestrator asks scripted:a 3",
+            "orchestrator fails",
+            &format!("scripted:b by v7: fallback after rate_limited of {both}"),
+            "orchestrator asks scripted:b 4",
+            "orchestrator says",
+            "orchestrator asks scripted:b 1",
+            "orchestrator says",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stands_in_depends_on_why_the_first_one_failed() {
+    for (class, tries) in [
+        ("rate_limited", 2),
+        ("timeout", 2),
+        ("transport", 2),
+        ("provider", 2),
+        // The house's own mistake is not another model's to mend.
+        ("internal", 1),
+    ] {
+        let mut troupe = Troupe::new(HELLO);
+        troupe.routing = all(&["scripted:a", "scripted:b"]);
+        let fails = format!("- steps: [{{error: {class}}}]");
+        plays(
+            &mut troupe,
+            &[("scripted:a", &fails), ("scripted:b", HELLO)],
+        );
+        let ended = troupe.play().await;
+        assert_eq!(troupe.asked("orchestrator").len(), tries, "{class}");
+        assert_eq!(ended.status == TurnStatus::Ok, tries == 2, "{class}");
+        let told = format!("fallback after {class}");
+        let told = course(&troupe).iter().any(|line| line.contains(&told));
+        assert_eq!(told, tries == 2, "{class}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_stands_in_for_a_model_that_had_begun_to_speak() {
+    let mut troupe = Troupe::new(HELLO);
+    troupe.routing = all(&["scripted:a", "scripted:b"]);
+    let breaks = "- steps: [{text: Hal}, {error: transport, retry: true}]";
+    plays(
+        &mut troupe,
+        &[("scripted:a", breaks), ("scripted:b", HELLO)],
+    );
+    assert_eq!(troupe.play().await, failed(ErrorCode::InternalError));
+    assert_eq!(troupe.asked("orchestrator").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s1_099_where_all_fail_the_last_one_says_why() {
+    let mut troupe = Troupe::new(HELLO);
+    troupe.routing = all(&["scripted:a", "scripted:b", "scripted:c"]);
+    plays(
+        &mut troupe,
+        &[
+            ("scripted:a", "- steps: [{error: transport}]"),
+            // Longer than anyone waits: the next one is asked at once.
+            (
+                "scripted:b",
+                "- steps: [{error: timeout, retry_after_ms: 60000}]",
+            ),
+            ("scripted:c", "- steps: [{error: rate_limited}]"),
+        ],
+    );
+    let begun = tokio::time::Instant::now();
+    assert_eq!(troupe.play().await, failed(ErrorCode::RateLimitError));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    let asked = troupe.asked("orchestrator");
+    let asked: Vec<_> = asked.iter().map(|r| (&*r.model, r.attempt)).collect();
+    assert_eq!(
+        asked,
+        [("scripted:a", 1), ("scripted:b", 2), ("scripted:c", 3)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sub_agent_has_stand_ins_of_its_own_and_the_sessions_model_stays() {
+    let mut troupe = Troupe::new(HELLO);
+    let shop = When {
+        agents: vec!["shop".into()],
+        ..When::default()
+    };
+    troupe.routing = routing(vec![rule("shop", shop, &["scripted:a", "scripted:b"])]);
+    let speaker = "- {when: {call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}\n\
+                   - steps: [{text: Done.}]\n";
+    plays(
+        &mut troupe,
+        &[
+            ("scripted:trial", speaker),
+            ("scripted:a", "- steps: [{error: provider}]"),
+            (
+                "scripted:b",
+                "- steps: [{tool: {name: search}}, {text: Found.}]",
+            ),
+        ],
+    );
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let course = course(&troupe);
+    assert_eq!(
+        course[3..7],
+        [
+            "subagent:shop asks scripted:a 1",
+            "subagent:shop fails",
+            "subagent:shop asks scripted:b 2",
+            "subagent:shop asks scripted:b 1",
+        ]
+    );
+    let routes = course.iter().filter(|line| line.contains(" by ")).count();
+    assert_eq!(routes, 1, "{course:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pack_says_how_often_a_provider_is_asked() {
+    let fails = "- steps: [{error: timeout, retry: true}]";
+    let mut troupe = Troupe::new(fails);
+    let mut pack = Pack::clone(&troupe.pack);
+    let mut provider = ProviderDef::new(DialectName::OpenaiChat, "http://x", KeyRef::None);
+    provider.retries = RetriesDef {
+        attempts: Some(5),
+        ..RetriesDef::default()
+    };
+    pack.providers.insert("scripted".into(), provider);
+    troupe.pack = Arc::new(pack);
+    troupe.play().await;
+    assert_eq!(troupe.asked("orchestrator").len(), 5);
+}

@@ -1,0 +1,49 @@
+//! Calls that come again, models that stand in, and tools that are one too many.
+
+use turnwire_event::code::ToolErrorClass;
+
+use super::*;
+
+#[test]
+fn a_call_that_is_tried_again_is_one_call() {
+    let mut waiting = Told::routed();
+    waiting.unheard(1);
+    assert_eq!(cancel_case(&waiting.cancelled()), Ok(Case::Idle));
+    let mut second = Told::routed();
+    second.unheard(1);
+    second.attempt(2);
+    second.message();
+    assert_eq!(cancel_case(&second.cancelled()), Ok(Case::Llm));
+}
+
+#[test]
+fn another_model_is_chosen_only_after_a_call_that_said_nothing() {
+    let mut told = Told::routed();
+    told.unheard(1);
+    told.route();
+    told.attempt(2);
+    told.message();
+    assert_eq!(cancel_case(&told.cancelled()), Ok(Case::Llm));
+    let mut twice = Told::routed();
+    twice.route();
+    assert!(cancel_case(&twice.cancelled()).is_err());
+    let mut heard = Told::routed();
+    heard.asks();
+    heard.route();
+    assert!(cancel_case(&heard.cancelled()).is_err());
+}
+
+#[test]
+fn a_tool_too_many_is_answered_without_a_call() {
+    let mut told = Told::routed();
+    let [a, b] = told.asks();
+    told.say(Body::ToolFailed(tool::Failed {
+        tool_use_id: b,
+        tool_name: "echo".into(),
+        tool_type: ToolType::Function,
+        error_class: ToolErrorClass::InvalidInput,
+        called: false,
+    }));
+    told.called(a);
+    assert_eq!(cancel_case(&told.cancelled()), Ok(Case::Tool));
+}
