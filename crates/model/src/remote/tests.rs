@@ -23,11 +23,15 @@ use upstream::{Part, Upstream};
 /// Far longer than anything here takes: a wait that ends with it has failed.
 const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(100);
-const PATIENT: Timeouts = Timeouts {
-    connect: LONG,
-    first_byte: LONG,
-    idle: LONG,
-    total: LONG,
+/// Longer than any test waits.
+const PATIENT: Timeouts = {
+    let ever = Duration::from_secs(3_600);
+    Timeouts {
+        connect: ever,
+        first_byte: ever,
+        idle: ever,
+        total: ever,
+    }
 };
 const KEY: &str = "sk-very-secret";
 

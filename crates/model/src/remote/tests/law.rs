@@ -1,7 +1,10 @@
 //! What holds for any bytes: a call ends, never panics, and does not care how the bytes are cut.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
 use bytes::Bytes;
-use futures_util::stream::{iter, repeat};
+use futures_util::stream::{iter, poll_fn, repeat};
 use futures_util::{FutureExt as _, Stream};
 use proptest::prelude::*;
 use turnwire_event::port::BoxFuture;
@@ -63,6 +66,32 @@ async fn a_flood_that_is_always_ready_leaves_others_their_turn_and_ends_in_time(
         said = endless.next() => panic!("{said:?}"),
         ran = others => assert!(ran.is_ok()),
     }
+}
+
+/// Says all there is to say, and tells whether it was heard to its end.
+struct Whole(Arc<AtomicBool>);
+
+impl Transport for Whole {
+    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+        let heard = Arc::clone(&self.0);
+        let end = poll_fn(move |_| {
+            heard.store(true, Ordering::SeqCst);
+            Poll::Ready(None)
+        });
+        reply(iter([Bytes::from_static(b"data: stop\n\n")]).chain(end))
+    }
+}
+
+/// A connection is used again only if the body was read to its end.
+#[tokio::test]
+async fn the_end_of_the_body_is_heard_though_the_answer_is_whole_before() {
+    let heard = Arc::new(AtomicBool::new(false));
+    let whole = Arc::new(Whole(Arc::clone(&heard)));
+    let params = Params::default();
+    let remote = Remote::new("local", Arc::new(Tiny), whole, params, PATIENT, None);
+    let mut stream = remote.stream(request());
+    assert_eq!(stream.next().await, Some(stop(0.0)));
+    assert!(heard.load(Ordering::SeqCst));
 }
 
 /// What a call says that is answered with these pieces; none of it takes any time.
