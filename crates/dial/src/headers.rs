@@ -70,6 +70,13 @@ impl Headers {
         Ok(Self(map))
     }
 
+    /// These with `others`, which take the place of those of the same name.
+    #[must_use]
+    pub fn with(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
     pub(crate) fn into_map(self) -> HeaderMap {
         self.0
     }
@@ -110,6 +117,20 @@ mod tests {
         }
         let bad = Headers::new([("not a name", "x")]).map(|_| ());
         assert_eq!(bad, Err(BadHeader::Name("not a name".into())));
+    }
+
+    #[test]
+    fn others_take_the_place_of_those_of_the_same_name() {
+        let headers = |pairs: &[(&'static str, &'static str)]| {
+            Headers::new(pairs.iter().copied()).expect("headers")
+        };
+        let both = headers(&[("a", "1"), ("b", "1")]).with(headers(&[("B", "2"), ("c", "2")]));
+        let both = both.into_map();
+        assert_eq!(both.len(), 3);
+        for (name, value) in [("a", "1"), ("b", "2"), ("c", "2")] {
+            assert_eq!(both.get(name).expect("there"), value);
+            assert!(both.get(name).expect("there").is_sensitive());
+        }
     }
 
     #[test]

@@ -80,6 +80,7 @@ fn ask(setup: &Setup, request: &Request) -> Result<Ask, ModelError> {
         call: request.call,
         user_text_sha: sha256_hex(request.user_text().as_bytes()),
         path: encoded.path,
+        headers: setup.dialect.headers_for(params),
         body: body.into(),
     })
 }

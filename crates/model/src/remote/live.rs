@@ -35,7 +35,10 @@ pub struct Live {
     dialer: Arc<Dialer>,
     /// Without the `/` at its end.
     base: String,
-    headers: Headers,
+    /// The dialect's, the key's among them.
+    own: Headers,
+    /// The operator's.
+    theirs: Headers,
     connect: Duration,
     first_byte: Duration,
 }
@@ -58,10 +61,12 @@ impl Live {
         let own = own.iter().map(|(name, value)| (*name, value.as_str()));
         let theirs = headers.iter();
         let theirs = theirs.map(|(name, value)| (name.as_str(), value.as_str()));
+        let (own, theirs) = (Headers::new(own)?, Headers::new(theirs)?);
         Ok(Self {
             dialer,
             base: base(base_url)?,
-            headers: Headers::new(own.chain(theirs))?,
+            own,
+            theirs,
             connect: timeouts.connect,
             first_byte: timeouts.first_byte,
         })
@@ -71,9 +76,12 @@ impl Live {
         let url = Url::parse(&format!("{}{}", self.base, ask.path)).ok();
         // Behind a host without a `/` more of the host's name could follow.
         let url = url.filter(|_| ask.path.starts_with('/'));
+        let asked = ask.headers.iter();
+        let asked = Headers::new(asked.map(|(name, value)| (*name, value.as_str())));
+        let asked = asked.map_err(|_| LlmErrorClass::Internal)?;
         Ok(Outgoing {
             url: url.ok_or(LlmErrorClass::Internal)?,
-            headers: self.headers.clone(),
+            headers: self.own.clone().with(asked).with(self.theirs.clone()),
             body: ask.body,
             connect: self.connect,
             first_byte: self.first_byte,

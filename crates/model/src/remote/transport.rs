@@ -1,5 +1,5 @@
 //! The way a request takes to a provider and its answer back: over the network, or out of a
-//! cassette. No key, address or header passes here, so that whoever records cannot keep one.
+//! cassette. No key and no address passes here, so that whoever records cannot keep one.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,6 +26,9 @@ pub struct Ask {
     pub user_text_sha: String,
     /// What is put behind the base address, with its query.
     pub path: String,
+    /// Headers that this request has besides those of every request, in lower case. The key's is
+    /// none of them.
+    pub headers: Vec<(&'static str, String)>,
     /// The JSON.
     pub body: Bytes,
 }

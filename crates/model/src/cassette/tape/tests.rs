@@ -64,6 +64,7 @@ fn ask(agent: &str) -> Ask {
         call: 1,
         user_text_sha: "a".into(),
         path: "/".into(),
+        headers: Vec::new(),
         body: Bytes::new(),
     }
 }

@@ -142,6 +142,7 @@ async fn a_path_cannot_lead_to_another_host() {
         call: 1,
         user_text_sha: String::new(),
         path: ".invalid/".into(),
+        headers: Vec::new(),
         body: bytes::Bytes::new(),
     };
     let opened = live.open(ask).await.map(|_| ());

@@ -28,6 +28,14 @@ impl Dialect for Tiny {
             .collect()
     }
 
+    fn headers_for(&self, params: &Params) -> Vec<(&'static str, String)> {
+        let warm = params.temperature.map(|_| ("x-warm", "yes".to_owned()));
+        [("x-team", "few".to_owned())]
+            .into_iter()
+            .chain(warm)
+            .collect()
+    }
+
     fn encode(&self, provider: &str, model: &str, request: &Request, params: &Params) -> Encoded {
         Encoded {
             path: "/say?alt=sse".into(),
