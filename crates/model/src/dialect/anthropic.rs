@@ -10,14 +10,8 @@ use crate::delta::ModelError;
 use crate::dialect::{Decoder, Dialect, Encoded, Params, Refused, trouble};
 use crate::request::Request;
 
-/// The interface's version that is asked for.
+/// The interface's version that is asked for: the newest. It takes no sampling parameters.
 const VERSION: &str = "2026-10-21";
-
-/// The version before it, the last one that takes sampling parameters.
-const VERSION_THAT_SAMPLES: &str = "2023-06-01";
-
-/// The fields that only the older version takes.
-const SAMPLING: [&str; 3] = ["temperature", "top_p", "top_k"];
 
 /// The Messages interface.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,19 +27,6 @@ impl Dialect for Anthropic {
         // The vendor also takes it as a bearer; servers that copy the interface know this one.
         headers.extend(key.map(|key| ("x-api-key", key.to_owned())));
         headers
-    }
-
-    fn headers_for(&self, params: &Params) -> Vec<(&'static str, String)> {
-        let given = |field: &str| {
-            params
-                .extra
-                .get(field)
-                .is_some_and(|value| !value.is_null())
-        };
-        if encode::temperature(params).is_some() || SAMPLING.into_iter().any(given) {
-            return vec![("anthropic-version", VERSION_THAT_SAMPLES.to_owned())];
-        }
-        Vec::new()
     }
 
     fn encode(&self, provider: &str, model: &str, request: &Request, params: &Params) -> Encoded {

@@ -155,6 +155,7 @@ pub(super) struct Piece {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DeltaTag {
+    pub(super) index: u64,
     pub(super) delta: PieceTag,
 }
 

@@ -239,8 +239,7 @@ impl Messages {
     fn delta(&mut self, data: &str, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let BlockDelta { index, delta } = match serde_json::from_str(data) {
             Ok(delta) => delta,
-            Err(_) if read::<DeltaTag>(data)?.delta.kind == PieceKind::Unknown => return Ok(()),
-            Err(_) => return Err(malformed()),
+            Err(_) => of_new_kind(data)?,
         };
         if !self.blocks.contains_key(&index) {
             self.open_unannounced(index, delta.kind)?;
@@ -374,6 +373,18 @@ impl Messages {
             cost_usd: 0.0,
         }
     }
+}
+
+/// A delta that cannot be read, if that is because it is of a kind that is not known.
+fn of_new_kind(data: &str) -> Result<BlockDelta, ModelError> {
+    let DeltaTag { index, delta } = read(data)?;
+    let unknown = delta.kind == PieceKind::Unknown;
+    unknown
+        .then(|| BlockDelta {
+            index,
+            delta: Piece::default(),
+        })
+        .ok_or_else(malformed)
 }
 
 /// What a piece says in the block it belongs to; `sealed` grows by what is kept of it. A piece of

@@ -1,0 +1,11 @@
+//! The two chat dialects, Anthropic Messages and OpenAI Chat Completions: streams that were
+//! recorded from a running server, and streams written after the vendors' documentation.
+
+mod support;
+mod anthropic;
+mod openai_chat;
+mod both;
+mod splits;
+mod arbitrary;
+mod round_trip;
+mod request;

@@ -1,0 +1,196 @@
+//! Requests: what the operator's params make of them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use turnwire_event::{ContentBlock, Role};
+use turnwire_model::dialect::anthropic::Anthropic;
+use turnwire_model::dialect::openai_chat::OpenAiChat;
+use turnwire_model::{Dialect, Params, Request, Said, ToolSpec};
+
+fn request() -> Request {
+    let tool = |name: &str, description: &str, input_schema: Value| ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        input_schema,
+    };
+    Request {
+        model: "p:m".into(),
+        agent: "orchestrator".into(),
+        call: 1,
+        attempt: 1,
+        locale: "en".into(),
+        system: Some("Be kind.".into()),
+        messages: vec![Arc::new(Said::new(
+            Role::User,
+            vec![ContentBlock::text("Hi")],
+        ))],
+        tools: [
+            tool("a", "Does a.", json!({"type": "object", "properties": {}})),
+            tool("b", "", json!({"properties": {}})),
+            tool("c", "", Value::Null),
+        ]
+        .into(),
+    }
+}
+
+fn body(dialect: &dyn Dialect, provider: &str, params: &Params) -> Value {
+    dialect.encode(provider, "m", &request(), params).body
+}
+
+fn extra(fields: Value) -> Params {
+    let Value::Object(extra) = fields else {
+        panic!("extra fields are an object");
+    };
+    Params {
+        extra,
+        ..Params::default()
+    }
+}
+
+#[test]
+fn a_request_without_params() {
+    assert_eq!(
+        Anthropic
+            .encode("p", "m", &request(), &Params::default())
+            .path,
+        "/v1/messages"
+    );
+    assert_eq!(
+        body(&Anthropic, "p", &Params::default()),
+        json!({
+            "model": "m",
+            "max_tokens": 4096,
+            "system": "Be kind.",
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+            "tools": [
+                {"name": "a", "description": "Does a.", "input_schema": {"type": "object", "properties": {}}},
+                {"name": "b", "input_schema": {"type": "object", "properties": {}}},
+                {"name": "c", "input_schema": {"type": "object"}},
+            ],
+            "stream": true,
+        })
+    );
+    assert_eq!(
+        OpenAiChat
+            .encode("p", "m", &request(), &Params::default())
+            .path,
+        "/chat/completions"
+    );
+    assert_eq!(
+        body(&OpenAiChat, "p", &Params::default()),
+        json!({
+            "model": "m",
+            "messages": [
+                {"role": "system", "content": "Be kind."},
+                {"role": "user", "content": "Hi"},
+            ],
+            "tools": [
+                {"type": "function", "function": {"name": "a", "description": "Does a.", "parameters": {"type": "object", "properties": {}}}},
+                {"type": "function", "function": {"name": "b", "parameters": {"properties": {}}}},
+                {"type": "function", "function": {"name": "c"}},
+            ],
+            "stream": true,
+            "stream_options": {"include_usage": true},
+        })
+    );
+}
+
+#[test]
+fn thinking_tokens_come_on_top_where_there_is_no_room_for_them() {
+    let asked = |max_tokens, thinking_tokens| {
+        let params = Params {
+            max_tokens,
+            thinking_tokens,
+            temperature: Some(0.2),
+            ..Params::default()
+        };
+        let body = body(&Anthropic, "local", &params);
+        (
+            body["max_tokens"].clone(),
+            body["thinking"].clone(),
+            body["temperature"].clone(),
+        )
+    };
+    let enabled = |budget: u32| json!({"type": "enabled", "budget_tokens": budget});
+    assert_eq!(asked(None, None), (json!(4096), Value::Null, json!(0.2)));
+    assert_eq!(
+        asked(None, Some(2000)),
+        (json!(4096), enabled(2000), Value::Null)
+    );
+    assert_eq!(
+        asked(Some(500), Some(2000)),
+        (json!(2500), enabled(2000), Value::Null)
+    );
+    assert_eq!(
+        asked(Some(2000), Some(2000)),
+        (json!(4000), enabled(2000), Value::Null)
+    );
+    assert_eq!(
+        asked(None, Some(1)),
+        (json!(4096), enabled(1024), Value::Null)
+    );
+    let disabled = json!({"type": "disabled"});
+    assert_eq!(asked(None, Some(0)), (json!(4096), disabled, json!(0.2)));
+}
+
+#[test]
+fn the_vendors_own_models_are_asked_for_what_they_take() {
+    let params = Params {
+        max_tokens: Some(100),
+        temperature: Some(0.5),
+        effort: Some("low".into()),
+        ..Params::default()
+    };
+    let vendor = body(&OpenAiChat, "openai", &params);
+    assert_eq!(vendor["max_completion_tokens"], 100);
+    assert_eq!(vendor.get("max_tokens"), None);
+    assert_eq!(vendor["reasoning_effort"], "low");
+    assert_eq!(vendor["temperature"], 0.5);
+    let other = body(&OpenAiChat, "local", &params);
+    assert_eq!(other["max_tokens"], 100);
+    assert_eq!(other.get("max_completion_tokens"), None);
+    let thinks = body(&Anthropic, "local", &params);
+    assert_eq!(thinks["output_config"], json!({"effort": "low"}));
+    assert_eq!(thinks["thinking"], json!({"type": "adaptive"}));
+    assert_eq!(thinks.get("temperature"), None);
+    let plain = Params {
+        effort: None,
+        ..params
+    };
+    assert_eq!(
+        body(&Anthropic, "anthropic", &plain).get("temperature"),
+        None
+    );
+    assert_eq!(body(&Anthropic, "local", &plain)["temperature"], 0.5);
+}
+
+#[test]
+fn extra_fields_stand_over_the_rest_and_null_takes_a_field_out() {
+    let params = extra(json!({
+        "top_p": 0.9,
+        "max_tokens": 7,
+        "tools": null,
+        "model": "other",
+        "messages": [],
+        "stream": false,
+    }));
+    for (dialect, options) in [
+        (&Anthropic as &dyn Dialect, Value::Null),
+        (&OpenAiChat, json!({"include_usage": true})),
+    ] {
+        let body = body(dialect, "p", &params);
+        assert_eq!(body["top_p"], 0.9);
+        assert_eq!(body["max_tokens"], 7);
+        assert_eq!(body.get("tools"), None);
+        assert_eq!(
+            (&body["model"], &body["stream"]),
+            (&json!("m"), &json!(true))
+        );
+        assert_eq!(body["messages"].as_array().map(Vec::is_empty), Some(false));
+        assert_eq!(
+            body.get("stream_options").cloned().unwrap_or_default(),
+            options
+        );
+    }
+}
