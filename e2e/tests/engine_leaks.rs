@@ -322,12 +322,13 @@ async fn asked(stage: &Stage, replies: &[(&'static str, Reply)]) -> (String, usi
 async fn listed(stage: &Stage) -> String {
     let mut seen = String::new();
     let session = stage.session.to_string();
-    let own =
-        ["", "/messages", "/turns", "/tool-calls"].map(|list| format!("/sessions/{session}{list}"));
+    let own = ["", "/messages", "/turns", "/tool-calls", "/llm-calls"];
+    let own = own.map(|list| format!("/sessions/{session}{list}"));
     let all = [
         "/sessions",
         "/metrics",
         "/status-events",
+        "/usage",
         "/openapi.json",
         "/readyz",
         "/nowhere",

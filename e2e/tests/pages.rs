@@ -110,7 +110,7 @@ async fn r_25_events_page_by_page_with_hashes_that_chain() {
 }
 
 #[tokio::test]
-async fn lists_of_sessions_turns_and_tool_calls_walk_back() {
+async fn lists_of_sessions_turns_and_calls_walk_back() {
     let scene = Scene::saying([
         Step::tool(tool::ECHO, json!({"text": "x"})),
         Step::text("done"),
@@ -143,6 +143,7 @@ async fn lists_of_sessions_turns_and_tool_calls_walk_back() {
             "tool_use_id",
             None,
         ),
+        (format!("{base}/llm-calls"), "llm_calls", "call_id", None),
     ];
     for (path, plural, id, expected) in lists {
         let (mut found, mut query) = (Vec::new(), String::new());
@@ -165,7 +166,9 @@ async fn lists_of_sessions_turns_and_tool_calls_walk_back() {
                 Some(next) => query = format!("&before={next}"),
             }
         }
-        assert_eq!(found.len(), 5, "{path}");
+        // The model speaks before a tool and after it.
+        let calls = if plural == "llm_calls" { 2 } else { 1 };
+        assert_eq!(found.len(), 5 * calls, "{path}");
         if let Some(expected) = expected {
             assert_eq!(found, expected, "{path}");
         }

@@ -29,6 +29,11 @@ algorithms = []
 [[operations]]
 include-path = "/chat/{response_id}/stream"
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409, 410, 429]
+
+# Two days that are days can be in the wrong order, or too far apart.
+[[operations]]
+include-path = "/usage"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 422]
 "#;
 
 /// A key that was used with another body is 422, and the generator likes to use one again; the
@@ -157,7 +162,7 @@ async fn the_api_keeps_its_document_towards_owners() {
 "header.X-Turnwire-Principal" = "local"
 
 [[operations]]
-include-path-regex = "^/sessions/\\{{id\\}}/(turns|messages|events|tool-calls|feedback)$"
+include-path-regex = "^/sessions/\\{{id\\}}/(turns|messages|events|tool-calls|llm-calls|feedback)$"
 parameters = {{ "path.id" = "{session}" }}
 
 [[operations]]
@@ -185,6 +190,8 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409, 410, 
         ("GET", "/sessions/{id}/events", "200"),
         ("GET", "/sessions/{id}/messages", "200"),
         ("GET", "/sessions/{id}/tool-calls", "200"),
+        ("GET", "/sessions/{id}/llm-calls", "200"),
+        ("GET", "/usage", "200"),
         ("DELETE", "/sessions/{id}", "204"),
         ("POST", "/chat/stream", "200"),
         ("GET", "/chat/{response_id}/stream", "200"),

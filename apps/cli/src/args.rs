@@ -7,16 +7,17 @@ use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId
 
 mod pack;
 mod talk;
+mod usage;
 
 pub(crate) use pack::{Check, Init};
 pub(crate) use talk::{Chat, Completions, Man, Replay, Which, Wire};
+pub(crate) use usage::Usage;
 
 const EXAMPLES: &str = "\
 Examples:
   turnwire serve                          serve on http://127.0.0.1:8421
   turnwire chat                           talk with it, line by line
-  turnwire init assistant                 begin a pack of your own
-  turnwire verify sess_01J…               check its order, turns, tools and hash chain";
+  turnwire init assistant                 begin a pack of your own";
 
 /// One log, every wire: a server for multi-agent turns, and tools to look into its log.
 #[derive(Debug, Parser)]
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Check a session's log: contiguity, terminals, pairs, hashes.
     Verify(Verify),
+    /// Show what model calls came to, by day and model.
+    Usage(Usage),
     /// Check a pack: every mistake with its place and what to write instead.
     Check(Check),
     /// Write a small pack that passes the check.

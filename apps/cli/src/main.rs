@@ -17,6 +17,7 @@ mod chat;
 mod check;
 mod pack;
 mod settings;
+mod usage;
 mod replay;
 mod serve;
 mod manual;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Tail(args) => here(tail::run(&args)).map(|()| ExitCode::SUCCESS),
         Command::Verify(args) => here(check::run(&args)),
+        Command::Usage(args) => here(usage::run(&args)).map(|()| ExitCode::SUCCESS),
         Command::Chat(args) => here(chat::run(&args)),
         Command::Check(args) => pack::check(&args),
         Command::Init(args) => pack::init(&args).map(|()| ExitCode::SUCCESS),

@@ -10,8 +10,12 @@ use hyper::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use turnwire_event::{Message, MessageId, Owner, Position, SessionId, ToolUseId, TurnId, TypeSet};
-use turnwire_wire::rest::{event, feedback, health, session, status_event, tool_call, turn};
+use turnwire_event::{
+    CallId, Day, Message, MessageId, Owner, Position, SessionId, ToolUseId, TurnId, TypeSet,
+};
+use turnwire_wire::rest::{
+    event, feedback, health, llm_call, session, status_event, tool_call, turn, usage,
+};
 
 use crate::error::Error;
 use crate::frame::readable;
@@ -201,6 +205,27 @@ impl Client {
     ) -> Result<tool_call::List, Error> {
         self.get(&page(&format!("/sessions/{id}/tool-calls"), before, limit))
             .await
+    }
+
+    /// A session's model calls, newest first.
+    pub async fn llm_calls(
+        &self,
+        id: SessionId,
+        before: Option<CallId>,
+        limit: Option<usize>,
+    ) -> Result<llm_call::List, Error> {
+        self.get(&page(&format!("/sessions/{id}/llm-calls"), before, limit))
+            .await
+    }
+
+    /// What the tenant's model calls came to, by day and model; the server's default where a day is
+    /// not given.
+    pub async fn usage(&self, from: Option<Day>, to: Option<Day>) -> Result<usage::Report, Error> {
+        let mut query = Vec::new();
+        query.extend(from.map(|from| format!("from={from}")));
+        query.extend(to.map(|to| format!("to={to}")));
+        let mark = if query.is_empty() { "" } else { "?" };
+        self.get(&format!("/usage{mark}{}", query.join("&"))).await
     }
 
     /// Records what a person thought of a message or a turn.

@@ -32,6 +32,8 @@ const LABELLED: &[&str] = &[
     metric::STREAM_FRAME_OVERSIZE_TOTAL,
     metric::STREAM_CANCELLATION_TOTAL,
     metric::LLM_CALLS_TOTAL,
+    metric::LLM_TOKENS_TOTAL,
+    metric::LLM_COST_USD_TOTAL,
     metric::TURN_COMPLETED_TOTAL,
     metric::TURN_CANCELLED_TOTAL,
     metric::HTTP_REQUESTS_TOTAL,
@@ -70,7 +72,7 @@ impl Handle {
 
     /// The metrics now, as Prometheus text.
     pub fn render(&self) -> String {
-        whole_names(self.0.render())
+        whole_names(as_counters(self.0.render()))
     }
 
     /// Keeps the recorder's memory bounded until `stop`.
@@ -86,6 +88,17 @@ impl Handle {
             }
         })
     }
+}
+
+/// Counters of the recorder are whole numbers. What counts fractions is a gauge to it that only
+/// grows, and a counter to whoever reads.
+const FRACTIONS: &[&str] = &[metric::LLM_COST_USD_TOTAL];
+
+fn as_counters(text: String) -> String {
+    FRACTIONS.iter().fold(text, |text, name| {
+        let kind = format!("# TYPE {} ", name.replace('.', "_"));
+        text.replace(&format!("{kind}gauge\n"), &format!("{kind}counter\n"))
+    })
 }
 
 /// The exporter leaves a suffix out where a histogram's own name ends with it, and what is left
@@ -134,7 +147,9 @@ fn buckets(name: &str) -> &'static [f64] {
 /// buckets of its own; the rest goes up and down.
 fn kind(name: &str) -> Kind {
     let own = metric::BUCKETS.iter().any(|(known, _)| *known == name);
-    if name.ends_with("_total") || name == metric::STATUS_EVENT_UNREGISTERED_ID {
+    if FRACTIONS.contains(&name) {
+        Kind::Gauge
+    } else if name.ends_with("_total") || name == metric::STATUS_EVENT_UNREGISTERED_ID {
         Kind::Counter
     } else if own || name.ends_with("_ms") || name.ends_with("_us") {
         Kind::Histogram
@@ -176,6 +191,7 @@ mod tests {
         let handle = Handle::install();
         ::metrics::histogram!(metric::WS_SEAM_MS).record(3.0);
         ::metrics::histogram!(metric::DISPATCH_INTENT_COUNT).record(2.0);
+        gauge!(metric::LLM_COST_USD_TOTAL, "model" => "local:small").increment(0.25);
         counter!(metric::WS_SUBSCRIBE_ERROR_TOTAL, "code" => "invalid_filter").increment(2);
         let text = handle.render();
         for line in [
@@ -188,6 +204,8 @@ mod tests {
             "ws_queue_depth_max 0",
             "log_storage_full 0",
             "ws_subscribe_error_total{code=\"invalid_filter\"} 2",
+            "# TYPE llm_cost_usd_total counter",
+            "llm_cost_usd_total{model=\"local:small\"} 0.25",
             "# TYPE ws_seam_ms histogram",
             "ws_seam_ms_bucket{le=\"2.5\"} 0",
             "ws_seam_ms_bucket{le=\"5\"} 1",

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::Uri;
 use axum::http::request::Parts;
+use turnwire_event::Day;
 use turnwire_wire::problem::Code;
 
 use crate::error::Fault;
@@ -59,6 +60,13 @@ impl Params {
             let detail = format!("{name} is not a cursor that this server has given.");
             Fault::new(Code::InvalidCursor, detail).with("field", name)
         })
+    }
+
+    /// A day.
+    pub fn day(&mut self, name: &str) -> Result<Option<Day>, Fault> {
+        let text = self.take(name)?;
+        let day = text.map(|text| text.parse()).transpose();
+        day.map_err(|_| wrong(name, "must be a day of the calendar, as in 2026-01-31"))
     }
 
     /// What every list takes and nothing else: `limit`, and `before` to go on from.

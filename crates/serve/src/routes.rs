@@ -6,6 +6,8 @@ mod turns;
 mod messages;
 mod events;
 mod tool_calls;
+mod llm_calls;
+mod usage;
 mod feedback;
 mod health;
 mod problems;
@@ -26,6 +28,8 @@ pub fn router(state: AppState) -> Router {
         .merge(messages::router())
         .merge(events::router())
         .merge(tool_calls::router())
+        .merge(llm_calls::router())
+        .merge(usage::router())
         .merge(feedback::router())
         .merge(health::router())
         .merge(problems::router())

@@ -182,6 +182,7 @@ async fn i_20_what_is_anothers_answers_as_what_does_not_exist() {
         ("GET", "/sessions/S/messages", ""),
         ("GET", "/sessions/S/events", ""),
         ("GET", "/sessions/S/tool-calls", ""),
+        ("GET", "/sessions/S/llm-calls", ""),
         ("POST", "/sessions/S/feedback", rate),
         ("GET", "/turns/T", ""),
         ("POST", "/turns/T/cancel", ""),

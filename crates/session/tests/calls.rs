@@ -83,7 +83,7 @@ async fn s3_107_the_cost_is_the_sum_of_all_calls_everywhere_and_after_a_restart(
 }
 
 #[tokio::test]
-async fn d_04_every_call_has_a_row_with_the_providers_own_id() {
+async fn d_04_s1_146_every_call_has_a_row_with_the_providers_own_id() {
     let dir = tempfile::tempdir().expect("a folder");
     let made: Arc<Mutex<Vec<CallId>>> = Arc::default();
     let noted = made.clone();

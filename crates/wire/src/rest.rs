@@ -11,6 +11,8 @@ pub mod chat;
 pub mod message;
 pub mod event;
 pub mod tool_call;
+pub mod llm_call;
+pub mod usage;
 pub mod feedback;
 pub mod status_event;
 pub mod health;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnwire_event::{
-    EventType, MessageId, Position, ResponseId, SessionId, ToolUseId, TurnId, TypeSet,
+    CallId, Day, EventType, MessageId, Position, ResponseId, SessionId, ToolUseId, TurnId, TypeSet,
 };
 
 use super::schemas::{Schemas, Shape, sent};
@@ -137,6 +137,17 @@ pub(super) const BEFORE_SESSION: Parameter = before(sent::<SessionId>);
 pub(super) const BEFORE_TURN: Parameter = before(sent::<TurnId>);
 pub(super) const BEFORE_MESSAGE: Parameter = before(sent::<MessageId>);
 pub(super) const BEFORE_TOOL_USE: Parameter = before(sent::<ToolUseId>);
+pub(super) const BEFORE_CALL: Parameter = before(sent::<CallId>);
+pub(super) const FROM: Parameter = query(
+    "from",
+    "The first day (UTC); 29 days before `to` if nothing is said.",
+    sent::<Day>,
+);
+pub(super) const TO: Parameter = query(
+    "to",
+    "The last day (UTC), at most 365 days after `from`; today if nothing is said.",
+    sent::<Day>,
+);
 pub(super) const SINCE: Parameter = query(
     "since",
     "Only events after this one; from the beginning if nothing is said.",

@@ -6,12 +6,12 @@ use super::turn::PAGE;
 use super::{JSON, ok};
 use crate::openapi::operation::{Answer, Body, Method, Operation, Problem, Tag};
 use crate::openapi::parameter::{
-    BEFORE_MESSAGE, BEFORE_TOOL_USE, EVENTS_LIMIT, HASHES, LIST_LIMIT, MESSAGES_LIMIT, SESSION,
-    SINCE, TYPES,
+    BEFORE_CALL, BEFORE_MESSAGE, BEFORE_TOOL_USE, EVENTS_LIMIT, HASHES, LIST_LIMIT, MESSAGES_LIMIT,
+    SESSION, SINCE, TYPES,
 };
 use crate::openapi::schemas::{given, sent};
 use crate::problem::Code;
-use crate::rest::{event, feedback, message, tool_call};
+use crate::rest::{event, feedback, llm_call, message, tool_call};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
@@ -66,6 +66,22 @@ pub(super) const OPERATIONS: &[Operation] = &[
         answers: &[ok(
             "A page of tool calls.",
             &[(JSON, given::<tool_call::List>)],
+        )],
+        problems: PAGE,
+    },
+    Operation {
+        method: Method::Get,
+        path: "/sessions/{id}/llm-calls",
+        id: "listLlmCalls",
+        tag: Tag::Record,
+        summary: "List model calls",
+        about: "Which models were called and by whom, how it went and what it cost, newest first.",
+        owned: true,
+        parameters: &[SESSION, LIST_LIMIT, BEFORE_CALL],
+        body: None,
+        answers: &[ok(
+            "A page of model calls.",
+            &[(JSON, given::<llm_call::List>)],
         )],
         problems: PAGE,
     },

@@ -1,15 +1,16 @@
-//! The document itself, the registry of statuses, the problem pages, the live page, and what
+//! The document itself, the registry of statuses, what was used, the problem pages, the live page, and what
 //! supervisors ask.
 
 use serde_json::json;
 
 use super::{JSON, ok, text};
 use crate::openapi::operation::{Method, Operation, Problem, Tag};
-use crate::openapi::parameter::CODE;
+use crate::openapi::parameter::{CODE, FROM, TO};
 use crate::openapi::schemas::given;
 use crate::problem::{Code, help};
 use crate::rest::health::Health;
 use crate::rest::status_event::StatusEvents;
+use crate::rest::usage::Report;
 
 const HTML: &str = "text/html";
 
@@ -50,6 +51,18 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "The registry of statuses",
         about: "Every identifier that agents may emit as progress, with the file that holds it, its words in each language, and how often it was emitted.",
         answers: &[ok("The registry.", &[(JSON, given::<StatusEvents>)])],
+        ..PLAIN
+    },
+    Operation {
+        method: Method::Get,
+        path: "/usage",
+        id: "readUsage",
+        tag: Tag::Operations,
+        summary: "What model calls came to",
+        about: "Calls, tokens and cost of the tenant by day and model, and in all. Calls count on the day they ended, also those of sessions that were deleted since.",
+        owned: true,
+        parameters: &[FROM, TO],
+        answers: &[ok("What they came to.", &[(JSON, given::<Report>)])],
         ..PLAIN
     },
     Operation {

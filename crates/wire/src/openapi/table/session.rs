@@ -41,6 +41,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
                 to_session("listMessages"),
                 to_session("listEvents"),
                 to_session("listToolCalls"),
+                to_session("listLlmCalls"),
             ],
             ..Answer::new(201, "The session is made.")
         }],

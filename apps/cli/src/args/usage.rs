@@ -1,0 +1,35 @@
+//! What `turnwire usage` is told.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use turnwire_event::Day;
+
+use super::Speaker;
+
+/// Show what model calls came to.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Calls count on the day they ended (UTC), also those of sessions that were deleted since. A server tells
+a tenant its own; a data folder tells all tenants.
+
+Examples:
+  turnwire usage                          the last 30 days
+  turnwire usage --from 2026-11-01 --to 2026-11-30 --json
+  turnwire usage --data ~/.turnwire       all tenants, without a server")]
+pub(crate) struct Usage {
+    #[command(flatten)]
+    pub(crate) speaker: Speaker,
+    /// The first day, as in 2026-01-31 [default: 29 days before the last]
+    #[arg(long, value_name = "DAY")]
+    pub(crate) from: Option<Day>,
+    /// The last day [default: today]
+    #[arg(long, value_name = "DAY")]
+    pub(crate) to: Option<Day>,
+    /// Read this data folder instead of asking a server
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Write JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,31 @@
+//! `/sessions/{id}/llm-calls`: which models were called, how it went and what it cost.
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use turnwire_wire::rest::llm_call::List;
+
+use crate::error::Fault;
+use crate::identity::Identity;
+use crate::path::SessionPath;
+use crate::query::Params;
+use crate::state::AppState;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new().route("/sessions/{id}/llm-calls", get(list))
+}
+
+async fn list(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    params: Params,
+) -> Result<Json<List>, Fault> {
+    let pages = &state.config.session;
+    let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
+    let (calls, next) = state.sessions.llm_calls(&owner, id, before, limit).await?;
+    Ok(Json(List {
+        llm_calls: calls.into_iter().map(Into::into).collect(),
+        next,
+    }))
+}

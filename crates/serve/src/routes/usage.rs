@@ -1,0 +1,60 @@
+//! `/usage`: what the caller's tenant has used, by day and model. Other tenants' rows are not there,
+//! as if they had none (law 10).
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use turnwire_event::Day;
+use turnwire_session::UsageDay;
+use turnwire_wire::problem::Code;
+use turnwire_wire::rest::usage::{DAYS, DAYS_MAX, Report, Row};
+
+use crate::error::Fault;
+use crate::identity::Identity;
+use crate::query::Params;
+use crate::state::AppState;
+
+/// The most rows of one answer: a year of 27 models, some 3 MB. A sum of fewer than all would be a
+/// wrong sum, so more are refused.
+const ROWS_MAX: usize = 10_000;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new().route("/usage", get(read))
+}
+
+async fn read(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    params: Params,
+) -> Result<Json<Report>, Fault> {
+    let days = days(params, state.sessions.today())?;
+    let sessions = &state.sessions;
+    let rows = sessions.usage(owner.tenant, days, ROWS_MAX + 1).await?;
+    if rows.len() > ROWS_MAX {
+        let detail = format!("There are more than {ROWS_MAX} rows: ask for fewer days.");
+        return Err(Fault::new(Code::InvalidRequest, detail).with("field", "from"));
+    }
+    let rows = rows.into_iter().map(told).collect();
+    Ok(Json(Report::new(days, rows)))
+}
+
+/// The days that are asked for: at most a year, the last month if nothing is said.
+fn days(mut params: Params, today: Day) -> Result<(Day, Day), Fault> {
+    let from = params.day("from")?;
+    let to = params.day("to")?.unwrap_or(today);
+    params.done()?;
+    let from = from.unwrap_or_else(|| to.minus(DAYS - 1));
+    let wrong = |detail: String| Fault::new(Code::InvalidRequest, detail).with("field", "from");
+    match to.since(from) {
+        ..0 => Err(wrong(format!("from ({from}) is after to ({to})."))),
+        span if span >= i64::from(DAYS_MAX) => {
+            Err(wrong(format!("At most {DAYS_MAX} days are told at once.")))
+        }
+        _ => Ok((from, to)),
+    }
+}
+
+fn told(row: UsageDay) -> Row {
+    let of = (row.day, row.tenant, row.model);
+    Row::new(of, (row.calls, row.failed), row.usage)
+}
