@@ -4,11 +4,34 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use turnwire_pack::DialectName;
+
+use crate::dialect::Dialect;
+use crate::dialect::anthropic::Anthropic;
+use crate::dialect::gemini::Gemini;
+use crate::dialect::openai_chat::OpenAiChat;
+use crate::dialect::openai_responses::OpenAiResponses;
 use crate::provider::{Models, Provider};
 use crate::scripted::Scripted;
 
 /// The provider that plays a script.
 const SCRIPTED: &str = "scripted";
+
+/// The dialect that pack files name.
+pub fn dialect(name: DialectName) -> Arc<dyn Dialect> {
+    match name {
+        DialectName::Anthropic => Arc::new(Anthropic),
+        DialectName::OpenaiChat => Arc::new(OpenAiChat),
+        DialectName::OpenaiResponses => Arc::new(OpenAiResponses),
+        DialectName::Gemini => Arc::new(Gemini),
+    }
+}
+
+/// The same by its name, as cassettes have it; none if nobody speaks it.
+pub fn dialect_of(name: &str) -> Option<Arc<dyn Dialect>> {
+    let mut all = DialectName::ALL.into_iter();
+    all.find(|known| known.as_str() == name).map(dialect)
+}
 
 /// Providers by name.
 #[derive(Clone, Default)]

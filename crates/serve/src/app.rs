@@ -6,6 +6,8 @@
 //!                    producer ─▶ sessions (gate, order, ring) ─────────────┘ ─▶ routes ─▶ listen
 //! ```
 
+mod options;
+
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -24,14 +26,14 @@ use turnwire_event::port::Producer;
 use turnwire_event::{Clock, Mint};
 use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
-use turnwire_log::sqlite::{self, Sqlite};
+use turnwire_log::sqlite::Sqlite;
+use turnwire_model::cassette::DeckError;
 use turnwire_model::{Script, ScriptError, Scripted};
 use turnwire_session::sessions::Parts;
 use turnwire_session::{Sessions, SystemClock, SystemMint};
 use turnwire_tool::Toolbox;
 
 use crate::config::Config;
-use crate::config::store::Durability;
 use crate::cors::Cors;
 use crate::host::{self, Alone, Broken, Host, Variables};
 use crate::listen;
@@ -49,6 +51,9 @@ pub enum RunError {
     /// The pack cannot be run.
     #[error(transparent)]
     Pack(#[from] Broken),
+    /// What models stream cannot be recorded.
+    #[error(transparent)]
+    Record(#[from] DeckError),
     /// There is no way to call others.
     #[error(transparent)]
     Dial(#[from] turnwire_dial::DialError),
@@ -106,6 +111,7 @@ pub fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError
         .map(Script::read)
         .transpose()?;
     let means = host::Means {
+        bounds: options::bounds(config)?,
         clock: Arc::new(SystemClock),
         mint: Arc::new(SystemMint),
         dialer: Arc::new(Dialer::new(turnwire_dial::Options {
@@ -123,12 +129,35 @@ pub fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError
 impl App {
     /// Opens the store, ends what the last run left open, and puts the rest around it.
     pub async fn start(config: Config, producer: Arc<dyn Producer>) -> Result<Self, RunError> {
+        let options = options::session(&config);
+        Self::with(config, options, producer).await
+    }
+
+    /// The same with a pack, whose rules say which model serves which turn.
+    pub async fn hosting(config: Config, host: Arc<Host>) -> Result<Self, RunError> {
+        let options = turnwire_session::Options {
+            // Known before the first session is, so that nobody has to be told.
+            routing_policy_version: host.policy().borrow().clone(),
+            ..options::session(&config)
+        };
+        let app = Self::with(config, options, host.clone()).await?;
+        Ok(Self {
+            host: Some(host),
+            ..app
+        })
+    }
+
+    async fn with(
+        config: Config,
+        options: turnwire_session::Options,
+        producer: Arc<dyn Producer>,
+    ) -> Result<Self, RunError> {
         let metrics = Handle::install();
-        let store = Arc::new(Sqlite::open(&store_options(&config))?);
+        let store = Arc::new(Sqlite::open(&options::store(&config))?);
         let reserve = Reserve::new(config.home.join("reserve"), config.store.reserve_bytes);
         let writer = Writer::start(store, reserve, Box::new(fatal))?;
         let parts = Parts {
-            options: session_options(&config),
+            options,
             clock: Arc::new(SystemClock),
             mint: Arc::new(SystemMint),
             writer: writer.clone(),
@@ -137,7 +166,7 @@ impl App {
         let sessions = Sessions::start(parts).await.map_err(RunError::Sweep)?;
         let streams = Arc::new(Streams {
             sessions: sessions.clone(),
-            options: stream_options(&config),
+            options: options::stream(&config),
             phase: Phase::default(),
             sent: ::metrics::counter!(turnwire_event::metric::WS_EVENTS_SENT_TOTAL),
             next: AtomicU64::new(1),
@@ -154,13 +183,6 @@ impl App {
             metrics,
             host: None,
         })
-    }
-
-    /// The same, with what is known of the pack it runs.
-    #[must_use]
-    pub fn hosting(mut self, host: Arc<Host>) -> Self {
-        self.host = Some(host);
-        self
     }
 
     /// Everything a request can reach.
@@ -184,6 +206,8 @@ impl App {
             let (router, config, stop) = (self.router(), self.config.clone(), stop.clone());
             tokio::spawn(async move { listen::serve(listener, router, &config, stop).await })
         };
+        let told = self.host.clone();
+        let told = told.map(|host| tokio::spawn(policies(host, self.sessions.clone())));
         drain.cancelled().await;
         tracing::info!(
             "draining: no new turns, {} ms for those that run",
@@ -201,10 +225,26 @@ impl App {
         let _ = tokio::time::timeout(GOODBYES, self.streams.tasks.wait()).await;
         let _ = tokio::time::timeout(Duration::from_secs(5), accepting).await;
         let _ = upkeep.await;
+        if let Some(told) = told {
+            told.abort();
+        }
         let writer = self.writer.clone();
         let closing = tokio::task::spawn_blocking(move || writer.stop());
         // A disk that is still full must not keep the process from ending.
         let _ = tokio::time::timeout(Duration::from_secs(5), closing).await;
+    }
+}
+
+/// Tells sessions whenever other rules say which model serves which turn (S3-104); never ends.
+async fn policies(host: Arc<Host>, sessions: Arc<Sessions>) {
+    let mut policy = host.policy();
+    loop {
+        let version = policy.borrow_and_update().clone();
+        let told = sessions.policy_reloaded(&version);
+        tracing::debug!(version, told, "the routing policy in force");
+        if policy.changed().await.is_err() {
+            return;
+        }
     }
 }
 
@@ -224,7 +264,7 @@ pub fn run(config: Config) -> Result<(), RunError> {
             let host = host(&config, Variables::from_env().with_demo(demo))?;
             let every = Duration::from_millis(config.pack.reload_ms);
             tokio::spawn(host.clone().watch((!every.is_zero()).then_some(every))?);
-            App::start(config, host.clone()).await?.hosting(host)
+            App::hosting(config, host).await?
         };
         // Only now: nobody is let in before the turns of the last run are ended.
         let listener = listen::bind(&app.config)?;
@@ -283,50 +323,4 @@ fn fatal(what: &str) {
 )]
 fn end_process(code: i32) -> ! {
     std::process::exit(code)
-}
-
-fn store_options(config: &Config) -> sqlite::Options {
-    let durability = match config.store.durability {
-        Durability::Full => sqlite::Durability::Full,
-        Durability::Relaxed => sqlite::Durability::Relaxed,
-    };
-    sqlite::Options {
-        dir: config.home.clone(),
-        durability,
-    }
-}
-
-fn session_options(config: &Config) -> turnwire_session::Options {
-    let ms = Duration::from_millis;
-    turnwire_session::Options {
-        turn_timeout: ms(config.turn.timeout_ms),
-        queue_max: config.turn.queue_max,
-        dm_types: config.turn.dm_types.clone(),
-        idempotency_ttl: Duration::from_secs(config.turn.key_ttl_s),
-        token_ttl: ms(config.stream.token_ttl_ms),
-        ring_events: config.stream.ring_events,
-        ring_bytes: config.stream.ring_bytes,
-        idle_unload: ms(config.session.idle_unload_ms),
-        open_max: config.session.open_max,
-        checkpoint: ms(config.session.checkpoint_ms),
-        retention: Duration::from_secs(config.store.retention_s),
-        retention_sweep: ms(config.store.retention_sweep_ms),
-        ..turnwire_session::Options::default()
-    }
-}
-
-fn stream_options(config: &Config) -> transport::Options {
-    let (stream, ms) = (&config.stream, Duration::from_millis);
-    transport::Options {
-        queue_max: stream.queue_max as u64,
-        snapshot_messages: stream.snapshot_messages,
-        replay_max: stream.replay_max,
-        ping: ms(stream.ping_ms),
-        ping_misses: stream.ping_misses,
-        subscribe_wait: ms(stream.subscribe_wait_ms),
-        write_deadline: ms(stream.write_deadline_ms),
-        frame_in_max: stream.frame_in_max_bytes,
-        heartbeat: ms(stream.heartbeat_ms),
-        retry_ms: stream.retry_ms,
-    }
 }

@@ -7,24 +7,29 @@
 //! What is loaded is replaced as a whole. A turn keeps what it was bound to, and a change that
 //! does not pass the check changes nothing (S2-001).
 
-mod judge;
 mod variables;
+mod models;
+mod keys;
+mod judge;
 mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch as news;
 use turnwire_agent::{Agent, Factory};
 use turnwire_dial::Dialer;
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Clock, Mint, Owner, metric};
-use turnwire_model::{Script, Scripted, ScriptedModels};
+use turnwire_model::{Routing, Script, Scripted};
 use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError};
 use turnwire_render::Policies;
 use turnwire_tool::{Connector, NoVerify, Toolbox, toolbox};
 
 pub use judge::judge;
+pub use models::Bounds;
 pub use variables::{DEMO_CCS, Variables};
 
 /// Why a pack cannot be run. Said to the person who wrote it.
@@ -52,12 +57,17 @@ pub struct Means {
     pub mint: Arc<dyn Mint>,
     /// What calls others.
     pub dialer: Arc<Dialer>,
+    /// What models that somebody else runs are bound by.
+    pub bounds: Bounds,
 }
 
 /// A pack with everything made of it.
 struct Loaded {
     pack: Arc<Pack>,
     digest: String,
+    /// How the key files looked.
+    keys: Vec<(PathBuf, Option<(u64, SystemTime)>)>,
+    routing: Arc<Routing>,
     factory: Factory,
     policies: Policies,
 }
@@ -71,6 +81,9 @@ pub struct Host {
     /// What the scripted model says instead of the pack's scripts.
     script: Option<Scripted>,
     means: Means,
+    /// The version of the routing rules in force. Whoever tells sessions of another holds the
+    /// other end; nobody has to.
+    policy: news::Sender<String>,
 }
 
 impl Host {
@@ -84,7 +97,9 @@ impl Host {
         let files = read(dir.as_ref())?;
         let script = script.map(Scripted::new);
         let loaded = load(&files, &variables, script.as_ref(), &means)?;
+        let (policy, _) = news::channel(loaded.routing.version().to_owned());
         Ok(Arc::new(Self {
+            policy,
             loaded: ArcSwap::from_pointee(loaded),
             dir,
             variables,
@@ -93,15 +108,35 @@ impl Host {
         }))
     }
 
-    /// Reads the folder again; says whether anything changed. What is broken changes nothing.
+    /// Reads the folder and the key files again; says whether anything changed. What is broken
+    /// changes nothing.
     pub fn reload(&self) -> Result<bool, Broken> {
         let files = read(self.dir.as_ref())?;
-        if files.digest() == self.loaded.load().digest {
+        let before = self.loaded.load_full();
+        if files.digest() == before.digest && keys::stamps(&before.pack) == before.keys {
             return Ok(false);
         }
         let loaded = load(&files, &self.variables, self.script.as_ref(), &self.means)?;
+        let version = loaded.routing.version().to_owned();
+        if version == before.routing.version() && loaded.routing != before.routing {
+            tracing::warn!(
+                version,
+                "routing.yaml has changed and its version has not: turns are routed by the new \
+                 rules under the old name"
+            );
+        }
         self.loaded.store(Arc::new(loaded));
+        self.policy.send_if_modified(|told| {
+            let is_new = *told != version;
+            *told = version;
+            is_new
+        });
         Ok(true)
+    }
+
+    /// The version of the rules of which model serves which turn, now and whenever it changes.
+    pub fn policy(&self) -> news::Receiver<String> {
+        self.policy.subscribe()
     }
 
     /// The pack that new turns are bound to.
@@ -188,11 +223,19 @@ fn load(
         Some(script) => Some(script.clone()),
         None => said(&pack)?,
     };
-    let models = Arc::new(ScriptedModels::new(script));
+    // Looked at before the keys are read: what changes in between is read again.
+    let keys = keys::stamps(&pack);
+    let models = Arc::new(models::models(&pack, script, variables, &means.bounds)?);
     let tools = tools(&pack, means)?;
-    let factory = Factory::with_tools(pack.clone(), models, &tools, means.mint.clone());
+    let routing = pack.routing.as_ref().map(Routing::new);
+    let routing = Arc::new(routing.unwrap_or_default());
+    let factory = Factory::with_tools(pack.clone(), models, &tools, means.mint.clone())
+        .routing(routing.clone())
+        .retries(means.bounds.retries);
     Ok(Loaded {
         digest: files.digest(),
+        keys,
+        routing,
         policies: Policies::new(pack.clone()),
         factory,
         pack,

@@ -1,14 +1,17 @@
-//! A pack judged as a whole: its files, the models that it names, and what its scripts say.
+//! A pack judged as a whole: its files, the keys of its providers, and what its scripts and
+//! cassettes say.
 //!
-//! What the pack's own check cannot know is looked at here: which providers this version has, and
-//! whether a script speaks of agents and tools that are there.
+//! What the pack's own check cannot know is looked at here: whether the keys are where they should
+//! be, whether a cassette can be played, and whether a script speaks of agents and tools that are
+//! there.
 
+use turnwire_model::cassette::Tape;
 use turnwire_model::{Named, Script, ScriptError, Subject};
 use turnwire_pack::{Definition, Files, Finding, Level, Pack, Report, listed, nearest, shown};
 
-use super::Variables;
+use super::{Variables, keys};
 
-/// The one provider of this version.
+/// The provider that plays scripts.
 const SCRIPTED: &str = "scripted";
 /// What the orchestrator calls a sub-agent by.
 const ASK: &str = "ask_";
@@ -18,9 +21,9 @@ pub fn judge(files: &Files, variables: &Variables) -> Report {
     let mut report = spoken_for(files, variables);
     if let Some(pack) = &report.pack
         && pack.scripts.is_empty()
-        && let Some(used) = agents(pack).find(|agent| provider(&agent.model) == SCRIPTED)
+        && let Some(used) = pack.uses.iter().find(|used| used.provider() == SCRIPTED)
     {
-        let place = place(files, pack, used);
+        let place = (used.file.clone(), used.line, used.column);
         let what = format!(
             "the model `{}` plays a script, and the pack has none",
             shown(&used.model)
@@ -35,16 +38,12 @@ pub fn judge(files: &Files, variables: &Variables) -> Report {
 pub(super) fn spoken_for(files: &Files, variables: &Variables) -> Report {
     let mut report = turnwire_pack::check(files, &|name| variables.get(name));
     if let Some(pack) = &report.pack {
-        let unserved = agents(pack).filter(|agent| provider(&agent.model) != SCRIPTED);
-        for agent in unserved {
-            let what = format!(
-                "this version has no provider `{}`",
-                shown(provider(&agent.model))
-            );
-            let instead = Some("`scripted:<name>`".to_owned());
-            report
-                .findings
-                .push(error(place(files, pack, agent), what, instead));
+        report.findings.extend(keys::missing(pack, variables));
+    }
+    for (path, text) in files.iter().filter(|(path, _)| is_cassette(path)) {
+        if let Err(bad) = Tape::parse(path, text, 1.0) {
+            let finding = error((bad.file, bad.line, 1), bad.what, None);
+            report.findings.push(finding);
         }
     }
     let scripts = files
@@ -80,10 +79,8 @@ fn agents(pack: &Pack) -> impl Iterator<Item = &Definition> {
     std::iter::once(&pack.orchestrator).chain(&pack.agents)
 }
 
-fn provider(model: &str) -> &str {
-    model
-        .split_once(':')
-        .map_or(model, |(provider, _)| provider)
+fn is_cassette(path: &str) -> bool {
+    path.starts_with("cassettes/") && path.ends_with(".jsonl")
 }
 
 /// A file, a line and a column.
@@ -99,39 +96,6 @@ fn error((file, line, column): Place, what: String, instead: Option<String>) -> 
         instead,
         unregistered: false,
     }
-}
-
-/// Where an agent's model is written: in `models` of the pack, or in the agent's own file.
-fn place(files: &Files, pack: &Pack, agent: &Definition) -> Place {
-    if pack.models.values().any(|model| *model == agent.model)
-        && let Some(place) = found(files, "pack.yaml", &agent.model)
-    {
-        return place;
-    }
-    let own = files.iter().find(|(path, text)| {
-        let page = *path == "orchestrator.yaml" || path.ends_with("/agent.yaml");
-        page && text.lines().any(|line| says(line, "id:", &agent.id))
-    });
-    let file = own.map_or("orchestrator.yaml", |(path, _)| path);
-    found(files, file, &agent.model)
-        .or_else(|| found(files, file, "model:"))
-        .unwrap_or_else(|| (file.to_owned(), 1, 1))
-}
-
-fn says(line: &str, key: &str, value: &str) -> bool {
-    let rest = line.strip_prefix(key).unwrap_or_default();
-    let rest = rest.split(" #").next().unwrap_or_default();
-    rest.trim().trim_matches(['"', '\'']) == value
-}
-
-/// The first place of `text` in a file, comments left out.
-fn found(files: &Files, file: &str, text: &str) -> Option<Place> {
-    let lines = files.get(file)?.lines().enumerate();
-    let mut lines = lines.filter(|(_, line)| !line.trim_start().starts_with('#'));
-    lines.find_map(|(at, line)| {
-        let column = line[..line.find(text)?].chars().count();
-        Some((file.to_owned(), at as u64 + 1, column as u64 + 1))
-    })
 }
 
 /// A mistake of a script.

@@ -8,11 +8,14 @@ use turnwire_session::{SystemClock, SystemMint};
 
 use super::*;
 
+mod provider;
+
 fn means() -> Means {
     Means {
         clock: Arc::new(SystemClock),
         mint: Arc::new(SystemMint),
         dialer: Arc::new(Dialer::new(turnwire_dial::Options::default()).expect("a dialer")),
+        bounds: Bounds::default(),
     }
 }
 
@@ -115,23 +118,6 @@ fn told_of(file: &str, from: &str, to: &str) -> (Vec<String>, Option<Pack>) {
     let report = judge(&Files::from_pairs(pairs), &Variables::default());
     let told = report.findings.iter().map(Finding::to_string).collect();
     (told, report.pack)
-}
-
-#[test]
-fn s2_001_a_model_that_nothing_serves_is_told_where_it_is_written() {
-    let end = "error: this version has no provider `openai`; write: `scripted:<name>`";
-    let (told, pack) = told_of("pack.yaml", "scripted:small", "openai:gpt");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(
-        told[0].starts_with("pack.yaml:") && told[0].ends_with(end),
-        "{told:?}"
-    );
-    assert!(!told[0].starts_with("pack.yaml:1:1:"), "{told:?}");
-    assert!(pack.is_none());
-    let agent = "verticals/helper/agent.yaml";
-    let (told, pack) = told_of(agent, "model: default", "model: 'openai:gpt'");
-    assert_eq!(told, [format!("{agent}:6:9: {end}")]);
-    assert!(pack.is_none());
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each file of tests uses a part of it")]
 
+pub(crate) mod upstream;
+
 use std::time::Duration;
 
 use axum::Router;
@@ -24,8 +26,8 @@ const SCRIPT: &str = r#"
 /// The server and its folder, which goes when it does.
 pub(crate) struct House {
     router: Router,
-    _app: App,
-    _home: tempfile::TempDir,
+    _app: Option<App>,
+    _home: Option<tempfile::TempDir>,
 }
 
 /// An answer, read whole.
@@ -88,8 +90,26 @@ impl House {
         let app = App::start(config, producer).await.expect("a server");
         Self {
             router: app.router(),
-            _app: app,
-            _home: home,
+            _app: Some(app),
+            _home: Some(home),
+        }
+    }
+
+    /// A house around a server that is there.
+    pub(crate) fn around(app: App) -> Self {
+        Self {
+            router: app.router(),
+            _app: Some(app),
+            _home: None,
+        }
+    }
+
+    /// A house around one that somebody else keeps.
+    pub(crate) fn of(router: Router) -> Self {
+        Self {
+            router,
+            _app: None,
+            _home: None,
         }
     }
 

@@ -1,0 +1,91 @@
+//! Settings in, the options of each part out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnwire_agent::Retries;
+use turnwire_log::sqlite;
+use turnwire_model::cassette::{Deck, DeckError};
+use turnwire_model::{Limits, Timeouts};
+
+use crate::config::Config;
+use crate::config::store::Durability;
+use crate::{host, transport};
+
+/// What the settings say of models that somebody else runs.
+pub(super) fn bounds(config: &Config) -> Result<host::Bounds, DeckError> {
+    let (model, ms) = (&config.model, Duration::from_millis);
+    Ok(host::Bounds {
+        timeouts: Timeouts {
+            connect: ms(model.connect_ms),
+            first_byte: ms(model.first_byte_ms),
+            idle: ms(model.idle_ms),
+            total: ms(model.total_ms),
+        },
+        limits: Limits {
+            frame_bytes_max: model.frame_bytes_max,
+            call_bytes_max: model.call_bytes_max,
+        },
+        retries: Retries {
+            attempts: model.retry_attempts,
+            base: ms(model.retry_base_ms),
+            max: ms(model.retry_max_ms),
+        },
+        allow: config.dial.allow.clone(),
+        deck: model
+            .record
+            .as_deref()
+            .map(Deck::open)
+            .transpose()?
+            .map(Arc::new),
+    })
+}
+
+/// The store's.
+pub(super) fn store(config: &Config) -> sqlite::Options {
+    let durability = match config.store.durability {
+        Durability::Full => sqlite::Durability::Full,
+        Durability::Relaxed => sqlite::Durability::Relaxed,
+    };
+    sqlite::Options {
+        dir: config.home.clone(),
+        durability,
+    }
+}
+
+/// Sessions'.
+pub(super) fn session(config: &Config) -> turnwire_session::Options {
+    let ms = Duration::from_millis;
+    turnwire_session::Options {
+        turn_timeout: ms(config.turn.timeout_ms),
+        queue_max: config.turn.queue_max,
+        dm_types: config.turn.dm_types.clone(),
+        idempotency_ttl: Duration::from_secs(config.turn.key_ttl_s),
+        token_ttl: ms(config.stream.token_ttl_ms),
+        ring_events: config.stream.ring_events,
+        ring_bytes: config.stream.ring_bytes,
+        idle_unload: ms(config.session.idle_unload_ms),
+        open_max: config.session.open_max,
+        checkpoint: ms(config.session.checkpoint_ms),
+        retention: Duration::from_secs(config.store.retention_s),
+        retention_sweep: ms(config.store.retention_sweep_ms),
+        ..turnwire_session::Options::default()
+    }
+}
+
+/// Streams'.
+pub(super) fn stream(config: &Config) -> transport::Options {
+    let (stream, ms) = (&config.stream, Duration::from_millis);
+    transport::Options {
+        queue_max: stream.queue_max as u64,
+        snapshot_messages: stream.snapshot_messages,
+        replay_max: stream.replay_max,
+        ping: ms(stream.ping_ms),
+        ping_misses: stream.ping_misses,
+        subscribe_wait: ms(stream.subscribe_wait_ms),
+        write_deadline: ms(stream.write_deadline_ms),
+        frame_in_max: stream.frame_in_max_bytes,
+        heartbeat: ms(stream.heartbeat_ms),
+        retry_ms: stream.retry_ms,
+    }
+}

@@ -1,0 +1,78 @@
+//! Keys of providers: found where the pack says they are, and what is said where there is none. No
+//! message shows one.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use turnwire_model::{BadKey, Secret};
+use turnwire_pack::{Finding, KeyRef, ModelUse, Pack, ProviderDef};
+
+use super::Variables;
+use super::models::used;
+
+/// The key of a provider; none for one that wants none.
+pub(super) fn key(provider: &ProviderDef, variables: &Variables) -> Result<Option<Secret>, BadKey> {
+    match &provider.key {
+        KeyRef::None => Ok(None),
+        KeyRef::File(path) => Secret::from_file(Path::new(path)).map(Some),
+        KeyRef::Variables(names) => {
+            let set = names.iter().find(|name| variables.get(name).is_some());
+            // The first is the one that is told where none is set.
+            let name = set.or(names.first()).map_or("", String::as_str);
+            Secret::from_variable(name, variables.get(name)).map(Some)
+        }
+    }
+}
+
+/// An error for every provider that is used and has no key: where its key is written, or where it
+/// is used if it is a built-in one.
+pub(super) fn missing(pack: &Pack, variables: &Variables) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, provider) in used(pack) {
+        let Err(none) = key(provider, variables) else {
+            continue;
+        };
+        let mut uses = pack.uses.iter();
+        let first = uses.find(|used| used.provider() == name);
+        let (file, line, column) = match (pack.key_places.get(name), first) {
+            (Some((line, column)), _) => ("providers.yaml", *line, *column),
+            (
+                None,
+                Some(ModelUse {
+                    file, line, column, ..
+                }),
+            ) => (file.as_str(), *line, *column),
+            (None, None) => ("providers.yaml", 1, 1),
+        };
+        let mut finding = Finding::error(file, line, column, format!("`{name}`: {none}"));
+        finding.instead = cure(&provider.key, &none);
+        findings.push(finding);
+    }
+    findings
+}
+
+fn cure(key: &KeyRef, none: &BadKey) -> Option<String> {
+    match (key, none) {
+        (KeyRef::Variables(names), BadKey::Missing(_)) => {
+            let names = names.join(" or ");
+            Some(format!("{names} into the environment before the start"))
+        }
+        (KeyRef::File(_), BadKey::Unreadable(..)) => {
+            Some("the path of a file with the key and nothing else".to_owned())
+        }
+        _ => Some("the key there, and nothing else".to_owned()),
+    }
+}
+
+/// How the key files look; the same as long as nothing was written.
+pub(super) fn stamps(pack: &Pack) -> Vec<(PathBuf, Option<(u64, SystemTime)>)> {
+    let files = used(pack).into_values().filter_map(|provider| {
+        let KeyRef::File(path) = &provider.key else {
+            return None;
+        };
+        let about = std::fs::metadata(path).ok();
+        let look = about.and_then(|about| Some((about.len(), about.modified().ok()?)));
+        Some((PathBuf::from(path), look))
+    });
+    files.collect()
+}

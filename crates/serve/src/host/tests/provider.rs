@@ -1,0 +1,180 @@
+//! Hosts over packs that use providers: keys, cassettes, rules that change.
+
+use super::*;
+
+const LOCAL: &str = "providers:
+  local:
+    dialect: openai_chat
+    base_url: http://127.0.0.1:9/v1
+    key: ${LOCAL_KEY}
+";
+
+const PRICES: &str = "prices: {\"*\": {input: 1, output: 1}}\n";
+
+/// The skeleton with files over its own.
+fn small(more: &[(&str, &str)]) -> Files {
+    let skeleton = Files::skeleton("small");
+    let own = skeleton
+        .iter()
+        .filter(|(path, _)| more.iter().all(|(other, _)| other != path));
+    let all = own.chain(more.iter().copied());
+    Files::from_pairs(all.map(|(path, text)| (path.to_owned(), text.to_owned())))
+}
+
+/// The manifest of the skeleton with another model.
+fn manifest(model: &str) -> String {
+    let skeleton = Files::skeleton("small");
+    let text = skeleton.get("pack.yaml").expect("a manifest");
+    assert!(text.contains("scripted:small"), "{text}");
+    text.replace("scripted:small", model)
+}
+
+fn told(files: &Files, variables: &Variables) -> Vec<String> {
+    let report = judge(files, variables);
+    report.findings.iter().map(Finding::to_string).collect()
+}
+
+#[test]
+fn s2_001_a_provider_that_is_used_needs_its_key() {
+    let pack = manifest("local:m");
+    let files = small(&[
+        ("pack.yaml", &pack),
+        ("providers.yaml", LOCAL),
+        ("prices.yaml", PRICES),
+    ]);
+    let none = Variables::default();
+    let missing = "providers.yaml:5:10: error: `local`: the key should be in the variable `LOCAL_KEY`, which is not set; write: LOCAL_KEY into the environment before the start";
+    assert_eq!(told(&files, &none), [missing]);
+    let set = none.clone().or("LOCAL_KEY", "sk-1");
+    assert_eq!(told(&files, &set), [""; 0]);
+    let odd = none.or("LOCAL_KEY", "sk 1");
+    let told = told(&files, &odd);
+    assert!(
+        told[0].contains("characters other than visible ASCII"),
+        "{told:?}"
+    );
+    assert!(!told[0].contains("sk 1"), "{told:?}");
+}
+
+#[test]
+fn s2_001_a_built_in_provider_tells_the_variable_where_it_is_used() {
+    let pack = manifest("gemini:flash");
+    let files = small(&[("pack.yaml", &pack), ("prices.yaml", PRICES)]);
+    let told_of = told(&files, &Variables::default());
+    let end = "error: `gemini`: the key should be in the variable `GEMINI_API_KEY`, which is not set; write: GEMINI_API_KEY or GOOGLE_API_KEY into the environment before the start";
+    assert_eq!(told_of.len(), 1, "{told_of:?}");
+    assert!(
+        told_of[0].starts_with("pack.yaml:") && told_of[0].ends_with(end),
+        "{told_of:?}"
+    );
+    let other = Variables::default().or("GOOGLE_API_KEY", "k");
+    assert_eq!(told(&files, &other), [""; 0]);
+    let files = small(&[("pack.yaml", &manifest("openia:gpt"))]);
+    let told_of = told(&files, &Variables::default());
+    assert_eq!(told_of.len(), 1, "{told_of:?}");
+    assert!(told_of[0].ends_with("error: unknown provider `openia`, did you mean `openai`?"));
+}
+
+#[test]
+fn a_key_file_that_is_not_there_is_told_and_one_that_changes_is_read_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key");
+    let providers = LOCAL.replace("key: ${LOCAL_KEY}", &format!("key_file: {}", key.display()));
+    let pack = manifest("local:m");
+    let files = small(&[
+        ("pack.yaml", &pack),
+        ("providers.yaml", &providers),
+        ("prices.yaml", PRICES),
+    ]);
+    let told_of = told(&files, &Variables::default());
+    assert_eq!(told_of.len(), 1, "{told_of:?}");
+    assert!(
+        told_of[0]
+            .starts_with("providers.yaml:5:15: error: `local`: the key should be in the file ")
+    );
+
+    std::fs::write(&key, "sk-1\n").expect("a key");
+    let dir = folder.path().join("pack");
+    write(&files, &dir);
+    let host = open(&dir).unwrap_or_else(|why| panic!("{why}"));
+    assert!(!host.reload().expect("readable"), "nothing has changed");
+    std::fs::write(&key, "sk-22\n").expect("a key");
+    assert!(host.reload().expect("readable"), "the key has changed");
+    std::fs::remove_file(&key).expect("removed");
+    assert!(
+        matches!(host.reload(), Err(Broken::Wrong(_))),
+        "the key is gone"
+    );
+}
+
+#[test]
+fn s3_104_a_routing_file_that_changes_is_told_and_a_broken_one_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(&Files::skeleton("small"), folder.path());
+    let host = open(folder.path()).unwrap_or_else(|why| panic!("{why}"));
+    let mut policy = host.policy();
+    assert_eq!(*policy.borrow_and_update(), "builtin-1");
+
+    let file = folder.path().join("routing.yaml");
+    let rules = |version: &str, model: &str| {
+        let text = format!("version: \"{version}\"\ndefault: {{use: {model}}}\n");
+        std::fs::write(&file, text).expect("a file");
+    };
+    rules("v1", "default");
+    assert!(host.reload().expect("a good pack"));
+    assert!(policy.has_changed().expect("a host"));
+    assert_eq!(*policy.borrow_and_update(), "v1");
+
+    rules("v2", "teleport:x");
+    let Err(Broken::Wrong(findings)) = host.reload() else {
+        panic!("a broken file was applied");
+    };
+    let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0]
+            .starts_with("routing.yaml:2:16: error: unknown provider `teleport`; write: one of ")
+    );
+    assert!(!policy.has_changed().expect("a host"));
+    assert_eq!(host.loaded.load().routing.version(), "v1");
+
+    // Another model under the same name: turns use it, and there is nothing to tell.
+    rules("v1", "scripted:other");
+    assert!(host.reload().expect("a good pack"));
+    assert!(!policy.has_changed().expect("a host"));
+    let loaded = host.loaded.load_full();
+    let default = loaded
+        .pack
+        .routing
+        .as_ref()
+        .and_then(|routing| routing.default.as_ref());
+    assert_eq!(
+        default.map(|default| default.model.as_str()),
+        Some("scripted:other")
+    );
+
+    std::fs::remove_file(&file).expect("removed");
+    assert!(host.reload().expect("a good pack"));
+    assert_eq!(*policy.borrow_and_update(), "builtin-1");
+}
+
+#[test]
+fn a_cassette_that_cannot_be_played_is_told_with_its_line() {
+    let pack = manifest("cassette:talk");
+    let tape = "{\"type\":\"cassette\",\"version\":1}\nnonsense\n";
+    let files = small(&[("pack.yaml", &pack), ("cassettes/talk.jsonl", tape)]);
+    let told_of = told(&files, &Variables::default());
+    assert_eq!(told_of.len(), 1, "{told_of:?}");
+    assert!(
+        told_of[0].starts_with("cassettes/talk.jsonl:2:1: error: "),
+        "{told_of:?}"
+    );
+    let good = small(&[
+        ("pack.yaml", &pack),
+        (
+            "cassettes/talk.jsonl",
+            "{\"type\":\"cassette\",\"version\":1}\n",
+        ),
+    ]);
+    assert_eq!(told(&good, &Variables::default()), [""; 0]);
+}
