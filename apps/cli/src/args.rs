@@ -6,12 +6,14 @@ use clap::{Args, Parser, Subcommand};
 use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId};
 
 mod pack;
+mod tape;
 mod talk;
 mod usage;
 
 pub(crate) use pack::{Check, Init};
 pub(crate) use talk::{Chat, Completions, Man, Replay, Which, Wire};
 pub(crate) use usage::Usage;
+pub(crate) use tape::{Record, Rerun};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,6 +45,10 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Show what model calls came to, by day and model.
     Usage(Usage),
+    /// Make a script and a regression case of a stored session.
+    Record(Record),
+    /// Play a regression case against a running server.
+    Rerun(Rerun),
     /// Check a pack: every mistake with its place and what to write instead.
     Check(Check),
     /// Write a small pack that passes the check.
@@ -275,7 +281,7 @@ mod tests {
     #[test]
     fn the_help_of_the_whole_fits_on_one_screen() {
         let help = Line::command().render_help().to_string();
-        assert!(help.lines().count() <= 26, "{help}");
+        assert!(help.lines().count() <= 29, "{help}");
         assert!(
             help.lines().all(|line| line.chars().count() <= 100),
             "{help}"

@@ -18,6 +18,12 @@ mod check;
 mod pack;
 mod settings;
 mod usage;
+mod yaml;
+mod case;
+mod seen;
+mod differ;
+mod record;
+mod rerun;
 mod replay;
 mod serve;
 mod manual;
@@ -40,6 +46,8 @@ fn main() -> ExitCode {
         Command::Verify(args) => here(check::run(&args)),
         Command::Usage(args) => here(usage::run(&args)).map(|()| ExitCode::SUCCESS),
         Command::Chat(args) => here(chat::run(&args)),
+        Command::Record(args) => record::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Rerun(args) => here(rerun::run(&args)),
         Command::Check(args) => pack::check(&args),
         Command::Init(args) => pack::init(&args).map(|()| ExitCode::SUCCESS),
         Command::Config(args) => settings::show(args.show()).map(|()| ExitCode::SUCCESS),

@@ -1,5 +1,6 @@
 //! The real binary as a server on a free port.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -32,11 +33,16 @@ impl Server {
     }
 
     fn listen(dir: &Path, listen: &str) -> Self {
+        let script = dir.join("script.yaml");
+        Self::serve(dir, listen, &[OsStr::new("--script"), script.as_os_str()])
+    }
+
+    /// A server of `dir` with more words on its command line.
+    pub(crate) fn serve(dir: &Path, listen: &str, more: &[&OsStr]) -> Self {
         let mut child = Command::new(BINARY)
             .args(["serve", "--listen", listen, "--home"])
             .arg(dir)
-            .arg("--script")
-            .arg(dir.join("script.yaml"))
+            .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

@@ -1,0 +1,263 @@
+//! What is written is played by the scripted model as it was said.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use proptest::prelude::*;
+use turnwire_event::code::LlmErrorClass;
+use turnwire_event::{
+    Epoch, Kept, Message, MessageId, MessageStatus, Position, Role, Seq, SessionId, Sub, ToolUseId,
+    TurnId, Ulid,
+};
+use turnwire_model::{Delta, ModelError, Provider as _, Request, Script, Scripted};
+
+use super::*;
+
+const START: Position = Position {
+    epoch: Epoch(1),
+    seq: Seq(5),
+    sub: Sub(0),
+};
+
+fn message(content: Vec<ContentBlock>) -> StoredMessage {
+    StoredMessage {
+        message: Message {
+            id: MessageId(Ulid(1)),
+            session_id: SessionId(Ulid(2)),
+            turn_id: TurnId(Ulid(3)),
+            role: Role::Assistant,
+            status: MessageStatus::Complete,
+            content,
+            model: Some("m:m".into()),
+            stop_reason: Some(StopReason::EndTurn),
+            usage: None,
+            created_at: Timestamp::from_millis(1_000),
+            metadata: Map::new(),
+            kept: Kept::default(),
+        },
+        started: START,
+        completed: Some((
+            Position::persisted(Epoch(1), Seq(9)),
+            Timestamp::from_millis(9_000),
+        )),
+        cuts: Vec::new(),
+        inputs: Vec::new(),
+    }
+}
+
+/// Adds the cuts of pieces that came every 100 ms.
+fn cut(stored: &mut StoredMessage, cuts: &[(u32, CutKind, usize)]) {
+    let from = (stored.started, stored.message.created_at);
+    for (n, (block, kind, end)) in (1..).zip(cuts) {
+        let cut = Cut {
+            at: Position {
+                sub: Sub(n),
+                ..START
+            },
+            time: Timestamp::from_millis(1_000 + 100 * i64::from(n)),
+            kind: *kind,
+            block: *block,
+            end: *end as u32,
+        };
+        cut.write(from, &mut stored.cuts);
+    }
+}
+
+fn call<'s>(says: &str, turn: usize, message: Option<&'s StoredMessage>) -> Call<'s> {
+    Call {
+        agent: "orchestrator".into(),
+        call: 1,
+        attempt: 1,
+        says: says.into(),
+        turn,
+        locale: "en".into(),
+        began: Timestamp::from_millis(900),
+        message,
+        end: End::Stop(
+            StopReason::EndTurn,
+            Usage {
+                input_tokens: 7,
+                ..Usage::default()
+            },
+        ),
+    }
+}
+
+fn played(yaml: &str, says: &str, attempt: u32) -> Vec<Result<Delta, ModelError>> {
+    let script = Script::parse("script.yaml", yaml).unwrap_or_else(|e| panic!("{e}\n{yaml}"));
+    let request = Request {
+        model: "scripted:x".into(),
+        agent: "orchestrator".into(),
+        call: 1,
+        attempt,
+        locale: "en-GB".into(),
+        system: None,
+        messages: vec![Arc::new(turnwire_model::Said::new(
+            Role::User,
+            vec![ContentBlock::text(says)],
+        ))],
+        tools: [].into(),
+    };
+    let mut stream = Scripted::new(script).stream(request);
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime")
+        .block_on(async move {
+            let mut said = Vec::new();
+            while let Some(delta) = stream.next().await {
+                said.push(delta);
+            }
+            said
+        })
+}
+
+fn words(deltas: &[Result<Delta, ModelError>]) -> Vec<String> {
+    let text = deltas.iter().filter_map(|delta| match delta {
+        Ok(Delta::Text { text, .. }) => Some(text.clone()),
+        Ok(Delta::Thinking {
+            text, signature, ..
+        }) => Some(format!(
+            "<{text}{}>",
+            signature.as_deref().unwrap_or_default()
+        )),
+        Ok(Delta::ToolStart { name, .. }) => Some(format!("[{name}")),
+        Ok(Delta::ToolInput { fragment, .. }) => Some(fragment.clone()),
+        Ok(Delta::ToolEnd { .. }) => Some("]".into()),
+        Ok(Delta::Stop { reason, usage }) => Some(format!("{reason:?} {}", usage.input_tokens)),
+        Ok(_) => None,
+        Err(error) => Some(format!("{:?} {:?}", error.class, error.again)),
+    });
+    text.collect()
+}
+
+#[test]
+fn a_message_is_told_in_its_pieces_with_reasoning_tools_and_cost() {
+    let mut stored = message(vec![
+        ContentBlock::Thinking {
+            text: "Hm.".into(),
+            signature: Some("seal".into()),
+        },
+        ContentBlock::text("Grüß {{user}}"),
+        ContentBlock::ToolUse {
+            id: ToolUseId(Ulid(4)),
+            name: "ask".into(),
+            input: json!({"q": "{{locale}}"}),
+        },
+        ContentBlock::ToolUse {
+            id: ToolUseId(Ulid(5)),
+            name: "broken".into(),
+            input: json!({}),
+        },
+    ]);
+    stored.inputs = vec![(2, r#"{"q":"{{locale}}"}"#.into()), (3, r#"{"cut"#.into())];
+    let thinking = CutKind::Thinking {
+        after_text: false,
+        signed: true,
+    };
+    cut(
+        &mut stored,
+        &[
+            (0, thinking, 3),
+            (1, CutKind::Text, 4),
+            (1, CutKind::Text, 7),
+            (1, CutKind::Text, 15),
+            (2, CutKind::ToolStart, 0),
+            (2, CutKind::ToolInput, 18),
+            (2, CutKind::ToolEnd, 18),
+        ],
+    );
+    let (yaml, strays) = write(&[call("hi: there", 1, Some(&stored))], false);
+    assert_eq!(strays, [""; 0]);
+    let said = words(&played(&yaml, "hi: there", 1));
+    assert_eq!(
+        said,
+        [
+            "<Hm.seal>",
+            "Gr\u{fc}",
+            "ß ",
+            "{{user}}",
+            "[ask",
+            r#"{"q":"{{locale}}"}"#,
+            "]",
+            "[broken",
+            r#"{"cut"#,
+            "]",
+            "EndTurn 7"
+        ],
+        "{yaml}"
+    );
+    assert!(!yaml.contains("delay_ms"), "{yaml}");
+    let (paced, _) = write(&[call("hi: there", 1, Some(&stored))], true);
+    assert!(paced.contains("pause_ms: 200"), "{paced}");
+    assert!(paced.contains("delay_ms: 100"), "{paced}");
+}
+
+#[test]
+fn failures_tries_and_silence_are_told() {
+    let failed = |attempt, again| Call {
+        attempt,
+        end: End::Failed(LlmErrorClass::RateLimited, again),
+        ..call("a", 1, None)
+    };
+    let stored = message(vec![ContentBlock::text("third")]);
+    let third = Call {
+        attempt: 3,
+        ..call("a", 1, Some(&stored))
+    };
+    let calls = [failed(1, Again::Yes), failed(2, Again::Yes), third];
+    let (yaml, _) = write(&calls, false);
+    assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Soon"]);
+    assert_eq!(words(&played(&yaml, "a", 2)), ["RateLimited Soon"]);
+    assert_eq!(words(&played(&yaml, "a", 3)), ["third", "EndTurn 7"]);
+    let (yaml, _) = write(&[failed(1, Again::No)], false);
+    assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Never"]);
+    let stalled = Call {
+        end: End::Stalled,
+        ..call("a", 1, None)
+    };
+    let (yaml, _) = write(&[stalled], false);
+    assert!(yaml.contains("stall: true"), "{yaml}");
+}
+
+#[test]
+fn the_same_words_are_told_apart_by_the_turn_only_where_the_answers_differ() {
+    let one = message(vec![ContentBlock::text("one")]);
+    let two = message(vec![ContentBlock::text("two")]);
+    let rules = |calls: &[Call<'_>]| {
+        let (yaml, strays) = write(calls, false);
+        let rules = yaml.lines().filter(|line| line.starts_with("- ")).count();
+        (rules, yaml.contains("turn: "), strays.len())
+    };
+    let twice = [call("a", 1, Some(&one)), call("a", 3, Some(&one))];
+    assert_eq!(rules(&twice), (1, false, 0));
+    let apart = [call("a", 1, Some(&one)), call("a", 3, Some(&two))];
+    assert_eq!(rules(&apart), (2, true, 0));
+    let lost = [call("a", 1, Some(&one)), call("a", 1, Some(&two))];
+    assert_eq!(rules(&lost), (1, true, 1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_words_in_any_pieces_are_said_again_as_they_were(
+        pieces in proptest::collection::vec("\\PC{1,12}|[\\x00-\\x1f{}:#\"'\u{2028}\u{feff}]{1,4}", 1..20),
+        says in "\\PC{0,20}|[ -~\n\t]{0,20}",
+    ) {
+        let mut stored = message(vec![ContentBlock::text(pieces.concat())]);
+        let mut end = 0;
+        let ends: Vec<_> = pieces
+            .iter()
+            .map(|piece| {
+                end += piece.len();
+                (0, CutKind::Text, end)
+            })
+            .collect();
+        cut(&mut stored, &ends);
+        let (yaml, _) = write(&[call(&says, 1, Some(&stored))], false);
+        let mut said = words(&played(&yaml, &says, 1));
+        prop_assert_eq!(said.pop(), Some("EndTurn 7".to_owned()));
+        prop_assert_eq!(said, pieces);
+    }
+}
