@@ -111,6 +111,12 @@ pub trait Dialect: Send + Sync {
     /// never logs them.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
 
+    /// Headers that depend on what a model is asked to keep to. They take the place of those of
+    /// the same name above; the operator's own take the place of both.
+    fn headers_for(&self, _params: &Params) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// The request. `provider` is the name the operator gave it: of what was said, only that
     /// provider's own kept words go back to it. `model` is the vendor's name of the model.
     fn encode(&self, provider: &str, model: &str, request: &Request, params: &Params) -> Encoded;
