@@ -6,6 +6,7 @@ mod law;
 mod refusal;
 mod tiny;
 mod upstream;
+mod vendors;
 
 use futures_util::StreamExt as _;
 use serde_json::json;
