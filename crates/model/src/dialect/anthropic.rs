@@ -2,6 +2,7 @@
 //! has what this relies on, with versions and dates.
 
 mod chunk;
+mod block;
 mod order;
 mod normalize;
 mod encode;

@@ -4,6 +4,7 @@
 mod support;
 mod anthropic;
 mod openai_chat;
+mod calls;
 mod both;
 mod splits;
 mod arbitrary;

@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
 
+use super::block::{Open, Opened};
 use super::chunk::{
-    Block, BlockDelta, BlockKind, BlockStart, BlockStop, BlockTag, DeltaTag, Kind, MessageDelta,
+    BlockDelta, BlockKind, BlockStart, BlockStop, BlockTag, DeltaTag, Kind, MessageDelta,
     MessageStart, Piece, PieceKind, Tagged, Usage as Counts,
 };
 use super::order::Order;
@@ -37,25 +38,6 @@ pub(super) struct Messages {
     said: bool,
     tools: bool,
     done: bool,
-}
-
-/// What is open of a block.
-#[derive(Debug)]
-enum Open {
-    Text,
-    Thinking {
-        signature: String,
-    },
-    Tool {
-        /// The input that came with the start, for servers that do not stream it.
-        whole: Option<String>,
-    },
-    /// Not ours to read; none once a piece came that cannot be put into it.
-    Sealed {
-        block: Option<Value>,
-        input: String,
-    },
-    Stopped,
 }
 
 /// Why a message ended, as far as that matters here.
@@ -159,73 +141,20 @@ impl Messages {
         let at = self.order.open(index)?;
         let raw = content_block.get();
         let kind = read::<BlockTag>(raw)?.kind;
-        let (open, first) = match kind {
-            BlockKind::Unknown => (self.sealed(read(raw)?, raw.len())?, Vec::new()),
+        let opened = match kind {
+            BlockKind::Unknown => Opened::sealed(read(raw)?, raw.len()),
             BlockKind::Text
             | BlockKind::Thinking
             | BlockKind::RedactedThinking
-            | BlockKind::ToolUse => self.known(kind, read(raw)?)?,
+            | BlockKind::ToolUse => Opened::known(kind, read(raw)?).ok_or_else(malformed)?,
         };
-        self.blocks.insert(index, (at, open));
-        for delta in first {
+        self.seal(opened.sealed_bytes)?;
+        self.tools |= kind == BlockKind::ToolUse;
+        self.blocks.insert(index, (at, opened.open));
+        for delta in opened.first {
             self.say(at, delta, out);
         }
         Ok(())
-    }
-
-    /// What a block of a known kind is when it opens, and what it says with that.
-    fn known(
-        &mut self,
-        kind: BlockKind,
-        block: Block<'_>,
-    ) -> Result<(Open, Vec<Delta>), ModelError> {
-        match kind {
-            BlockKind::Text => {
-                let text = block.text.filter(|text| !text.is_empty());
-                Ok((Open::Text, text.map(words).into_iter().collect()))
-            }
-            BlockKind::Thinking => {
-                let signature = block.signature.unwrap_or_default();
-                self.seal(signature.len())?;
-                let text = block.thinking.filter(|text| !text.is_empty());
-                let first = text.map(|text| thinking(text, None));
-                Ok((Open::Thinking { signature }, first.into_iter().collect()))
-            }
-            BlockKind::RedactedThinking => {
-                let data = block.data.unwrap_or_default();
-                self.seal(data.len())?;
-                let open = Open::Sealed {
-                    block: None,
-                    input: String::new(),
-                };
-                Ok((open, vec![keep(json!({"redacted_thinking": data}))]))
-            }
-            BlockKind::ToolUse => {
-                let name = block.name.filter(|name| !name.is_empty());
-                let name = name.ok_or_else(malformed)?;
-                let whole = block.input.map(|input| input.get().to_owned());
-                self.tools = true;
-                let id = block.id.filter(|id| !id.is_empty());
-                let kept = id.as_ref().map(|id| keep(json!({"id": id})));
-                let start = Delta::ToolStart {
-                    block: 0,
-                    name,
-                    provider_id: id,
-                };
-                let whole = whole.filter(|input| !is_nothing(input));
-                let first = std::iter::once(start).chain(kept).collect();
-                Ok((Open::Tool { whole }, first))
-            }
-            BlockKind::Unknown => Err(malformed()),
-        }
-    }
-
-    fn sealed(&mut self, block: Value, bytes: usize) -> Result<Open, ModelError> {
-        self.seal(bytes)?;
-        Ok(Open::Sealed {
-            block: Some(block),
-            input: String::new(),
-        })
     }
 
     fn seal(&mut self, bytes: usize) -> Result<(), ModelError> {
@@ -242,33 +171,25 @@ impl Messages {
             Err(_) => of_new_kind(data)?,
         };
         if !self.blocks.contains_key(&index) {
-            self.open_unannounced(index, delta.kind)?;
+            match Open::unannounced(delta.kind) {
+                Some(open) => {
+                    let at = self.order.open(index)?;
+                    self.blocks.insert(index, (at, open));
+                }
+                None if delta.kind == PieceKind::InputJsonDelta => return Err(malformed()),
+                None => return Ok(()),
+            }
         }
         let Some((at, open)) = self.blocks.get_mut(&index) else {
             return Ok(());
         };
         let at = *at;
         let mut sealed = 0;
-        let said = take(open, delta, &mut sealed);
+        let said = open.take(delta, &mut sealed);
         self.seal(sealed)?;
         if let Some(delta) = said {
             self.say(at, delta, out);
         }
-        Ok(())
-    }
-
-    /// Some servers leave out the start of a block. Words need none; a tool has no name without.
-    fn open_unannounced(&mut self, index: u64, kind: PieceKind) -> Result<(), ModelError> {
-        let open = match kind {
-            PieceKind::TextDelta => Open::Text,
-            PieceKind::ThinkingDelta | PieceKind::SignatureDelta => Open::Thinking {
-                signature: String::new(),
-            },
-            PieceKind::InputJsonDelta => return Err(malformed()),
-            PieceKind::CitationsDelta | PieceKind::Unknown => return Ok(()),
-        };
-        let at = self.order.open(index)?;
-        self.blocks.insert(index, (at, open));
         Ok(())
     }
 
@@ -277,23 +198,10 @@ impl Messages {
             return;
         };
         let at = *at;
-        let last = match std::mem::replace(open, Open::Stopped) {
-            Open::Stopped => return,
-            Open::Text => [None, None],
-            Open::Thinking { signature } => {
-                let signature = Some(signature).filter(|signature| !signature.is_empty());
-                [
-                    signature.map(|signature| thinking(String::new(), Some(signature))),
-                    None,
-                ]
-            }
-            Open::Tool { whole } => [
-                whole.map(|fragment| Delta::ToolInput { block: 0, fragment }),
-                Some(Delta::ToolEnd { block: 0 }),
-            ],
-            Open::Sealed { block, input } => [whole_block(block, &input).map(keep), None],
-        };
-        for delta in last.into_iter().flatten() {
+        if matches!(open, Open::Stopped) {
+            return;
+        }
+        for delta in open.stop() {
             self.say(at, delta, out);
         }
         self.order.stop(at, out);
@@ -385,73 +293,6 @@ fn of_new_kind(data: &str) -> Result<BlockDelta, ModelError> {
             delta: Piece::default(),
         })
         .ok_or_else(malformed)
-}
-
-/// What a piece says in the block it belongs to; `sealed` grows by what is kept of it. A piece of
-/// another kind than its block, and one behind its block's end, say nothing.
-fn take(open: &mut Open, piece: Piece, sealed: &mut usize) -> Option<Delta> {
-    match (open, piece.kind) {
-        (Open::Text, PieceKind::TextDelta) => piece.text.filter(|text| !text.is_empty()).map(words),
-        (Open::Thinking { .. }, PieceKind::ThinkingDelta) => {
-            let text = piece.thinking.filter(|text| !text.is_empty());
-            text.map(|text| thinking(text, None))
-        }
-        (Open::Thinking { signature }, PieceKind::SignatureDelta) => {
-            let more = piece.signature.unwrap_or_default();
-            *sealed += more.len();
-            signature.push_str(&more);
-            None
-        }
-        (Open::Tool { whole }, PieceKind::InputJsonDelta) => {
-            let fragment = piece.partial_json.filter(|more| !more.is_empty())?;
-            // It is streamed after all.
-            *whole = None;
-            Some(Delta::ToolInput { block: 0, fragment })
-        }
-        (Open::Sealed { input, .. }, PieceKind::InputJsonDelta) => {
-            let more = piece.partial_json.unwrap_or_default();
-            *sealed += more.len();
-            input.push_str(&more);
-            None
-        }
-        (Open::Sealed { block, .. }, _) => {
-            *block = None;
-            None
-        }
-        (Open::Text | Open::Thinking { .. } | Open::Tool { .. } | Open::Stopped, _) => None,
-    }
-}
-
-/// A block that is not read here, with the input that was streamed behind it.
-fn whole_block(block: Option<Value>, input: &str) -> Option<Value> {
-    let mut block = block.filter(Value::is_object)?;
-    if !input.is_empty() {
-        block["input"] = serde_json::from_str(input).ok()?;
-    }
-    Some(json!({"block": block}))
-}
-
-fn words(text: String) -> Delta {
-    Delta::Text { block: 0, text }
-}
-
-fn thinking(text: String, signature: Option<String>) -> Delta {
-    Delta::Thinking {
-        block: 0,
-        text,
-        signature,
-    }
-}
-
-fn keep(data: Value) -> Delta {
-    Delta::Keep { block: 0, data }
-}
-
-/// Whether an input says nothing: a start has an empty object when the input is to come.
-fn is_nothing(input: &str) -> bool {
-    let inside = input.trim().strip_prefix('{');
-    let inside = inside.and_then(|inside| inside.strip_suffix('}'));
-    input == "null" || inside.is_some_and(|inside| inside.trim().is_empty())
 }
 
 /// A paused turn is one of the vendor's own tools, which are not offered; a reason that is not

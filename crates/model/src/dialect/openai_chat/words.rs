@@ -20,8 +20,8 @@ pub(super) struct Words {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arguments(pub(super) String);
 
-/// How deep parts may lie in each other; those that are known lie two deep.
-const PARTS_DEEP_MAX: u32 = 4;
+/// How deep words may lie in lists and parts; those that are known lie five deep.
+const PARTS_DEEP_MAX: u32 = 6;
 
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -150,8 +150,10 @@ mod tests {
 
     #[test]
     fn parts_that_lie_too_deep_say_nothing() {
-        assert_eq!(words("[[[\"a\"]]]").0, "a");
-        assert_eq!(words("[[[[\"a\"]]]]").0, "");
+        let deep =
+            |lists: usize| words(&format!("{}\"a\"{}", "[".repeat(lists), "]".repeat(lists)));
+        assert_eq!(deep(5).0, "a");
+        assert_eq!(deep(6).0, "");
     }
 
     #[test]

@@ -33,7 +33,6 @@ fn text(text: &str) -> ContentBlock {
 
 fn request(messages: Vec<Said>) -> Request {
     Request {
-        attempt: 1,
         model: "one:m".into(),
         agent: "orchestrator".into(),
         call: 1,
