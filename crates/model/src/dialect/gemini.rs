@@ -39,6 +39,3 @@ impl Dialect for Gemini {
         failure::refused(refused)
     }
 }
-
-#[cfg(test)]
-mod tests;

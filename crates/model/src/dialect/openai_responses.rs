@@ -6,6 +6,8 @@ mod order;
 mod sealed;
 mod failure;
 mod normalize;
+mod item;
+mod ending;
 mod encode;
 
 use crate::delta::ModelError;
@@ -41,6 +43,3 @@ impl Dialect for OpenAiResponses {
         trouble::refused(refused)
     }
 }
-
-#[cfg(test)]
-mod tests;

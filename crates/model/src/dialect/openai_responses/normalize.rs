@@ -7,12 +7,10 @@ use std::collections::VecDeque;
 
 use serde_json::value::RawValue;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_event::{StopReason, Usage};
 
-use super::chunk::{self, Event, Response};
+use super::chunk::{Event, Response};
 use super::failure;
-use super::order::{Call, Kind, Order, Piece, Section, TooMuch, Voice};
-use super::sealed;
+use super::order::{Kind, Order, Piece, Section, TooMuch, Voice};
 use crate::delta::{Delta, ModelError};
 use crate::dialect::lent::Words;
 use crate::dialect::loose::Count;
@@ -22,19 +20,16 @@ use crate::dialect::{Decoder, Frame};
 const RESPONSE_ID_BYTES_MAX: usize = 512;
 
 /// The part of an item that has only one.
-const ONLY: u32 = 0;
-
-/// The block behind all parts of an item, for what is nothing but kept.
-const BEHIND: u32 = u32::MAX;
+pub(super) const ONLY: u32 = 0;
 
 /// Reads one answer.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    order: Order,
-    has_begun: bool,
-    has_stopped: bool,
-    has_calls: bool,
-    cache_written: u64,
+    pub(super) order: Order,
+    pub(super) has_begun: bool,
+    pub(super) has_stopped: bool,
+    pub(super) has_calls: bool,
+    pub(super) cache_written: u64,
 }
 
 impl Decoder for Reader {
@@ -112,8 +107,9 @@ impl Reader {
         }
     }
 
-    fn begin(&mut self, id: Words<'_>, out: &mut VecDeque<Delta>) {
-        if std::mem::replace(&mut self.has_begun, true) {
+    pub(super) fn begin(&mut self, id: Words<'_>, out: &mut VecDeque<Delta>) {
+        // What comes behind an item is no begin any more.
+        if std::mem::replace(&mut self.has_begun, true) || !self.order.is_empty() {
             return;
         }
         let id = id.said().filter(|id| id.len() <= RESPONSE_ID_BYTES_MAX);
@@ -166,7 +162,7 @@ impl Reader {
     }
 
     /// Says all words of a section, if none of them have been said.
-    fn say_once(
+    pub(super) fn say_once(
         &mut self,
         at: usize,
         section: Section,
@@ -179,7 +175,7 @@ impl Reader {
         self.say(at, section, words, out)
     }
 
-    fn say(
+    pub(super) fn say(
         &mut self,
         at: usize,
         section: Section,
@@ -225,7 +221,7 @@ impl Reader {
     }
 
     /// All input of a call that has begun and had none (S3-064).
-    fn input_once(
+    pub(super) fn input_once(
         &mut self,
         at: usize,
         arguments: Words<'_>,
@@ -243,223 +239,6 @@ impl Reader {
         call.has_input = true;
         Ok(self.order.say(at, ONLY, Piece::ToolInput(whole), out)?)
     }
-
-    fn added(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        let Some(raw) = event.item else {
-            return Ok(());
-        };
-        let item = read_item(raw)?;
-        let at = self.found(index(event.output_index), &item, out)?;
-        self.start(at, item.name, item.call_id, out)
-    }
-
-    /// The item itself, wherever it is told: at its begin, at its end, or only in the answer.
-    fn found(
-        &mut self,
-        place: Option<u32>,
-        item: &chunk::Item<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<usize, ModelError> {
-        let kind = match item.kind.as_str() {
-            "message" => Kind::Message,
-            "reasoning" => Kind::Reasoning,
-            "function_call" => Kind::Call,
-            _ => Kind::Other,
-        };
-        let id = item.id.as_str();
-        // Without a place and an id there is nothing to find it by, so it is a new one.
-        let known = (place.is_some() || !id.is_empty())
-            .then(|| self.order.find(place, id))
-            .flatten();
-        let Some(at) = known else {
-            return Ok(self.order.add(kind, place, id, out)?);
-        };
-        let own = &mut self.order.item(at).kind;
-        if *own == Kind::Other {
-            *own = kind;
-        }
-        let is_same = kind == Kind::Other || *own == kind;
-        is_same.then_some(at).ok_or_else(malformed)
-    }
-
-    /// Begins a call, once its name is known.
-    fn start(
-        &mut self,
-        at: usize,
-        name: Words<'_>,
-        call_id: Words<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        let item = self.order.item(at);
-        if item.kind != Kind::Call || item.call.is_some() {
-            return Ok(());
-        }
-        let Some(name) = name.said() else {
-            return Ok(());
-        };
-        let call_id = call_id.said();
-        item.call = Some(Call {
-            call_id: call_id.clone(),
-            has_input: false,
-        });
-        self.has_calls = true;
-        let start = Piece::ToolStart(name, call_id);
-        Ok(self.order.say(at, ONLY, start, out)?)
-    }
-
-    fn done(
-        &mut self,
-        place: Option<u32>,
-        raw: &RawValue,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        let item = read_item(raw)?;
-        let at = self.found(place, &item, out)?;
-        if self.order.item(at).is_done {
-            return Ok(());
-        }
-        match self.order.item(at).kind {
-            Kind::Message => self.message_done(at, &item, raw, out)?,
-            Kind::Reasoning => self.reasoning_done(at, &item, raw, out)?,
-            Kind::Call => self.call_done(at, item, raw, out)?,
-            Kind::Other => {
-                if let Some(kept) = sealed::item(raw) {
-                    self.order.say(at, BEHIND, Piece::Keep(kept), out)?;
-                }
-            }
-        }
-        Ok(self.order.finish(at, out)?)
-    }
-
-    fn message_done(
-        &mut self,
-        at: usize,
-        item: &chunk::Item<'_>,
-        raw: &RawValue,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        for (part, words) in (0..).zip(item.content()) {
-            let section = |voice| Section { voice, part };
-            self.say_once(at, section(Voice::Answer), words.text.as_str(), out)?;
-            self.say_once(at, section(Voice::Refusal), words.refusal.as_str(), out)?;
-        }
-        let Some(kept) = sealed::message(raw) else {
-            return Ok(());
-        };
-        for section in self.order.item(at).said.clone() {
-            let kept = match section.voice {
-                Voice::Refusal => sealed::refusing(kept.clone()),
-                Voice::Answer | Voice::Summary | Voice::Reasoning => kept.clone(),
-            };
-            self.order.say(at, section.part, Piece::Keep(kept), out)?;
-        }
-        Ok(())
-    }
-
-    fn reasoning_done(
-        &mut self,
-        at: usize,
-        item: &chunk::Item<'_>,
-        raw: &RawValue,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        for (part, words) in (0..).zip(item.summary()) {
-            let voice = Voice::Summary;
-            self.say_once(at, Section { voice, part }, words.text.as_str(), out)?;
-        }
-        for (part, words) in (0..).zip(item.content()) {
-            let voice = Voice::Reasoning;
-            self.say_once(at, Section { voice, part }, words.text.as_str(), out)?;
-        }
-        match sealed::reasoning(raw) {
-            Some(kept) => Ok(self.order.say(at, ONLY, Piece::Keep(kept), out)?),
-            None => Ok(()),
-        }
-    }
-
-    fn call_done(
-        &mut self,
-        at: usize,
-        item: chunk::Item<'_>,
-        raw: &RawValue,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        self.start(at, item.name, item.call_id, out)?;
-        if self.order.item(at).call.is_none() {
-            return Err(malformed());
-        }
-        self.input_once(at, item.arguments, out)?;
-        if let Some(kept) = sealed::call(raw) {
-            self.order.say(at, ONLY, Piece::Keep(kept), out)?;
-        }
-        Ok(self.order.say(at, ONLY, Piece::ToolEnd, out)?)
-    }
-
-    fn finish(
-        &mut self,
-        kind: &str,
-        response: Response<'_>,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        let status = response.status.as_str();
-        if kind == "response.failed" || ["failed", "cancelled"].contains(&status) {
-            return Err(failure::of(response.error));
-        }
-        let is_cut = kind == "response.incomplete" || status == "incomplete";
-        let reason = response.incomplete_details.as_ref();
-        let reason = reason.map_or("", |details| details.reason.as_str());
-        let is_withheld = is_cut && reason == "content_filter";
-        if is_withheld && self.order.is_empty() {
-            // Nothing was said, and an empty answer would hide why.
-            return Err(malformed());
-        }
-        if self.order.is_empty() {
-            let items = response.items();
-            self.begin(response.id, out);
-            for (place, raw) in (0..).zip(items) {
-                self.done(Some(place), raw, out)?;
-            }
-        }
-        self.order.let_all_out(out)?;
-        self.close(out)?;
-        let usage = response.usage.unwrap_or_default();
-        let details = usage.input_tokens_details.unwrap_or_default();
-        self.cache_written = count(details.cache_write_tokens);
-        self.has_stopped = true;
-        out.push_back(Delta::Stop {
-            reason: match (is_cut, reason) {
-                // The vendor's filter, or another request, let no more through.
-                (true, "content_filter" | "steered") => StopReason::EndTurn,
-                (true, _) => StopReason::MaxTokens,
-                (false, _) if self.has_calls => StopReason::ToolUse,
-                (false, _) => StopReason::EndTurn,
-            },
-            usage: counted(usage),
-        });
-        Ok(())
-    }
-
-    /// Ends the calls that nobody ended.
-    fn close(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        for at in 0..self.order.len() {
-            let item = self.order.item(at);
-            if item.kind != Kind::Call || item.is_done {
-                continue;
-            }
-            let call = item.call.as_ref().ok_or_else(malformed)?;
-            let kept = call.call_id.as_deref().map(sealed::call_by_id);
-            if let Some(kept) = kept {
-                self.order.say(at, ONLY, Piece::Keep(kept), out)?;
-            }
-            self.order.say(at, ONLY, Piece::ToolEnd, out)?;
-            self.order.finish(at, out)?;
-        }
-        Ok(())
-    }
-}
-
-fn read_item(raw: &RawValue) -> Result<chunk::Item<'_>, ModelError> {
-    serde_json::from_str(raw.get()).map_err(|_| malformed())
 }
 
 fn read_response(raw: Option<&RawValue>) -> Result<Response<'_>, ModelError> {
@@ -477,31 +256,10 @@ fn section_of(voice: Voice, event: &Event<'_>) -> Section {
     Section { voice, part }
 }
 
-fn index(count: Option<Count>) -> Option<u32> {
+pub(super) fn index(count: Option<Count>) -> Option<u32> {
     count.and_then(|count| u32::try_from(count.0).ok())
 }
 
-fn count(count: Option<Count>) -> u64 {
-    count.unwrap_or_default().0
-}
-
-fn malformed() -> ModelError {
+pub(super) fn malformed() -> ModelError {
     LlmErrorClass::Provider.into()
-}
-
-fn counted(usage: chunk::Usage) -> Usage {
-    let input = count(usage.input_tokens);
-    let output = count(usage.output_tokens);
-    let read = usage.input_tokens_details.unwrap_or_default();
-    let written = usage.output_tokens_details.unwrap_or_default();
-    Usage {
-        input_tokens: input,
-        output_tokens: output,
-        total_tokens: usage
-            .total_tokens
-            .map_or(input.saturating_add(output), |total| total.0),
-        reasoning_tokens: count(written.reasoning_tokens),
-        cached_tokens: count(read.cached_tokens),
-        cost_usd: 0.0,
-    }
 }
