@@ -205,8 +205,6 @@ fn run(dialect: &dyn Dialect, frames: &[String]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
-
     #[test]
     fn any_words_are_no_panic(frames in prop::collection::vec(".{0,64}", 0..8)) {
         run(&OpenAiResponses, &frames);

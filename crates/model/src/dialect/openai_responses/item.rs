@@ -50,12 +50,7 @@ impl Reader {
         let Some(at) = known else {
             return Ok(self.order.add(kind, place, id, out)?);
         };
-        let own = &mut self.order.item(at).kind;
-        if *own == Kind::Other {
-            *own = kind;
-        }
-        let is_same = kind == Kind::Other || *own == kind;
-        is_same.then_some(at).ok_or_else(malformed)
+        self.settle(at, kind)
     }
 
     /// Begins a call, once its name is known.
@@ -67,7 +62,7 @@ impl Reader {
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         let item = self.order.item(at);
-        if item.kind != Kind::Call || item.call.is_some() {
+        if item.kind != Kind::Call || item.call.is_some() || item.is_done {
             return Ok(());
         }
         let Some(name) = name.said() else {

@@ -127,8 +127,17 @@ impl Reader {
         let Some(at) = self.order.find(place, id) else {
             return Ok(self.order.add(kind, place, id, out)?);
         };
-        let is_of = [kind, Kind::Other].contains(&self.order.item(at).kind);
-        is_of.then_some(at).ok_or_else(malformed)
+        self.settle(at, kind)
+    }
+
+    /// An item that was of no known kind is of the kind it shows; one that was of another is odd.
+    pub(super) fn settle(&mut self, at: usize, kind: Kind) -> Result<usize, ModelError> {
+        let own = &mut self.order.item(at).kind;
+        if *own == Kind::Other {
+            *own = kind;
+        }
+        let is_same = kind == Kind::Other || *own == kind;
+        is_same.then_some(at).ok_or_else(malformed)
     }
 
     fn words(
@@ -199,13 +208,14 @@ impl Reader {
     fn arguments(&mut self, event: Event<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let at = self.item(Kind::Call, &event, out)?;
         let fragment = event.delta.0.ok_or_else(malformed)?;
-        // A call whose name has not come yet gets its arguments whole, at its end.
-        let Some(call) = self.order.item(at).call.as_mut() else {
-            return Ok(());
-        };
-        if fragment.is_empty() {
+        let item = self.order.item(at);
+        if fragment.is_empty() || item.is_done {
             return Ok(());
         }
+        // A call whose name has not come yet gets its arguments whole, at its end.
+        let Some(call) = item.call.as_mut() else {
+            return Ok(());
+        };
         call.has_input = true;
         let piece = Piece::ToolInput(fragment.into_owned());
         Ok(self.order.say(at, ONLY, piece, out)?)
@@ -227,12 +237,11 @@ impl Reader {
         arguments: Words<'_>,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
-        let Some(call) = self.order.item(at).call.as_mut() else {
+        let item = self.order.item(at);
+        let call = item.call.as_mut().filter(|call| !call.has_input);
+        let Some(call) = call.filter(|_| !item.is_done) else {
             return Ok(());
         };
-        if call.has_input {
-            return Ok(());
-        }
         let Some(whole) = arguments.said() else {
             return Ok(());
         };

@@ -18,7 +18,7 @@ pub(super) const REFUSAL: &str = "refusal";
 
 /// A message without its words.
 pub(super) fn message(raw: &RawValue) -> Option<Value> {
-    fields(raw, &["content", "role", "status"])
+    fields(raw, &["content", "role", "status"]).filter(|kept| kept["type"] == "message")
 }
 
 /// The same message, where it refuses.
@@ -51,7 +51,8 @@ pub(super) fn reasoning(raw: &RawValue) -> Option<Value> {
         Value::Array(parts) => !parts.is_empty(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
     };
-    let is_worth_it = says("encrypted_content") || says("content") || says("summary");
+    let is_worth_it = kept["type"] == "reasoning"
+        && (says("encrypted_content") || says("content") || says("summary"));
     is_worth_it.then_some(kept)
 }
 
