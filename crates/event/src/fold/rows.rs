@@ -5,9 +5,10 @@
 
 use crate::actor::Actor;
 use crate::body::Body;
+use crate::body::llm::CallStarted;
 use crate::body::status::UNREGISTERED;
 use crate::code::{ToolErrorClass, ToolState};
-use crate::id::TurnId;
+use crate::id::{CallId, TurnId};
 use crate::row::{CallEnd, RowChange};
 
 /// The row changes of an event of `turn`, or of none, that `actor` did.
@@ -25,6 +26,26 @@ fn of_session(body: &Body) -> Option<RowChange> {
         return Some(RowChange::PolicyReloaded(version));
     }
     None
+}
+
+fn call_started(turn_id: TurnId, actor: &Actor, call: &CallStarted) -> RowChange {
+    RowChange::CallStarted {
+        call_id: call.call_id,
+        turn_id,
+        actor: actor.clone(),
+        model: call.model.clone(),
+        purpose: call.purpose,
+        attempt: call.attempt,
+    }
+}
+
+/// What the provider calls its answer is no part of the event: who emits it adds it.
+fn call_ended(call_id: CallId, end: CallEnd) -> RowChange {
+    RowChange::CallEnded {
+        call_id,
+        end,
+        provider_response_id: None,
+    }
 }
 
 fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
@@ -52,30 +73,16 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
             model: route.model.clone(),
             policy_version: route.routing_policy_version.clone(),
         }],
-        Body::LlmCallStarted(call) => vec![RowChange::CallStarted {
-            call_id: call.call_id,
-            turn_id,
-            actor: actor.clone(),
-            model: call.model.clone(),
-            purpose: call.purpose,
-            attempt: call.attempt,
-        }],
-        Body::LlmCallCompleted(call) => vec![
-            RowChange::CostAdd(call.usage.cost_usd),
-            RowChange::CallEnded {
-                call_id: call.call_id,
-                end: CallEnd::Completed {
-                    stop_reason: call.stop_reason,
-                    usage: call.usage,
-                },
-                provider_response_id: None,
-            },
-        ],
-        Body::LlmCallFailed(call) => vec![RowChange::CallEnded {
-            call_id: call.call_id,
-            end: CallEnd::Failed(call.error_class),
-            provider_response_id: None,
-        }],
+        Body::LlmCallStarted(call) => vec![call_started(turn_id, actor, call)],
+        Body::LlmCallCompleted(call) => {
+            let (stop_reason, usage) = (call.stop_reason, call.usage);
+            let end = CallEnd::Completed { stop_reason, usage };
+            let cost = RowChange::CostAdd(usage.cost_usd);
+            vec![cost, call_ended(call.call_id, end)]
+        }
+        Body::LlmCallFailed(call) => {
+            vec![call_ended(call.call_id, CallEnd::Failed(call.error_class))]
+        }
         Body::ToolCalled(t) => vec![tool(
             t.tool_use_id,
             &t.tool_name,
@@ -139,11 +146,11 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::llm::{CallFailed, CallStarted};
+    use crate::body::llm::CallFailed;
     use crate::body::routing::PolicyReloaded;
     use crate::body::status::Emitted;
     use crate::code::{CallPurpose, LlmErrorClass};
-    use crate::id::{CallId, Ulid};
+    use crate::id::Ulid;
 
     #[test]
     fn a_status_is_counted_unless_it_was_withheld() {
