@@ -153,6 +153,14 @@ impl Pack {
         self.models.get(name).map_or(name, String::as_str)
     }
 
+    /// Who of the providers is used by an agent or a rule, by name.
+    pub fn used_providers(&self) -> BTreeMap<&str, &ProviderDef> {
+        let names = self.uses.iter().map(ModelUse::provider);
+        names
+            .filter_map(|name| Some((name, self.providers.get(name)?)))
+            .collect()
+    }
+
     fn every(&self) -> impl Iterator<Item = &Definition> {
         std::iter::once(&self.orchestrator).chain(&self.agents)
     }

@@ -8,8 +8,8 @@
 //! does not pass the check changes nothing (S2-001).
 
 mod variables;
-mod models;
 mod keys;
+mod models;
 mod judge;
 mod watch;
 

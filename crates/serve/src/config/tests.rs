@@ -278,3 +278,20 @@ fn cors_origins_are_exact_and_never_all() {
     let text = refused("", &[("TURNWIRE_HTTP_CORS_ORIGINS", &many)], &[]);
     assert!(text.ends_with("expected at most 64 origins"), "{text}");
 }
+
+#[test]
+fn pauses_between_tries_fit_their_bound() {
+    let text = refused("model:\n  retry_base_ms: 9000\n", &[], &[]);
+    assert_eq!(
+        text,
+        "turnwire.yaml:2:18: model.retry_base_ms cannot be \"9000\"; expected at most \
+         model.retry_max_ms, which is 8000"
+    );
+    let env = [
+        ("TURNWIRE_MODEL_RETRY_MAX_MS", "9000"),
+        ("TURNWIRE_MODEL_RECORD", "/tmp/t"),
+    ];
+    let config = load("model:\n  retry_base_ms: 9000\n", &env, &[]);
+    assert_eq!(config.model.retry_base_ms, 9_000);
+    assert_eq!(config.model.record.as_deref(), Some(Path::new("/tmp/t")));
+}

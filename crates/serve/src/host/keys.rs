@@ -8,7 +8,6 @@ use turnwire_model::{BadKey, Secret};
 use turnwire_pack::{Finding, KeyRef, ModelUse, Pack, ProviderDef};
 
 use super::Variables;
-use super::models::used;
 
 /// The key of a provider; none for one that wants none.
 pub(super) fn key(provider: &ProviderDef, variables: &Variables) -> Result<Option<Secret>, BadKey> {
@@ -28,7 +27,7 @@ pub(super) fn key(provider: &ProviderDef, variables: &Variables) -> Result<Optio
 /// is used if it is a built-in one.
 pub(super) fn missing(pack: &Pack, variables: &Variables) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (name, provider) in used(pack) {
+    for (name, provider) in pack.used_providers() {
         let Err(none) = key(provider, variables) else {
             continue;
         };
@@ -66,7 +65,7 @@ fn cure(key: &KeyRef, none: &BadKey) -> Option<String> {
 
 /// How the key files look; the same as long as nothing was written.
 pub(super) fn stamps(pack: &Pack) -> Vec<(PathBuf, Option<(u64, SystemTime)>)> {
-    let files = used(pack).into_values().filter_map(|provider| {
+    let files = pack.used_providers().into_values().filter_map(|provider| {
         let KeyRef::File(path) = &provider.key else {
             return None;
         };

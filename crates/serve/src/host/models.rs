@@ -52,7 +52,7 @@ pub(super) fn models(
         let player = player(pack, prices.clone())?;
         set = set.with(CASSETTE, Arc::new(player));
     }
-    let used = used(pack);
+    let used = pack.used_providers();
     if used.is_empty() {
         return Ok(set);
     }
@@ -68,14 +68,6 @@ pub(super) fn models(
         set = set.with(name, Arc::new(one.remote(&prices, bounds)?));
     }
     Ok(set)
-}
-
-/// The providers that agents and rules use, by name.
-pub(super) fn used(pack: &Pack) -> BTreeMap<&str, &ProviderDef> {
-    let names = pack.uses.iter().map(|used| used.provider());
-    names
-        .filter_map(|name| Some((name, pack.providers.get(name)?)))
-        .collect()
 }
 
 /// A dialer of their own: hosts that the pack names for models are open to nothing else.
