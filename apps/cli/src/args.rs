@@ -124,6 +124,7 @@ Examples:
   turnwire serve --pack assistant         a pack of your own (see turnwire init)
   turnwire serve --listen 127.0.0.1:0     on a free port, which it prints
   turnwire serve --home ./data --script demo.yaml
+  turnwire serve --pack assistant --record cassettes/today.jsonl
   TURNWIRE_LOG=debug turnwire serve";
 
 const CONFIG: &str = "\
@@ -154,6 +155,9 @@ pub(crate) struct Settings {
     /// tools for trying speaks it
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
+    /// Write what providers stream to this file, as a cassette that plays again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// The chat wire's version for turns that do not ask for one: 0.5 or 0.4 [default: 0.5]
     #[arg(long, value_name = "VERSION")]
     pub(crate) wire_version: Option<String>,

@@ -20,11 +20,14 @@ fn sources(settings: &Settings) -> Sources {
         .as_ref()
         .map(|file| file.display().to_string());
     let pack = settings.pack.as_ref().map(|dir| dir.display().to_string());
+    let record = settings.record.as_ref();
+    let record = record.map(|file| file.display().to_string());
     let json = settings.log_json.then(|| "json".to_owned());
     let said = [
         ("--listen", "listen.address", settings.listen.clone()),
         ("--script", "script.file", script),
         ("--pack", "pack.dir", pack),
+        ("--record", "model.record", record),
         (
             "--wire-version",
             "wire.version",
@@ -98,6 +101,7 @@ mod tests {
             home: Some("/nowhere".into()),
             script: None,
             pack: None,
+            record: Some("/nowhere/c.jsonl".into()),
             wire_version: Some("0.4".into()),
             log_json: true,
         }
@@ -111,6 +115,7 @@ mod tests {
         assert!(lines.contains(&"listen.address = 127.0.0.1:9  (--listen)"));
         assert!(lines.contains(&"log.format = json  (--log-json)"));
         assert!(lines.contains(&"wire.version = 0.4  (--wire-version)"));
+        assert!(lines.contains(&"model.record = /nowhere/c.jsonl  (--record)"));
         for entry in config.entries() {
             assert!(
                 lines.contains(&format!("    {}", entry.help).as_str()),

@@ -13,7 +13,9 @@ include!(concat!(env!("OUT_DIR"), "/market.rs"));
 /// Files of a pack: far more than the largest has, so that a wrong folder is noticed at once.
 pub(crate) const FILES_MAX: usize = 1_000;
 /// Bytes of one file: as much as a request may bring in.
-pub(crate) const FILE_BYTES_MAX: usize = 1 << 20;
+const FILE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a cassette: an hour of talk with a model, which nobody writes by hand.
+const CASSETTE_BYTES_MAX: usize = 16 << 20;
 /// Folders inside folders: a pack needs two, and a circle of links has no end.
 const DEPTH_MAX: usize = 4;
 /// Entries that are not read are told up to this many.
@@ -75,7 +77,7 @@ impl Files {
             // Links are followed: a mounted folder may be made of nothing else.
             let kind = std::fs::metadata(&path).map_err(ReadError::at(&path))?;
             if kind.is_file() {
-                match text(&path)? {
+                match text(&path, bytes_max(&relative))? {
                     Some(text) => drop(self.texts.insert(relative, text)),
                     None => self.pass_over(relative, NOT_A_FILE),
                 }
@@ -149,6 +151,14 @@ impl Files {
     }
 }
 
+/// How long a file may be, by where it stands.
+pub(crate) fn bytes_max(path: &str) -> usize {
+    match path.starts_with("cassettes/") {
+        true => CASSETTE_BYTES_MAX,
+        false => FILE_BYTES_MAX,
+    }
+}
+
 /// Why a pipe, a socket or a device is passed over.
 const NOT_A_FILE: &str = "this is not a file: it is not read";
 
@@ -167,14 +177,14 @@ impl Walk {
 
 /// The text of a file; none if it is not one after all. Bytes that are no text become U+FFFD,
 /// which `check` tells about.
-fn text(path: &Path) -> Result<Option<String>, ReadError> {
+fn text(path: &Path, bytes_max: usize) -> Result<Option<String>, ReadError> {
     let file = std::fs::File::open(path).map_err(ReadError::at(path))?;
     // Asked again of what is open now: the name may mean something else than a moment ago.
     if !file.metadata().map_err(ReadError::at(path))?.is_file() {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX as u64 + 1)
+    file.take(bytes_max as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(ReadError::at(path))?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))

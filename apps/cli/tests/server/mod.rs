@@ -20,6 +20,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    #[allow(dead_code, reason = "not every test plays a script of its own")]
     /// A server of `dir` that plays `script`, on a free port.
     pub(crate) fn start(dir: &Path, script: &str) -> Self {
         std::fs::write(dir.join("script.yaml"), script).expect("a script");

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::files::{FILE_BYTES_MAX, FILES_MAX, Files};
+use crate::files::{FILES_MAX, Files, bytes_max};
 use crate::finding::{Findings, shown};
 use crate::nearest::nearest;
 use crate::place::{At, Place};
@@ -224,8 +224,9 @@ fn near(path: &str) -> Option<String> {
 /// The text of a file, if it is text and not too much of it.
 pub(crate) fn text<'a>(files: &'a Files, path: &str, found: &mut Findings) -> Option<&'a str> {
     let text = files.get(path)?;
-    if text.len() > FILE_BYTES_MAX {
-        let what = format!("the file has more than {FILE_BYTES_MAX} bytes");
+    let most = bytes_max(path);
+    if text.len() > most {
+        let what = format!("the file has more than {most} bytes");
         found.error(path, Place::TOP, what).write("a shorter file");
         return None;
     }

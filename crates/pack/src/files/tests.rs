@@ -74,10 +74,13 @@ fn what_is_no_text_or_too_long_is_told_by_check() {
     let folder = Folder::new("odd");
     folder.write("pack.yaml", b"name: \xff\xfe");
     folder.write("orchestrator.yaml", &vec![b'#'; FILE_BYTES_MAX + 10]);
+    folder.write("cassettes/a.jsonl", &vec![b'#'; CASSETTE_BYTES_MAX + 10]);
+    folder.write("cassettes/b.jsonl", &vec![b'#'; FILE_BYTES_MAX + 10]);
     let read = Files::read(&folder.0).expect("a folder that can be read");
     assert_eq!(
         told(&read),
         [
+            "cassettes/a.jsonl:1:1: error: the file has more than 16777216 bytes; write: a shorter file",
             "orchestrator.yaml:1:1: error: the file has more than 1048576 bytes; write: a shorter file",
             "pack.yaml:1:1: error: the file is not UTF-8 text; write: it again as UTF-8",
         ]
