@@ -154,15 +154,36 @@ fn the_vendors_own_models_are_asked_for_what_they_take() {
     assert_eq!(thinks["output_config"], json!({"effort": "low"}));
     assert_eq!(thinks["thinking"], json!({"type": "adaptive"}));
     assert_eq!(thinks.get("temperature"), None);
-    let plain = Params {
-        effort: None,
-        ..params
+}
+
+#[test]
+fn whoever_samples_is_asked_in_the_version_that_takes_it() {
+    let version = |params: &Params| {
+        let body = body(&Anthropic, "anthropic", params);
+        let fields = ["temperature", "top_p", "top_k"];
+        let samples = fields.iter().any(|field| body.get(*field).is_some());
+        let headers = Anthropic.headers_for(params);
+        assert_eq!(samples, !headers.is_empty(), "{params:?}");
+        headers
     };
-    assert_eq!(
-        body(&Anthropic, "anthropic", &plain).get("temperature"),
-        None
-    );
-    assert_eq!(body(&Anthropic, "local", &plain)["temperature"], 0.5);
+    let older = [("anthropic-version", "2023-06-01".to_owned())];
+    let warm = Params {
+        temperature: Some(0.5),
+        ..Params::default()
+    };
+    assert_eq!(version(&Params::default()), []);
+    assert_eq!(version(&warm), older);
+    assert_eq!(version(&extra(json!({"top_p": 0.9}))), older);
+    let thinks = Params {
+        thinking_tokens: Some(2000),
+        ..warm.clone()
+    };
+    assert_eq!(version(&thinks), []);
+    let taken_out = Params {
+        extra: extra(json!({"temperature": null})).extra,
+        ..warm
+    };
+    assert_eq!(version(&taken_out), []);
 }
 
 #[test]

@@ -13,9 +13,6 @@ const MAX_TOKENS: u32 = 4096;
 /// The fewest tokens the vendor lets a model think with.
 const THINKING_TOKENS_MIN: u32 = 1024;
 
-/// The provider that is the vendor itself; under other names stand servers that copy it.
-const VENDOR: &str = "anthropic";
-
 /// The body of a request.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
     let Thread { system, turns } = thread(provider, request);
@@ -32,7 +29,7 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
         body.insert("tools".into(), tools.into());
     }
     body.insert("stream".into(), true.into());
-    if let Some(temperature) = temperature(provider, params) {
+    if let Some(temperature) = temperature(params) {
         body.insert("temperature".into(), temperature.into());
     }
     if let Some(thinking) = thinking(params) {
@@ -45,10 +42,10 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
     Value::Object(body)
 }
 
-/// The temperature that is sent: the vendor takes none, and nor does a model that thinks.
-fn temperature(provider: &str, params: &Params) -> Option<f64> {
+/// The temperature that is sent: a model that thinks takes none.
+pub(super) fn temperature(params: &Params) -> Option<f64> {
     let thinks = params.effort.is_some() || budget(params).is_some();
-    params.temperature.filter(|_| provider != VENDOR && !thinks)
+    params.temperature.filter(|_| !thinks)
 }
 
 /// Tokens to think with, if any.

@@ -36,6 +36,7 @@ fn request(messages: Vec<Said>) -> Request {
         model: "one:m".into(),
         agent: "orchestrator".into(),
         call: 1,
+        attempt: 1,
         locale: String::new(),
         system: Some("Be kind.".into()),
         messages: messages.into_iter().map(Arc::new).collect(),
