@@ -12,8 +12,8 @@ mod usage;
 
 pub(crate) use pack::{Check, Init};
 pub(crate) use talk::{Chat, Completions, Man, Replay, Which, Wire};
-pub(crate) use usage::Usage;
 pub(crate) use tape::{Record, Rerun};
+pub(crate) use usage::Usage;
 
 const EXAMPLES: &str = "\
 Examples:
