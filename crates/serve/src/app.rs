@@ -228,8 +228,13 @@ impl App {
         if let Some(told) = told {
             told.abort();
         }
-        let writer = self.writer.clone();
-        let closing = tokio::task::spawn_blocking(move || writer.stop());
+        let (writer, host) = (self.writer.clone(), self.host.clone());
+        let closing = tokio::task::spawn_blocking(move || {
+            writer.stop();
+            if let Some(host) = host {
+                host.flush();
+            }
+        });
         // A disk that is still full must not keep the process from ending.
         let _ = tokio::time::timeout(Duration::from_secs(5), closing).await;
     }

@@ -139,6 +139,13 @@ impl Host {
         self.policy.subscribe()
     }
 
+    /// Waits until all that was recorded is written; blocks.
+    pub fn flush(&self) {
+        if let Some(deck) = &self.means.bounds.deck {
+            deck.flush();
+        }
+    }
+
     /// The pack that new turns are bound to.
     pub fn pack(&self) -> Arc<Pack> {
         self.loaded.load().pack.clone()

@@ -38,6 +38,7 @@ pub(super) fn bounds(config: &Config) -> Result<host::Bounds, DeckError> {
             .map(Deck::open)
             .transpose()?
             .map(Arc::new),
+        pace: f64::from(model.cassette_pace_percent) / 100.0,
     })
 }
 

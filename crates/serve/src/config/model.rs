@@ -33,5 +33,8 @@ section! {
         /// A file to which what providers stream is written as a cassette, call by call, without
         /// keys and without what people said.
         record: Option<PathBuf> = "", path;
+        /// How long a cassette waits before each piece, in hundredths of the time it took when it
+        /// was recorded: 100 is real time, 0 does not wait.
+        cassette_pace_percent: u32 = "100", number(0..=10_000);
     }
 }

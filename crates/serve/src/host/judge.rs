@@ -6,8 +6,11 @@
 //! there.
 
 use turnwire_model::cassette::Tape;
+use turnwire_model::models::dialect_of;
 use turnwire_model::{Named, Script, ScriptError, Subject};
-use turnwire_pack::{Definition, Files, Finding, Level, Pack, Report, listed, nearest, shown};
+use turnwire_pack::{
+    Definition, DialectName, Files, Finding, Level, Pack, Report, listed, nearest, shown,
+};
 
 use super::{Variables, keys};
 
@@ -41,10 +44,7 @@ pub(super) fn spoken_for(files: &Files, variables: &Variables) -> Report {
         report.findings.extend(keys::missing(pack, variables));
     }
     for (path, text) in files.iter().filter(|(path, _)| is_cassette(path)) {
-        if let Err(bad) = Tape::parse(path, text, 1.0) {
-            let finding = error((bad.file, bad.line, 1), bad.what, None);
-            report.findings.push(finding);
-        }
+        report.findings.extend(unplayable(path, text));
     }
     let scripts = files
         .iter()
@@ -77,6 +77,23 @@ fn settled(mut report: Report) -> Report {
 
 fn agents(pack: &Pack) -> impl Iterator<Item = &Definition> {
     std::iter::once(&pack.orchestrator).chain(&pack.agents)
+}
+
+/// Why a cassette cannot be played: what is wrong in it, or a dialect that nobody speaks.
+fn unplayable(path: &str, text: &str) -> Option<Finding> {
+    let tape = match Tape::parse(path, text, 1.0) {
+        Ok(tape) => tape,
+        Err(bad) => return Some(error((bad.file, bad.line, 1), bad.what, None)),
+    };
+    let mut calls = tape.calls().iter();
+    let foreign = calls.find(|call| dialect_of(&call.dialect).is_none())?;
+    let written = format!("\"dialect\":{}", serde_json::Value::from(&*foreign.dialect));
+    let line = text.lines().position(|line| line.contains(&written));
+    let what = format!("unknown dialect `{}`", shown(&foreign.dialect));
+    let known = DialectName::ALL.into_iter().map(DialectName::as_str);
+    let instead = format!("one of {}", listed(known));
+    let place = (path.to_owned(), line.map_or(1, |at| at as u64 + 1), 1);
+    Some(error(place, what, Some(instead)))
 }
 
 fn is_cassette(path: &str) -> bool {

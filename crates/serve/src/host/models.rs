@@ -25,7 +25,7 @@ use super::keys::key;
 use super::{Broken, Variables};
 
 /// What the operator says of models that somebody else runs.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Bounds {
     /// How long one is waited for, where the pack does not say.
     pub timeouts: Timeouts,
@@ -37,6 +37,21 @@ pub struct Bounds {
     pub allow: Vec<Allow>,
     /// What records all that is streamed.
     pub deck: Option<Arc<Deck>>,
+    /// How long a cassette waits, as a part of the time it took.
+    pub pace: f64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            retries: Retries::default(),
+            allow: Vec::new(),
+            deck: None,
+            pace: 1.0,
+        }
+    }
 }
 
 /// Everyone the pack uses.
@@ -49,7 +64,7 @@ pub(super) fn models(
     let mut set = ModelSet::new(scripted);
     let prices: Arc<dyn Priced> = Arc::new(Prices::new(&pack.prices));
     if pack.uses.iter().any(|used| used.provider() == CASSETTE) {
-        let player = player(pack, prices.clone())?;
+        let player = player(pack, prices.clone(), bounds.pace)?;
         set = set.with(CASSETTE, Arc::new(player));
     }
     let used = pack.used_providers();
@@ -129,11 +144,11 @@ fn wrong(provider: &str, why: impl std::fmt::Display) -> Broken {
     Broken::Wrong(vec![Finding::error("providers.yaml", 1, 1, what)])
 }
 
-fn player(pack: &Pack, prices: Arc<dyn Priced>) -> Result<Player, Broken> {
+fn player(pack: &Pack, prices: Arc<dyn Priced>, pace: f64) -> Result<Player, Broken> {
     let mut tapes = BTreeMap::new();
     for (name, text) in &pack.cassettes {
         let file = format!("cassettes/{name}.jsonl");
-        let tape = Tape::parse(&file, text, 1.0).map_err(|bad| {
+        let tape = Tape::parse(&file, text, pace).map_err(|bad| {
             let finding = Finding::error(bad.file, bad.line, 1, bad.what);
             Broken::Wrong(vec![finding])
         })?;

@@ -169,6 +169,17 @@ fn a_cassette_that_cannot_be_played_is_told_with_its_line() {
         told_of[0].starts_with("cassettes/talk.jsonl:2:1: error: "),
         "{told_of:?}"
     );
+    let foreign = "{\"type\":\"cassette\",\"version\":1}\n\
+        {\"type\":\"call\",\"provider\":\"p\",\"dialect\":\"morse\",\"model\":\"m\",\"agent\":\"a\",\"call\":1,\
+        \"words_sha256\":\"\",\"body_sha256\":\"\",\"status\":200}\n\
+        {\"type\":\"end\",\"ms\":1,\"how\":\"end\"}\n";
+    let files = small(&[("pack.yaml", &pack), ("cassettes/talk.jsonl", foreign)]);
+    assert_eq!(
+        told(&files, &Variables::default()),
+        [
+            "cassettes/talk.jsonl:2:1: error: unknown dialect `morse`; write: one of `anthropic`, `openai_chat`, `openai_responses`, `gemini`"
+        ]
+    );
     let good = small(&[
         ("pack.yaml", &pack),
         (

@@ -1,0 +1,122 @@
+//! What providers stream is recorded by the real server, and played by another one that has neither
+//! key nor network: the same words, in every format, with a sub-agent and a refusal on the way.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::engine::{Stage, of};
+use turnwire_testkit::ccs::Ccs;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::provider::{Answer, Dialect, FakeProvider, Message, Part, Trouble};
+use turnwire_testkit::server::Options;
+
+const KEY: &str = "sk-cassette-51d2f3a9c7";
+const ASKED: &str = "Where are the tents?";
+/// What the orchestrator asks the shop, which is in no answer of the shop.
+const QUERY: &str = "tents please";
+
+fn word(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Anthropic => "anthropic",
+        Dialect::Chat => "openai_chat",
+        Dialect::Responses => "openai_responses",
+        Dialect::Gemini => "gemini",
+    }
+}
+
+fn providers(dialect: Dialect, url: &str) -> String {
+    let path = match dialect {
+        Dialect::Chat | Dialect::Responses => "/v1",
+        Dialect::Anthropic | Dialect::Gemini => "",
+    };
+    format!(
+        "providers:\n  vendor:\n    dialect: {}\n    base_url: {url}{path}\n    key: ${{CASSETTE_KEY}}\n    \
+         retries: {{attempts: 3, base_ms: 5, max_ms: 20}}\n",
+        word(dialect)
+    )
+}
+
+const PRICES: &str = "prices:\n  \"*\": {input: 1.0, output: 10.0}\n";
+
+/// A provider that is too busy at first, has a sub-agent asked, and then says what came of it.
+async fn provider() -> FakeProvider {
+    let provider = FakeProvider::start().await;
+    provider.require_key(KEY);
+    provider.push(Answer::refuse(Trouble::RateLimited));
+    let asks = Part::call("call_1", "ask_shop", &json!({"query": QUERY}));
+    provider.push(Message::new([Part::text(["One ", "moment. "]), asks]));
+    provider.push(Message::text(["Zwei ", "Zelte ⛺ ", "im Süden."]));
+    provider.push(Message::text(["There are ", "two ⛺."]));
+    provider
+}
+
+/// The words of a turn, and how its model calls ended.
+async fn converse(stage: &Stage) -> (String, Vec<Value>) {
+    let told = stage.ask(ASKED).await;
+    assert_eq!(told.last().event(), "completed", "{:?}", told.labels());
+    let events = stage.events(told.turn).await;
+    let mut ends: Vec<Value> = of(&events, "llm.call_completed")
+        .map(|event| json!([event["actor"], event["payload"]["usage"]["output_tokens"]]))
+        .collect();
+    ends.extend(of(&events, "llm.call_failed").map(|e| e["payload"]["error_class"].clone()));
+    (told.words(), ends)
+}
+
+async fn recorded(dialect: Dialect, file: &Path) -> (String, Vec<Value>) {
+    let provider = provider().await;
+    let ccs = Ccs::start().await;
+    let pack = Pack::stage(&ccs.url())
+        .change("pack.yaml", "scripted:stage", "vendor:small")
+        .put("providers.yaml", &providers(dialect, &provider.base_url()))
+        .put("prices.yaml", PRICES);
+    let options = Options {
+        env: vec![("CASSETTE_KEY".into(), KEY.into())],
+        ..Options::pack(pack)
+    };
+    let options = options.set("model", "record", file.display());
+    let mut stage = Stage::on(ccs, options).await;
+    let came = converse(&stage).await;
+    stage.judge().await;
+    stage.server.sigterm();
+    stage.server.wait(Duration::from_secs(30)).await;
+    came
+}
+
+async fn played(cassette: &str) -> (String, Vec<Value>) {
+    let ccs = Ccs::start().await;
+    let pack = Pack::stage(&ccs.url())
+        .change("pack.yaml", "scripted:stage", "cassette:tents")
+        .put("cassettes/tents.jsonl", cassette)
+        .put("prices.yaml", PRICES);
+    let options = Options::pack(pack).set("model", "cassette_pace_percent", 10);
+    let stage = Stage::on(ccs, options).await;
+    let first = converse(&stage).await;
+    // A second conversation plays as the first did.
+    let other = stage.rest.create().await.expect("a session");
+    let question = turnwire_testkit::chat::Question::new(ASKED);
+    let again = stage.asked_in(other, question).await;
+    assert_eq!(again.words(), first.0);
+    stage.judge().await;
+    first
+}
+
+#[tokio::test]
+async fn what_a_provider_streamed_plays_again_in_every_format_without_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for dialect in Dialect::ALL {
+        let name = word(dialect);
+        let file = dir.path().join(format!("{name}.jsonl"));
+        let live = recorded(dialect, &file).await;
+        assert!(live.0.ends_with("There are two ⛺."), "{name}: {}", live.0);
+        let cassette = std::fs::read_to_string(&file).expect("a cassette");
+        // Responses repeats the instructions in its answer, and what comes is kept as it came.
+        let prompt = (dialect != Dialect::Responses).then_some("You are the market's assistant");
+        for secret in [KEY, ASKED, "127.0.0.1"].into_iter().chain(prompt) {
+            assert!(!cassette.contains(secret), "{name}: {secret}\n{cassette}");
+        }
+        let calls = cassette.matches("{\"type\":\"call\"").count();
+        assert_eq!(calls, 4, "{name}: {cassette}");
+        assert_eq!(played(&cassette).await, live, "{name}");
+    }
+}
