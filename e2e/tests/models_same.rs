@@ -1,0 +1,100 @@
+//! One conversation, told by providers of four formats: the events are the same, whoever told it,
+//! apart from ids and the names of models (S3-062, S3-063, S3-064).
+
+use serde_json::{Value, json};
+use turnwire_e2e::models::{Play, canonical, shape, word};
+use turnwire_testkit::provider::{Dialect, Message, Part, Usage};
+
+/// What every answer costs here; Gemini does not say what it wrote into its cache.
+const USAGE: Usage = Usage {
+    input: 1_000,
+    cached: 200,
+    cache_write: 0,
+    output: 50,
+    reasoning: 10,
+};
+
+/// The canonical events of a conversation of two turns in a format: words, thoughts, a tool that
+/// works and one that fails, and the next turn. What formats cannot say alike is told alike: pieces
+/// of a tool's input as one, since Gemini has no pieces, and tools of one message one after the
+/// other, since Chat Completions says where a call ends only at the end of them all.
+async fn conversation(dialect: Dialect) -> Vec<Value> {
+    let play = Play::new(dialect).await;
+    let thought = Part::Thinking {
+        pieces: vec!["Two ".into(), "at once.".into()],
+        signature: Vec::new(),
+    };
+    let first = Message::new([
+        thought,
+        Part::text(["Let me ", "look."]),
+        Part::call("call_alpha", "say_back", &json!({"text": "eins"})),
+        Part::call("call_beta", "nap", &json!({"ms": 300})),
+    ]);
+    let first = first.chat_reasoning("reasoning_content").usage(USAGE);
+    play.fake.push(first);
+    let second = Part::call("call_gamma", "boom", &json!({"message": "drei"}));
+    play.fake.push(Message::new([second]).usage(USAGE));
+    play.fake
+        .push(Message::text(["One ", "went wrong."]).usage(USAGE));
+    play.fake
+        .push(Message::text(["You are ", "welcome."]).usage(USAGE));
+    let mut events = Vec::new();
+    for message in ["Both, please.", "Thank you."] {
+        let (_, seen) = play.ask(message).await;
+        events.extend(seen);
+    }
+    play.understood();
+    play.stage.judge().await;
+    let mut whole: Vec<Value> = Vec::new();
+    for event in canonical(&events) {
+        let piece = event["payload"]["partial_json"].as_str().map(str::to_owned);
+        let last = whole.last_mut().filter(|last| {
+            let (of, own) = (&last["payload"], &event["payload"]);
+            last["type"] == event["type"] && of["tool_use_id"] == own["tool_use_id"]
+        });
+        match (piece, last) {
+            (Some(piece), Some(last)) => {
+                let before = last["payload"]["partial_json"].as_str().unwrap_or_default();
+                last["payload"]["partial_json"] = json!(before.to_owned() + &piece);
+            }
+            _ => whole.push(event),
+        }
+    }
+    let tools = |event: &Value| {
+        event["type"]
+            .as_str()
+            .is_some_and(|t| t.starts_with("tool.use_"))
+    };
+    // Raw fragments are raw: Google puts spaces into its JSON.
+    for event in &mut whole {
+        let parsed = event["payload"]["partial_json"]
+            .as_str()
+            .map(serde_json::from_str);
+        if let Some(parsed) = parsed {
+            event["payload"]["partial_json"] = parsed.expect("JSON in the end");
+        }
+    }
+    for run in whole.chunk_by_mut(|left, right| tools(left) == tools(right)) {
+        if tools(&run[0]) {
+            run.sort_by_key(|event| event["payload"]["content_block_index"].as_u64());
+        }
+    }
+    whole
+}
+
+fn same(left: &[Value], right: &[Value]) {
+    for (left, right) in left.iter().zip(right) {
+        assert_eq!(left, right);
+    }
+    assert_eq!(shape(left), shape(right));
+    assert_eq!(left.len(), right.len());
+}
+
+#[tokio::test]
+async fn s3_063_s3_064_one_conversation_gives_equal_events_in_every_format() {
+    let left = conversation(Dialect::Anthropic).await;
+    for other in [Dialect::Chat, Dialect::Responses, Dialect::Gemini] {
+        println!("{} and {}", word(Dialect::Anthropic), word(other));
+        same(&left, &conversation(other).await);
+    }
+}
