@@ -1,0 +1,360 @@
+//! Providers that go wrong in every way they can, in all four formats: every turn ends once and in
+//! order, what is passing is tried again before the first word and never after it (S1-099, S3-096,
+//! D-45, R-05).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::chat::code;
+use turnwire_e2e::models::{Play, fields, payloads, shape, word};
+use turnwire_e2e::told::Told;
+use turnwire_testkit::provider::{Answer, Dialect, ErrorForm, LineEnd, Message, Part, Trouble};
+
+/// The frame with the first of the words.
+const fn first_word(dialect: Dialect) -> usize {
+    match dialect {
+        Dialect::Anthropic => 3,
+        Dialect::Chat => 1,
+        Dialect::Responses => 4,
+        Dialect::Gemini => 0,
+    }
+}
+
+const PIECES: [&str; 4] = ["Grüße ", "aus ", "München ", "水."];
+
+fn words() -> Answer {
+    Answer::text(PIECES)
+}
+
+/// The model calls of a turn, apart from the sentence of the house that tells of a failure: which
+/// try each was, and how it ended.
+fn tries(events: &[Value]) -> Vec<(u64, String)> {
+    let started = payloads(events, "llm.call_started");
+    let own = started
+        .iter()
+        .filter(|call| call["purpose"] == "orchestrate");
+    own.map(|call| {
+        let ends = |kind: &str| {
+            let ended = payloads(events, kind);
+            ended
+                .into_iter()
+                .find(|end| end["call_id"] == call["call_id"])
+                .cloned()
+        };
+        let end = match (ends("llm.call_completed"), ends("llm.call_failed")) {
+            (Some(_), None) => "completed".to_owned(),
+            (None, Some(end)) => end["error_class"].as_str().unwrap_or_default().to_owned(),
+            other => panic!("a call ends once: {other:?}"),
+        };
+        (call["attempt"].as_u64().unwrap_or_default(), end)
+    })
+    .collect()
+}
+
+fn tried(list: &[(u64, &str)]) -> Vec<(u64, String)> {
+    list.iter()
+        .map(|(n, end)| (*n, (*end).to_owned()))
+        .collect()
+}
+
+/// A turn that failed after its first words (D-45): told so once, and in words of the house.
+fn broken(case: &str, told: &Told, events: &[Value], class: &str) {
+    assert_eq!(tries(events), tried(&[(1, class)]), "{case}: no second try");
+    let own = fields(events, "message.start", "message_id")[0].clone();
+    let ends = payloads(events, "message.complete");
+    assert_eq!(
+        (&ends[0]["message_id"], &ends[0]["stop_reason"]),
+        (&own, &json!("error")),
+        "{case}"
+    );
+    let failed = payloads(events, "llm.call_failed")[0];
+    assert_eq!(failed["message_id"], own, "{case}");
+    let names = shape(events);
+    let at = |kind: &str| names.iter().position(|name| *name == kind).expect(kind);
+    assert_eq!(
+        at("llm.call_failed"),
+        at("message.complete") + 1,
+        "{case}: {names:?}"
+    );
+    failure(case, told, events, "INTERNAL_ERROR");
+}
+
+/// A turn that failed.
+fn failure(case: &str, told: &Told, events: &[Value], wanted: &str) {
+    let end = payloads(events, "turn.completed")[0];
+    assert_eq!(
+        (&end["status"], &end["error"]["code"]),
+        (&json!("failed"), &json!(wanted)),
+        "{case}"
+    );
+    assert_eq!(
+        (told.last().event(), code(&told.frames)),
+        ("error", wanted),
+        "{case}"
+    );
+    assert_eq!(told.last().field("is_final"), &json!(true), "{case}");
+    assert_eq!(
+        *shape(events).last().expect("an end"),
+        "turn.completed",
+        "{case}"
+    );
+    told.speaks();
+}
+
+#[tokio::test]
+async fn s3_096_d_45_a_stream_that_breaks_after_its_first_word_fails_once_and_is_not_tried_again() {
+    for dialect in Dialect::ALL {
+        let play = Play::new(dialect).await;
+        let next = first_word(dialect) + 1;
+        let mut cases = vec![
+            ("cut in a frame", words().cut_inside(next), "transport"),
+            ("reset", words().cut_inside(next).with_reset(), "transport"),
+            ("no end", words().without_end(), "transport"),
+            (
+                "overloaded",
+                words().error_at(next, Trouble::Overloaded),
+                "provider",
+            ),
+            (
+                "limited",
+                words().error_at(next, Trouble::RateLimited),
+                "rate_limited",
+            ),
+            ("malformed", words().malformed_at(next), "provider"),
+            ("too large", words().huge_at(next, 5 << 20), "provider"),
+        ];
+        if dialect == Dialect::Responses {
+            for form in [ErrorForm::Nested, ErrorForm::Failed] {
+                cases.push((
+                    "form",
+                    words().error_as(next, Trouble::Server, form),
+                    "provider",
+                ));
+            }
+        }
+        // The first word of all is cut in the middle of a character.
+        let text = ["So. ", "Grüße."];
+        cases.push((
+            "character",
+            Answer::text(text).cut_inside_character(),
+            "transport",
+        ));
+        for (name, answer, class) in cases {
+            let case = format!("{} {name}", word(dialect));
+            let before = play.fake.calls().len();
+            play.fake.push(answer);
+            let (told, events) = play.ask("Speak!").await;
+            if class == "rate_limited" {
+                assert_eq!(tries(&events), tried(&[(1, class)]), "{case}");
+                failure(&case, &told, &events, "RATE_LIMIT_ERROR");
+            } else {
+                broken(&case, &told, &events, class);
+            }
+            assert_eq!(play.fake.calls().len(), before + 1, "{case}");
+            assert!(
+                told.words().starts_with("Grüße ") || told.words().starts_with("So. "),
+                "{case}"
+            );
+        }
+        // Whatever was left of all these, a provider understands it.
+        play.fake.push(Answer::text(["Here ", "again."]));
+        let (told, _) = play.ask("Once more.").await;
+        assert_eq!(told.words(), "Here again.", "{}", word(dialect));
+        play.understood();
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn what_passes_is_tried_again_before_the_first_word_and_nobody_sees_it_twice() {
+    for dialect in Dialect::ALL {
+        let play = Play::new(dialect).await;
+        // Anthropic says how long in whole seconds.
+        let wait = Duration::from_millis(if dialect == Dialect::Anthropic { 1 } else { 30 });
+        for (name, answer, class) in [
+            ("500", Answer::refuse(Trouble::Server), "provider"),
+            ("503", Answer::refuse(Trouble::Unavailable), "provider"),
+            (
+                "overloaded",
+                Answer::refuse(Trouble::Overloaded),
+                "provider",
+            ),
+            (
+                "proxy",
+                Answer::page(502, "<html>bad gateway</html>"),
+                "provider",
+            ),
+            ("429", Answer::refuse(Trouble::RateLimited), "rate_limited"),
+            ("429 later", Answer::rate_limited(wait), "rate_limited"),
+            ("cut", words().cut_inside(0), "transport"),
+            ("cut at once", words().cut_after(0), "transport"),
+            (
+                "in the stream",
+                words().error_at(first_word(dialect), Trouble::Overloaded),
+                "provider",
+            ),
+        ] {
+            let case = format!("{} {name}", word(dialect));
+            let before = play.fake.calls().len();
+            play.fake.push(answer);
+            play.fake.push(words());
+            let (told, events) = play.ask("Speak!").await;
+            assert_eq!(
+                tries(&events),
+                tried(&[(1, class), (2, "completed")]),
+                "{case}"
+            );
+            assert_eq!(play.fake.calls().len(), before + 2, "{case}");
+            assert_eq!(payloads(&events, "message.start").len(), 1, "{case}");
+            assert_eq!(payloads(&events, "message.complete").len(), 1, "{case}");
+            let failed = payloads(&events, "llm.call_failed")[0];
+            assert_eq!(
+                (&failed["message_id"], &failed["content_sha256"]),
+                (&Value::Null, &Value::Null)
+            );
+            assert_eq!(told.words(), PIECES.concat(), "{case}");
+            assert_eq!(
+                (told.last().event(), told.count("thinking")),
+                ("completed", 1),
+                "{case}"
+            );
+            assert_eq!(
+                payloads(&events, "turn.completed")[0]["status"],
+                "ok",
+                "{case}"
+            );
+        }
+        play.understood();
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn s1_099_a_limit_on_all_tries_is_the_turns_end_and_the_next_turn_is_a_new_one() {
+    for dialect in Dialect::ALL {
+        let name = word(dialect);
+        let play = Play::new(dialect).await;
+        for _ in 0..3 {
+            play.fake.push(Answer::refuse(Trouble::RateLimited));
+        }
+        let (told, events) = play.ask("Speak!").await;
+        let limited = "rate_limited";
+        assert_eq!(
+            tries(&events),
+            tried(&[(1, limited), (2, limited), (3, limited)]),
+            "{name}"
+        );
+        failure(name, &told, &events, "RATE_LIMIT_ERROR");
+        assert_eq!(told.count("text"), 1, "{name}: one sentence of the house");
+        play.fake.push(words());
+        let (told, events) = play.ask("Again.").await;
+        assert_eq!(tries(&events), tried(&[(1, "completed")]), "{name}");
+        assert_eq!(told.words(), PIECES.concat(), "{name}");
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_pass_is_not_tried_again() {
+    for dialect in Dialect::ALL {
+        let play = Play::new(dialect).await;
+        for trouble in [
+            Trouble::Unauthorized,
+            Trouble::Forbidden,
+            Trouble::NotFound,
+            Trouble::BadRequest,
+            Trouble::TooLarge,
+        ] {
+            let case = format!("{} {trouble:?}", word(dialect));
+            play.fake.push(Answer::refuse(trouble));
+            let (told, events) = play.ask("Speak!").await;
+            assert_eq!(tries(&events), tried(&[(1, "provider")]), "{case}");
+            failure(&case, &told, &events, "INTERNAL_ERROR");
+            assert_eq!(play.fake.lines_left(), 0, "{case}");
+        }
+        // A page that is no stream, although the status says that all is well.
+        play.fake
+            .push(Answer::page(200, "<html>please sign in</html>"));
+        let (told, events) = play.ask("Speak!").await;
+        failure(word(dialect), &told, &events, "INTERNAL_ERROR");
+        assert_eq!(tries(&events).len(), 1);
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_merely_strange_changes_nothing() {
+    for dialect in Dialect::ALL {
+        let play = Play::new(dialect).await;
+        let next = first_word(dialect) + 1;
+        for (name, answer) in [
+            ("byte by byte", words().byte_by_byte()),
+            ("CR LF", words().line_end(LineEnd::CrLf)),
+            ("CR", words().line_end(LineEnd::Cr)),
+            ("LF", words().line_end(LineEnd::Lf)),
+            ("mark", words().with_bom()),
+            ("comments", words().with_comments()),
+            (
+                "unknown events",
+                words().unknown_at(0).unknown_at(next).unknown_at(next + 2),
+            ),
+            ("unknown fields", words().with_unknown_fields()),
+            ("a megabyte", words().huge_at(next, 1 << 20)),
+            (
+                "all at once",
+                words()
+                    .with_bom()
+                    .with_comments()
+                    .with_unknown_fields()
+                    .byte_by_byte(),
+            ),
+        ] {
+            play.fake.push(answer);
+            let (told, events) = play.ask("Speak!").await;
+            assert_eq!(told.words(), PIECES.concat(), "{} {name}", word(dialect));
+            assert_eq!(
+                tries(&events),
+                tried(&[(1, "completed")]),
+                "{} {name}",
+                word(dialect)
+            );
+        }
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn d_45_what_was_said_of_a_tool_before_the_stream_broke_is_never_done() {
+    for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
+        let play = Play::new(dialect).await;
+        let call = Part::call(
+            "call_alpha",
+            "say_back",
+            &json!({"text": "never done, and long"}),
+        );
+        let cut = |frame| Answer::message(Message::new([call.clone()])).cut_inside(frame);
+        // Inside the input's pieces: behind its start, wherever that is.
+        let frame = match dialect {
+            Dialect::Anthropic => 5,
+            Dialect::Chat | Dialect::Gemini => 3,
+            Dialect::Responses => 4,
+        };
+        play.fake.push(cut(frame));
+        let (told, events) = play.ask("Do it!").await;
+        assert_eq!(
+            payloads(&events, "tool.use_start").len(),
+            1,
+            "{}",
+            word(dialect)
+        );
+        let end = payloads(&events, "tool.use_end")[0];
+        assert_eq!(end["final_input"], json!({}), "{}", word(dialect));
+        assert!(payloads(&events, "tool.called").is_empty());
+        broken(word(dialect), &told, &events, "transport");
+        play.fake.push(words());
+        let (told, _) = play.ask("Again.").await;
+        assert_eq!(told.words(), PIECES.concat());
+        play.understood();
+        play.stage.judge().await;
+    }
+}
