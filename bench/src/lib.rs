@@ -1,12 +1,13 @@
 //! Measures Turnwire beside a reference in the same run, and writes the table.
 //!
 //! One program plays every part: it coordinates, and starts itself again as the floor server, as
-//! a Turnwire server with a paced producer, as a data service, as the load client or as a writer
-//! of rows, each in a process of its own so that it can have a core of its own. Read top-down, the
-//! modules go from what is counted to who counts it.
+//! a Turnwire server with a paced producer, as a data service, as a provider of models, as the load
+//! client or as a writer of rows, each in a process of its own so that it can have a core of its
+//! own. Read top-down, the modules go from what is counted to who counts it.
 
 pub mod machine;
 pub mod stat;
+pub mod stamp;
 pub mod frame;
 pub mod sse;
 pub mod sample;
@@ -16,8 +17,10 @@ pub mod floor;
 pub mod producer;
 pub mod paced;
 pub mod service;
+pub mod provider;
 pub mod histogram;
 pub mod policy;
+pub mod adapter;
 pub mod append;
 pub mod load;
 pub mod role;

@@ -9,6 +9,7 @@ pub mod dispatch;
 pub mod fanout;
 pub mod fill;
 pub mod idle;
+pub mod models;
 pub mod replay;
 pub mod turns;
 pub mod watcher;

@@ -8,6 +8,7 @@ pub mod chat;
 pub mod dispatch;
 pub mod fanout;
 pub mod idle;
+pub mod models;
 pub mod replay;
 pub mod sse;
 pub mod turns;
@@ -20,7 +21,7 @@ use crate::machine::Usage;
 use crate::process::{Program, Server};
 use crate::report::Section;
 use crate::sample::WORDS;
-use crate::stat::median;
+use crate::stat::{median, short};
 
 /// The pause before each delta of a turn whose message is `slow`.
 pub const SLOW_MS: u64 = 5;
@@ -81,6 +82,8 @@ pub enum Part {
     Chat,
     /// Turns that ask sub-agents.
     Dispatch,
+    /// Turns whose words come from a provider of models.
+    Models,
     /// Idle WebSockets.
     Idle,
     /// Idle streams.
@@ -89,7 +92,7 @@ pub enum Part {
 
 impl Part {
     /// All, in the order of the report.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Fanout,
         Self::Sse,
         Self::Append,
@@ -97,6 +100,7 @@ impl Part {
         Self::Turns,
         Self::Chat,
         Self::Dispatch,
+        Self::Models,
         Self::Idle,
         Self::IdleSse,
     ];
@@ -108,6 +112,7 @@ impl Part {
             | Self::Turns
             | Self::Chat
             | Self::Dispatch
+            | Self::Models
             | Self::Idle
             | Self::IdleSse => true,
             Self::Fanout | Self::Sse | Self::Append => false,
@@ -125,6 +130,7 @@ impl Part {
             Self::Turns => turns::run(bench),
             Self::Chat => chat::run(bench),
             Self::Dispatch => dispatch::run(bench),
+            Self::Models => models::run(bench),
             Self::Idle => idle::run(bench, idle::Kind::WebSockets),
             Self::IdleSse => idle::run(bench, idle::Kind::Streams),
         }?;
@@ -305,6 +311,18 @@ impl<T> Pair<T> {
 /// A figure in a table, a dash where there is none.
 pub fn cell(figure: Option<f64>, print: impl Fn(f64) -> String) -> String {
     figure.map_or_else(|| "–".to_owned(), print)
+}
+
+/// One line: a figure, and the same of what stands beside it.
+pub fn row<T>(name: &str, pair: &Pair<T>, beside: &str, figure: impl Fn(&T) -> f64) -> Vec<String> {
+    let (ours, floor) = pair.medians(&figure);
+    vec![
+        name.to_owned(),
+        cell(ours, short),
+        cell(floor, short),
+        pair.ratio_cell(&figure),
+        beside.to_owned(),
+    ]
 }
 
 #[cfg(test)]

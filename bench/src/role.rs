@@ -11,11 +11,12 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::load::{chat, dispatch, fanout, fill, idle, replay, turns};
-use crate::{append, floor, machine, paced, policy, service};
+use crate::load::{chat, dispatch, fanout, fill, idle, models, replay, turns};
+use crate::{adapter, append, floor, machine, paced, policy, provider, service};
 
 /// No server lives longer, whatever happens to its coordinator.
 const LIFE_MAX: Duration = Duration::from_secs(900);
@@ -33,6 +34,8 @@ pub enum Role {
     },
     /// A data service for sub-agents.
     Service(service::Args),
+    /// A provider of models that keeps time.
+    Provider(provider::Args),
     /// Sessions that append in a closed loop.
     Append(append::Args),
     /// One producer, many watchers.
@@ -49,6 +52,10 @@ pub enum Role {
     Dispatch(dispatch::Args),
     /// Events through the gate of the rendering policy.
     Policy,
+    /// Streams of every dialect through adapters.
+    Adapter(adapter::Args),
+    /// Turns whose words come from a provider.
+    Models(models::Args),
     /// Connections that do nothing.
     Idle(idle::Args),
 }
@@ -59,8 +66,9 @@ pub fn play(role: Role) -> io::Result<()> {
         Role::Floor(lengths) => serve_floor(lengths),
         Role::Paced { dir } => serve_paced(dir),
         Role::Service(args) => serve_data(args),
+        Role::Provider(args) => serve_model(args),
         Role::Append(args) => {
-            let runtime = tokio::runtime::Runtime::new()?;
+            let runtime = Runtime::new()?;
             tell(&runtime.block_on(append::run(&args))?)
         }
         Role::Fanout(args) => tell(&fanout::run(&args)?),
@@ -70,6 +78,11 @@ pub fn play(role: Role) -> io::Result<()> {
         Role::Chat(args) => tell(&chat::run(&args)?),
         Role::Dispatch(args) => tell(&dispatch::run(&args)?),
         Role::Policy => tell(&policy::run()?),
+        Role::Adapter(args) => tell(&adapter::run(args)?),
+        Role::Models(args) => {
+            machine::raise_open_files()?;
+            tell(&alone()?.block_on(models::run(&args))?)
+        }
         Role::Idle(args) => tell(&idle::run(&args)?),
     }
 }
@@ -81,10 +94,7 @@ fn tell(outcome: &impl Serialize) -> io::Result<()> {
 
 fn serve_floor(lengths: floor::Lengths) -> io::Result<()> {
     machine::raise_open_files()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
+    alone()?.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let side = TcpListener::bind("127.0.0.1:0").await?;
         announce(&listener, side.local_addr()?)?;
@@ -116,10 +126,7 @@ fn serve_paced(dir: PathBuf) -> io::Result<()> {
 
 fn serve_data(args: service::Args) -> io::Result<()> {
     machine::raise_open_files()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
+    alone()?.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("http {}", listener.local_addr()?);
         tokio::select! {
@@ -127,6 +134,25 @@ fn serve_data(args: service::Args) -> io::Result<()> {
             () = ended() => Ok(()),
         }
     })
+}
+
+fn serve_model(args: provider::Args) -> io::Result<()> {
+    machine::raise_open_files()?;
+    alone()?.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("http {}", listener.local_addr()?);
+        tokio::select! {
+            served = provider::serve(listener, args) => served,
+            () = ended() => Ok(()),
+        }
+    })
+}
+
+/// A runtime of this one thread.
+fn alone() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
 }
 
 /// Says a server's two addresses.

@@ -68,7 +68,7 @@ async fn converse(mut socket: TcpStream, answers: Answers, delay: Duration) -> i
 }
 
 /// The body of the next request; none at the end.
-async fn request(socket: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
+pub(crate) async fn request(socket: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::with_capacity(2048);
     while bytes.len() <= REQUEST_MAX {
         if let Some(body) = whole(&bytes) {

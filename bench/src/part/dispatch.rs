@@ -11,13 +11,12 @@ use serde_json::json;
 use turnwire_testkit::pack::Pack;
 use turnwire_testkit::script::{Script, Step};
 
-use super::{Bench, Pair, SLOW_MS, Scope, cell};
+use super::{Bench, Pair, SLOW_MS, Scope, row};
 use crate::load::dispatch::Outcome;
 use crate::policy::{self, RATIO_MAX};
 use crate::process::{Place, Server};
 use crate::report::{Aim, Section};
 use crate::sample::WORDS;
-use crate::stat::short;
 
 /// How long the data service takes where a turn's own time is looked at.
 const SECOND_MS: u64 = 1_000;
@@ -104,18 +103,6 @@ fn script() -> Script {
         .call("shop", 2, say(SHORT))
         .call("rewards", 1, look("points_balance"))
         .call("rewards", 2, say(SHORT))
-}
-
-/// One line: a figure, and the same of what stands beside it.
-fn row<T>(name: &str, pair: &Pair<T>, beside: &str, figure: impl Fn(&T) -> f64) -> Vec<String> {
-    let (ours, floor) = pair.medians(&figure);
-    vec![
-        name.to_owned(),
-        cell(ours, short),
-        cell(floor, short),
-        pair.ratio_cell(&figure),
-        beside.to_owned(),
-    ]
 }
 
 /// Turns of two sub-agents beside turns of one, one at a time.

@@ -9,10 +9,10 @@ use std::process::Stdio;
 
 use turnwire_testkit::script::{Script, Step};
 
-use super::{Load, row};
+use super::Load;
 use crate::load::dispatch::Outcome;
 use crate::paced::CHAT_STREAMS_MAX;
-use crate::part::{Bench, Pair, cell};
+use crate::part::{Bench, Pair, cell, row};
 use crate::process::{Place, Server};
 use crate::report::{Aim, Section};
 use crate::service::PRINCIPAL;

@@ -1,0 +1,72 @@
+//! A call of a model whose answer is already here: all that `Remote` does but the waiting.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use turnwire_event::port::BoxFuture;
+use turnwire_event::{ContentBlock, Role};
+use turnwire_model::{
+    Ask, Delta, ModelError, Params, Provider as _, Remote, Reply, Request, Said, Timeouts,
+    Transport,
+};
+use turnwire_pack::DialectName;
+
+/// A transport that has the answer.
+struct Ready(Arc<[Bytes]>);
+
+impl Transport for Ready {
+    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+        let pieces = Arc::clone(&self.0);
+        let pieces = (0..pieces.len()).map(move |at| Ok(pieces[at].clone()));
+        Box::pin(std::future::ready(Ok(Reply {
+            status: 200,
+            retry_after: None,
+            events: true,
+            chunks: stream::iter(pieces).boxed(),
+        })))
+    }
+}
+
+/// A call that can be made again and again.
+pub struct Call {
+    remote: Remote,
+    request: Request,
+}
+
+impl Call {
+    /// The call that is answered with these pieces.
+    pub(super) fn new(dialect: DialectName, pieces: Vec<Bytes>) -> Self {
+        let said = Said::new(Role::User, vec![ContentBlock::text("Any tents?")]);
+        Self {
+            remote: Remote::new(
+                "bench",
+                turnwire_model::models::dialect(dialect),
+                Arc::new(Ready(pieces.into())),
+                Params::default(),
+                Timeouts::default(),
+                None,
+            ),
+            request: Request {
+                model: "bench:model".to_owned(),
+                agent: "orchestrator".to_owned(),
+                call: 1,
+                attempt: 1,
+                locale: "en".to_owned(),
+                system: None,
+                messages: vec![Arc::new(said)],
+                tools: [].into(),
+            },
+        }
+    }
+
+    /// Makes the call and gives every delta to `said`.
+    pub async fn hear(&self, mut said: impl FnMut(Delta)) -> io::Result<()> {
+        let mut deltas = self.remote.stream(self.request.clone());
+        while let Some(delta) = deltas.next().await {
+            said(delta.map_err(io::Error::other)?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! A provider that keeps time, alone or behind Turnwire, and the readers that ask one of them.
+
+use std::io;
+
+use turnwire_testkit::pack::Pack;
+
+use crate::load::models::Outcome;
+use crate::machine;
+use crate::paced::CHAT_STREAMS_MAX;
+use crate::part::Bench;
+use crate::process::{Place, Server};
+
+/// The pack file that says where the provider is.
+const PROVIDERS: &str = "providers:\n  clock: {dialect: openai_chat, base_url: 'URL/v1'}\n";
+
+/// The provider, with Turnwire before it or not.
+pub(super) struct Clock {
+    turnwire: Option<Server>,
+    provider: Server,
+}
+
+/// One run of the readers.
+#[derive(Clone, Copy)]
+pub(super) struct Load {
+    pub(super) at_once: u64,
+    pub(super) warm: u64,
+    pub(super) turns: u64,
+    pub(super) spread_ms: u64,
+}
+
+/// What a run gave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    pub(super) load: Outcome,
+    /// Seconds of processor of the provider.
+    pub(super) provider_cpu: f64,
+}
+
+impl Clock {
+    /// The provider alone.
+    pub(super) fn alone(bench: &Bench, words: u64, every_us: u64) -> io::Result<Self> {
+        let mut command = bench.program.role(&["provider"]);
+        command.arg(format!("--words={words}"));
+        command.arg(format!("--every-us={every_us}"));
+        Ok(Self {
+            turnwire: None,
+            provider: Server::start_at(Place::LastCore, command)?,
+        })
+    }
+
+    /// The same provider behind Turnwire.
+    pub(super) fn behind_turnwire(bench: &Bench, words: u64, every_us: u64) -> io::Result<Self> {
+        let mut clock = Self::alone(bench, words, every_us)?;
+        let url = format!("http://{}", clock.provider.address);
+        let pack = bench.data.join("pack");
+        Pack::stage(&url)
+            .change("pack.yaml", "scripted:stage", "clock:clock")
+            .put("providers.yaml", &PROVIDERS.replace("URL", &url))
+            .write(&pack)?;
+        let dir = bench.fresh_dir("models")?;
+        let env = [
+            ("TURNWIRE_STORE_DURABILITY", "full"),
+            ("TURNWIRE_STREAM_CHAT_STREAMS_MAX", CHAT_STREAMS_MAX),
+        ];
+        let mut command = bench.turnwire(&dir, &env);
+        command.arg("--pack").arg(pack);
+        clock.turnwire = Some(Server::start(command)?);
+        Ok(clock)
+    }
+
+    /// Lets readers read, then stops.
+    pub(super) fn run(self, bench: &Bench, load: Load) -> io::Result<Told> {
+        let before = machine::cpu_time(self.provider.pid())?;
+        let mut args = self.turnwire.as_ref().unwrap_or(&self.provider).target();
+        for (name, value) in [
+            ("--at-once", load.at_once),
+            ("--warm", load.warm),
+            ("--turns", load.turns),
+            ("--spread-ms", load.spread_ms),
+        ] {
+            args.extend([name.to_owned(), value.to_string()]);
+        }
+        let direct = self.turnwire.is_none().then(|| "--direct".to_owned());
+        args.extend(direct);
+        let told: Outcome = bench.program.tell(Place::LastCore, &["models"], &args)?;
+        if told.busy > 0 {
+            bench.say(&format!("{} posts met a held lock", told.busy));
+        }
+        if told.completed < told.turns {
+            let broken = told.turns - told.completed;
+            return Err(io::Error::other(format!("{broken} turns did not end well")));
+        }
+        let provider_cpu = machine::cpu_time(self.provider.pid())?.saturating_sub(before);
+        if let Some(turnwire) = self.turnwire {
+            turnwire.stop()?;
+        }
+        self.provider.stop()?;
+        Ok(Told {
+            load: told,
+            provider_cpu: provider_cpu.as_secs_f64(),
+        })
+    }
+}

@@ -1,0 +1,48 @@
+//! A time that travels inside the words of a model.
+//!
+//! It is the machine's monotonic clock, which all processes of a run share: whoever reads the words
+//! knows how long they were on their way, whoever stood in between.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// What a time begins with; no other word of a run has it.
+const MARK: char = '~';
+
+/// Microseconds on the machine's clock.
+pub fn now_us() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    // Neither part is ever below zero on this clock.
+    now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1_000
+}
+
+/// A word that says when it is written.
+pub fn word() -> String {
+    format!("{MARK}{:x} ", now_us())
+}
+
+/// When the words of a text were written, one by one.
+pub fn times(text: &str) -> impl Iterator<Item = u64> {
+    let words = text.split(MARK).skip(1);
+    words.filter_map(|word| u64::from_str_radix(word.trim_end(), 16).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_says_when_it_was_written() {
+        let before = now_us();
+        let text = format!("Well: {}{}", word(), word());
+        let after = now_us();
+        let times: Vec<u64> = times(&text).collect();
+        assert_eq!(times.len(), 2);
+        assert!(times.is_sorted());
+        assert!(times.iter().all(|time| (before..=after).contains(time)));
+    }
+
+    #[test]
+    fn other_words_have_no_time() {
+        assert_eq!(times("~ ~xyz and so on").count(), 0);
+    }
+}
