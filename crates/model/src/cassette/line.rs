@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use turnwire_event::code::LlmErrorClass;
 
 use super::VERSION;
-use super::call::{Call, Chunk, Ending};
+use super::call::{Call, Chunk, Ending, Head};
 use crate::delta::{Again, ModelError};
 
 /// The longest time that is read: a day, far above any call.
@@ -23,42 +23,57 @@ pub(super) enum Line<'a> {
     /// The first line of a file.
     Cassette { version: u32 },
     /// A call begins.
-    Call {
-        provider: Cow<'a, str>,
-        dialect: Cow<'a, str>,
-        model: Cow<'a, str>,
-        agent: Cow<'a, str>,
-        call: u32,
-        words_sha256: Cow<'a, str>,
-        body_sha256: Cow<'a, str>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        status: Option<u16>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        ms: Option<u64>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        events: Option<bool>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        retry_after_ms: Option<u64>,
-    },
-    /// Bytes came: text where they are text.
-    Chunk {
-        ms: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        text: Option<Cow<'a, str>>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        base64: Option<Cow<'a, str>>,
-    },
+    Call(Opening<'a>),
+    /// Bytes came.
+    Chunk(Piece<'a>),
     /// The call is over.
-    End {
-        ms: u64,
-        how: How,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        class: Option<LlmErrorClass>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        again: Option<Retry>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        again_after_ms: Option<u64>,
-    },
+    End(Closing),
+}
+
+/// What was asked, and the head of the answer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Opening<'a> {
+    provider: Cow<'a, str>,
+    dialect: Cow<'a, str>,
+    model: Cow<'a, str>,
+    agent: Cow<'a, str>,
+    call: u32,
+    words_sha256: Cow<'a, str>,
+    body_sha256: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    events: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+/// Bytes: text where they are text.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Piece<'a> {
+    ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base64: Option<Cow<'a, str>>,
+}
+
+/// How and when it was over.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Closing {
+    ms: u64,
+    how: How,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    class: Option<LlmErrorClass>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    again: Option<Retry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    again_after_ms: Option<u64>,
 }
 
 /// How a call was over.
@@ -106,7 +121,7 @@ fn put(out: &mut Vec<u8>, line: &Line<'_>) {
 }
 
 fn head(call: &Call) -> Line<'_> {
-    Line::Call {
+    Line::Call(Opening {
         provider: Cow::Borrowed(&call.provider),
         dialect: Cow::Borrowed(&call.dialect),
         model: Cow::Borrowed(&call.model),
@@ -118,7 +133,7 @@ fn head(call: &Call) -> Line<'_> {
         ms: call.answer.map(|head| millis(head.after)),
         events: call.answer.map(|head| head.events),
         retry_after_ms: call.answer.and_then(|head| head.retry_after).map(millis),
-    }
+    })
 }
 
 fn said(chunk: &Chunk) -> Line<'_> {
@@ -126,11 +141,11 @@ fn said(chunk: &Chunk) -> Line<'_> {
         Ok(text) => (Some(Cow::Borrowed(text)), None),
         Err(_) => (None, Some(Cow::Owned(STANDARD.encode(&chunk.bytes)))),
     };
-    Line::Chunk {
+    Line::Chunk(Piece {
         ms: millis(chunk.after),
         text,
         base64,
-    }
+    })
 }
 
 fn end(after: Duration, ending: Ending) -> Line<'static> {
@@ -144,13 +159,13 @@ fn end(after: Duration, ending: Ending) -> Line<'static> {
         Again::Soon => (Retry::Soon, None),
         Again::After(wait) => (Retry::After, Some(millis(wait))),
     });
-    Line::End {
+    Line::End(Closing {
         ms: millis(after),
         how,
         class: error.map(|error| error.class),
         again: again.map(|(retry, _)| retry),
         again_after_ms: again.and_then(|(_, wait)| wait),
-    }
+    })
 }
 
 /// Whole milliseconds: timers are no finer.
@@ -159,44 +174,74 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// A time that is written; what is longer than a day is a day.
-pub(super) fn time(ms: u64) -> Duration {
+fn time(ms: u64) -> Duration {
     Duration::from_millis(ms.min(MS_MAX))
 }
 
-/// The bytes of a chunk that is written as text or as base64.
-pub(super) fn bytes(
-    text: Option<Cow<'_, str>>,
-    base64: Option<Cow<'_, str>>,
-) -> Result<Bytes, &'static str> {
-    match (text, base64) {
-        (Some(text), None) => Ok(Bytes::from(text.into_owned())),
-        (None, Some(coded)) => match STANDARD.decode(&*coded) {
-            Ok(bytes) => Ok(bytes.into()),
-            Err(_) => Err("`base64` is not base64"),
-        },
-        (None, None) | (Some(_), Some(_)) => Err("a chunk has `text` or `base64`, one of them"),
+impl Opening<'_> {
+    /// The call, as far as its head.
+    pub(super) fn call(self) -> Call {
+        let head = |status| Head {
+            after: time(self.ms.unwrap_or_default()),
+            status,
+            retry_after: self.retry_after_ms.map(time),
+            events: self.events.unwrap_or(true),
+        };
+        Call {
+            answer: self.status.map(head),
+            provider: self.provider.into_owned(),
+            dialect: self.dialect.into_owned(),
+            model: self.model.into_owned(),
+            agent: self.agent.into_owned(),
+            call: self.call,
+            words_sha256: self.words_sha256.into_owned(),
+            body_sha256: self.body_sha256.into_owned(),
+            chunks: Vec::new(),
+            ended_after: Duration::ZERO,
+            ending: Ending::Closed,
+        }
     }
 }
 
-/// The ending that is written.
-pub(super) fn ending(
-    how: How,
-    class: Option<LlmErrorClass>,
-    again: Option<Retry>,
-    again_after_ms: Option<u64>,
-) -> Result<Ending, &'static str> {
-    match (how, class) {
-        (How::End, None) => Ok(Ending::End),
-        (How::Closed, None) => Ok(Ending::Closed),
-        (How::Cut, Some(class)) => Ok(Ending::Cut(ModelError {
-            class,
-            again: match (again, again_after_ms) {
-                (Some(Retry::After), Some(ms)) => Again::After(time(ms)),
-                (Some(Retry::Soon | Retry::After), _) => Again::Soon,
-                (Some(Retry::Never) | None, _) => Again::Never,
+impl Piece<'_> {
+    /// The chunk.
+    pub(super) fn chunk(self) -> Result<Chunk, &'static str> {
+        let bytes = match (self.text, self.base64) {
+            (Some(text), None) => Bytes::from(text.into_owned()),
+            (None, Some(coded)) => match STANDARD.decode(&*coded) {
+                Ok(bytes) => bytes.into(),
+                Err(_) => return Err("`base64` is not base64"),
             },
-        })),
-        (How::Cut, None) => Err("a call that was cut has a `class`, such as `transport`"),
-        (How::End | How::Closed, Some(_)) => Err("only a call that was cut has a `class`"),
+            (None, None) | (Some(_), Some(_)) => {
+                return Err("a chunk has `text` or `base64`, one of them");
+            }
+        };
+        let after = time(self.ms);
+        Ok(Chunk { after, bytes })
+    }
+}
+
+impl Closing {
+    /// When it was over.
+    pub(super) fn after(self) -> Duration {
+        time(self.ms)
+    }
+
+    /// How.
+    pub(super) fn ending(self) -> Result<Ending, &'static str> {
+        match (self.how, self.class) {
+            (How::End, None) => Ok(Ending::End),
+            (How::Closed, None) => Ok(Ending::Closed),
+            (How::Cut, Some(class)) => Ok(Ending::Cut(ModelError {
+                class,
+                again: match (self.again, self.again_after_ms) {
+                    (Some(Retry::After), Some(ms)) => Again::After(time(ms)),
+                    (Some(Retry::Soon | Retry::After), _) => Again::Soon,
+                    (Some(Retry::Never) | None, _) => Again::Never,
+                },
+            })),
+            (How::Cut, None) => Err("a call that was cut has a `class`, such as `transport`"),
+            (How::End | How::Closed, Some(_)) => Err("only a call that was cut has a `class`"),
+        }
     }
 }

@@ -2,8 +2,8 @@
 //! is read up to there; anything else that is wrong is told with its line.
 
 use super::VERSION;
-use super::call::{Call, Ending, Head};
-use super::line::{self, Line};
+use super::call::{Call, Ending};
+use super::line::{Closing, Line};
 
 /// Calls of one cassette: a day of talk; each is looked at when one is looked for.
 const CALLS_MAX: usize = 10_000;
@@ -76,69 +76,33 @@ impl Reading {
                 self.begun = true;
                 self.free("a cassette")
             }
-            Line::Call {
-                provider,
-                dialect,
-                model,
-                agent,
-                call,
-                words_sha256,
-                body_sha256,
-                status,
-                ms,
-                events,
-                retry_after_ms,
-            } => {
+            Line::Call(opening) => {
                 self.free("a call")?;
-                let retry_after = retry_after_ms.map(line::time);
-                self.open = Some(Call {
-                    provider: provider.into_owned(),
-                    dialect: dialect.into_owned(),
-                    model: model.into_owned(),
-                    agent: agent.into_owned(),
-                    call,
-                    words_sha256: words_sha256.into_owned(),
-                    body_sha256: body_sha256.into_owned(),
-                    answer: status.map(|status| Head {
-                        after: line::time(ms.unwrap_or_default()),
-                        status,
-                        retry_after,
-                        events: events.unwrap_or(true),
-                    }),
-                    chunks: Vec::new(),
-                    ended_after: line::time(0),
-                    ending: Ending::Closed,
-                });
+                self.open = Some(opening.call());
                 Ok(())
             }
-            Line::Chunk { ms, text, base64 } => {
-                let bytes = line::bytes(text, base64)?;
-                let call = self.open.as_mut().ok_or(NO_CALL)?;
-                let after = line::time(ms);
-                call.chunks.push(super::Chunk { after, bytes });
+            Line::Chunk(piece) => {
+                let chunk = piece.chunk()?;
+                self.open.as_mut().ok_or(NO_CALL)?.chunks.push(chunk);
                 Ok(())
             }
-            Line::End {
-                ms,
-                how,
-                class,
-                again,
-                again_after_ms,
-            } => {
-                let ending = line::ending(how, class, again, again_after_ms)?;
-                let mut call = self.open.take().ok_or(NO_CALL)?;
-                if call.answer.is_none() && !matches!(ending, Ending::Cut(_) | Ending::Closed) {
-                    return Err("a call that ended well has a `status`".to_owned());
-                }
-                if self.calls.len() == CALLS_MAX {
-                    return Err(format!("more than {CALLS_MAX} calls"));
-                }
-                call.ended_after = line::time(ms);
-                call.ending = ending;
-                self.calls.push(call);
-                Ok(())
-            }
+            Line::End(closing) => self.end(closing),
         }
+    }
+
+    fn end(&mut self, closing: Closing) -> Result<(), String> {
+        let ending = closing.ending()?;
+        let mut call = self.open.take().ok_or(NO_CALL)?;
+        if call.answer.is_none() && ending == Ending::End {
+            return Err("a call that ended well has a `status`".to_owned());
+        }
+        if self.calls.len() == CALLS_MAX {
+            return Err(format!("more than {CALLS_MAX} calls"));
+        }
+        call.ended_after = closing.after();
+        call.ending = ending;
+        self.calls.push(call);
+        Ok(())
     }
 
     /// Only between calls something may begin.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use turnwire_event::code::LlmErrorClass;
 
-use super::super::{Chunk, line};
+use super::super::{Chunk, Head, line};
 use super::*;
 use crate::delta::{Again, ModelError};
 
