@@ -89,7 +89,7 @@ fn links_name_operations_and_parameters_that_exist() {
         links += 1;
     }
     assert_eq!(document.to_string().matches("\"links\":{").count(), 2);
-    assert_eq!(links, 9);
+    assert_eq!(links, 10);
 }
 
 #[test]
