@@ -1,0 +1,359 @@
+//! Providers that stall, drip and flood, and people who leave in mid-token: the provider's own time
+//! and the turn's, bounded memory, a socket that is closed at once, and one end (S3-096, SC-22, D-44).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::engine::{json_of, of};
+use turnwire_e2e::models::{Play, payloads, shape, word};
+use turnwire_event::{Event, EventType};
+use turnwire_testkit::cases::{Case, cancel_case};
+use turnwire_testkit::provider::{Answer, Dialect, Message, Part, Progress};
+use turnwire_testkit::watch::{Ask, Client};
+
+/// Times that end within a test.
+const SHORT: &str = "{connect_ms: 2000, first_byte_ms: 300, idle_ms: 300, total_ms: 900}";
+
+/// The frame with the first of the words, and a piece more.
+const fn second_word(dialect: Dialect) -> usize {
+    match dialect {
+        Dialect::Anthropic => 4,
+        Dialect::Chat => 2,
+        Dialect::Responses => 5,
+        Dialect::Gemini => 1,
+    }
+}
+
+fn words() -> Answer {
+    Answer::text(["One ", "two ", "three ", "four."])
+}
+
+async fn hurried(dialect: Dialect) -> Play {
+    Play::with(
+        dialect,
+        |entry| entry.with("timeouts", SHORT),
+        |options| options,
+    )
+    .await
+}
+
+/// How the calls of the model that speaks failed.
+fn failures(events: &[Value]) -> Vec<&Value> {
+    let failed = payloads(events, "llm.call_failed");
+    failed
+        .into_iter()
+        .map(|call| &call["error_class"])
+        .collect()
+}
+
+fn failed(case: &str, events: &[Value]) {
+    let end = payloads(events, "turn.completed");
+    assert_eq!(end.len(), 1, "{case}: {:?}", shape(events));
+    assert_eq!(end[0]["status"], "failed", "{case}");
+    assert_eq!(end[0]["error"], json!({"code": "INTERNAL_ERROR"}), "{case}");
+}
+
+#[tokio::test]
+async fn a_provider_that_never_answers_is_given_up_as_often_as_it_is_tried() {
+    for dialect in Dialect::ALL {
+        let name = word(dialect);
+        let play = hurried(dialect).await;
+        for _ in 0..3 {
+            play.fake.push(words().silent());
+        }
+        let (told, events) = play.ask("Speak!").await;
+        assert_eq!(failures(&events), ["timeout"; 3], "{name}");
+        failed(name, &events);
+        told.speaks();
+        for call in 0..3 {
+            let call = play.fake.closed(call).await;
+            assert_eq!(call.progress, Progress::Left, "{name}");
+        }
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_stalls_drips_or_dawdles_has_its_time_and_no_more() {
+    for dialect in Dialect::ALL {
+        let play = hurried(dialect).await;
+        let many: Vec<String> = (0..100).map(|n| format!("{n} ")).collect();
+        for (call, (name, answer)) in [
+            ("stalls", words().stall_at(second_word(dialect))),
+            // Never silent for long, and never done.
+            (
+                "dawdles",
+                Answer::text(many).frames_every(Duration::from_millis(60)),
+            ),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let case = format!("{} {name}", word(dialect));
+            play.fake.push(answer);
+            let (told, events) = play.ask("Speak!").await;
+            assert_eq!(failures(&events), ["timeout"], "{case}: not tried again");
+            assert_eq!(
+                payloads(&events, "message.complete")[0]["stop_reason"],
+                "error",
+                "{case}"
+            );
+            failed(&case, &events);
+            told.speaks();
+            play.fake.closed(call).await;
+        }
+        play.stage.judge().await;
+    }
+    // A byte now and then: there is no silence, and no word either.
+    let play = hurried(Dialect::Anthropic).await;
+    play.fake.push(words().drip(Duration::from_millis(40)));
+    play.fake.push(words());
+    let (told, events) = play.ask("Speak!").await;
+    assert_eq!(failures(&events), ["timeout"]);
+    assert_eq!(told.words(), "One two three four.", "tried again");
+    play.fake.closed(0).await;
+    play.stage.judge().await;
+}
+
+#[tokio::test]
+async fn d_44_the_turns_own_time_ends_a_provider_that_has_all_the_time_of_the_world() {
+    for dialect in Dialect::ALL {
+        let change =
+            |options: turnwire_testkit::server::Options| options.set("turn", "timeout_ms", 700);
+        let play = Play::with(dialect, |entry| entry, change).await;
+        for (call, (name, answer)) in [
+            ("silent", words().silent()),
+            ("stalls", words().stall_at(second_word(dialect))),
+            ("waits", Answer::rate_limited(Duration::from_secs(20))),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let case = format!("{} {name}", word(dialect));
+            play.fake.push(answer);
+            let (told, events) = play.ask("Speak!").await;
+            if name == "waits" {
+                // A wait that cannot end before the turn does is not begun.
+                assert_eq!(told.last().event(), "error", "{case}");
+                assert_eq!(failures(&events), ["rate_limited"], "{case}");
+            } else {
+                assert_eq!(told.last().event(), "cancelled", "{case}");
+                let end = payloads(&events, "turn.cancelled")[0];
+                assert_eq!(end["reason"], "turn_timeout", "{case}");
+                play.fake.closed(call).await;
+            }
+        }
+        play.stage.judge().await;
+    }
+}
+
+/// A line of `/proc/PID/status`, in MiB.
+fn mib(pid: u32, line: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process");
+    let found = status.lines().find_map(|text| text.strip_prefix(line));
+    let kib = found.and_then(|text| text.split_whitespace().next());
+    kib.and_then(|n| n.parse::<u64>().ok()).expect("a number") / 1024
+}
+
+#[tokio::test]
+async fn ten_megabytes_are_bounded_in_memory_and_end_once() {
+    for dialect in Dialect::ALL {
+        let play = Play::new(dialect).await;
+        // The largest message that is one: code, caches and pages are there before it is counted.
+        play.fake.push(Message::new([Part::flood(2_000_000)]));
+        let accepted = play.stage.rest.submit(play.stage.session, "Warm up.").await;
+        let turn = accepted.expect("an answer").turn_id;
+        let row = play.stage.rest.ended(turn).await.expect("an end");
+        assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
+        let pid = play.stage.server.pid();
+        for (call, (name, answer)) in [
+            (
+                "10 MB",
+                Answer::message(Message::new([Part::flood(10 << 20)])),
+            ),
+            (
+                "endless",
+                Answer::text(["word ".repeat(800), "end".to_owned()]).endless(),
+            ),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let case = format!("{} {name}", word(dialect));
+            // From here on the highest mark is this turn's.
+            std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("a mark");
+            let before = mib(pid, "VmRSS:");
+            play.fake.push(answer);
+            // Nobody watches: one who cannot keep up with this is sent away, which is told
+            // elsewhere.
+            let accepted = play.stage.rest.submit(play.stage.session, "Speak!").await;
+            let turn = accepted.expect("an answer").turn_id;
+            play.stage.rest.ended(turn).await.expect("an end");
+            let events = play.stage.events(turn).await;
+            assert_eq!(failures(&events), ["provider"], "{case}");
+            failed(&case, &events);
+            let call = play.fake.closed(call + 1).await;
+            // Ten megabytes fit into the buffers between two processes.
+            let is_left = call.progress == Progress::Left;
+            assert!(is_left || name == "10 MB", "{case}: {:?}", call.progress);
+            // The most it ever had.
+            let grown = mib(pid, "VmHWM:").saturating_sub(before);
+            println!(
+                "{case}: {} bytes sent, {grown} MiB more than {before}",
+                call.written
+            );
+            assert!(grown < 40, "{case}: {grown} MiB more than {before}");
+        }
+        play.fake.push(words());
+        let (told, _) = play.ask("Again.").await;
+        assert_eq!(told.words(), "One two three four.");
+        play.stage.judge().await;
+    }
+}
+
+/// Waits for an event of a kind; gives what was seen up to it.
+async fn reach(client: &mut Client, kind: EventType) -> Vec<Event> {
+    let found = client.until(|event| event.body.kind() == kind).await;
+    found.expect("it comes")
+}
+
+#[tokio::test]
+async fn sc_22_s3_072_a_cancel_in_mid_token_closes_the_providers_socket() {
+    for (dialect, stall) in [
+        (Dialect::Anthropic, 8),
+        (Dialect::Chat, 4),
+        (Dialect::Responses, 10),
+    ] {
+        let name = word(dialect);
+        let play = Play::new(dialect).await;
+        let call = Part::call_in(
+            Some("call_1"),
+            "read_file",
+            ["{\"path\":\"/a", " long way\"}"],
+        );
+        let message = Message::new([Part::text(["I'll start by"]), call]);
+        play.fake.push(Answer::message(message).stall_at(stall));
+        let mut client = play.stage.watch("canceller", Ask::live()).await;
+        let accepted = play.stage.rest.submit(play.stage.session, "go").await;
+        let turn = accepted.expect("an answer").turn_id;
+        let mut seen = reach(&mut client, EventType::ToolUseInputDelta).await;
+        play.fake.reached(0, Progress::Held).await;
+        let frame = json!({"type": "cancel", "turn_id": turn, "reason": "user_cancel"});
+        client.send(&frame).await.expect("sent");
+        seen.extend(client.turn(turn).await.expect("an end"));
+        seen.retain(|event| event.turn_id == Some(turn));
+        play.fake.closed(0).await;
+        assert_eq!(cancel_case(&seen), Ok(Case::Llm), "{name}");
+        let events = json_of(&seen);
+        let asked = shape(&events);
+        let at = asked
+            .iter()
+            .position(|kind| *kind == "turn.cancel_requested");
+        assert_eq!(
+            asked[at.expect("it was asked for") + 1..],
+            [
+                "tool.use_end",
+                "message.complete",
+                "llm.call_failed",
+                "dispatch.traced",
+                "turn.cancelled"
+            ],
+            "{name}"
+        );
+        assert_eq!(
+            payloads(&events, "tool.use_end")[0]["final_input"],
+            json!({})
+        );
+        let end = payloads(&events, "message.complete")[0];
+        assert_eq!(end["stop_reason"], "cancelled", "{name}");
+        assert_eq!(end["final_content"][0]["text"], "I'll start by", "{name}");
+        assert_eq!(failures(&events), ["cancelled"], "{name}");
+        let end = payloads(&events, "turn.cancelled")[0];
+        assert_eq!(
+            (&end["reason"], &end["phase"]),
+            (&json!("user_cancel"), &json!("llm"))
+        );
+        assert!(payloads(&events, "tool.failed").is_empty());
+        // A second cancel adds nothing, and a new turn is a new turn, which the provider
+        // understands although a call was left half said.
+        client.send(&frame).await.expect("sent");
+        play.fake.push(words());
+        let (told, events) = play.ask("Go on.").await;
+        assert_ne!(told.turn, turn);
+        assert_eq!(payloads(&events, "route.decided").len(), 1);
+        assert_eq!(told.words(), "One two three four.", "{name}");
+        play.understood();
+        let stored = play.stage.messages().await;
+        let cut: Vec<&Value> = stored
+            .iter()
+            .filter(|m| m["status"] == "cancelled")
+            .collect();
+        assert_eq!(cut.len(), 1, "{name}");
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_while_a_provider_thinks_or_is_waited_for_ends_the_turn_at_once() {
+    for dialect in Dialect::ALL {
+        let play = Play::new(dialect).await;
+        for (call, (name, answer)) in [
+            ("before its head", words().silent()),
+            ("in its words", words().stall_at(second_word(dialect))),
+            (
+                "before the next try",
+                Answer::rate_limited(Duration::from_secs(20)),
+            ),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let case = format!("{} {name}", word(dialect));
+            play.fake.push(answer);
+            let mut client = play.stage.watch(&case, Ask::live()).await;
+            let accepted = play.stage.rest.submit(play.stage.session, "go").await;
+            let turn = accepted.expect("an answer").turn_id;
+            let kind = match name {
+                "before its head" => EventType::LlmCallStarted,
+                "in its words" => EventType::TextDelta,
+                _ => EventType::LlmCallFailed,
+            };
+            let mut seen = reach(&mut client, kind).await;
+            play.fake.call(call).await;
+            play.stage.rest.cancel(turn).await.expect("an answer");
+            seen.extend(client.turn(turn).await.expect("an end"));
+            let events = json_of(&seen);
+            assert_eq!(payloads(&events, "turn.cancelled").len(), 1, "{case}");
+            assert_eq!(of(&events, "llm.call_started").count(), 1, "{case}");
+            if name != "before the next try" {
+                assert_eq!(failures(&events), ["cancelled"], "{case}");
+                play.fake.closed(call).await;
+            }
+        }
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_in_mid_token_ends_the_turn_when_it_is_back() {
+    let mut play = Play::new(Dialect::Anthropic).await;
+    play.fake
+        .push(words().stall_at(second_word(Dialect::Anthropic)));
+    let accepted = play.stage.rest.submit(play.stage.session, "go").await;
+    let turn = accepted.expect("an answer").turn_id;
+    play.fake.reached(0, Progress::Held).await;
+    play.stage.server.kill9().await;
+    play.fake.closed(0).await;
+    play.stage.server.run().await.expect("it comes back");
+    let row = play.stage.rest.ended(turn).await.expect("an end");
+    assert_eq!(
+        row["terminal"]["payload"]["reason"], "server_restart",
+        "{row}"
+    );
+    assert_eq!(play.fake.calls().len(), 1, "nobody asks again by itself");
+    play.fake.push(words());
+    let (told, _) = play.ask("Again.").await;
+    assert_eq!(told.words(), "One two three four.");
+    play.understood();
+    play.stage.judge().await;
+}
