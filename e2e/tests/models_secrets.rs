@@ -1,0 +1,284 @@
+//! What must stay inside stays inside (I7, G8): the provider's key, its address, whatever it says
+//! when it refuses, and the person's own token, which is for this server and nobody behind it.
+
+use std::process::Command;
+
+use serde_json::json;
+use turnwire_e2e::ccs::Ccs;
+use turnwire_e2e::chat::{raw, whole};
+use turnwire_e2e::engine::Stage;
+use turnwire_e2e::models::{Entry, KEY, KEY_NAME, Play, fields, options, pack, word};
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::dice::Dice;
+use turnwire_testkit::history::{History, Line};
+use turnwire_testkit::journal::Journal;
+use turnwire_testkit::provider::{Answer, Dialect, FakeProvider, Message, Part, Trouble};
+use turnwire_testkit::server::{Options, Server, binary};
+use turnwire_testkit::watch::Ask;
+
+/// A word that no run has had before.
+fn marker(dice: &mut Dice) -> String {
+    format!("mk{:016x}{:016x}", dice.roll(), dice.roll())
+}
+
+/// Everything that came over any wire, as one text.
+fn captured(history: &History, out: &mut String) {
+    for chat in &history.chats {
+        out.push_str(&format!("{:?}\n", chat.head));
+        out.extend(chat.blocks.iter().map(|block| block.text.as_str()));
+    }
+    for line in history.connections.iter().flat_map(|c| &c.lines) {
+        if let Line::Received(frame) = line {
+            out.push_str(&frame.text);
+        }
+    }
+    for log in &history.sessions {
+        out.extend(log.events.iter().map(|event| event.text.as_str()));
+        out.push_str(&json!([log.messages, log.turns, log.tool_calls]).to_string());
+    }
+}
+
+/// Every list of the server, and answers to what cannot be answered.
+async fn listed(play: &Play, token: &str) -> String {
+    let session = play.stage.session.to_string();
+    let own = [
+        "",
+        "/messages",
+        "/turns",
+        "/tool-calls",
+        "/llm-calls",
+        "/events",
+    ];
+    let own = own.map(|list| format!("/sessions/{session}{list}"));
+    let all = [
+        "/sessions",
+        "/usage",
+        "/metrics",
+        "/status-events",
+        "/openapi.json",
+        "/readyz",
+    ];
+    let none = [
+        "/nowhere",
+        "/sessions/sess_0",
+        "/usage?from=yesterday",
+        "/turns/nope",
+    ];
+    let mut seen = String::new();
+    let paths = own
+        .into_iter()
+        .chain(all.into_iter().chain(none).map(str::to_owned));
+    for path in paths {
+        let answer = play.stage.rest.get(&path).await.expect("an answer");
+        seen += &format!("{path} {:?} {}\n", answer.headers, answer.body);
+    }
+    let header = format!("authorization: Bearer {token}");
+    let lines = [header.as_str(), "content-type: application/json"];
+    let addr = play.stage.rest.addr();
+    for body in [
+        &b"{"[..],
+        b"{\"message\": 7}",
+        b"{\"message\":\"x\",\"model\":\"vendor:small\"}",
+    ] {
+        let answer = raw(addr, "POST /chat/stream", &lines, body).await;
+        assert!((400..500).contains(&answer.status), "{answer:?}");
+        seen += &(answer.head + &answer.body);
+    }
+    seen
+}
+
+/// What a command prints about the stored session.
+fn printed(play: &Play, words: &[&str]) -> String {
+    let mut command = Command::new(binary());
+    let done = command
+        .args(words)
+        .env("TURNWIRE_HOME", play.stage.server.home())
+        .output();
+    let done = done.expect("the command runs");
+    String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr)
+}
+
+/// Answers of every kind, with a marker in whatever the provider says of itself.
+fn answers(mark: &str) -> Vec<(&'static str, Vec<Answer>)> {
+    let page = |status| {
+        let body = json!({"error": {"type": "x", "message": mark, "code": mark, "status": mark}});
+        Answer::page(status, &body.to_string()).header("x-secret", mark)
+    };
+    let said = || Message::text(["One ", "two."]);
+    let call = Part::call(mark, "say_back", &json!({"text": "eins"}));
+    vec![
+        ("well", vec![said().into()]),
+        ("tools", vec![Message::new([call]).into(), said().into()]),
+        ("bad request", vec![page(400)]),
+        ("key", vec![page(401)]),
+        ("limit", vec![page(429), page(429), page(429)]),
+        (
+            "server",
+            vec![page(500), page(503), Answer::page(502, mark)],
+        ),
+        (
+            "stream",
+            vec![Answer::raw(
+                format!("data: {{\"error\": {{\"message\": \"{mark}\"}}}}\n\n").into_bytes(),
+            )],
+        ),
+        (
+            "garbage",
+            vec![
+                Answer::raw(format!("event: {mark}\ndata: {mark}\n\n").into_bytes()),
+                said().into(),
+            ],
+        ),
+        (
+            "cut",
+            vec![Answer::from(said()).header("x-secret", mark).cut_inside(4)],
+        ),
+        (
+            "late",
+            vec![
+                Answer::from(said()).silent(),
+                Answer::from(said()).silent(),
+                said().into(),
+            ],
+        ),
+        ("refusal", vec![Answer::refuse(Trouble::Forbidden)]),
+    ]
+}
+
+#[tokio::test]
+async fn i7_g8_keys_addresses_and_words_of_a_provider_are_on_no_wire_and_in_no_log() {
+    let mut dice = Dice::from_env();
+    for dialect in Dialect::ALL {
+        let (mark, token) = (marker(&mut dice), marker(&mut dice));
+        let short = "{connect_ms: 2000, first_byte_ms: 200, idle_ms: 200, total_ms: 900}";
+        let play = Play::with(dialect, |entry| entry.with("timeouts", short), |o| o).await;
+        let rest = play
+            .stage
+            .rest
+            .clone()
+            .with("authorization", &format!("Bearer {token}"));
+        let everything = Ask::live().filter(json!({"include_suppressed": true}));
+        let mut watcher = play.stage.watch("everything", everything).await;
+        for (name, list) in answers(&mark) {
+            for answer in list {
+                play.fake.push(answer);
+            }
+            let question = Question::new(name).session(play.stage.session);
+            let (turn, frames) = whole(&rest, name, &question).await;
+            assert!(
+                frames.last().is_some_and(|f| f.is_terminal()),
+                "{} {name}",
+                word(dialect)
+            );
+            watcher.turn(turn).await.expect("the turn");
+        }
+        let mut seen = listed(&play, &token).await;
+        let home = play.stage.server.home().display().to_string();
+        let session = play.stage.session.to_string();
+        seen += &printed(
+            &play,
+            &[
+                "tail",
+                &session,
+                "--data",
+                &home,
+                "--principal",
+                "user-42",
+                "--json",
+            ],
+        );
+        seen += &printed(
+            &play,
+            &["replay", &session, "--home", &home, "--wire", "pc3"],
+        );
+        captured(&play.stage.judge().await, &mut seen);
+        let log = play.stage.server.stderr();
+        assert!(
+            log.contains("a provider refused a call"),
+            "there is something to read:\n{log}"
+        );
+        let address = play.fake.addr().to_string();
+        let port = play.fake.addr().port().to_string();
+        for (place, text) in [("a wire", &seen), ("the log", &log)] {
+            for secret in [
+                KEY,
+                KEY_NAME,
+                mark.as_str(),
+                token.as_str(),
+                address.as_str(),
+            ] {
+                if let Some(at) = text.find(secret) {
+                    let from = text.floor_char_boundary(at.saturating_sub(200));
+                    let to = text.floor_char_boundary((at + 200).min(text.len()));
+                    panic!(
+                        "{}: {secret} is on {place}: …{}…",
+                        word(dialect),
+                        &text[from..to]
+                    );
+                }
+            }
+            let near = format!(":{port}");
+            assert!(
+                !text.contains(&near),
+                "{}: {near} is on {place}",
+                word(dialect)
+            );
+        }
+        let calls = play.fake.calls();
+        assert!(calls.len() > 15, "{}", calls.len());
+        for call in calls {
+            let all = format!("{:?} {} {}", call.headers, call.query, call.text);
+            assert!(!all.contains(&token), "g8: {all}");
+            assert!(
+                !all.contains("user-42"),
+                "a provider is not told who asks: {all}"
+            );
+            assert!(!call.query.contains(KEY), "a key is no part of an address");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_missing_or_no_key_is_named_at_the_start_and_not_shown() {
+    let fake = FakeProvider::start().await;
+    let entry = Entry::new("vendor", Dialect::Anthropic, &fake.base_url());
+    let pack = pack("http://127.0.0.1:9", &[entry]);
+    let bad = "sk-with a space and\ttab";
+    for (env, wanted) in [(None, KEY_NAME), (Some(bad), KEY_NAME)] {
+        let mut options = Options::pack(pack.clone());
+        options
+            .env
+            .extend(env.map(|key: &str| (KEY_NAME.to_owned(), key.to_owned())));
+        let journal = Journal::new();
+        let failed = Server::try_start(options, journal).await;
+        let why = failed.expect_err("it does not start");
+        assert!(why.status.is_some_and(|status| !status.success()), "{why}");
+        assert!(why.stderr.contains(wanted), "{why}");
+        assert!(why.stderr.contains("providers.yaml:"), "where: {why}");
+        assert!(!why.stderr.contains(bad), "{why}");
+    }
+    assert_eq!(fake.connections(), 0, "nobody was asked");
+}
+
+#[tokio::test]
+async fn a_provider_that_is_not_there_is_a_failure_like_any_other() {
+    let gone = FakeProvider::start().await;
+    let address = gone.addr().to_string();
+    let url = gone.base_url();
+    drop(gone);
+    let ccs = Ccs::start().await;
+    let entry = Entry::new("vendor", Dialect::Chat, &url);
+    let entry = entry.with("timeouts", "{connect_ms: 500}");
+    let pack = pack(&ccs.url(), &[entry]);
+    let options = options(pack);
+    let stage = Stage::on(ccs, options).await;
+    let told = stage.ask("Hello?").await;
+    assert_eq!(told.last().event(), "error");
+    told.speaks();
+    told.lacks(&[&address]);
+    let events = stage.events(told.turn).await;
+    let classes = fields(&events, "llm.call_failed", "error_class");
+    assert_eq!(classes, ["transport", "transport", "transport"]);
+    assert!(!stage.server.stderr().contains(&address));
+    stage.judge().await;
+}
