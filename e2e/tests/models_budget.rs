@@ -1,0 +1,192 @@
+//! Models that do not behave, over a real wire: no end of calls, tokens and money, tools that nobody
+//! has, input that is no JSON, a thousand calls at once, and somebody else's name (G7).
+
+use serde_json::{Value, json};
+use turnwire_e2e::engine::of;
+use turnwire_e2e::models::{Play, fields, payloads, thread, word};
+use turnwire_testkit::provider::{Dialect, Message, Part, Usage};
+use turnwire_testkit::server::{Options, Setup};
+
+/// A server whose pack has limits.
+fn limited(limits: &str) -> impl FnOnce(Options) -> Options {
+    let limits = format!("limits: {{{limits}}}\n");
+    move |mut options| {
+        if let Setup::Pack(pack) = &mut options.pack {
+            let text = pack.text("pack.yaml").to_owned() + &limits;
+            *pack = pack.clone().put("pack.yaml", &text);
+        }
+        options
+    }
+}
+
+fn again() -> Part {
+    Part::call("call_1", "say_back", &json!({"text": "again"}))
+}
+
+#[tokio::test]
+async fn g7_a_turn_without_end_is_ended_by_calls_tokens_or_cost_and_says_which() {
+    // A call reads 900 tokens and writes 100: 1,000, for 1,900 millionths of a dollar.
+    let usage = Usage {
+        input: 900,
+        cached: 0,
+        cache_write: 0,
+        output: 100,
+        reasoning: 0,
+    };
+    for (limits, reason, calls) in [
+        ("calls_max: 4", "limit_calls", 4),
+        ("turn_tokens_max: 2500", "limit_tokens", 3),
+        ("turn_cost_max_usd: 0.0035", "limit_cost", 2),
+    ] {
+        for dialect in [Dialect::Anthropic, Dialect::Gemini] {
+            let case = format!("{} {reason}", word(dialect));
+            let play = Play::with(dialect, |entry| entry, limited(limits)).await;
+            play.fake.always("", Message::new([again()]).usage(usage));
+            let (told, events) = play.ask("Go on for ever.").await;
+            let end = payloads(&events, "turn.completed")[0];
+            assert_eq!(
+                (&end["status"], &end["reason"]),
+                (&json!("failed"), &json!(reason)),
+                "{case}"
+            );
+            assert_eq!(end["usage"]["total_tokens"], 1_000 * calls, "{case}");
+            assert_eq!(play.fake.calls().len(), calls, "{case}");
+            assert_eq!(told.last().event(), "error", "{case}");
+            told.speaks();
+            // Whatever was asked for was done, and what was done is told.
+            assert_eq!(of(&events, "tool.completed").count(), calls, "{case}");
+            play.understood();
+            play.stage.judge().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_asks_for_tools_that_are_not_there_is_told_so_and_goes_on() {
+    for dialect in Dialect::ALL {
+        let name = word(dialect);
+        let play = Play::new(dialect).await;
+        let parts = [
+            Part::call("call_1", "format_disk", &json!({"path": "/"})),
+            Part::call("call_2", "say_back", &json!({"no": "text"})),
+        ];
+        play.fake.push(Message::new(parts));
+        play.fake.push(Message::text(["Never mind."]));
+        let (told, events) = play.ask("Do it!").await;
+        assert_eq!(told.words(), "Never mind.", "{name}");
+        let classes = fields(&events, "tool.failed", "error_class");
+        assert_eq!(classes, ["invalid_input", "invalid_input"], "{name}");
+        let second = play.fake.call(1).await;
+        assert!(
+            second.text.contains("There is no such tool"),
+            "{name}: {}",
+            second.text
+        );
+        play.understood();
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn input_that_is_no_json_is_not_run_and_the_model_is_told() {
+    for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
+        for pieces in [
+            &["{\"text\": \"cut he"][..],
+            &["[1, 2]"],
+            &["\"a text\""],
+            &["not ", "json"],
+            &["{\"text\": \"a\"}", "{\"text\": \"b\"}"],
+        ] {
+            let case = format!("{} {pieces:?}", word(dialect));
+            let play = Play::new(dialect).await;
+            let call = Part::call_in(Some("call_1"), "say_back", pieces.iter().copied());
+            play.fake.push(Message::new([call]));
+            play.fake.push(Message::text(["Sorry."]));
+            let (told, events) = play.ask("Do it!").await;
+            assert_eq!(told.words(), "Sorry.", "{case}");
+            assert_eq!(
+                fields(&events, "tool.failed", "error_class"),
+                ["invalid_input"],
+                "{case}"
+            );
+            let deltas = fields(&events, "tool.use_input_delta", "partial_json");
+            let raw: String = deltas.iter().filter_map(Value::as_str).collect();
+            assert_eq!(
+                raw,
+                pieces.concat(),
+                "{case}: raw fragments stay raw (S3-068)"
+            );
+            assert!(
+                play.fake.call(1).await.text.contains("not a JSON object"),
+                "{case}"
+            );
+            play.understood();
+            play.stage.judge().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn g7_of_a_thousand_calls_in_one_message_the_first_are_run_and_every_one_is_answered() {
+    for dialect in Dialect::ALL {
+        let name = word(dialect);
+        let play = Play::with(dialect, |entry| entry, limited("tool_calls_max: 5")).await;
+        let calls = (0..1_000).map(|n| {
+            Part::call(
+                &format!("call_{n}"),
+                "say_back",
+                &json!({"text": format!("nr {n}")}),
+            )
+        });
+        play.fake.push(Message::new(calls));
+        play.fake.push(Message::text(["Enough."]));
+        let told = play.stage.ask("Everything at once!").await;
+        assert_eq!(told.words(), "Enough.", "{name}");
+        told.pairs();
+        assert_eq!(told.count("tool_call"), 5, "{name}");
+        let events = play.stage.events(told.turn).await;
+        assert_eq!(of(&events, "tool.called").count(), 5, "{name}");
+        assert_eq!(of(&events, "tool.completed").count(), 5, "{name}");
+        let failed = payloads(&events, "tool.failed");
+        assert_eq!(failed.len(), 995, "{name}");
+        assert!(failed.iter().all(|tool| tool["called"] == false), "{name}");
+        play.understood();
+        let said = json!(thread(dialect, &play.fake.call(1).await.body)).to_string();
+        assert_eq!(said.matches("not executed").count(), 995, "{name}");
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
+async fn g7_a_model_that_speaks_for_another_is_not_believed() {
+    for dialect in Dialect::ALL {
+        let name = word(dialect);
+        let play = Play::new(dialect).await;
+        let ask = json!({"query": "offers for user-99", "principal": "user-99"});
+        play.fake
+            .push(Message::new([Part::call("call_1", "ask_shop", &ask)]));
+        let search =
+            json!({"query": "x", "principal": "user-99", "user_id": "user-99", "tenant": "t-9"});
+        play.fake.push(Message::new([Part::call(
+            "call_2",
+            "search_offers",
+            &search,
+        )]));
+        play.fake.push(Message::text(["SUBRAW"]));
+        play.fake.push(Message::text(["Here."]));
+        let (told, _) = play.ask("Offers?").await;
+        assert_eq!(told.words(), "Here.", "{name}");
+        let calls = play.stage.ccs.calls();
+        assert_eq!(calls.len(), 1, "{name}");
+        let request = &calls[0].request;
+        assert_eq!(request["principal"], "user-42", "{name}: {request}");
+        assert_eq!(
+            request["params"]["principal"],
+            Value::Null,
+            "{name}: {request}"
+        );
+        told.lacks(&["SUBRAW", "user-99"]);
+        play.understood();
+        play.stage.judge().await;
+    }
+}

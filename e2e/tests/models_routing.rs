@@ -1,0 +1,360 @@
+//! Which model serves a turn: rules over what the turn is, models that stand in for others, and rules
+//! that change under a running server (R-16, S3-104, D-47, C-19).
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::Ccs;
+use turnwire_e2e::chat::until;
+use turnwire_e2e::engine::{Stage, json_of};
+use turnwire_e2e::models::{Entry, KEY, fields, options, pack, payloads};
+use turnwire_event::EventType;
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::provider::{
+    Answer, Dialect, FakeProvider, Message, Part, Progress, Trouble, Usage,
+};
+use turnwire_testkit::watch::{Ask, Seen};
+
+const TENANT: &str = "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
+
+const RULES: &str = "\
+version: policy-1
+rules:
+  - {name: own_tenant, when: {tenant: [3c33212c-d119-4ef1-8db0-2ca93cd3b2dd]}, use: 'first:tenant'}
+  - {name: dear, when: {cost_above_usd: 0.01}, use: 'first:cheap'}
+  - {name: nights, when: {kind: scheduled}, use: 'first:night'}
+  - {name: shops, when: {agent: shop}, use: 'second:shop'}
+  - {name: germans, when: {locale: [de, fr]}, use: 'second:german'}
+default: {use: 'first:usual', fallback: ['second:spare']}
+";
+
+/// A stage with two providers and rules.
+struct House {
+    first: FakeProvider,
+    second: FakeProvider,
+    stage: Stage,
+}
+
+impl House {
+    async fn new(rules: &str) -> Self {
+        let (first, second) = (FakeProvider::start().await, FakeProvider::start().await);
+        first.require_key(KEY);
+        second.require_key(KEY);
+        let ccs = Ccs::start().await;
+        let pack = Self::pack(&ccs, &first, &second, rules);
+        let stage = Stage::on(ccs, options(pack)).await;
+        Self {
+            first,
+            second,
+            stage,
+        }
+    }
+
+    fn pack(ccs: &Ccs, first: &FakeProvider, second: &FakeProvider, rules: &str) -> Pack {
+        let entries = [
+            Entry::new("first", Dialect::Chat, &first.base_url()),
+            Entry::new("second", Dialect::Anthropic, &second.base_url()),
+        ];
+        pack(&ccs.url(), &entries).put("routing.yaml", rules)
+    }
+
+    /// The pack with other rules, as an editor would save it.
+    fn rewrite(&mut self, rules: &str) {
+        let pack = Self::pack(&self.stage.ccs, &self.first, &self.second, rules);
+        self.stage.server.repack(pack);
+        self.stage.server.signal(Signal::HUP);
+    }
+
+    /// The models that were asked, in order.
+    fn asked(of: &FakeProvider) -> Vec<Value> {
+        let calls = of.calls().into_iter();
+        calls.map(|mut call| call.body["model"].take()).collect()
+    }
+}
+
+/// What was decided in a turn: model and reason.
+fn routes(events: &[Value]) -> Vec<(Value, Value)> {
+    let decided = payloads(events, "route.decided").into_iter();
+    decided
+        .map(|route| (route["model"].clone(), route["reason"].clone()))
+        .collect()
+}
+
+fn route(model: &str, reason: &str) -> (Value, Value) {
+    (json!(model), json!(reason))
+}
+
+#[tokio::test]
+async fn r_16_d_47_rules_over_tenant_locale_agent_kind_and_cost_choose_the_model() {
+    let house = House::new(RULES).await;
+    let (first, second, stage) = (&house.first, &house.second, &house.stage);
+    // Nothing special: the default.
+    first.push(Message::text(["Hello."]));
+    let told = stage.ask("Hi!").await;
+    let events = stage.events(told.turn).await;
+    assert_eq!(routes(&events), [route("first:usual", "default")]);
+    let decided = payloads(&events, "route.decided")[0];
+    assert_eq!(decided["routing_policy_version"], "policy-1");
+    assert_eq!(
+        decided["candidates"],
+        json!(["first:usual", "second:spare"])
+    );
+    // A language, and a kind of it; another is nobody's.
+    for (locale, model, reason) in [
+        ("de", "second:german", "rule germans"),
+        ("de-AT", "second:german", "rule germans"),
+        ("fr-CA", "second:german", "rule germans"),
+        ("den", "first:usual", "default"),
+    ] {
+        let asked = if model.starts_with("first") {
+            first
+        } else {
+            second
+        };
+        asked.push(Message::text(["So."]));
+        let told = stage
+            .asked(Question::new("Hi!").field("locale", locale))
+            .await;
+        let events = stage.events(told.turn).await;
+        assert_eq!(routes(&events), [route(model, reason)], "{locale}");
+    }
+    // A sub-agent has its own rule; the session's model stays that of the one that speaks.
+    let ask = Part::call("call_1", "ask_shop", &json!({"query": "oat milk"}));
+    first.push(Message::new([ask]));
+    second.push(Message::text(["Two offers."]));
+    let dear = Usage {
+        input: 0,
+        output: 2_000,
+        cached: 0,
+        cache_write: 0,
+        reasoning: 0,
+    };
+    first.push(Message::text(["Two of them."]).usage(dear));
+    let told = stage.ask("Offers?").await;
+    assert_eq!(told.words(), "Two of them.");
+    let events = stage.events(told.turn).await;
+    assert_eq!(routes(&events), [route("first:usual", "default")]);
+    assert_eq!(
+        fields(&events, "llm.call_started", "model"),
+        ["first:usual", "second:shop", "first:usual"]
+    );
+    // The session has cost two cents by now.
+    first.push(Message::text(["Cheap."]));
+    let told = stage.ask("And now?").await;
+    let events = stage.events(told.turn).await;
+    assert_eq!(routes(&events), [route("first:cheap", "rule dear")]);
+    let row = stage.rest.attach(stage.session).await.expect("an answer");
+    assert_eq!(row["active_model"], "first:cheap");
+    // Another session has cost nothing; the night has its own model.
+    let session = stage.rest.create().await.expect("a session");
+    first.push(Message::text(["Good night."]));
+    let path = format!("/sessions/{session}/turns");
+    let body = json!({"message": "Hi!", "origin": "scheduled"});
+    let answer = stage.rest.post(&path, body).await.expect("an answer");
+    assert_eq!(answer.status, 202, "{}", answer.body);
+    let turn = answer.json()["turn_id"]
+        .as_str()
+        .and_then(|id| id.parse().ok());
+    let turn = turn.expect("a turn");
+    stage.rest.ended(turn).await.expect("an end");
+    assert_eq!(
+        routes(&stage.log(session).await),
+        [route("first:night", "rule nights")]
+    );
+    // And so has a tenant, whatever else holds.
+    let theirs = stage.rest.clone().with("x-tenant-id", TENANT);
+    let session = theirs.create().await.expect("a session");
+    first.push(Message::text(["Yours."]));
+    let question = Question::new("Hi!").session(session).field("locale", "de");
+    turnwire_e2e::chat::whole(&theirs, "a tenant", &question).await;
+    let wanted = [
+        "usual", "usual", "usual", "usual", "cheap", "night", "tenant",
+    ];
+    assert_eq!(House::asked(first), wanted);
+    assert_eq!(House::asked(second), ["german", "german", "german", "shop"]);
+    stage.judge().await;
+}
+
+#[tokio::test]
+async fn a_model_that_fails_before_its_first_word_is_stood_in_for_and_only_then() {
+    let house = House::new(RULES).await;
+    let (first, second, stage) = (&house.first, &house.second, &house.stage);
+    for (trouble, tries, class) in [
+        (Trouble::Unavailable, 3, "provider"),
+        (Trouble::RateLimited, 3, "rate_limited"),
+        (Trouble::Unauthorized, 1, "provider"),
+    ] {
+        for _ in 0..tries {
+            first.push(Answer::refuse(trouble));
+        }
+        // The one that stands in stays for the rest of the turn.
+        let call = Part::call("call_1", "say_back", &json!({"text": "eins"}));
+        second.push(Message::new([Part::text(["Instead. "]), call]));
+        second.push(Message::text(["Done."]));
+        let told = stage.ask("Hi!").await;
+        assert_eq!(told.words(), "Instead. Done.", "{trouble:?}");
+        let events = stage.events(told.turn).await;
+        let reason = format!("fallback after {class}");
+        let wanted = [
+            route("first:usual", "default"),
+            route("second:spare", &reason),
+        ];
+        assert_eq!(routes(&events), wanted, "{trouble:?}");
+        let versions = fields(&events, "route.decided", "routing_policy_version");
+        assert_eq!(versions, ["policy-1", "policy-1"]);
+        let mut models = vec![json!("first:usual"); tries];
+        models.extend([json!("second:spare"), json!("second:spare")]);
+        assert_eq!(
+            fields(&events, "llm.call_started", "model"),
+            models,
+            "{trouble:?}"
+        );
+        let failed = fields(&events, "llm.call_failed", "error_class");
+        assert_eq!(failed, vec![json!(class); tries], "{trouble:?}");
+        assert_eq!(payloads(&events, "turn.completed")[0]["status"], "ok");
+        let row = stage.rest.attach(stage.session).await.expect("an answer");
+        assert_eq!(row["active_model"], "second:spare", "{trouble:?}");
+    }
+    // The next turn begins with the first again; after a word there is no other.
+    let before = second.calls().len();
+    first.push(Answer::text(["One ", "two ", "three."]).cut_inside(2));
+    let told = stage.ask("Hi!").await;
+    let events = stage.events(told.turn).await;
+    assert_eq!(routes(&events), [route("first:usual", "default")]);
+    assert_eq!(
+        (told.last().event(), second.calls().len()),
+        ("error", before)
+    );
+    // Nobody is left: the last one's failure is the turn's.
+    for _ in 0..3 {
+        first.push(Answer::refuse(Trouble::Server));
+        second.push(Answer::refuse(Trouble::RateLimited));
+    }
+    let told = stage.ask("Hi!").await;
+    assert_eq!(told.errors()[0].0, json!({"code": "RATE_LIMIT_ERROR"}));
+    let events = stage.events(told.turn).await;
+    assert_eq!(fields(&events, "llm.call_failed", "error_class").len(), 6);
+    stage.judge().await;
+}
+
+/// The version that a snapshot shows.
+async fn snapshot(stage: &Stage) -> Value {
+    let client = turnwire_testkit::watch::Client::connect(&stage.rest, "late", stage.session);
+    let mut client = client.await.expect("a connection");
+    client.subscribe(&Ask::snapshot()).await.expect("asked");
+    loop {
+        if let Seen::Frame(frame) = client.next().await.expect("a frame")
+            && frame["type"] == "snapshot"
+        {
+            return frame["session"]["routing_policy_version"].clone();
+        }
+    }
+}
+
+#[tokio::test]
+async fn s3_104_new_rules_are_told_to_those_who_are_there_and_a_running_turn_keeps_its_own() {
+    let mut house = House::new(RULES).await;
+    let idle = house.stage.rest.create().await.expect("a session");
+    assert_eq!(snapshot(&house.stage).await, "policy-1");
+    let mut client = house.stage.watch("here", Ask::live()).await;
+    // A turn is in the middle of its first call.
+    let call = Part::call("call_1", "say_back", &json!({"text": "eins"}));
+    let first_call = Message::new([Part::text(["Look. "]), call]);
+    house.first.push(Answer::message(first_call).stall_at(2));
+    let accepted = house.stage.rest.submit(house.stage.session, "go").await;
+    let turn = accepted.expect("an answer").turn_id;
+    house.first.reached(0, Progress::Held).await;
+    let new = RULES
+        .replace("policy-1", "policy-2")
+        .replace("first:usual", "second:new");
+    house.rewrite(&new);
+    let kind = EventType::RoutingPolicyReloaded;
+    let seen = client
+        .until(|event| event.body.kind() == kind)
+        .await
+        .expect("news");
+    let told = json_of(&seen).pop().expect("it");
+    assert_eq!(
+        (&told["payload"], &told["turn_id"]),
+        (
+            &json!({"routing_policy_version": "policy-2", "previous_version": "policy-1"}),
+            &Value::Null
+        )
+    );
+    assert_eq!(snapshot(&house.stage).await, "policy-2");
+    house.first.push(Message::text(["Done."]));
+    house.first.release(0);
+    client.turn(turn).await.expect("the end");
+    let events = house.stage.events(turn).await;
+    assert_eq!(
+        routes(&events),
+        [route("first:usual", "default")],
+        "it keeps its route"
+    );
+    assert_eq!(House::asked(&house.first), ["usual", "usual"]);
+    // The next turn goes by the new rules.
+    house.second.push(Message::text(["New."]));
+    let told = house.stage.ask("And now?").await;
+    let events = house.stage.events(told.turn).await;
+    let decided = payloads(&events, "route.decided")[0];
+    assert_eq!(decided["routing_policy_version"], "policy-2");
+    assert_eq!(told.words(), "New.");
+    // Nobody was in the other session, and nothing was written there.
+    let log = house.stage.log(idle).await;
+    assert!(
+        log.iter()
+            .all(|event| event["type"] != "routing.policy_reloaded"),
+        "{log:?}"
+    );
+    house.stage.judge().await;
+}
+
+#[tokio::test]
+async fn s3_104_broken_rules_are_reported_and_the_old_ones_stay() {
+    let mut house = House::new(RULES).await;
+    let mut client = house.stage.watch("here", Ask::live()).await;
+    for (broken, word) in [
+        ("version: [", "routing.yaml"),
+        (
+            "rules:\n  - {name: x, wenn: {locale: de}, use: 'first:a'}\n",
+            "wenn",
+        ),
+        ("default: {use: 'nobody:a'}\n", "nobody"),
+    ] {
+        let seen = house.stage.server.stderr().len();
+        house.rewrite(broken);
+        until("the mistake is told", || async {
+            let said = house.stage.server.stderr();
+            let new = said.get(seen..).unwrap_or_default();
+            new.contains("routing.yaml") && new.contains(word) && new.contains("not applied")
+        })
+        .await;
+        house.first.push(Message::text(["As before."]));
+        let told = house.stage.ask("Hi!").await;
+        let events = house.stage.events(told.turn).await;
+        assert_eq!(routes(&events), [route("first:usual", "default")], "{word}");
+    }
+    assert_eq!(snapshot(&house.stage).await, "policy-1");
+    // A version that is not written is a digest: other rules are another one.
+    house.rewrite("default: {use: 'second:a'}\n");
+    let kind = EventType::RoutingPolicyReloaded;
+    let seen = client
+        .until(|event| event.body.kind() == kind)
+        .await
+        .expect("news");
+    let reloads: Vec<_> = seen
+        .iter()
+        .filter(|event| event.body.kind() == kind)
+        .collect();
+    assert_eq!(reloads.len(), 1, "none of the broken ones was told");
+    let version = snapshot(&house.stage).await;
+    assert_ne!(version, "policy-1");
+    house.second.push(Message::text(["New."]));
+    let told = house.stage.ask("Hi!").await;
+    let events = house.stage.events(told.turn).await;
+    assert_eq!(
+        payloads(&events, "route.decided")[0]["routing_policy_version"],
+        version
+    );
+    house.stage.judge().await;
+}
