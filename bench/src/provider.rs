@@ -1,8 +1,8 @@
 //! A provider of models that keeps time: it speaks Chat Completions, says so many words at an even
 //! pace, and every word says when it was written.
 //!
-//! The head and the first word are written as soon as the request is there. Of a request nothing
-//! is read but its end, so that it costs little beside the server that asks.
+//! The head is written as soon as the request is there, the first word after the time it thinks. Of
+//! a request nothing is read but its end, so that it costs little beside the server that asks.
 
 use std::io;
 use std::time::Duration;
@@ -20,6 +20,9 @@ pub struct Args {
     /// Words of an answer.
     #[arg(long)]
     words: u32,
+    /// From the head to the first word.
+    #[arg(long)]
+    think_ms: u64,
     /// From one word to the next.
     #[arg(long)]
     every_us: u64,
@@ -52,11 +55,11 @@ async fn answer(socket: &mut TcpStream, args: Args) -> io::Result<()> {
     let opening = frame(r#"{"role":"assistant","content":""}"#, "null");
     let head = [HEAD.as_bytes(), &opening].concat();
     socket.write_all(&head).await?;
-    let begun = Instant::now();
+    let first = Instant::now() + Duration::from_millis(args.think_ms);
     let every = Duration::from_micros(args.every_us);
     for at in 0..args.words {
-        if at > 0 {
-            sleep_until(begun + every * at).await;
+        if at > 0 || args.think_ms > 0 {
+            sleep_until(first + every * at).await;
         }
         let delta = format!(r#"{{"content":"{}"}}"#, stamp::word());
         socket.write_all(&frame(&delta, "null")).await?;
@@ -111,6 +114,7 @@ mod tests {
         let address = listener.local_addr().expect("an address");
         let args = Args {
             words: 3,
+            think_ms: 1,
             every_us: 100,
         };
         let serving = tokio::spawn(serve(listener, args));

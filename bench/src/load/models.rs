@@ -51,6 +51,9 @@ pub struct Args {
     /// The time over which their first turns are spread.
     #[arg(long)]
     spread_ms: u64,
+    /// The time, once everyone reads, that is not part of the thirds.
+    #[arg(long)]
+    settle_ms: u64,
 }
 
 /// What came of it.
@@ -66,8 +69,12 @@ pub struct Outcome {
     pub busy: u64,
     /// How long, and at what cost.
     pub span: Span,
-    /// Microseconds of the first word of a turn: p50, p95.
+    /// Microseconds of the first word of a turn, from when it was written: p50, p95.
     pub first_us: (f64, f64),
+    /// Microseconds of the first word of a turn, from when it was asked for: p50, p95.
+    pub asked_us: (f64, f64),
+    /// The server's memory in KiB before the first turn.
+    pub before_kb: f64,
     /// The time in which everyone was reading, in three equal parts.
     pub thirds: [Third; 3],
 }
@@ -104,6 +111,7 @@ struct Reader {
 struct Heard {
     words: Vec<Word>,
     first_us: Vec<f64>,
+    asked_us: Vec<f64>,
     completed: u64,
     busy: u64,
 }
@@ -140,21 +148,23 @@ impl Reader {
         tokio::time::sleep(pause).await;
         let mut heard = Heard::default();
         for _ in 0..turns {
-            let answer = self.ask(&mut heard).await?;
-            self.hear(answer, &mut heard).await?;
+            let (answer, asked_us) = self.ask(&mut heard).await?;
+            self.hear(answer, asked_us, &mut heard).await?;
         }
         Ok((self, heard))
     }
 
-    async fn ask(&mut self, heard: &mut Heard) -> io::Result<Response> {
+    /// The head of an answer, and when it was asked for.
+    async fn ask(&mut self, heard: &mut Heard) -> io::Result<(Response, u64)> {
         for _ in 0..BUSY_MAX {
+            let asked_us = stamp::now_us();
             let answer = self.post().await?;
             match answer.status().as_u16() {
                 200 => {
                     let session = answer.headers().get("x-session-id");
                     let session = session.and_then(|id| id.to_str().ok());
                     self.session = self.session.take().or(session.map(str::to_owned));
-                    return Ok(answer);
+                    return Ok((answer, asked_us));
                 }
                 409 => {
                     heard.busy += 1;
@@ -193,7 +203,7 @@ impl Reader {
     }
 
     /// Reads an answer to the end of its body, so that its connection can be used again.
-    async fn hear(&self, answer: Response, heard: &mut Heard) -> io::Result<()> {
+    async fn hear(&self, answer: Response, asked_us: u64, heard: &mut Heard) -> io::Result<()> {
         let mut events = pin!(SseByteStream::new(answer.bytes_stream()));
         let (mut is_first, mut is_done) = (true, false);
         while let Some(event) = events.next().await {
@@ -218,6 +228,8 @@ impl Reader {
                 heard.words.push(Word { at_us, delay_us });
                 if std::mem::take(&mut is_first) {
                     heard.first_us.push(delay_us as f64);
+                    let since_us = at_us.saturating_sub(asked_us);
+                    heard.asked_us.push(since_us as f64);
                 }
             }
         }
@@ -266,11 +278,12 @@ async fn look(pid: u32, looks: Looks) {
     }
 }
 
-/// The time in which everyone was reading, cut in three.
-fn thirds(all: &[Heard], looks: &[(u64, f64)]) -> [Third; 3] {
+/// The time in which everyone was reading, without its beginning, cut in three.
+fn thirds(all: &[Heard], looks: &[(u64, f64)], settle: Duration) -> [Third; 3] {
     let began = all.iter().filter_map(|heard| heard.words.first());
     let ended = all.iter().filter_map(|heard| heard.words.last());
     let from = began.map(|word| word.at_us).max().unwrap_or_default();
+    let from = from + settle.as_micros() as u64;
     let to = ended.map(|word| word.at_us).min().unwrap_or_default();
     let length = to.saturating_sub(from) / 3;
     [0, 1, 2].map(|third| {
@@ -305,21 +318,27 @@ pub async fn run(args: &Args) -> io::Result<Outcome> {
     let readers: Vec<Reader> = (0..args.at_once).map(reader).collect();
     let spread = Duration::from_millis(args.spread_ms);
     let (readers, _) = round(readers, args.warm, spread).await?;
+    let before_kb = machine::resident_kb(pid)? as f64;
     let looks = Looks::default();
     let looking = tokio::spawn(look(pid, Arc::clone(&looks))).abort_handle();
     let stopwatch = Stopwatch::start(pid)?;
     let (_, all) = round(readers, args.turns, spread).await?;
     let span = stopwatch.span()?;
     looking.abort();
-    let first: Vec<f64> = all.iter().flat_map(|it| it.first_us.clone()).collect();
+    let spent = |of: fn(&Heard) -> &Vec<f64>| {
+        let all: Vec<f64> = all.iter().flat_map(of).copied().collect();
+        (percentile(&all, 50.0), percentile(&all, 95.0))
+    };
     Ok(Outcome {
         turns: args.turns * u64::from(args.at_once),
         completed: all.iter().map(|heard| heard.completed).sum(),
         words: all.iter().map(|heard| heard.words.len() as u64).sum(),
         busy: all.iter().map(|heard| heard.busy).sum(),
         span,
-        first_us: (percentile(&first, 50.0), percentile(&first, 95.0)),
-        thirds: thirds(&all, &looks.lock()),
+        first_us: spent(|heard| &heard.first_us),
+        asked_us: spent(|heard| &heard.asked_us),
+        before_kb,
+        thirds: thirds(&all, &looks.lock(), Duration::from_millis(args.settle_ms)),
     })
 }
 
@@ -343,10 +362,10 @@ mod tests {
             words: (from..to).map(|at_us| Word { at_us, delay_us }).collect(),
             ..Heard::default()
         };
-        // Both read from 100 to 400.
-        let all = [heard(0, 401, 5), heard(100, 1_000, 7)];
+        // Both read from 90 to 400, and the first tenth is not looked at.
+        let all = [heard(0, 401, 5), heard(90, 1_000, 7)];
         let looks = [(50, 9.0), (150, 1.0), (250, 2.0), (350, 3.0), (900, 9.0)];
-        let thirds = thirds(&all, &looks);
+        let thirds = thirds(&all, &looks, Duration::from_micros(10));
         assert_eq!(thirds.map(|third| third.resident_kb), [1.0, 2.0, 3.0]);
         assert_eq!(thirds.map(|third| third.rate), [2e6; 3]);
         assert_eq!(thirds[2].delay_us, (5.0, 7.0, 7.0));

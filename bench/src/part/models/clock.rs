@@ -13,6 +13,17 @@ use crate::process::{Place, Server};
 /// The pack file that says where the provider is.
 const PROVIDERS: &str = "providers:\n  clock: {dialect: openai_chat, base_url: 'URL/v1'}\n";
 
+/// The one that says what it costs.
+const PRICES: &str = "prices: {'clock:*': {input: 1.0, output: 2.0}}\n";
+
+/// How the provider speaks.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) words: u64,
+    pub(super) think_ms: u64,
+    pub(super) every_us: u64,
+}
+
 /// The provider, with Turnwire before it or not.
 pub(super) struct Clock {
     turnwire: Option<Server>,
@@ -26,6 +37,7 @@ pub(super) struct Load {
     pub(super) warm: u64,
     pub(super) turns: u64,
     pub(super) spread_ms: u64,
+    pub(super) settle_ms: u64,
 }
 
 /// What a run gave.
@@ -38,10 +50,15 @@ pub(super) struct Told {
 
 impl Clock {
     /// The provider alone.
-    pub(super) fn alone(bench: &Bench, words: u64, every_us: u64) -> io::Result<Self> {
+    pub(super) fn alone(bench: &Bench, pace: Pace) -> io::Result<Self> {
         let mut command = bench.program.role(&["provider"]);
-        command.arg(format!("--words={words}"));
-        command.arg(format!("--every-us={every_us}"));
+        for (name, value) in [
+            ("--words", pace.words),
+            ("--think-ms", pace.think_ms),
+            ("--every-us", pace.every_us),
+        ] {
+            command.args([name, &value.to_string()]);
+        }
         Ok(Self {
             turnwire: None,
             provider: Server::start_at(Place::LastCore, command)?,
@@ -49,13 +66,14 @@ impl Clock {
     }
 
     /// The same provider behind Turnwire.
-    pub(super) fn behind_turnwire(bench: &Bench, words: u64, every_us: u64) -> io::Result<Self> {
-        let mut clock = Self::alone(bench, words, every_us)?;
+    pub(super) fn behind_turnwire(bench: &Bench, pace: Pace) -> io::Result<Self> {
+        let mut clock = Self::alone(bench, pace)?;
         let url = format!("http://{}", clock.provider.address);
         let pack = bench.data.join("pack");
         Pack::stage(&url)
             .change("pack.yaml", "scripted:stage", "clock:clock")
             .put("providers.yaml", &PROVIDERS.replace("URL", &url))
+            .put("prices.yaml", PRICES)
             .write(&pack)?;
         let dir = bench.fresh_dir("models")?;
         let env = [
@@ -77,6 +95,7 @@ impl Clock {
             ("--warm", load.warm),
             ("--turns", load.turns),
             ("--spread-ms", load.spread_ms),
+            ("--settle-ms", load.settle_ms),
         ] {
             args.extend([name.to_owned(), value.to_string()]);
         }

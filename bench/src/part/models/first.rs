@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::clock::{Clock, Load, Told};
+use super::clock::{Clock, Load, Pace, Told};
 use crate::part::{Bench, Pair, Scope, row};
 use crate::report::{Aim, Section};
 use crate::stat::{median, short};
@@ -11,79 +11,145 @@ use crate::stat::{median, short};
 pub(super) const WORDS: u64 = 20;
 pub(super) const EVERY_US: u64 = 10_000;
 
-/// About how long a turn takes: first turns are spread over it, as people do not speak in chorus.
-const TURN_MS: u64 = WORDS * EVERY_US / 1_000;
-
-/// Turns at once, and how many follow each other.
-const CASES: [(u64, u64); 2] = [(1, 60), (10, 30)];
+/// How long a provider thinks that does: less than any that is known, more than a commit takes.
+pub(super) const THINK_MS: u64 = 100;
 
 /// The most that may be added, in milliseconds.
 const ADDED_MS_MAX: f64 = 1.0;
 
-fn p50_ms(told: &Told) -> f64 {
-    told.load.first_us.0 / 1e3
+/// One case: how long the provider thinks, how many turns are at once, how many of each follow each
+/// other.
+struct Case {
+    think_ms: u64,
+    at_once: u64,
+    turns: u64,
 }
 
-fn p95_ms(told: &Told) -> f64 {
-    told.load.first_us.1 / 1e3
+const CASES: [Case; 4] = [
+    Case {
+        think_ms: THINK_MS,
+        at_once: 1,
+        turns: 60,
+    },
+    Case {
+        think_ms: THINK_MS,
+        at_once: 10,
+        turns: 30,
+    },
+    Case {
+        think_ms: 0,
+        at_once: 1,
+        turns: 60,
+    },
+    Case {
+        think_ms: 0,
+        at_once: 10,
+        turns: 30,
+    },
+];
+
+/// What is told, in which words, and the same of the reference that is taken off.
+type Figure = (&'static str, fn(&Told) -> f64, fn(&Told) -> f64);
+
+const FIGURES: [Figure; 4] = [
+    ("from its write, p50", |t| t.load.first_us.0, written),
+    ("from its write, p95", |t| t.load.first_us.1, written),
+    ("from the post, p50", |t| t.load.asked_us.0, asked),
+    ("from the post, p95", |t| t.load.asked_us.1, asked),
+];
+
+/// The figure that the aim is about.
+const AIMED: &str = "from its write, p95";
+
+fn written(told: &Told) -> f64 {
+    told.load.first_us.0
 }
 
-/// The median over the rounds of what a figure of ours is above the reference's median.
-fn added(pair: &Pair<Told>, figure: fn(&Told) -> f64) -> Option<f64> {
+fn asked(told: &Told) -> f64 {
+    told.load.asked_us.0
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let when = match self.think_ms {
+            0 => "at once".to_owned(),
+            think_ms => format!("after {think_ms} ms"),
+        };
+        match self.at_once {
+            1 => format!("first token {when}, one turn at a time"),
+            at_once => format!("first token {when}, {at_once} turns at a time"),
+        }
+    }
+
+    fn measure(&self, bench: &Bench) -> io::Result<Pair<Told>> {
+        let pace = Pace {
+            words: WORDS,
+            think_ms: self.think_ms,
+            every_us: EVERY_US,
+        };
+        let load = Load {
+            at_once: self.at_once,
+            warm: 1,
+            turns: bench.scaled(self.turns),
+            // About a turn: people do not speak in chorus.
+            spread_ms: self.think_ms + WORDS * EVERY_US / 1_000,
+            settle_ms: 0,
+        };
+        let mut pair = Pair::default();
+        for _ in 0..bench.rounds {
+            if bench.scope == Scope::Both {
+                let clock = Clock::behind_turnwire(bench, pace)?;
+                pair.ours.push(clock.run(bench, load)?);
+            }
+            pair.floor
+                .push(Clock::alone(bench, pace)?.run(bench, load)?);
+        }
+        Ok(pair)
+    }
+
+    fn tell(&self, pair: &Pair<Told>, section: &mut Section) {
+        let name = self.name();
+        for (what, figure, usual) in FIGURES {
+            let line = format!("{name}: {what}, ms");
+            let beside = "the provider read directly";
+            section
+                .rows
+                .push(row(&line, pair, beside, |told| figure(told) / 1e3));
+            let Some(added) = added(pair, figure, usual) else {
+                continue;
+            };
+            section.rows.push(vec![
+                format!("{name}: {what}, added, ms"),
+                short(added),
+                "–".to_owned(),
+                "–".to_owned(),
+                "its p50, taken off".to_owned(),
+            ]);
+            if what == AIMED && self.think_ms > 0 {
+                let figure = format!("models, added to the {name}, {what}");
+                let aim = Aim::at_most(&figure, added, ADDED_MS_MAX, " ms");
+                section.aims.push(aim);
+            }
+        }
+    }
+}
+
+/// The median over the rounds of what a figure of ours is above what is usual for the reference, in
+/// milliseconds.
+fn added(pair: &Pair<Told>, figure: fn(&Told) -> f64, usual: fn(&Told) -> f64) -> Option<f64> {
     let both = pair.ours.iter().zip(&pair.floor);
     let added: Vec<f64> = both
-        .map(|(ours, floor)| figure(ours) - p50_ms(floor))
+        .map(|(ours, floor)| (figure(ours) - usual(floor)) / 1e3)
         .collect();
     (!added.is_empty()).then(|| median(&added))
 }
 
 /// First tokens, one turn at a time and some at once.
 pub(super) fn measure(bench: &Bench, section: &mut Section) -> io::Result<()> {
-    for (at_once, turns) in CASES {
-        bench.say(&format!("models, first token, {at_once} at once"));
-        let load = Load {
-            at_once,
-            warm: 1,
-            turns: bench.scaled(turns),
-            spread_ms: TURN_MS,
-        };
-        let mut pair = Pair::default();
-        for _ in 0..bench.rounds {
-            if bench.scope == Scope::Both {
-                let clock = Clock::behind_turnwire(bench, WORDS, EVERY_US)?;
-                pair.ours.push(clock.run(bench, load)?);
-            }
-            let alone = Clock::alone(bench, WORDS, EVERY_US)?;
-            pair.floor.push(alone.run(bench, load)?);
-        }
-        tell(at_once, &pair, section);
+    for case in &CASES {
+        bench.say(&format!("models, {}", case.name()));
+        let pair = case.measure(bench)?;
+        case.tell(&pair, section);
     }
     Ok(())
-}
-
-fn tell(at_once: u64, pair: &Pair<Told>, section: &mut Section) {
-    let name = format!("first token, {at_once} at once");
-    let beside = "the provider read directly";
-    let figures: [(&str, fn(&Told) -> f64); 2] = [("p50", p50_ms), ("p95", p95_ms)];
-    for (what, figure) in figures {
-        let name = format!("{name}: delay {what}, ms");
-        section.rows.push(row(&name, pair, beside, figure));
-    }
-    for (what, figure) in figures {
-        let Some(added) = added(pair, figure) else {
-            continue;
-        };
-        section.rows.push(vec![
-            format!("{name}: added {what}, ms"),
-            short(added),
-            "–".to_owned(),
-            "–".to_owned(),
-            "its p50 is taken off".to_owned(),
-        ]);
-        if what == "p95" {
-            let figure = format!("models, added to the {name}, p95");
-            let aim = Aim::at_most(&figure, added, ADDED_MS_MAX, " ms");
-            section.aims.push(aim);
-        }
-    }
 }

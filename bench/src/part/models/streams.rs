@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::clock::{Clock, Load, Told};
+use super::clock::{Clock, Load, Pace, Told};
 use crate::load::models::Third;
 use crate::part::{Bench, Pair, Scope, row};
 use crate::report::{Aim, Section};
@@ -14,7 +14,11 @@ pub(super) const STREAMS: u64 = 100;
 /// From one token of a stream to its next.
 pub(super) const EVERY_US: u64 = 10_000;
 
-/// How long everyone speaks.
+/// How long everyone speaks before that is looked at: until the ring of each session, which holds
+/// the newest 4,096 events, is full.
+pub(super) const SETTLE_S: u64 = 45;
+
+/// How long it is looked at.
 pub(super) const SECONDS: u64 = 30;
 
 /// The time over which they begin, so that their tokens do not come in chorus.
@@ -29,15 +33,37 @@ const RATE_MIN: f64 = 0.99;
 const DELAY_GROWTH_MAX: f64 = 1.25;
 const MEMORY_GROWTH_MAX: f64 = 1.1;
 
-/// What is told of a third.
-type Figure = (&'static str, fn(&Third) -> f64);
+/// What is told, and in which words.
+type Figure<T> = (&'static str, fn(&T) -> f64);
 
-const FIGURES: [Figure; 5] = [
+/// What is told of a third.
+const FIGURES: [Figure<Third>; 5] = [
     ("tokens/s", |third| third.rate),
     ("delay p50, ms", |third| third.delay_us.0 / 1e3),
     ("delay p95, ms", |third| third.delay_us.1 / 1e3),
     ("delay p99, ms", |third| third.delay_us.2 / 1e3),
     ("memory, MiB", |third| third.resident_kb / 1024.0),
+];
+
+/// What is told of Turnwire alone.
+const ALONE: [Figure<Told>; 3] = [
+    ("memory before, MiB", |told| told.load.before_kb / 1024.0),
+    ("Turnwire's CPU µs a token", |told| {
+        told.load.span.server_cpu * 1e6 / told.load.words as f64
+    }),
+    ("Turnwire's share of its core, %", |told| {
+        told.load.span.server_cpu * 100.0 / told.load.span.seconds
+    }),
+];
+
+/// What the others take of the core that they share.
+const SHARES: [Figure<Told>; 2] = [
+    ("provider's share of the other core, %", |told| {
+        told.provider_cpu * 100.0 / told.load.span.seconds
+    }),
+    ("client's share of the other core, %", |told| {
+        told.load.span.client_cpu * 100.0 / told.load.span.seconds
+    }),
 ];
 
 fn first(told: &Told) -> &Third {
@@ -51,32 +77,43 @@ fn last(told: &Told) -> &Third {
 /// All streams, behind Turnwire and from the provider itself.
 pub(super) fn measure(bench: &Bench, section: &mut Section) -> io::Result<()> {
     bench.say(&format!("models, {STREAMS} streams"));
-    let words = bench.scaled(SECONDS * 1_000_000 / EVERY_US);
-    let load = Load {
-        at_once: STREAMS,
-        warm: 0,
-        turns: 1,
-        spread_ms: SPREAD_MS,
-    };
     let mut pair = Pair::default();
     for _ in 0..bench.rounds {
         if bench.scope == Scope::Both {
-            let clock = Clock::behind_turnwire(bench, words, EVERY_US)?;
-            pair.ours.push(whole(clock.run(bench, load)?, words)?);
+            let settle_ms = bench.scaled(SETTLE_S * 1_000);
+            pair.ours
+                .push(run(bench, settle_ms, Clock::behind_turnwire)?);
         }
-        let alone = Clock::alone(bench, words, EVERY_US)?;
-        pair.floor.push(whole(alone.run(bench, load)?, words)?);
+        pair.floor.push(run(bench, 0, Clock::alone)?);
     }
     tell(&pair, section);
     section.aims.extend(aims(&pair));
     Ok(())
 }
 
-/// Every token must have come.
-fn whole(told: Told, words: u64) -> io::Result<Told> {
-    match STREAMS * words - told.load.words.min(STREAMS * words) {
-        0 => Ok(told),
-        lost => Err(io::Error::other(format!("{lost} tokens did not come"))),
+/// One run; every token must come.
+fn run(
+    bench: &Bench,
+    settle_ms: u64,
+    start: fn(&Bench, Pace) -> io::Result<Clock>,
+) -> io::Result<Told> {
+    let words = (settle_ms + SPREAD_MS + bench.scaled(SECONDS * 1_000)) * 1_000 / EVERY_US;
+    let pace = Pace {
+        words,
+        think_ms: 0,
+        every_us: EVERY_US,
+    };
+    let load = Load {
+        at_once: STREAMS,
+        warm: 0,
+        turns: 1,
+        spread_ms: SPREAD_MS,
+        settle_ms,
+    };
+    let told = start(bench, pace)?.run(bench, load)?;
+    match (STREAMS * words).checked_sub(told.load.words) {
+        Some(0) => Ok(told),
+        _ => Err(io::Error::other("tokens were lost or came twice")),
     }
 }
 
@@ -94,26 +131,10 @@ fn tell(pair: &Pair<Told>, section: &mut Section) {
         ours: pair.ours.clone(),
         floor: Vec::new(),
     };
-    let cpu: [(&str, fn(&Told) -> f64); 2] = [
-        ("Turnwire's CPU µs a token", |told| {
-            told.load.span.server_cpu * 1e6 / told.load.words as f64
-        }),
-        ("Turnwire's share of its core, %", |told| {
-            told.load.span.server_cpu * 100.0 / told.load.span.seconds
-        }),
-    ];
-    for (what, figure) in cpu {
+    for (what, figure) in ALONE {
         section.rows.push(row(&name(what), &ours, "–", figure));
     }
-    let shares: [(&str, fn(&Told) -> f64); 2] = [
-        ("provider's share of the other core, %", |told| {
-            told.provider_cpu * 100.0 / told.load.span.seconds
-        }),
-        ("client's share of the other core, %", |told| {
-            told.load.span.client_cpu * 100.0 / told.load.span.seconds
-        }),
-    ];
-    for (what, figure) in shares {
+    for (what, figure) in SHARES {
         section.rows.push(row(&name(what), pair, beside, figure));
     }
 }
