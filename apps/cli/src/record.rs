@@ -11,6 +11,8 @@ mod stored;
 mod calls;
 mod script;
 
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -49,9 +51,14 @@ pub(crate) fn run(args: &Record) -> Result<()> {
         Some(dir) => dir.clone(),
         None => PathBuf::from(args.session.to_string()),
     };
-    std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-    for (name, text) in [("script.yaml", script), ("case.yaml", case)] {
-        put(&dir.join(name), &text, args.force)?;
+    folder(&dir).with_context(|| format!("making {}", dir.display()))?;
+    let files = [("script.yaml", script), ("case.yaml", case)];
+    let files = files.map(|(name, text)| (dir.join(name), text));
+    for (path, _) in files.iter().filter(|_| !args.force) {
+        free(path)?;
+    }
+    for (path, text) in &files {
+        put(path, text).with_context(|| format!("writing {}", path.display()))?;
     }
     let s = if count == 1 { "" } else { "s" };
     println!("{count} turn{s}, in {}", dir.display());
@@ -63,15 +70,33 @@ pub(crate) fn run(args: &Record) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file; one that is there is not written over unasked.
-fn put(path: &Path, text: &str, force: bool) -> Result<()> {
-    if !force && path.exists() {
+/// A folder for whoever records alone: what people said stands in it.
+fn folder(dir: &Path) -> std::io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+/// A file that is there is not written over unasked.
+fn free(path: &Path) -> Result<()> {
+    if path.exists() {
         bail!(
             "{} is there already; name another folder with --out, or write it anew with --force",
             path.display()
         );
     }
-    std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+    Ok(())
+}
+
+/// Writes a file that only its owner can read.
+fn put(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
 }
 
 /// The turns that ended, with what came of them.

@@ -1,18 +1,14 @@
 //! What came of a session's turns, as anyone who may read its log can see it: the same for a stored
 //! session and for one that a server has just run, so that the two can be compared.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 use turnwire_event::body::turn::Started;
 use turnwire_event::content::sha256_hex;
-use turnwire_event::{Body, ContentBlock, Event, Message, Role, Timestamp, ToolUseId, TurnId};
+use turnwire_event::{Body, ContentBlock, Event, Message, Role, ToolUseId, TurnId};
 
 use crate::case::{Expect, SubAgent, Tool};
-
-/// How far a status may stand from the tool it tells of: as long as statuses are held to be told
-/// together, and a little. One that stands alone only says that something takes its time.
-const NEAR_MS: i64 = 500;
 
 /// A turn that was seen.
 #[derive(Debug)]
@@ -136,30 +132,19 @@ fn tools(events: &[&Event], inputs: &HashMap<ToolUseId, String>) -> Vec<Tool> {
     tools
 }
 
-/// The statuses that stand near a tool of whoever emitted them.
+/// The statuses that announce a tool: the next thing that whoever emitted them did is a call. The
+/// others only say that something takes its time, and come or do not come with the day's weather.
 fn statuses(events: &[&Event]) -> Vec<String> {
-    let span = |event: &Event| event.trace.as_ref().map(|trace| trace.span_id.clone());
-    let called: Vec<(Option<String>, Timestamp)> = events
-        .iter()
-        .filter(|event| matches!(event.body, Body::ToolCalled(_)))
-        .map(|event| (span(event), event.timestamp))
-        .collect();
-    let near = |event: &Event| {
-        let whose = span(event);
-        let at = event.timestamp.as_millis();
-        called.iter().any(|(span, time)| {
-            *span == whose && time.as_millis().abs_diff(at) <= NEAR_MS.unsigned_abs()
-        })
-    };
-    let mut ids: Vec<String> = events
-        .iter()
-        .filter(|event| near(event))
-        .filter_map(|event| match &event.body {
-            Body::StatusEmitted(status) => Some(status.event_id.clone()),
-            _ => None,
-        })
-        .collect();
-    ids.sort();
-    ids.dedup();
-    ids
+    let mut waiting: HashMap<Option<&str>, Vec<&str>> = HashMap::new();
+    let mut ids = BTreeSet::new();
+    for event in events {
+        let span = event.trace.as_ref().map(|trace| trace.span_id.as_str());
+        let waiting = waiting.entry(span).or_default();
+        match &event.body {
+            Body::StatusEmitted(status) => waiting.push(&status.event_id),
+            Body::ToolCalled(_) => ids.extend(waiting.drain(..).map(str::to_owned)),
+            _ => waiting.clear(),
+        }
+    }
+    ids.into_iter().collect()
 }

@@ -4,6 +4,7 @@
 //! fails the test that needs it.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -41,18 +42,36 @@ pub(crate) fn real_model() -> PathBuf {
 pub fn javascript(name: &str) -> PathBuf {
     let folder = root().join("e2e").join(name);
     let modules = folder.join("node_modules");
-    if !modules.is_dir() {
-        let mut setup = Command::new("npm");
-        setup.args(["ci", "--no-audit", "--no-fund"]);
-        once(&modules, setup.current_dir(&folder));
-    }
+    let mut setup = Command::new("npm");
+    setup.args(["ci", "--no-audit", "--no-fund"]);
+    once_unless(&modules, setup.current_dir(&folder), || {
+        is_installed(&folder)
+    });
     folder
 }
 
+/// Whether the packages are those of the lock file: npm writes its own list when it is done, so
+/// one that is there and not older is of a whole install.
+fn is_installed(folder: &Path) -> bool {
+    let written = |path: PathBuf| path.metadata().and_then(|about| about.modified()).ok();
+    let done = written(folder.join("node_modules/.package-lock.json"));
+    done.is_some() && done >= written(folder.join("package-lock.json"))
+}
+
 fn once(made_here: &Path, setup: &mut Command) {
-    // Held while it is made: whoever else needs it waits for it.
+    once_unless(made_here, setup, || false);
+}
+
+fn once_unless(made_here: &Path, setup: &mut Command, is_there: impl FnOnce() -> bool) {
+    // Held while it is made: whoever else needs it waits for it, here and in other processes.
     let mut made = MADE.lock();
     if made.contains(made_here) {
+        return;
+    }
+    let lock = File::create(root().join("target/environment.lock")).expect("a lock file");
+    lock.lock().expect("a lock on it");
+    if is_there() {
+        made.insert(made_here.to_owned());
         return;
     }
     let name = made_here.display();

@@ -6,7 +6,7 @@
 //! Nobody waits for the thread. What finds no room is left out and told; the first failure to write
 //! is told once, and nothing is written after it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +38,12 @@ pub enum DeckError {
         file: String,
         /// What the system said.
         cause: io::Error,
+    },
+    /// Another server records to it.
+    #[error("{file}: another server records to it; name another file")]
+    Taken {
+        /// Which file.
+        file: String,
     },
     /// There is something else in it.
     #[error("{file}: is there and is no cassette; name another file to record to")]
@@ -112,6 +118,14 @@ impl Deck {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(refused)?;
+        // One that was there may have been for all to read, and another server may write to it.
+        #[cfg(unix)]
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .map_err(refused)?;
+        file.try_lock().map_err(|why| match why {
+            TryLockError::WouldBlock => DeckError::Taken { file: name() },
+            TryLockError::Error(cause) => refused(cause),
+        })?;
         let whole = match whole(&file).map_err(refused)? {
             Some(whole) => whole,
             None => return Err(DeckError::Foreign { file: name() }),

@@ -31,7 +31,8 @@ section! {
         /// The longest pause of all.
         retry_max_ms: u64 = "8000", number(1..=600_000);
         /// A file to which what providers stream is written as a cassette, call by call, without
-        /// keys and without what people said.
+        /// keys and without requests; what a provider repeats of a request in its answer is in it
+        /// (Responses repeats the standing instruction).
         record: Option<PathBuf> = "", path;
         /// How long a cassette waits before each piece, in hundredths of the time it took when it
         /// was recorded: 100 is real time, 0 does not wait.

@@ -131,3 +131,25 @@ fn calls_in_memory_have_bounded_room_which_comes_back() {
     drop(second);
     assert_eq!(deck.shared.held.load(Ordering::Relaxed), 0);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_was_there_is_its_owners_alone_and_one_servers_at_a_time() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("tape.jsonl");
+    std::fs::write(&path, "").expect("a file");
+    let open_to_all = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(&path, open_to_all).expect("its mode");
+    let deck = Deck::open(&path).expect("a deck");
+    let mode = std::fs::metadata(&path)
+        .expect("a file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let second = Deck::open(&path).expect_err("it is taken");
+    assert!(matches!(second, DeckError::Taken { .. }), "{second}");
+    drop(deck);
+    Deck::open(&path).expect("it is free again");
+}
