@@ -9,7 +9,7 @@ use turnwire_e2e::engine::{Stage, of};
 use turnwire_testkit::ccs::Ccs;
 use turnwire_testkit::pack::Pack;
 use turnwire_testkit::provider::{Answer, Dialect, FakeProvider, Message, Part, Trouble};
-use turnwire_testkit::server::Options;
+use turnwire_testkit::server::{Options, binary};
 
 const KEY: &str = "sk-cassette-51d2f3a9c7";
 const ASKED: &str = "Where are the tents?";
@@ -119,4 +119,45 @@ async fn what_a_provider_streamed_plays_again_in_every_format_without_it() {
         assert_eq!(calls, 4, "{name}: {cassette}");
         assert_eq!(played(&cassette).await, live, "{name}");
     }
+}
+
+fn turnwire(words: &[&str]) -> String {
+    let ran = std::process::Command::new(binary()).args(words).output();
+    let ran = ran.expect("the binary runs");
+    let told = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let more = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{words:?}: {told}{more}");
+    told
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_a_provider_answered_is_played_by_a_script_without_it() {
+    let provider = provider().await;
+    let ccs = Ccs::start().await;
+    let pack = Pack::stage(&ccs.url())
+        .change("pack.yaml", "scripted:stage", "vendor:small")
+        .put(
+            "providers.yaml",
+            &providers(Dialect::Anthropic, &provider.base_url()),
+        )
+        .put("prices.yaml", PRICES);
+    let options = Options {
+        env: vec![("CASSETTE_KEY".into(), KEY.into())],
+        ..Options::pack(pack.clone())
+    };
+    let stage = Stage::on(ccs, options).await;
+    let (words, _) = converse(&stage).await;
+    assert!(words.ends_with("There are two ⛺."), "{words}");
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().display().to_string();
+    let home = stage.server.home().display().to_string();
+    let session = stage.session.to_string();
+    turnwire(&["record", &session, "--data", &home, "--out", &out]);
+    // Nobody is there any more, and there is no key.
+    drop(provider);
+    let again = Options::pack(pack).set("script", "file", format!("{out}/script.yaml"));
+    let again = Stage::on(stage.ccs, again).await;
+    let url = format!("http://{}", again.server.addr());
+    let told = turnwire(&["rerun", &format!("{out}/case.yaml"), "--server", &url]);
+    assert!(told.contains("1 of 1 turns as expected"), "{told}");
 }

@@ -151,7 +151,7 @@ pub(crate) struct Settings {
     /// The pack to run [default: the demo pack that is built in]
     #[arg(long, value_name = "DIR")]
     pub(crate) pack: Option<PathBuf>,
-    /// What the scripted model says instead of the pack's scripts; without --pack, one agent with
+    /// What every model of the pack says instead of its own words; without --pack, one agent with
     /// tools for trying speaks it
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,

@@ -78,7 +78,7 @@ pub struct Host {
     /// The pack's folder; none for the one that is built in, which never changes.
     dir: Option<PathBuf>,
     variables: Variables,
-    /// What the scripted model says instead of the pack's scripts.
+    /// What every model says instead of its own words.
     script: Option<Scripted>,
     means: Means,
     /// The version of the routing rules in force. Whoever tells sessions of another holds the
@@ -226,13 +226,12 @@ fn load(
         return Err(Broken::Wrong(errors));
     };
     let pack = Arc::new(pack);
-    let script = match script {
-        Some(script) => Some(script.clone()),
-        None => said(&pack)?,
-    };
     // Looked at before the keys are read: what changes in between is read again.
     let keys = keys::stamps(&pack);
-    let models = Arc::new(models::models(&pack, script, variables, &means.bounds)?);
+    let models = Arc::new(match script {
+        Some(script) => models::spoken_for(&pack, script),
+        None => models::models(&pack, said(&pack)?, variables, &means.bounds)?,
+    });
     let tools = tools(&pack, means)?;
     let routing = pack.routing.as_ref().map(Routing::new);
     let routing = Arc::new(routing.unwrap_or_default());

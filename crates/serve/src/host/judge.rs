@@ -22,6 +22,9 @@ const ASK: &str = "ask_";
 /// Checks a pack as a whole.
 pub fn judge(files: &Files, variables: &Variables) -> Report {
     let mut report = spoken_for(files, variables);
+    if let Some(pack) = &report.pack {
+        report.findings.extend(keys::missing(pack, variables));
+    }
     if let Some(pack) = &report.pack
         && pack.scripts.is_empty()
         && let Some(used) = pack.uses.iter().find(|used| used.provider() == SCRIPTED)
@@ -37,12 +40,9 @@ pub fn judge(files: &Files, variables: &Variables) -> Report {
     settled(report)
 }
 
-/// The same for a pack whose models play a script that is not its own.
+/// The same for a pack whose models all play a script that is not its own: no key is needed.
 pub(super) fn spoken_for(files: &Files, variables: &Variables) -> Report {
     let mut report = turnwire_pack::check(files, &|name| variables.get(name));
-    if let Some(pack) = &report.pack {
-        report.findings.extend(keys::missing(pack, variables));
-    }
     for (path, text) in files.iter().filter(|(path, _)| is_cassette(path)) {
         report.findings.extend(unplayable(path, text));
     }

@@ -85,6 +85,14 @@ pub(super) fn models(
     Ok(set)
 }
 
+/// Everyone the pack uses, each saying what one script says: nobody is asked.
+pub(super) fn spoken_for(pack: &Pack, script: &Scripted) -> ModelSet {
+    let set = ModelSet::new(Some(script.clone()));
+    let script = Arc::new(script.clone());
+    let names = pack.uses.iter().map(|used| used.provider());
+    names.fold(set, |set, name| set.with(name, script.clone()))
+}
+
 /// A dialer of their own: hosts that the pack names for models are open to nothing else.
 fn dialer<'a>(
     used: impl Iterator<Item = &'a &'a ProviderDef>,
