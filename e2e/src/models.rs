@@ -75,11 +75,16 @@ impl Entry {
     }
 }
 
+/// The file that names these providers.
+pub fn providers(entries: &[Entry]) -> String {
+    let entries: String = entries.iter().map(Entry::yaml).collect();
+    format!("providers:\n{entries}")
+}
+
 /// The pack of the test kit with these providers; the first speaks, for everyone. The one that
 /// speaks can say something back, nap and fail by itself.
 pub fn pack(ccs: &str, entries: &[Entry]) -> Pack {
     let first = entries.first().map_or("none", |entry| &entry.name);
-    let providers: String = entries.iter().map(Entry::yaml).collect();
     let tools = [("say_back", "echo"), ("nap", "sleep"), ("boom", "fail")];
     let lines = tools.map(|(name, function)| {
         format!(
@@ -88,7 +93,7 @@ pub fn pack(ccs: &str, entries: &[Entry]) -> Pack {
     });
     Pack::stage(ccs)
         .change("pack.yaml", "scripted:stage", &format!("{first}:{MODEL}"))
-        .put("providers.yaml", &format!("providers:\n{providers}"))
+        .put("providers.yaml", &providers(entries))
         .put("prices.yaml", PRICES)
         .change(
             "tools.yaml",

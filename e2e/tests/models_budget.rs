@@ -90,6 +90,7 @@ async fn a_model_that_asks_for_tools_that_are_not_there_is_told_so_and_goes_on()
 #[tokio::test]
 async fn input_that_is_no_json_is_not_run_and_the_model_is_told() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
+        let play = Play::new(dialect).await;
         for pieces in [
             &["{\"text\": \"cut he"][..],
             &["[1, 2]"],
@@ -98,7 +99,7 @@ async fn input_that_is_no_json_is_not_run_and_the_model_is_told() {
             &["{\"text\": \"a\"}", "{\"text\": \"b\"}"],
         ] {
             let case = format!("{} {pieces:?}", word(dialect));
-            let play = Play::new(dialect).await;
+            let before = play.fake.calls().len();
             let call = Part::call_in(Some("call_1"), "say_back", pieces.iter().copied());
             play.fake.push(Message::new([call]));
             play.fake.push(Message::text(["Sorry."]));
@@ -117,7 +118,11 @@ async fn input_that_is_no_json_is_not_run_and_the_model_is_told() {
                 "{case}: raw fragments stay raw (S3-068)"
             );
             assert!(
-                play.fake.call(1).await.text.contains("not a JSON object"),
+                play.fake
+                    .call(before + 1)
+                    .await
+                    .text
+                    .contains("not a JSON object"),
                 "{case}"
             );
             play.understood();

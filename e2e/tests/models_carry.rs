@@ -193,6 +193,52 @@ async fn what_a_provider_wants_back_goes_back_in_the_turn_the_next_and_after_a_c
 }
 
 #[tokio::test]
+async fn d_46_what_a_sub_agents_provider_wants_back_it_gets_and_nobody_else() {
+    for dialect in Dialect::ALL {
+        let name = word(dialect);
+        let play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
+        let ask = Part::call("call_ask", "ask_shop", &json!({"query": "oat milk"}));
+        play.fake.push(Message::new([ask]));
+        let search = json!({"query": "oat milk"});
+        let parts = [
+            Part::thinking(["SUBRAW thinks."], SEAL),
+            Part::call("call_search", "search_offers", &search).signed(CALL_SEAL),
+        ];
+        play.fake.push(Message::new(parts));
+        play.fake.push(Message::text(["SUBRAW says: two offers."]));
+        play.fake.push(Message::text(["Two offers."]));
+        let (told, events) = play.ask("Offers?").await;
+        assert_eq!(told.words(), "Two offers.", "{name}");
+        // Its own second call has its thought and its call's id; the one that speaks does not.
+        let calls = play.fake.calls();
+        assert_eq!(calls.len(), 4, "{name}");
+        let own = &calls[2].text;
+        assert!(
+            own.contains("call_search") || dialect == Dialect::Gemini,
+            "{name}: {own}"
+        );
+        let seal = match dialect {
+            Dialect::Anthropic | Dialect::Responses => SEAL,
+            Dialect::Chat => "call_search",
+            Dialect::Gemini => CALL_SEAL,
+        };
+        assert!(own.contains(seal), "{name}: {own}");
+        assert!(
+            !calls[3].text.contains(seal) && !calls[3].text.contains("SUBRAW thinks"),
+            "{name}"
+        );
+        told.lacks(&["SUBRAW", SEAL]);
+        let seen = json!(events).to_string() + &json!(play.stage.messages().await).to_string();
+        assert!(
+            !seen.contains("SUBRAW") && !seen.contains(SEAL),
+            "{name}: {seen}"
+        );
+        play.understood();
+        play.stage.judge().await;
+    }
+}
+
+#[tokio::test]
 async fn what_is_sealed_is_for_the_provider_alone() {
     for dialect in Dialect::ALL {
         let play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;

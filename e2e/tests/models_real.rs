@@ -1,0 +1,230 @@
+//! A real small model behind llama.cpp's server, asked by the real server through three of its
+//! formats: a conversation that streams, a cancel that stops the generation, a line that is cut and
+//! comes back, and a log that verifies. What it says is never twice the same: only how it comes is
+//! looked at.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::Ccs;
+use turnwire_e2e::engine::{Stage, json_of};
+use turnwire_e2e::load::quiet;
+use turnwire_e2e::models::{Entry, fields, options, payloads, shape, word};
+use turnwire_event::EventType;
+use turnwire_testkit::dice::Dice;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::provider::Dialect;
+use turnwire_testkit::real::RealModel;
+use turnwire_testkit::server::binary;
+use turnwire_testkit::watch::{Ask, Reader};
+
+const FORMATS: [Dialect; 3] = [Dialect::Chat, Dialect::Anthropic, Dialect::Responses];
+
+/// One that speaks and has nobody to ask: tools would make so small a model speak in nothing but
+/// JSON.
+const SPEAKER: &str = "\
+id: orchestrator
+version: '1'
+kind: orchestrator
+description: Speaks with the person.
+model: default
+prompt_blocks: [persona]
+sub_agents: []
+tools: []
+history: {max_messages: 20, max_tokens: 1500}
+";
+
+/// A server whose words come from the model, at most so many tokens at a time.
+async fn stage(model: &RealModel, dialect: Dialect, tokens: u32) -> Stage {
+    let entry = Entry::new("local", dialect, model.base_url());
+    let entry = entry.with("params", &format!("{{max_tokens: {tokens}}}"));
+    let manifest = format!(
+        "name: small\nversion: '1'\ndefault_locale: en\nmodels: {{default: 'local:{}'}}\n",
+        RealModel::NAME
+    );
+    let pack = Pack::default()
+        .put("pack.yaml", &manifest)
+        .put("orchestrator.yaml", SPEAKER)
+        .put("prompts/persona.md", "You are a friendly storyteller.\n")
+        .put("locales/en.yaml", "{}\n")
+        .put("providers.yaml", &turnwire_e2e::models::providers(&[entry]))
+        .put(
+            "prices.yaml",
+            "prices: {\"local:*\": {input: 0.1, output: 0.4}}\n",
+        );
+    Stage::on(Ccs::start().await, options(pack)).await
+}
+
+/// The stored log holds together, seen by the command, from the folder alone.
+fn verified(stage: &Stage) {
+    let home = stage.server.home();
+    let session = stage.session.to_string();
+    let mut command = Command::new(binary());
+    command.args(["verify", &session, "--principal", "user-42", "--data"]);
+    let done = command.arg(home).output().expect("the command runs");
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let why = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{said}{why}");
+}
+
+#[tokio::test]
+async fn s3_052_s3_060_a_real_conversation_streams_through_three_formats() {
+    let model = RealModel::start().await;
+    for dialect in FORMATS {
+        let name = word(dialect);
+        let stage = stage(&model, dialect, 24).await;
+        let mut cost = 0.0;
+        for question in [
+            "Tell me about a tent.",
+            "And who sleeps in it?",
+            "Tell me more about it.",
+        ] {
+            let mut watcher = stage.watch("watcher", Ask::live()).await;
+            let told = stage.ask(question).await;
+            let events = json_of(&watcher.turn(told.turn).await.expect("the turn"));
+            let names = shape(&events);
+            assert_eq!(
+                names,
+                [
+                    "turn.started",
+                    "route.decided",
+                    "llm.call_started",
+                    "message.start",
+                    "text.delta",
+                    "message.complete",
+                    "llm.call_completed",
+                    "dispatch.traced",
+                    "turn.completed"
+                ],
+                "{name}"
+            );
+            let deltas = fields(&events, "text.delta", "text");
+            assert!(deltas.len() > 1, "{name}: it streams");
+            let text: String = deltas.iter().filter_map(Value::as_str).collect();
+            let end = payloads(&events, "message.complete")[0];
+            assert_eq!(
+                end["final_content"],
+                json!([{"type": "text", "text": text}]),
+                "{name}"
+            );
+            let reason = end["stop_reason"].as_str().unwrap_or_default();
+            assert!(
+                ["end_turn", "max_tokens"].contains(&reason),
+                "{name}: {reason}"
+            );
+            assert_eq!(told.words(), text, "c_09: {name}");
+            let usage = &end["usage"];
+            for part in ["input_tokens", "output_tokens"] {
+                assert!(
+                    usage[part].as_u64().is_some_and(|n| n > 0),
+                    "{name}: {usage}"
+                );
+            }
+            cost += usage["cost_usd"].as_f64().expect("a cost");
+        }
+        assert_eq!(stage.messages().await.len(), 6, "{name}");
+        let row = stage.rest.attach(stage.session).await.expect("an answer");
+        let sum = row["cost_so_far_usd"].as_f64().expect("a cost");
+        assert!(
+            cost > 0.0 && (sum - cost).abs() < 1e-9,
+            "s3_107: {sum}, {cost}"
+        );
+        let path = format!("/sessions/{}/llm-calls", stage.session);
+        let calls = stage.rest.get(&path).await.expect("an answer").json();
+        let calls = calls["llm_calls"].as_array().expect("rows").clone();
+        assert_eq!(calls.len(), 3, "{name}");
+        let named = |call: &Value| call["provider_response_id"].is_string();
+        assert!(calls.iter().all(named), "s1_146: {name}: {calls:?}");
+        stage.judge().await;
+        verified(&stage);
+    }
+    assert_eq!(model.stops(), 0, "nobody left early");
+}
+
+#[tokio::test]
+async fn sc_22_a_cancel_in_mid_token_stops_the_generation_itself() {
+    let model = RealModel::start().await;
+    for (stops, dialect) in FORMATS.into_iter().enumerate() {
+        let name = word(dialect);
+        let stage = stage(&model, dialect, 3_000).await;
+        let mut client = stage.watch("canceller", Ask::live()).await;
+        let question = "Count from one to one thousand, in words, and leave nothing out.";
+        let accepted = stage.rest.submit(stage.session, question).await;
+        let turn = accepted.expect("an answer").turn_id;
+        let kind = EventType::TextDelta;
+        let mut seen = client
+            .until(|e| e.body.kind() == kind)
+            .await
+            .expect("words");
+        stage.rest.cancel(turn).await.expect("an answer");
+        seen.extend(client.turn(turn).await.expect("an end"));
+        let events = json_of(&seen);
+        let ends: Vec<&str> = shape(&events).into_iter().rev().take(4).collect();
+        assert_eq!(
+            ends,
+            [
+                "turn.cancelled",
+                "dispatch.traced",
+                "llm.call_failed",
+                "message.complete"
+            ],
+            "{name}"
+        );
+        let end = payloads(&events, "message.complete")[0];
+        assert_eq!(end["stop_reason"], "cancelled", "{name}");
+        // The one that computes has stopped, not only the one that listens.
+        model.stopped(stops + 1).await;
+        stage.judge().await;
+        verified(&stage);
+        assert_eq!(model.stops(), stops + 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn i1_a_line_that_is_cut_anywhere_and_comes_back_has_all_of_a_real_conversation() {
+    let model = RealModel::start().await;
+    let mut dice = Dice::from_env();
+    for dialect in FORMATS {
+        let stage = stage(&model, dialect, 60).await;
+        let mut whole = stage.watch("whole", Ask::live()).await;
+        let mut reader = Reader::new(&stage.rest, "cut", stage.session);
+        let accepted = stage
+            .rest
+            .submit(stage.session, "Tell me a long story about a lighthouse.")
+            .await;
+        let turn = accepted.expect("an answer").turn_id;
+        let mut cuts = 0;
+        let patience = Duration::from_millis(500);
+        while stage.rest.turn(turn).await.expect("an answer")["state"] == "running" {
+            let bytes = 1 + dice.index(4_000) as u64;
+            cuts += usize::from(reader.cut_after(bytes, patience).await.is_some());
+        }
+        let uncut = whole.turn(turn).await.expect("the turn");
+        let last = quiet(&stage.rest, stage.session).await.expect("an end");
+        reader.finish(last).await;
+        drop(reader);
+        let deltas = uncut
+            .iter()
+            .filter(|e| e.body.kind() == EventType::TextDelta);
+        let deltas = deltas.count();
+        println!(
+            "{}: {cuts} cuts in a turn of {deltas} deltas",
+            word(dialect)
+        );
+        assert!(
+            cuts > 1 && deltas > 1,
+            "{}: {cuts} cuts, {deltas} deltas",
+            word(dialect)
+        );
+        // The checker compares what each reader was given with the log, text with text.
+        let history = stage.judge().await;
+        let lines = history
+            .connections
+            .iter()
+            .filter(|c| c.client == "cut")
+            .count();
+        assert!(lines > cuts, "{lines} lines for {cuts} cuts");
+        verified(&stage);
+    }
+}
