@@ -79,12 +79,13 @@ pub(crate) fn end(
     let id = call.to_string();
     tx.prepare_cached(
         "INSERT INTO usage_day (day, tenant, model, calls, failed, input_tokens, output_tokens, \
-         reasoning_tokens, cached_tokens, cost_usd) \
-         SELECT ?2, s.tenant, c.model, 1, ?3, ?4, ?5, ?6, ?7, ?8 \
+         total_tokens, reasoning_tokens, cached_tokens, cost_usd) \
+         SELECT ?2, s.tenant, c.model, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9 \
          FROM llm_call c JOIN session s ON s.sid = c.sid WHERE c.id = ?1 AND c.status = 'started' \
          ON CONFLICT (tenant, day, model) DO UPDATE SET calls = calls + 1, \
          failed = failed + excluded.failed, input_tokens = input_tokens + excluded.input_tokens, \
          output_tokens = output_tokens + excluded.output_tokens, \
+         total_tokens = total_tokens + excluded.total_tokens, \
          reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens, \
          cached_tokens = cached_tokens + excluded.cached_tokens, \
          cost_usd = cost_usd + excluded.cost_usd",
@@ -95,6 +96,7 @@ pub(crate) fn end(
         i64::from(status == CallState::Failed),
         tokens(usage.input_tokens),
         tokens(usage.output_tokens),
+        tokens(usage.total_tokens),
         tokens(usage.reasoning_tokens),
         tokens(usage.cached_tokens),
         dollars(usage.cost_usd)
@@ -175,10 +177,9 @@ pub(crate) fn calls(
 }
 
 const USAGE: &str = "SELECT day, tenant, model, calls, failed, input_tokens, output_tokens, \
-    reasoning_tokens, cached_tokens, cost_usd FROM usage_day WHERE day BETWEEN ?1 AND ?2";
+    total_tokens, reasoning_tokens, cached_tokens, cost_usd FROM usage_day WHERE day BETWEEN ?1 AND ?2";
 
 fn read_usage(row: &Row<'_>) -> rusqlite::Result<UsageDay> {
-    let (input_tokens, output_tokens) = (count(row, 5)?, count(row, 6)?);
     Ok(UsageDay {
         day: parsed(row, 0)?,
         tenant: parsed(row, 1)?,
@@ -186,12 +187,12 @@ fn read_usage(row: &Row<'_>) -> rusqlite::Result<UsageDay> {
         calls: count(row, 3)?,
         failed: count(row, 4)?,
         usage: Usage {
-            input_tokens,
-            output_tokens,
-            total_tokens: input_tokens.saturating_add(output_tokens),
-            reasoning_tokens: count(row, 7)?,
-            cached_tokens: count(row, 8)?,
-            cost_usd: row.get(9)?,
+            input_tokens: count(row, 5)?,
+            output_tokens: count(row, 6)?,
+            total_tokens: count(row, 7)?,
+            reasoning_tokens: count(row, 8)?,
+            cached_tokens: count(row, 9)?,
+            cost_usd: row.get(10)?,
         },
     })
 }

@@ -34,6 +34,7 @@ CREATE TABLE usage_day (
   failed INTEGER NOT NULL,
   input_tokens INTEGER NOT NULL,
   output_tokens INTEGER NOT NULL,
+  total_tokens INTEGER NOT NULL,
   reasoning_tokens INTEGER NOT NULL,
   cached_tokens INTEGER NOT NULL,
   cost_usd REAL NOT NULL,
