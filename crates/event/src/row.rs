@@ -333,8 +333,11 @@ pub enum RowChange {
         /// The terminal's payload as JSON.
         payload: String,
     },
-    /// The session's model changed.
+    /// The session's model changed; its policy too, unless a newer one replaced it after the turn
+    /// began.
     Routed {
+        /// By which turn.
+        turn_id: TurnId,
         /// The model.
         model: String,
         /// The policy.

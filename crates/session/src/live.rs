@@ -124,7 +124,7 @@ impl Live {
         };
         let ring = Ring::new(
             tail.position(),
-            Transcript { row, open },
+            Transcript::new(row, open),
             bounds,
             house.pump.clone(),
         );
@@ -206,6 +206,15 @@ impl Live {
         Ok(position)
     }
 
+    /// Records an event that belongs to no turn where someone would see it now: a turn runs, or a
+    /// client is there. Under the session's lock, so that it does not come between the moment in
+    /// which a turn is bound and its start.
+    pub(crate) fn tell(&self, actor: Actor, body: Body) -> bool {
+        let slot = self.slot.lock();
+        let followed = self.watchers.load(Ordering::Acquire) > 0 || slot.running.is_some();
+        followed && self.emit(actor, body).is_ok()
+    }
+
     /// Takes a note for the bus; never waited for, never a reason to fail.
     pub fn note(self: &Arc<Self>, note: Note) {
         if self.house.writer.health().is_full() {
@@ -233,11 +242,6 @@ impl Live {
         let never = || self.house.quarantined.lock().contains(&self.id);
         let queue = slot.waiting() == 0 || self.ring.closed().is_some() || never();
         slot.running.is_none() && queue && self.sequencer.is_settled()
-    }
-
-    /// Whether someone would see what happens in it now: a turn runs, or a client is there.
-    pub(crate) fn is_followed(&self) -> bool {
-        self.watchers.load(Ordering::Acquire) > 0 || self.current_turn().is_some()
     }
 
     /// Whether it may leave memory: nobody watches, nothing runs, nothing waits.

@@ -27,10 +27,8 @@ impl Sessions {
             routing_policy_version: version.to_owned(),
             previous_version: (!previous.is_empty()).then_some(previous),
         });
-        let tell = |live: &Arc<Live>| live.emit(Actor::SYSTEM, body.clone()).is_ok();
-        let concerned = self.registry.all();
-        let concerned = concerned.iter().filter(|live| live.is_followed());
-        concerned.filter(|live| tell(live)).count()
+        let tell = |live: &&Arc<Live>| live.tell(Actor::SYSTEM, body.clone());
+        self.registry.all().iter().filter(tell).count()
     }
 
     /// The version of the routing policy in force.

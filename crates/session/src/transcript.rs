@@ -16,6 +16,9 @@ pub struct Transcript {
     pub row: SessionRow,
     /// The turn in flight.
     pub open: Option<OpenTurn>,
+    /// Whether the routing policy was replaced after the turn in flight began: what it chooses is
+    /// chosen by the one before.
+    reloaded: bool,
 }
 
 impl Fold for Transcript {
@@ -30,6 +33,7 @@ impl Fold for Transcript {
                     return;
                 }
                 self.open = event.head.turn.map(OpenTurn::new);
+                self.reloaded = false;
             }
             Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
                 self.row.updated_at = event.time;
@@ -38,13 +42,15 @@ impl Fold for Transcript {
             }
             Body::RouteDecided(route) => {
                 self.row.active_model.clone_from(&route.model);
-                self.row
-                    .routing_policy_version
-                    .clone_from(&route.routing_policy_version);
+                if !self.reloaded {
+                    let version = &route.routing_policy_version;
+                    self.row.routing_policy_version.clone_from(version);
+                }
             }
             Body::RoutingPolicyReloaded(policy) => {
                 let version = &policy.routing_policy_version;
                 self.row.routing_policy_version.clone_from(version);
+                self.reloaded = true;
             }
             Body::LlmCallCompleted(call) => self.row.cost_usd += call.usage.cost_usd,
             _ => {}
@@ -65,6 +71,15 @@ impl Fold for Transcript {
 }
 
 impl Transcript {
+    /// A session as the store has it.
+    pub fn new(row: SessionRow, open: Option<OpenTurn>) -> Self {
+        Self {
+            row,
+            open,
+            reloaded: false,
+        }
+    }
+
     /// The turn in flight.
     pub fn current_turn(&self) -> Option<TurnId> {
         self.open.as_ref().map(|open| open.id)

@@ -70,6 +70,7 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
         Body::TurnCancelRequested(_) => vec![RowChange::TurnCancelling(turn_id)],
         Body::TurnCompleted(_) | Body::TurnCancelled(_) => ended(),
         Body::RouteDecided(route) => vec![RowChange::Routed {
+            turn_id,
             model: route.model.clone(),
             policy_version: route.routing_policy_version.clone(),
         }],

@@ -161,22 +161,25 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
             Ok(())
         }
         RowChange::Routed {
+            turn_id,
             model,
             policy_version,
         } => {
+            // The text of positions is in their order. Without a reload there is nothing to compare.
             tx.prepare_cached(
-                "UPDATE session SET active_model = ?2, routing_policy_version = ?3 \
+                "UPDATE session SET active_model = ?2, routing_policy_version = CASE \
+                 WHEN policy_at > (SELECT started FROM turn WHERE id = ?4) \
+                 THEN routing_policy_version ELSE ?3 END \
                  WHERE sid = ?1 AND (active_model <> ?2 OR routing_policy_version <> ?3)",
             )?
-            .execute(params![sid, model, policy_version])?;
+            .execute(params![sid, model, policy_version, turn_id.to_string()])?;
             Ok(())
         }
         RowChange::PolicyReloaded(version) => {
             tx.prepare_cached(
-                "UPDATE session SET routing_policy_version = ?2 \
-                 WHERE sid = ?1 AND routing_policy_version <> ?2",
+                "UPDATE session SET routing_policy_version = ?2, policy_at = ?3 WHERE sid = ?1",
             )?
-            .execute(params![sid, version])?;
+            .execute(params![sid, version, placed.at.to_string()])?;
             Ok(())
         }
         RowChange::CallStarted { .. } => call::start(tx, sid, placed),

@@ -1,6 +1,9 @@
 -- What a message's provider wants back with it, as JSON; NULL for nearly all.
 ALTER TABLE message ADD COLUMN kept TEXT;
 
+-- Where the session was told of another routing policy: turns that began before choose by an older one.
+ALTER TABLE session ADD COLUMN policy_at TEXT;
+
 -- Model calls: those of a turn are several, each with its provider's own id.
 CREATE TABLE llm_call (
   id TEXT PRIMARY KEY,

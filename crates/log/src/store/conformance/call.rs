@@ -25,6 +25,7 @@ pub(super) fn run(make: &dyn Fn() -> Arc<dyn Store>) {
     a_call_counts_once(make().as_ref());
     numbers_that_cannot_be_do_not_stop_the_log(make().as_ref());
     a_policy_is_replaced_without_a_turn(make().as_ref());
+    a_turn_that_began_before_a_reload_does_not_bring_its_policy_back(make().as_ref());
     what_a_provider_wants_back_is_given_back(make().as_ref());
 }
 
@@ -316,6 +317,33 @@ fn a_policy_is_replaced_without_a_turn(store: &dyn Store) {
         row.active_model.as_str(),
     );
     assert_eq!(told, ("2", "scripted:default"));
+}
+
+fn a_turn_that_began_before_a_reload_does_not_bring_its_policy_back(store: &dyn Store) {
+    let mut a = Maker::new(1);
+    let routed = |turn_id, model: &str, version: &str| RowChange::Routed {
+        turn_id,
+        model: model.into(),
+        policy_version: version.into(),
+    };
+    let told = |session| {
+        let row = store.session(session).expect("a read").expect("a session");
+        (row.active_model, row.routing_policy_version)
+    };
+    let pair = |model: &str, version: &str| (model.to_owned(), version.to_owned());
+    let [old, new] = [TurnId(Ulid(7)), TurnId(Ulid(8))];
+    let started = a.turn_started(old);
+    store.append(&[started]).expect("an append");
+    put(store, &mut a, 20, vec![routed(old, "m:a", "1a")]);
+    assert_eq!(told(a.session), pair("m:a", "1a"));
+    let reload = RowChange::PolicyReloaded("2".into());
+    put(store, &mut a, 30, vec![reload]);
+    put(store, &mut a, 40, vec![routed(old, "m:b", "1a")]);
+    assert_eq!(told(a.session), pair("m:b", "2"));
+    let started = a.turn_started(new);
+    store.append(&[started]).expect("an append");
+    put(store, &mut a, 60, vec![routed(new, "m:c", "3")]);
+    assert_eq!(told(a.session), pair("m:c", "3"));
 }
 
 fn what_a_provider_wants_back_is_given_back(store: &dyn Store) {
