@@ -31,14 +31,16 @@ impl Gate for Open {
 pub(crate) fn bind(producer: &dyn Producer, input: &TurnInput) -> Bound {
     catch_unwind(AssertUnwindSafe(|| producer.bind(input))).unwrap_or_else(|_| {
         // The panic's text stays in the server's log.
-        tracing::error!(session = %input.session_id, turn = %input.turn_id, "a turn could not be bound");
+        let (session, turn) = (input.session_id, input.turn_id);
+        tracing::error!(%session, %turn, "a turn could not be bound");
         Bound {
             versions: Versions::default(),
             history: producer.history(),
             gate: Box::new(Open),
             work: Box::new(|_| {
                 Box::pin(async {
-                    Outcome { reason: None,
+                    Outcome {
+                        reason: None,
                         status: TurnStatus::Failed,
                         error: Some(ErrorCode::InternalError.into()),
                     }

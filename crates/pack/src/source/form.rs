@@ -1,5 +1,6 @@
 //! Forms that files use again and again: a map whose keys have places, a value with a short way to
-//! write it, and one text or a list of them. All pass values on without buffering, so that places are kept.
+//! write it, and one text or a list of them. All pass values on without buffering, so that places
+//! are kept.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! The document itself, the registry of statuses, what was used, the problem pages, the live page, and what
-//! supervisors ask.
+//! The document itself, the registry of statuses, what was used, the problem pages, the live page,
+//! and what supervisors ask.
 
 use serde_json::json;
 
