@@ -28,6 +28,7 @@ mod tally;
 mod calls;
 mod said;
 mod slot;
+pub mod policy;
 pub mod live;
 pub mod replay;
 pub mod ending;
@@ -43,7 +44,7 @@ pub mod upkeep;
 pub mod sessions;
 mod found;
 mod accept;
-mod policy;
+mod reload;
 pub mod query;
 
 pub use clock::{SystemClock, SystemMint};

@@ -19,6 +19,7 @@ use turnwire_log::{Draft, Refused, Room, Sequencer, Store, Tail, Writer};
 use crate::bus::{Action, Bus, Note};
 use crate::history::Memory;
 use crate::options::Options;
+use crate::policy::Policy;
 use crate::slot::{Slot, Waiting};
 use crate::transcript::Transcript;
 
@@ -60,8 +61,8 @@ pub struct House {
     /// Leave to read a chunk of a replay: as many at once as there are cores, in the order they
     /// ask, so that every late reader gets its first events soon.
     pub replays: Semaphore,
-    /// The version of the routing policy in force.
-    pub policy: Mutex<String>,
+    /// The routing policy in force.
+    pub policy: Mutex<Policy>,
     /// Sessions found damaged; they answer nothing else until the process ends.
     pub quarantined: Mutex<HashSet<SessionId>>,
 }

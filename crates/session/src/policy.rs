@@ -1,38 +1,46 @@
-//! The routing policy in force, and telling sessions that it was replaced (S3-104).
+//! The routing policy in force, and which one sessions know of: the same but while the disk is full,
+//! when nobody is told.
 
-use std::sync::Arc;
-
+use turnwire_event::Body;
 use turnwire_event::body::routing::PolicyReloaded;
-use turnwire_event::{Actor, Body};
 
-use crate::live::Live;
-use crate::sessions::Sessions;
+/// The routing policy of a server.
+#[derive(Debug)]
+pub struct Policy {
+    /// The version in force.
+    version: String,
+    /// The version that sessions know of.
+    told: String,
+}
 
-impl Sessions {
-    /// The routing policy is another now: sessions that are made from here on have it, and those
-    /// with a turn in flight or a client are told, once. Others learn of it when their next turn is
-    /// routed. Gives back how many were told.
-    pub fn policy_reloaded(&self, version: &str) -> usize {
-        // Held to the end, so that two reloads are told in the order they happened.
-        let mut policy = self.house.policy.lock();
-        if *policy == version {
-            return 0;
+impl Policy {
+    /// The policy that a server starts with.
+    pub fn new(version: &str) -> Self {
+        Self {
+            version: version.to_owned(),
+            told: version.to_owned(),
         }
-        let previous = std::mem::replace(&mut *policy, version.to_owned());
-        if self.storage_full() {
-            tracing::warn!("the disk is full: sessions are not told of the new routing policy");
-            return 0;
-        }
-        let body = Body::RoutingPolicyReloaded(PolicyReloaded {
-            routing_policy_version: version.to_owned(),
-            previous_version: (!previous.is_empty()).then_some(previous),
-        });
-        let tell = |live: &&Arc<Live>| live.tell(Actor::SYSTEM, body.clone());
-        self.registry.all().iter().filter(tell).count()
     }
 
-    /// The version of the routing policy in force.
-    pub fn policy(&self) -> String {
-        self.house.policy.lock().clone()
+    /// The version in force.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Another is in force.
+    pub(crate) fn replace(&mut self, version: &str) {
+        version.clone_into(&mut self.version);
+    }
+
+    /// What is to be told; from here on it counts as told. None if sessions know.
+    pub(crate) fn news(&mut self) -> Option<Body> {
+        if self.told == self.version {
+            return None;
+        }
+        let previous = std::mem::replace(&mut self.told, self.version.clone());
+        Some(Body::RoutingPolicyReloaded(PolicyReloaded {
+            routing_policy_version: self.version.clone(),
+            previous_version: (!previous.is_empty()).then_some(previous),
+        }))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use turnwire_event::{SessionId, metric};
+use turnwire_event::{Actor, Body, SessionId, metric};
 use turnwire_hub::Closed;
 
 use crate::error::Error;
@@ -88,6 +88,12 @@ impl Registry {
     /// Everyone now in memory.
     pub fn all(&self) -> Vec<Arc<Live>> {
         self.open.lock().sessions.values().cloned().collect()
+    }
+
+    /// Tells everyone in memory who is followed; gives back how many were.
+    pub(crate) fn tell(&self, body: &Body) -> usize {
+        let tell = |live: &&Arc<Live>| live.tell(Actor::SYSTEM, body.clone());
+        self.all().iter().filter(tell).count()
     }
 
     /// Those with a turn in flight.

@@ -24,6 +24,7 @@ use crate::error::Error;
 use crate::keys::Keys;
 use crate::live::{House, Live, Runner};
 use crate::options::Options;
+use crate::policy::Policy;
 use crate::reads::blocking;
 use crate::registry::Registry;
 use crate::start;
@@ -70,7 +71,7 @@ impl Sessions {
             parts.options.tokens_max,
         ));
         let house = Arc::new(House {
-            policy: Mutex::new(parts.options.routing_policy_version.clone()),
+            policy: Mutex::new(Policy::new(&parts.options.routing_policy_version)),
             options: parts.options,
             clock: parts.clock,
             mint: parts.mint,

@@ -36,7 +36,8 @@ pub(crate) fn start(house: &Arc<House>, registry: &Arc<Registry>, tokens: &Arc<T
     every(house, registry, options.retention_sweep, |house, _| {
         retain(house)
     });
-    every(house, registry, unload_every, move |_, registry| {
+    every(house, registry, unload_every, move |house, registry| {
+        tell_policy(house, registry);
         registry.unload();
         tokens.sweep();
         // What a full disk held back goes on when there is room.
@@ -81,6 +82,17 @@ fn checkpoint(house: &House, registry: &Registry) {
     if !parts.is_empty() {
         Sequencer::checkpoint(&house.writer, parts);
     }
+}
+
+/// Tells sessions of the routing policy in force if they were not, unless the disk is full; gives
+/// back how many were told.
+pub(crate) fn tell_policy(house: &House, registry: &Registry) -> usize {
+    if house.writer.health().is_full() {
+        return 0; // what room is left is for the endings of turns
+    }
+    // Held to the end, so that two policies are told in the order they came.
+    let mut policy = house.policy.lock();
+    policy.news().map_or(0, |body| registry.tell(&body))
 }
 
 /// Removes keys of submits that stand for nothing any more, unless that is under way already.

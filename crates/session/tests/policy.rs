@@ -206,3 +206,44 @@ async fn s3_104_a_policy_that_is_replaced_while_a_turn_is_bound_is_told_after_it
     let expected = ("second:m".to_owned(), "v2".to_owned());
     assert_eq!(in_force(&service, id).await, expected);
 }
+
+#[tokio::test]
+async fn s3_104_a_policy_that_changes_while_the_disk_is_full_is_told_when_there_is_room() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (_gate, act) = Turnstile::new();
+    let first = sessions(dir.path(), Options::default(), act.clone()).await;
+    let id = new_session(&first).await;
+    let image = crashed(dir.path());
+    // The reserve cannot be held where there is no folder: to the writer the disk is full.
+    let room = image.path().join("room");
+    let parts = (
+        Arc::new(SystemMint) as _,
+        Reserve::new(room.join("reserve"), 0),
+    );
+    let options = Options {
+        idle_unload: Duration::from_millis(50), // looked at as often
+        ..Options::default()
+    };
+    let service = service(image.path(), options, act, parts).await;
+    let live = service.live(&owner("local"), id).await.expect("a session");
+    let _watcher = live.watch();
+    assert!(service.storage_full());
+    assert_eq!(service.policy_reloaded("v2"), 0);
+    assert_eq!(service.policy_reloaded("v3"), 0);
+    assert_eq!(service.policy(), "v3", "what is new has it already");
+    std::fs::create_dir(&room).expect("room");
+    let events = has(&service, id, "routing.policy_reloaded", 1).await;
+    let told = events.iter().filter_map(|event| match &event.body {
+        Body::RoutingPolicyReloaded(told) => Some((
+            told.previous_version.as_deref(),
+            told.routing_policy_version.as_str(),
+        )),
+        _ => None,
+    });
+    let told: Vec<_> = told.collect();
+    assert_eq!(
+        told,
+        [(Some("builtin-1"), "v3")],
+        "once, from what was told"
+    );
+}
