@@ -2,6 +2,7 @@
 //! which is started when a pack first names it and nothing else stands for it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use tokio::net::TcpListener;
@@ -12,8 +13,8 @@ use crate::demo;
 /// The variable that packs name the demo data service by.
 pub const DEMO_CCS: &str = "DEMO_CCS";
 
-/// Names and what they stand for.
-#[derive(Clone, Debug, Default)]
+/// Names and what they stand for, keys among it.
+#[derive(Clone, Default)]
 pub struct Variables {
     said: BTreeMap<String, String>,
     demo: Option<Arc<Demo>>,
@@ -25,6 +26,16 @@ struct Demo {
     runtime: Handle,
     /// Where it is; none if it could not be started.
     url: OnceLock<Option<String>>,
+}
+
+impl fmt::Debug for Variables {
+    /// The names alone: what they stand for may be a key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Variables")
+            .field("said", &self.said.keys())
+            .field("demo", &self.demo)
+            .finish()
+    }
 }
 
 impl Variables {

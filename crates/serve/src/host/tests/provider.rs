@@ -189,3 +189,13 @@ fn a_cassette_that_cannot_be_played_is_told_with_its_line() {
     ]);
     assert_eq!(told(&good, &Variables::default()), [""; 0]);
 }
+
+#[test]
+fn no_value_of_a_variable_is_in_its_debug_text() {
+    let variables = Variables::default().or("LOCAL_KEY", "sk-marker");
+    let text = format!("{variables:?}");
+    assert!(
+        text.contains("LOCAL_KEY") && !text.contains("sk-marker"),
+        "{text}"
+    );
+}
