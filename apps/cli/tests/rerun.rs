@@ -1,7 +1,9 @@
 //! A conversation with the demo pack, recorded from its data folder, played again without its own
-//! scripts, and compared: green as it was, red where a word is changed.
+//! scripts, and compared: green as it was, red where a word is changed. So is one that a model of
+//! somebody else answered, without that model and without its key.
 
 mod server;
+mod upstream;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,8 +14,10 @@ use server::{BINARY, PATIENCE, Server};
 use tokio::time::timeout;
 use turnwire_client::{Client, Item, Start, Watch};
 use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId};
+use turnwire_pack::Files;
 use turnwire_wire::rest::session::Create;
 use turnwire_wire::rest::turn::Submit;
+use upstream::Upstream;
 
 fn market() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/market")
@@ -97,15 +101,20 @@ fn rerun(server: &Server, case: &Path, more: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), told + &text(&output.stderr))
 }
 
-fn scripted(dir: &Path, script: &Path) -> Server {
-    let market = market();
+fn scripted(dir: &Path, pack: &Path, script: &Path) -> Server {
     let more = [
         OsStr::new("--pack"),
-        market.as_os_str(),
+        pack.as_os_str(),
         OsStr::new("--script"),
         script.as_os_str(),
     ];
     Server::serve(dir, "127.0.0.1:0", &more)
+}
+
+fn record(session: &str, home: &Path, out: &Path) -> Output {
+    let words = ["record", session, "--data"].map(OsStr::new);
+    let places = [home.as_os_str(), OsStr::new("--out"), out.as_os_str()];
+    turnwire(&[&words[..], &places].concat())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,24 +124,16 @@ async fn a_recorded_conversation_is_green_again_and_a_changed_word_is_red_in_its
     let demo = Server::serve(&place("demo"), "127.0.0.1:0", &[]);
     let session = converse(&demo.client()).await.to_string();
     let (home, out) = (place("demo"), place("case"));
-    let record = [
-        OsStr::new("record"),
-        OsStr::new(&session),
-        OsStr::new("--data"),
-        home.as_os_str(),
-        OsStr::new("--out"),
-        out.as_os_str(),
-    ];
-    let output = turnwire(&record);
+    let output = record(&session, &home, &out);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stderr), "");
     assert!(text(&output.stdout).starts_with("5 turns, in "));
-    let again = turnwire(&record);
+    let again = record(&session, &home, &out);
     assert_eq!(again.status.code(), Some(2), "nothing is written over");
     drop(demo);
 
     let (script, case) = (out.join("script.yaml"), out.join("case.yaml"));
-    let same = scripted(&place("same"), &script);
+    let same = scripted(&place("same"), &market(), &script);
     let (code, told) = rerun(&same, &case, &[]);
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains("5 of 5 turns as expected"), "{told}");
@@ -145,7 +146,7 @@ async fn a_recorded_conversation_is_green_again_and_a_changed_word_is_red_in_its
     assert!(words.contains("\" Hafermilch\""), "{words}");
     let changed = place("changed.yaml");
     std::fs::write(&changed, words.replace("outage\"}", "storm\"}")).expect("written");
-    let other = scripted(&place("other"), &changed);
+    let other = scripted(&place("other"), &market(), &changed);
     let (code, told) = rerun(&other, &case, &["--json"]);
     assert_eq!(code, Some(1), "{told}");
     let told: Value = serde_json::from_str(&told).expect("JSON");
@@ -160,13 +161,85 @@ async fn a_recorded_conversation_is_green_again_and_a_changed_word_is_red_in_its
 
     let soya = words.replace("\" Hafermilch\"", "\" Sojamilch\"");
     std::fs::write(&changed, soya).expect("written");
-    let other = scripted(&place("third"), &changed);
+    let other = scripted(&place("third"), &market(), &changed);
     let (code, told) = rerun(&other, &case, &[]);
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("✗ turn 3: Gibt es Angebote"), "{told}");
     assert!(told.contains("    text: expected "), "{told}");
     assert!(told.contains("✓ turn 1: "), "{told}");
     assert!(told.contains("1 of 5 turns not as expected"), "{told}");
+}
+
+/// A pack whose only model is asked at `port`, with the key that is in `key`.
+fn asking(dir: &Path, port: u16, key: &Path) {
+    let providers = format!(
+        "providers:\n  local:\n    dialect: openai_chat\n    base_url: http://127.0.0.1:{port}/v1\n    \
+         key_file: {}\n",
+        key.display()
+    );
+    let prices = "prices: {\"local:*\": {input: 2.0, output: 100.0}}\n";
+    let skeleton = Files::skeleton("small");
+    let own = skeleton.iter().map(|(path, text)| {
+        let text = match path {
+            "pack.yaml" => text.replace("scripted:small", "local:m"),
+            _ => text.to_owned(),
+        };
+        (path, text)
+    });
+    let more = [
+        ("providers.yaml", providers),
+        ("prices.yaml", prices.into()),
+    ];
+    for (path, text) in own.chain(more) {
+        let path = dir.join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("written");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_model_of_somebody_else_said_is_played_without_it_and_without_its_key() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| dir.path().join(name);
+    let (pack, key) = (place("pack"), place("key"));
+    let theirs = Upstream::open().await;
+    asking(&pack, theirs.port, &key);
+    std::fs::write(&key, "sk-1\n").expect("a key");
+    let live = Server::serve(
+        &place("live"),
+        "127.0.0.1:0",
+        &[OsStr::new("--pack"), pack.as_os_str()],
+    );
+    let client = live.client();
+    let created = client.create(&Create::default()).await.expect("a session");
+    let session = created.session_id;
+    let submit = Submit::text("Wie geht es?");
+    client.submit(session, &submit).await.expect("accepted");
+    until(&mut after(session, &client), ends).await;
+    let (home, out) = (place("live"), place("case"));
+    let output = record(&session.to_string(), &home, &out);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    drop(live);
+
+    drop(theirs);
+    std::fs::remove_file(&key).expect("removed");
+    let same = scripted(&place("same"), &pack, &out.join("script.yaml"));
+    let (code, told) = rerun(&same, &out.join("case.yaml"), &[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("1 of 1 turns as expected"), "{told}");
+    let case = std::fs::read_to_string(out.join("case.yaml")).expect("a case");
+    assert!(case.contains("Guten Tag."), "{case}");
+    // Whoever reads the log sees the model that was asked for.
+    let client = same.client();
+    let created = client.create(&Create::default()).await.expect("a session");
+    let again = created.session_id;
+    client.submit(again, &submit).await.expect("accepted");
+    let called = |event: &Event| matches!(&event.body, Body::LlmCallStarted(_));
+    let call = until(&mut after(again, &client), called).await;
+    let Body::LlmCallStarted(call) = call.body else {
+        panic!("a call");
+    };
+    assert_eq!(call.model, "local:m");
 }
 
 #[test]
