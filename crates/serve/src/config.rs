@@ -187,6 +187,11 @@ impl Config {
             let expected = format!("at most model.retry_max_ms, which is {}", m.retry_max_ms);
             return Err(values.refuse("model", "retry_base_ms", expected));
         }
+        if m.record.is_some() && self.script.file.is_some() {
+            let expected = "none beside script.file: where a script speaks, no provider streams \
+                            anything to record; leave one of the two out";
+            return Err(values.refuse("model", "record", expected.to_owned()));
+        }
         Ok(())
     }
 }

@@ -295,3 +295,14 @@ fn pauses_between_tries_fit_their_bound() {
     assert_eq!(config.model.retry_base_ms, 9_000);
     assert_eq!(config.model.record.as_deref(), Some(Path::new("/tmp/t")));
 }
+
+#[test]
+fn what_a_script_says_is_not_recorded_and_asking_for_it_is_refused() {
+    let flags = [("script.file", "s.yaml"), ("model.record", "c.jsonl")];
+    let told = "--flag: model.record cannot be \"c.jsonl\"; expected none beside script.file: where a \
+                script speaks, no provider streams anything to record; leave one of the two out";
+    assert_eq!(refused("", &[], &flags), told);
+    let with_pack = [flags[0], flags[1], ("pack.dir", "p")];
+    assert_eq!(refused("", &[], &with_pack), told);
+    load("", &[], &[flags[1], ("pack.dir", "p")]);
+}

@@ -69,6 +69,9 @@ pub(super) fn models(
     }
     let used = pack.used_providers();
     if used.is_empty() {
+        if bounds.deck.is_some() {
+            tracing::warn!("nothing is recorded: the pack asks no provider over the network");
+        }
         return Ok(set);
     }
     let dialer = dialer(used.values(), bounds)?;
