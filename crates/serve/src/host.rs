@@ -8,6 +8,7 @@
 //! does not pass the check changes nothing (S2-001).
 
 mod variables;
+mod look;
 mod keys;
 mod models;
 mod judge;
@@ -15,9 +16,9 @@ mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio::sync::watch as news;
 use turnwire_agent::{Agent, Factory};
 use turnwire_dial::Dialer;
@@ -27,6 +28,8 @@ use turnwire_model::{Routing, Script, Scripted};
 use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError};
 use turnwire_render::Policies;
 use turnwire_tool::{Connector, NoVerify, Toolbox, toolbox};
+
+use look::Look;
 
 pub use judge::judge;
 pub use models::Bounds;
@@ -66,7 +69,7 @@ struct Loaded {
     pack: Arc<Pack>,
     digest: String,
     /// How the key files looked.
-    keys: Vec<(PathBuf, Option<(u64, SystemTime)>)>,
+    keys: Vec<(PathBuf, Option<Look>)>,
     routing: Arc<Routing>,
     factory: Factory,
     policies: Policies,
@@ -80,6 +83,8 @@ pub struct Host {
     variables: Variables,
     /// What every model says instead of its own words.
     script: Option<Scripted>,
+    /// The key files of a change that was refused: with one of them it may be as it should.
+    wanted: Mutex<Vec<PathBuf>>,
     means: Means,
     /// The version of the routing rules in force. Whoever tells sessions of another holds the
     /// other end; nobody has to.
@@ -104,6 +109,7 @@ impl Host {
             dir,
             variables,
             script,
+            wanted: Mutex::default(),
             means,
         }))
     }
@@ -113,10 +119,28 @@ impl Host {
     pub fn reload(&self) -> Result<bool, Broken> {
         let files = read(self.dir.as_ref())?;
         let before = self.loaded.load_full();
-        if files.digest() == before.digest && keys::stamps(&before.pack) == before.keys {
+        let known = before.keys.iter().map(|(file, _)| file.clone()).collect();
+        if files.digest() == before.digest && keys::stamps(known) == before.keys {
+            // A change that was refused has been taken back.
+            self.wanted.lock().clear();
             return Ok(false);
         }
-        let loaded = load(&files, &self.variables, self.script.as_ref(), &self.means)?;
+        self.take(&files, &before)
+    }
+
+    /// The same for someone who asks for it: everything is made anew, changed or not.
+    pub fn renew(&self) -> Result<bool, Broken> {
+        let files = read(self.dir.as_ref())?;
+        self.take(&files, &self.loaded.load_full())
+    }
+
+    fn take(&self, files: &Files, before: &Loaded) -> Result<bool, Broken> {
+        let loaded = load(files, &self.variables, self.script.as_ref(), &self.means);
+        *self.wanted.lock() = match (&loaded, &self.script) {
+            (Err(_), None) => keys::wanted(files, &self.variables),
+            (Ok(_), _) | (Err(_), Some(_)) => Vec::new(),
+        };
+        let loaded = loaded?;
         let version = loaded.routing.version().to_owned();
         if version == before.routing.version() && loaded.routing != before.routing {
             tracing::warn!(
@@ -132,6 +156,13 @@ impl Host {
             is_new
         });
         Ok(true)
+    }
+
+    /// The files with keys: those of the pack in force, and those that a refused one wants.
+    fn key_files(&self) -> Vec<PathBuf> {
+        let loaded = self.loaded.load();
+        let known = loaded.keys.iter().map(|(file, _)| file.clone());
+        known.chain(self.wanted.lock().iter().cloned()).collect()
     }
 
     /// The version of the rules of which model serves which turn, now and whenever it changes.
@@ -227,11 +258,15 @@ fn load(
     };
     let pack = Arc::new(pack);
     // Looked at before the keys are read: what changes in between is read again.
-    let keys = keys::stamps(&pack);
-    let models = Arc::new(match script {
-        Some(script) => models::spoken_for(&pack, script),
-        None => models::models(&pack, said(&pack)?, variables, &means.bounds)?,
-    });
+    let (keys, models) = match script {
+        Some(script) => (Vec::new(), models::spoken_for(&pack, script)),
+        None => {
+            let keys = keys::stamps(keys::files(&pack));
+            let said = said(&pack)?;
+            (keys, models::models(&pack, said, variables, &means.bounds)?)
+        }
+    };
+    let models = Arc::new(models);
     let tools = tools(&pack, means)?;
     let routing = pack.routing.as_ref().map(Routing::new);
     let routing = Arc::new(routing.unwrap_or_default());

@@ -2,12 +2,12 @@
 //! message shows one.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use turnwire_model::{BadKey, Secret};
-use turnwire_pack::{Finding, KeyRef, ModelUse, Pack, ProviderDef};
+use turnwire_pack::{Files, Finding, KeyRef, ModelUse, Pack, ProviderDef};
 
 use super::Variables;
+use super::look::Look;
 
 /// The key of a provider; none for one that wants none.
 pub(super) fn key(provider: &ProviderDef, variables: &Variables) -> Result<Option<Secret>, BadKey> {
@@ -63,15 +63,28 @@ fn cure(key: &KeyRef, none: &BadKey) -> Option<String> {
     }
 }
 
-/// How the key files look; the same as long as nothing was written.
-pub(super) fn stamps(pack: &Pack) -> Vec<(PathBuf, Option<(u64, SystemTime)>)> {
-    let files = pack.used_providers().into_values().filter_map(|provider| {
-        let KeyRef::File(path) = &provider.key else {
-            return None;
-        };
-        let about = std::fs::metadata(path).ok();
-        let look = about.and_then(|about| Some((about.len(), about.modified().ok()?)));
-        Some((PathBuf::from(path), look))
+/// The files that keys of used providers are in.
+pub(super) fn files(pack: &Pack) -> Vec<PathBuf> {
+    let used = pack.used_providers().into_values();
+    let files = used.filter_map(|provider| match &provider.key {
+        KeyRef::File(path) => Some(PathBuf::from(path)),
+        KeyRef::None | KeyRef::Variables(_) => None,
     });
     files.collect()
+}
+
+/// The same for a pack that was refused, as far as it can be read: where a key is all that is
+/// missing, it is when a file comes to be there that the pack is as it should be.
+pub(super) fn wanted(files_of: &Files, variables: &Variables) -> Vec<PathBuf> {
+    let report = turnwire_pack::check(files_of, &|name| variables.get(name));
+    report.pack.as_ref().map(files).unwrap_or_default()
+}
+
+/// How key files look.
+pub(super) fn stamps(files: Vec<PathBuf>) -> Vec<(PathBuf, Option<Look>)> {
+    let look = |path: PathBuf| {
+        let look = Look::at(&path);
+        (path, look)
+    };
+    files.into_iter().map(look).collect()
 }

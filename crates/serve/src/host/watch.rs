@@ -1,10 +1,10 @@
-//! When to read a pack again: when its folder looks changed, or when someone asks by SIGHUP.
+//! When to read a pack again: when its folder or one of its key files looks changed, or when someone
+//! asks by SIGHUP.
 //!
 //! Looking is a `stat` of each file. What looks changed twice the same way is read, so that a
 //! folder that is being written to is not read halfway.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use turnwire_event::metric;
 
+use super::look::Look;
 use super::{Broken, Host};
 
 /// Files looked at; a pack has fewer by its own rule.
@@ -40,12 +41,12 @@ impl Host {
                 tokio::select! {
                     _ = asked.recv() => {
                         seen = self.fingerprint().await;
-                        told = self.again().await.then_some(seen);
+                        told = self.again(Host::renew).await.then_some(seen);
                     }
                     () = tick => {
                         let now = self.fingerprint().await;
                         if now == seen && Some(now) != told {
-                            told = self.again().await.then_some(now);
+                            told = self.again(Host::reload).await.then_some(now);
                         }
                         seen = now;
                     }
@@ -56,9 +57,9 @@ impl Host {
 
     /// Reads the pack again and tells what came of it; false if it could not be read, which may
     /// pass.
-    async fn again(self: &Arc<Self>) -> bool {
+    async fn again(self: &Arc<Self>, read: fn(&Self) -> Result<bool, Broken>) -> bool {
         let host = self.clone();
-        let outcome = tokio::task::spawn_blocking(move || host.reload()).await;
+        let outcome = tokio::task::spawn_blocking(move || read(&host)).await;
         let status = match outcome {
             Ok(Ok(true)) => {
                 let pack = self.pack();
@@ -86,15 +87,21 @@ impl Host {
         status != "unreadable"
     }
 
-    /// How the folder looks; the same number as long as nothing was written.
+    /// How the folder and the key files look; the same number as long as nothing was written.
     async fn fingerprint(&self) -> u64 {
         let Some(dir) = self.dir.clone() else {
             return 0;
         };
+        let key_files = self.key_files();
         let look = tokio::task::spawn_blocking(move || {
             let mut hasher = DefaultHasher::new();
             let mut left = FILES_MAX;
             look(&dir, DEPTH_MAX, &mut left, &mut hasher);
+            // One that is not there counts for nothing: to learn of it is no change.
+            let there = key_files
+                .into_iter()
+                .filter_map(|file| Some((Look::at(&file)?, file)));
+            there.for_each(|look| look.hash(&mut hasher));
             hasher.finish()
         });
         look.await.unwrap_or_default()
@@ -122,8 +129,6 @@ fn look(dir: &Path, depth: usize, left: &mut usize, hasher: &mut DefaultHasher) 
             }
             continue;
         }
-        // The time of the last change to the file's entry too: a copy may keep size and date.
-        (about.len(), about.ino(), about.ctime(), about.ctime_nsec()).hash(hasher);
-        about.modified().ok().hash(hasher);
+        Look::of(&about).hash(hasher);
     }
 }

@@ -1,5 +1,7 @@
 //! Hosts over packs that use providers: keys, cassettes, rules that change.
 
+use std::time::Duration;
+
 use super::*;
 
 const LOCAL: &str = "providers:
@@ -198,4 +200,71 @@ fn no_value_of_a_variable_is_in_its_debug_text() {
         text.contains("LOCAL_KEY") && !text.contains("sk-marker"),
         "{text}"
     );
+}
+
+/// Waits until something is so.
+async fn until(so: impl Fn() -> bool) {
+    for _ in 0..2_000 {
+        if so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it did not happen in 10 s");
+}
+
+/// A skeleton at work, and the same with a provider whose key should be in `key`.
+fn keyed(dir: &Path, key: &Path) -> (Arc<Host>, Files) {
+    write(&Files::skeleton("small"), dir);
+    let host = open(dir).unwrap_or_else(|why| panic!("{why}"));
+    let providers = LOCAL.replace("key: ${LOCAL_KEY}", &format!("key_file: {}", key.display()));
+    let pack = manifest("local:m");
+    let files = small(&[
+        ("pack.yaml", &pack),
+        ("providers.yaml", &providers),
+        ("prices.yaml", PRICES),
+    ]);
+    (host, files)
+}
+
+#[tokio::test]
+async fn a_change_that_was_refused_for_want_of_a_key_file_is_taken_when_the_file_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (dir, key) = (folder.path().join("pack"), folder.path().join("key"));
+    let (host, files) = keyed(&dir, &key);
+    let before = host.loaded.load_full();
+    write(&files, &dir);
+    let every = Some(Duration::from_millis(5));
+    let watching = tokio::spawn(host.clone().watch(every).expect("signals"));
+    until(|| !host.wanted.lock().is_empty()).await;
+    assert!(Arc::ptr_eq(&before, &host.loaded.load()));
+    std::fs::write(&key, "sk-1\n").expect("a key");
+    until(|| !Arc::ptr_eq(&before, &host.loaded.load())).await;
+    // One that is put in the place of the other, as long and as old.
+    let first = host.loaded.load_full();
+    let about = std::fs::metadata(&key).expect("a file");
+    let other = folder.path().join("other");
+    std::fs::write(&other, "sk-2\n").expect("a key");
+    let file = std::fs::File::options().write(true).open(&other);
+    let age = about.modified().expect("an age");
+    file.expect("a file").set_modified(age).expect("set");
+    std::fs::rename(&other, &key).expect("renamed");
+    until(|| !Arc::ptr_eq(&first, &host.loaded.load())).await;
+    watching.abort();
+}
+
+#[tokio::test]
+async fn a_hangup_reads_the_pack_again_though_nothing_looks_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(&Files::skeleton("small"), folder.path());
+    let host = open(folder.path()).unwrap_or_else(|why| panic!("{why}"));
+    let before = host.loaded.load_full();
+    let watching = tokio::spawn(host.clone().watch(None).expect("signals"));
+    let process = std::process::id().to_string();
+    let sent = std::process::Command::new("kill")
+        .args(["-HUP", &process])
+        .status();
+    assert!(sent.expect("sent").success());
+    until(|| !Arc::ptr_eq(&before, &host.loaded.load())).await;
+    watching.abort();
 }
