@@ -3,6 +3,7 @@
 //! stream that is read as fast as it is asked for.
 
 use std::error::Error as _;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,7 @@ pub struct Answer {
 }
 
 /// A request whose answer is a stream.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Outgoing {
     /// Where to.
     pub url: Url,
@@ -62,6 +63,19 @@ pub struct Outgoing {
     pub connect: Duration,
     /// From the first step until the head of the answer has come, connecting included.
     pub first_byte: Duration,
+}
+
+/// Shows how large it is and how long it may take: the body is what people said, the address and
+/// the headers may have a key in them.
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outgoing")
+            .field("headers", &self.headers)
+            .field("body_bytes", &self.body.len())
+            .field("connect", &self.connect)
+            .field("first_byte", &self.first_byte)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The one way out.

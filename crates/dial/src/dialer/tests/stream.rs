@@ -312,3 +312,18 @@ async fn the_time_to_connect_is_not_the_time_to_answer() {
     socket.write_all(HEAD.as_bytes()).await.expect("written");
     assert_eq!(asking.await.expect("it ran"), Ok(()));
 }
+
+#[test]
+fn g6_a_request_shows_nothing_of_what_it_carries() {
+    let outgoing = Outgoing {
+        url: Url::parse("https://user:SECRET@host.test/SECRET?key=SECRET").expect("an address"),
+        headers: Headers::new([("x-api-key", "SECRET")]).expect("headers"),
+        body: Bytes::from_static(b"SECRET"),
+        connect: Duration::from_secs(5),
+        first_byte: Duration::from_secs(60),
+    };
+    assert_eq!(
+        format!("{outgoing:?}"),
+        r#"Outgoing { headers: ["x-api-key"], body_bytes: 6, connect: 5s, first_byte: 60s, .. }"#
+    );
+}
