@@ -31,7 +31,7 @@ pub(super) fn pack(more: &str, support: &str) -> Arc<Pack> {
             "pack.yaml".into(),
             format!(
                 "name: trial\nversion: '1.0.0'\ndefault_locale: en\n\
-                 models: {{default: 'scripted:trial', gone: 'nobody:none'}}\n{more}"
+                 models: {{default: 'scripted:trial'}}\n{more}"
             ),
         ),
         (
