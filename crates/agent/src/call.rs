@@ -229,6 +229,9 @@ impl Call<'_> {
 
     async fn end(&mut self, stop_reason: StopReason, usage: Usage) -> Result<Heard, Refusal> {
         self.close().await?;
+        if stop_reason == StopReason::MaxTokens {
+            self.draft.cut();
+        }
         let Page::Kept(message) = &self.page else {
             return self.complete(stop_reason, usage, None);
         };

@@ -38,6 +38,8 @@ pub(crate) struct Draft<'a> {
     blocks: Vec<Block>,
     tools: Vec<(ToolUseId, String)>,
     broken: Vec<ToolUseId>,
+    /// Those that ended before any of their input came: `{}` is meant by it, unless it was cut.
+    bare: Vec<ToolUseId>,
     kept: BTreeMap<u32, Value>,
     response_id: Option<String>,
 }
@@ -51,6 +53,7 @@ impl<'a> Draft<'a> {
             blocks: Vec::new(),
             tools: Vec::new(),
             broken: Vec::new(),
+            bare: Vec::new(),
             kept: BTreeMap::new(),
             response_id: None,
         }
@@ -178,6 +181,8 @@ impl<'a> Draft<'a> {
         let tool_use_id = *tool_use_id;
         if read_input(&raw).is_none() {
             self.broken.push(tool_use_id);
+        } else if raw.trim().is_empty() {
+            self.bare.push(tool_use_id);
         }
         Ok(Body::ToolUseEnd(ToolUseEnd {
             message_id,
@@ -198,6 +203,12 @@ impl<'a> Draft<'a> {
         blocks
             .filter_map(|block| self.tool_end(block).ok())
             .collect()
+    }
+
+    /// The answer was cut at its length: where nothing of a tool's input came, nobody knows what
+    /// it would have been, and a tool that acts must not act on a guess.
+    pub(crate) fn cut(&mut self) {
+        self.broken.append(&mut self.bare);
     }
 
     /// The tools whose input is not what the model meant.

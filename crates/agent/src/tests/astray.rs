@@ -3,16 +3,19 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::{BoxStream, iter};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::BoxFuture;
 use turnwire_event::row::Scope;
-use turnwire_event::{Body, ContentBlock, Role};
-use turnwire_model::Request;
+use turnwire_event::{Body, ContentBlock, Role, StopReason, Usage};
+use turnwire_model::{Delta, ModelError, Provider as _, Request};
 
-use super::stage::Stage;
+use super::stage::{Asked, Stage};
 use super::troupe::{Double, Troupe, pack, results};
+use crate::work::BROKEN;
 
 /// Every tool use that a request shows has one result.
 fn assert_paired(request: &Request) {
@@ -160,6 +163,64 @@ async fn input_that_is_no_json_object_is_answered_and_runs_nothing() {
         let broken = raw != "''";
         assert_eq!((told.1, *ran.lock()), (broken, u32::from(!broken)), "{raw}");
     }
+}
+
+/// A model that asks for the tool `name` with no input at all, and stops for `reason`; then it
+/// says something.
+fn bare(name: &'static str, call: u32, reason: StopReason) -> Told {
+    let deltas = match call {
+        1 => vec![
+            Delta::ToolStart {
+                block: 0,
+                name: name.into(),
+                provider_id: None,
+            },
+            Delta::ToolEnd { block: 0 },
+            stop(reason),
+        ],
+        _ => {
+            let text = "Done.".into();
+            vec![Delta::Text { block: 0, text }, stop(StopReason::EndTurn)]
+        }
+    };
+    iter(deltas.into_iter().map(Ok)).boxed()
+}
+
+fn stop(reason: StopReason) -> Delta {
+    let usage = Usage::default();
+    Delta::Stop { reason, usage }
+}
+
+type Told = BoxStream<'static, Result<Delta, ModelError>>;
+
+#[tokio::test]
+async fn a_tool_whose_input_was_cut_before_it_began_runs_nothing() {
+    for (reason, runs) in [(StopReason::ToolUse, 1), (StopReason::MaxTokens, 0)] {
+        let stage = Stage::of(move |request| bare("look", request.call, reason));
+        let provider = Arc::clone(&stage.provider);
+        let ran = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&ran);
+        let stage = stage.tool("look", move |_| {
+            *count.lock() += 1;
+            async { Ok(json!(1)) }
+        });
+        assert_eq!(stage.play().await.status, TurnStatus::Ok, "{reason:?}");
+        let told = results(&provider.requests.lock()[1]).swap_remove(0);
+        assert_eq!((told.1, *ran.lock()), (runs == 0, runs), "{reason:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_sub_agents_tool_whose_input_was_cut_before_it_began_runs_nothing() {
+    let mut troupe = Troupe::new("- steps: [{text: unused}]");
+    let orchestrator = Troupe::new(&SINGLE.replace("SHOP, ", "")).provider;
+    troupe.provider = Arc::new(Asked::new(move |request| match request.agent.as_str() {
+        "shop" => bare("search", request.call, StopReason::MaxTokens),
+        _ => orchestrator.stream(request),
+    }));
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let told = results(&troupe.asked("shop")[1]);
+    assert_eq!(told, [(json!(BROKEN), true)]);
 }
 
 #[tokio::test]
