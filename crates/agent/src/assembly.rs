@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use turnwire_event::body::turn::Versions;
-use turnwire_event::port::{HistoryBudget, TurnContext, Work};
+use turnwire_event::port::{Emitter, HistoryBudget, TurnContext, Work};
 
 use crate::cast::Cast;
 use crate::turn;
+use crate::witness::Witness;
 use crate::writer;
 
 /// A turn that is ready to be answered. With a gate it is what a producer binds.
@@ -24,10 +25,12 @@ impl Assembly {
         Self {
             versions,
             history: cast.means.options.history,
-            work: Box::new(move |turn: TurnContext| {
+            work: Box::new(move |mut turn: TurnContext| {
                 Box::pin(async move {
+                    let witness = Arc::new(Witness::new(turn.emitter));
+                    turn.emitter = Arc::clone(&witness) as Arc<dyn Emitter>;
                     let emitter = Arc::clone(&turn.emitter);
-                    writer::scope(emitter, turn::run(&cast, turn)).await
+                    writer::scope(emitter, turn::run(&cast, turn, &witness)).await
                 })
             }),
         }

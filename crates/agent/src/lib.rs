@@ -22,6 +22,7 @@ mod summary;
 mod draft;
 mod span;
 mod voice;
+mod witness;
 mod means;
 mod past;
 mod call;

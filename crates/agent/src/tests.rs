@@ -13,6 +13,7 @@ mod retry;
 mod kept;
 mod budget;
 mod astray;
+mod unsaid;
 mod stop;
 mod past;
 mod first_run;

@@ -26,6 +26,7 @@ use crate::past;
 use crate::prior::Before;
 use crate::purse::{Limit, Purse};
 use crate::span::Spans;
+use crate::witness::Witness;
 use crate::work::{BROKEN, Ended, Use, excess, leave_out, too_many, uses, work};
 
 /// What is left to the orchestrator of a turn's time, to say in its own words what came of it.
@@ -40,7 +41,7 @@ fn left(limit: Duration, spent: Duration) -> Duration {
 }
 
 /// Answers one turn.
-pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
+pub(crate) async fn run(cast: &Cast, turn: TurnContext, witness: &Witness) -> Outcome {
     let scene = means::scene(
         &turn.input,
         None,
@@ -67,6 +68,7 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext) -> Outcome {
     let mut telling = Telling {
         cast,
         turn: &turn,
+        witness,
         desk,
         spans: None,
         failures: Failures::default(),
@@ -123,6 +125,8 @@ impl From<Halt> for Stop {
 struct Telling<'a> {
     cast: &'a Cast,
     turn: &'a TurnContext,
+    /// Whether the person has been given anything.
+    witness: &'a Witness,
     desk: Desk<'a>,
     /// Made when the first sub-agent is asked.
     spans: Option<Spans>,
@@ -152,12 +156,22 @@ impl Telling<'_> {
             let heard = self.call(n, &said).await?;
             let uses = uses(&heard.content, &heard.broken);
             if uses.is_empty() {
-                return Ok(());
+                return self.answered();
             }
             said.push(heard.said());
             said.extend(self.work(uses, before.as_ref()).await?);
         }
         Err(Stop::Limit(Limit::Calls))
+    }
+
+    /// A turn that gave the person nothing has not answered, however well its model stopped.
+    fn answered(&self) -> Result<(), Stop> {
+        if self.witness.has_shown() {
+            return Ok(());
+        }
+        let model = &self.cast.means.choice.at(&self.desk.standing).model;
+        tracing::warn!(model, "a turn's model has stopped and said nothing");
+        Err(Stop::Failed(ErrorCode::InternalError))
     }
 
     /// The n-th call of the model that speaks: to decide, or to compose what sub-agents gave.

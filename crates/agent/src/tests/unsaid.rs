@@ -1,0 +1,121 @@
+//! A turn that gives the person nothing has failed, however well its model stopped; what tools
+//! have shown is an answer without a word.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{BoxStream, iter};
+use serde_json::{Value, json};
+use turnwire_event::body::component::{Rendered, ToolCall};
+use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
+use turnwire_event::port::Emission;
+use turnwire_event::{Actor, Body, StopReason, Usage};
+use turnwire_model::{Delta, ModelError, Request};
+use turnwire_tool::{Call, ToolFailure};
+
+use super::stage::{Asked, Stage};
+use super::troupe::Troupe;
+
+fn text(text: &str) -> Delta {
+    let text = text.into();
+    Delta::Text { block: 0, text }
+}
+
+fn thinking() -> Delta {
+    Delta::Thinking {
+        block: 0,
+        text: "hm".into(),
+        signature: None,
+    }
+}
+
+fn tool(block: u32, name: &str) -> [Delta; 2] {
+    let start = Delta::ToolStart {
+        block,
+        name: name.into(),
+        provider_id: None,
+    };
+    [start, Delta::ToolEnd { block }]
+}
+
+/// Says `deltas` and stops.
+fn says(deltas: Vec<Delta>) -> BoxStream<'static, Result<Delta, ModelError>> {
+    let stop = Delta::Stop {
+        reason: StopReason::EndTurn,
+        usage: Usage::default(),
+    };
+    iter(deltas.into_iter().chain([stop]).map(Ok)).boxed()
+}
+
+#[tokio::test]
+async fn a_turn_whose_model_says_nothing_has_failed() {
+    for said in [vec![], vec![text(""), text(" \n")], vec![thinking()]] {
+        let deltas = said.clone();
+        let stage = Stage::of(move |_| says(deltas.clone()));
+        let ended = stage.play().await;
+        assert_eq!(ended.status, TurnStatus::Failed, "{said:?}");
+        assert_eq!(ended.error, Some(ErrorCode::InternalError.into()));
+    }
+}
+
+/// A model that says `before`, uses the tool `look`, and then says nothing.
+fn looking(before: Option<&'static str>) -> Stage {
+    Stage::of(move |request: Request| match request.call {
+        1 => says(
+            before
+                .map(text)
+                .into_iter()
+                .chain(tool(1, "look"))
+                .collect(),
+        ),
+        _ => says(Vec::new()),
+    })
+}
+
+/// Shows something to the person.
+async fn show(call: Call) -> Result<Value, ToolFailure> {
+    let rendered = Body::ComponentRendered(Rendered {
+        component: json!({"type": "card"}),
+        tool_call: ToolCall {
+            id: call.tool_use_id,
+            name: "look".into(),
+            tool_type: ToolType::Function,
+        },
+    });
+    let emission = Emission::new(Actor::tool("look"), rendered);
+    call.emitter.emit(emission).expect("taken");
+    Ok(json!(1))
+}
+
+#[tokio::test]
+async fn what_the_person_has_been_given_before_is_an_answer() {
+    let gives = |stage: Stage| stage.tool("look", |_| async { Ok(json!(1)) });
+    let silent = gives(looking(None)).play().await;
+    assert_eq!(silent.status, TurnStatus::Failed);
+    let spoken = gives(looking(Some("Done, I look."))).play().await;
+    assert_eq!(spoken.status, TurnStatus::Ok);
+    let shown = looking(None).tool("look", show).play().await;
+    assert_eq!(shown.status, TurnStatus::Ok);
+}
+
+#[tokio::test]
+async fn c_06_a_template_speaks_for_an_orchestrator_that_has_nothing_to_say() {
+    let script = "
+- {when: {agent: orchestrator}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
+- {when: {agent: shop}, steps: [{text: Found.}]}
+";
+    let mut troupe = Troupe::new(script);
+    let scripted = Arc::clone(&troupe.provider);
+    troupe.provider = Arc::new(Asked::new(move |request| {
+        match (request.agent.as_str(), request.call) {
+            ("orchestrator", 2) => says(vec![text(" ")]),
+            _ => turnwire_model::Provider::stream(&*scripted, request),
+        }
+    }));
+    let ended = troupe.play().await;
+    assert_eq!(ended.error, Some(ErrorCode::InternalError.into()));
+    let line = troupe.pack.locales.line("en", "failure.internal");
+    let line = line.expect("built in").message;
+    let story = troupe.story();
+    assert!(story.contains(&format!("says {line:?}")), "{story:#?}");
+}
