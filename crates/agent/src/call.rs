@@ -21,8 +21,8 @@ use turnwire_event::{
 };
 use turnwire_model::{Delta, ModelError, Provider, Request, Said};
 
-use crate::choice::provider_of;
-use crate::draft::Draft;
+use crate::choice::{provider_of, word};
+use crate::draft::{Draft, Malformed};
 use crate::means::{Desk, Who};
 
 /// A call that gave nothing to go on with. Its end was told.
@@ -162,17 +162,17 @@ impl Call<'_> {
                         | StopReason::ToolUse => Ok((reason, usage)),
                         // These are the house's own words; a provider has no business with them.
                         StopReason::Cancelled | StopReason::Error => {
-                            Err(LlmErrorClass::Provider.into())
+                            Err(self.wrong(LlmErrorClass::Provider, "stop_reason"))
                         }
                     });
                 }
                 Some(Ok(delta)) => delta,
                 // Only a turn is cancelled, so a provider that says so has merely failed.
                 Some(Err(error)) if error.class == LlmErrorClass::Cancelled => {
-                    return Ok(Err(LlmErrorClass::Provider.into()));
+                    return Ok(Err(self.wrong(LlmErrorClass::Provider, "cancelled")));
                 }
                 Some(Err(error)) => return Ok(Err(error)),
-                None => return Ok(Err(LlmErrorClass::Transport.into())),
+                None => return Ok(Err(self.wrong(LlmErrorClass::Transport, "no_end"))),
             };
             match self.draft.take(delta) {
                 Ok(Some(body)) => {
@@ -181,9 +181,19 @@ impl Call<'_> {
                     self.write(body).await?;
                 }
                 Ok(None) => {}
-                Err(_) => return Ok(Err(LlmErrorClass::Provider.into())),
+                Err(Malformed(place)) => {
+                    return Ok(Err(self.wrong(LlmErrorClass::Provider, place)));
+                }
             }
         }
+    }
+
+    /// A failure that is found here and not by the provider, which tells its own: whoever runs
+    /// the server is told, without a word of what was said.
+    fn wrong(&self, class: LlmErrorClass, place: &'static str) -> ModelError {
+        let (model, why) = (self.model.as_str(), word(class));
+        tracing::warn!(model, class = why, place, "a model call failed");
+        ModelError::from(class).at(place)
     }
 
     /// Begins the message, if it has not begun.

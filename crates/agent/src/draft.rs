@@ -17,9 +17,20 @@ use turnwire_model::Delta;
 /// Bytes of a tool's name: twice what any vendor allows.
 const NAME_BYTES_MAX: usize = 256;
 
-/// The provider broke its promise.
+/// The provider broke its promise: which one, in a word for the server's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub(crate) struct Malformed(pub(crate) &'static str);
+
+/// More than a message may hold.
+const FLOOD: Malformed = Malformed("message_too_large");
+/// More blocks than a message may have.
+const BLOCKS: Malformed = Malformed("too_many_blocks");
+/// A block that changes its kind, or a tool's input outside of its start and end.
+const KIND: Malformed = Malformed("block_kind");
+/// A tool without a name, or with one that nobody gave.
+const NAME: Malformed = Malformed("tool_name");
+/// Something that is no piece of a message.
+const NO_PIECE: Malformed = Malformed("no_piece");
 
 #[derive(Debug, PartialEq)]
 enum Block {
@@ -110,7 +121,8 @@ impl<'a> Draft<'a> {
                 Ok(None)
             }
             Delta::Keep { block, data } => self.keep(block, data).map(|()| None),
-            Delta::Stop { .. } => Err(Malformed),
+            // Whoever reads the stream takes it.
+            Delta::Stop { .. } => Err(NO_PIECE),
         }
     }
 
@@ -137,12 +149,12 @@ impl<'a> Draft<'a> {
 
     fn tool_start(&mut self, block: u32, tool_name: String) -> Result<Body, Malformed> {
         if tool_name.is_empty() || tool_name.len() > NAME_BYTES_MAX {
-            return Err(Malformed);
+            return Err(NAME);
         }
         let tool_use_id = ToolUseId(self.mint.ulid());
         let slot = self.slot(block)?;
         if *slot != Block::Gap {
-            return Err(Malformed);
+            return Err(KIND);
         }
         *slot = Block::Tool(tool_use_id, Some(String::new()));
         self.tools.push((tool_use_id, tool_name.clone()));
@@ -158,7 +170,7 @@ impl<'a> Draft<'a> {
         self.grow(partial_json.len())?;
         let message_id = self.message_id;
         let Block::Tool(tool_use_id, Some(raw)) = self.slot(block)? else {
-            return Err(Malformed);
+            return Err(KIND);
         };
         raw.push_str(&partial_json);
         let tool_use_id = *tool_use_id;
@@ -175,9 +187,9 @@ impl<'a> Draft<'a> {
     fn tool_end(&mut self, block: u32) -> Result<Body, Malformed> {
         let message_id = self.message_id;
         let Block::Tool(tool_use_id, raw) = self.slot(block)? else {
-            return Err(Malformed);
+            return Err(KIND);
         };
-        let raw = raw.take().ok_or(Malformed)?;
+        let raw = raw.take().ok_or(KIND)?;
         let tool_use_id = *tool_use_id;
         if read_input(&raw).is_none() {
             self.broken.push(tool_use_id);
@@ -222,7 +234,7 @@ impl<'a> Draft<'a> {
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), Malformed> {
-        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(Malformed)?;
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(FLOOD)?;
         Ok(())
     }
 
@@ -232,12 +244,12 @@ impl<'a> Draft<'a> {
             *slot = kind;
             return Ok(());
         }
-        (*slot == kind).then_some(()).ok_or(Malformed)
+        (*slot == kind).then_some(()).ok_or(KIND)
     }
 
     fn slot(&mut self, block: u32) -> Result<&mut Block, Malformed> {
         if block >= BLOCKS_MAX {
-            return Err(Malformed);
+            return Err(BLOCKS);
         }
         let at = block as usize;
         while self.blocks.len() <= at {

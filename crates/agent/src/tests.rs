@@ -14,6 +14,7 @@ mod kept;
 mod budget;
 mod astray;
 mod unsaid;
+mod told;
 mod stop;
 mod past;
 mod first_run;

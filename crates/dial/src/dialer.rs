@@ -229,7 +229,7 @@ fn judge(error: reqwest::Error) -> DialError {
             return DialError::Refused;
         }
         if inner.is::<Late>() {
-            return DialError::Timeout;
+            return DialError::Unconnected;
         }
         cause = inner.source();
     }

@@ -11,6 +11,9 @@ pub enum DialError {
     /// Not all of the answer came in time.
     #[error("no whole answer came in time")]
     Timeout,
+    /// No connection came about in the time that a stream's request has for it.
+    #[error("no connection came about in time")]
+    Unconnected,
     /// Nobody answered, or the connection broke.
     #[error("the other side could not be reached")]
     Unreachable,

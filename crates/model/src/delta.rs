@@ -85,31 +85,54 @@ pub enum Again {
 }
 
 /// A model call that failed. Only its class is told; the cause is for the server's log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the model call failed: {class:?}")]
 pub struct ModelError {
     /// Why.
     pub class: LlmErrorClass,
     /// Whether to try again.
     pub again: Again,
+    /// Where it went wrong, in one word of ours for the server's log; empty while nobody said.
+    pub place: &'static str,
 }
 
+/// Where it went wrong makes no difference to whoever has to go on.
+impl PartialEq for ModelError {
+    fn eq(&self, other: &Self) -> bool {
+        (self.class, self.again) == (other.class, other.again)
+    }
+}
+
+impl Eq for ModelError {}
+
 impl ModelError {
-    /// A failure that may pass.
-    pub fn passing(class: LlmErrorClass) -> Self {
+    /// A failure that may or may not pass.
+    pub const fn new(class: LlmErrorClass, again: Again) -> Self {
         Self {
             class,
-            again: Again::Soon,
+            again,
+            place: "",
         }
+    }
+
+    /// A failure that may pass.
+    pub const fn passing(class: LlmErrorClass) -> Self {
+        Self::new(class, Again::Soon)
+    }
+
+    /// With where it went wrong; whoever said so first knows best.
+    #[must_use]
+    pub const fn at(mut self, place: &'static str) -> Self {
+        if self.place.is_empty() {
+            self.place = place;
+        }
+        self
     }
 }
 
 impl From<LlmErrorClass> for ModelError {
     /// A failure that will not pass.
     fn from(class: LlmErrorClass) -> Self {
-        Self {
-            class,
-            again: Again::Never,
-        }
+        Self::new(class, Again::Never)
     }
 }

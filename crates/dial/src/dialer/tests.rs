@@ -338,6 +338,7 @@ async fn g6_an_error_tells_nothing_of_the_other_side() {
     let every = [
         refused,
         DialError::Timeout,
+        DialError::Unconnected,
         DialError::Unreachable,
         DialError::TooLarge { max_bytes: 1 },
         DialError::Encoded,

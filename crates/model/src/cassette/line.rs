@@ -232,14 +232,14 @@ impl Closing {
         match (self.how, self.class) {
             (How::End, None) => Ok(Ending::End),
             (How::Closed, None) => Ok(Ending::Closed),
-            (How::Cut, Some(class)) => Ok(Ending::Cut(ModelError {
-                class,
-                again: match (self.again, self.again_after_ms) {
+            (How::Cut, Some(class)) => {
+                let again = match (self.again, self.again_after_ms) {
                     (Some(Retry::After), Some(ms)) => Again::After(time(ms)),
                     (Some(Retry::Soon | Retry::After), _) => Again::Soon,
                     (Some(Retry::Never) | None, _) => Again::Never,
-                },
-            })),
+                };
+                Ok(Ending::Cut(ModelError::new(class, again).at("recorded")))
+            }
             (How::Cut, None) => Err("a call that was cut has a `class`, such as `transport`"),
             (How::End | How::Closed, Some(_)) => Err("only a call that was cut has a `class`"),
         }

@@ -8,6 +8,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::stream::{BoxStream, unfold};
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
+use turnwire_event::Usage;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
 
@@ -35,20 +36,13 @@ pub(super) async fn open(
     setup: Arc<Setup>,
     request: Request,
 ) -> Result<impl Stream<Item = Result<Delta, ModelError>> + Send, ModelError> {
-    let begun = Instant::now();
-    let total = after(begun, setup.timeouts.total);
-    let first = after(begun, setup.timeouts.first_byte).min(total);
-    let asking = setup.transport.open(ask(&setup, &request)?);
-    let reply = match timeout_at(first, asking).await {
-        Ok(reply) => reply?,
-        Err(_) => return Err(ModelError::passing(LATE)),
+    let (reply, first, total) = match begin(&setup, &request).await {
+        Ok(begun) => begun,
+        Err((status, error)) => {
+            tell(&setup, &request.model, status, error);
+            return Err(error);
+        }
     };
-    if !(200..300).contains(&reply.status) {
-        return Err(refused(&setup, reply, first).await);
-    }
-    if !reply.events {
-        return Err(told(&setup, reply.status, WRONG.into()));
-    }
     let answer = Answer {
         chunks: reply.chunks,
         chunk: Bytes::new(),
@@ -67,12 +61,38 @@ pub(super) async fn open(
     }))
 }
 
+/// The head of an answer that is a stream, when its first byte must be there, and when all of
+/// it; else the status, where there was one, and what it means.
+async fn begin(
+    setup: &Setup,
+    request: &Request,
+) -> Result<(Reply, Instant, Instant), (Option<u16>, ModelError)> {
+    let begun = Instant::now();
+    let total = after(begun, setup.timeouts.total);
+    let first = after(begun, setup.timeouts.first_byte).min(total);
+    let asking = ask(setup, request).map_err(|error| (None, error))?;
+    let reply = match timeout_at(first, setup.transport.open(asking)).await {
+        Ok(reply) => reply.map_err(|error| (None, error.at("transport")))?,
+        Err(_) => return Err((None, late(first, total, "first_byte"))),
+    };
+    if !(200..300).contains(&reply.status) {
+        let status = Some(reply.status);
+        return Err((status, refused(setup, reply, first).await.at("status")));
+    }
+    if !reply.events {
+        let error = ModelError::from(WRONG).at("not_a_stream");
+        return Err((Some(reply.status), error));
+    }
+    Ok((reply, first, total))
+}
+
 /// The request in the vendor's words.
 fn ask(setup: &Setup, request: &Request) -> Result<Ask, ModelError> {
     let model = request.model.split_once(':').map_or("", |(_, model)| model);
     let params = setup.models.get(model).unwrap_or(&setup.params);
     let encoded = setup.dialect.encode(&setup.name, model, request, params);
-    let body = serde_json::to_vec(&encoded.body).map_err(|_| LlmErrorClass::Internal)?;
+    let unsent = ModelError::from(LlmErrorClass::Internal).at("body");
+    let body = serde_json::to_vec(&encoded.body).map_err(|_| unsent)?;
     Ok(Ask {
         provider: setup.name.clone(),
         model: model.to_owned(),
@@ -100,14 +120,20 @@ async fn refused(setup: &Setup, mut reply: Reply, by: Instant) -> ModelError {
         retry_after: reply.retry_after,
         body: &body,
     };
-    told(setup, reply.status, setup.dialect.refused(refused))
+    setup.dialect.refused(refused)
 }
 
-/// Tells whoever runs the server; the provider's own words may quote the request and stay unsaid.
-fn told(setup: &Setup, status: u16, error: ModelError) -> ModelError {
-    let (provider, class) = (&setup.name, error.class);
-    tracing::warn!(%provider, status, ?class, "a provider refused a call");
-    error
+/// Tells whoever runs the server of a call that failed: whose, why and where. The provider's own
+/// words may quote the request and stay unsaid.
+fn tell(setup: &Setup, model: &str, status: Option<u16>, error: ModelError) {
+    let (provider, class, place) = (&setup.name, error.class, error.place);
+    tracing::warn!(%provider, model, status, ?class, place, "a model call failed");
+}
+
+/// What a wait that ended at `by` ran out of: the call's own time, or that of this step.
+fn late(by: Instant, total: Instant, step: &'static str) -> ModelError {
+    let place = if by == total { "total" } else { step };
+    ModelError::passing(LATE).at(place)
 }
 
 /// Whether there is more to come.
@@ -143,11 +169,8 @@ impl Answer {
     async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
         loop {
             match self.said.pop_front() {
-                Some(Delta::Stop { reason, mut usage }) => {
-                    if let Some(price) = &self.setup.price {
-                        let written = self.decoder.cache_written_tokens();
-                        usage.cost_usd = price.cost_usd(&self.model, &usage, written);
-                    }
+                Some(Delta::Stop { reason, usage }) => {
+                    let usage = self.priced(usage);
                     self.hear_out().await;
                     self.close(State::Over);
                     return Some(Ok(Delta::Stop { reason, usage }));
@@ -158,11 +181,11 @@ impl Answer {
             match self.state {
                 State::Reading => {
                     if let Err(error) = self.advance().await {
-                        self.close(State::Failed(error));
+                        self.fail(error);
                     }
                 }
                 // A decoder that takes this for an end is mistaken: nothing said `Stop`.
-                State::Ended => self.close(State::Failed(ModelError::passing(BROKEN))),
+                State::Ended => self.fail(ModelError::passing(BROKEN).at("no_end")),
                 State::Failed(error) => {
                     self.state = State::Over;
                     return Some(Err(error));
@@ -176,12 +199,16 @@ impl Answer {
     async fn advance(&mut self) -> Result<(), ModelError> {
         if self.chunk.is_empty() && !self.read().await? {
             self.state = State::Ended;
-            return self.decoder.end(&mut self.said);
+            let ended = self.decoder.end(&mut self.said);
+            return ended.map_err(|error| error.at("no_end"));
         }
         let mut rest: &[u8] = &self.chunk;
         while self.said.is_empty() {
             match self.sse.pull(&mut rest).map_err(unreadable)? {
-                Some(frame) => self.decoder.step(frame, &mut self.said)?,
+                Some(frame) => {
+                    let said = self.decoder.step(frame, &mut self.said);
+                    said.map_err(|error| error.at("in_stream_error"))?;
+                }
                 None => break,
             }
         }
@@ -194,22 +221,26 @@ impl Answer {
     async fn read(&mut self) -> Result<bool, ModelError> {
         // A flood is always ready: others must have their turn too.
         tokio::task::coop::consume_budget().await;
-        let idle = after(Instant::now(), self.setup.timeouts.idle);
-        let by = self.first.unwrap_or(idle).min(self.total);
+        let (begun, total) = (Instant::now(), self.total);
+        let (step, place) = match self.first {
+            Some(first) => (first, "first_byte"),
+            None => (after(begun, self.setup.timeouts.idle), "idle"),
+        };
+        let by = step.min(total);
         loop {
             let chunk = match timeout_at(by, self.chunks.next()).await {
-                Ok(Some(chunk)) => chunk?,
+                Ok(Some(chunk)) => chunk.map_err(|error| error.at("transport"))?,
                 Ok(None) => return Ok(false),
-                Err(_) => return Err(ModelError::passing(LATE)),
+                Err(_) => return Err(late(by, total, place)),
             };
             // A piece that is ready is taken although its time is over, so the clock is asked.
-            if Instant::now() >= self.total {
-                return Err(ModelError::passing(LATE));
+            if Instant::now() >= total {
+                return Err(late(total, total, place));
             }
             self.bytes = self.bytes.saturating_add(chunk.len() as u64);
             let Limits { call_bytes_max, .. } = self.setup.limits;
             if self.bytes > call_bytes_max {
-                return Err(WRONG.into());
+                return Err(ModelError::from(WRONG).at("call_too_large"));
             }
             if !chunk.is_empty() {
                 self.first = None;
@@ -236,6 +267,20 @@ impl Answer {
         let _ = timeout(END_WITHIN, ending).await;
     }
 
+    /// Ends the call with `error`, behind what was said.
+    fn fail(&mut self, error: ModelError) {
+        tell(&self.setup, &self.model, None, error);
+        self.close(State::Failed(error));
+    }
+
+    fn priced(&self, mut usage: Usage) -> Usage {
+        if let Some(price) = &self.setup.price {
+            let written = self.decoder.cache_written_tokens();
+            usage.cost_usd = price.cost_usd(&self.model, &usage, written);
+        }
+        usage
+    }
+
     /// Lets go of the transport's answer, which closes the connection unless it is at its end.
     fn close(&mut self, state: State) {
         self.chunks = futures_util::stream::empty().boxed();
@@ -246,8 +291,8 @@ impl Answer {
 
 fn unreadable(error: SseError) -> ModelError {
     match error {
-        SseError::TooLarge { .. } => WRONG.into(),
-        SseError::Utf8 => ModelError::passing(WRONG),
+        SseError::TooLarge { .. } => ModelError::from(WRONG).at("frame_too_large"),
+        SseError::Utf8 => ModelError::passing(WRONG).at("not_utf8"),
     }
 }
 

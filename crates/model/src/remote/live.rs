@@ -78,9 +78,10 @@ impl Live {
         let url = url.filter(|_| ask.path.starts_with('/'));
         let asked = ask.headers.iter();
         let asked = Headers::new(asked.map(|(name, value)| (*name, value.as_str())));
-        let asked = asked.map_err(|_| LlmErrorClass::Internal)?;
+        let unsent = |place| ModelError::from(LlmErrorClass::Internal).at(place);
+        let asked = asked.map_err(|_| unsent("header"))?;
         Ok(Outgoing {
-            url: url.ok_or(LlmErrorClass::Internal)?,
+            url: url.ok_or(unsent("address"))?,
             headers: self.own.clone().with(asked).with(self.theirs.clone()),
             body: ask.body,
             connect: self.connect,
@@ -125,10 +126,15 @@ fn events(incoming: &Incoming) -> bool {
 }
 
 fn judge(error: DialError) -> ModelError {
+    let (internal, wrong) = (LlmErrorClass::Internal, LlmErrorClass::Provider);
+    let late = ModelError::passing(LlmErrorClass::Timeout);
     match error {
-        DialError::Refused | DialError::Setup => LlmErrorClass::Internal.into(),
-        DialError::Timeout => ModelError::passing(LlmErrorClass::Timeout),
-        DialError::Unreachable => ModelError::passing(LlmErrorClass::Transport),
-        DialError::TooLarge { .. } | DialError::Encoded => LlmErrorClass::Provider.into(),
+        DialError::Refused => ModelError::from(internal).at("not_allowed"),
+        DialError::Setup => ModelError::from(internal).at("setup"),
+        DialError::Unconnected => late.at("connect"),
+        DialError::Timeout => late.at("first_byte"),
+        DialError::Unreachable => ModelError::passing(LlmErrorClass::Transport).at("connection"),
+        DialError::TooLarge { .. } => ModelError::from(wrong).at("call_too_large"),
+        DialError::Encoded => ModelError::from(wrong).at("encoding"),
     }
 }

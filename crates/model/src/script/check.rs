@@ -182,7 +182,7 @@ fn failure(class: Spanned<String>, source: &mut StepSource) -> Result<ModelError
         (Some(retry), None) if retry.value => Again::Soon,
         (Some(_) | None, None) => Again::Never,
     };
-    Ok(ModelError { class, again })
+    Ok(ModelError::new(class, again))
 }
 
 /// The words of the first language, which stand for every other one too, and the rest.

@@ -81,10 +81,7 @@ async fn a_failure_says_whether_it_may_pass() {
         ("{error: timeout, retry_after_ms: 1500}", after),
         ("{error: timeout, retry: true, retry_after_ms: 1500}", after),
     ] {
-        let failed = ModelError {
-            class: LlmErrorClass::Timeout,
-            again,
-        };
+        let failed = ModelError::new(LlmErrorClass::Timeout, again);
         let said = play(&format!("- steps: [{step}]")).await;
         assert_eq!(said, [Err(failed)], "{step}");
     }

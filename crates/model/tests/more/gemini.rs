@@ -159,10 +159,8 @@ fn a_question_that_is_not_let_in_is_an_error() {
 fn an_error_in_the_stream_says_when_to_come_again() {
     let (deltas, error) = read("error");
     assert_eq!(deltas.len(), 2);
-    let expected = ModelError {
-        class: LlmErrorClass::RateLimited,
-        again: Again::After(Duration::from_millis(34_500)),
-    };
+    let again = Again::After(Duration::from_millis(34_500));
+    let expected = ModelError::new(LlmErrorClass::RateLimited, again);
     assert_eq!(error, Some(expected));
 }
 

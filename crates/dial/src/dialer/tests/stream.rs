@@ -275,7 +275,7 @@ impl Lookup for Waits {
 }
 
 #[tokio::test]
-async fn a_connection_that_does_not_come_about_is_a_timeout_at_every_step() {
+async fn a_connection_that_does_not_come_about_is_given_up_at_every_step() {
     // The name is not resolved.
     let (let_go, wait) = std::sync::mpsc::channel();
     let lookup = Arc::new(Waits(std::sync::Mutex::new(wait)));
@@ -285,7 +285,7 @@ async fn a_connection_that_does_not_come_about_is_a_timeout_at_every_step() {
     let asked = tokio::time::timeout(LONG / 2, resolving.stream(late)).await;
     assert_eq!(
         asked.map(|asked| asked.map(|_| ())),
-        Ok(Err(DialError::Timeout))
+        Ok(Err(DialError::Unconnected))
     );
     drop(let_go);
     // The other side does not shake hands.
@@ -296,7 +296,7 @@ async fn a_connection_that_does_not_come_about_is_a_timeout_at_every_step() {
     let asked = tokio::time::timeout(LONG / 2, dialer().stream(late)).await;
     assert_eq!(
         asked.map(|asked| asked.map(|_| ())),
-        Ok(Err(DialError::Timeout))
+        Ok(Err(DialError::Unconnected))
     );
 }
 

@@ -50,12 +50,7 @@ fn wrong(text: &str) -> String {
 
 #[test]
 fn a_call_reads_as_it_was_written() {
-    let cut = |again| {
-        Ending::Cut(ModelError {
-            class: LlmErrorClass::RateLimited,
-            again,
-        })
-    };
+    let cut = |again| Ending::Cut(ModelError::new(LlmErrorClass::RateLimited, again));
     let endings = [
         Ending::End,
         Ending::Closed,

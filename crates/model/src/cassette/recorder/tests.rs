@@ -78,10 +78,10 @@ impl Dialect for Plain {
 
     fn refused(&self, refused: Refused<'_>) -> ModelError {
         match refused.retry_after {
-            Some(after) => ModelError {
-                class: LlmErrorClass::RateLimited,
-                again: crate::delta::Again::After(after),
-            },
+            Some(after) => {
+                let again = crate::delta::Again::After(after);
+                ModelError::new(LlmErrorClass::RateLimited, again)
+            }
             None => LlmErrorClass::Provider.into(),
         }
     }

@@ -54,11 +54,8 @@ mod tests {
             (Value::Null, provider, Again::Soon),
         ];
         for (error, class, again) in cases {
-            assert_eq!(
-                of(Some(error.clone())),
-                ModelError { class, again },
-                "{error}"
-            );
+            let expected = ModelError::new(class, again);
+            assert_eq!(of(Some(error.clone())), expected, "{error}");
         }
         assert_eq!(of(None), ModelError::passing(provider));
     }

@@ -14,7 +14,7 @@ async fn refused(head: &str, body: &str) -> Told {
 
 fn rate_limited(again: Again) -> Result<Delta, ModelError> {
     let class = LlmErrorClass::RateLimited;
-    Err(ModelError { class, again })
+    Err(ModelError::new(class, again))
 }
 
 #[tokio::test]
@@ -186,20 +186,129 @@ fn g6_the_log_names_the_provider_and_shows_nothing_of_what_was_sent_or_said() {
         .with_writer(move || writer.clone())
         .init();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(async {
-        let _ = refused("429 No\r\nx-request-id: said-secret", "said-secret").await;
-        let said = "data: say said-secret\n\ndata: stop\n\n";
-        let _ = says(vec![head(), chunk(said), end()], PATIENT).await;
-    });
+    runtime.block_on(fail_everywhere());
     let log = page.0.lock().unwrap_or_else(PoisonError::into_inner);
     let log = String::from_utf8_lossy(&log);
     let warned: Vec<&str> = log.lines().filter(|line| line.contains("WARN")).collect();
-    assert_eq!(warned.len(), 1, "{warned:?}");
-    for word in ["provider=local", "status=429", "class=RateLimited"] {
-        assert!(warned[0].contains(word), "{warned:?}");
+    assert_eq!(warned.len(), PLACES.len(), "{warned:#?}");
+    for (line, (class, place)) in warned.iter().zip(PLACES) {
+        for word in [
+            "provider=local",
+            "model=\"local:big:8b\"",
+            &format!("class={class}"),
+            &format!("place=\"{place}\""),
+        ] {
+            assert!(line.contains(word), "{word} in {line}");
+        }
     }
+    assert!(warned[0].contains("status=429"), "{}", warned[0]);
     for word in [KEY, "said-secret", "hello", "/v1/say"] {
         let line = log.lines().find(|line| line.contains(word));
         assert_eq!(line, None, "{word}");
     }
+}
+
+/// How the calls of `fail_everywhere` fail, in their order.
+const PLACES: [(&str, &str); 14] = [
+    ("RateLimited", "status"),
+    ("Provider", "not_a_stream"),
+    ("Provider", "encoding"),
+    ("Transport", "connection"),
+    ("Internal", "not_allowed"),
+    ("Timeout", "first_byte"),
+    ("Timeout", "total"),
+    ("Timeout", "idle"),
+    ("Provider", "frame_too_large"),
+    ("Provider", "call_too_large"),
+    ("Provider", "not_utf8"),
+    ("Provider", "in_stream_error"),
+    ("Transport", "no_end"),
+    ("Transport", "connection"),
+];
+
+/// Calls that fail, each in another place, and one that goes well.
+async fn fail_everywhere() {
+    const SAID: &str = "data: say said-secret\n\n";
+    let _ = refused("429 No\r\nx-request-id: said-secret", "said-secret").await;
+    let _ = refused("200 OK\r\ncontent-type: text/html", "said-secret").await;
+    let packed = "200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip";
+    let _ = refused(packed, "said-secret").await;
+    let _ = says(vec![raw("said-secret\r\n\r\n")], PATIENT).await;
+    let _ = told(&remote("http://169.254.169.254/v1", PATIENT)).await;
+    let first = Timeouts {
+        first_byte: SHORT,
+        ..PATIENT
+    };
+    let total = Timeouts {
+        total: SHORT,
+        ..PATIENT
+    };
+    let idle = Timeouts {
+        idle: SHORT,
+        ..PATIENT
+    };
+    let _ = says(vec![Part::Hang], first).await;
+    let _ = says(vec![Part::Hang], total).await;
+    let _ = says(vec![head(), chunk(SAID), Part::Hang], idle).await;
+    let small = Limits {
+        frame_bytes_max: 1_000,
+        call_bytes_max: 10_000,
+    };
+    for flood in ["said-secret", "data: said-secret\n\n"] {
+        let flood = Part::Flood(flood.repeat(100).into_bytes());
+        let upstream = Upstream::start(vec![head(), flood]).await;
+        let _ = told(&remote(&upstream.base, PATIENT).limits(small)).await;
+    }
+    let bytes = b"data: said-secret \xff\n\n".to_vec();
+    let _ = says(vec![head(), Part::Chunk(bytes), end()], PATIENT).await;
+    let fail = chunk("data: fail said-secret\n\n");
+    let _ = says(vec![head(), chunk(SAID), fail, end()], PATIENT).await;
+    let _ = says(vec![head(), chunk(SAID), end()], PATIENT).await;
+    let _ = says(vec![head(), chunk(SAID)], PATIENT).await;
+    let well = chunk("data: stop\n\n");
+    let _ = says(vec![head(), chunk(SAID), well, end()], PATIENT).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_told_with_its_place() {
+    let live = live("http://localhost", &PATIENT);
+    let ask = |path: &str, header: &'static str| Ask {
+        provider: "local".into(),
+        model: "big".into(),
+        agent: "shop".into(),
+        call: 1,
+        user_text_sha: String::new(),
+        path: path.into(),
+        headers: vec![(header, "x".into())],
+        body: bytes::Bytes::new(),
+    };
+    for (path, header, place) in [
+        (".invalid/", "x-a", "address"),
+        ("/say", "content-length", "header"),
+    ] {
+        let unsent = live.open(ask(path, header)).await.map(|_| ());
+        let unsent = unsent.expect_err("it is not sent");
+        assert_eq!(
+            (unsent.class, unsent.place),
+            (LlmErrorClass::Internal, place)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_come_about_is_told_from_an_answer_that_does_not() {
+    // A port that takes connections and shakes no hands.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a port");
+    let base = format!("https://{}", listener.local_addr().expect("bound"));
+    let timeouts = Timeouts {
+        connect: SHORT,
+        ..PATIENT
+    };
+    let late = told(&remote(&base, timeouts)).await.remove(0);
+    let late = late.expect_err("no connection");
+    assert_eq!(
+        (late.class, late.place),
+        (LlmErrorClass::Timeout, "connect")
+    );
 }

@@ -66,7 +66,7 @@ impl Dialect for Tiny {
             None if refused.status >= 500 => crate::Again::Soon,
             None => crate::Again::Never,
         };
-        ModelError { class, again }
+        ModelError::new(class, again)
     }
 }
 
