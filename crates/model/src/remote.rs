@@ -40,7 +40,8 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// From one piece of the answer to the next, while somebody waits for it.
     pub idle: Duration,
-    /// The whole call.
+    /// The whole call, as far as somebody waits for its provider: time in which nobody asks for
+    /// the next piece is not counted.
     pub total: Duration,
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn open(
     setup: Arc<Setup>,
     request: Request,
 ) -> Result<impl Stream<Item = Result<Delta, ModelError>> + Send, ModelError> {
-    let (reply, first, total) = match begin(&setup, &request).await {
+    let (reply, first, left) = match begin(&setup, &request).await {
         Ok(begun) => begun,
         Err((status, error)) => {
             tell(&setup, &request.model, status, error);
@@ -52,7 +52,7 @@ pub(super) async fn open(
         state: State::Reading,
         bytes: 0,
         first: Some(first),
-        total,
+        left,
         model: request.model,
         setup,
     };
@@ -61,12 +61,12 @@ pub(super) async fn open(
     }))
 }
 
-/// The head of an answer that is a stream, when its first byte must be there, and when all of
-/// it; else the status, where there was one, and what it means.
+/// The head of an answer that is a stream, when its first byte must be there, and what is left of
+/// the call's time; else the status, where there was one, and what it means.
 async fn begin(
     setup: &Setup,
     request: &Request,
-) -> Result<(Reply, Instant, Instant), (Option<u16>, ModelError)> {
+) -> Result<(Reply, Instant, Duration), (Option<u16>, ModelError)> {
     let begun = Instant::now();
     let total = after(begun, setup.timeouts.total);
     let first = after(begun, setup.timeouts.first_byte).min(total);
@@ -83,7 +83,8 @@ async fn begin(
         let error = ModelError::from(WRONG).at("not_a_stream");
         return Err((Some(reply.status), error));
     }
-    Ok((reply, first, total))
+    let left = setup.timeouts.total.saturating_sub(begun.elapsed());
+    Ok((reply, first, left))
 }
 
 /// The request in the vendor's words.
@@ -160,7 +161,9 @@ struct Answer {
     bytes: u64,
     /// When the first byte must be there; none once it is.
     first: Option<Instant>,
-    total: Instant,
+    /// What is left of the call's time. Only waiting for the provider uses it up: how long others
+    /// take to hear what it said is not its fault.
+    left: Duration,
     model: String,
     setup: Arc<Setup>,
 }
@@ -221,7 +224,14 @@ impl Answer {
     async fn read(&mut self) -> Result<bool, ModelError> {
         // A flood is always ready: others must have their turn too.
         tokio::task::coop::consume_budget().await;
-        let (begun, total) = (Instant::now(), self.total);
+        let begun = Instant::now();
+        let read = self.piece(begun).await;
+        self.left = self.left.saturating_sub(begun.elapsed());
+        read
+    }
+
+    async fn piece(&mut self, begun: Instant) -> Result<bool, ModelError> {
+        let total = after(begun, self.left);
         let (step, place) = match self.first {
             Some(first) => (first, "first_byte"),
             None => (after(begun, self.setup.timeouts.idle), "idle"),

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use turnwire_event::port::BoxFuture;
+
 use super::upstream::{chunk, end, head, raw};
 use super::*;
 
@@ -216,6 +218,47 @@ async fn a_reader_that_takes_its_time_is_not_the_providers_silence() {
     assert_eq!(stream.next().await, Some(text("a")));
     tokio::time::sleep(6 * SHORT).await;
     assert_eq!(stream.next().await, Some(stop(0.0)));
+    assert_eq!(stream.next().await, None);
+}
+
+/// A provider whose pieces are all there at once.
+struct Ready(Vec<&'static str>);
+
+impl Transport for Ready {
+    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+        let chunks = self.0.clone().into_iter();
+        let chunks = chunks.map(|text| Ok(bytes::Bytes::from(text)));
+        let reply = Reply {
+            status: 200,
+            retry_after: None,
+            events: true,
+            chunks: futures_util::stream::iter(chunks).boxed(),
+        };
+        Box::pin(async move { Ok(reply) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_takes_its_time_uses_up_none_of_the_providers() {
+    let ready = Ready(vec!["data: say a\n\n", "data: say b\n\n", "data: stop\n\n"]);
+    let timeouts = Timeouts {
+        total: SHORT,
+        ..PATIENT
+    };
+    let params = Params::default();
+    let remote = Remote::new(
+        "local",
+        Arc::new(Tiny),
+        Arc::new(ready),
+        params,
+        timeouts,
+        None,
+    );
+    let mut stream = remote.stream(request());
+    for word in [text("a"), text("b"), stop(0.0)] {
+        assert_eq!(stream.next().await, Some(word));
+        tokio::time::sleep(10 * SHORT).await;
+    }
     assert_eq!(stream.next().await, None);
 }
 
