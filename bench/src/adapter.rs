@@ -172,6 +172,7 @@ mod tests {
             | Delta::ToolStart { .. }
             | Delta::ToolInput { .. }
             | Delta::ToolEnd { .. }
+            | Delta::Spent { .. }
             | Delta::Stop { .. } => String::new(),
         }
     }

@@ -78,6 +78,8 @@ struct Call<'a> {
     page: Page,
     /// Whether the model has said anything.
     spoken: bool,
+    /// What a call that fails has used up.
+    spent: Usage,
 }
 
 /// Calls `provider`, once; gives what it said.
@@ -107,6 +109,7 @@ pub(crate) async fn call(
         draft,
         page,
         spoken: false,
+        spent: Usage::default(),
     };
     call.tell(Body::LlmCallStarted(CallStarted {
         call_id: id,
@@ -124,6 +127,8 @@ pub(crate) async fn call(
             Ok(call.end(reason, usage).await?)
         }
         Err(error) => {
+            // It is paid all the same: a turn that fails again and again must come to its end.
+            desk.purse.spend(call.spent);
             call.fail(error.class).await?;
             Err(if call.spoken {
                 CallError::Spoken(error)
@@ -165,6 +170,10 @@ impl Call<'_> {
                             Err(self.wrong(LlmErrorClass::Provider, "stop_reason"))
                         }
                     });
+                }
+                Some(Ok(Delta::Spent { usage })) => {
+                    self.spent = usage;
+                    continue;
                 }
                 Some(Ok(delta)) => delta,
                 // Only a turn is cancelled, so a provider that says so has merely failed.

@@ -121,8 +121,8 @@ impl<'a> Draft<'a> {
                 Ok(None)
             }
             Delta::Keep { block, data } => self.keep(block, data).map(|()| None),
-            // Whoever reads the stream takes it.
-            Delta::Stop { .. } => Err(NO_PIECE),
+            // Whoever reads the stream takes these.
+            Delta::Spent { .. } | Delta::Stop { .. } => Err(NO_PIECE),
         }
     }
 

@@ -64,6 +64,12 @@ pub enum Delta {
         /// In which block.
         block: u32,
     },
+    /// What a call that fails has used up, as far as its provider said. The last one counts, and
+    /// the error follows; an answer that is whole says it with its `Stop`.
+    Spent {
+        /// What it cost.
+        usage: Usage,
+    },
     /// The answer is whole.
     Stop {
         /// Why the model stopped.

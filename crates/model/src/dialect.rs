@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use turnwire_event::Usage;
 
 use crate::delta::{Delta, ModelError};
 use crate::request::Request;
@@ -95,6 +96,12 @@ pub trait Decoder: Send {
     /// The stream is over. Without its proper end it broke; an end that only the end of the stream
     /// completes goes to `out`.
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
+
+    /// What the vendor has said so far of what the call uses up, for a call that fails: some say
+    /// what they read with their first frame. Nothing where it has not said anything.
+    fn usage_so_far(&self) -> Usage {
+        Usage::default()
+    }
 
     /// Of the tokens read, those the vendor put into its cache: some charge more for them.
     fn cache_written_tokens(&self) -> u64 {

@@ -3,9 +3,13 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::iter;
 use serde_json::json;
-use turnwire_event::code::{ErrorCode, TurnStatus};
+use turnwire_event::code::{ErrorCode, LlmErrorClass, TurnStatus};
 use turnwire_event::port::Outcome;
+use turnwire_event::{StopReason, Usage};
+use turnwire_model::{Delta, ModelError};
 
 use super::stage::Stage;
 use super::troupe::{Troupe, pack};
@@ -53,6 +57,70 @@ async fn g7_a_model_that_never_stops_asking_is_stopped_by_the_number_of_its_call
     let provider = Arc::clone(&stage.provider);
     assert_eq!(stage.play().await, limited("limit_calls"));
     assert_eq!(provider.requests.lock().len(), 4);
+}
+
+/// A model that uses some and then fails, for ever.
+fn fails(usage: Usage) -> Stage {
+    let mut stage = Stage::of(move |_| {
+        let error = ModelError::passing(LlmErrorClass::Provider);
+        iter([Ok(Delta::Spent { usage }), Err(error)]).boxed()
+    });
+    stage.options.retries.attempts = 10;
+    stage
+}
+
+#[tokio::test(start_paused = true)]
+async fn g7_a_call_that_fails_is_paid_and_tries_end_with_the_purse() {
+    let mut stage = fails(Usage {
+        input_tokens: 50,
+        ..Usage::default()
+    });
+    stage.options.turn_tokens_max = 101;
+    let provider = Arc::clone(&stage.provider);
+    assert_eq!(stage.play().await, limited("limit_tokens"));
+    assert_eq!(provider.requests.lock().len(), 3);
+
+    let mut stage = fails(Usage {
+        cost_usd: 0.25,
+        ..Usage::default()
+    });
+    stage.options.turn_cost_max_usd = Some(0.5);
+    let (provider, recorder) = (Arc::clone(&stage.provider), Arc::clone(&stage.recorder));
+    assert_eq!(stage.play().await, limited("limit_cost"));
+    assert_eq!(provider.requests.lock().len(), 2);
+    // Nobody hears of it, and the session's cost has the calls that were completed alone.
+    let types = recorder.types();
+    assert!(!types.contains(&"message.start".to_owned()), "{types:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_whole_is_paid_once() {
+    let usage = Usage {
+        total_tokens: 50,
+        ..Usage::default()
+    };
+    let mut stage = Stage::of(move |request| {
+        let use_tool = Delta::ToolStart {
+            block: 0,
+            name: "again".into(),
+            provider_id: None,
+        };
+        let first = match request.call {
+            1 => use_tool,
+            _ => Delta::Text {
+                block: 0,
+                text: "Done.".into(),
+            },
+        };
+        let stop = Delta::Stop {
+            reason: StopReason::EndTurn,
+            usage,
+        };
+        iter([first, Delta::Spent { usage }, stop].map(Ok)).boxed()
+    });
+    stage.options.turn_tokens_max = 51;
+    let stage = stage.tool("again", |_| async { Ok(json!(1)) });
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
 }
 
 #[tokio::test]

@@ -277,9 +277,14 @@ impl Answer {
         let _ = timeout(END_WITHIN, ending).await;
     }
 
-    /// Ends the call with `error`, behind what was said.
+    /// Ends the call with `error`, behind what was said and what that has cost.
     fn fail(&mut self, error: ModelError) {
         tell(&self.setup, &self.model, None, error);
+        let usage = self.decoder.usage_so_far();
+        if usage != Usage::default() {
+            let usage = self.priced(usage);
+            self.said.push_back(Delta::Spent { usage });
+        }
         self.close(State::Failed(error));
     }
 

@@ -128,6 +128,7 @@ fn keeps_its_promise(deltas: &VecDeque<Delta>) {
                 assert_eq!(n, 0, "before everything else");
                 continue;
             }
+            Delta::Spent { .. } => panic!("a decoder is asked what was spent"),
             Delta::Stop { .. } => {
                 assert_eq!(n + 1, deltas.len(), "the last");
                 continue;

@@ -61,7 +61,7 @@ fn heard(by: &str, deltas: &[Delta], first: u128) -> Said {
             Delta::Keep { block, data } => {
                 kept.blocks.insert(block, data);
             }
-            Delta::Begun { .. } | Delta::Stop { .. } => {}
+            Delta::Begun { .. } | Delta::Spent { .. } | Delta::Stop { .. } => {}
         }
     }
     let last = blocks.keys().last().map_or(0, |last| last + 1);

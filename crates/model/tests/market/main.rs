@@ -45,6 +45,7 @@ async fn call(models: &ScriptedModels, request: Request) -> (String, Vec<(String
             Delta::Begun { .. }
             | Delta::Keep { .. }
             | Delta::Thinking { .. }
+            | Delta::Spent { .. }
             | Delta::Stop { .. } => {}
         }
     }

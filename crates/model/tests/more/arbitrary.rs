@@ -151,6 +151,7 @@ fn check(deltas: &[Delta]) {
                 assert_eq!(n, 0, "begun comes first");
                 continue;
             }
+            Delta::Spent { .. } => panic!("a decoder is asked what was spent"),
             Delta::Stop { .. } => {
                 assert_eq!(n + 1, deltas.len(), "the stop comes last");
                 let open = tools.iter().filter(|tool| **tool == Some(true));

@@ -112,6 +112,7 @@ pub(crate) fn line(delta: &Delta) -> String {
         ),
         Delta::ToolInput { block, fragment } => format!("{block} input {fragment}"),
         Delta::ToolEnd { block } => format!("{block} end"),
+        Delta::Spent { .. } => panic!("a decoder is asked what was spent"),
         Delta::Stop { reason, usage } => {
             assert_eq!(usage.cost_usd, 0.0, "prices are not the vendor's word");
             format!(

@@ -63,7 +63,7 @@ pub(crate) fn heard(vendor: &dyn Vendor, stream: &str, first: u128) -> Said {
             Delta::Keep { block, data } => {
                 kept.insert(block, data);
             }
-            Delta::Begun { .. } | Delta::Stop { .. } => {}
+            Delta::Begun { .. } | Delta::Spent { .. } | Delta::Stop { .. } => {}
         }
     }
     // A block of which nothing but what is kept is known holds its place.

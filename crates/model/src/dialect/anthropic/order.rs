@@ -123,7 +123,11 @@ fn weight(delta: &Delta) -> usize {
         Delta::ToolStart { name, .. } => name.len(),
         Delta::ToolInput { fragment, .. } => fragment.len(),
         // The frame that brought it was bounded, and there is one for a block.
-        Delta::Keep { .. } | Delta::Begun { .. } | Delta::ToolEnd { .. } | Delta::Stop { .. } => 0,
+        Delta::Keep { .. }
+        | Delta::Begun { .. }
+        | Delta::ToolEnd { .. }
+        | Delta::Spent { .. }
+        | Delta::Stop { .. } => 0,
     }
 }
 
@@ -135,7 +139,7 @@ fn numbered(mut delta: Delta, number: u32) -> Delta {
         | Delta::ToolInput { block, .. }
         | Delta::ToolEnd { block }
         | Delta::Keep { block, .. } => *block = number,
-        Delta::Begun { .. } | Delta::Stop { .. } => {}
+        Delta::Begun { .. } | Delta::Spent { .. } | Delta::Stop { .. } => {}
     }
     delta
 }

@@ -263,6 +263,42 @@ async fn a_reader_that_takes_its_time_uses_up_none_of_the_providers() {
 }
 
 #[tokio::test]
+async fn a_call_that_fails_says_what_it_has_used_up() {
+    let spent = |cost_usd| {
+        let usage = Usage {
+            input_tokens: 60,
+            total_tokens: 60,
+            cost_usd,
+            ..Usage::default()
+        };
+        Ok(Delta::Spent { usage })
+    };
+    let broken = passing(LlmErrorClass::Transport);
+    let parts = || vec![head(), chunk("data: read 60\ndata: say a\n\n"), end()];
+    let expected = [text("a"), spent(0.0), broken.clone()];
+    assert_eq!(says(parts(), PATIENT).await, expected);
+    // What it costs is said as for a whole answer, and a vendor's own error changes nothing.
+    let fails = vec![head(), chunk("data: read 60\ndata: fail\n\n"), end()];
+    for (parts, expected) in [
+        (parts(), vec![text("a"), spent(100.0), broken.clone()]),
+        (fails, vec![spent(100.0), never(LlmErrorClass::Provider)]),
+    ] {
+        let upstream = Upstream::start(parts).await;
+        let transport = live(&upstream.base, &PATIENT);
+        let price = Some(Arc::new(Price) as Arc<dyn Priced>);
+        let params = Params::default();
+        let remote = Remote::new("local", Arc::new(Tiny), transport, params, PATIENT, price);
+        assert_eq!(told(&remote).await, expected);
+    }
+    // Where the vendor said nothing of it, nothing is said.
+    let parts = vec![head(), chunk("data: say a\n\n"), end()];
+    assert_eq!(says(parts, PATIENT).await, [text("a"), broken]);
+    // An answer that is whole says it once.
+    let parts = vec![head(), chunk("data: read 60\n\ndata: stop\n\n"), end()];
+    assert_eq!(says(parts, PATIENT).await, [stop(0.0)]);
+}
+
+#[tokio::test]
 async fn a_stream_without_its_end_has_broken() {
     let say = || chunk("data: say a\n\n");
     let broken = || vec![text("a"), passing(LlmErrorClass::Transport)];

@@ -1,4 +1,4 @@
-//! A dialect of a few words: `say …`, `stop`, `fail`; anything else is a ping.
+//! A dialect of a few words: `say …`, `read …` (tokens), `stop`, `fail`; anything else is a ping.
 
 use std::collections::VecDeque;
 
@@ -11,8 +11,10 @@ use turnwire_event::code::LlmErrorClass;
 
 pub(super) struct Tiny;
 
+#[derive(Default)]
 struct Words {
     stopped: bool,
+    read: u64,
 }
 
 impl Dialect for Tiny {
@@ -51,7 +53,7 @@ impl Dialect for Tiny {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(Words { stopped: false })
+        Box::<Words>::default()
     }
 
     fn refused(&self, refused: Refused<'_>) -> ModelError {
@@ -81,6 +83,7 @@ impl Decoder for Words {
                     block: 0,
                     text: text.to_owned(),
                 }),
+                ("read", tokens) => self.read = tokens.parse().expect("a number"),
                 ("stop", _) => {
                     self.stopped = true;
                     let usage = Usage {
@@ -102,6 +105,14 @@ impl Decoder for Words {
     /// Mistaken: it takes every end for a good one, and says nothing of it.
     fn end(&mut self, _: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         Ok(())
+    }
+
+    fn usage_so_far(&self) -> Usage {
+        Usage {
+            input_tokens: self.read,
+            total_tokens: self.read,
+            ..Usage::default()
+        }
     }
 
     fn cache_written_tokens(&self) -> u64 {
