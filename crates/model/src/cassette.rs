@@ -8,15 +8,17 @@
 //! from the socket, and its `end`.
 //!
 //! ```json
-//! {"type":"cassette","version":1}
+//! {"type":"cassette","version":1,"salt":"…"}
 //! {"type":"call","provider":"local","dialect":"openai_chat","model":"m","agent":"shop","call":1,
 //!  "words_sha256":"…","body_sha256":"…","status":200,"ms":40,"events":true}
 //! {"type":"chunk","ms":41,"text":"data: {…}\n\n"}
 //! {"type":"chunk","ms":57,"base64":"4pw="}
 //! {"type":"end","ms":58,"how":"end"}
 //! ```
-//! Of the request there are digests alone: what people say, headers and keys are never written.
+//! Of the request there are digests alone, mixed with the file's own salt: what people say, headers
+//! and keys are never written.
 
+mod salt;
 mod call;
 mod line;
 mod read;
@@ -30,6 +32,7 @@ pub use deck::{Deck, DeckError};
 pub use player::{CASSETTE, DialectOf, Player};
 pub use read::{CassetteError, read};
 pub use recorder::Recorder;
+pub use salt::Salt;
 pub use tape::Tape;
 
 /// The version of the format that is written, and the only one that is read.

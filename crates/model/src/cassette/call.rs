@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::salt::Salt;
 use crate::delta::ModelError;
 
 /// One call.
@@ -19,9 +20,11 @@ pub struct Call {
     pub agent: String,
     /// Which call of the agent's invocation it was, from 1.
     pub call: u32,
-    /// SHA-256 of what the person had said last, lower-case hex.
+    /// What the digests are mixed with.
+    pub salt: Salt,
+    /// Digest of what the person had said last, lower-case hex.
     pub words_sha256: String,
-    /// SHA-256 of the request's body, lower-case hex.
+    /// Digest of the request's body, lower-case hex.
     pub body_sha256: String,
     /// What the provider answered before anything else; none if it did not answer.
     pub answer: Option<Head>,

@@ -19,6 +19,7 @@ use turnwire_event::content::sha256_hex;
 
 use super::call::Call;
 use super::line;
+use super::salt::Salt;
 
 /// Calls that wait to be written: more than end in the time that a disk takes for one.
 const QUEUE_MAX: usize = 256;
@@ -54,7 +55,7 @@ pub enum DeckError {
 }
 
 enum Job {
-    /// Write it with the digest of its request's body, then give its bytes back.
+    /// Write it with its digests, then give its bytes back.
     Write(Box<Call>, Bytes, Hold),
     /// Say so once everything before is written.
     Flush(SyncSender<()>),
@@ -126,26 +127,28 @@ impl Deck {
             TryLockError::WouldBlock => DeckError::Taken { file: name() },
             TryLockError::Error(cause) => refused(cause),
         })?;
-        let whole = match whole(&file).map_err(refused)? {
+        let (whole, mut salt) = match whole(&file).map_err(refused)? {
             Some(whole) => whole,
             None => return Err(DeckError::Foreign { file: name() }),
         };
         file.set_len(whole).map_err(refused)?;
         file.seek(SeekFrom::End(0)).map_err(refused)?;
-        if whole == 0 {
-            file.write_all(&line::header()).map_err(refused)?;
+        // A file that is new, or from before there were salts: what follows has one.
+        if salt.written().is_none() {
+            salt = Salt::random().map_err(refused)?;
+            file.write_all(&line::header(&salt)).map_err(refused)?;
         }
-        Self::start(Box::new(file)).map_err(refused)
+        Self::start(Box::new(file), salt).map_err(refused)
     }
 
-    /// Records to `out`, which has its header already.
-    fn start(out: Box<dyn Write + Send>) -> io::Result<Self> {
+    /// Records to `out`, which has its header with `salt` already.
+    fn start(out: Box<dyn Write + Send>, salt: Salt) -> io::Result<Self> {
         let (jobs, queue) = sync_channel(QUEUE_MAX);
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("cassette".to_owned())
-            .spawn(move || write(out, &queue, &own))?;
+            .spawn(move || write(out, &salt, &queue, &own))?;
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
@@ -198,12 +201,14 @@ impl Drop for Deck {
 }
 
 /// The thread: writes until nobody is left who could put something, or writing fails.
-fn write(mut out: Box<dyn Write + Send>, queue: &Receiver<Job>, shared: &Shared) {
+fn write(mut out: Box<dyn Write + Send>, salt: &Salt, queue: &Receiver<Job>, shared: &Shared) {
     for job in queue {
         match job {
             Job::Write(mut call, body, hold) => {
                 // Done here, because it takes its time where a request is long.
-                call.body_sha256 = sha256_hex(&body);
+                call.salt = salt.clone();
+                call.words_sha256 = salt.over(&call.words_sha256);
+                call.body_sha256 = salt.over(&sha256_hex(&body));
                 let lines = line::lines(&call);
                 let written = out.write_all(&lines).and_then(|()| out.flush());
                 drop(hold);
@@ -220,24 +225,27 @@ fn write(mut out: Box<dyn Write + Send>, queue: &Receiver<Job>, shared: &Shared)
     }
 }
 
-/// How many bytes of the file are a cassette with whole calls: none if it is something else.
-fn whole(file: &File) -> io::Result<Option<u64>> {
+/// How many bytes of the file are a cassette with whole calls, and its last salt: none if it is
+/// something else.
+fn whole(file: &File) -> io::Result<Option<(u64, Salt)>> {
     let mut lines = BufReader::new(file);
     let (mut read, mut whole) = (0, 0);
+    let mut salt = Salt::default();
     let mut written = Vec::new();
     loop {
         written.clear();
         let bytes = lines.read_until(b'\n', &mut written)?;
         if bytes == 0 {
-            return Ok(Some(whole));
+            return Ok(Some((whole, salt)));
         }
         read += bytes as u64;
-        let header = written == line::header();
-        if whole == 0 && !header {
+        if written.starts_with(br#"{"type":"cassette","#)
+            && let Some(found) = line::salt(&written)
+        {
+            (whole, salt) = (read, found);
+        } else if whole == 0 {
             return Ok(None);
-        }
-        let ended = written.ends_with(b"\n");
-        if ended && (header || written.starts_with(br#"{"type":"end","#)) {
+        } else if written.starts_with(br#"{"type":"end","#) && written.ends_with(b"\n") {
             whole = read;
         }
     }

@@ -11,6 +11,7 @@ use turnwire_event::code::LlmErrorClass;
 
 use super::VERSION;
 use super::call::{Call, Chunk, Ending, Head};
+use super::salt::Salt;
 use crate::delta::{Again, ModelError};
 
 /// The longest time that is read: a day, far above any call.
@@ -21,7 +22,11 @@ const MS_MAX: u64 = 86_400_000;
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Line<'a> {
     /// The first line of a file.
-    Cassette { version: u32 },
+    Cassette {
+        version: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        salt: Option<Cow<'a, str>>,
+    },
     /// A call begins.
     Call(Opening<'a>),
     /// Bytes came.
@@ -95,10 +100,30 @@ pub(super) enum Retry {
 }
 
 /// The first line of a file.
-pub(super) fn header() -> Vec<u8> {
+pub(super) fn header(salt: &Salt) -> Vec<u8> {
     let mut out = Vec::new();
-    put(&mut out, &Line::Cassette { version: VERSION });
+    let line = Line::Cassette {
+        version: VERSION,
+        salt: salt.written().map(Cow::Borrowed),
+    };
+    put(&mut out, &line);
     out
+}
+
+/// The salt that a whole line says, if it is the first of a file.
+pub(super) fn salt(written: &[u8]) -> Option<Salt> {
+    let written = written.strip_suffix(b"\n")?;
+    match serde_json::from_slice(written).ok()? {
+        Line::Cassette {
+            version: VERSION,
+            salt: Some(salt),
+        } => Salt::read(&salt).ok(),
+        Line::Cassette {
+            version: VERSION,
+            salt: None,
+        } => Some(Salt::default()),
+        Line::Cassette { .. } | Line::Call(_) | Line::Chunk(_) | Line::End(_) => None,
+    }
 }
 
 /// All lines of a call.
@@ -180,7 +205,7 @@ fn time(ms: u64) -> Duration {
 
 impl Opening<'_> {
     /// The call, as far as its head.
-    pub(super) fn call(self) -> Call {
+    pub(super) fn call(self, salt: Salt) -> Call {
         let head = |status| Head {
             after: time(self.ms.unwrap_or_default()),
             status,
@@ -194,6 +219,7 @@ impl Opening<'_> {
             model: self.model.into_owned(),
             agent: self.agent.into_owned(),
             call: self.call,
+            salt,
             words_sha256: self.words_sha256.into_owned(),
             body_sha256: self.body_sha256.into_owned(),
             chunks: Vec::new(),

@@ -69,7 +69,7 @@ impl Rack {
         let name = request.model.split_once(':').map_or("", |(_, name)| name);
         let words = sha256_hex(request.user_text().as_bytes());
         let (agent, call) = (&request.agent, request.call);
-        let unknown = || tape::unknown(&request.model, agent, call, &words);
+        let unknown = || tape::unknown(&request.model, agent, call);
         let tape = self.tapes.get(name).ok_or_else(unknown)?;
         let call = tape.pick(agent, call, &words).ok_or_else(unknown)?;
         let Some(dialect) = (self.dialects)(&call.dialect) else {

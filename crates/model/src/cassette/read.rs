@@ -4,6 +4,7 @@
 use super::VERSION;
 use super::call::{Call, Ending};
 use super::line::{Closing, Line};
+use super::salt::Salt;
 
 /// Calls of one cassette: a day of talk; each is looked at when one is looked for.
 const CALLS_MAX: usize = 10_000;
@@ -50,6 +51,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Call>, CassetteError> {
 #[derive(Default)]
 struct Reading {
     begun: bool,
+    salt: Salt,
     open: Option<Call>,
     calls: Vec<Call>,
 }
@@ -69,16 +71,18 @@ impl Reading {
             return Err(NO_HEADER.to_owned());
         }
         match line {
-            Line::Cassette { version } if version != VERSION => Err(format!(
+            Line::Cassette { version, .. } if version != VERSION => Err(format!(
                 "this is version {version} of the format; version {VERSION} can be read"
             )),
-            Line::Cassette { .. } => {
+            Line::Cassette { salt, .. } => {
                 self.begun = true;
+                let salt = salt.map(|salt| Salt::read(&salt)).transpose()?;
+                self.salt = salt.unwrap_or_default();
                 self.free("a cassette")
             }
             Line::Call(opening) => {
                 self.free("a call")?;
-                self.open = Some(opening.call());
+                self.open = Some(opening.call(self.salt.clone()));
                 Ok(())
             }
             Line::Chunk(piece) => {

@@ -15,6 +15,7 @@ use turnwire_event::port::BoxFuture;
 
 use super::call::{Call, Chunk, Ending, Head};
 use super::deck::{Deck, Hold};
+use super::salt::Salt;
 use crate::delta::ModelError;
 use crate::remote::{Ask, Reply, Transport};
 
@@ -77,8 +78,9 @@ impl Take {
             model: ask.model.clone(),
             agent: ask.agent.clone(),
             call: ask.call,
+            // These are worked out where nobody waits for them.
+            salt: Salt::default(),
             words_sha256: ask.user_text_sha.clone(),
-            // Worked out where nobody waits for it.
             body_sha256: String::new(),
             answer: None,
             chunks: Vec::new(),

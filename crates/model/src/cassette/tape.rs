@@ -19,6 +19,7 @@ use turnwire_event::port::BoxFuture;
 
 use super::call::{Call, Ending};
 use super::read::{CassetteError, read};
+use super::salt::Salt;
 use crate::delta::ModelError;
 use crate::remote::{Ask, Reply, Transport};
 
@@ -61,9 +62,10 @@ impl Tape {
         &self.0.calls
     }
 
-    /// The call that answers; it counts as played.
+    /// The call that answers words with this SHA-256; it counts as played.
     pub(super) fn pick(&self, agent: &str, call: u32, words_sha256: &str) -> Option<Arc<Call>> {
-        let words = |one: &Call| one.words_sha256 == words_sha256;
+        // Most files have one salt, so that one digest does for all of their calls.
+        let mut salted: Option<(&Salt, String)> = None;
         let mut plays = self.0.plays.lock().unwrap_or_else(PoisonError::into_inner);
         let alike = self
             .0
@@ -73,11 +75,16 @@ impl Tape {
             .filter(|(_, one)| one.agent == agent);
         // Least alike is least of all: what fits best, then what was played least, then the first.
         let (at, found) = alike.min_by_key(|(at, one)| {
-            let unlike = match (one.call == call, words(one)) {
+            let words = match salted.take() {
+                Some((salt, words)) if *salt == one.salt => words,
+                _ => one.salt.over(words_sha256),
+            };
+            let unlike = match (one.call == call, one.words_sha256 == words) {
                 (true, true) => 0,
                 (true, false) => 1,
                 (false, _) => 2,
             };
+            salted = Some((&one.salt, words));
             (unlike, plays[*at], *at)
         })?;
         plays[at] = plays[at].saturating_add(1);
@@ -96,24 +103,18 @@ impl Transport for Tape {
         Box::pin(async move {
             match tape.pick(&ask.agent, ask.call, &ask.user_text_sha) {
                 Some(call) => play(call, tape.pace()).await,
-                None => Err(unknown(
-                    &ask.model,
-                    &ask.agent,
-                    ask.call,
-                    &ask.user_text_sha,
-                )),
+                None => Err(unknown(&ask.model, &ask.agent, ask.call)),
             }
         })
     }
 }
 
 /// Says what was asked and is not there.
-pub(super) fn unknown(model: &str, agent: &str, call: u32, words_sha256: &str) -> ModelError {
+pub(super) fn unknown(model: &str, agent: &str, call: u32) -> ModelError {
     tracing::warn!(
         model,
         agent,
         call,
-        words_sha256,
         "a cassette has no call that answers this"
     );
     LlmErrorClass::Internal.into()

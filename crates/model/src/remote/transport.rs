@@ -21,8 +21,9 @@ pub struct Ask {
     pub agent: String,
     /// Which call of this agent's invocation it is, from 1.
     pub call: u32,
-    /// SHA-256 of what the person said last, in lower-case hex: calls are told apart by it, and
-    /// nobody can read it.
+    /// SHA-256 of what the person said last, in lower-case hex: calls are told apart by it. Whoever
+    /// guesses the words can check the guess, so it is kept nowhere as it is: a cassette mixes it
+    /// with a salt.
     pub user_text_sha: String,
     /// What is put behind the base address, with its query.
     pub path: String,

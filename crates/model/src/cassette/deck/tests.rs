@@ -15,6 +15,7 @@ fn call(agent: &str) -> Box<Call> {
         model: "m".into(),
         agent: agent.into(),
         call: 1,
+        salt: Salt::default(),
         words_sha256: "aa".into(),
         body_sha256: "bb".into(),
         answer: Some(Head {
@@ -62,6 +63,53 @@ fn calls_are_appended_to_what_is_there_and_half_a_call_is_not_kept() {
     assert_eq!(agents(&path), ["one", "two"]);
 }
 
+fn header(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).expect("a file");
+    text.lines().next().expect("a line").to_owned()
+}
+
+#[test]
+fn every_file_has_a_salt_of_its_own_and_keeps_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let paths = ["a.jsonl", "b.jsonl"].map(|name| dir.path().join(name));
+    let mut digests = Vec::new();
+    for path in &paths {
+        for agent in ["one", "two"] {
+            put(&Deck::open(path).expect("a deck"), agent);
+        }
+        let text = std::fs::read_to_string(path).expect("a file");
+        assert_eq!(text.matches("\"salt\"").count(), 1, "{text}");
+        let calls = read("c", &text).expect("a cassette");
+        assert_eq!(calls.len(), 2);
+        for call in &calls {
+            assert_eq!(call.words_sha256, call.salt.over("aa"));
+            assert_eq!(call.body_sha256, call.salt.over(&sha256_hex(b"")));
+            assert_eq!(call.salt, calls[0].salt);
+        }
+        digests.push((calls[0].words_sha256.clone(), calls[0].body_sha256.clone()));
+    }
+    assert_ne!(header(&paths[0]), header(&paths[1]));
+    assert_ne!(digests[0].0, digests[1].0);
+    assert_ne!(digests[0].1, digests[1].1);
+}
+
+#[test]
+fn what_is_added_to_a_file_without_a_salt_has_one() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("c.jsonl");
+    let mut old = line::header(&Salt::default());
+    assert_eq!(old, b"{\"type\":\"cassette\",\"version\":1}\n");
+    old.extend(line::lines(&call("old")));
+    std::fs::write(&path, &old).expect("written");
+    put(&Deck::open(&path).expect("a deck"), "new");
+    let text = std::fs::read_to_string(&path).expect("a file");
+    let calls = read("c", &text).expect("a cassette");
+    assert_eq!((&*calls[0].agent, &*calls[0].words_sha256), ("old", "aa"));
+    assert_eq!(calls[1].agent, "new");
+    assert_eq!(calls[1].words_sha256, calls[1].salt.over("aa"));
+    assert_ne!(calls[1].words_sha256, "aa");
+}
+
 #[test]
 fn a_file_that_is_something_else_is_left_alone() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -101,7 +149,7 @@ impl Write for Full {
 #[test]
 fn after_a_failed_write_nothing_is_recorded_and_nobody_is_held_up() {
     let left = Arc::new(Mutex::new(1));
-    let deck = Deck::start(Box::new(Full(Arc::clone(&left)))).expect("a thread");
+    let deck = Deck::start(Box::new(Full(Arc::clone(&left))), Salt::default()).expect("a thread");
     put(&deck, "one");
     deck.flush();
     assert!(deck.hold().is_some());
@@ -119,7 +167,7 @@ fn after_a_failed_write_nothing_is_recorded_and_nobody_is_held_up() {
 
 #[test]
 fn calls_in_memory_have_bounded_room_which_comes_back() {
-    let deck = Deck::start(Box::new(io::sink())).expect("a thread");
+    let deck = Deck::start(Box::new(io::sink()), Salt::default()).expect("a thread");
     let mut first = deck.hold().expect("it records");
     assert!(first.grow(BYTES_MAX - 2 * CHUNK_BYTES));
     let mut second = deck.hold().expect("it records");

@@ -10,6 +10,10 @@ use super::super::{Chunk, Head, line};
 use super::*;
 use crate::delta::{Again, ModelError};
 
+fn salt() -> Salt {
+    Salt::read("0f").expect("a salt")
+}
+
 fn call(chunks: Vec<Chunk>, ending: Ending) -> Call {
     Call {
         provider: "local".into(),
@@ -17,6 +21,7 @@ fn call(chunks: Vec<Chunk>, ending: Ending) -> Call {
         model: "m".into(),
         agent: "shop".into(),
         call: 2,
+        salt: salt(),
         words_sha256: "aa".into(),
         body_sha256: "bb".into(),
         answer: Some(Head {
@@ -39,7 +44,7 @@ fn chunk(ms: u64, bytes: &[u8]) -> Chunk {
 }
 
 fn written(calls: &[Call]) -> String {
-    let mut out = line::header();
+    let mut out = line::header(&salt());
     out.extend(calls.iter().flat_map(line::lines));
     String::from_utf8(out).expect("text")
 }
@@ -81,7 +86,7 @@ fn a_file_cut_anywhere_reads_up_to_the_last_whole_call() {
         call(vec![chunk(1, b"b")], Ending::Closed),
     ];
     let text = written(&calls);
-    let header = line::header().len();
+    let header = line::header(&salt()).len();
     let first = written(&calls[..1]).len();
     for end in header..text.len() {
         if !text.is_char_boundary(end) {
@@ -100,13 +105,24 @@ fn a_file_cut_anywhere_reads_up_to_the_last_whole_call() {
 
 #[test]
 fn what_is_wrong_is_told_with_its_line() {
-    let header = String::from_utf8(line::header()).expect("text");
+    let header = String::from_utf8(line::header(&salt())).expect("text");
     let whole = written(&[call(Vec::new(), Ending::End)]);
     let cases = [
         (String::new(), "c.jsonl:1: the first line of a cassette is"),
         (
             "{}\n".into(),
             "c.jsonl:1: this is not a line of a cassette: missing field `type`",
+        ),
+        (
+            r#"{"type":"cassette","version":1,"salt":""}"#.into(),
+            "c.jsonl:1: a `salt` has at least one character",
+        ),
+        (
+            format!(
+                r#"{{"type":"cassette","version":1,"salt":"{}"}}"#,
+                "x".repeat(129)
+            ),
+            "c.jsonl:1: a `salt` has at most 128 characters",
         ),
         (
             r#"{"type":"cassette","version":2}"#.into(),

@@ -12,6 +12,7 @@ fn call(agent: &str, call: u32, words: &str, says: &str) -> Call {
         model: "m".into(),
         agent: agent.into(),
         call,
+        salt: Salt::default(),
         words_sha256: words.into(),
         body_sha256: String::new(),
         answer: Some(Head {
@@ -54,6 +55,34 @@ fn the_most_alike_call_answers_and_among_equals_the_next_one() {
     assert_eq!(said(2, "c"), "a2");
     assert_eq!(said(7, "b"), "b1", "any of the agent, played least");
     assert_eq!(tape.pick("rewards", 1, "a"), None);
+}
+
+#[test]
+fn the_same_words_are_found_whatever_a_file_is_salted_with() {
+    let salted = |salt: &str, words: &str, says: &str| {
+        let salt = Salt::read(salt).expect("a salt");
+        Call {
+            words_sha256: salt.over(words),
+            salt,
+            ..call("shop", 1, "", says)
+        }
+    };
+    let tape = Tape::new(
+        vec![
+            salted("x", "a", "a, salted"),
+            salted("y", "b", "b, salted otherwise"),
+            call("shop", 1, "c", "c, as before there were salts"),
+            salted("x", "d", "d, salted"),
+        ],
+        0.0,
+    );
+    let said = |words| said(&tape, "shop", 1, words).expect("a call");
+    for _ in 0..2 {
+        assert_eq!(said("d"), "d, salted");
+        assert_eq!(said("c"), "c, as before there were salts");
+        assert_eq!(said("b"), "b, salted otherwise");
+        assert_eq!(said("a"), "a, salted");
+    }
 }
 
 fn ask(agent: &str) -> Ask {
