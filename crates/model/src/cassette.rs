@@ -16,7 +16,7 @@
 //! {"type":"end","ms":58,"how":"end"}
 //! ```
 //! Of the request there are digests alone, mixed with the file's own salt: what people say, headers
-//! and keys are never written.
+//! and keys are never written. Of an answer that refuses a key nothing but its head is.
 
 mod salt;
 mod call;

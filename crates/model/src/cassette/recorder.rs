@@ -120,6 +120,9 @@ impl Take {
     }
 
     fn chunk(&mut self, bytes: &Bytes) {
+        if self.unsaid() {
+            return;
+        }
         self.room(bytes.len());
         if let Some((call, ..)) = &mut self.call {
             call.chunks.push(Chunk {
@@ -128,6 +131,14 @@ impl Take {
                 bytes: Bytes::copy_from_slice(bytes),
             });
         }
+    }
+
+    /// Whether the answer refuses the key: some servers quote it back in such a body. Its status
+    /// says all that is needed of it.
+    fn unsaid(&self) -> bool {
+        let call = self.call.as_ref();
+        let head = call.and_then(|(call, ..)| call.answer);
+        matches!(head, Some(head) if matches!(head.status, 401 | 403))
     }
 
     fn end(&mut self, ending: Ending) {

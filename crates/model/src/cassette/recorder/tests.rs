@@ -210,6 +210,23 @@ fn a_refusal_a_break_and_silence_are_played_as_they_were() {
 }
 
 #[test]
+fn g6_a_body_that_refuses_the_key_is_not_written() {
+    for (status, written) in [(401, false), (403, false), (429, true)] {
+        let echo = b"{\"error\":\"wrong key: sk-very-secret\"}".to_vec();
+        let fixed = Fixed {
+            status,
+            ..Fixed::saying(vec![echo])
+        };
+        let (live, played, calls) = block_on(both(fixed));
+        assert_eq!(live, played, "{status}");
+        let head = calls[0].answer.map(|head| head.status);
+        assert_eq!((calls.len(), head), (1, Some(status)));
+        assert_eq!(calls[0].ending, Ending::End, "{status}");
+        assert_eq!(!calls[0].chunks.is_empty(), written, "{status}");
+    }
+}
+
+#[test]
 fn what_is_dropped_in_the_middle_is_closed_and_what_was_never_asked_is_not_there() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("c.jsonl");
