@@ -4,6 +4,7 @@
 mod call;
 mod law;
 mod refusal;
+mod spent;
 mod tiny;
 mod upstream;
 mod vendors;

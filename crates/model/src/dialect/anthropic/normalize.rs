@@ -89,6 +89,10 @@ impl Decoder for Messages {
         })
     }
 
+    fn usage_so_far(&self) -> Usage {
+        self.usage()
+    }
+
     fn cache_written_tokens(&self) -> u64 {
         self.counts
             .cache_creation_input_tokens
@@ -113,7 +117,7 @@ fn read<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, ModelError> {
 }
 
 fn malformed() -> ModelError {
-    LlmErrorClass::Provider.into()
+    ModelError::from(LlmErrorClass::Provider).at("malformed")
 }
 
 impl Messages {

@@ -72,6 +72,10 @@ impl Decoder for Reader {
             (false, None) => Err(ModelError::passing(LlmErrorClass::Transport)),
         }
     }
+
+    fn usage_so_far(&self) -> Usage {
+        counted(self.usage)
+    }
 }
 
 impl Reader {
@@ -276,7 +280,7 @@ fn count(count: Option<Count>) -> u64 {
 }
 
 fn malformed() -> ModelError {
-    LlmErrorClass::Provider.into()
+    ModelError::from(LlmErrorClass::Provider).at("malformed")
 }
 
 fn counted(usage: chunk::Usage) -> Usage {

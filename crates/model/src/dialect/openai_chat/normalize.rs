@@ -78,6 +78,10 @@ impl Decoder for Completion {
         }
     }
 
+    fn usage_so_far(&self) -> Usage {
+        usage(&self.counts)
+    }
+
     fn cache_written_tokens(&self) -> u64 {
         let details = self.counts.prompt_tokens_details.unwrap_or_default();
         details.cache_write_tokens.unwrap_or_default().0
@@ -85,7 +89,7 @@ impl Decoder for Completion {
 }
 
 fn malformed() -> ModelError {
-    LlmErrorClass::Provider.into()
+    ModelError::from(LlmErrorClass::Provider).at("malformed")
 }
 
 impl Completion {

@@ -20,6 +20,7 @@ impl Reader {
         response: Response<'_>,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
+        self.spent = response.usage.map(counted).unwrap_or_default();
         let status = response.status.as_str();
         if kind == "response.failed" || ["failed", "cancelled"].contains(&status) {
             return Err(failure::of(response.error));

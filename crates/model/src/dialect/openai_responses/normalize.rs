@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use serde_json::value::RawValue;
+use turnwire_event::Usage;
 use turnwire_event::code::LlmErrorClass;
 
 use super::chunk::{Event, Response};
@@ -30,6 +31,8 @@ pub(super) struct Reader {
     pub(super) has_stopped: bool,
     pub(super) has_calls: bool,
     pub(super) cache_written: u64,
+    /// What the vendor said of an answer that failed.
+    pub(super) spent: Usage,
 }
 
 impl Decoder for Reader {
@@ -52,6 +55,10 @@ impl Decoder for Reader {
             true => ModelError::passing(class),
             false => class.into(),
         })
+    }
+
+    fn usage_so_far(&self) -> Usage {
+        self.spent
     }
 
     fn cache_written_tokens(&self) -> u64 {
@@ -270,5 +277,5 @@ pub(super) fn index(count: Option<Count>) -> Option<u32> {
 }
 
 pub(super) fn malformed() -> ModelError {
-    LlmErrorClass::Provider.into()
+    ModelError::from(LlmErrorClass::Provider).at("malformed")
 }
