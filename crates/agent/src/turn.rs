@@ -169,7 +169,7 @@ impl Telling<'_> {
         if self.witness.has_shown() {
             return Ok(());
         }
-        let model = &self.cast.means.choice.at(&self.desk.standing).model;
+        let model = &self.cast.means.choice.at(self.desk.standing).model;
         tracing::warn!(model, "a turn's model has stopped and said nothing");
         Err(Stop::Failed(ErrorCode::InternalError))
     }
