@@ -7,12 +7,16 @@
 //! thread:  user  assistant(a, b)  user(results a, b; words)   assistant
 //! ```
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use turnwire_event::{ContentBlock, Role, ToolUseId};
 
 use crate::request::{Request, Said};
+
+/// Characters of a tool's name: what every vendor takes.
+const NAME_CHARS_MAX: usize = 64;
 
 /// A conversation.
 #[derive(Debug, Default, PartialEq)]
@@ -33,8 +37,8 @@ pub(crate) enum Turn<'a> {
         /// The person's words.
         words: Vec<&'a str>,
     },
-    /// The model's side.
-    Assistant(Vec<Part<'a>>),
+    /// The model's side, by messages: what belongs together in one does not reach into the next.
+    Assistant(Vec<Vec<Part<'a>>>),
 }
 
 /// What a tool gave.
@@ -42,8 +46,8 @@ pub(crate) enum Turn<'a> {
 pub(crate) struct Outcome<'a> {
     /// The use, by the name the vendor knows.
     pub(crate) id: String,
-    /// Which tool it was.
-    pub(crate) name: &'a str,
+    /// Which tool it was, as in the use.
+    pub(crate) name: Cow<'a, str>,
     /// The result.
     pub(crate) content: &'a Value,
     /// Whether it is an error.
@@ -75,8 +79,8 @@ pub(crate) enum Part<'a> {
         id: String,
         /// Our name of it.
         ours: ToolUseId,
-        /// Which tool.
-        name: &'a str,
+        /// Which tool, by a name that vendors take.
+        name: Cow<'a, str>,
         /// With what.
         input: &'a Value,
         /// What the provider wants back with it.
@@ -116,6 +120,22 @@ pub(crate) fn plain(content: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// A tool's name as vendors take it. Models invent names, and a vendor that refuses one would refuse
+/// every request that has it in its past.
+fn taken(name: &str) -> Cow<'_, str> {
+    let is_taken = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if name.len() <= NAME_CHARS_MAX && !name.is_empty() && name.chars().all(is_taken) {
+        return Cow::Borrowed(name);
+    }
+    let chars = name.chars().take(NAME_CHARS_MAX);
+    let mended: String = chars.map(|c| if is_taken(c) { c } else { '_' }).collect();
+    Cow::Owned(if mended.is_empty() {
+        "_".into()
+    } else {
+        mended
+    })
 }
 
 /// Vendors refuse text that is nothing but white space.
@@ -170,15 +190,15 @@ impl<'a> Weaver<'a, '_> {
 
     /// Puts the results of the tools of the model's turn, if it is the last, behind it.
     fn answer(&mut self) {
-        let Some(Turn::Assistant(parts)) = self.thread.turns.last() else {
+        let Some(Turn::Assistant(said)) = self.thread.turns.last() else {
             return;
         };
-        let outcomes = parts.iter().filter_map(|part| match part {
+        let outcomes = said.iter().flatten().filter_map(|part| match part {
             Part::Use { id, ours, name, .. } => {
                 let (content, is_error) = *self.results.get(ours)?;
                 Some(Outcome {
                     id: id.clone(),
-                    name,
+                    name: name.clone(),
                     content,
                     is_error,
                 })
@@ -200,8 +220,10 @@ impl<'a> Weaver<'a, '_> {
             return;
         }
         match self.thread.turns.last_mut() {
-            Some(Turn::Assistant(before)) => before.extend(parts),
-            Some(Turn::User { .. }) | None => self.thread.turns.push(Turn::Assistant(parts)),
+            Some(Turn::Assistant(before)) => before.push(parts),
+            Some(Turn::User { .. }) | None => {
+                self.thread.turns.push(Turn::Assistant(vec![parts]));
+            }
         }
     }
 
@@ -225,7 +247,7 @@ impl<'a> Weaver<'a, '_> {
                     parts.push(Part::Use {
                         id: self.name_of(*id, kept),
                         ours: *id,
-                        name,
+                        name: taken(name),
                         input,
                         kept,
                     });

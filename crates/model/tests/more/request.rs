@@ -159,3 +159,22 @@ fn keys_stand_in_the_headers_of_each_vendor() {
     assert!(OpenAiResponses.headers(None).is_empty());
     assert!(Gemini.headers(None).is_empty());
 }
+
+#[test]
+fn a_name_that_was_invented_poisons_no_request() {
+    let invented = ContentBlock::ToolUse {
+        id: use_id(1),
+        name: "functions.get weather".into(),
+        input: json!({}),
+    };
+    let messages = || {
+        let said = assistant(vec![invented.clone()], "there", &[]);
+        vec![user("Hi"), said, result(1, json!("no such tool"), true)]
+    };
+    let name = "functions_get_weather";
+    let responses = conversation(&OpenAiResponses, messages());
+    assert_eq!(responses[1]["name"], name);
+    let gemini = conversation(&Gemini, messages());
+    assert_eq!(gemini[1]["parts"][0]["functionCall"]["name"], name);
+    assert_eq!(gemini[2]["parts"][0]["functionResponse"]["name"], name);
+}

@@ -8,6 +8,7 @@ mod anthropic;
 mod chat;
 mod responses;
 mod gemini;
+mod cut;
 
 use std::sync::Arc;
 

@@ -84,7 +84,7 @@ fn message(turn: &Turn<'_>) -> Option<Value> {
                 .map(|text| json!({"type": "text", "text": text}));
             ("user", results.chain(words).collect())
         }
-        Turn::Assistant(parts) => ("assistant", blocks(parts)),
+        Turn::Assistant(said) => ("assistant", blocks(said)),
     };
     (!content.is_empty()).then(|| json!({"role": role, "content": content}))
 }
@@ -108,8 +108,8 @@ fn alternating(messages: Vec<Value>) -> Vec<Value> {
 }
 
 /// A model's blocks. Thinking that nothing follows is refused, and was cut off in any case.
-fn blocks(parts: &[Part<'_>]) -> Vec<Value> {
-    let mut blocks: Vec<Value> = parts.iter().filter_map(block).collect();
+fn blocks(said: &[Vec<Part<'_>>]) -> Vec<Value> {
+    let mut blocks: Vec<Value> = said.iter().flatten().filter_map(block).collect();
     let thinks = |block: &Value| {
         let kind = block["type"].as_str();
         matches!(kind, Some("thinking" | "redacted_thinking"))

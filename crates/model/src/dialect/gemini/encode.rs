@@ -131,8 +131,8 @@ impl Contents {
                 let words = words.iter().map(|text| json!({"text": text})).collect();
                 self.push("user", words);
             }
-            Turn::Assistant(parts) => {
-                let parts = self.spoken(parts);
+            Turn::Assistant(said) => {
+                let parts = self.spoken(said);
                 self.push("model", parts);
             }
         }
@@ -144,16 +144,16 @@ impl Contents {
         }
     }
 
-    fn spoken(&mut self, parts: &[Part<'_>]) -> Vec<Value> {
-        let mut said = Vec::with_capacity(parts.len());
+    fn spoken(&mut self, said: &[Vec<Part<'_>>]) -> Vec<Value> {
+        let mut parts = Vec::new();
         let mut is_first_call = true;
-        for part in parts {
+        for part in said.iter().flatten() {
             match part {
-                Part::Text { text, kept } => said.push(sealed(json!({"text": text}), *kept)),
+                Part::Text { text, kept } => parts.push(sealed(json!({"text": text}), *kept)),
                 Part::Thinking { text, kept, .. } => {
-                    said.push(sealed(json!({"text": text, "thought": true}), *kept));
+                    parts.push(sealed(json!({"text": text, "thought": true}), *kept));
                 }
-                Part::Sealed(kept) => said.extend(whole(kept)),
+                Part::Sealed(kept) => parts.extend(whole(kept)),
                 Part::Use {
                     id,
                     name,
@@ -167,11 +167,11 @@ impl Contents {
                         call[SEAL] = FOREIGN.into();
                     }
                     is_first_call = false;
-                    said.push(call);
+                    parts.push(call);
                 }
             }
         }
-        said
+        parts
     }
 
     fn call(&mut self, id: &str, name: &str, input: &Value, kept: Option<&Value>) -> Value {

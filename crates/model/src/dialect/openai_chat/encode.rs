@@ -28,7 +28,7 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
                     messages.push(json!({"role": "user", "content": words.join(BETWEEN)}));
                 }
             }
-            Turn::Assistant(parts) => messages.extend(assistant(parts)),
+            Turn::Assistant(said) => messages.extend(assistant(said)),
         }
     }
     let mut body = Map::new();
@@ -58,10 +58,10 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
 }
 
 /// The model's turn; none if it has nothing that can be sent.
-fn assistant(parts: &[Part<'_>]) -> Option<Value> {
+fn assistant(said: &[Vec<Part<'_>>]) -> Option<Value> {
     let mut texts = Vec::new();
     let mut calls = Vec::new();
-    for part in parts {
+    for part in said.iter().flatten() {
         match part {
             Part::Text { text, .. } => texts.push(*text),
             Part::Use {

@@ -2,7 +2,8 @@
 //!
 //! Nothing is stored at the vendor's: the whole conversation goes with every request, and with it
 //! what the vendor wants back. Items that are not stored are sent without their ids, because a
-//! server looks an id up and refuses what it does not find.
+//! server looks an id up and refuses what it does not find. Reasoning is sent only before what it led
+//! to: the vendor refuses it alone, and a cancel or a failure may have left nothing behind it.
 
 use serde_json::{Map, Value, json};
 
@@ -66,6 +67,14 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
+/// An item that is kept as a whole.
+enum Whole {
+    /// Reasoning, which belongs to what comes next.
+    Reasoning(Value),
+    /// What is not read here, such as a tool of the vendor's own.
+    Other(Value),
+}
+
 /// The conversation as items.
 struct Input {
     is_stored: bool,
@@ -79,7 +88,7 @@ impl Input {
                 self.items.extend(results.iter().map(output));
                 self.heard(words);
             }
-            Turn::Assistant(parts) => self.spoken(parts),
+            Turn::Assistant(said) => said.iter().for_each(|parts| self.spoken(parts)),
         }
     }
 
@@ -93,30 +102,39 @@ impl Input {
         }
     }
 
-    /// What the model said itself.
+    /// What the model said itself, in one message.
     fn spoken(&mut self, parts: &[Part<'_>]) {
         // The message that the words before belong to; words of two are not put together.
         let mut open: Option<Option<&Value>> = None;
+        // Reasoning of which it is not known yet whether something follows.
+        let mut held: Vec<Value> = Vec::new();
         for part in parts {
             match part {
                 Part::Text { text, kept } => {
                     let id = kept.and_then(|kept| kept.get("id"));
                     if open != Some(id) {
+                        self.items.append(&mut held);
                         self.items.push(self.message(*kept));
                         open = Some(id);
                     }
                     self.append(words(text, *kept));
                 }
-                Part::Thinking { kept, .. } => {
-                    if kept.is_some_and(|kept| self.whole(kept)) {
-                        open = None;
-                    }
+                Part::Thinking { kept: None, .. } => {}
+                Part::Thinking {
+                    kept: Some(kept), ..
                 }
-                Part::Sealed(kept) => {
-                    if self.whole(kept) {
+                | Part::Sealed(kept) => match self.whole(kept) {
+                    Some(Whole::Reasoning(item)) => {
                         open = None;
+                        held.push(item);
                     }
-                }
+                    Some(Whole::Other(item)) => {
+                        open = None;
+                        self.items.append(&mut held);
+                        self.items.push(item);
+                    }
+                    None => {}
+                },
                 Part::Use {
                     id,
                     name,
@@ -125,23 +143,25 @@ impl Input {
                     ..
                 } => {
                     open = None;
+                    self.items.append(&mut held);
                     self.items.push(self.call(id, name, input, *kept));
                 }
             }
         }
     }
 
-    /// An item that is kept as a whole; whether it can be sent.
-    fn whole(&mut self, kept: &Value) -> bool {
-        let item = match kept["type"].as_str() {
+    /// An item that is kept as a whole; none if it cannot be sent.
+    fn whole(&self, kept: &Value) -> Option<Whole> {
+        match kept["type"].as_str() {
             // These are told by their blocks.
-            None | Some("message" | "function_call") => return false,
-            Some("reasoning") if !self.is_stored && !is_readable(kept) => return false,
-            Some("reasoning") => Value::Object(self.without_id(Some(kept))),
-            Some(_) => kept.clone(),
-        };
-        self.items.push(item);
-        true
+            None | Some("message" | "function_call") => None,
+            Some("reasoning") if !self.is_stored && !is_readable(kept) => None,
+            Some("reasoning") => {
+                let item = Value::Object(self.without_id(Some(kept)));
+                Some(Whole::Reasoning(item))
+            }
+            Some(_) => Some(Whole::Other(kept.clone())),
+        }
     }
 
     fn without_id(&self, kept: Option<&Value>) -> Map<String, Value> {

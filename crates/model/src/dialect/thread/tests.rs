@@ -59,8 +59,8 @@ fn told(provider: &str, messages: Vec<Said>) -> Vec<String> {
                 results.chain(words).collect::<Vec<_>>().join("|")
             )
         }
-        Turn::Assistant(parts) => {
-            let parts = parts.iter().map(|part| match part {
+        Turn::Assistant(said) => {
+            let parts = said.iter().flatten().map(|part| match part {
                 Part::Text { text, .. } => (*text).to_owned(),
                 Part::Thinking { text, .. } => format!("({text})"),
                 Part::Use { id, .. } => format!("use {id}"),
@@ -179,4 +179,39 @@ fn what_the_house_says_joins_the_standing_instruction() {
     let thread = thread("one", &request);
     assert_eq!(thread.system, ["Be kind.", "And brief."]);
     assert_eq!(thread.turns.len(), 1);
+}
+
+#[test]
+fn a_name_that_no_vendor_takes_is_sent_as_one_that_they_do() {
+    let sent = |name: &str| {
+        let used = ContentBlock::ToolUse {
+            id: id(1),
+            name: name.into(),
+            input: json!({}),
+        };
+        let request = request(vec![
+            Said::new(Role::User, vec![text("hi")]),
+            Said::new(Role::Assistant, vec![used]),
+            Said::new(Role::Tool, vec![gave(1)]),
+        ]);
+        let thread = thread("one", &request);
+        let [
+            Turn::User { .. },
+            Turn::Assistant(said),
+            Turn::User { results, .. },
+        ] = &thread.turns[..]
+        else {
+            panic!("{:?}", thread.turns);
+        };
+        let [Part::Use { name, .. }] = &said[0][..] else {
+            panic!("{said:?}");
+        };
+        assert_eq!(*name, results[0].name, "the result goes by the same name");
+        name.clone().into_owned()
+    };
+    assert_eq!(sent("get_weather-2"), "get_weather-2");
+    assert_eq!(sent("functions.get weather:0"), "functions_get_weather_0");
+    assert_eq!(sent("größe🚢"), "gr__e_");
+    assert_eq!(sent(&"x".repeat(200)), "x".repeat(64));
+    assert_eq!(sent(""), "_");
 }
