@@ -2,12 +2,14 @@
 //! panics.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::gemini::Gemini;
 use turnwire_model::dialect::openai_responses::OpenAiResponses;
-use turnwire_model::{Delta, Dialect, Frame, Refused};
+use turnwire_model::{Again, Delta, Dialect, Frame, ModelError, Refused};
 
 use crate::support::{GEMINI, RESPONSES};
 
@@ -248,9 +250,26 @@ proptest! {
     }
 
     #[test]
-    fn any_refusal_is_an_error(status in any::<u16>(), body in any::<Vec<u8>>()) {
-        for dialect in [&OpenAiResponses as &dyn Dialect, &Gemini] {
-            let _ = dialect.refused(Refused { status, retry_after: None, body: &body });
+    fn any_refusal_is_told_by_its_status(
+        status in prop_oneof![
+            prop::sample::select(vec![400_u16, 404, 408, 409, 429, 500, 529]), any::<u16>(),
+        ],
+        retry_after in prop::option::of((0_u64..100).prop_map(Duration::from_secs)),
+        bytes in any::<Vec<u8>>(),
+        json in any_json(),
+    ) {
+        let again = retry_after.map_or(Again::Soon, Again::After);
+        let (class, again) = match status {
+            429 => (LlmErrorClass::RateLimited, again),
+            408 | 409 | 500.. => (LlmErrorClass::Provider, again),
+            _ => (LlmErrorClass::Provider, Again::Never),
+        };
+        // None of these bodies says a word that means something else.
+        for body in [bytes, json.to_string().into_bytes()] {
+            let refused = Refused { status, retry_after, body: &body };
+            for dialect in [&OpenAiResponses as &dyn Dialect, &Gemini] {
+                prop_assert_eq!(dialect.refused(refused), ModelError { class, again });
+            }
         }
     }
 }

@@ -161,6 +161,24 @@ fn keys_stand_in_the_headers_of_each_vendor() {
 }
 
 #[test]
+fn a_call_that_its_own_model_gave_no_seal_gets_the_one_that_stands_for_none() {
+    let part = |kept: Value| {
+        let said = assistant(vec![tool_use(1, "Paris")], "there", &[(0, kept)]);
+        let messages = vec![user("Hi"), said, result(1, json!("20"), false)];
+        conversation(&Gemini, messages)[1]["parts"][0].clone()
+    };
+    // An older model of the same provider gives its calls ids and no seals.
+    let unsealed = part(json!({"id": "fn_a"}));
+    assert_eq!(
+        unsealed["thoughtSignature"],
+        "skip_thought_signature_validator"
+    );
+    assert_eq!(unsealed["functionCall"]["id"], "fn_a");
+    let sealed = part(json!({"id": "fn_a", "thoughtSignature": "s"}));
+    assert_eq!(sealed["thoughtSignature"], "s");
+}
+
+#[test]
 fn a_name_that_was_invented_poisons_no_request() {
     let invented = ContentBlock::ToolUse {
         id: use_id(1),

@@ -9,9 +9,10 @@ use crate::dialect::thread::{Outcome, Part, Thread, Turn, thread};
 use crate::dialect::{Params, overlay};
 use crate::request::{Request, ToolSpec};
 
-/// The seal of a call that another model made. Models from the third generation on refuse the
-/// first call of a turn without one, and take this in its place.
-const FOREIGN: &str = "skip_thought_signature_validator";
+/// The seal of a call that came without one: another model made it, or an older one of the same
+/// provider. Models from the third generation on refuse the first call of a turn without a seal, and
+/// take this in its place.
+const UNSEALED: &str = "skip_thought_signature_validator";
 
 /// What stands behind the base address. A model that is named with its collection keeps it.
 pub(super) fn path(model: &str) -> String {
@@ -163,8 +164,8 @@ impl Contents {
                 } => {
                     let call = self.call(id, name, input, *kept);
                     let mut call = sealed(json!({"functionCall": call}), *kept);
-                    if is_first_call && self.needs_seals && kept.is_none() {
-                        call[SEAL] = FOREIGN.into();
+                    if is_first_call && self.needs_seals && call.get(SEAL).is_none() {
+                        call[SEAL] = UNSEALED.into();
                     }
                     is_first_call = false;
                     parts.push(call);
