@@ -10,3 +10,4 @@ mod splits;
 mod arbitrary;
 mod round_trip;
 mod request;
+mod thinking;

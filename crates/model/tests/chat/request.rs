@@ -135,6 +135,23 @@ fn thinking_tokens_come_on_top_where_there_is_no_room_for_them() {
 }
 
 #[test]
+fn thinking_by_effort_has_room_besides_the_answer() {
+    let room = |max_tokens, thinking_tokens| {
+        let params = Params {
+            max_tokens,
+            thinking_tokens,
+            effort: Some("low".into()),
+            ..Params::default()
+        };
+        body(&Anthropic, "local", &params)["max_tokens"].clone()
+    };
+    assert_eq!(room(None, None), 16_384);
+    assert_eq!(room(Some(500), None), 500, "the operator's word counts");
+    assert_eq!(room(None, Some(2000)), 4096, "a budget makes its own room");
+    assert_eq!(room(None, Some(0)), 4096, "it does not think");
+}
+
+#[test]
 fn the_vendors_own_models_are_asked_for_what_they_take() {
     let params = Params {
         max_tokens: Some(100),

@@ -10,20 +10,29 @@ use crate::request::{Request, ToolSpec};
 /// Tokens of an answer if nobody says how many: the vendor wants a number.
 const MAX_TOKENS: u32 = 4096;
 
+/// The same where the model thinks as hard as it sees fit: its thinking is a part of the answer, and
+/// would leave little of the other number.
+const MAX_TOKENS_WITH_EFFORT: u32 = 16_384;
+
 /// The fewest tokens the vendor lets a model think with.
 const THINKING_TOKENS_MIN: u32 = 1024;
 
 /// The body of a request.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
     let Thread { system, turns } = thread(provider, request);
+    let mut messages = alternating(turns.iter().filter_map(message).collect());
+    let mut thinking = thinking(params);
+    if budget(params).is_some() && is_begun_without_thinking(&messages) {
+        thinking = None;
+        drop_thinking(&mut messages);
+    }
     let mut body = Map::new();
     body.insert("model".into(), model.into());
     body.insert("max_tokens".into(), max_tokens(params).into());
     if !system.is_empty() {
         body.insert("system".into(), system.join("\n\n").into());
     }
-    let messages: Vec<Value> = turns.iter().filter_map(message).collect();
-    body.insert("messages".into(), alternating(messages).into());
+    body.insert("messages".into(), messages.into());
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request.tools.iter().map(tool).collect();
         body.insert("tools".into(), tools.into());
@@ -32,7 +41,7 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
     if let Some(temperature) = temperature(params) {
         body.insert("temperature".into(), temperature.into());
     }
-    if let Some(thinking) = thinking(params) {
+    if let Some(thinking) = thinking {
         body.insert("thinking".into(), thinking);
     }
     if let Some(effort) = &params.effort {
@@ -56,7 +65,12 @@ fn budget(params: &Params) -> Option<u32> {
 
 /// What the model may write in all; thinking is a part of it, so it has to be more than that.
 fn max_tokens(params: &Params) -> u32 {
-    let answer = params.max_tokens.unwrap_or(MAX_TOKENS);
+    let is_adaptive = params.effort.is_some() && params.thinking_tokens.is_none();
+    let usual = match is_adaptive {
+        true => MAX_TOKENS_WITH_EFFORT,
+        false => MAX_TOKENS,
+    };
+    let answer = params.max_tokens.unwrap_or(usual);
     match budget(params) {
         Some(budget) if budget >= answer => budget.saturating_add(answer),
         Some(_) | None => answer,
@@ -107,14 +121,43 @@ fn alternating(messages: Vec<Value>) -> Vec<Value> {
     woven
 }
 
+/// Whether the last answer asks for tools, has their results, and does not begin with thinking: one
+/// of another provider, or of a time when the model did not think. The vendor then refuses to think
+/// with a budget until the tools are done with.
+fn is_begun_without_thinking(messages: &[Value]) -> bool {
+    let is_of = |block: &Value, kind: &str| block["type"] == kind;
+    let [.., answer, results] = messages else {
+        return false;
+    };
+    let (Some(said), Some(heard)) = (answer["content"].as_array(), results["content"].as_array())
+    else {
+        return false;
+    };
+    said.iter().any(|block| is_of(block, "tool_use"))
+        && heard.iter().any(|block| is_of(block, "tool_result"))
+        && !said.first().is_some_and(is_thinking)
+}
+
+/// Takes thinking out of the last answer: a model that does not think is not shown any there.
+fn drop_thinking(messages: &mut [Value]) {
+    if let [.., answer, _] = messages
+        && let Some(said) = answer["content"].as_array_mut()
+    {
+        said.retain(|block| !is_thinking(block));
+    }
+}
+
+fn is_thinking(block: &Value) -> bool {
+    matches!(
+        block["type"].as_str(),
+        Some("thinking" | "redacted_thinking")
+    )
+}
+
 /// A model's blocks. Thinking that nothing follows is refused, and was cut off in any case.
 fn blocks(said: &[Vec<Part<'_>>]) -> Vec<Value> {
     let mut blocks: Vec<Value> = said.iter().flatten().filter_map(block).collect();
-    let thinks = |block: &Value| {
-        let kind = block["type"].as_str();
-        matches!(kind, Some("thinking" | "redacted_thinking"))
-    };
-    while blocks.last().is_some_and(thinks) {
+    while blocks.last().is_some_and(is_thinking) {
         blocks.pop();
     }
     blocks
