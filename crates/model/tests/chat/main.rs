@@ -11,3 +11,4 @@ mod arbitrary;
 mod round_trip;
 mod request;
 mod thinking;
+mod cut;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use turnwire_event::StopReason;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::gemini::Gemini;
 use turnwire_model::dialect::openai_responses::OpenAiResponses;
@@ -146,6 +147,7 @@ fn frame() -> impl Strategy<Value = String> {
 /// and its end, blocks without gaps, and the stop last.
 fn check(deltas: &[Delta]) {
     let mut tools: Vec<Option<bool>> = Vec::new();
+    let mut fed: Vec<usize> = Vec::new();
     let mut kinds: Vec<&str> = Vec::new();
     for (n, delta) in deltas.iter().enumerate() {
         let (block, kind) = match delta {
@@ -154,10 +156,13 @@ fn check(deltas: &[Delta]) {
                 continue;
             }
             Delta::Spent { .. } => panic!("a decoder is asked what was spent"),
-            Delta::Stop { .. } => {
+            Delta::Stop { reason, .. } => {
                 assert_eq!(n + 1, deltas.len(), "the stop comes last");
-                let open = tools.iter().filter(|tool| **tool == Some(true));
-                assert_eq!(open.count(), 0, "every tool has its end");
+                let is_open = |at: &usize| tools[*at] == Some(true);
+                for at in (0..tools.len()).filter(is_open) {
+                    assert_ne!(*reason, StopReason::ToolUse, "every tool has its end");
+                    assert!(!fed.contains(&at), "only a tool without input is left open");
+                }
                 continue;
             }
             Delta::Text { block, .. } => (*block, "text"),
@@ -185,7 +190,10 @@ fn check(deltas: &[Delta]) {
             Delta::ToolStart { .. } => {
                 assert_eq!(tools[at].replace(true), None, "a tool begins once");
             }
-            Delta::ToolInput { .. } => assert_eq!(tools[at], Some(true), "input of an open tool"),
+            Delta::ToolInput { .. } => {
+                assert_eq!(tools[at], Some(true), "input of an open tool");
+                fed.push(at);
+            }
             Delta::ToolEnd { .. } => {
                 assert_eq!(tools[at].replace(false), Some(true), "an open tool ends");
             }

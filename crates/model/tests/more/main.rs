@@ -7,3 +7,4 @@ mod gemini;
 mod splits;
 mod arbitrary;
 mod request;
+mod cut;

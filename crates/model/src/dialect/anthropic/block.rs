@@ -16,6 +16,8 @@ pub(super) enum Open {
     Tool {
         /// The input that came with the start, for servers that do not stream it.
         whole: Option<String>,
+        /// Whether any input was streamed.
+        fed: bool,
     },
     /// Not ours to read; none once a piece came that cannot be put into it.
     Sealed {
@@ -74,7 +76,7 @@ impl Opened {
         let whole = whole.filter(|input| !is_nothing(input));
         let bytes = whole.as_ref().map_or(0, String::len);
         let first = std::iter::once(start).chain(kept);
-        Some(Self::of(Open::Tool { whole }, first, bytes))
+        Some(Self::of(Open::Tool { whole, fed: false }, first, bytes))
     }
 
     /// A block that is not read here, of so many bytes.
@@ -133,10 +135,11 @@ impl Open {
                 signature.push_str(&more);
                 None
             }
-            (Self::Tool { whole }, PieceKind::InputJsonDelta) => {
+            (Self::Tool { whole, fed }, PieceKind::InputJsonDelta) => {
                 let fragment = piece.partial_json.filter(|more| !more.is_empty())?;
                 // It is streamed after all.
                 *whole = None;
+                *fed = true;
                 Some(Delta::ToolInput { block: 0, fragment })
             }
             (Self::Sealed { input, .. }, PieceKind::InputJsonDelta) => {
@@ -153,17 +156,31 @@ impl Open {
         }
     }
 
-    /// The block's last words; it says nothing afterwards.
+    /// Whether it is a tool of which no input has come. At the end of a message that was cut, that
+    /// is not a tool without input.
+    pub(super) fn is_unfed(&self) -> bool {
+        matches!(
+            self,
+            Self::Tool {
+                whole: None,
+                fed: false
+            }
+        )
+    }
+
+    /// The block's last words; it says nothing afterwards. That a tool has ended which had no input
+    /// is not among them: whether it is whole only the rest of the message tells.
     pub(super) fn stop(&mut self) -> impl Iterator<Item = Delta> + use<> {
+        let is_unfed = self.is_unfed();
         let last = match std::mem::replace(self, Self::Stopped) {
             Self::Stopped | Self::Text => [None, None],
             Self::Thinking { signature } => {
                 let seal = Some(signature).filter(|signature| !signature.is_empty());
                 [seal.map(|seal| thinking(String::new(), Some(seal))), None]
             }
-            Self::Tool { whole } => [
+            Self::Tool { whole, .. } => [
                 whole.map(|fragment| Delta::ToolInput { block: 0, fragment }),
-                Some(Delta::ToolEnd { block: 0 }),
+                (!is_unfed).then_some(Delta::ToolEnd { block: 0 }),
             ],
             Self::Sealed { block, input } => [whole_block(block, &input).map(keep), None],
         };

@@ -2,7 +2,9 @@
 //!
 //! State is kept by the vendor's index. A signature comes in pieces and is told once, with the end
 //! of its block (S3-055). A block of a kind that is not known here says nothing, but is kept whole
-//! for the vendor. Only `message_stop` ends a message well.
+//! for the vendor. A tool without input ends when something stands behind it, or with the message,
+//! unless that was cut: then its input may be what is missing. Only `message_stop` ends a message
+//! well.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,6 +33,8 @@ pub(super) struct Messages {
     order: Order,
     /// By the vendor's index: where the block stands, and what is open of it.
     blocks: BTreeMap<u64, (u64, Open)>,
+    /// Where tools stand that have stopped without input and are not told to have ended.
+    unfed: Vec<u64>,
     counts: Counts,
     ending: Option<Ending>,
     sealed_bytes: usize,
@@ -142,7 +146,7 @@ impl Messages {
         } = read(data)?;
         // A block that begins where another is open has ended that one.
         self.stop(index, out);
-        let at = self.order.open(index)?;
+        let at = self.open(index, out)?;
         let raw = content_block.get();
         let kind = read::<BlockTag>(raw)?.kind;
         let opened = match kind {
@@ -161,6 +165,15 @@ impl Messages {
         Ok(())
     }
 
+    /// A place for a block; tools before it were whole.
+    fn open(&mut self, index: u64, out: &mut VecDeque<Delta>) -> Result<u64, ModelError> {
+        let at = self.order.open(index)?;
+        for whole in self.unfed.extract_if(.., |before| *before < at) {
+            self.order.say(whole, Delta::ToolEnd { block: 0 }, out);
+        }
+        Ok(at)
+    }
+
     fn seal(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.sealed_bytes += bytes;
         if self.sealed_bytes > SEALED_BYTES_MAX {
@@ -177,7 +190,7 @@ impl Messages {
         if !self.blocks.contains_key(&index) {
             match Open::unannounced(delta.kind) {
                 Some(open) => {
-                    let at = self.order.open(index)?;
+                    let at = self.open(index, out)?;
                     self.blocks.insert(index, (at, open));
                 }
                 None if delta.kind == PieceKind::InputJsonDelta => return Err(malformed()),
@@ -204,6 +217,9 @@ impl Messages {
         let at = *at;
         if matches!(open, Open::Stopped) {
             return;
+        }
+        if open.is_unfed() {
+            self.unfed.push(at);
         }
         for delta in open.stop() {
             self.say(at, delta, out);
@@ -248,6 +264,10 @@ impl Messages {
         let open: Vec<u64> = self.blocks.keys().copied().collect();
         for index in open {
             self.stop(index, out);
+        }
+        let is_cut = matches!(self.ending, Some(Ending::Cut | Ending::Refused));
+        for at in self.unfed.drain(..).filter(|_| !is_cut) {
+            self.order.say(at, Delta::ToolEnd { block: 0 }, out);
         }
         self.order.release(out);
         let reason = match self.ending {

@@ -72,6 +72,9 @@ pub(super) struct Item<'a> {
     /// All arguments of a call.
     #[serde(borrow, default)]
     pub(super) arguments: Words<'a>,
+    /// How far it is.
+    #[serde(borrow, default)]
+    pub(super) status: Words<'a>,
     /// The parts of a message, or open reasoning.
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,

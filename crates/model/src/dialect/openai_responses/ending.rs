@@ -1,4 +1,5 @@
-//! The end of an answer: what is still open is closed, and the tokens are counted.
+//! The end of an answer: what is still open is closed, and the tokens are counted. In an answer that
+//! was cut, a call without arguments stays open: they may be what is missing.
 
 use std::collections::VecDeque;
 
@@ -41,7 +42,7 @@ impl Reader {
             }
         }
         self.order.let_all_out(out)?;
-        self.close(out)?;
+        self.close(is_cut, out)?;
         let usage = response.usage.unwrap_or_default();
         let details = usage.input_tokens_details.unwrap_or_default();
         self.cache_written = count(details.cache_write_tokens);
@@ -59,20 +60,23 @@ impl Reader {
         Ok(())
     }
 
-    /// Ends the calls that nobody ended.
-    fn close(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+    /// Ends the calls that nobody ended, as far as they are whole.
+    fn close(&mut self, is_cut: bool, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         for at in 0..self.order.len() {
             let item = self.order.item(at);
             if item.kind != Kind::Call || item.is_done {
                 continue;
             }
             let call = item.call.as_ref().ok_or_else(malformed)?;
-            let kept = call.call_id.as_deref().map(sealed::call_by_id);
-            if let Some(kept) = kept {
+            let is_missing = is_cut && !call.has_input;
+            let kept = call.call_id.as_deref().filter(|_| !call.is_kept);
+            if let Some(kept) = kept.map(sealed::call_by_id) {
                 self.order.say(at, ONLY, Piece::Keep(kept), out)?;
             }
-            self.order.say(at, ONLY, Piece::ToolEnd, out)?;
-            self.order.finish(at, out)?;
+            if !is_missing {
+                self.order.say(at, ONLY, Piece::ToolEnd, out)?;
+                self.order.finish(at, out)?;
+            }
         }
         Ok(())
     }

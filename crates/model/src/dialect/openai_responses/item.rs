@@ -72,6 +72,7 @@ impl Reader {
         item.call = Some(Call {
             call_id: call_id.clone(),
             has_input: false,
+            is_kept: false,
         });
         self.has_calls = true;
         let start = Piece::ToolStart(name, call_id);
@@ -92,7 +93,7 @@ impl Reader {
         match self.order.item(at).kind {
             Kind::Message => self.message_done(at, &item, raw, out)?,
             Kind::Reasoning => self.reasoning_done(at, &item, raw, out)?,
-            Kind::Call => self.call_done(at, item, raw, out)?,
+            Kind::Call => return self.call_done(at, item, raw, out),
             Kind::Other => {
                 if let Some(kept) = sealed::item(raw) {
                     self.order.say(at, BEHIND, Piece::Keep(kept), out)?;
@@ -156,14 +157,20 @@ impl Reader {
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         self.start(at, item.name, item.call_id, out)?;
-        if self.order.item(at).call.is_none() {
-            return Err(malformed());
-        }
         self.input_once(at, item.arguments, out)?;
-        if let Some(kept) = sealed::call(raw) {
+        let call = self.order.item(at).call.as_mut().ok_or_else(malformed)?;
+        let has_input = call.has_input;
+        let kept = sealed::call(raw).filter(|_| !call.is_kept);
+        call.is_kept |= kept.is_some();
+        if let Some(kept) = kept {
             self.order.say(at, ONLY, Piece::Keep(kept), out)?;
         }
-        Ok(self.order.say(at, ONLY, Piece::ToolEnd, out)?)
+        // One that was cut before its arguments came is not whole, if the answer is not.
+        if item.status.as_str() == "incomplete" && !has_input {
+            return Ok(());
+        }
+        self.order.say(at, ONLY, Piece::ToolEnd, out)?;
+        Ok(self.order.finish(at, out)?)
     }
 }
 

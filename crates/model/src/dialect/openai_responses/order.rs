@@ -118,6 +118,8 @@ pub(super) struct Call {
     pub(super) call_id: Option<String>,
     /// Whether there was input.
     pub(super) has_input: bool,
+    /// Whether what the vendor wants back of it is kept.
+    pub(super) is_kept: bool,
 }
 
 /// How words of an item are meant.
