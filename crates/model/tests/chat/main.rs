@@ -12,3 +12,4 @@ mod round_trip;
 mod request;
 mod thinking;
 mod cut;
+mod order;

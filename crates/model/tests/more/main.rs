@@ -8,3 +8,4 @@ mod splits;
 mod arbitrary;
 mod request;
 mod cut;
+mod order;

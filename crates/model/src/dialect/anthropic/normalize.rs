@@ -167,7 +167,7 @@ impl Messages {
 
     /// A place for a block; tools before it were whole.
     fn open(&mut self, index: u64, out: &mut VecDeque<Delta>) -> Result<u64, ModelError> {
-        let at = self.order.open(index)?;
+        let at = self.order.open(index, out)?;
         for whole in self.unfed.extract_if(.., |before| *before < at) {
             self.order.say(whole, Delta::ToolEnd { block: 0 }, out);
         }

@@ -7,6 +7,8 @@
 //! ```text
 //! theirs:  1:"b"  0:"a"  stop 1  1:-  stop 0          out:  0:"a"  1:"b"
 //! ```
+//! Some servers stop no block, or count from 1. So a block that has spoken gives the floor to the
+//! next one when that opens, and a place that is empty by then is not waited for.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,6 +26,8 @@ const HELD_BYTES_MAX: usize = 1024 * 1024;
 struct Place {
     number: Option<u32>,
     held: Vec<Delta>,
+    /// Whether it has said more than that it is there.
+    has_spoken: bool,
     stopped: bool,
 }
 
@@ -38,9 +42,13 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// A place for a block of that index. Some servers use an index again: such a block stands
-    /// behind all others.
-    pub(super) fn open(&mut self, index: u64) -> Result<u64, ModelError> {
+    /// A place for a block of that index, and what it lets go out. Some servers use an index again:
+    /// such a block stands behind all others.
+    pub(super) fn open(
+        &mut self,
+        index: u64,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<u64, ModelError> {
         if self.places.len() >= BLOCKS_MAX as usize {
             return Err(LlmErrorClass::Provider.into());
         }
@@ -51,7 +59,27 @@ impl Order {
             index
         };
         self.places.insert(at, Place::default());
+        self.pass(at, out);
         Ok(at)
+    }
+
+    /// The block before the one at `at` is not waited for if it has spoken, and no place is that
+    /// stands empty before it.
+    fn pass(&mut self, at: u64, out: &mut VecDeque<Delta>) {
+        let Some(before) = at.checked_sub(1).filter(|before| *before >= self.floor) else {
+            return;
+        };
+        match self.places.get_mut(&before) {
+            Some(place) if place.has_spoken => place.stopped = true,
+            Some(_) | None => return,
+        }
+        let waiting = self.places.range(self.floor..=before);
+        let first = waiting.clone().next().map_or(before, |(at, _)| *at);
+        if waiting.count() as u64 == before - first + 1 && self.floor < first {
+            self.floor = first;
+            self.flush(first, out);
+        }
+        self.move_on(out);
     }
 
     /// The block says something; its number is put in here.
@@ -59,6 +87,7 @@ impl Order {
         let Some(place) = self.places.get_mut(&at) else {
             return;
         };
+        place.has_spoken |= is_speech(&delta);
         if at <= self.floor {
             out.push_back(numbered(delta, number(place, &mut self.next)));
             return;
@@ -75,6 +104,11 @@ impl Order {
         if let Some(place) = self.places.get_mut(&at) {
             place.stopped = true;
         }
+        self.move_on(out);
+    }
+
+    /// Moves the floor past what has stopped.
+    fn move_on(&mut self, out: &mut VecDeque<Delta>) {
         while self.places.get(&self.floor).is_some_and(|p| p.stopped) {
             self.floor = self.floor.saturating_add(1);
             self.flush(self.floor, out);
@@ -110,6 +144,19 @@ fn number(place: &mut Place, next: &mut u32) -> u32 {
         *next += 1;
         number
     })
+}
+
+/// Whether a delta is more than the begin of a block or what is kept of it: tools that come side by
+/// side begin together, and are told one after the other.
+fn is_speech(delta: &Delta) -> bool {
+    match delta {
+        Delta::Text { .. } | Delta::Thinking { .. } | Delta::ToolInput { .. } => true,
+        Delta::Begun { .. }
+        | Delta::Keep { .. }
+        | Delta::ToolStart { .. }
+        | Delta::ToolEnd { .. }
+        | Delta::Stop { .. } => false,
+    }
 }
 
 fn weight(delta: &Delta) -> usize {

@@ -6,8 +6,10 @@
 //! ```
 //! One place has the floor, and places before it have had it. The floor moves on when its item is
 //! done; from a call it moves on at once, because a call is one block and calls may come side by
-//! side (S3-066). Items that tell no place never wait. A block gets its number when its first
-//! piece goes out. What is held is bounded: a server that never fills a place is not waited for.
+//! side (S3-066). Some servers say of no item that it is done, or count from 1: so an item that has
+//! spoken gives the floor to the next one when that comes, and a place that is empty by then is not
+//! waited for. Items that tell no place never wait. A block gets its number when its first piece goes
+//! out. What is held is bounded: a server that never fills a place is not waited for.
 
 use std::collections::VecDeque;
 
@@ -106,6 +108,8 @@ pub(super) struct Item {
     pub(super) call: Option<Call>,
     id: String,
     place: Option<u32>,
+    /// Whether it has spoken and another one has come behind it.
+    is_passed: bool,
     is_out: bool,
     held: Vec<(u32, Piece)>,
     blocks: Vec<(u32, u32)>,
@@ -155,6 +159,12 @@ pub(super) struct Section {
 }
 
 impl Item {
+    /// Whether it has said more than that it is there.
+    fn has_spoken(&self) -> bool {
+        let has_input = self.call.as_ref().is_some_and(|call| call.has_input);
+        has_input || !self.said.is_empty()
+    }
+
     /// Whether a section has said something.
     pub(super) fn has_said(&self, section: Section) -> bool {
         self.said.contains(&section)
@@ -228,14 +238,38 @@ impl Order {
             id: id.to_owned(),
             place,
             is_done: false,
+            is_passed: false,
             is_out: place.is_none_or(|place| place <= self.floor),
             held: Vec::new(),
             blocks: Vec::new(),
         });
         self.last = self.items.len() - 1;
         let at = self.last;
+        self.pass(place);
         self.move_on(out)?;
         Ok(at)
+    }
+
+    /// The item before a place is not waited for if it has spoken, and no place is that stands empty
+    /// before it.
+    fn pass(&mut self, place: Option<u32>) {
+        let before = place.and_then(|place| place.checked_sub(1));
+        let Some(before) = before.filter(|before| *before >= self.floor) else {
+            return;
+        };
+        let mut items = self.items.iter_mut();
+        let item = items.find(|item| item.place == Some(before));
+        let Some(item) = item.filter(|item| item.has_spoken()) else {
+            return;
+        };
+        item.is_passed = true;
+        let floor = self.floor;
+        let waiting = self.items.iter().filter_map(|item| item.place);
+        let waiting = waiting.filter(|place| (floor..=before).contains(place));
+        let first = waiting.clone().min().unwrap_or(before);
+        if waiting.count() as u32 == before - first + 1 {
+            self.floor = first;
+        }
     }
 
     /// An item has said all.
@@ -253,7 +287,7 @@ impl Order {
         while let Some(at) = has_floor(self) {
             self.let_out(at, out)?;
             let item = &self.items[at];
-            if item.kind != Kind::Call && !item.is_done {
+            if item.kind != Kind::Call && !item.is_done && !item.is_passed {
                 break;
             }
             self.floor += 1;
