@@ -156,7 +156,6 @@ fn the_end_is_the_mark_the_usage_or_the_reason() {
     let ends = |usage: &str| Some(format!("stop EndTurn {usage}"));
     let stop = finish("stop");
     assert_eq!(told(&[&words, &stop]), ends(NO_USAGE));
-    assert_eq!(told(&[&words, "[DONE]"]), ends(NO_USAGE));
     let counted = "1+2=9 reasoning 0 cached 0";
     assert_eq!(told(&[&words, &stop, usage]), ends(counted));
     assert_eq!(told(&[&words, usage, &stop, " [DONE] "]), ends(counted));
@@ -178,8 +177,21 @@ fn a_stream_without_an_end_broke_and_may_be_tried_again_if_it_said_nothing() {
         let error = steps(&OpenAiChat, frames).1;
         assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
     }
-    let error = steps(&OpenAiChat, &[&chunk(json!({"content": "Half"}))]).1;
+    let half = chunk(json!({"content": "Half"}));
+    for frames in [&[&*half][..], &[&half, "[DONE]"]] {
+        let (said, error) = steps(&OpenAiChat, frames);
+        assert_eq!(error, Some(LlmErrorClass::Transport.into()));
+        assert_eq!(said.len(), 1, "no end is made up: {said:?}");
+    }
+}
+
+#[test]
+fn a_mark_without_a_reason_runs_no_tool() {
+    let call = json!([{"index": 0, "id": "a", "function": {"name": "t", "arguments": "{}"}}]);
+    let (said, error) = steps(&OpenAiChat, &[&calls(call), "[DONE]"]);
     assert_eq!(error, Some(LlmErrorClass::Transport.into()));
+    let ends = |delta: &Delta| matches!(delta, Delta::ToolEnd { .. } | Delta::Stop { .. });
+    assert!(!said.iter().any(ends), "{said:?}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Our deltas of a Chat Completions stream.
 //!
 //! Blocks are numbered as they appear: words, reasoning and each tool call are blocks, and words
-//! that come after something else are a new one. The answer ends with `[DONE]`, with the usage
-//! behind its reason, or, once a reason was given, with the stream; without any of these it broke.
+//! that come after something else are a new one. Once a reason was given, the answer ends with
+//! `[DONE]`, with the usage, or with the stream; without a reason it broke, whatever its end.
 
 use std::collections::VecDeque;
 
@@ -56,7 +56,7 @@ impl Decoder for Completion {
             return Ok(());
         }
         if data == "[DONE]" {
-            return self.marked_end(out);
+            return self.end(out);
         }
         if frame.event == Some("error") {
             return Err(self.fail(data));
@@ -217,15 +217,6 @@ impl Completion {
             Ending::Cut | Ending::Filtered => Cut::Yes,
         };
         self.calls.finish(cut, &mut self.next, out)
-    }
-
-    /// The vendor's mark. It ends an answer without a reason too, but not one that never began.
-    fn marked_end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        if self.ending.is_none() {
-            self.close(Ending::Said, out)?;
-            self.ending = self.has_spoken().then_some(Ending::Said);
-        }
-        self.end(out)
     }
 
     fn finish(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
