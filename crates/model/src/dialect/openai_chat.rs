@@ -5,6 +5,7 @@
 mod chunk;
 mod words;
 mod calls;
+mod reasoning;
 mod normalize;
 mod encode;
 

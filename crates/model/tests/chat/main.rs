@@ -13,3 +13,4 @@ mod request;
 mod thinking;
 mod cut;
 mod order;
+mod kept;

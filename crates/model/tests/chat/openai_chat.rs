@@ -95,6 +95,7 @@ fn reasoning_is_thinking_and_what_changes_its_kind_is_a_new_block() {
         [
             "begun chatcmpl-One",
             "0 thinking Two cities, ",
+            r#"0 keep {"reasoning_content":true}"#,
             "0 thinking so two calls.",
             "1 text I look ",
             "1 text at both.",

@@ -13,7 +13,7 @@ use turnwire_model::{Delta, Dialect, Params, Request, Said};
 use crate::support::{ANTHROPIC, OPENAI_CHAT, decode, fixture};
 
 /// The message that deltas make, as the house keeps it; tool uses are numbered from `first`.
-fn heard(by: &str, deltas: &[Delta], first: u128) -> Said {
+pub(crate) fn heard(by: &str, deltas: &[Delta], first: u128) -> Said {
     let mut blocks: BTreeMap<u32, ContentBlock> = BTreeMap::new();
     let mut inputs: BTreeMap<u32, String> = BTreeMap::new();
     let mut kept = Kept {

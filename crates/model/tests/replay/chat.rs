@@ -1,4 +1,5 @@
-//! The conversation in Chat Completions. Its reasoning is shown and never sent.
+//! The conversation in Chat Completions, as a server speaks it that wants the reasoning of calls back,
+//! with fields of its own on a call.
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
@@ -16,6 +17,11 @@ fn call(id: &str, city: &str) -> Value {
     json!({"id": id, "type": "function", "function": function})
 }
 
+fn sealed(mut call: Value) -> Value {
+    call["extra_content"] = json!({"google": {"thought_signature": "c2VhbCBjaGF0"}});
+    call
+}
+
 impl Vendor for Completions {
     fn name(&self) -> &'static str {
         "openai_chat"
@@ -31,7 +37,7 @@ impl Vendor for Completions {
                 "role": "assistant",
                 REASONING: "Two cities, so two calls.",
                 "content": "I look at both: Größe 🚢…",
-                "tool_calls": [call("call_chat_a", "Köln"), call("call_chat_b", "Rome")],
+                "tool_calls": [sealed(call("call_chat_a", "Köln")), call("call_chat_b", "Rome")],
             }),
             json!({
                 "role": "assistant",
@@ -44,19 +50,7 @@ impl Vendor for Completions {
     }
 
     fn seals(&self) -> &'static [&'static str] {
-        &["call_chat_", "Two cities"]
-    }
-
-    fn sent(&self, turn: &Value) -> Value {
-        let mut turn = turn.clone();
-        turn.as_object_mut()
-            .expect("a turn")
-            .shift_remove(REASONING);
-        turn
-    }
-
-    fn sends_thinking(&self) -> bool {
-        false
+        &["call_chat_", "Two cities", "c2VhbCBjaGF0"]
     }
 
     fn stream(&self, turn: &Value) -> String {

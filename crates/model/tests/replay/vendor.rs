@@ -25,11 +25,6 @@ pub(crate) trait Vendor {
         turn.clone()
     }
 
-    /// Whether thinking has to be in the next request.
-    fn sends_thinking(&self) -> bool {
-        true
-    }
-
     /// The turn as a stream.
     fn stream(&self, turn: &Value) -> String;
 

@@ -7,16 +7,28 @@
 
 use std::collections::VecDeque;
 
-use serde_json::json;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::fold::message::BLOCKS_MAX;
 
 use super::chunk::{Call as Fragment, Function};
 use crate::delta::{Delta, ModelError};
+use crate::dialect::loose::Glance;
 
 /// Bytes of names, ids and arguments that wait for a call's name, at most; vendors allow names of
 /// 64, and arguments before the name are rare and short.
 const HELD_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of fields of the servers' own on all calls, at most; seals have thousands. What is more is
+/// not kept.
+const EXTRA_BYTES_MAX: usize = 256 * 1024;
+
+/// Fields of the server's own on one call, at most; those that are known have one.
+const EXTRA_FIELDS_MAX: usize = 16;
+
+/// Where such fields stand in what is kept of a call.
+pub(super) const EXTRA: &str = "extra";
 
 /// The calls, in the order they were opened.
 #[derive(Debug, Default)]
@@ -25,6 +37,7 @@ pub(super) struct Calls {
     /// The one whose name may not be whole.
     waiting: Option<usize>,
     held_bytes: usize,
+    extra_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -38,7 +51,9 @@ struct Call {
     block: Option<u32>,
     /// Whether any argument has come.
     fed: bool,
-    /// Whether its id is kept.
+    /// Fields that nobody reads here. The server that put them there wants them back.
+    extra: Map<String, Value>,
+    /// Whether its id and those fields are kept.
     kept: bool,
 }
 
@@ -76,6 +91,7 @@ impl Calls {
             self.settle(next, out);
         }
         self.name(at, id, name)?;
+        self.note(at, &fragment.rest);
         self.keep(at, out);
         let arguments = arguments.unwrap_or_default().0;
         if arguments.is_empty() {
@@ -137,6 +153,7 @@ impl Calls {
         if call.id.is_empty() && !id.is_empty() {
             held += id.len();
             id.clone_into(&mut call.id);
+            call.kept = false;
         }
         if call.block.is_none() && !name.is_empty() && call.name != name {
             held += name.len();
@@ -146,15 +163,41 @@ impl Calls {
         self.hold(held)
     }
 
-    /// The provider's own id, if it came late.
+    /// Takes the fields of a fragment that nobody reads here. Some servers repeat them: the first
+    /// one of a name counts.
+    fn note(&mut self, at: usize, rest: &[(Glance<'_>, &RawValue)]) {
+        let call = &mut self.calls[at];
+        for (name, raw) in rest {
+            let name = name.as_str();
+            let bytes = self.extra_bytes + name.len() + raw.get().len();
+            let is_full = call.extra.len() >= EXTRA_FIELDS_MAX || bytes > EXTRA_BYTES_MAX;
+            if is_full || call.extra.contains_key(name) {
+                continue;
+            }
+            if let Ok(value) = serde_json::from_str(raw.get()) {
+                self.extra_bytes = bytes;
+                call.extra.insert(name.to_owned(), value);
+                call.kept = false;
+            }
+        }
+    }
+
+    /// What the provider wants back with a call that is told, if it is not kept yet.
     fn keep(&mut self, at: usize, out: &mut VecDeque<Delta>) {
         let call = &mut self.calls[at];
-        if let Some(block) = call.block
-            && !call.kept
-            && !call.id.is_empty()
-        {
-            call.kept = true;
-            let data = json!({"id": call.id});
+        let Some(block) = call.block.filter(|_| !call.kept) else {
+            return;
+        };
+        let mut kept = Map::new();
+        if !call.id.is_empty() {
+            kept.insert("id".into(), call.id.clone().into());
+        }
+        if !call.extra.is_empty() {
+            kept.insert(EXTRA.into(), Value::Object(call.extra.clone()));
+        }
+        call.kept = true;
+        if !kept.is_empty() {
+            let data = Value::Object(kept);
             out.push_back(Delta::Keep { block, data });
         }
     }

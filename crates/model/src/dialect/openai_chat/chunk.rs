@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::words::{Arguments, Words};
@@ -43,6 +43,8 @@ pub(super) struct Said<'a> {
     pub(super) content: Option<Words>,
     pub(super) reasoning_content: Option<Words>,
     pub(super) reasoning: Option<Words>,
+    #[serde(borrow)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
     pub(super) refusal: Option<Words>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
@@ -50,14 +52,14 @@ pub(super) struct Said<'a> {
     pub(super) function_call: Option<Function<'a>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+/// A piece of a call.
+#[derive(Debug, Default)]
 pub(super) struct Call<'a> {
     pub(super) index: Option<Count>,
-    #[serde(borrow)]
     pub(super) id: Option<Glance<'a>>,
-    #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
+    /// All other fields, unread, but those that are null.
+    pub(super) rest: Vec<(Glance<'a>, &'a RawValue)>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -92,6 +94,43 @@ pub(super) struct PromptDetails {
 #[serde(default)]
 pub(super) struct CompletionDetails {
     pub(super) reasoning_tokens: Option<Count>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Call<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(CallVisitor)
+    }
+}
+
+struct CallVisitor;
+
+impl<'de> Visitor<'de> for CallVisitor {
+    type Value = Call<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a call")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Call<'de>, A::Error> {
+        let mut call = Call::default();
+        while let Some(name) = map.next_key::<Glance<'de>>()? {
+            match name.as_str() {
+                "index" => call.index = map.next_value()?,
+                "id" => call.id = map.next_value()?,
+                "function" => call.function = map.next_value()?,
+                "type" => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                _ => {
+                    let raw: &RawValue = map.next_value()?;
+                    if raw.get() != "null" {
+                        call.rest.push((name, raw));
+                    }
+                }
+            }
+        }
+        Ok(call)
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {

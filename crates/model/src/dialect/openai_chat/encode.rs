@@ -1,8 +1,11 @@
 //! A request as Chat Completions wants it: a message per turn, a message per tool result, right
-//! behind the calls. Reasoning is not sent: there is no field for it that all servers take.
+//! behind the calls. There is no field for reasoning that all servers take: a server gets it back in
+//! the fields in which it came from that very server.
 
 use serde_json::{Map, Value, json};
 
+use super::calls::EXTRA;
+use super::reasoning::{CONTENT, DETAILS};
 use crate::dialect::thread::{Outcome, Part, Thread, Turn, plain, thread};
 use crate::dialect::{Params, overlay};
 use crate::request::{Request, ToolSpec};
@@ -57,30 +60,77 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
     Value::Object(body)
 }
 
+/// What a server wants back of its own reasoning.
+#[derive(Default)]
+struct Thoughts<'a> {
+    /// Those that go back as words, if the server has a field for them.
+    words: Option<Vec<&'a str>>,
+    details: Vec<&'a Value>,
+}
+
+impl<'a> Thoughts<'a> {
+    fn take(&mut self, text: &'a str, kept: Option<&'a Value>) {
+        let Some(kept) = kept else { return };
+        if kept.get(CONTENT).is_some() {
+            let words = self.words.get_or_insert_default();
+            words.extend((!text.is_empty()).then_some(text));
+        }
+        let details = kept.get(DETAILS).and_then(Value::as_array);
+        self.details.extend(details.into_iter().flatten());
+    }
+}
+
 /// The model's turn; none if it has nothing that can be sent.
 fn assistant(said: &[Vec<Part<'_>>]) -> Option<Value> {
     let mut texts = Vec::new();
     let mut calls = Vec::new();
+    let mut thoughts = Thoughts::default();
     for part in said.iter().flatten() {
         match part {
             Part::Text { text, .. } => texts.push(*text),
             Part::Use {
-                id, name, input, ..
-            } => {
-                let function = json!({"name": name, "arguments": input.to_string()});
-                calls.push(json!({"id": id, "type": "function", "function": function}));
-            }
-            Part::Thinking { .. } | Part::Sealed(_) => {}
+                id,
+                name,
+                input,
+                kept,
+                ..
+            } => calls.push(call(id, name, input, *kept)),
+            Part::Thinking { text, kept, .. } => thoughts.take(text, *kept),
+            Part::Sealed(kept) => thoughts.take("", Some(kept)),
         }
     }
     let content = match texts.is_empty() {
         true => Value::Null,
         false => texts.join(BETWEEN).into(),
     };
-    if calls.is_empty() {
-        return (!content.is_null()).then(|| json!({"role": "assistant", "content": content}));
+    if calls.is_empty() && content.is_null() {
+        return None;
     }
-    Some(json!({"role": "assistant", "content": content, "tool_calls": calls}))
+    let mut message = json!({"role": "assistant", "content": content});
+    if !thoughts.details.is_empty() {
+        message[DETAILS] = json!(thoughts.details);
+    }
+    if !calls.is_empty() {
+        // Without calls, servers have refused the field that they gave.
+        if let Some(words) = thoughts.words {
+            message[CONTENT] = words.join(BETWEEN).into();
+        }
+        message["tool_calls"] = calls.into();
+    }
+    Some(message)
+}
+
+/// A call, with the fields that the server put on it itself.
+fn call(id: &str, name: &str, input: &Value, kept: Option<&Value>) -> Value {
+    let function = json!({"name": name, "arguments": input.to_string()});
+    let mut call = json!({"id": id, "type": "function", "function": function});
+    let extra = kept.and_then(|kept| kept.get(EXTRA)?.as_object());
+    for (name, value) in extra.into_iter().flatten() {
+        if call.get(name).is_none() {
+            call[name] = value.clone();
+        }
+    }
+    call
 }
 
 /// A result. There is no field for an error, so it is said in the content.

@@ -13,6 +13,8 @@ use turnwire_event::{StopReason, Usage};
 
 use super::calls::{Calls, Cut};
 use super::chunk::{Call, Choice, Choices, Chunk, Said, Usage as Counts};
+use super::reasoning::{Name, Reasoning};
+use super::words::Words;
 use crate::delta::{Delta, ModelError};
 use crate::dialect::loose::{Count, Glance};
 use crate::dialect::{Decoder, Frame, trouble};
@@ -26,6 +28,7 @@ pub(super) struct Completion {
     next: u32,
     speech: Option<(u32, Voice)>,
     calls: Calls,
+    reasoning: Reasoning,
     ending: Option<Ending>,
     counts: Counts,
     begun: bool,
@@ -35,7 +38,7 @@ pub(super) struct Completion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Voice {
     Words,
-    Reasoning,
+    Reasoning(Name),
 }
 
 /// Why an answer ended, as far as that matters here.
@@ -158,14 +161,12 @@ impl Completion {
     }
 
     fn said(&mut self, said: Said<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        // Servers that are changing the name of the field send both.
-        let reasoning = said
-            .reasoning_content
-            .filter(|words| !words.text.is_empty());
-        let reasoning = reasoning.or(said.reasoning).unwrap_or_default();
-        self.speak(Voice::Reasoning, reasoning.text, out);
+        if let Some(details) = said.reasoning_details {
+            self.reasoning.detail(details);
+        }
+        self.reason(said.reasoning_content, said.reasoning, out);
         for words in [said.content, said.refusal].into_iter().flatten() {
-            self.speak(Voice::Reasoning, words.thinking, out);
+            self.speak(Voice::Reasoning(Name::Other), words.thinking, out);
             self.speak(Voice::Words, words.text, out);
         }
         for call in said.tool_calls.into_iter().flatten() {
@@ -181,28 +182,45 @@ impl Completion {
         Ok(())
     }
 
+    /// Reasoning. Servers that are changing the name of the field send both.
+    fn reason(&mut self, content: Option<Words>, other: Option<Words>, out: &mut VecDeque<Delta>) {
+        if content.is_some() {
+            self.reasoning.named();
+        }
+        let content = content.unwrap_or_default().text;
+        let other = other.unwrap_or_default().text;
+        match content.is_empty() {
+            false => self.speak(Voice::Reasoning(Name::Content), content, out),
+            true => self.speak(Voice::Reasoning(Name::Other), other, out),
+        }
+    }
+
     fn speak(&mut self, voice: Voice, text: String, out: &mut VecDeque<Delta>) {
         if text.is_empty() {
             return;
         }
-        let block = match self.speech {
-            Some((block, same)) if same == voice => block,
+        let (block, is_new) = match self.speech {
+            Some((block, same)) if same == voice => (block, false),
             Some(_) | None => {
                 self.calls.settle(&mut self.next, out);
                 let block = self.next;
                 self.next += 1;
                 self.speech = Some((block, voice));
-                block
+                (block, true)
             }
         };
-        out.push_back(match voice {
-            Voice::Words => Delta::Text { block, text },
-            Voice::Reasoning => Delta::Thinking {
-                block,
-                text,
-                signature: None,
-            },
-        });
+        match voice {
+            Voice::Words => out.push_back(Delta::Text { block, text }),
+            Voice::Reasoning(name) => {
+                out.push_back(Delta::Thinking {
+                    block,
+                    text,
+                    signature: None,
+                });
+                let kept = is_new.then(|| self.reasoning.begin(block, name)).flatten();
+                out.extend(kept.map(|data| Delta::Keep { block, data }));
+            }
+        }
     }
 
     fn call(&mut self, call: Call<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
@@ -216,7 +234,23 @@ impl Completion {
             Ending::Said => Cut::No,
             Ending::Cut | Ending::Filtered => Cut::Yes,
         };
-        self.calls.finish(cut, &mut self.next, out)
+        self.calls.finish(cut, &mut self.next, out)?;
+        // What was withheld was not said, and is not kept either.
+        if self.has_spoken() || ending != Ending::Filtered {
+            self.keep_reasoning(out);
+        }
+        Ok(())
+    }
+
+    fn keep_reasoning(&mut self, out: &mut VecDeque<Delta>) {
+        let Some((block, data)) = self.reasoning.end(self.calls.any()) else {
+            return;
+        };
+        let block = block.unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        out.push_back(Delta::Keep { block, data });
     }
 
     fn finish(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
