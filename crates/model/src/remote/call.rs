@@ -128,7 +128,12 @@ async fn refused(setup: &Setup, mut reply: Reply, by: Instant) -> ModelError {
 /// words may quote the request and stay unsaid.
 fn tell(setup: &Setup, model: &str, status: Option<u16>, error: ModelError) {
     let (provider, class, place) = (&setup.name, error.class, error.place);
-    tracing::warn!(%provider, model, status, ?class, place, "a model call failed");
+    match status {
+        Some(status) => {
+            tracing::warn!(%provider, model, status, ?class, place, "a provider refused a call");
+        }
+        None => tracing::warn!(%provider, model, ?class, place, "a model call failed"),
+    }
 }
 
 /// What a wait that ended at `by` ran out of: the call's own time, or that of this step.
