@@ -155,6 +155,7 @@ fn is_speech(delta: &Delta) -> bool {
         | Delta::Keep { .. }
         | Delta::ToolStart { .. }
         | Delta::ToolEnd { .. }
+        | Delta::Spent { .. }
         | Delta::Stop { .. } => false,
     }
 }

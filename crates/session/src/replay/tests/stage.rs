@@ -187,7 +187,7 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
             draining: Default::default(),
         },
         replays: tokio::sync::Semaphore::new(2),
-        policy: Default::default(),
+        policy: parking_lot::Mutex::new(crate::policy::Policy::new("builtin-1")),
         quarantined: Default::default(),
     })
 }
