@@ -21,7 +21,7 @@ const ASK: &str = "ask_";
 
 /// Checks a pack as a whole.
 pub fn judge(files: &Files, variables: &Variables) -> Report {
-    let mut report = spoken_for(files, variables);
+    let mut report = examined(files, variables);
     if let Some(pack) = &report.pack {
         report.findings.extend(keys::missing(pack, variables));
     }
@@ -42,6 +42,11 @@ pub fn judge(files: &Files, variables: &Variables) -> Report {
 
 /// The same for a pack whose models all play a script that is not its own: no key is needed.
 pub(super) fn spoken_for(files: &Files, variables: &Variables) -> Report {
+    settled(examined(files, variables))
+}
+
+/// What is wrong whoever speaks for the models.
+fn examined(files: &Files, variables: &Variables) -> Report {
     let mut report = turnwire_pack::check(files, &|name| variables.get(name));
     for (path, text) in files.iter().filter(|(path, _)| is_cassette(path)) {
         report.findings.extend(unplayable(path, text));
@@ -61,7 +66,7 @@ pub(super) fn spoken_for(files: &Files, variables: &Variables) -> Report {
                 .extend(mistakes.into_iter().filter_map(told)),
         }
     }
-    settled(report)
+    report
 }
 
 /// By file and place, each once; no pack if there is an error.

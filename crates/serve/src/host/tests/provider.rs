@@ -202,6 +202,51 @@ fn no_value_of_a_variable_is_in_its_debug_text() {
     );
 }
 
+#[test]
+fn a_missing_key_is_told_together_with_what_is_wrong_in_scripts_and_cassettes() {
+    let pack = manifest("local:m");
+    let files = small(&[
+        ("pack.yaml", &pack),
+        ("providers.yaml", LOCAL),
+        ("prices.yaml", PRICES),
+        ("cassettes/talk.jsonl", "nonsense\n"),
+        ("scripts/zz.yaml", "- steps:\n  - {texd: hi}\n"),
+    ]);
+    let told = told(&files, &Variables::default());
+    let places: Vec<&str> = told
+        .iter()
+        .filter_map(|one| one.split(':').next())
+        .collect();
+    let all = ["cassettes/talk.jsonl", "providers.yaml", "scripts/zz.yaml"];
+    assert_eq!(places, all, "{told:?}");
+}
+
+#[test]
+fn a_script_that_is_given_speaks_for_every_provider_and_no_key_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pack = manifest("local:m");
+    let routing = "version: \"v1\"\nrules:\n  - {name: far, when: {locale: de}, use: \"gemini:flash\", \
+                   fallback: [\"cassette:talk\"]}\n";
+    let tape = "{\"type\":\"cassette\",\"version\":1}\n";
+    let files = small(&[
+        ("pack.yaml", &pack),
+        ("providers.yaml", LOCAL),
+        ("prices.yaml", PRICES),
+        ("routing.yaml", routing),
+        ("cassettes/talk.jsonl", tape),
+    ]);
+    write(&files, folder.path());
+    assert!(open(folder.path()).is_err(), "its own models need a key");
+    let script = Some(Script::builtin());
+    let dir = Some(folder.path().to_owned());
+    let host = Host::open(dir, Variables::default(), script, means());
+    let host = host.unwrap_or_else(|why| panic!("{why}"));
+    assert!(!host.reload().expect("readable"), "nothing has changed");
+    let set = models::spoken_for(&host.pack(), &Scripted::new(Script::builtin()));
+    let names: Vec<&str> = set.names().collect();
+    assert_eq!(names, ["cassette", "gemini", "local", "scripted"]);
+}
+
 /// Waits until something is so.
 async fn until(so: impl Fn() -> bool) {
     for _ in 0..2_000 {
