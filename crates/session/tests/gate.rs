@@ -285,6 +285,10 @@ async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_u
     while state(&sessions, turn).await != TurnState::Completed {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    // The row is in the store a moment before the events can be read.
+    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    let last = live.sequencer.last().seq;
+    live.sequencer.committed(last).await.expect("committed");
     let (sent, taken) = facts.lock().expect("it was full");
     assert_eq!(taken, sent, "the status and all but the last");
     let but = TypeSet::filterable().iter();
