@@ -92,7 +92,7 @@ async fn sc_08_s1_067_s1_068_s1_070_s1_113_a_pack_with_a_mistake_does_not_start_
     refused(
         "a model that nothing serves",
         stage().change(shop, "model: default", "model: 'nowhere:none'"),
-        &["no provider `nowhere`", shop],
+        &["unknown provider `nowhere`", shop],
     )
     .await;
     refused(
