@@ -1,6 +1,8 @@
 //! The two chat dialects, Anthropic Messages and OpenAI Chat Completions: streams that were
 //! recorded from a running server, and streams written after the vendors' documentation.
 
+#[path = "../told/mod.rs"]
+mod told;
 mod support;
 mod anthropic;
 mod openai_chat;

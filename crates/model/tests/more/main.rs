@@ -1,6 +1,8 @@
 //! The Responses and Gemini dialects: a stream that was recorded from a running server, streams
 //! written after the vendors' documentation, and the requests they answer.
 
+#[path = "../told/mod.rs"]
+mod told;
 mod support;
 mod responses;
 mod gemini;
