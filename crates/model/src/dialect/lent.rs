@@ -89,7 +89,7 @@ mod tests {
     }
 
     fn read(json: &str) -> Option<Cow<'_, str>> {
-        let frame: Frame = serde_json::from_str(json).unwrap();
+        let frame: Frame = serde_json::from_str(json).expect("a frame");
         frame.words.0
     }
 

@@ -14,23 +14,23 @@ fn told(name: &str) -> Vec<String> {
 }
 
 /// A message of these events between its start and its end.
-fn message(events: &[&str], reason: &str) -> (Vec<Delta>, Option<ModelError>) {
+pub(crate) fn message(events: &[&str], reason: &str) -> (Vec<Delta>, Option<ModelError>) {
     let ending = json!({"type": "message_delta", "delta": {"stop_reason": reason}}).to_string();
     let mut frames = events.to_vec();
     frames.extend([&*ending, r#"{"type":"message_stop"}"#]);
     steps(&Anthropic, &frames)
 }
 
-fn start(index: u64, block: &str) -> String {
+pub(crate) fn start(index: u64, block: &str) -> String {
     format!(r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#)
 }
 
-fn text(index: u64, text: &str) -> String {
+pub(crate) fn text(index: u64, text: &str) -> String {
     let delta = json!({"type": "text_delta", "text": text});
     json!({"type": "content_block_delta", "index": index, "delta": delta}).to_string()
 }
 
-fn stop(index: u64) -> String {
+pub(crate) fn stop(index: u64) -> String {
     json!({"type": "content_block_stop", "index": index}).to_string()
 }
 
@@ -280,73 +280,6 @@ fn what_is_malformed_fails_for_good_and_what_is_new_does_not() {
         data: "no JSON",
     };
     assert_eq!(decoder.step(frame, &mut VecDeque::new()), Ok(()));
-}
-
-#[test]
-fn an_index_is_never_taken_for_a_size() {
-    let far = u64::MAX.to_string();
-    let events = [
-        text(u64::MAX, "far"),
-        text(1 << 40, "near"),
-        text(0, "first"),
-    ];
-    let events: Vec<&str> = events.iter().map(String::as_str).collect();
-    let told = lines(message(&events, "end_turn"));
-    assert_eq!(told[..3], ["0 text first", "1 text near", "2 text far"]);
-    let again = start(u64::MAX, r#"{"type":"text","text":""}"#);
-    assert!(again.contains(&far));
-    let error = message(&[&again, &again], "end_turn").1;
-    assert_eq!(
-        error,
-        Some(LlmErrorClass::Provider.into()),
-        "no place behind the last"
-    );
-}
-
-#[test]
-fn blocks_are_bounded() {
-    let blocks: Vec<String> = (0..2_000).map(|n| text(n, "a")).collect();
-    let events: Vec<&str> = blocks.iter().map(String::as_str).collect();
-    let (said, error) = message(&events, "end_turn");
-    assert_eq!(error, Some(LlmErrorClass::Provider.into()));
-    assert!(said.len() <= 1024);
-}
-
-#[test]
-fn what_waits_is_bounded_and_a_gap_is_given_up() {
-    let words = "a".repeat(100_000);
-    let events: Vec<String> = (0..20).map(|_| text(1, &words)).collect();
-    let mut decoder = Anthropic.decoder();
-    let mut out = VecDeque::new();
-    let mut first_out = None;
-    for (n, data) in events.iter().enumerate() {
-        let frame = Frame { event: None, data };
-        assert_eq!(decoder.step(frame, &mut out), Ok(()));
-        if !out.is_empty() {
-            first_out.get_or_insert(n);
-        }
-    }
-    assert_eq!(first_out, Some(10), "about a megabyte waits");
-    assert_eq!(out.len(), 20, "then nothing does");
-    let late = text(0, "late");
-    let frame = Frame {
-        event: None,
-        data: &late,
-    };
-    assert_eq!(decoder.step(frame, &mut out), Ok(()));
-    let late = Delta::Text {
-        block: 1,
-        text: "late".into(),
-    };
-    assert_eq!(out.back(), Some(&late));
-}
-
-#[test]
-fn seals_are_bounded() {
-    let piece = json!({"type": "signature_delta", "signature": "s".repeat(200_000)});
-    let piece = json!({"type": "content_block_delta", "index": 0, "delta": piece}).to_string();
-    let error = message(&[&*piece; 6], "end_turn").1;
-    assert_eq!(error, Some(LlmErrorClass::Provider.into()));
 }
 
 #[test]

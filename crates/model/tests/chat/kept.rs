@@ -8,8 +8,8 @@ use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::openai_chat::OpenAiChat;
 use turnwire_model::{Dialect, Params, Request, Said};
 
+use crate::message::heard;
 use crate::openai_chat::{answer, calls, chunk};
-use crate::round_trip::heard;
 use crate::support::lines;
 
 fn call() -> String {

@@ -3,8 +3,11 @@
 
 #[path = "../told/mod.rs"]
 mod told;
+#[path = "../told/message.rs"]
+mod message;
 mod support;
 mod anthropic;
+mod bounds;
 mod openai_chat;
 mod calls;
 mod both;

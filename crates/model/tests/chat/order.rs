@@ -1,13 +1,10 @@
 //! Servers of Messages that never stop a block, or number blocks from 1: what a block says goes out
 //! as it comes all the same.
 
-use std::collections::VecDeque;
-
 use serde_json::{Value, json};
 use turnwire_model::dialect::anthropic::Anthropic;
-use turnwire_model::{Delta, Dialect, Frame};
 
-use crate::support::line;
+use crate::told::so_far;
 
 fn start(index: u64, block: Value) -> Value {
     json!({"type": "content_block_start", "index": index, "content_block": block})
@@ -27,21 +24,6 @@ fn stop(index: u64) -> Value {
     json!({"type": "content_block_stop", "index": index})
 }
 
-/// What has gone out once these events are in, and nothing else came.
-fn so_far(events: &[Value]) -> Vec<String> {
-    let mut decoder = Anthropic.decoder();
-    let mut out: VecDeque<Delta> = VecDeque::new();
-    for event in events {
-        let data = event.to_string();
-        let frame = Frame {
-            event: None,
-            data: &data,
-        };
-        decoder.step(frame, &mut out).expect("an event");
-    }
-    out.iter().map(line).collect()
-}
-
 #[test]
 fn blocks_that_nobody_stops_do_not_hold_up_the_next() {
     let tool = json!({"type": "tool_use", "id": "", "name": "now", "input": {}});
@@ -55,7 +37,7 @@ fn blocks_that_nobody_stops_do_not_hold_up_the_next() {
         text(3, "c"),
     ];
     assert_eq!(
-        so_far(&events),
+        so_far(&Anthropic, &events),
         [
             "0 text a",
             "1 text b",
@@ -69,17 +51,24 @@ fn blocks_that_nobody_stops_do_not_hold_up_the_next() {
 #[test]
 fn blocks_that_are_numbered_from_1_wait_for_the_second_of_them_only() {
     let events = [text(1, "a"), stop(1), text(2, "b"), text(2, "c"), stop(2)];
-    assert_eq!(so_far(&events[..2]).len(), 0, "0 may still come (S3-065)");
-    assert_eq!(so_far(&events[..3]), ["0 text a", "1 text b"]);
-    assert_eq!(so_far(&events)[2..], ["1 text c"]);
+    assert_eq!(
+        so_far(&Anthropic, &events[..2]).len(),
+        0,
+        "0 may still come (S3-065)"
+    );
+    assert_eq!(so_far(&Anthropic, &events[..3]), ["0 text a", "1 text b"]);
+    assert_eq!(so_far(&Anthropic, &events)[2..], ["1 text c"]);
 }
 
 #[test]
 fn a_block_that_has_said_nothing_and_a_gap_are_waited_for() {
     let quiet = start(0, json!({"type": "text", "text": ""}));
-    assert_eq!(so_far(&[quiet, text(1, "b")]).len(), 0);
+    assert_eq!(so_far(&Anthropic, &[quiet, text(1, "b")]).len(), 0);
     let gap = [text(0, "a"), text(2, "c")];
-    assert_eq!(so_far(&gap), ["0 text a"]);
+    assert_eq!(so_far(&Anthropic, &gap), ["0 text a"]);
     let late = [text(0, "a"), text(2, "c"), stop(0), text(1, "b"), stop(1)];
-    assert_eq!(so_far(&late), ["0 text a", "1 text b", "2 text c"]);
+    assert_eq!(
+        so_far(&Anthropic, &late),
+        ["0 text a", "1 text b", "2 text c"]
+    );
 }

@@ -8,70 +8,10 @@ use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Kept, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::anthropic::Anthropic;
 use turnwire_model::dialect::openai_chat::OpenAiChat;
-use turnwire_model::{Delta, Dialect, Params, Request, Said};
+use turnwire_model::{Dialect, Params, Request, Said};
 
+use crate::message::heard;
 use crate::support::{ANTHROPIC, OPENAI_CHAT, decode, fixture};
-
-/// The message that deltas make, as the house keeps it; tool uses are numbered from `first`.
-pub(crate) fn heard(by: &str, deltas: &[Delta], first: u128) -> Said {
-    let mut blocks: BTreeMap<u32, ContentBlock> = BTreeMap::new();
-    let mut inputs: BTreeMap<u32, String> = BTreeMap::new();
-    let mut kept = Kept {
-        by: by.into(),
-        blocks: BTreeMap::new(),
-    };
-    for delta in deltas {
-        match delta.clone() {
-            Delta::Text { block, text: more } => {
-                let entry = blocks.entry(block).or_insert(ContentBlock::text(""));
-                if let ContentBlock::Text { text } = entry {
-                    text.push_str(&more);
-                }
-            }
-            Delta::Thinking {
-                block,
-                text: more,
-                signature: seal,
-            } => {
-                let fresh = ContentBlock::Thinking {
-                    text: String::new(),
-                    signature: None,
-                };
-                if let ContentBlock::Thinking { text, signature } =
-                    blocks.entry(block).or_insert(fresh)
-                {
-                    text.push_str(&more);
-                    *signature = seal.or(signature.take());
-                }
-            }
-            Delta::ToolStart { block, name, .. } => {
-                let id = ToolUseId(Ulid(first + u128::from(block)));
-                let input = Value::Null;
-                blocks.insert(block, ContentBlock::ToolUse { id, name, input });
-            }
-            Delta::ToolInput { block, fragment } => {
-                inputs.entry(block).or_default().push_str(&fragment);
-            }
-            Delta::ToolEnd { block } => {
-                let raw = inputs.remove(&block).unwrap_or_else(|| "{}".into());
-                if let Some(ContentBlock::ToolUse { input, .. }) = blocks.get_mut(&block) {
-                    *input = serde_json::from_str(&raw).expect("a whole input");
-                }
-            }
-            Delta::Keep { block, data } => {
-                kept.blocks.insert(block, data);
-            }
-            Delta::Begun { .. } | Delta::Spent { .. } | Delta::Stop { .. } => {}
-        }
-    }
-    let last = blocks.keys().last().map_or(0, |last| last + 1);
-    let content = (0..last).map(|n| blocks.remove(&n).unwrap_or(ContentBlock::text("")));
-    Said {
-        role: Role::Assistant,
-        content: content.collect(),
-        kept,
-    }
-}
 
 fn said(role: Role, text: &str) -> Said {
     Said::new(role, vec![ContentBlock::text(text)])

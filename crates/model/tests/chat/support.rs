@@ -4,7 +4,7 @@ use turnwire_model::Dialect;
 use turnwire_model::dialect::anthropic::Anthropic;
 use turnwire_model::dialect::openai_chat::OpenAiChat;
 
-pub(crate) use crate::told::{Told, decode_pieces, line, lines, steps};
+pub(crate) use crate::told::{Told, decode_pieces, lines, steps};
 
 macro_rules! fixtures {
     ($name:ident, $folder:literal: $($file:literal),* $(,)?) => {

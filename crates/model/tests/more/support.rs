@@ -4,7 +4,7 @@ use turnwire_model::Dialect;
 use turnwire_model::dialect::gemini::Gemini;
 use turnwire_model::dialect::openai_responses::OpenAiResponses;
 
-pub(crate) use crate::told::{Told, decode_pieces as decode, line, lines, steps};
+pub(crate) use crate::told::{Told, decode_pieces as decode, lines, steps};
 
 macro_rules! fixtures {
     ($name:ident, $folder:literal: $($file:literal),* $(,)?) => {

@@ -2,6 +2,8 @@
 //! the four vendors would stream it: heard, kept as the house keeps it, and sent again. A vendor
 //! sees its own words come back, and sees another's words without another's seals.
 
+#[path = "../told/message.rs"]
+mod message;
 mod heard;
 mod vendor;
 mod anthropic;

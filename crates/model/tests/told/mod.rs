@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use serde_json::Value;
 use turnwire_model::sse::Sse;
 use turnwire_model::{Delta, Dialect, Frame, ModelError};
 
@@ -87,4 +88,19 @@ pub(crate) fn line(delta: &Delta) -> String {
             )
         }
     }
+}
+
+/// What has gone out as lines once these events are in, and nothing else came.
+pub(crate) fn so_far(dialect: &dyn Dialect, events: &[Value]) -> Vec<String> {
+    let mut decoder = dialect.decoder();
+    let mut out = VecDeque::new();
+    for event in events {
+        let data = event.to_string();
+        let frame = Frame {
+            event: None,
+            data: &data,
+        };
+        decoder.step(frame, &mut out).expect("an event");
+    }
+    out.iter().map(line).collect()
 }
