@@ -147,6 +147,8 @@ fn examples() -> Vec<Event> {
 fn turn_bodies() -> [Body; 3] {
     [
         Body::TurnStarted(turn::Started {
+            answers: Vec::new(),
+            resumes: None,
             user_message_id: MESSAGE,
             input: vec![ContentBlock::text("hello")],
             kind: TurnKind::Chat,

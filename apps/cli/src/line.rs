@@ -155,6 +155,16 @@ fn gist(body: &Body) -> String {
             format!("{} {} ms {}", b.tool_name, b.duration_ms, b.result_summary)
         }
         Body::ToolFailed(b) => format!("{} {}", b.tool_name, word(&b.error_class)),
+        Body::ApprovalRequested(b) => {
+            format!("{} {} {}", b.approval_id, b.tool_name, b.input_summary)
+        }
+        Body::ApprovalResolved(b) => format!("{} {} by {}", b.approval_id, word(&b.decision), b.by),
+        Body::DelegateStarted(b) => format!("{} {}", b.worker_session_id, b.task_summary),
+        Body::DelegateCompleted(b) => {
+            let how = if b.success { "ok" } else { "not done" };
+            format!("{} {how}: {}", b.worker_session_id, b.summary)
+        }
+        Body::DelegateFailed(b) => format!("{} {}", b.worker_session_id, word(&b.failure_mode)),
         Body::FeedbackRecorded(b) => {
             format!("{} {}", b.rating, b.comment.as_deref().unwrap_or_default())
         }

@@ -28,6 +28,8 @@ fn events() -> Vec<Event> {
         episode_id: EPISODE,
     };
     let started = Started {
+        answers: Vec::new(),
+        resumes: None,
         user_message_id: MESSAGE,
         input: vec![ContentBlock::text("hello \u{1b}[31mthere")],
         kind: TurnKind::Chat,
@@ -66,6 +68,7 @@ fn events() -> Vec<Event> {
 
 fn rows() -> Vec<RowChange> {
     let session = SessionRow {
+        agent: None,
         id: SESSION,
         owner: Owner {
             tenant: TenantId(0),

@@ -125,6 +125,7 @@ fn created(id: SessionId) -> io::Result<Draft> {
     let zero = Timestamp::from_millis(0);
     let episode_id = EpisodeId(id.0);
     let row = SessionRow {
+        agent: None,
         id,
         owner: Owner {
             tenant: TenantId(0),

@@ -236,7 +236,6 @@ impl Dispatch<'_> {
             ..Emission::new(Actor::subagent(&member.id), started)
         };
         let at = self.desk.deliver(emission).instrument(span).await?;
-        let input = &self.turn.input;
         let run = self.spans.child();
         let writer = Arc::clone(self.desk.emitter);
         let voice = Voice::new(writer, Arc::clone(&run), member.emits.clone());
@@ -250,7 +249,12 @@ impl Dispatch<'_> {
             begun: Instant::now(),
         };
         let job = Job {
-            scene: means::scene(input, Some(&member.id), Some(run), &self.cast.definition),
+            scene: means::scene(
+                self.turn,
+                Some(&member.id),
+                Some(run),
+                &self.cast.definition,
+            ),
             history: Arc::clone(&self.turn.history),
             voice: Arc::clone(&one.voice),
             meter: Arc::clone(&one.meter),

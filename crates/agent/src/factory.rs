@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use turnwire_event::Mint;
 use turnwire_event::port::{HistoryBudget, TurnInput};
-use turnwire_event::{Clock, Mint};
 use turnwire_model::Models;
 use turnwire_model::routing::{Circumstances, Route, Routing};
 use turnwire_pack::{Cohort, Definition, Pack};
-use turnwire_tool::{Connector, Toolbox, toolbox};
+use turnwire_tool::{Kit, Toolbox, toolbox};
 
 use crate::assembly::Assembly;
 use crate::cast::{Axis2, Cast};
@@ -40,19 +40,12 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// A factory whose agents have the tools that the pack gives them; those that ask a data
-    /// service do it through `connector`.
-    pub fn new(
-        pack: Arc<Pack>,
-        models: Arc<dyn Models>,
-        connector: Arc<Connector>,
-        clock: Arc<dyn Clock>,
-        mint: Arc<dyn Mint>,
-    ) -> Self {
+    /// A factory whose agents have the tools that the pack gives them.
+    pub fn new(pack: Arc<Pack>, models: Arc<dyn Models>, kit: Kit) -> Self {
         let given = Arc::clone(&pack);
-        let tools = Arc::clone(&mint);
+        let mint = Arc::clone(&kit.mint);
         let pick = move |names: &[String]| {
-            let made = toolbox(&given, names, &connector, &clock, &tools);
+            let made = toolbox(&given, names, &kit);
             // A checked pack gives no cause; if one is found, whoever needs these tools fails.
             made.inspect_err(|why| tracing::error!(%why, "tools of the pack cannot be made"))
                 .ok()

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use turnwire_event::code::{CallPurpose, ToolType};
-use turnwire_event::port::{Emission, Emitter, Refusal, TurnInput};
+use turnwire_event::port::{Emission, Emitter, Refusal, TurnContext};
 use turnwire_event::row::Scope;
 use turnwire_event::{Actor, Body, InvocationId, Message, Mint, Position, Trace};
 use turnwire_model::ToolSpec;
@@ -215,13 +215,14 @@ impl Desk<'_> {
     }
 }
 
-/// The surroundings of the tools that `agent` uses in the turn of `input`.
+/// The surroundings of the tools that `agent` uses in `turn`.
 pub(crate) fn scene(
-    input: &TurnInput,
+    turn: &TurnContext,
     agent: Option<&str>,
     trace: Option<Arc<Trace>>,
     definition: &str,
 ) -> Arc<Scene> {
+    let input = &turn.input;
     Arc::new(Scene {
         owner: input.owner.clone(),
         session_id: input.session_id,
@@ -233,5 +234,7 @@ pub(crate) fn scene(
         trace,
         shelf: Shelf::new(),
         definition: definition.to_owned(),
+        wards: Arc::clone(&turn.wards),
+        delegate: Arc::clone(&turn.delegate),
     })
 }

@@ -42,12 +42,8 @@ fn left(limit: Duration, spent: Duration) -> Duration {
 
 /// Answers one turn.
 pub(crate) async fn run(cast: &Cast, turn: TurnContext, witness: &Witness) -> Outcome {
-    let scene = means::scene(
-        &turn.input,
-        None,
-        turn.input.trace.clone(),
-        &cast.definition,
-    );
+    let trace = turn.input.trace.clone();
+    let scene = means::scene(&turn, None, trace, &cast.definition);
     let meter = Meter::default();
     let standing = Standing::default();
     let purse = Arc::new(Purse::new(&cast.means.options));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::id::BadId;
+use crate::id::{BadId, SessionId};
 
 /// The kinds of actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,6 +109,11 @@ impl Actor {
     /// Whether it is the sub-agent `id`.
     pub fn is_subagent(&self, id: &str) -> bool {
         self.kind == ActorKind::Subagent && self.name.as_deref() == Some(id)
+    }
+
+    /// A worker, by its session.
+    pub fn worker(session: SessionId) -> Self {
+        Self::named(ActorKind::Worker, &session.to_string())
     }
 
     /// Which sub-agent, tool or worker.

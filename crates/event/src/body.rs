@@ -4,9 +4,11 @@
 //! lists the places that must learn it.
 
 pub mod agent;
+pub mod approval;
 pub mod bus;
 pub mod component;
 pub mod data;
+pub mod delegate;
 pub mod dispatch;
 pub mod feedback;
 pub mod llm;
@@ -75,6 +77,8 @@ bodies! {
     TurnCompleted(turn::Completed),
     TurnCancelRequested(turn::CancelRequested),
     TurnCancelled(turn::Cancelled),
+    ApprovalRequested(approval::Requested),
+    ApprovalResolved(approval::Resolved),
     RouteDecided(route::Decided),
     RoutingPolicyReloaded(routing::PolicyReloaded),
     DispatchTraced(dispatch::Traced),
@@ -87,6 +91,9 @@ bodies! {
     SubagentStarted(subagent::Started),
     SubagentCompleted(subagent::Completed),
     SubagentFailed(subagent::Failed),
+    DelegateStarted(delegate::Started),
+    DelegateCompleted(delegate::Completed),
+    DelegateFailed(delegate::Failed),
     StatusEmitted(status::Emitted),
     DataLoading(data::Loading),
     DataLoaded(data::Loaded),

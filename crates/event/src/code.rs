@@ -224,6 +224,34 @@ ToolType, "snake_case" {
     Delegate,
 });
 
+codes!(/// Why a worker did not get to its end.
+FailureMode, "snake_case" {
+    /// It was stopped: by someone who watches it, or with the turn that gave it its work.
+    CancelledByUser,
+    /// It took too long.
+    Timeout,
+    /// Something broke.
+    Error,
+});
+
+codes!(/// The answer to the question whether a tool may act.
+Decision, "snake_case" {
+    /// It may.
+    Approve,
+    /// It may not.
+    Reject,
+});
+
+codes!(/// Where a question whether a tool may act stands.
+ApprovalState, "snake_case" {
+    /// Without an answer.
+    Pending,
+    /// It may.
+    Approved,
+    /// It may not, or the conversation went on without an answer.
+    Rejected,
+});
+
 codes!(/// What became of something that ran when the cancel came.
 StopOutcome, "snake_case" {
     /// It was stopped.

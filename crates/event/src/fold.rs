@@ -12,7 +12,7 @@ pub mod dispatch;
 pub mod turn;
 pub mod close;
 
-pub use close::{Closing, End, closing};
+pub use close::{Closing, End, Stopped, Stops, closing};
 pub use cut::Cut;
 pub use message::MessageFold;
 pub use rows::rows;

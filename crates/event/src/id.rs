@@ -136,6 +136,8 @@ id!(/// One use of a tool.
     ToolUseId, "tu_", "tool use id");
 id!(/// One invocation of a sub-agent.
     InvocationId, "inv_", "invocation id");
+id!(/// A question whether a tool may act.
+    ApprovalId, "appr_", "approval id");
 id!(/// A group of turns that belong together; one a session unless rotated.
     EpisodeId, "ep_", "episode id");
 

@@ -194,6 +194,7 @@ impl EventType {
                 | Self::ToolCalled
                 | Self::SubagentStarted
                 | Self::DelegateStarted
+                | Self::ApprovalRequested
                 | Self::PlanStepStarted
         )
     }

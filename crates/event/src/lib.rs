@@ -32,8 +32,8 @@ pub use day::Day;
 pub use envelope::{Event, Head, Render, RenderPolicy, Trace};
 pub use filter::{Filter, FilterSpec};
 pub use id::{
-    CallId, EpisodeId, InvocationId, MessageId, Owner, Principal, ResponseId, SessionId, TenantId,
-    ToolUseId, TurnId, Ulid,
+    ApprovalId, CallId, EpisodeId, InvocationId, MessageId, Owner, Principal, ResponseId,
+    SessionId, TenantId, ToolUseId, TurnId, Ulid,
 };
 pub use kind::{EventType, Lane, TypeSet};
 pub use message::{Kept, Message, MessageStatus, Role};

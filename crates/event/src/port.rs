@@ -12,8 +12,11 @@ use serde_json::{Map, Value};
 
 use crate::actor::Actor;
 use crate::body::Body;
+use crate::body::approval::Answer;
 use crate::body::turn::{TurnError, Versions};
-use crate::code::{LlmErrorClass, ToolType, TurnKind, TurnStatus};
+use crate::code::{
+    FailureMode, LlmErrorClass, ReceiptKind, StopOutcome, ToolType, TurnKind, TurnStatus,
+};
 use crate::content::{ContentBlock, StopReason, Usage};
 use crate::envelope::{Render, Trace};
 use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
@@ -145,10 +148,105 @@ pub trait History: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
 }
 
+/// Something of a turn that does not end when its future is dropped: a process, a worker. The
+/// turn's terminal waits for it, and its receipt names it.
+pub struct Ward {
+    /// What it is.
+    pub kind: ReceiptKind,
+    /// Which one.
+    pub id: String,
+    /// The tool use it works for.
+    pub tool_use_id: ToolUseId,
+    /// Resolves when it is gone, and says how; also when it ended long before the turn.
+    pub ended: BoxFuture<'static, StopOutcome>,
+}
+
+/// Who sees to it that nothing of a turn outlives it.
+pub trait Wards: Send + Sync {
+    /// Takes charge of `ward`. To be told right when it begins to be.
+    fn take(&self, ward: Ward);
+}
+
+/// What a worker is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Its session, as `Delegate::reserve` gave it.
+    pub worker_session_id: SessionId,
+    /// The tool use that asks.
+    pub tool_use_id: ToolUseId,
+    /// The agent that works.
+    pub agent: String,
+    /// What it is told.
+    pub task: String,
+    /// How long it may take.
+    pub limit: Duration,
+    /// The span it happens in.
+    pub trace: Option<Arc<Trace>>,
+}
+
+/// How a worker's turn ended; its terminal is durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerEnd {
+    /// By itself.
+    Completed {
+        /// Whether it did what it was to do.
+        success: bool,
+        /// What it said last.
+        text: String,
+    },
+    /// Otherwise.
+    Failed(FailureMode),
+}
+
+/// Why there is no worker to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoWorker {
+    /// The turn has had as many as it may.
+    #[error("the turn has had as many workers as it may")]
+    TooMany,
+    /// The worker would be the worker of a worker of a worker.
+    #[error("workers are nested as deep as they may be")]
+    TooDeep,
+    /// There are no sessions to be had here.
+    #[error("there are no workers here")]
+    Unavailable,
+}
+
 /// Work given to another session, for agents that delegate.
 pub trait Delegate: Send + Sync {
-    /// Gives `task` to a worker session and waits for its summary.
-    fn delegate(&self, task: String) -> BoxFuture<'_, Result<String, Refusal>>;
+    /// The id of a worker session that does not exist yet, so that it can be told before it does.
+    fn reserve(&self) -> Result<SessionId, NoWorker>;
+
+    /// Makes the worker's session, has it do `task`, and waits for its end. Dropping the future
+    /// stops the worker; the session of the turn has charge of it as a ward from the start.
+    fn run(&self, task: Task) -> BoxFuture<'static, WorkerEnd>;
+}
+
+/// Takes charge of nothing and has no workers: for work without a session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nobody;
+
+impl Wards for Nobody {
+    fn take(&self, _: Ward) {}
+}
+
+impl Delegate for Nobody {
+    fn reserve(&self) -> Result<SessionId, NoWorker> {
+        Err(NoWorker::Unavailable)
+    }
+
+    fn run(&self, _: Task) -> BoxFuture<'static, WorkerEnd> {
+        Box::pin(std::future::ready(WorkerEnd::Failed(FailureMode::Error)))
+    }
+}
+
+/// What a turn goes on with that a person's word had held up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resumed {
+    /// The turn that paused.
+    pub turn_id: TurnId,
+    /// What the person said to its questions.
+    pub answers: Vec<Answer>,
 }
 
 /// What a turn is about.
@@ -162,6 +260,10 @@ pub struct TurnInput {
     pub owner: Owner,
     /// What it is for.
     pub kind: TurnKind,
+    /// The agent that answers, where it is not the one that speaks for all.
+    pub agent: Option<String>,
+    /// What it goes on with.
+    pub resumed: Option<Resumed>,
     /// What the session has cost before it, in US dollars.
     pub cost_usd: f64,
     /// The language the person wants.
@@ -189,6 +291,10 @@ pub struct TurnContext {
     pub emitter: Arc<dyn Emitter>,
     /// What was said before.
     pub history: Arc<dyn History>,
+    /// Who sees to what outlives a future.
+    pub wards: Arc<dyn Wards>,
+    /// Who has workers.
+    pub delegate: Arc<dyn Delegate>,
 }
 
 /// How a producer ended a turn; the session makes the terminal of it.

@@ -3,20 +3,22 @@
 //! A change that must know where or when it happened is stamped by the sequencer: it carries the
 //! position and time of the event it rides with.
 
+mod approval;
 mod call;
 
 use serde_json::{Map, Value};
 
 use crate::actor::Actor;
 use crate::clock::Timestamp;
-use crate::code::{CallPurpose, OnDisconnect, ToolState, ToolType, TurnKind, TurnState};
+use crate::code::{CallPurpose, Decision, OnDisconnect, ToolState, ToolType, TurnKind, TurnState};
 use crate::content::{ContentBlock, StopReason, Usage};
 use crate::envelope::Trace;
-use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
+use crate::id::{ApprovalId, CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
 use crate::kind::EventType;
 use crate::message::{Kept, Message, MessageStatus, Role};
 use crate::position::Position;
 
+pub use approval::ApprovalRow;
 pub use call::{CallEnd, LlmCallRow};
 
 /// A session as stored.
@@ -28,6 +30,8 @@ pub struct SessionRow {
     pub owner: Owner,
     /// The session that started it, if it is a worker.
     pub parent: Option<SessionId>,
+    /// The agent that answers in it, where it is not the pack's orchestrator.
+    pub agent: Option<String>,
     /// The folder it works in.
     pub workspace_path: Option<String>,
     /// Whatever its creator put there.
@@ -336,6 +340,28 @@ pub enum RowChange {
     MessageFinished(TurnId, Box<FinishedMessage>),
     /// A status event was emitted, on the day of the event it rides with (S1-073).
     StatusCounted(String),
+    /// A tool waits for a person's word.
+    ApprovalPut {
+        /// Which question.
+        approval_id: ApprovalId,
+        /// In which turn.
+        turn_id: TurnId,
+        /// The tool use that waits.
+        tool_use_id: ToolUseId,
+        /// Which tool.
+        tool_name: String,
+        /// The input, shortened.
+        input_summary: String,
+    },
+    /// The person's word. A tool that may not act is cancelled with it.
+    ApprovalResolved {
+        /// Which question.
+        approval_id: ApprovalId,
+        /// The answer.
+        decision: Decision,
+        /// Who gave it.
+        by: String,
+    },
     /// The model asked for a tool, or it moved on.
     ToolCall {
         /// Which use.

@@ -10,6 +10,7 @@ mod queue;
 mod read;
 mod status;
 mod rows;
+mod approval;
 mod call;
 mod messages;
 mod row;
@@ -22,12 +23,12 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use turnwire_event::row::{
-    KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow,
-    TurnRow,
+    ApprovalRow, KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage,
+    ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    CallId, Day, Filter, MessageId, Owner, Position, Seq, SessionId, TenantId, Timestamp,
-    ToolUseId, TurnId,
+    ApprovalId, CallId, Day, Filter, MessageId, Owner, Position, Seq, SessionId, TenantId,
+    Timestamp, ToolUseId, TurnId,
 };
 
 use crate::error::{AppendError, OpenError, ReadError};
@@ -359,6 +360,28 @@ impl Store for Sqlite {
         limit: usize,
     ) -> Result<Vec<UsageDay>, ReadError> {
         self.readers.with(|c| call::usage(c, tenant, days, limit))
+    }
+
+    fn workers(
+        &self,
+        parent: SessionId,
+        before: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ReadError> {
+        self.readers
+            .with(|c| rows::workers(c, parent, before, limit))
+    }
+
+    fn approval(&self, id: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError> {
+        self.readers.with(|c| approval::approval(c, id))
+    }
+
+    fn approvals(&self, turn: TurnId) -> Result<Vec<ApprovalRow>, ReadError> {
+        self.readers.with(|c| approval::of_turn(c, turn))
+    }
+
+    fn open_approvals(&self, session: SessionId) -> Result<Vec<ApprovalRow>, ReadError> {
+        self.readers.with(|c| approval::open(c, session))
     }
 
     fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError> {

@@ -10,12 +10,12 @@
 pub(crate) mod conformance;
 
 use turnwire_event::row::{
-    KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage, ToolCallRow,
-    TurnRow,
+    ApprovalRow, KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage,
+    ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    CallId, ContentBlock, Day, Filter, MessageId, Owner, Position, Role, Seq, SessionId, TenantId,
-    Timestamp, ToolUseId, TurnId, Usage,
+    ApprovalId, CallId, ContentBlock, Day, Filter, MessageId, Owner, Position, Role, Seq,
+    SessionId, TenantId, Timestamp, ToolUseId, TurnId, Usage,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -121,13 +121,30 @@ pub trait Store: Send + Sync + 'static {
     /// A session.
     fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError>;
 
-    /// An owner's sessions, newest first, older than `before`.
+    /// An owner's sessions, newest first, older than `before`; workers are not among them.
     fn sessions(
         &self,
         owner: &Owner,
         before: Option<SessionId>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, ReadError>;
+
+    /// The workers of a session, newest first, older than `before`.
+    fn workers(
+        &self,
+        parent: SessionId,
+        before: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ReadError>;
+
+    /// A question whether a tool may act, and whose it is.
+    fn approval(&self, id: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError>;
+
+    /// The questions of a turn, in the order they were asked.
+    fn approvals(&self, turn: TurnId) -> Result<Vec<ApprovalRow>, ReadError>;
+
+    /// The questions of a session that have no answer, in the order they were asked.
+    fn open_approvals(&self, session: SessionId) -> Result<Vec<ApprovalRow>, ReadError>;
 
     /// A turn and whose it is.
     fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError>;

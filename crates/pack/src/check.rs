@@ -287,6 +287,8 @@ fn pack(
     let prompts = folder.prompts.into_iter();
     let key_places = parts.minds.providers.key_places.into_iter();
     Pack {
+        mcp_servers: BTreeMap::new(),
+        workers: Vec::new(),
         agents: agents.collect(),
         name: parts.manifest.name,
         version: parts.manifest.version,

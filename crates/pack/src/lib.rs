@@ -40,4 +40,7 @@ pub use provider::{DialectName, KeyRef, ParamsDef, ProviderDef, RetriesDef, Time
 pub use registry::{Entry, Lifecycle, Registry};
 pub use route::{Choice, RoutingPolicy, RoutingRule, When};
 pub use rule::{Override, Target};
-pub use tool::{Enricher, Function, Service, Shape, ToolDef, ToolKind};
+pub use tool::{
+    Enricher, Function, HttpDef, McpServer, McpTransport, Method, Output, ProcessDef,
+    ProcessLimits, Service, Shape, Stdin, ToolDef, ToolKind,
+};

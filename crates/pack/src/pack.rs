@@ -14,7 +14,7 @@ use crate::provider::ProviderDef;
 use crate::registry::Registry;
 use crate::route::RoutingPolicy;
 use crate::rule::Override;
-use crate::tool::{Enricher, Service, ToolDef, ToolKind};
+use crate::tool::{Enricher, McpServer, Service, ToolDef, ToolKind};
 
 /// Numbers that bound a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +29,8 @@ pub struct Limits {
     pub turn_tokens_max: u64,
     /// USD of all model calls of one turn; without it there is no such bound.
     pub turn_cost_max_usd: Option<f64>,
+    /// Workers that one turn may have, one after the other or at once.
+    pub workers_max: u32,
     /// How long statuses are gathered before they are shown together.
     pub status_window_ms: u64,
     /// Silence after which the default status is shown.
@@ -45,6 +47,7 @@ impl Default for Limits {
             tool_calls_max: 32,
             turn_tokens_max: 1_000_000,
             turn_cost_max_usd: None,
+            workers_max: 8,
             status_window_ms: 150,
             watchdog_ms: 1_500,
             prior_context_chars: 2_000,
@@ -85,6 +88,10 @@ pub struct Pack {
     pub enrichers: Vec<Enricher>,
     /// Tools.
     pub tools: Vec<ToolDef>,
+    /// Tool servers by name.
+    pub mcp_servers: BTreeMap<String, McpServer>,
+    /// Agents that only work in sessions of their own, for whoever delegates to them.
+    pub workers: Vec<Definition>,
     /// Texts by language.
     pub locales: Locales,
     /// What flags change.
@@ -196,7 +203,11 @@ fn serves(enricher: &Enricher, kind: &ToolKind) -> bool {
             domain_type,
         } => (&enricher.enricher_id, &enricher.domain_type) == (enricher_id, domain_type),
         ToolKind::Render { data_type, .. } => enricher.domain_type == *data_type,
-        ToolKind::Direct(_) => false,
+        ToolKind::Direct(_)
+        | ToolKind::Http(_)
+        | ToolKind::Process(_)
+        | ToolKind::Mcp { .. }
+        | ToolKind::Delegate { .. } => false,
     }
 }
 

@@ -53,6 +53,177 @@ pub enum ToolKind {
     },
     /// Calls a function that is built in.
     Direct(Function),
+    /// Asks a service.
+    Http(HttpDef),
+    /// Runs a program.
+    Process(ProcessDef),
+    /// Asks a tool server.
+    Mcp {
+        /// Which one, by its name in the pack.
+        server: String,
+        /// What the server calls the tool.
+        tool: String,
+    },
+    /// Gives work to a worker session.
+    Delegate {
+        /// The agent that works: a sub-agent of the pack, or `orchestrator`.
+        agent: String,
+    },
+}
+
+/// How a service is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Method {
+    /// To read.
+    Get,
+    /// To do.
+    Post,
+    /// To put in place.
+    Put,
+    /// To change.
+    Patch,
+    /// To remove.
+    Delete,
+}
+
+/// How an HTTP tool asks its service.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpDef {
+    /// By which method.
+    pub method: Method,
+    /// Where, with variables filled in; `{field}` in path or query stands for a field of the input.
+    pub url: String,
+    /// What is added to the query; values may have `{field}` too.
+    pub query: Vec<(String, String)>,
+    /// What is sent along, with variables filled in: may hold secrets.
+    pub headers: Vec<(String, String)>,
+    /// Bytes of an answer at most.
+    pub max_bytes: u64,
+    /// Hops to other addresses at most.
+    pub redirects_max: u32,
+}
+
+impl std::fmt::Debug for HttpDef {
+    /// Without the values of headers, which may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&String> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("HttpDef")
+            .field("method", &self.method)
+            .field("url", &self.url)
+            .field("query", &self.query)
+            .field("headers", &names)
+            .field("max_bytes", &self.max_bytes)
+            .field("redirects_max", &self.redirects_max)
+            .finish()
+    }
+}
+
+/// What a program is given on its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdin {
+    /// The tool's input, as JSON.
+    Input,
+    /// Nothing.
+    None,
+}
+
+/// What a program writes on its standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Output {
+    /// Words.
+    Text,
+    /// One JSON value.
+    Json,
+}
+
+/// What a program may take of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessLimits {
+    /// Seconds of CPU.
+    pub cpu_s: u64,
+    /// Bytes of address space.
+    pub memory_bytes: u64,
+    /// Bytes of one file it writes.
+    pub file_bytes: u64,
+    /// Files open at once.
+    pub open_files: u64,
+    /// Processes of its user at once.
+    pub processes: u64,
+}
+
+/// How a process tool runs its program.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProcessDef {
+    /// The program and its arguments; `{field}` in an argument stands for a field of the input.
+    pub command: Vec<String>,
+    /// Its environment beside the few variables every program has: may hold secrets.
+    pub env: Vec<(String, String)>,
+    /// What it is given to read.
+    pub stdin: Stdin,
+    /// What it writes.
+    pub output: Output,
+    /// Bytes of what it writes at most.
+    pub output_bytes_max: u64,
+    /// What it may take.
+    pub limits: ProcessLimits,
+}
+
+impl std::fmt::Debug for ProcessDef {
+    /// Without the values of variables, which may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&String> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("ProcessDef")
+            .field("command", &self.command)
+            .field("env", &names)
+            .field("stdin", &self.stdin)
+            .field("output", &self.output)
+            .field("output_bytes_max", &self.output_bytes_max)
+            .field("limits", &self.limits)
+            .finish()
+    }
+}
+
+/// The way to a tool server.
+#[derive(Clone, PartialEq, Eq)]
+pub enum McpTransport {
+    /// A program that speaks on its standard streams.
+    Stdio {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// Its environment beside the few variables every program has: may hold secrets.
+        env: Vec<(String, String)>,
+    },
+    /// A service.
+    Http {
+        /// Where, with variables filled in.
+        url: String,
+        /// What is sent along: may hold secrets.
+        headers: Vec<(String, String)>,
+    },
+}
+
+impl std::fmt::Debug for McpTransport {
+    /// Without values that may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Stdio { command, .. } => f.debug_tuple("Stdio").field(command).finish(),
+            Self::Http { url, .. } => f.debug_tuple("Http").field(url).finish(),
+        }
+    }
+}
+
+/// A tool server (MCP). Its tools are listed when the pack is loaded, never in a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpServer {
+    /// The way to it.
+    pub transport: McpTransport,
+    /// How long it may take until its tools are listed.
+    pub start_timeout_ms: u64,
+    /// How long one call may take, progress or not.
+    pub call_timeout_ms: u64,
 }
 
 /// A tool.
@@ -72,13 +243,20 @@ pub struct ToolDef {
     pub timeout_ms: Option<u64>,
     /// Whether its result is kept for later turns.
     pub remember: bool,
+    /// Whether a person must say yes before it acts.
+    pub approval: bool,
+    /// The status id it emits while it tells of progress.
+    pub progress_status: Option<String>,
 }
 
 /// A service that enrichers are asked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Where it is, with variables filled in and without a slash at the end.
+    /// Where it is, with variables filled in and without a slash at the end; empty for one behind
+    /// a tool server.
     pub url: String,
+    /// The tool server it is behind (`ccs_mcp`).
+    pub mcp: Option<String>,
     /// How long one request may take.
     pub timeout_ms: u64,
     /// Bytes of an answer at most.

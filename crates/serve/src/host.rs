@@ -27,7 +27,7 @@ use turnwire_event::{Clock, Mint, Owner, metric};
 use turnwire_model::{Routing, Script, Scripted};
 use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError};
 use turnwire_render::Policies;
-use turnwire_tool::{Connector, NoVerify, Toolbox, toolbox};
+use turnwire_tool::{Connector, Kit, NoVerify, Toolbox, toolbox};
 
 use look::Look;
 
@@ -289,14 +289,13 @@ fn tools(pack: &Pack, means: &Means) -> Result<Toolbox, Broken> {
     let connector = Connector::new(pack, means.dialer.clone(), Arc::new(NoVerify))
         .map_err(|bad| wrong("connectors.yaml", bad.to_string()))?;
     let names: Vec<String> = pack.tools.iter().map(|tool| tool.name.clone()).collect();
-    toolbox(
-        pack,
-        &names,
-        &Arc::new(connector),
-        &means.clock,
-        &means.mint,
-    )
-    .map_err(|bad| wrong("tools.yaml", bad.to_string()))
+    let kit = Kit {
+        connector: Arc::new(connector),
+        clock: means.clock.clone(),
+        mint: means.mint.clone(),
+        dialer: means.dialer.clone(),
+    };
+    toolbox(pack, &names, &kit).map_err(|bad| wrong("tools.yaml", bad.to_string()))
 }
 
 /// What the pack's scripts say together; none if it has none.

@@ -53,12 +53,7 @@ pub(crate) fn finish(
     };
     let alone = slot.running.as_ref().is_some_and(|running| running.alone);
     let mut ended = None;
-    let loose = !open.in_call.is_empty()
-        || open.message.is_some()
-        || !open.tools.is_empty()
-        || !open.dispatch.agents.is_empty()
-        || !open.dispatch.steps.is_empty();
-    if loose || open.cancel.is_some() {
+    if !open.is_settled() || open.cancel.is_some() {
         let error = outcome
             .error
             .unwrap_or_else(|| ErrorCode::InternalError.into());
@@ -116,6 +111,7 @@ fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, known: Known) {
     // Whatever happened after a cancel was asked for, the turn ends by it.
     let end = match &open.cancel {
         Some((cancel, asked)) => End::Cancelled {
+            stops: None,
             reason: cancel.reason.clone(),
             asked: *asked,
         },

@@ -53,6 +53,7 @@ impl Sessions {
         self.registry.make_room(self.house.options.open_max, None)?;
         let now = self.house.clock.now();
         let row = SessionRow {
+            agent: None,
             id: SessionId(self.house.mint.ulid()),
             owner: owner.clone(),
             parent: None,

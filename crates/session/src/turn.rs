@@ -131,6 +131,8 @@ impl Live {
         let counted = &self.house.options.dm_types;
         count_unwatched(next.submit.origin, next.submit.dm_type.as_deref(), counted);
         let context = TurnContext {
+            delegate: Arc::new(turnwire_event::port::Nobody),
+            wards: Arc::new(turnwire_event::port::Nobody),
             input,
             emitter: emitter.clone(),
             history: Arc::new(shown),
@@ -152,6 +154,8 @@ impl Live {
     /// What a turn is about, as its producer is told.
     fn input(&self, turn_id: TurnId, submit: &Submit, trace: Option<Arc<Trace>>) -> TurnInput {
         TurnInput {
+            agent: None,
+            resumed: None,
             session_id: self.id,
             turn_id,
             owner: self.owner.clone(),
@@ -200,6 +204,8 @@ impl Live {
         let agent_definition = versions.agent_definition.clone();
         let wire_version = Some(submit.wire_version.clone());
         let body = Body::TurnStarted(Started {
+            answers: Vec::new(),
+            resumes: None,
             user_message_id: user.id,
             input: submit.content.clone(),
             kind: submit.kind(),

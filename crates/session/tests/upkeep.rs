@@ -25,6 +25,7 @@ fn scope(key: usize) -> KeyScope {
 fn with_keys(dir: &std::path::Path, keys: usize) {
     let then = Timestamp::from_millis(1);
     let row = SessionRow {
+        agent: None,
         id: SessionId(Ulid(1)),
         owner: owner("local"),
         parent: None,

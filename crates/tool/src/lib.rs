@@ -27,4 +27,4 @@ pub use live::Live;
 pub use scene::Scene;
 pub use shelf::Shelf;
 pub use tool::{Call, Fault, Tool, ToolFailure};
-pub use toolbox::{BadTool, NameTaken, Toolbox, toolbox};
+pub use toolbox::{BadTool, Kit, NameTaken, Toolbox, toolbox};

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use turnwire_event::port::{Delegate, Wards};
 use turnwire_event::{EpisodeId, Owner, SessionId, Trace, TurnId};
 
 use crate::shelf::Shelf;
 
 /// The surroundings of a tool's use.
-#[derive(Debug)]
 pub struct Scene {
     /// Whose turn it is; the principal of every call to a data service.
     pub owner: Owner,
@@ -30,4 +30,18 @@ pub struct Scene {
     pub shelf: Shelf,
     /// The version of the agent's definition, for counters.
     pub definition: String,
+    /// Who sees to what outlives a tool's future.
+    pub wards: Arc<dyn Wards>,
+    /// Who has workers.
+    pub delegate: Arc<dyn Delegate>,
+}
+
+impl std::fmt::Debug for Scene {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scene")
+            .field("session_id", &self.session_id)
+            .field("turn_id", &self.turn_id)
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
 }

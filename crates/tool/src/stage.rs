@@ -88,6 +88,8 @@ impl Emitter for Sink {
 /// A scene of the sub-agent `shop` for `user-42`.
 pub(crate) fn scene() -> Scene {
     Scene {
+        delegate: Arc::new(turnwire_event::port::Nobody),
+        wards: Arc::new(turnwire_event::port::Nobody),
         owner: Owner {
             tenant: TenantId(0),
             principal: "user-42".parse().expect("a principal"),

@@ -109,6 +109,16 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Whether a person must say yes before it acts.
+    fn approval(&self) -> bool {
+        false
+    }
+
+    /// The tool server it is behind, by its name in the pack.
+    fn server(&self) -> Option<&str> {
+        None
+    }
+
     /// Does it. Nothing happens before the future is polled, and dropping it stops the work; a
     /// request that a data service already has is not cut, its answer is thrown away (S1-110).
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>>;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use turnwire_dial::Dialer;
 use turnwire_event::{Clock, Mint};
 use turnwire_pack::{Function, Pack, ToolDef, ToolKind};
 
@@ -37,6 +38,14 @@ pub enum BadTool {
         /// For which type.
         domain_type: String,
     },
+    /// It cannot be made.
+    #[error("tool `{tool}`: {why}")]
+    Unmade {
+        /// Which tool.
+        tool: String,
+        /// What is wrong and what to do.
+        why: String,
+    },
     /// Its input schema is none.
     #[error("tool `{tool}`: its input_schema is not a JSON Schema: {why}")]
     Schema {
@@ -45,6 +54,19 @@ pub enum BadTool {
         /// What is wrong with it.
         why: String,
     },
+}
+
+/// What tools are made with.
+#[derive(Clone)]
+pub struct Kit {
+    /// The way to data services.
+    pub connector: Arc<Connector>,
+    /// What the time is.
+    pub clock: Arc<dyn Clock>,
+    /// What names things.
+    pub mint: Arc<dyn Mint>,
+    /// The way to all other services.
+    pub dialer: Arc<Dialer>,
 }
 
 /// A named set of tools.
@@ -88,27 +110,22 @@ impl Toolbox {
 
 /// The tools of `pack` that are named, in that order. Tools that ask a data service do it through
 /// `connector` and have no other way (S2-053).
-pub fn toolbox(
-    pack: &Pack,
-    names: &[String],
-    connector: &Arc<Connector>,
-    clock: &Arc<dyn Clock>,
-    mint: &Arc<dyn Mint>,
-) -> Result<Toolbox, BadTool> {
+pub fn toolbox(pack: &Pack, names: &[String], kit: &Kit) -> Result<Toolbox, BadTool> {
     names.iter().try_fold(Toolbox::new(), |toolbox, name| {
         let def = pack.tool(name);
         let def = def.ok_or_else(|| BadTool::Unknown(name.clone()))?;
-        Ok(toolbox.with(make(def, connector, clock, mint)?)?)
+        Ok(toolbox.with(make(def, kit)?)?)
     })
 }
 
 /// One tool of a pack.
-pub(crate) fn make(
-    def: &ToolDef,
-    connector: &Arc<Connector>,
-    clock: &Arc<dyn Clock>,
-    mint: &Arc<dyn Mint>,
-) -> Result<Arc<dyn Tool>, BadTool> {
+pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
+    let Kit {
+        connector,
+        clock,
+        mint,
+        ..
+    } = kit;
     match &def.kind {
         ToolKind::Ccs {
             enricher_id,
@@ -142,6 +159,13 @@ pub(crate) fn make(
             };
             Ok(Arc::new(Named::new(def, inner)))
         }
+        ToolKind::Http(_)
+        | ToolKind::Process(_)
+        | ToolKind::Mcp { .. }
+        | ToolKind::Delegate { .. } => Err(BadTool::Unmade {
+            tool: def.name.clone(),
+            why: "this kind of tool cannot be made".to_owned(),
+        }),
     }
 }
 

@@ -17,6 +17,8 @@ const STEP: &str = "turn-x-1";
 
 fn started() -> Body {
     Body::TurnStarted(turn::Started {
+        answers: Vec::new(),
+        resumes: None,
         user_message_id: MessageId(Ulid(3)),
         input: Vec::new(),
         kind: TurnKind::Chat,

@@ -17,6 +17,8 @@ const CALL: CallId = CallId(Ulid(6));
 
 fn started() -> Body {
     Body::TurnStarted(turn::Started {
+        answers: Vec::new(),
+        resumes: None,
         user_message_id: MESSAGE,
         input: vec![ContentBlock::text("hi")],
         kind: TurnKind::Chat,

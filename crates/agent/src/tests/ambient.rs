@@ -123,6 +123,8 @@ async fn s1_044_any_sink_gets_everything_of_a_turn_and_in_the_same_order() {
     let cohort = other.pack.cohort("local");
     let bound = other.factory().bind(&other.input, &cohort);
     let outcome = (bound.work)(TurnContext {
+        delegate: Arc::new(turnwire_event::port::Nobody),
+        wards: Arc::new(turnwire_event::port::Nobody),
         input: other.input.clone(),
         emitter: Arc::clone(&sink) as Arc<dyn Emitter>,
         history: Arc::new(other.memory.clone()),

@@ -104,6 +104,8 @@ async fn s2_001_a_bound_turn_keeps_its_tools_whatever_the_pack_becomes() {
     let next = troupe.factory().bind(&troupe.input, &cohort);
     let run = |work: turnwire_event::port::Work| {
         work(TurnContext {
+            delegate: Arc::new(turnwire_event::port::Nobody),
+            wards: Arc::new(turnwire_event::port::Nobody),
             input: troupe.input.clone(),
             emitter: Arc::clone(&troupe.recorder) as _,
             history: Arc::new(troupe.memory.clone()),

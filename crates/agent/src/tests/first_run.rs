@@ -36,6 +36,8 @@ async fn say(words: &str) -> (Option<Outcome>, String, Vec<String>) {
     let mut input = input();
     input.content = vec![ContentBlock::text(words)];
     let turn = (agent.assemble(&input).work)(TurnContext {
+        delegate: Arc::new(turnwire_event::port::Nobody),
+        wards: Arc::new(turnwire_event::port::Nobody),
         input,
         emitter: Arc::clone(&recorder) as Arc<dyn Emitter>,
         history: Arc::new(Past(Ok(Vec::new()))),

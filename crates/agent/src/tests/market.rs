@@ -75,6 +75,8 @@ async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
     let bound = factory.bind(&input, &pack.cohort("local"));
     let recorder = Arc::new(Recorder::default());
     let outcome = (bound.work)(TurnContext {
+        delegate: Arc::new(turnwire_event::port::Nobody),
+        wards: Arc::new(turnwire_event::port::Nobody),
         input,
         emitter: Arc::clone(&recorder) as Arc<dyn Emitter>,
         history: Arc::new(Memory::default()),

@@ -164,6 +164,8 @@ async fn s2_001_a_bound_turn_keeps_its_model_whatever_the_policy_becomes() {
     let next = troupe.factory().bind(&troupe.input, &cohort);
     for work in [bound.work, next.work] {
         let turn = TurnContext {
+            delegate: Arc::new(turnwire_event::port::Nobody),
+            wards: Arc::new(turnwire_event::port::Nobody),
             input: troupe.input.clone(),
             emitter: Arc::clone(&troupe.recorder) as _,
             history: Arc::new(troupe.memory.clone()),

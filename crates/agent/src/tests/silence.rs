@@ -90,6 +90,8 @@ async fn statuses(tool: Arc<dyn Tool>) -> Vec<String> {
     };
     let bound = troupe.factory().bind(&troupe.input, &cohort);
     let turn = (bound.work)(TurnContext {
+        delegate: Arc::new(turnwire_event::port::Nobody),
+        wards: Arc::new(turnwire_event::port::Nobody),
         input: troupe.input.clone(),
         emitter: Arc::new(watch),
         history: Arc::new(troupe.memory.clone()),

@@ -157,6 +157,8 @@ impl Stage {
         );
         let input = input();
         (agent.assemble(&input).work)(TurnContext {
+            delegate: Arc::new(turnwire_event::port::Nobody),
+            wards: Arc::new(turnwire_event::port::Nobody),
             input,
             emitter: self.recorder as Arc<dyn Emitter>,
             history: Arc::new(self.past),
@@ -166,6 +168,8 @@ impl Stage {
 
 pub(super) fn input() -> TurnInput {
     TurnInput {
+        agent: None,
+        resumed: None,
         cost_usd: 0.0,
         kind: turnwire_event::code::TurnKind::Chat,
         session_id: SessionId(Ulid(1)),

@@ -268,6 +268,8 @@ impl Troupe {
         let cohort = self.pack.cohort(self.input.owner.principal.as_str());
         let assembly = self.factory().bind(&self.input, &cohort);
         (assembly.work)(TurnContext {
+            delegate: Arc::new(turnwire_event::port::Nobody),
+            wards: Arc::new(turnwire_event::port::Nobody),
             input: self.input.clone(),
             emitter: Arc::clone(&self.recorder) as Arc<dyn Emitter>,
             history: Arc::new(self.memory.clone()),

@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::body::approval::Answer;
 use crate::code::{
     CancelCode, ErrorCode, Origin, Phase, Reason, ReceiptKind, StopOutcome, TurnKind, TurnStatus,
 };
 use crate::content::{ContentBlock, Usage};
-use crate::id::{EpisodeId, MessageId};
+use crate::id::{EpisodeId, MessageId, TurnId};
 
 /// The versions of everything a turn was bound to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +38,12 @@ pub struct Started {
     /// What kind of message it is for, where a message service began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dm_type: Option<String>,
+    /// The paused turn that this one goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes: Option<TurnId>,
+    /// What the person said to its questions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Answer>,
     /// The episode it belongs to.
     pub episode_id: EpisodeId,
     /// The language the person wants.

@@ -5,18 +5,20 @@
 
 use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
+use crate::body::delegate;
 use crate::body::llm::CallFailed;
 use crate::body::tool::Failed;
 use crate::body::turn::{Cancelled, Completed, Partial, ReceiptLine, TurnError};
 use crate::clock::Timestamp;
 use crate::code::{
-    CancelCode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass, ToolType, TurnStatus,
+    CancelCode, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass, ToolType,
+    TurnStatus,
 };
 use crate::content::{StopReason, Usage, content_json};
 use crate::fold::dispatch::agent_class;
 use crate::fold::rows::rows;
-use crate::fold::turn::{OpenTool, OpenTurn};
-use crate::id::TurnId;
+use crate::fold::turn::{OpenDelegate, OpenTool, OpenTurn};
+use crate::id::{ToolUseId, TurnId};
 use crate::row::RowChange;
 
 /// How the turn ends.
@@ -28,6 +30,8 @@ pub enum End {
         reason: String,
         /// When it was asked for.
         asked: Timestamp,
+        /// How everything stopped; none if the process died over it.
+        stops: Option<Stops>,
     },
     /// By something that broke.
     Failed {
@@ -36,6 +40,24 @@ pub enum End {
         /// Why, in one word, where the code does not say.
         reason: Option<String>,
     },
+}
+
+/// How everything of a turn stopped that was asked to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stops {
+    /// How long after the request the turn's own work was gone, in milliseconds.
+    pub let_go_ms: u64,
+    /// What did not end with it.
+    pub wards: Vec<Stopped>,
+}
+
+/// Something that was waited for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stopped {
+    /// The tool use it worked for.
+    pub tool_use_id: ToolUseId,
+    /// What became of it.
+    pub line: ReceiptLine,
 }
 
 /// One event of the ending, with the rows that commit with it.
@@ -54,6 +76,7 @@ struct Classes {
     stop_reason: StopReason,
     llm: LlmErrorClass,
     tool: ToolErrorClass,
+    delegate: FailureMode,
 }
 
 impl Classes {
@@ -63,11 +86,13 @@ impl Classes {
                 stop_reason: StopReason::Cancelled,
                 llm: LlmErrorClass::Cancelled,
                 tool: ToolErrorClass::Cancelled,
+                delegate: FailureMode::CancelledByUser,
             },
             End::Failed { .. } => Self {
                 stop_reason: StopReason::Error,
                 llm: LlmErrorClass::Internal,
                 tool: ToolErrorClass::Internal,
+                delegate: FailureMode::Error,
             },
         }
     }
@@ -105,15 +130,16 @@ pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
     let partial = close_calls(&mut ending, open, &classes);
     close_dispatch(&mut ending, open, &classes, now);
     let terminal = match end {
-        End::Cancelled { reason, asked } => Body::TurnCancelled(Cancelled {
+        End::Cancelled {
+            reason,
+            asked,
+            stops,
+        } => Body::TurnCancelled(Cancelled {
             reason: reason.clone(),
             code: CancelCode::RequestCancelled,
             phase: open.phase(),
             partial,
-            receipt: receipt(
-                open,
-                now.as_millis().saturating_sub(asked.as_millis()).max(0) as u64,
-            ),
+            receipt: receipt(open, stops.as_ref(), since(*asked, now)),
         }),
         End::Failed { error, reason } => Body::TurnCompleted(Completed {
             status: TurnStatus::Failed,
@@ -167,6 +193,14 @@ fn close_dispatch(ending: &mut Ending, open: &OpenTurn, classes: &Classes, now: 
         .iter()
         .partition(|tool| tool.tool_type == ToolType::SubAgent);
     for tool in tools {
+        for worker in workers(open, tool.id) {
+            let actor = Actor::worker(worker.worker_session_id);
+            let failed = delegate::Failed {
+                worker_session_id: worker.worker_session_id,
+                failure_mode: classes.delegate,
+            };
+            ending.put(actor, Body::DelegateFailed(failed));
+        }
         ending.put(Actor::tool(&tool.name), failed(tool, classes.tool));
     }
     let mut dispatch = open.dispatch.clone();
@@ -197,7 +231,20 @@ fn failed(tool: &OpenTool, error_class: ToolErrorClass) -> Body {
     })
 }
 
-fn receipt(open: &OpenTurn, ms: u64) -> Vec<ReceiptLine> {
+/// The workers of one tool use.
+fn workers(open: &OpenTurn, tool: ToolUseId) -> impl Iterator<Item = &OpenDelegate> {
+    let of_tool = move |worker: &&OpenDelegate| worker.tool_use_id == tool;
+    open.delegates.iter().filter(of_tool)
+}
+
+fn since(asked: Timestamp, now: Timestamp) -> u64 {
+    now.as_millis().saturating_sub(asked.as_millis()).max(0) as u64
+}
+
+/// What ran when the cancel came, each with what became of it and when.
+fn receipt(open: &OpenTurn, stops: Option<&Stops>, ms: u64) -> Vec<ReceiptLine> {
+    let wards = stops.map_or(&[][..], |stops| &stops.wards);
+    let ms = stops.map_or(ms, |stops| stops.let_go_ms);
     let stopped = |kind, id| ReceiptLine {
         kind,
         id,
@@ -213,22 +260,45 @@ fn receipt(open: &OpenTurn, ms: u64) -> Vec<ReceiptLine> {
         .agents
         .iter()
         .map(|agent| stopped(ReceiptKind::Subagent, agent.started.sub_agent_id.clone()));
-    let tools = open.tools.iter().filter(|t| t.called).map(|t| ReceiptLine {
+    let tools = open.tools.iter().filter(|t| t.called).map(|t| {
         // A data service is not stopped: its answer is thrown away when it comes (S1-110).
-        outcome: if t.tool_type == ToolType::Ccs {
+        let outcome = if t.tool_type == ToolType::Ccs {
             StopOutcome::Discarded
         } else {
             StopOutcome::Stopped
-        },
-        ..stopped(ReceiptKind::Tool, t.id.to_string())
+        };
+        let line = ReceiptLine {
+            outcome,
+            ..stopped(ReceiptKind::Tool, t.id.to_string())
+        };
+        let of_tool = wards.iter().filter(|ward| ward.tool_use_id == t.id);
+        of_tool.fold(line, |line, ward| with(line, &ward.line))
     });
+    // After a crash nobody saw them go: they are gone, and that is all that can be said.
+    let lost = open.delegates.iter().filter(|_| stops.is_none());
+    let lost =
+        lost.map(|worker| stopped(ReceiptKind::Worker, worker.worker_session_id.to_string()));
     open.finished
         .iter()
         .cloned()
         .chain(call)
         .chain(tools)
+        .chain(wards.iter().map(|ward| ward.line.clone()))
+        .chain(lost)
         .chain(agents)
         .collect()
+}
+
+/// A tool is gone when all that worked for it is, and was killed if any of that was.
+fn with(tool: ReceiptLine, ward: &ReceiptLine) -> ReceiptLine {
+    ReceiptLine {
+        outcome: match ward.outcome {
+            StopOutcome::Killed => StopOutcome::Killed,
+            StopOutcome::Stopped | StopOutcome::Finished | StopOutcome::Discarded => tool.outcome,
+        },
+        ms: tool.ms.max(ward.ms),
+        ..tool
+    }
 }
 
 #[cfg(test)]

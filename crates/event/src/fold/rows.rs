@@ -21,6 +21,13 @@ pub fn rows(turn: Option<TurnId>, actor: &Actor, body: &Body) -> Vec<RowChange> 
 
 /// What belongs to no turn changes the session's own row, if any.
 fn of_session(body: &Body) -> Option<RowChange> {
+    if let Body::ApprovalResolved(answer) = body {
+        return Some(RowChange::ApprovalResolved {
+            approval_id: answer.approval_id,
+            decision: answer.decision,
+            by: answer.by.clone(),
+        });
+    }
     if let Body::RoutingPolicyReloaded(policy) = body {
         let version = policy.routing_policy_version.clone();
         return Some(RowChange::PolicyReloaded(version));
@@ -107,6 +114,13 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
             };
             vec![tool(t.tool_use_id, &t.tool_name, t.tool_type, status)]
         }
+        Body::ApprovalRequested(question) => vec![RowChange::ApprovalPut {
+            approval_id: question.approval_id,
+            turn_id,
+            tool_use_id: question.tool_use_id,
+            tool_name: question.tool_name.clone(),
+            input_summary: question.input_summary.clone(),
+        }],
         // What was withheld is no status that anyone counts.
         Body::StatusEmitted(status) if status.event_id == UNREGISTERED => Vec::new(),
         Body::StatusEmitted(status) => vec![RowChange::StatusCounted(status.event_id.clone())],
@@ -115,6 +129,10 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
         | Body::TurnStarted(_)
         | Body::DispatchTraced(_)
         | Body::RoutingPolicyReloaded(_)
+        | Body::ApprovalResolved(_)
+        | Body::DelegateStarted(_)
+        | Body::DelegateCompleted(_)
+        | Body::DelegateFailed(_)
         | Body::SubagentStarted(_)
         | Body::SubagentCompleted(_)
         | Body::SubagentFailed(_)

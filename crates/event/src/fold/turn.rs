@@ -9,7 +9,7 @@ use crate::content::{ContentBlock, StopReason, Usage};
 use crate::fold::checkpoint::Checkpoint;
 use crate::fold::dispatch::Dispatch;
 use crate::fold::message::MessageFold;
-use crate::id::{CallId, ToolUseId, TurnId};
+use crate::id::{CallId, SessionId, ToolUseId, TurnId};
 use crate::position::Position;
 
 /// A tool that the model asked for and that has not ended.
@@ -34,6 +34,15 @@ pub struct OpenCall {
     pub actor: Actor,
 }
 
+/// A worker that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenDelegate {
+    /// Its session.
+    pub worker_session_id: SessionId,
+    /// The tool use that asked for it.
+    pub tool_use_id: ToolUseId,
+}
+
 /// A turn that has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenTurn {
@@ -49,6 +58,10 @@ pub struct OpenTurn {
     pub checkpoint: Checkpoint,
     /// Tools asked for or running, in the order they were asked for.
     pub tools: Vec<OpenTool>,
+    /// Tool uses that wait for a person's word; they outlive the turn.
+    pub waiting: Vec<ToolUseId>,
+    /// Workers.
+    pub delegates: Vec<OpenDelegate>,
     /// Sub-agents and steps.
     pub dispatch: Dispatch,
     /// What its calls have cost.
@@ -69,6 +82,8 @@ impl OpenTurn {
             message: None,
             checkpoint: Checkpoint::default(),
             tools: Vec::new(),
+            waiting: Vec::new(),
+            delegates: Vec::new(),
             dispatch: Dispatch::default(),
             usage: Usage::default(),
             cancel: None,
@@ -150,7 +165,25 @@ impl OpenTurn {
             Body::SubagentFailed(end) => {
                 self.finish(ReceiptKind::Subagent, end.sub_agent_id.clone(), time);
             }
+            Body::DelegateStarted(worker) => self.delegates.push(OpenDelegate {
+                worker_session_id: worker.worker_session_id,
+                tool_use_id: worker.tool_use_id,
+            }),
+            Body::DelegateCompleted(end) => self.end_delegate(end.worker_session_id, time),
+            Body::DelegateFailed(end) => self.end_delegate(end.worker_session_id, time),
+            Body::ApprovalRequested(question) => self.waiting.push(question.tool_use_id),
+            // What a paused turn had asked for is asked for again, by whoever goes on with it.
+            Body::TurnStarted(start) => {
+                self.tools
+                    .extend(start.answers.iter().map(|answer| OpenTool {
+                        id: answer.tool_use_id,
+                        name: answer.tool_name.clone(),
+                        tool_type: ToolType::Function,
+                        called: false,
+                    }));
+            }
             Body::SessionCreated(_)
+            | Body::ApprovalResolved(_)
             | Body::SessionClosed(_)
             | Body::DispatchTraced(_)
             | Body::SubagentStarted(_)
@@ -167,7 +200,6 @@ impl OpenTurn {
             | Body::McpSessionStarted(_)
             | Body::McpSessionProgressed(_)
             | Body::SupportNoted(_)
-            | Body::TurnStarted(_)
             | Body::TurnCompleted(_)
             | Body::TurnCancelled(_)
             | Body::RouteDecided(_)
@@ -182,6 +214,24 @@ impl OpenTurn {
     fn end_tool(&mut self, id: ToolUseId, time: Timestamp) {
         self.tools.retain(|tool| tool.id != id);
         self.finish(ReceiptKind::Tool, id.to_string(), time);
+    }
+
+    fn end_delegate(&mut self, id: SessionId, time: Timestamp) {
+        self.delegates.retain(|open| open.worker_session_id != id);
+        self.finish(ReceiptKind::Worker, id.to_string(), time);
+    }
+
+    /// Whether the turn may end as its producer says: what waits for a person's word may wait on.
+    pub fn is_settled(&self) -> bool {
+        self.in_call.is_empty()
+            && self.message.is_none()
+            && self
+                .tools
+                .iter()
+                .all(|tool| self.waiting.contains(&tool.id))
+            && self.delegates.is_empty()
+            && self.dispatch.agents.is_empty()
+            && self.dispatch.steps.is_empty()
     }
 
     /// Notes for the receipt what ended by itself after the cancel was asked for.
@@ -202,6 +252,8 @@ impl OpenTurn {
         let speaking = |call: &OpenCall| call.actor.kind() != ActorKind::Subagent;
         if self.in_call.iter().any(speaking) {
             Phase::Llm
+        } else if !self.delegates.is_empty() {
+            Phase::Delegate
         } else if self.tools.iter().any(|tool| tool.called) {
             Phase::Tool
         } else if self.calls == 0 {

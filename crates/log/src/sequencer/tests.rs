@@ -15,10 +15,10 @@ use crate::record::StoredEvent;
 use crate::reserve::Reserve;
 use crate::store::{StatusCount, Store, UsageDay, View};
 use turnwire_event::row::{
-    KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, RowChange, SessionRow, StoredMessage,
-    ToolCallRow, TurnRow,
+    ApprovalRow, KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, RowChange, SessionRow,
+    StoredMessage, ToolCallRow, TurnRow,
 };
-use turnwire_event::{CallId, Day, Filter, Owner, TenantId};
+use turnwire_event::{ApprovalId, CallId, Day, Filter, Owner, TenantId};
 
 /// Commits one batch for each permit; refuses when the permit says so.
 struct Gated {
@@ -59,6 +59,10 @@ impl Store for Gated {
     fn tool_calls(&self, _: SessionId, _: Option<turnwire_event::ToolUseId>, _: usize) -> Result<Vec<ToolCallRow>, ReadError> { Ok(Vec::new()) }
     fn llm_calls(&self, _: SessionId, _: Option<CallId>, _: usize) -> Result<Vec<LlmCallRow>, ReadError> { Ok(Vec::new()) }
     fn usage(&self, _: Option<TenantId>, _: (Day, Day), _: usize) -> Result<Vec<UsageDay>, ReadError> { Ok(Vec::new()) }
+    fn workers(&self, _: SessionId, _: Option<SessionId>, _: usize) -> Result<Vec<SessionRow>, ReadError> { Ok(Vec::new()) }
+    fn approval(&self, _: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError> { Ok(None) }
+    fn approvals(&self, _: TurnId) -> Result<Vec<ApprovalRow>, ReadError> { Ok(Vec::new()) }
+    fn open_approvals(&self, _: SessionId) -> Result<Vec<ApprovalRow>, ReadError> { Ok(Vec::new()) }
     fn turn_tool_calls(&self, _: TurnId) -> Result<Vec<ToolCallRow>, ReadError> { Ok(Vec::new()) }
 }
 

@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_queue.sql"),
     include_str!("migrations/0003_scope.sql"),
     include_str!("migrations/0004_models.sql"),
+    include_str!("migrations/0005_workers.sql"),
 ];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {

@@ -13,6 +13,7 @@ use turnwire_event::{
 use crate::chain::Hash;
 use crate::error::AppendError;
 use crate::record::{Append, Term};
+use crate::sqlite::approval;
 use crate::sqlite::call;
 use crate::sqlite::column::{json, word};
 use crate::sqlite::connection::classify;
@@ -34,8 +35,8 @@ fn insert_session(tx: &Transaction<'_>, s: &SessionRow, term: Term) -> rusqlite:
     // A deleted id makes the insert fail on the guard in the WHERE, and the append with it.
     tx.prepare_cached(
         "INSERT INTO session (id, tenant, principal, parent, workspace_path, metadata, episode_id, active_model, \
-         routing_policy_version, cost_usd, turn_count, created_at, updated_at, epoch, term, low_seq, low_hash) \
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, ?16 \
+         routing_policy_version, cost_usd, turn_count, created_at, updated_at, epoch, term, low_seq, low_hash, agent) \
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, ?16, ?17 \
          WHERE NOT EXISTS (SELECT 1 FROM tombstone WHERE id = ?1)",
     )?
     .execute(params![
@@ -55,6 +56,7 @@ fn insert_session(tx: &Transaction<'_>, s: &SessionRow, term: Term) -> rusqlite:
         Epoch::FIRST.0,
         term.0 as i64,
         &Hash::seed(s.id).0[..],
+        s.agent,
     ])?;
     Ok(())
 }
@@ -101,7 +103,9 @@ pub(crate) fn weight(change: &RowChange) -> usize {
         RowChange::TurnEnded { payload, .. } => payload.len(),
         RowChange::TurnQueued { input, .. } => 256 + input.len(),
         RowChange::KeyPut { scope, .. } => 256 + scope.key.len(),
+        RowChange::ApprovalPut { input_summary, .. } => 256 + input_summary.len(),
         RowChange::SessionPut(_)
+        | RowChange::ApprovalResolved { .. }
         | RowChange::TurnStarted { .. }
         | RowChange::TurnCancelling(_)
         | RowChange::Routed { .. }
@@ -196,6 +200,9 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
             tx.prepare_cached("UPDATE session SET cost_usd = cost_usd + ?2 WHERE sid = ?1")?
                 .execute(params![sid, call::dollars(*usd)])?;
             Ok(())
+        }
+        RowChange::ApprovalPut { .. } | RowChange::ApprovalResolved { .. } => {
+            approval::apply(tx, sid, placed)
         }
         RowChange::StatusCounted(event_id) => status::count(tx, event_id, placed.time),
         RowChange::MessagePut(turn, message) => put_message(tx, sid, *turn, message, placed),

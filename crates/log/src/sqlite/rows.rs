@@ -61,9 +61,9 @@ pub(crate) fn cursor<T: ToString>(before: Option<T>) -> String {
 }
 
 const SESSION: &str = "SELECT s.id, s.tenant, s.principal, s.parent, s.workspace_path, s.metadata, s.episode_id, \
-    s.active_model, s.routing_policy_version, s.cost_usd, s.turn_count, s.created_at, s.updated_at FROM session s";
+    s.active_model, s.routing_policy_version, s.cost_usd, s.turn_count, s.created_at, s.updated_at, s.agent FROM session s";
 
-fn read_owner(row: &Row<'_>, at: usize) -> rusqlite::Result<Owner> {
+pub(crate) fn read_owner(row: &Row<'_>, at: usize) -> rusqlite::Result<Owner> {
     Ok(Owner {
         tenant: parsed(row, at)?,
         principal: parsed(row, at + 1)?,
@@ -86,6 +86,7 @@ fn read_session(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         turn_count: row.get::<_, i64>(10)? as u64,
         created_at: time(row, 11)?,
         updated_at: time(row, 12)?,
+        agent: row.get(13)?,
     })
 }
 
@@ -103,7 +104,8 @@ pub(crate) fn sessions(
     limit: usize,
 ) -> Result<Vec<SessionRow>> {
     let sql = format!(
-        "{SESSION} WHERE s.tenant = ?1 AND s.principal = ?2 AND s.id < ?3 ORDER BY s.id DESC LIMIT ?4"
+        "{SESSION} WHERE s.tenant = ?1 AND s.principal = ?2 AND s.id < ?3 AND s.parent IS NULL \
+         ORDER BY s.id DESC LIMIT ?4"
     );
     let values = params![
         owner.tenant.to_string(),
@@ -111,6 +113,17 @@ pub(crate) fn sessions(
         cursor(before),
         limit as i64
     ];
+    many(c, &sql, values, read_session)
+}
+
+pub(crate) fn workers(
+    c: &Connection,
+    parent: SessionId,
+    before: Option<SessionId>,
+    limit: usize,
+) -> Result<Vec<SessionRow>> {
+    let sql = format!("{SESSION} WHERE s.parent = ?1 AND s.id < ?2 ORDER BY s.id DESC LIMIT ?3");
+    let values = params![parent.to_string(), cursor(before), limit as i64];
     many(c, &sql, values, read_session)
 }
 

@@ -144,6 +144,7 @@ pub(crate) fn delete(connection: &mut Connection, session: SessionId) -> Result<
             "message_part",
             "tool_call",
             "llm_call",
+            "approval",
             "idempotency",
             "session",
         ] {

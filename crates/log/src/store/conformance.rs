@@ -30,6 +30,7 @@ pub(crate) fn owner(name: &str) -> Owner {
 
 pub(crate) fn session_row(id: u128, name: &str) -> SessionRow {
     SessionRow {
+        agent: None,
         id: SessionId(Ulid(id)),
         owner: owner(name),
         parent: None,

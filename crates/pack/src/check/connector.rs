@@ -45,6 +45,7 @@ pub(crate) fn check(
         };
         let timeout = (1, CALL_MS_MAX);
         let service = Service {
+            mcp: None,
             url,
             timeout_ms: page.number(&service.timeout_ms, "timeout_ms", timeout, CALL_MS_MAX),
             max_bytes: page.number(&service.max_bytes, "max_bytes", (1, BYTES_MAX), BYTES_MAX),

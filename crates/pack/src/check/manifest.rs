@@ -103,6 +103,7 @@ fn bounds(page: &mut Page<'_>, source: &LimitsSource) -> Limits {
     let default = Limits::default();
     let timeout = (1, TIMEOUT_MS_MAX);
     Limits {
+        workers_max: 8,
         sub_agent_timeout_ms: page.number(
             &source.sub_agent_timeout_ms,
             "sub_agent_timeout_ms",

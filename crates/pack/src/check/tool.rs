@@ -140,6 +140,8 @@ fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> To
         .as_ref()
         .map(|_| page.number(&source.timeout_ms, "timeout_ms", (1, longest), 0));
     ToolDef {
+        approval: false,
+        progress_status: None,
         name,
         description: source
             .description

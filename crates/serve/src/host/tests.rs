@@ -29,6 +29,8 @@ fn write(files: &Files, dir: &Path) {
 
 fn input() -> TurnInput {
     TurnInput {
+        agent: None,
+        resumed: None,
         cost_usd: 0.0,
         kind: turnwire_event::code::TurnKind::Chat,
         session_id: SessionId(Ulid(1)),

@@ -54,6 +54,8 @@ fn script(session: SessionId) -> Vec<Write> {
         body,
     };
     let started = Body::TurnStarted(Started {
+        answers: Vec::new(),
+        resumes: None,
         user_message_id: MessageId(Ulid(9)),
         input: vec![ContentBlock::text("hi")],
         kind: TurnKind::Chat,

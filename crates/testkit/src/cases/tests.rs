@@ -29,6 +29,8 @@ impl Told {
             ids: 1,
         };
         told.say(Body::TurnStarted(turn::Started {
+            answers: Vec::new(),
+            resumes: None,
             user_message_id: MessageId(Ulid(2)),
             input: vec![ContentBlock::text("hi")],
             kind: TurnKind::Chat,
@@ -209,6 +211,7 @@ impl Told {
 
     fn closed(mut self) -> Vec<Event> {
         let end = End::Cancelled {
+            stops: None,
             reason: "why".into(),
             asked: Timestamp::from_millis(0),
         };

@@ -111,6 +111,8 @@ impl Story {
     fn turn(&mut self, kind: u32) {
         self.open = Some(OpenTurn::new(TurnId(self.id())));
         let started = turn::Started {
+            answers: Vec::new(),
+            resumes: None,
             user_message_id: MessageId(self.id()),
             input: vec![ContentBlock::text(format!("kind {kind}"))],
             kind: TurnKind::Chat,
@@ -304,7 +306,11 @@ impl Story {
             reason: reason.clone(),
         }));
         let asked = Timestamp::from_millis(self.events.len() as i64);
-        self.close(&End::Cancelled { reason, asked });
+        self.close(&End::Cancelled {
+            stops: None,
+            reason,
+            asked,
+        });
     }
 
     /// The process dies with the last two deltas not in the store; the sweep ends the turn.

@@ -100,6 +100,8 @@ async fn a_turn_that_is_stopping_takes_neither() {
 #[test]
 fn what_a_pack_does_not_say_the_function_says() {
     let bare = ToolDef {
+        approval: false,
+        progress_status: None,
         name: "rate".into(),
         description: String::new(),
         kind: ToolKind::Direct(Function::LlmFeedback),

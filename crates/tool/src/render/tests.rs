@@ -36,6 +36,7 @@ fn offers() -> Vec<Arc<Typed>> {
     };
     let mut services = BTreeMap::new();
     let service = turnwire_pack::Service {
+        mcp: None,
         url: "http://127.0.0.1:1".into(),
         timeout_ms: 1,
         max_bytes: 1,
@@ -60,6 +61,8 @@ impl crate::connector::Transport for Nowhere {
 
 fn tool(shape: Shape, typed: Vec<Arc<Typed>>) -> Render {
     let def = ToolDef {
+        approval: false,
+        progress_status: None,
         name: "render_offer_list".into(),
         description: "Shows offers.".into(),
         kind: ToolKind::Render {

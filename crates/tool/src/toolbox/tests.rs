@@ -11,7 +11,7 @@ use turnwire_pack::{Files, Pack, check};
 
 use crate::connector::{BadConnector, Connector, NoVerify};
 use crate::stage::{At, Count, Ears, Sink, call};
-use crate::toolbox::{BadTool, NameTaken, Toolbox, toolbox};
+use crate::toolbox::{BadTool, Kit, NameTaken, Toolbox, toolbox};
 
 const TOOLS: &str = "
 tools:
@@ -82,13 +82,13 @@ fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, BadTool> {
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let clock: Arc<dyn Clock> = Arc::new(At(1_000));
     let mint: Arc<dyn Mint> = Arc::new(Count::default());
-    toolbox(
-        pack,
-        &names,
-        &connector(pack).expect("a connector"),
-        &clock,
-        &mint,
-    )
+    let kit = Kit {
+        connector: connector(pack).expect("a connector"),
+        clock,
+        mint,
+        dialer: Arc::new(Dialer::new(Options::default()).expect("a dialer")),
+    };
+    toolbox(pack, &names, &kit)
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use super::{feedback, session, status_event, turn};
 fn session_row() -> SessionRow {
     let metadata: Map<String, Value> = [("a".to_owned(), json!(1))].into_iter().collect();
     SessionRow {
+        agent: None,
         id: SessionId(Ulid(1)),
         owner: Owner {
             tenant: TenantId(0),

@@ -43,7 +43,11 @@ impl Log {
         self.emit(Actor::USER, Body::TurnCancelRequested(asked));
         let asked = self.events.last().expect("just emitted").timestamp;
         let reason = reason.to_owned();
-        self.close(End::Cancelled { reason, asked });
+        self.close(End::Cancelled {
+            stops: None,
+            reason,
+            asked,
+        });
     }
 
     /// Something outside stops the turn: nothing came from it for too long, or it never ran.

@@ -131,6 +131,8 @@ impl Log {
     pub(crate) fn turn_unrouted(&mut self, text: &str) {
         let turn = TurnId(self.id());
         let started = Started {
+            answers: Vec::new(),
+            resumes: None,
             user_message_id: MessageId(self.id()),
             input: vec![ContentBlock::text(text)],
             kind: TurnKind::Chat,

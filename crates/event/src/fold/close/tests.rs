@@ -62,6 +62,8 @@ fn completed(id: &str, tool_use_id: ToolUseId) -> Body {
 
 fn opening() -> Body {
     Body::TurnStarted(TurnStarted {
+        answers: Vec::new(),
+        resumes: None,
         user_message_id: MessageId(Ulid(1)),
         input: Vec::new(),
         kind: TurnKind::Chat,
@@ -159,6 +161,7 @@ fn cancelled() -> (OpenTurn, End) {
         &Body::TurnCancelRequested(request),
     );
     let end = End::Cancelled {
+        stops: None,
         reason: "enough".into(),
         asked: time(100),
     };

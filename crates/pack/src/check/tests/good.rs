@@ -31,6 +31,7 @@ fn a_good_pack_has_everything_resolved() {
         Some("ai_assistant_some")
     );
     let service = Service {
+        mcp: None,
         url: "http://127.0.0.1:8422".to_owned(),
         timeout_ms: 10_000,
         max_bytes: 1_048_576,

@@ -67,6 +67,7 @@ impl Stage {
             principal: "local".parse().expect("a principal"),
         };
         let row = SessionRow {
+            agent: None,
             id: session,
             owner,
             parent: None,

@@ -112,6 +112,7 @@ pub(super) fn connector(
     transport: impl FnMut(&str, &Service) -> Result<Arc<dyn Transport>, crate::BadConnector>,
 ) -> Arc<Connector> {
     let service = Service {
+        mcp: None,
         url: url.to_owned(),
         timeout_ms: 10_000,
         max_bytes: 1_048_576,
@@ -142,6 +143,8 @@ pub(super) fn ccs(def: &ToolDef, connector: &Arc<Connector>) -> Ccs {
 
 pub(super) fn tool() -> ToolDef {
     ToolDef {
+        approval: false,
+        progress_status: None,
         name: "search_offers".into(),
         description: "Finds offers.".into(),
         kind: ToolKind::Ccs {

@@ -55,6 +55,8 @@ fn call(first: bool) -> Body {
 #[test]
 fn s1_022_s1_023_a_turn_opens_with_its_name_and_its_episode() {
     let started = Body::TurnStarted(Started {
+        answers: Vec::new(),
+        resumes: None,
         user_message_id: MessageId(Ulid(3)),
         input: Vec::new(),
         kind: TurnKind::Chat,

@@ -23,6 +23,7 @@ fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
 
 fn row() -> SessionRow {
     SessionRow {
+        agent: None,
         id: SessionId(Ulid(1)),
         owner: Owner {
             tenant: TenantId(0),
