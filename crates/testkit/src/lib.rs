@@ -18,4 +18,5 @@ pub mod chat;
 pub mod ccs;
 pub mod provider;
 pub mod environment;
+pub mod nasty;
 pub mod real;
