@@ -39,7 +39,9 @@ const ROWS: &[Row] = &[
     ("client", &["event", "wire"]),
     (
         "cli",
-        &["event", "pack", "log", "session", "wire", "serve", "client"],
+        &[
+            "event", "pack", "tool", "log", "session", "wire", "serve", "client",
+        ],
     ),
     ("xtask", &["event", "pack", "wire"]),
     ("testkit", ANYTHING),

@@ -32,6 +32,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser as _;
+use turnwire_tool::guard;
 
 use crate::args::{Command, Line};
 
@@ -40,6 +41,14 @@ use crate::args::{Command, Line};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // The server starts itself anew as the guard of a program. That is no command for people, so
+    // the command line does not know it, and no time goes into reading one.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == guard::WORD)
+    {
+        return guard::run();
+    }
     let done = match Line::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Tail(args) => here(tail::run(&args)).map(|()| ExitCode::SUCCESS),

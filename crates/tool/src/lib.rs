@@ -12,6 +12,7 @@ pub mod scene;
 pub mod tool;
 pub mod input;
 pub mod live;
+pub mod guard;
 pub mod connector;
 mod ccs;
 pub mod render;

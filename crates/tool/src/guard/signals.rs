@@ -1,0 +1,51 @@
+//! Signals to the guard itself. Whoever ends all processes of a name, or of a service, hits guards
+//! too: they take it as a wish to end the program, and go when that is done.
+
+use std::io;
+use std::sync::mpsc::{Sender, sync_channel};
+use std::thread;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::watch::Event;
+
+/// From now on TERM, INT and HUP ask for the program's end instead of ending the guard.
+///
+/// The listener of the runtime is the one way to a handler without `unsafe`; it has a thread and
+/// a runtime of its own, and nothing else here knows of it.
+pub(super) fn listen(tell: &Sender<Event>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let tell = tell.clone();
+    let (set, is_set) = sync_channel(1);
+    thread::Builder::new().spawn(move || {
+        runtime.block_on(async {
+            let terms = || {
+                Ok::<_, io::Error>((
+                    signal(SignalKind::terminate())?,
+                    signal(SignalKind::interrupt())?,
+                    signal(SignalKind::hangup())?,
+                ))
+            };
+            let (mut term, mut interrupt, mut hangup) = match terms() {
+                Ok(signals) => signals,
+                Err(error) => return drop(set.send(Err(error))),
+            };
+            let _ = set.send(Ok(()));
+            loop {
+                tokio::select! {
+                    _ = term.recv() => {}
+                    _ = interrupt.recv() => {}
+                    _ = hangup.recv() => {}
+                }
+                if tell.send(Event::Asked).is_err() {
+                    return;
+                }
+            }
+        });
+    })?;
+    is_set
+        .recv()
+        .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+}

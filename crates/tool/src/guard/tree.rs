@@ -1,0 +1,163 @@
+//! Everything below the guard: adopting orphans, finding all that live, and signals to them.
+//!
+//! The tree is read from the process table by parents, from the guard down. A look is not atomic:
+//! a process may be born or move to the guard meanwhile, so killing is repeated until the system
+//! says that no child is left, which cannot be wrong.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpgrp, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, setsid,
+};
+
+/// A process that lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Found {
+    pub(super) pid: Pid,
+    parent: Pid,
+    group: Option<Pid>,
+}
+
+/// From now on every orphan below comes to this process, and no signal to the server's group or
+/// terminal reaches it.
+pub(super) fn adopt() -> io::Result<()> {
+    // It fails in a process that leads a group already, which is as good.
+    let _ = setsid();
+    set_child_subreaper(Some(getpid()))?;
+    Ok(())
+}
+
+/// All that live below this process.
+pub(super) fn below() -> Vec<Found> {
+    let mut children: HashMap<Pid, Vec<Found>> = HashMap::new();
+    for found in table() {
+        children.entry(found.parent).or_default().push(found);
+    }
+    let mut all = Vec::new();
+    let mut next = vec![getpid()];
+    while let Some(parent) = next.pop() {
+        for found in children.remove(&parent).unwrap_or_default() {
+            next.push(found.pid);
+            all.push(found);
+        }
+    }
+    all
+}
+
+/// Asks all that live below to end, each once: many take a second TERM for haste. `group` is the
+/// program's own, as long as its leader is not reaped; it gets the signal as one.
+pub(super) fn ask(group: Option<Pid>) -> Vec<Found> {
+    let mut all = below();
+    if let Some(group) = group {
+        send(group, Signal::TERM);
+        send(group, Signal::CONT);
+    }
+    // Some may have been born, or have moved between two reads of the table.
+    all.extend(below());
+    all.sort_unstable_by_key(|found| found.pid.as_raw_nonzero());
+    all.dedup_by_key(|found| found.pid);
+    let outside = all
+        .iter()
+        .filter(|found| group.is_none() || found.group != group);
+    for found in outside {
+        signal(found, Signal::TERM);
+        // One that is stopped goes on, so that it can end.
+        signal(found, Signal::CONT);
+    }
+    all
+}
+
+/// Kills all that live below, group by group, because a group dies at once and one by one a
+/// crowd may grow faster than it dies.
+pub(super) fn kill(group: Option<Pid>) -> Vec<Found> {
+    let all = below();
+    let mut groups: Vec<Pid> = all.iter().filter_map(|found| found.group).collect();
+    groups.extend(group);
+    groups.sort_unstable_by_key(|group| group.as_raw_nonzero());
+    groups.dedup();
+    let own = getpgrp();
+    for group in groups.into_iter().filter(|group| *group != own) {
+        send(group, Signal::KILL);
+    }
+    for found in &all {
+        signal(found, Signal::KILL);
+    }
+    all
+}
+
+fn send(group: Pid, signal: Signal) {
+    // A group that is gone needs none.
+    let _ = kill_process_group(group, signal);
+}
+
+/// To this process and no other: an id may have got a new owner since the look, a handle cannot.
+fn signal(found: &Found, signal: Signal) {
+    let Ok(handle) = pidfd_open(found.pid, PidfdFlags::empty()) else {
+        return;
+    };
+    let now = read(found.pid.as_raw_nonzero().get());
+    // Its parent may have died meanwhile; then it is the guard's.
+    if now.is_some_and(|now| now.parent == found.parent || now.parent == getpid()) {
+        let _ = pidfd_send_signal(handle, signal);
+    }
+}
+
+fn table() -> Vec<Found> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(read).collect()
+}
+
+fn read(pid: i32) -> Option<Found> {
+    let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse(pid, &line)
+}
+
+/// `pid (any name) state parent group …`; a name may hold anything, brackets too. What is dead
+/// and waits to be reaped does not count.
+fn parse(pid: i32, line: &[u8]) -> Option<Found> {
+    let close = line.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    if matches!(fields.next()?, "Z" | "X" | "x") {
+        return None;
+    }
+    let mut id = || Some(Pid::from_raw(fields.next()?.parse().ok()?));
+    let (parent, group) = (id()??, id()?);
+    Some(Found {
+        pid: Pid::from_raw(pid)?,
+        parent,
+        group,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(line: &str) -> Option<(i32, i32, i32)> {
+        let raw = |pid: Pid| pid.as_raw_nonzero().get();
+        let found = parse(7, line.as_bytes())?;
+        Some((raw(found.pid), raw(found.parent), raw(found.group?)))
+    }
+
+    #[test]
+    fn a_name_cannot_lie_about_its_parent() {
+        assert_eq!(ids("7 (sh) S 5 6 6 0 -1"), Some((7, 5, 6)));
+        assert_eq!(ids("7 (a) Z 1 1) S 5 6 6 0 -1"), Some((7, 5, 6)));
+        assert_eq!(ids("7 (sh) Z 5 6 6 0 -1"), None);
+        assert_eq!(ids("7 (kthreadd) S 0 0 0"), None);
+        assert_eq!(ids("7 (sh"), None);
+        assert_eq!(ids(""), None);
+    }
+
+    #[test]
+    fn the_table_has_this_process_but_not_below_itself() {
+        let own = getpid();
+        assert!(table().iter().any(|found| found.pid == own));
+        assert!(below().iter().all(|found| found.pid != own));
+    }
+}

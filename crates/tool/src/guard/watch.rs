@@ -1,0 +1,302 @@
+//! One program under watch: from its start to the moment when nothing below the guard is left.
+//!
+//! ```text
+//! running ── asked, or the program ended and left others ──▶ TERM ── grace ──▶ KILL, again and
+//!    ╰──────────────────────── no child left ──────────────────┴──▶ end ◀──── again
+//! ```
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
+
+use super::frame::{End, How, Start};
+use super::order::{Mode, Order};
+use super::pump::{self, Report};
+use super::{EXEC, stage, tree};
+
+/// What a program has to end by itself when its input is closed, before it is asked.
+const CLOSED: Duration = Duration::from_secs(2);
+/// Between two rounds of killing.
+const ROUND: Duration = Duration::from_millis(10);
+/// The same when killing seems to take the system long.
+const ROUND_MAX: Duration = Duration::from_millis(500);
+/// How long the rest of the output may take once no process is left that could write it.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// What a watch waits for.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// The program shall end.
+    Asked,
+    /// The server has closed the input of a talk.
+    Closed,
+    /// A process is reaped.
+    Gone(Pid, WaitStatus),
+    /// No child is left, so nothing is.
+    Empty,
+    /// One of the program's two outputs is at its end.
+    Drained,
+}
+
+/// A program that runs.
+pub(super) struct Watch {
+    program: Pid,
+    began: Instant,
+    grace: Duration,
+    hear: Receiver<Event>,
+    report: Report,
+    token: String,
+    /// The beginning of what the program wrote to its standard error.
+    errors: Arc<Mutex<Vec<u8>>>,
+    /// How the program ended, when it has.
+    how: Option<How>,
+    /// Whether somebody wanted the end before the program had come to its own.
+    asked: bool,
+    /// Whether TERM was sent, which is done once.
+    told: bool,
+    killed: bool,
+    empty: bool,
+    /// Outputs that are not at their end.
+    open: usize,
+    /// What had to be told to end, but for the program.
+    ended: HashSet<Pid>,
+}
+
+impl Watch {
+    /// Starts the program of `order`. Must be called on the thread that lives longest: the
+    /// program is bound to it, not to the whole guard.
+    pub(super) fn start(
+        order: Order,
+        words: &[OsString],
+        report: &Report,
+        (tell, hear): (Sender<Event>, Receiver<Event>),
+    ) -> Result<Self, How> {
+        if !order.dir.is_dir() {
+            return Err(How::MissingFolder);
+        }
+        let began = Instant::now();
+        let grace = order.grace();
+        let token = token();
+        let mut child = second_stage(&order, words, &token)
+            .spawn()
+            .map_err(|_| How::Refused)?;
+        let program = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let program = program.ok_or(How::Refused)?;
+        report.start(Start { pid: child.id() });
+        let mut open = 0;
+        if let Some(output) = child.stdout.take() {
+            open += 1;
+            pump::output(output, report.clone(), tell.clone());
+        }
+        let errors = child.stderr.take().map(|errors| {
+            open += 1;
+            pump::errors(errors, report.clone(), tell.clone())
+        });
+        match (order.mode, child.stdin.take(), order.input) {
+            (Mode::Call, Some(stdin), Some(input)) => pump::feed(stdin, input),
+            (Mode::Call, _, _) => {}
+            (Mode::Pipe, stdin, _) => {
+                pump::closing(tell.clone());
+                if let Some(stdin) = stdin {
+                    pump::forward(stdin);
+                }
+            }
+        }
+        if order.mode == Mode::Call {
+            pump::wish(tell.clone());
+        }
+        reap(tell);
+        Ok(Self {
+            program,
+            began,
+            grace,
+            hear,
+            report: report.clone(),
+            token,
+            errors: errors.unwrap_or_default(),
+            how: None,
+            asked: false,
+            told: false,
+            killed: false,
+            empty: false,
+            open,
+            ended: HashSet::new(),
+        })
+    }
+
+    /// Waits for the end, and sees to it.
+    pub(super) fn until_empty(mut self) -> End {
+        // When the program is asked, and when it is killed.
+        let (mut ask_at, mut kill_at) = (None, None);
+        let mut round = ROUND;
+        while !self.empty {
+            let now = Instant::now();
+            if kill_at.is_some_and(|at| at <= now) {
+                self.kill();
+                kill_at = Some(now + round);
+                round = (round * 2).min(ROUND_MAX);
+            } else if ask_at.is_some_and(|at| at <= now) {
+                ask_at = None;
+                kill_at.get_or_insert(now + self.grace);
+                self.ask();
+            }
+            let next = [ask_at, kill_at].into_iter().flatten().min();
+            match self.next(next) {
+                Some(Event::Asked) => {
+                    self.asked |= self.how.is_none();
+                    self.report.hush();
+                    if !self.told {
+                        ask_at = Some(Instant::now());
+                    }
+                }
+                Some(Event::Closed) if !self.told && !self.asked => {
+                    // The server is done with it, or dead: all is over within the grace.
+                    let now = Instant::now();
+                    self.asked = self.how.is_none();
+                    ask_at.get_or_insert(now + CLOSED.min(self.grace / 2));
+                    kill_at.get_or_insert(now + self.grace);
+                }
+                Some(Event::Gone(pid, status)) if pid == self.program => {
+                    self.how = Some(how(status));
+                    // What it leaves behind goes too.
+                    if !self.told && !tree::below().is_empty() {
+                        ask_at = Some(Instant::now());
+                    }
+                }
+                Some(Event::Closed | Event::Gone(..) | Event::Empty | Event::Drained) | None => {}
+            }
+        }
+        self.end()
+    }
+
+    /// The next event; none when `until` has come.
+    fn next(&mut self, until: Option<Instant>) -> Option<Event> {
+        let event = match until {
+            None => self.hear.recv().ok(),
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                self.hear.recv_timeout(left).ok()
+            }
+        };
+        match &event {
+            Some(Event::Empty) => self.empty = true,
+            Some(Event::Drained) => self.open = self.open.saturating_sub(1),
+            _ => {}
+        }
+        event
+    }
+
+    /// The program's group, as long as the id is surely its own.
+    fn group(&self) -> Option<Pid> {
+        self.how.is_none().then_some(self.program)
+    }
+
+    fn ask(&mut self) {
+        self.told = true;
+        let asked = tree::ask(self.group());
+        self.count(&asked);
+    }
+
+    fn kill(&mut self) {
+        let killed = tree::kill(self.group());
+        self.killed |= !killed.is_empty();
+        self.count(&killed);
+    }
+
+    fn count(&mut self, ended: &[tree::Found]) {
+        let others = ended.iter().map(|found| found.pid);
+        self.ended.extend(others.filter(|pid| *pid != self.program));
+    }
+
+    fn end(mut self) -> End {
+        let until = Instant::now() + DRAIN;
+        while self.open > 0 && self.next(Some(until)).is_some() {}
+        let how = self.how.unwrap_or(How::Refused);
+        let how = stage::said(&self.token, how, &self.errors.lock()).unwrap_or(how);
+        End {
+            how,
+            asked: self.asked,
+            killed: self.killed,
+            left: u32::try_from(self.ended.len()).unwrap_or(u32::MAX),
+            ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Reaps whatever dies, the program and every orphan, until no child is left.
+fn reap(tell: Sender<Event>) {
+    thread::spawn(move || {
+        loop {
+            let event = match wait(WaitOptions::empty()) {
+                Ok(Some((pid, status))) => Event::Gone(pid, status),
+                Ok(None) | Err(rustix::io::Errno::INTR) => continue,
+                Err(_) => break,
+            };
+            if tell.send(event).is_err() {
+                return;
+            }
+        }
+        let _ = tell.send(Event::Empty);
+    });
+}
+
+/// This binary again, in the place and the surroundings of the program.
+fn second_stage(order: &Order, words: &[OsString], token: &str) -> Command {
+    let mut command = Command::new(own());
+    command
+        .args(words)
+        .arg(EXEC)
+        .args(stage::words(
+            token,
+            &order.limits,
+            &order.program,
+            &order.args,
+        ))
+        .env_clear()
+        .envs(&order.env)
+        .current_dir(&order.dir)
+        .process_group(0)
+        .stderr(Stdio::piped());
+    match (order.mode, &order.input) {
+        (Mode::Call, Some(_)) => command.stdin(Stdio::piped()).stdout(Stdio::piped()),
+        (Mode::Call, None) => command.stdin(Stdio::null()).stdout(Stdio::piped()),
+        (Mode::Pipe, _) => command.stdin(Stdio::piped()).stdout(Stdio::inherit()),
+    };
+    command
+}
+
+/// The file of this process, which is there even if another has taken its place on the disk.
+fn own() -> OsString {
+    if cfg!(target_os = "linux") {
+        return OsStr::new("/proc/self/exe").to_owned();
+    }
+    let exe: io::Result<_> = std::env::current_exe();
+    exe.map(Into::into).unwrap_or_default()
+}
+
+fn how(status: WaitStatus) -> How {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => How::Code(code),
+        (None, Some(signal)) => How::Signal(signal),
+        (None, None) => How::Refused,
+    }
+}
+
+/// A word that no program can guess.
+fn token() -> String {
+    use std::hash::{BuildHasher as _, RandomState};
+    format!(
+        "{:016x}{:016x}",
+        RandomState::new().hash_one(0),
+        RandomState::new().hash_one(1)
+    )
+}
