@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// One program to run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// One program to run. Its environment and its input may hold secrets, so it is not shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// What the standard streams are for.
     pub mode: Mode,

@@ -1,0 +1,230 @@
+//! The workshop: where programs of tools run, each under a guard (S3-074, R-17).
+//!
+//! ```text
+//! tool ── Spec ──▶ Workshop ──▶ Guarded (a handle: dropping it ends the program)
+//!                     ╰ task ── frames ── guard process ── program
+//! ```
+//! A task of its own owns each guard, so a program's end is seen to and told also when nobody
+//! waits for its result any more. No environment of the server reaches a program, and none runs
+//! outside the folder it was given.
+
+mod spec;
+mod keeper;
+mod talk;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, Command};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use turnwire_event::SessionId;
+
+use crate::guard;
+use crate::guard::order::{Mode, Order};
+
+use keeper::Keeper;
+
+pub use keeper::{Done, Guarded};
+pub use spec::Spec;
+pub use talk::Piped;
+
+/// Programs at once. Each may be as large as its limits allow, so this bounds the machine's load;
+/// those that come later wait, within the time of their own call.
+const PROGRAMS_MAX: usize = 64;
+/// Only the server's own user may look into the folder of a session.
+const FOLDER_MODE: u32 = 0o700;
+
+/// A program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum Unstarted {
+    /// The system gave no process, or no pipe to it.
+    #[error("no process can be started")]
+    Process(#[source] io::Error),
+    /// The server is going down.
+    #[error("the workshop is closed")]
+    Closed,
+}
+
+/// Where programs run.
+#[derive(Debug)]
+pub struct Workshop {
+    dir: PathBuf,
+    /// The command that makes a guard.
+    guard: Vec<OsString>,
+    grace: Duration,
+    slots: Arc<Semaphore>,
+    /// Where programs look for others; all that they share with the server.
+    path: String,
+}
+
+impl Workshop {
+    /// A workshop with folders below `dir`, whose programs have `grace` between TERM and KILL.
+    /// `guard` is the command of a guard; [`Self::guard`] is this very binary.
+    pub fn new(dir: PathBuf, guard: Vec<OsString>, grace: Duration) -> Self {
+        let path = std::env::var("PATH").ok().filter(|path| !path.is_empty());
+        Self {
+            dir,
+            guard,
+            grace,
+            slots: Arc::new(Semaphore::new(PROGRAMS_MAX)),
+            path: path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()),
+        }
+    }
+
+    /// The command that makes a guard of this binary, also after another one was put in its place
+    /// on the disk.
+    pub fn guard() -> Vec<OsString> {
+        let own = if cfg!(target_os = "linux") {
+            OsString::from("/proc/self/exe")
+        } else {
+            let exe = std::env::current_exe().unwrap_or_default();
+            exe.into_os_string()
+        };
+        vec![own, OsString::from(guard::WORD)]
+    }
+
+    /// What a program has between TERM and KILL.
+    pub fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// The folder of a session, made if it is not there.
+    pub fn folder(&self, session_id: SessionId) -> io::Result<PathBuf> {
+        self.make(&session_id.to_string())
+    }
+
+    /// A folder for what belongs to no session, such as a tool server; `name` is one plain word.
+    pub fn shared(&self, name: &str) -> io::Result<PathBuf> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // A session's id never begins so.
+        self.make(&format!("shared-{name}"))
+    }
+
+    fn make(&self, name: &str) -> io::Result<PathBuf> {
+        let dir = self.dir.join(name);
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(FOLDER_MODE).create(&dir)?;
+        Ok(dir)
+    }
+
+    /// Takes a session's folder away with all that is in it.
+    pub fn clear(&self, session_id: SessionId) -> io::Result<()> {
+        match std::fs::remove_dir_all(self.dir.join(session_id.to_string())) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
+    /// The file that `program` is: an absolute path, or a name found where programs look.
+    pub fn find(&self, program: &str) -> Option<PathBuf> {
+        let runs = |path: &Path| {
+            let about = path.metadata();
+            about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+        };
+        if program.contains('/') {
+            let path = PathBuf::from(program);
+            return (path.is_absolute() && runs(&path)).then_some(path);
+        }
+        let folders = self.path.split(':').filter(|folder| !folder.is_empty());
+        let mut files = folders.map(|folder| Path::new(folder).join(program));
+        files.find(|path| path.is_absolute() && runs(path))
+    }
+
+    /// Runs a program to its end. It waits for a free slot and for nothing else: when this
+    /// returns, the program is starting, and whoever has the handle can take charge of it at once.
+    pub async fn call(&self, spec: Spec) -> Result<Guarded, Unstarted> {
+        let slot = self.slot().await?;
+        let most = spec.output_bytes_max;
+        let order = line(&self.order(Mode::Call, spec));
+        let child = self.spawn()?;
+        Keeper::call(child, order, most, self.grace, slot)
+    }
+
+    /// Runs a program to talk with on its standard streams, such as a tool server. When this
+    /// returns it is starting: what is wrong with it is told by [`Guarded::done`], and its output
+    /// ends.
+    ///
+    /// To end it, close `input` and go on holding `program` until it is gone: it has up to two
+    /// seconds to go by itself, and the workshop's grace in all. Dropping `program`, or
+    /// [`Guarded::stop`], asks it at once. Nothing outlives the grace, whoever still holds an end
+    /// of a stream.
+    pub async fn pipe(&self, spec: Spec) -> Result<Piped, Unstarted> {
+        let slot = self.slot().await?;
+        let order = line(&self.order(Mode::Pipe, spec));
+        let mut child = self.spawn()?;
+        let gone = || Unstarted::Process(io::ErrorKind::BrokenPipe.into());
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (mut input, output) = (input.ok_or_else(gone)?, output.ok_or_else(gone)?);
+        let program = Keeper::pipe(child, self.grace, slot)?;
+        // Dropped here, the guard never reads a whole order and starts nothing.
+        input.write_all(&order).await.map_err(Unstarted::Process)?;
+        Ok(Piped {
+            input,
+            output,
+            program,
+        })
+    }
+
+    async fn slot(&self) -> Result<OwnedSemaphorePermit, Unstarted> {
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        slot.map_err(|_| Unstarted::Closed)
+    }
+
+    fn order(&self, mode: Mode, spec: Spec) -> Order {
+        let dir = spec.dir.to_string_lossy().into_owned();
+        let mut env = BTreeMap::from([
+            ("PATH".to_owned(), self.path.clone()),
+            ("HOME".to_owned(), dir.clone()),
+            ("TMPDIR".to_owned(), dir),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+        ]);
+        env.extend(spec.env);
+        Order {
+            mode,
+            program: spec.program,
+            args: spec.args,
+            env,
+            dir: spec.dir,
+            limits: spec.limits,
+            grace_ms: u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX),
+            input: spec.input,
+        }
+    }
+
+    /// A guard without an order. It is not killed when its handle is dropped, for then nobody
+    /// would see to what is below it: it sees its pipe closed and does that itself.
+    fn spawn(&self) -> Result<Child, Unstarted> {
+        let (program, args) = self
+            .guard
+            .split_first()
+            .ok_or_else(|| Unstarted::Process(io::ErrorKind::NotFound.into()))?;
+        Command::new(program)
+            .args(args)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(Unstarted::Process)
+    }
+}
+
+/// The one line that an order is.
+fn line(order: &Order) -> Vec<u8> {
+    let mut line = serde_json::to_vec(order).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests;

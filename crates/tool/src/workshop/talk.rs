@@ -1,0 +1,17 @@
+//! A program to talk with.
+
+use tokio::process::{ChildStdin, ChildStdout};
+
+use super::keeper::Guarded;
+
+/// A program whose standard streams are open to talk with it. `input` and `output` are plain
+/// streams of bytes and can be given away; `program` is to be kept, for dropping it ends all.
+#[derive(Debug)]
+pub struct Piped {
+    /// What is written here the program reads.
+    pub input: ChildStdin,
+    /// What the program writes. Its end comes when nothing of the program is left.
+    pub output: ChildStdout,
+    /// The program itself.
+    pub program: Guarded,
+}

@@ -1,0 +1,110 @@
+use std::fs;
+
+use turnwire_event::Ulid;
+
+use super::*;
+use crate::guard::frame::{End, How};
+use turnwire_event::code::StopOutcome;
+
+/// A workshop in a folder that does not matter; its guard is any program.
+fn workshop(guard: &[&str]) -> (Workshop, PathBuf) {
+    let mut chance = std::process::id().to_string();
+    chance.push_str(&format!("{:?}", std::thread::current().id()));
+    let plain: String = chance.chars().filter(char::is_ascii_alphanumeric).collect();
+    let dir = std::env::temp_dir().join(format!("turnwire-workshop-{plain}"));
+    let guard = guard.iter().map(OsString::from).collect();
+    let workshop = Workshop::new(dir.clone(), guard, Duration::from_millis(200));
+    (workshop, dir)
+}
+
+fn spec() -> Spec {
+    Spec {
+        program: "true".to_owned(),
+        args: Vec::new(),
+        env: vec![("KEY".to_owned(), "secret".to_owned())],
+        dir: PathBuf::from("/"),
+        limits: guard::order::Limits::default(),
+        input: Some("secret".to_owned()),
+        output_bytes_max: 100,
+    }
+}
+
+#[test]
+fn a_session_has_a_folder_that_only_the_server_opens() {
+    let (workshop, dir) = workshop(&[]);
+    let session = SessionId(Ulid(7));
+    let folder = workshop.folder(session).expect("a folder");
+    assert_eq!(folder, dir.join(session.to_string()));
+    let mode = |path: &Path| {
+        fs::metadata(path)
+            .expect("it is there")
+            .permissions()
+            .mode()
+    };
+    assert_eq!(mode(&folder) & 0o777, 0o700);
+    fs::write(folder.join("note"), "x").expect("a file");
+    assert_eq!(workshop.folder(session).expect("the same"), folder);
+    assert!(folder.join("note").exists());
+    workshop.clear(session).expect("taken away");
+    assert!(!folder.exists());
+    workshop.clear(session).expect("once more is fine");
+    for bad in ["", "..", "a/b", "a b"] {
+        assert!(workshop.shared(bad).is_err(), "{bad:?}");
+    }
+    let shared = workshop.shared("files").expect("a folder");
+    assert_eq!(shared, dir.join("shared-files"));
+    fs::remove_dir_all(dir).expect("cleaned");
+}
+
+#[test]
+fn a_program_is_found_by_name_or_absolute_path() {
+    let (workshop, _) = workshop(&[]);
+    let sh = workshop.find("sh").expect("a shell");
+    assert!(sh.is_absolute() && sh.ends_with("sh"));
+    assert_eq!(workshop.find(sh.to_str().expect("text")), Some(sh));
+    for bad in [
+        "no-such-program-here",
+        "/no/such",
+        "./sh",
+        "bin/sh",
+        "/",
+        "",
+    ] {
+        assert_eq!(workshop.find(bad), None, "{bad:?}");
+    }
+}
+
+#[test]
+fn secrets_of_a_program_are_not_shown() {
+    let told = format!("{:?}", spec());
+    assert!(told.contains("true") && !told.contains("secret"), "{told}");
+}
+
+#[tokio::test]
+async fn a_guard_that_is_not_there_is_an_error() {
+    for guard in [&["/no/such/guard"][..], &[]] {
+        let (workshop, _) = workshop(guard);
+        let unstarted = workshop.call(spec()).await.expect_err("no guard");
+        assert!(matches!(unstarted, Unstarted::Process(_)), "{unstarted}");
+    }
+}
+
+#[tokio::test]
+async fn a_guard_that_dies_or_talks_nonsense_is_an_end() {
+    for script in ["exit 1", "echo nonsense; read order", "read order; exit 0"] {
+        let (workshop, _) = workshop(&["/bin/sh", "-c", script]);
+        let mut guarded = workshop.call(spec()).await.expect("a process");
+        let done = guarded.done().await;
+        assert_eq!(done.end, End::unstarted(How::Refused), "{script}");
+        assert_eq!(guarded.ended().await, StopOutcome::Finished);
+    }
+}
+
+#[tokio::test]
+async fn a_guard_that_does_not_go_is_told_as_such_and_does_not_hold_the_turn() {
+    let (workshop, _) = workshop(&["/bin/sh", "-c", "trap '' TERM; exec sleep 8"]);
+    let guarded = workshop.call(spec()).await.expect("a process");
+    let ended = guarded.ended();
+    drop(guarded);
+    assert_eq!(ended.await, StopOutcome::Discarded);
+}
