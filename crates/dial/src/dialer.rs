@@ -1,23 +1,24 @@
-//! The dialer: one client for the whole process, so that connections are used again. A request is
-//! one POST of JSON; the answer comes whole or not at all, within its time and its bytes, or as a
-//! stream that is read as fast as it is asked for.
+//! The dialer: one client for the whole process, so that connections are used again. The answer
+//! to a request comes whole or not at all, within its time and its bytes, or as a stream that is
+//! read as fast as it is asked for. Redirects are followed here, by hand, and only for callers
+//! that ask for that.
 
 use std::error::Error as _;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response, Url};
 
-use crate::address::{Reach, reach};
 use crate::allow::Allow;
 use crate::connect::{Late, Timely, within};
 use crate::error::DialError;
 use crate::headers::Headers;
 use crate::incoming::Incoming;
+use crate::redirect::{follow, guard};
+use crate::request::{Reply, Request};
 use crate::resolver::{Guarded, Lookup, NotAllowed, System};
 
 /// Idle connections kept to one host: what a busy minute uses, not what a burst once did.
@@ -82,6 +83,7 @@ impl fmt::Debug for Outgoing {
 #[derive(Clone, Debug)]
 pub struct Dialer {
     client: Client,
+    allow: Arc<[Allow]>,
 }
 
 impl Dialer {
@@ -91,8 +93,9 @@ impl Dialer {
     }
 
     fn resolving(options: Options, lookup: Arc<dyn Lookup>) -> Result<Self, DialError> {
+        let allow: Arc<[Allow]> = options.allow.into();
         let client = Client::builder()
-            .dns_resolver(Guarded::new(lookup, options.allow.into()))
+            .dns_resolver(Guarded::new(lookup, Arc::clone(&allow)))
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .no_proxy()
@@ -107,10 +110,75 @@ impl Dialer {
             .pool_idle_timeout(IDLE_FOR)
             .user_agent(concat!("turnwire/", env!("CARGO_PKG_VERSION")))
             .build();
-        client.map(|client| Self { client }).map_err(|why| {
+        client.map(|client| Self { client, allow }).map_err(|why| {
             tracing::error!(%why, "the HTTP client could not be set up");
             DialError::Setup
         })
+    }
+
+    /// Sends `request`, follows where it is sent on, and waits for the whole answer. Dropping the
+    /// future cuts the connection.
+    pub async fn request(&self, request: Request) -> Result<Reply, DialError> {
+        let (timeout, max_bytes) = (request.timeout, request.max_bytes);
+        let exchange = async {
+            let (mut response, moved) = self.hops(request).await?;
+            let status = response.status().as_u16();
+            let headers = std::mem::take(response.headers_mut());
+            let body = collect(response, max_bytes).await?;
+            Ok(Reply {
+                status,
+                body,
+                moved,
+                headers,
+            })
+        };
+        match tokio::time::timeout(timeout, exchange).await {
+            Ok(reply) => reply,
+            Err(_) => Err(DialError::Timeout),
+        }
+    }
+
+    /// Sends `request`, follows where it is sent on, and waits for the head of the answer; its
+    /// body is read only when it is polled. Dropping the future or what it gives closes the
+    /// connection.
+    pub async fn open(&self, request: Request) -> Result<Incoming, DialError> {
+        let (timeout, max_bytes) = (request.timeout, request.max_bytes);
+        let (response, _) = match tokio::time::timeout(timeout, self.hops(request)).await {
+            Ok(response) => response?,
+            Err(_) => return Err(DialError::Timeout),
+        };
+        Ok(Incoming::new(response, judge).at_most(max_bytes))
+    }
+
+    /// The answer of the last hop, and whether it is another than the first.
+    async fn hops(&self, mut request: Request) -> Result<(Response, bool), DialError> {
+        guard(&request.url)?;
+        let first = request.url.clone();
+        loop {
+            let response = within(request.connect, self.send(&request)).await?;
+            let status = response.status().as_u16();
+            let location = response.headers().get(LOCATION);
+            let location = location.map(|value| value.as_bytes());
+            if !follow(&mut request, status, location, &first, &self.allow)? {
+                plain(&response)?;
+                return Ok((response, request.url != first));
+            }
+        }
+    }
+
+    async fn send(&self, request: &Request) -> Result<Response, DialError> {
+        let mut sent = self
+            .client
+            .request(request.method.into(), request.url.clone())
+            .headers(request.headers.clone().into_map())
+            .header(ACCEPT, &*request.accept)
+            .header(ACCEPT_ENCODING, "identity");
+        if let Some(body) = &request.body {
+            sent = sent
+                .header(CONTENT_TYPE, &*request.content_type)
+                .body(body.clone());
+        }
+        sent.send().await.map_err(judge)
     }
 
     /// Posts `body` as JSON and waits for the whole answer. Dropping the future cuts the
@@ -134,14 +202,14 @@ impl Dialer {
     pub async fn stream(&self, request: Outgoing) -> Result<Incoming, DialError> {
         guard(&request.url)?;
         let (connect, first_byte) = (request.connect, request.first_byte);
-        let sent = within(connect, self.open(request));
+        let sent = within(connect, self.posted(request));
         match tokio::time::timeout(first_byte, sent).await {
             Ok(incoming) => incoming,
             Err(_) => Err(DialError::Timeout),
         }
     }
 
-    async fn open(&self, outgoing: Outgoing) -> Result<Incoming, DialError> {
+    async fn posted(&self, outgoing: Outgoing) -> Result<Incoming, DialError> {
         let request = self
             .client
             .post(outgoing.url)
@@ -199,24 +267,6 @@ async fn collect(mut response: Response, max_bytes: usize) -> Result<Bytes, Dial
         body.extend_from_slice(&chunk);
     }
     Ok(body.freeze())
-}
-
-/// Whether the request may leave, as far as its address alone tells. An address that stands
-/// there in numbers is the operator's own word; what a name stands for is judged when it is
-/// resolved.
-fn guard(url: &Url) -> Result<(), DialError> {
-    let web = matches!(url.scheme(), "http" | "https");
-    let bare = url.username().is_empty() && url.password().is_none();
-    let host = url.host_str().unwrap_or_default();
-    let literal = host.trim_start_matches('[').trim_end_matches(']');
-    let never = literal
-        .parse::<IpAddr>()
-        .is_ok_and(|address| reach(address) == Reach::Never);
-    if web && bare && !host.is_empty() && !never {
-        Ok(())
-    } else {
-        Err(DialError::Refused)
-    }
 }
 
 /// What went wrong. The cause is told to whoever debugs the server and to nobody else.

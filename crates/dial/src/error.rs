@@ -26,6 +26,9 @@ pub enum DialError {
     /// The answer is compressed, though nobody asked for that.
     #[error("the answer is in an encoding that was not asked for")]
     Encoded,
+    /// The request was sent on more often than it may be, or in a circle.
+    #[error("the request was sent on too often")]
+    Redirects,
     /// The client could not be set up: no roots of trust on this machine.
     #[error("the HTTP client could not be set up")]
     Setup,

@@ -11,14 +11,17 @@ use reqwest::Response;
 use reqwest::header::HeaderMap;
 
 use crate::error::DialError;
+use crate::request::media_type;
 
-/// An answer whose body is still to come, whatever its status: a redirect is an answer and is not
-/// followed. As a stream it gives the body's pieces, and after the first error nothing more.
+/// An answer whose body is still to come, whatever its status. As a stream it gives the body's pieces, and after the first error nothing more.
 /// Dropping it before the end closes the connection at once.
 pub struct Incoming {
     status: u16,
     headers: HeaderMap,
     body: Option<Body>,
+    /// Bytes that may come, and those that still may.
+    max_bytes: usize,
+    left: usize,
 }
 
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, DialError>> + Send>>;
@@ -29,6 +32,17 @@ impl Incoming {
             status: response.status().as_u16(),
             headers: std::mem::take(response.headers_mut()),
             body: Some(Box::pin(response.bytes_stream().map_err(judge))),
+            max_bytes: usize::MAX,
+            left: usize::MAX,
+        }
+    }
+
+    /// The same, whose body ends with an error at the first byte too many.
+    pub(crate) fn at_most(self, max_bytes: usize) -> Self {
+        Self {
+            max_bytes,
+            left: max_bytes,
+            ..self
         }
     }
 
@@ -42,6 +56,12 @@ impl Incoming {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
+
+    /// What kind of body the other side says it is, in small letters and without parameters;
+    /// empty where it does not say.
+    pub fn content_type(&self) -> String {
+        media_type(self.header("content-type"))
+    }
 }
 
 impl Stream for Incoming {
@@ -51,7 +71,16 @@ impl Stream for Incoming {
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
-        let next = std::task::ready!(body.as_mut().poll_next(context));
+        let mut next = std::task::ready!(body.as_mut().poll_next(context));
+        if let Some(Ok(chunk)) = &next {
+            match self.left.checked_sub(chunk.len()) {
+                Some(left) => self.left = left,
+                None => {
+                    let max_bytes = self.max_bytes;
+                    next = Some(Err(DialError::TooLarge { max_bytes }));
+                }
+            }
+        }
         if !matches!(next, Some(Ok(_))) {
             self.body = None;
         }

@@ -79,7 +79,7 @@ impl Resolve for Guarded {
 
 /// Whether a host of that name may be at that address. One bad address of several is enough to
 /// refuse: nobody can say which one the connection would take.
-fn permitted(host: &str, address: IpAddr, allow: &[Allow]) -> bool {
+pub(crate) fn permitted(host: &str, address: IpAddr, allow: &[Allow]) -> bool {
     match reach(address) {
         Reach::Never => false,
         Reach::Public => true,

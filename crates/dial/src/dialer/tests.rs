@@ -1,5 +1,6 @@
 //! The door under attack: a small server that says whatever a test wants, byte by byte.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -135,6 +135,7 @@ fn judge(error: DialError) -> ModelError {
         DialError::Timeout => late.at("first_byte"),
         DialError::Unreachable => ModelError::passing(LlmErrorClass::Transport).at("connection"),
         DialError::TooLarge { .. } => ModelError::from(wrong).at("call_too_large"),
+        DialError::Redirects => ModelError::from(wrong).at("redirects"),
         DialError::Encoded => ModelError::from(wrong).at("encoding"),
     }
 }
