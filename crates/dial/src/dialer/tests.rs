@@ -343,6 +343,7 @@ async fn g6_an_error_tells_nothing_of_the_other_side() {
         DialError::Unreachable,
         DialError::TooLarge { max_bytes: 1 },
         DialError::Encoded,
+        DialError::Redirects,
         DialError::Setup,
     ];
     for error in every {
@@ -370,3 +371,5 @@ fn g5_proxies_of_the_environment_are_not_used() {
 }
 
 mod stream;
+mod site;
+mod request;
