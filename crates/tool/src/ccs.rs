@@ -4,30 +4,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 use turnwire_event::code::ToolType;
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::ToolDef;
 
+use crate::checked::{BadSchema, InputSchema};
 use crate::connector::{CALL_MAX, Connector, Given, Lapse, Typed, params};
 use crate::scene::Scene;
-use crate::shelf::size;
 use crate::tool::{Call, Fault, Tool, ToolFailure};
 
 /// What the model is told when there is nothing, whatever the cause (S2-040).
 const UNAVAILABLE: &str = "data unavailable";
-/// Of the parameters; far more than a question needs.
-const PARAMS_BYTES_MAX: usize = 64 * 1_024;
-/// Of a sentence about an input that does not fit.
-const TOLD_CHARS_MAX: usize = 300;
 /// What a tool may take beyond its own wait, so that its wait ends first and tells the reason.
 const MARGIN: Duration = Duration::from_secs(1);
-
-/// The input schema of a tool is none.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct BadSchema(pub(crate) String);
 
 /// A tool in front of one enricher.
 pub(crate) struct Ccs {
@@ -36,7 +26,7 @@ pub(crate) struct Ccs {
     connector: Arc<Connector>,
     wait: Duration,
     /// What the model may ask.
-    input: Arc<Validator>,
+    input: Arc<InputSchema>,
 }
 
 impl Ccs {
@@ -45,19 +35,10 @@ impl Ccs {
         typed: &Arc<Typed>,
         connector: &Arc<Connector>,
     ) -> Result<Self, BadSchema> {
-        let any = json!({"type": "object"});
-        let schema = if def.input_schema.is_null() {
-            &any
-        } else {
-            &def.input_schema
-        };
-        let input = jsonschema::validator_for(schema).map_err(|why| BadSchema(why.to_string()))?;
+        let input = InputSchema::new(&def.input_schema)?;
         let own = def.timeout_ms.map_or(CALL_MAX, Duration::from_millis);
         Ok(Self {
-            def: ToolDef {
-                input_schema: schema.clone(),
-                ..def.clone()
-            },
+            def: def.clone(),
             typed: Arc::clone(typed),
             connector: Arc::clone(connector),
             wait: own.min(CALL_MAX),
@@ -76,7 +57,7 @@ impl Tool for Ccs {
     }
 
     fn input_schema(&self) -> Value {
-        self.def.input_schema.clone()
+        self.input.text().clone()
     }
 
     fn tool_type(&self) -> ToolType {
@@ -114,23 +95,11 @@ impl Tool for Ccs {
 }
 
 /// What the model wrote, if it fits; never with a principal.
-fn checked(wrote: Value, input: &Validator) -> Result<Map<String, Value>, ToolFailure> {
-    let params =
-        params(wrote).ok_or_else(|| ToolFailure::invalid_input("The input must be an object."))?;
-    let whole = Value::Object(params);
-    if let Err(why) = input.validate(&whole) {
-        let told = format!("The input does not fit at `{}`: {why}", why.instance_path());
-        let told: String = told.chars().take(TOLD_CHARS_MAX).collect();
-        return Err(ToolFailure::invalid_input(told));
-    }
-    if size(&whole) > PARAMS_BYTES_MAX {
-        let told = format!("The input is larger than {PARAMS_BYTES_MAX} bytes.");
-        return Err(ToolFailure::invalid_input(told));
-    }
-    let Value::Object(params) = whole else {
-        return Err(ToolFailure::invalid_input("The input must be an object."));
-    };
-    Ok(params)
+fn checked(wrote: Value, input: &InputSchema) -> Result<Map<String, Value>, ToolFailure> {
+    let object = || ToolFailure::invalid_input("The input must be an object.");
+    let whole = Value::Object(params(wrote).ok_or_else(object)?);
+    input.check(&whole)?;
+    params(whole).ok_or_else(object)
 }
 
 /// The result; its items go on the shelf first, so that they can be shown by id.

@@ -11,6 +11,7 @@ pub mod shelf;
 pub mod scene;
 pub mod tool;
 pub mod input;
+mod checked;
 pub mod live;
 pub mod guard;
 pub mod workshop;

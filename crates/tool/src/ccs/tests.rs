@@ -9,6 +9,7 @@ use turnwire_dial::DialError;
 use turnwire_event::code::{Reason, ToolErrorClass};
 
 use super::*;
+use crate::checked::TOLD_CHARS_MAX;
 use crate::stage::{Ears, Sink, call};
 
 use bench::{Bench, Step, envelope, offers};
