@@ -116,6 +116,12 @@ impl Dialer {
         })
     }
 
+    /// Whether a request to `url` may leave, as far as the address alone tells: what a name stands
+    /// for is known only when it is called.
+    pub fn lets_out(url: &Url) -> Result<(), DialError> {
+        guard(url)
+    }
+
     /// Sends `request`, follows where it is sent on, and waits for the whole answer. Dropping the
     /// future cuts the connection.
     pub async fn request(&self, request: Request) -> Result<Reply, DialError> {

@@ -112,6 +112,14 @@ impl Tool for Checked {
         self.inner.remember()
     }
 
+    fn approval(&self) -> bool {
+        self.inner.approval()
+    }
+
+    fn server(&self) -> Option<&str> {
+        self.inner.server()
+    }
+
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         // Made only for an input that fits: a tool may begin something as soon as it is asked.
         let (inner, schema) = (Arc::clone(&self.inner), Arc::clone(&self.schema));

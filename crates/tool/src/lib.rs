@@ -17,6 +17,7 @@ pub mod guard;
 pub mod workshop;
 pub mod connector;
 mod ccs;
+mod http;
 pub mod render;
 pub mod platform;
 pub mod trial;

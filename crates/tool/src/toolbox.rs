@@ -7,7 +7,9 @@ use turnwire_event::{Clock, Mint};
 use turnwire_pack::{Function, Pack, ToolDef, ToolKind};
 
 use crate::ccs::Ccs;
+use crate::checked::Checked;
 use crate::connector::Connector;
+use crate::http::Http;
 use crate::platform::{EmitStatus, Feedback, Named};
 use crate::render::Render;
 use crate::tool::Tool;
@@ -124,7 +126,7 @@ pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
         connector,
         clock,
         mint,
-        ..
+        dialer,
     } = kit;
     match &def.kind {
         ToolKind::Ccs {
@@ -159,14 +161,29 @@ pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
             };
             Ok(Arc::new(Named::new(def, inner)))
         }
-        ToolKind::Http(_)
-        | ToolKind::Process(_)
-        | ToolKind::Mcp { .. }
-        | ToolKind::Delegate { .. } => Err(BadTool::Unmade {
-            tool: def.name.clone(),
-            why: "this kind of tool cannot be made".to_owned(),
-        }),
+        ToolKind::Http(http) => {
+            let tool = Http::new(def, http, dialer).map_err(|why| BadTool::Unmade {
+                tool: def.name.clone(),
+                why,
+            })?;
+            checked(def, Arc::new(tool))
+        }
+        ToolKind::Process(_) | ToolKind::Mcp { .. } | ToolKind::Delegate { .. } => {
+            Err(BadTool::Unmade {
+                tool: def.name.clone(),
+                why: "this kind of tool cannot be made".to_owned(),
+            })
+        }
     }
+}
+
+/// `tool` behind the check of its input.
+fn checked(def: &ToolDef, tool: Arc<dyn Tool>) -> Result<Arc<dyn Tool>, BadTool> {
+    let checked = Checked::new(tool).map_err(|why| BadTool::Schema {
+        tool: def.name.clone(),
+        why: why.0,
+    })?;
+    Ok(Arc::new(checked))
 }
 
 #[cfg(test)]

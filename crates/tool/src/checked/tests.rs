@@ -42,6 +42,14 @@ impl Tool for Counts {
         true
     }
 
+    fn approval(&self) -> bool {
+        true
+    }
+
+    fn server(&self) -> Option<&str> {
+        Some("abacus")
+    }
+
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         self.runs.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move { Ok(call.input) })
@@ -111,7 +119,8 @@ fn it_speaks_for_the_tool_inside() {
     assert_eq!(tool.tool_type(), ToolType::Render);
     assert_eq!(tool.timeout(), Some(Duration::from_secs(7)));
     assert_eq!(tool.status(), Some("counting"));
-    assert!(tool.remember());
+    assert!(tool.remember() && tool.approval());
+    assert_eq!(tool.server(), Some("abacus"));
     let (tool, _) = checked(Value::Null).expect("any object");
     assert_eq!(tool.input_schema(), json!({"type": "object"}));
 }

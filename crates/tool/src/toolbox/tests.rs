@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnwire_dial::{Dialer, Options};
 use turnwire_event::code::ToolType;
 use turnwire_event::{Clock, Mint};
-use turnwire_pack::{Files, Pack, check};
+use turnwire_pack::{Files, HttpDef, Method, Pack, ToolDef, ToolKind, check};
 
 use crate::connector::{BadConnector, Connector, NoVerify};
 use crate::stage::{At, Count, Ears, Sink, call};
@@ -163,6 +163,76 @@ fn tools_that_cannot_be_made_are_named() {
         dangling.map(|why| why.to_string()).unwrap_or_default(),
         "tool `search_offers`: no enricher `offer_search` gives `offer_list`"
     );
+}
+
+/// An HTTP tool of nobody's service.
+fn asks(url: &str, input_schema: Value) -> ToolDef {
+    ToolDef {
+        name: "weather".into(),
+        description: "Tells the weather.".into(),
+        kind: ToolKind::Http(HttpDef {
+            method: Method::Get,
+            url: url.into(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            max_bytes: 1_000,
+            redirects_max: 0,
+        }),
+        input_schema,
+        status: None,
+        timeout_ms: None,
+        remember: false,
+        approval: false,
+        progress_status: None,
+    }
+}
+
+#[tokio::test]
+async fn an_http_tool_hears_only_of_inputs_that_fit_its_schema() {
+    let mut pack = pack();
+    let city = json!({"type": "object", "required": ["city"]});
+    pack.tools.push(asks("http://127.0.0.1:9/{city}", city));
+    let toolbox = tools(&pack, &["weather"]).expect("one");
+    let weather = toolbox.get("weather").expect("there");
+    assert_eq!(weather.tool_type(), ToolType::Http);
+    let told = async |input| {
+        let ran = weather.run(call(input, &Sink::with_room(0))).await;
+        ran.expect_err("nobody there").told
+    };
+    assert!(told(json!({})).await.contains("\"city\" is a required"));
+    let gone = "The service could not be reached.";
+    assert_eq!(told(json!({"city": "Wien"})).await, gone);
+}
+
+#[test]
+fn an_http_tool_that_cannot_be_made_is_named() {
+    for (url, schema, why) in [
+        (
+            "https://{host}/",
+            json!({}),
+            "tool `weather`: its url has a field in its host",
+        ),
+        (
+            "http://0x7f.1/",
+            json!({}),
+            "tool `weather`: its url has an address in an unusual form",
+        ),
+        (
+            "https://a.example/",
+            json!({"type": "sideways"}),
+            "tool `weather`: its input_schema is",
+        ),
+        (
+            "https://a.example/",
+            json!("object"),
+            "tool `weather`: its input_schema is",
+        ),
+    ] {
+        let mut pack = pack();
+        pack.tools.push(asks(url, schema));
+        let bad = tools(&pack, &["weather"]).err().expect("no tool");
+        assert!(bad.to_string().starts_with(why), "{bad}");
+    }
 }
 
 #[test]
