@@ -75,7 +75,7 @@ fn schema() -> Value {
 }
 
 #[tokio::test]
-async fn s2_only_an_input_that_fits_its_schema_reaches_the_tool() {
+async fn r_28_only_an_input_that_fits_its_schema_reaches_the_tool() {
     let (tool, runs) = checked(schema()).expect("a schema");
     let sink = Sink::with_room(0);
     for (input, told) in [
