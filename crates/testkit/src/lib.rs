@@ -16,6 +16,7 @@ pub mod server;
 pub mod watch;
 pub mod chat;
 pub mod ccs;
+pub mod site;
 pub mod provider;
 pub mod environment;
 pub mod nasty;

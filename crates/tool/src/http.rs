@@ -75,7 +75,7 @@ impl Http {
             address,
             accept: media("accept", "application/json, text/*;q=0.9, */*;q=0.1")?,
             content_type: media("content-type", "application/json")?,
-            secrets: Secrets::new(others.map(|(_, value)| value)),
+            secrets: Secrets::new(others),
             headers,
             wait: own.min(WAIT_MAX),
             max_bytes: usize::try_from(http.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),

@@ -232,12 +232,19 @@ async fn g6_a_key_is_in_no_result_no_failure_and_no_log() {
     // A service that tells everyone what it was sent.
     for status in [200, 403] {
         let site = Site::open(move |request| answer(status, "text/plain", request)).await;
-        let seen = match run(&http(Method::Get, &site.url), json!({})).await {
+        let mut def = http(Method::Get, &site.url);
+        def.headers
+            .push(("x-api-version".into(), "2022-11-28".into()));
+        def.headers
+            .push(("X-Api-Key".into(), "another-secret".into()));
+        let seen = match run(&def, json!({})).await {
             Ok(result) => result.to_string(),
             Err(failure) => failure.told,
         };
         assert!(seen.contains("authorization: ***"), "{seen}");
         assert!(!seen.contains("sk-pack-key"), "{seen}");
+        assert!(!seen.contains("another-secret"), "{seen}");
+        assert!(seen.contains("2022-11-28"), "what is no key stays: {seen}");
     }
     let site = Site::saying("nonsense").await;
     let (_, words) = told(&http(Method::Get, &site.url), json!({})).await;
