@@ -61,6 +61,8 @@ impl Http {
         let pairs = http.headers.iter();
         let pairs = pairs.map(|(name, value)| (name.as_str(), value.as_str()));
         let others = pairs.clone().filter(|(name, _)| !ours(&low(name)));
+        let asked = http.query.iter();
+        let asked = asked.map(|(name, value)| (name.as_str(), value.as_str()));
         let headers = Headers::new(others.clone()).map_err(|why| why.to_string())?;
         let media = |wanted: &str, otherwise: &str| {
             let given = pairs.clone().rev().find(|(name, _)| low(name) == wanted);
@@ -75,7 +77,7 @@ impl Http {
             address,
             accept: media("accept", "application/json, text/*;q=0.9, */*;q=0.1")?,
             content_type: media("content-type", "application/json")?,
-            secrets: Secrets::new(others),
+            secrets: Secrets::new(others.chain(asked)),
             headers,
             wait: own.min(WAIT_MAX),
             max_bytes: usize::try_from(http.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),

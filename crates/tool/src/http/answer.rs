@@ -10,7 +10,7 @@ use crate::tool::ToolFailure;
 const ERROR_BYTES_MAX: usize = 2 * 1_024;
 /// Shorter texts are words, not keys.
 const SECRET_CHARS_MIN: usize = 8;
-/// Parts of the names of headers that carry keys. The values of others (a version, a date) may
+/// Parts of the names of headers and parameters that carry keys. The values of others (a version, a date) may
 /// well be in an answer and mean something there.
 const KEY_NAMES: [&str; 7] = [
     "auth", "key", "token", "secret", "pass", "cookie", "session",
@@ -21,14 +21,14 @@ const KEY_NAMES: [&str; 7] = [
 pub(super) struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// The values of those of `headers` that carry keys, whole and each word of them.
-    pub(super) fn new<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    /// The values of those of `pairs` that carry keys, whole and each word of them.
+    pub(super) fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let carries = |name: &str| {
             let name = name.to_ascii_lowercase();
             KEY_NAMES.iter().any(|part| name.contains(part))
         };
         let words = |value: &'a str| std::iter::once(value).chain(value.split_whitespace());
-        let mut all: Vec<String> = headers
+        let mut all: Vec<String> = pairs
             .into_iter()
             .filter(|(name, _)| carries(name))
             .flat_map(|(_, value)| words(value))

@@ -237,6 +237,7 @@ async fn g6_a_key_is_in_no_result_no_failure_and_no_log() {
             .push(("x-api-version".into(), "2022-11-28".into()));
         def.headers
             .push(("X-Api-Key".into(), "another-secret".into()));
+        def.query.push(("api_key".into(), "a-third-secret".into()));
         let seen = match run(&def, json!({})).await {
             Ok(result) => result.to_string(),
             Err(failure) => failure.told,
@@ -244,6 +245,7 @@ async fn g6_a_key_is_in_no_result_no_failure_and_no_log() {
         assert!(seen.contains("authorization: ***"), "{seen}");
         assert!(!seen.contains("sk-pack-key"), "{seen}");
         assert!(!seen.contains("another-secret"), "{seen}");
+        assert!(!seen.contains("a-third-secret"), "{seen}");
         assert!(seen.contains("2022-11-28"), "what is no key stays: {seen}");
     }
     let site = Site::saying("nonsense").await;
