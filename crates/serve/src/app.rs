@@ -31,7 +31,7 @@ use turnwire_model::cassette::DeckError;
 use turnwire_model::{Script, ScriptError, Scripted};
 use turnwire_session::sessions::Parts;
 use turnwire_session::{Sessions, SystemClock, SystemMint};
-use turnwire_tool::Toolbox;
+use turnwire_tool::{Toolbox, Workshop};
 
 use crate::config::Config;
 use crate::cors::Cors;
@@ -84,6 +84,9 @@ pub struct App {
 /// How long connections may take to say goodbye when the server ends.
 const GOODBYES: Duration = Duration::from_secs(3);
 
+/// What a program of a tool has between TERM and KILL (S3-074).
+const PROGRAM_GRACE: Duration = Duration::from_secs(5);
+
 /// Exit status when the disk failed: `EX_IOERR` of sysexits.
 const EXIT_DISK: i32 = 74;
 
@@ -117,6 +120,11 @@ pub fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError
         dialer: Arc::new(Dialer::new(turnwire_dial::Options {
             allow: config.dial.allow.clone(),
         })?),
+        workshop: Arc::new(Workshop::new(
+            config.home.join("work"),
+            Workshop::guard(),
+            PROGRAM_GRACE,
+        )),
     };
     Ok(Host::open(
         config.pack.dir.clone(),

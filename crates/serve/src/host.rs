@@ -27,7 +27,7 @@ use turnwire_event::{Clock, Mint, Owner, metric};
 use turnwire_model::{Routing, Script, Scripted};
 use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError};
 use turnwire_render::Policies;
-use turnwire_tool::{Connector, Kit, NoVerify, Toolbox, toolbox};
+use turnwire_tool::{Connector, Kit, NoVerify, Toolbox, Workshop, toolbox};
 
 use look::Look;
 
@@ -60,6 +60,8 @@ pub struct Means {
     pub mint: Arc<dyn Mint>,
     /// What calls others.
     pub dialer: Arc<Dialer>,
+    /// Where programs of tools run.
+    pub workshop: Arc<Workshop>,
     /// What models that somebody else runs are bound by.
     pub bounds: Bounds,
 }
@@ -294,6 +296,7 @@ fn tools(pack: &Pack, means: &Means) -> Result<Toolbox, Broken> {
         clock: means.clock.clone(),
         mint: means.mint.clone(),
         dialer: means.dialer.clone(),
+        workshop: means.workshop.clone(),
     };
     toolbox(pack, &names, &kit).map_err(|bad| wrong("tools.yaml", bad.to_string()))
 }

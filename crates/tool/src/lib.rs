@@ -15,6 +15,7 @@ mod checked;
 pub mod live;
 pub mod guard;
 pub mod workshop;
+mod process;
 pub mod connector;
 mod ccs;
 mod http;

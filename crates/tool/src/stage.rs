@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use parking_lot::Mutex;
@@ -17,6 +18,7 @@ use turnwire_event::{
 use crate::scene::Scene;
 use crate::shelf::Shelf;
 use crate::tool::Call;
+use crate::workshop::Workshop;
 
 pub(crate) struct At(pub(crate) i64);
 
@@ -108,6 +110,12 @@ pub(crate) fn scene() -> Scene {
         shelf: Shelf::new(),
         definition: "market@1".to_owned(),
     }
+}
+
+/// A workshop without a guard, in which nothing can run.
+pub(crate) fn workshop() -> Arc<Workshop> {
+    let dir = std::env::temp_dir().join(format!("turnwire-tools-{}", std::process::id()));
+    Arc::new(Workshop::new(dir, Vec::new(), Duration::from_secs(5)))
 }
 
 /// A use of a tool in a scene of its own.

@@ -11,10 +11,12 @@ use crate::checked::Checked;
 use crate::connector::Connector;
 use crate::http::Http;
 use crate::platform::{EmitStatus, Feedback, Named};
+use crate::process::Process;
 use crate::render::Render;
 use crate::tool::Tool;
 use crate::trial;
 use crate::trial::{Burst, ClockTool, Echo, Fail, Sleep};
+use crate::workshop::Workshop;
 
 /// Two tools of one name; the model could not tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +50,14 @@ pub enum BadTool {
         /// What is wrong and what to do.
         why: String,
     },
+    /// Its program is not there, or is none.
+    #[error("tool `{tool}`: {why}")]
+    Program {
+        /// Which tool.
+        tool: String,
+        /// What is wrong and what to do.
+        why: String,
+    },
     /// Its input schema is none.
     #[error("tool `{tool}`: its input_schema is not a JSON Schema: {why}")]
     Schema {
@@ -69,6 +79,8 @@ pub struct Kit {
     pub mint: Arc<dyn Mint>,
     /// The way to all other services.
     pub dialer: Arc<Dialer>,
+    /// Where programs run.
+    pub workshop: Arc<Workshop>,
 }
 
 /// A named set of tools.
@@ -127,6 +139,7 @@ pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
         clock,
         mint,
         dialer,
+        workshop,
     } = kit;
     match &def.kind {
         ToolKind::Ccs {
@@ -168,7 +181,14 @@ pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
             })?;
             checked(def, Arc::new(tool))
         }
-        ToolKind::Process(_) | ToolKind::Mcp { .. } | ToolKind::Delegate { .. } => {
+        ToolKind::Process(process) => {
+            let tool = Process::new(def, process, workshop).map_err(|why| BadTool::Program {
+                tool: def.name.clone(),
+                why: why.to_string(),
+            })?;
+            checked(def, Arc::new(tool))
+        }
+        ToolKind::Mcp { .. } | ToolKind::Delegate { .. } => {
             Err(BadTool::Unmade {
                 tool: def.name.clone(),
                 why: "this kind of tool cannot be made".to_owned(),

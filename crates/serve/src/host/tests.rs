@@ -15,6 +15,12 @@ fn means() -> Means {
         clock: Arc::new(SystemClock),
         mint: Arc::new(SystemMint),
         dialer: Arc::new(Dialer::new(turnwire_dial::Options::default()).expect("a dialer")),
+        // No tool here runs a program.
+        workshop: Arc::new(Workshop::new(
+            "/nonexistent".into(),
+            Vec::new(),
+            std::time::Duration::ZERO,
+        )),
         bounds: Bounds::default(),
     }
 }

@@ -87,6 +87,7 @@ fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, BadTool> {
         clock,
         mint,
         dialer: Arc::new(Dialer::new(Options::default()).expect("a dialer")),
+        workshop: crate::stage::workshop(),
     };
     toolbox(pack, &names, &kit)
 }

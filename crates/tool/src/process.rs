@@ -1,0 +1,237 @@
+//! A tool that runs a program: its arguments and its input come from what the model wrote, what
+//! it writes is the result. It runs under a guard in the folder of the session, and the turn does
+//! not end before all of it is gone (S3-074, R-17).
+
+mod argument;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
+use turnwire_event::code::{ReceiptKind, ToolErrorClass, ToolType};
+use turnwire_event::port::{BoxFuture, Ward};
+use turnwire_pack::{Output, ProcessDef, ProcessLimits, Stdin, ToolDef};
+
+use crate::guard::frame::How;
+use crate::guard::order::Limits;
+use crate::tool::{Call, Tool, ToolFailure};
+use crate::workshop::{Done, Spec, Workshop};
+
+use argument::Argument;
+
+/// What a program has if the pack does not say.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Beyond its own limit and the grace, so that the tool's own words about it come first.
+const MARGIN: Duration = Duration::from_secs(5);
+/// What the model reads of a program that failed.
+const SHOWN_BYTES_MAX: usize = 2 * 1_024;
+
+/// A process tool cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadProcess {
+    /// There is nothing to run.
+    #[error("its command is empty; write the program and its arguments")]
+    Empty,
+    /// The program is not the pack's choice alone.
+    #[error("its program `{0}` may not have a place for a field; only arguments may")]
+    Place(String),
+    /// The program is not there.
+    #[error(
+        "there is no program `{0}`; install it, or write the absolute path of a file that can be run"
+    )]
+    Missing(String),
+}
+
+/// A tool that runs a program.
+pub(crate) struct Process {
+    def: ToolDef,
+    plan: Arc<Plan>,
+}
+
+/// What is the same for every call.
+struct Plan {
+    program: String,
+    args: Vec<Argument>,
+    process: ProcessDef,
+    limit: Duration,
+    workshop: Arc<Workshop>,
+}
+
+impl Process {
+    pub(crate) fn new(
+        def: &ToolDef,
+        process: &ProcessDef,
+        workshop: &Arc<Workshop>,
+    ) -> Result<Self, BadProcess> {
+        let (program, args) = process.command.split_first().ok_or(BadProcess::Empty)?;
+        if Argument::new(program).has_place() {
+            return Err(BadProcess::Place(program.clone()));
+        }
+        let missing = || BadProcess::Missing(program.clone());
+        let found = workshop.find(program).ok_or_else(missing)?;
+        let plan = Plan {
+            // The file that was found, so that nothing put in the way later is run instead.
+            program: found.to_str().ok_or_else(missing)?.to_owned(),
+            args: args.iter().map(|arg| Argument::new(arg)).collect(),
+            process: process.clone(),
+            limit: def.timeout_ms.map_or(TIMEOUT, Duration::from_millis),
+            workshop: Arc::clone(workshop),
+        };
+        Ok(Self {
+            def: def.clone(),
+            plan: Arc::new(plan),
+        })
+    }
+}
+
+impl Tool for Process {
+    fn name(&self) -> &str {
+        &self.def.name
+    }
+
+    fn description(&self) -> &str {
+        &self.def.description
+    }
+
+    fn input_schema(&self) -> Value {
+        self.def.input_schema.clone()
+    }
+
+    fn tool_type(&self) -> ToolType {
+        ToolType::Process
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(self.plan.limit + self.plan.workshop.grace() + MARGIN)
+    }
+
+    fn status(&self) -> Option<&str> {
+        self.def.status.as_deref()
+    }
+
+    fn remember(&self) -> bool {
+        self.def.remember
+    }
+
+    fn approval(&self) -> bool {
+        self.def.approval
+    }
+
+    fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        let plan = Arc::clone(&self.plan);
+        Box::pin(async move { plan.run(call).await })
+    }
+}
+
+impl Plan {
+    async fn run(&self, call: Call) -> Result<Value, ToolFailure> {
+        let until = Instant::now() + self.limit;
+        let spec = self.spec(&call)?;
+        let started = timeout_at(until, self.workshop.call(spec)).await;
+        let started = started.map_err(|_| {
+            let told = "Too many programs are running; try again later.";
+            ToolFailure::new(ToolErrorClass::Timeout, told)
+        })?;
+        let mut program = started.map_err(|error| {
+            tracing::error!(error = ?error, "a program could not be started");
+            ToolFailure::internal("The program of this tool could not be started.")
+        })?;
+        // In the same breath as it begins to be: from here on the turn waits for it.
+        call.scene.wards.take(Ward {
+            kind: ReceiptKind::Process,
+            id: program.id().to_string(),
+            tool_use_id: call.tool_use_id,
+            ended: program.ended(),
+        });
+        let Ok(done) = timeout_at(until, program.done()).await else {
+            program.stop();
+            program.done().await;
+            let limit = self.limit.as_millis();
+            let told = format!("The program was not done within {limit} ms and was ended.");
+            return Err(ToolFailure::new(ToolErrorClass::Timeout, told));
+        };
+        self.result(done)
+    }
+
+    fn spec(&self, call: &Call) -> Result<Spec, ToolFailure> {
+        let Value::Object(input) = &call.input else {
+            return Err(ToolFailure::invalid_input("The input must be an object."));
+        };
+        let args = self.args(input)?;
+        let dir = self.workshop.folder(call.scene.session_id);
+        let dir = dir.map_err(|error| {
+            tracing::error!(error = ?error, "a session has no folder for programs");
+            ToolFailure::internal("The program has no folder to work in.")
+        })?;
+        Ok(Spec {
+            program: self.program.clone(),
+            args,
+            env: self.process.env.clone(),
+            dir,
+            limits: limits(self.process.limits),
+            input: match self.process.stdin {
+                Stdin::Input => Some(call.input.to_string()),
+                Stdin::None => None,
+            },
+            output_bytes_max: usize::try_from(self.process.output_bytes_max).unwrap_or(usize::MAX),
+        })
+    }
+
+    fn args(&self, input: &Map<String, Value>) -> Result<Vec<String>, ToolFailure> {
+        let filled = self.args.iter().map(|arg| arg.fill(input));
+        filled.filter_map(Result::transpose).collect()
+    }
+
+    /// What the model is given; never a path and nothing of the standard error, which may have
+    /// some.
+    fn result(&self, done: Done) -> Result<Value, ToolFailure> {
+        if done.over {
+            let most = self.process.output_bytes_max;
+            let told = format!("The program wrote more than {most} bytes and was ended.");
+            return Err(ToolFailure::internal(told));
+        }
+        let told = match done.end.how {
+            How::Code(0) => return self.read(&done.output),
+            How::Code(code) => format!("The program ended with code {code}."),
+            How::Signal(signal) => format!("The program was ended by signal {signal}."),
+            How::MissingProgram => "The program of this tool is not there.".to_owned(),
+            How::MissingFolder => "The program has no folder to work in.".to_owned(),
+            How::Refused => "The program of this tool could not be started.".to_owned(),
+        };
+        let shown = &done.output[..done.output.len().min(SHOWN_BYTES_MAX)];
+        let shown = String::from_utf8_lossy(shown);
+        let shown = shown.trim();
+        if shown.is_empty() {
+            return Err(ToolFailure::internal(told));
+        }
+        Err(ToolFailure::internal(format!("{told} It wrote:\n{shown}")))
+    }
+
+    fn read(&self, output: &[u8]) -> Result<Value, ToolFailure> {
+        match self.process.output {
+            Output::Json => serde_json::from_slice(output)
+                .map_err(|_| ToolFailure::internal("The program wrote something else than JSON.")),
+            Output::Text => {
+                let text = String::from_utf8_lossy(output);
+                let text = text.strip_suffix('\n').unwrap_or(&text);
+                Ok(Value::String(text.to_owned()))
+            }
+        }
+    }
+}
+
+/// 0 is no limit.
+fn limits(limits: ProcessLimits) -> Limits {
+    let some = |most: u64| (most > 0).then_some(most);
+    Limits {
+        cpu_s: some(limits.cpu_s),
+        memory_bytes: some(limits.memory_bytes),
+        file_bytes: some(limits.file_bytes),
+        files: some(limits.open_files),
+        processes: some(limits.processes),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! One argument of a program: words of the pack with places for what the model wrote. There is no
+//! shell, so a value can be nothing but a part of this one argument; and it cannot pose as an
+//! option either.
+
+use serde_json::{Map, Value};
+
+use crate::tool::ToolFailure;
+
+/// Of one argument; the system takes 128 KiB, and says less well what is wrong.
+const ARGUMENT_BYTES_MAX: usize = 64 * 1_024;
+
+/// An argument with places for fields of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Argument(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Field(String),
+}
+
+impl Argument {
+    /// Reads `{field}` as a place; any other brace stands for itself.
+    pub(super) fn new(text: &str) -> Self {
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            let (before, from) = rest.split_at(open);
+            plain.push_str(before);
+            match field(from) {
+                Some((name, after)) => {
+                    if !plain.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                    }
+                    pieces.push(Piece::Field(name.to_owned()));
+                    rest = after;
+                }
+                None => {
+                    plain.push('{');
+                    rest = &from[1..];
+                }
+            }
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() || pieces.is_empty() {
+            pieces.push(Piece::Text(plain));
+        }
+        Self(pieces)
+    }
+
+    /// Whether there is any place in it.
+    pub(super) fn has_place(&self) -> bool {
+        self.0.iter().any(|piece| matches!(piece, Piece::Field(_)))
+    }
+
+    /// The argument for `input`; none if a field is not there.
+    pub(super) fn fill(&self, input: &Map<String, Value>) -> Result<Option<String>, ToolFailure> {
+        let mut filled = String::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => filled.push_str(text),
+                Piece::Field(name) => match input.get(name) {
+                    None | Some(Value::Null) => return Ok(None),
+                    Some(Value::String(text)) => filled.push_str(text),
+                    Some(value) => filled.push_str(&value.to_string()),
+                },
+            }
+        }
+        let begins = match self.0.first() {
+            Some(Piece::Field(name)) => Some(name),
+            Some(Piece::Text(_)) | None => None,
+        };
+        if let Some(name) = begins.filter(|_| filled.starts_with('-')) {
+            let told = format!("`{name}` may not begin with `-`.");
+            return Err(ToolFailure::invalid_input(told));
+        }
+        if filled.contains('\0') {
+            let told = "The input may not have a character of value 0.";
+            return Err(ToolFailure::invalid_input(told));
+        }
+        if filled.len() > ARGUMENT_BYTES_MAX {
+            let told = format!("A field may not have more than {ARGUMENT_BYTES_MAX} bytes.");
+            return Err(ToolFailure::invalid_input(told));
+        }
+        Ok(Some(filled))
+    }
+}
+
+/// The name of a place at the beginning of `text`, and what comes after it.
+fn field(text: &str) -> Option<(&str, &str)> {
+    let (name, after) = text.strip_prefix('{')?.split_once('}')?;
+    let is_name = !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then_some((name, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fill(argument: &str, input: &Value) -> Result<Option<String>, ToolFailure> {
+        Argument::new(argument).fill(input.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn places_are_filled_and_nothing_else_is_touched() {
+        let input = json!({"q": "a b; rm -rf /", "n": 5, "f": 1.5, "yes": true, "l": [1, "x"]});
+        let cases = [
+            ("plain", "plain"),
+            ("", ""),
+            ("{q}", "a b; rm -rf /"),
+            ("--query={q}", "--query=a b; rm -rf /"),
+            ("{n}-{f}-{yes}", "5-1.5-true"),
+            ("{l}", "[1,\"x\"]"),
+            ("{{n}}", "{5}"),
+            ("{}{ n}{1n}{n", "{}{ n}{1n}{n"),
+            ("}{", "}{"),
+            ("-v", "-v"),
+            ("ü{n}ü", "ü5ü"),
+        ];
+        for (argument, expected) in cases {
+            let filled = fill(argument, &input);
+            assert_eq!(filled, Ok(Some(expected.to_owned())), "{argument}");
+        }
+    }
+
+    #[test]
+    fn an_argument_without_its_field_is_left_out() {
+        let input = json!({"null": null});
+        for argument in ["{q}", "--query={q}", "{null}", "a{q}b"] {
+            assert_eq!(fill(argument, &input), Ok(None), "{argument}");
+        }
+    }
+
+    #[test]
+    fn a_value_cannot_pose_as_an_option() {
+        let input = json!({"v": "-rf", "empty": "", "n": -5, "zero": "a\0b"});
+        for (argument, told) in [
+            ("{v}", "`v` may not begin with `-`."),
+            ("{v}.txt", "`v` may not begin with `-`."),
+            ("{n}", "`n` may not begin with `-`."),
+            ("{empty}{v}", "`empty` may not begin with `-`."),
+            ("{empty}-x", "`empty` may not begin with `-`."),
+            ("a{zero}", "The input may not have a character of value 0."),
+        ] {
+            let failure = fill(argument, &input).expect_err("it is refused");
+            assert_eq!(failure, ToolFailure::invalid_input(told), "{argument}");
+        }
+        assert_eq!(fill("-n{n}", &input), Ok(Some("-n-5".to_owned())));
+        let long = json!({"v": "x".repeat(ARGUMENT_BYTES_MAX + 1)});
+        assert!(fill("{v}", &long).is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! G7: the server dies, by its own will or not, and its programs die with it. The server here is a
+//! process that has a workshop and nothing else.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use turnwire_testkit::nasty::{Kind, Nasty, shell};
+
+use workshop::{WITHIN, at, spec};
+
+mod workshop;
+
+const COMMANDS: &str = "TURNWIRE_TEST_COMMANDS";
+const DIR: &str = "TURNWIRE_TEST_DIR";
+
+/// No test by itself: the process that the others kill. It runs every script that it is given,
+/// half of them to talk with, tells that it does, and then waits for ever.
+#[tokio::test]
+#[ignore = "the server of the other tests"]
+async fn a_server_with_programs() {
+    let dir = std::env::var_os(DIR).expect("a folder");
+    let commands = std::env::var(COMMANDS).expect("scripts");
+    let workshop = at(dir.as_ref(), Duration::from_secs(5));
+    let (mut calls, mut talks) = (Vec::new(), Vec::new());
+    for script in commands.lines() {
+        let spec = spec(&workshop, &shell(script.as_ref()));
+        calls.push(workshop.call(spec.clone()).await.expect("a guard"));
+        talks.push(workshop.pipe(spec).await.expect("a guard"));
+    }
+    println!("running {} {}", calls.len(), talks.len());
+    std::future::pending::<()>().await;
+}
+
+/// The process with programs of these kinds, when all are set up.
+async fn server(nasty: &Nasty, dir: &std::path::Path, kinds: &[Kind]) -> Child {
+    let scripts: Vec<String> = kinds
+        .iter()
+        .map(|kind| nasty.command(*kind)[1].clone())
+        .collect();
+    let mut child = Command::new(std::env::current_exe().expect("this file"))
+        .args([
+            "--ignored",
+            "--exact",
+            "a_server_with_programs",
+            "--nocapture",
+        ])
+        .env(COMMANDS, scripts.join("\n"))
+        .env(DIR, dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let output = BufReader::new(child.stdout.take().expect("its output"));
+    let mut lines = output.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("running")), "it runs them");
+    let count: usize = kinds.iter().map(|kind| kind.processes()).sum();
+    nasty.until_ready(2 * count).await;
+    child
+}
+
+#[tokio::test]
+async fn r_17_nothing_is_left_six_seconds_after_the_server_is_killed() {
+    let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
+    let kinds = [
+        Kind::Silent,
+        Kind::IgnoresTerm,
+        Kind::Grandchild,
+        Kind::Escapee,
+        Kind::Endless,
+        Kind::EndlessDeaf,
+    ];
+    let mut server = server(&nasty, dir.path(), &kinds).await;
+    server.kill().expect("killed");
+    server.wait().expect("it is dead");
+    let took = nasty.until_gone(WITHIN).await;
+    println!("nothing is left after {took:?}");
+    // Five of grace; a machine that is busy may take longer, but not twice as long.
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+#[tokio::test]
+async fn r_17_programs_that_heed_term_go_at_once_with_a_server_that_is_killed() {
+    let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
+    let mut server = server(&nasty, dir.path(), &[Kind::Silent]).await;
+    server.kill().expect("killed");
+    server.wait().expect("it is dead");
+    // One of the two is talked with, and has a moment to go by itself.
+    let took = nasty.until_gone(WITHIN).await;
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
