@@ -30,7 +30,7 @@ pub enum Kind {
     Leaver,
     /// Writes without end.
     Endless,
-    /// Writes without end and ignores TERM.
+    /// Writes without end, also when nobody can read it any more, and ignores TERM.
     EndlessDeaf,
 }
 
@@ -95,7 +95,9 @@ impl Kind {
                 esac"
             }
             Self::Endless => "ready; exec yes \"$MARK\"",
-            Self::EndlessDeaf => "trap '' TERM; ready; exec yes \"$MARK\"",
+            Self::EndlessDeaf => {
+                "trap '' TERM PIPE; ready; while :; do echo \"$MARK\"; done 2>/dev/null"
+            }
         }
     }
 }
