@@ -233,6 +233,32 @@ async fn r_17_limits_bind() {
 }
 
 #[tokio::test]
+async fn r_17_a_crowd_of_processes_is_killed_at_once() {
+    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
+    // No bomb, which would hit what else runs here; the system's own bound does not hold root.
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (trap '' TERM; setsid sleep 600) & done
+                  ready; wait";
+    let few = Limits {
+        processes: Some(4),
+        ..Limits::default()
+    };
+    let mut spec = shop.spec(&turnwire_testkit::nasty::shell(
+        &nasty.write("crowd", script),
+    ));
+    spec.limits = few;
+    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let done = guarded.done().await;
+    assert!(done.end.crowd && done.end.killed, "{:?}", done.end);
+    assert_eq!(nasty.processes(), [0; 0]);
+    // Within the bound nothing happens to it.
+    let mut spec = shop.script("sleep 0.6 & sleep 0.6; wait; echo done");
+    spec.limits = few;
+    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let done = guarded.done().await;
+    assert_eq!((done.end.how, done.end.crowd), (How::Code(0), false));
+}
+
+#[tokio::test]
 async fn r_17_a_guard_that_is_told_to_go_ends_its_program_first() {
     for kind in [Kind::Silent, Kind::Escapee] {
         for sent in [Signal::TERM, Signal::INT, Signal::HUP] {

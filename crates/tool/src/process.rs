@@ -191,6 +191,11 @@ impl Plan {
             let told = format!("The program wrote more than {most} bytes and was ended.");
             return Err(ToolFailure::internal(told));
         }
+        if done.end.crowd {
+            let most = self.process.limits.processes;
+            let told = format!("The program had more than {most} processes and was ended.");
+            return Err(ToolFailure::internal(told));
+        }
         let told = match done.end.how {
             How::Code(0) => return self.read(&done.output),
             How::Code(code) => format!("The program ended with code {code}."),

@@ -43,6 +43,8 @@ pub struct End {
     pub asked: bool,
     /// Whether anything had to be killed.
     pub killed: bool,
+    /// Whether it was killed because it had more processes than it may.
+    pub crowd: bool,
     /// How many further processes had to be ended.
     pub left: u32,
     /// How long it all took.
@@ -72,6 +74,7 @@ impl End {
             how,
             asked: false,
             killed: false,
+            crowd: false,
             left: 0,
             ms: 0,
         }

@@ -58,6 +58,8 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
     /// Files that each of its processes has open.
     pub files: Option<u64>,
-    /// Processes and threads of the whole user, the server's among them; nothing holds root.
+    /// Processes at once. The guard looks a few times a second and kills a crowd; where the
+    /// system binds the user, it also refuses more processes and threads beyond those that the
+    /// user had at the start.
     pub processes: Option<u64>,
 }

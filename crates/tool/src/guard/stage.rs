@@ -97,7 +97,10 @@ fn limit(limits: &Limits) -> io::Result<()> {
         (Resource::As, limits.memory_bytes),
         (Resource::Fsize, limits.file_bytes),
         (Resource::Nofile, limits.files),
-        (Resource::Nproc, limits.processes),
+        (
+            Resource::Nproc,
+            limits.processes.map(|most| most.saturating_add(tasks())),
+        ),
     ];
     for (resource, most) in wanted {
         let Some(most) = most else { continue };
@@ -112,6 +115,17 @@ fn limit(limits: &Limits) -> io::Result<()> {
         setrlimit(resource, both)?;
     }
     Ok(())
+}
+
+/// What the user of this process has already, the server and its threads among it: the system
+/// counts all of that together.
+fn tasks() -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = rustix::process::getuid().as_raw();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let owned = entries.filter(|entry| entry.metadata().is_ok_and(|about| about.uid() == own));
+    let lists = owned.filter_map(|entry| std::fs::read_dir(entry.path().join("task")).ok());
+    lists.map(|tasks| tasks.count() as u64).sum()
 }
 
 #[cfg(test)]

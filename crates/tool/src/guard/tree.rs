@@ -47,6 +47,28 @@ pub(super) fn below() -> Vec<Found> {
     all
 }
 
+/// Whether more than `most` live below. Only their own entries of the table are read, so that it
+/// can be asked often; a system that does not list children has no answer, which is no.
+pub(super) fn is_crowd(most: u64) -> bool {
+    let mut count = 0;
+    let mut next = vec![getpid().as_raw_nonzero().get()];
+    while let Some(parent) = next.pop() {
+        let tasks = fs::read_dir(format!("/proc/{parent}/task"));
+        for task in tasks.into_iter().flatten().flatten() {
+            let list = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            let children = list.split_ascii_whitespace();
+            for child in children.filter_map(|child| child.parse().ok()) {
+                count += 1;
+                if count > most {
+                    return true;
+                }
+                next.push(child);
+            }
+        }
+    }
+    false
+}
+
 /// Asks all that live below to end, each once: many take a second TERM for haste. `group` is the
 /// program's own, as long as its leader is not reaped; it gets the signal as one.
 pub(super) fn ask(group: Option<Pid>) -> Vec<Found> {

@@ -29,6 +29,8 @@ const CLOSED: Duration = Duration::from_secs(2);
 const ROUND: Duration = Duration::from_millis(10);
 /// The same when killing seems to take the system long.
 const ROUND_MAX: Duration = Duration::from_millis(500);
+/// Between two looks at the number of processes, where it is bound.
+const LOOK: Duration = Duration::from_millis(250);
 /// How long the rest of the output may take once no process is left that could write it.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -52,6 +54,8 @@ pub(super) struct Watch {
     program: Pid,
     began: Instant,
     grace: Duration,
+    /// How many processes there may be.
+    most: Option<u64>,
     hear: Receiver<Event>,
     report: Report,
     token: String,
@@ -64,6 +68,7 @@ pub(super) struct Watch {
     /// Whether TERM was sent, which is done once.
     told: bool,
     killed: bool,
+    crowd: bool,
     empty: bool,
     /// Outputs that are not at their end.
     open: usize,
@@ -119,6 +124,7 @@ impl Watch {
             program,
             began,
             grace,
+            most: order.limits.processes,
             hear,
             report: report.clone(),
             token,
@@ -127,6 +133,7 @@ impl Watch {
             asked: false,
             told: false,
             killed: false,
+            crowd: false,
             empty: false,
             open,
             ended: HashSet::new(),
@@ -135,11 +142,20 @@ impl Watch {
 
     /// Waits for the end, and sees to it.
     pub(super) fn until_empty(mut self) -> End {
-        // When the program is asked, and when it is killed.
+        // When the program is asked, when it is killed, and when it is looked at.
         let (mut ask_at, mut kill_at) = (None, None);
+        let mut look_at = self.most.map(|_| self.began + LOOK);
         let mut round = ROUND;
         while !self.empty {
             let now = Instant::now();
+            if look_at.is_some_and(|at| at <= now) {
+                look_at = Some(now + LOOK);
+                if !self.crowd && self.most.is_some_and(tree::is_crowd) {
+                    // It would only grow in the grace.
+                    self.crowd = true;
+                    kill_at = Some(now);
+                }
+            }
             if kill_at.is_some_and(|at| at <= now) {
                 self.kill();
                 kill_at = Some(now + round);
@@ -149,7 +165,7 @@ impl Watch {
                 kill_at.get_or_insert(now + self.grace);
                 self.ask();
             }
-            let next = [ask_at, kill_at].into_iter().flatten().min();
+            let next = [ask_at, kill_at, look_at].into_iter().flatten().min();
             match self.next(next) {
                 Some(Event::Asked) => {
                     self.asked |= self.how.is_none();
@@ -226,6 +242,7 @@ impl Watch {
             how,
             asked: self.asked,
             killed: self.killed,
+            crowd: self.crowd,
             left: u32::try_from(self.ended.len()).unwrap_or(u32::MAX),
             ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
         }

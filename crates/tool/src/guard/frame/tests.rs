@@ -15,6 +15,7 @@ fn a_frame_is_read_as_it_was_written() {
             how,
             asked: true,
             killed: false,
+            crowd: false,
             left: 3,
             ms: 17,
         })
