@@ -188,12 +188,10 @@ pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
             })?;
             checked(def, Arc::new(tool))
         }
-        ToolKind::Mcp { .. } | ToolKind::Delegate { .. } => {
-            Err(BadTool::Unmade {
-                tool: def.name.clone(),
-                why: "this kind of tool cannot be made".to_owned(),
-            })
-        }
+        ToolKind::Mcp { .. } | ToolKind::Delegate { .. } => Err(BadTool::Unmade {
+            tool: def.name.clone(),
+            why: "this kind of tool cannot be made".to_owned(),
+        }),
     }
 }
 
