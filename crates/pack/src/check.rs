@@ -9,15 +9,20 @@ mod folder;
 mod manifest;
 mod schema;
 mod url;
+mod header;
+mod filled;
+mod address;
+mod server;
+mod written;
 mod connector;
 mod status;
 mod tool;
-mod header;
 mod param;
 mod key;
 mod provider;
 mod price;
 mod team;
+mod usage;
 mod model;
 mod agent;
 mod locale;
@@ -43,9 +48,11 @@ use provider::Providers;
 use route::Routes;
 use rule::Rules;
 use schema::Schemas;
+use server::Servers;
 use status::Statuses;
-use team::Member;
+use team::{Hand, Member};
 use tool::Tools;
+use usage::Users;
 
 /// What `check` found.
 #[derive(Clone, Debug)]
@@ -56,8 +63,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Checks the files of a pack. `vars` answers `${NAME}` in `connectors.yaml` and `providers.yaml`. Keys are not
-/// looked for: where each should be is in the pack.
+/// Checks the files of a pack. `vars` answers `${NAME}` in `connectors.yaml`, `providers.yaml` and
+/// `tools.yaml`. Keys of providers are not looked for: where each should be is in the pack.
 pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
     let mut found = Findings::default();
     if folder::is_too_much(files, &mut found) {
@@ -69,13 +76,19 @@ pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
     let folder = folder::read(files, &mut found);
     let schemas = Schemas::read(files, &mut found);
     let manifest = manifest::check(folder.manifest.as_ref(), &mut found);
-    let connectors = connector::check(folder.connectors.as_ref(), &schemas, vars, &mut found);
+    let servers = server::check(folder.tools.as_ref(), vars, &mut found);
+    let source = folder.connectors.as_ref();
+    let connectors = connector::check(source, &schemas, &servers.known, vars, &mut found);
     let agents = team::known(&folder.agents);
+    let workers = team::workers(&folder.workers);
     let statuses = status::check(&folder.fragments, &agents, &verticals(&folder), &mut found);
     let around = tool::Around {
         connectors: &connectors,
         statuses: &statuses.known,
         schemas: &schemas,
+        servers: &servers.known,
+        hands: &team::hands(&folder, &agents, &workers),
+        vars,
     };
     let tools = tool::check(folder.tools.as_ref(), &around, &mut found);
     let around = rule::Around {
@@ -92,29 +105,34 @@ pub fn check(files: &Files, vars: &dyn Fn(&str) -> Option<String>) -> Report {
         manifest: &manifest,
     };
     wording(&folder, &words, &mut found);
-    let minds = minds(files, &folder, &manifest, &agents, vars, &mut found);
+    let everybody = agents.and(&workers);
+    let minds = minds(files, &folder, &manifest, &everybody, vars, &mut found);
     let around = Around {
         manifest: &manifest,
         providers: &minds.providers.known,
         statuses: &statuses,
         tools: &tools,
+        servers: &servers,
+        connectors: &connectors,
         agents: &agents,
+        workers: &workers,
     };
     let team = people(&folder, &around, &mut found);
     let pack = match team {
-        (Some(orchestrator), members) if !found.has_errors() => {
+        (Some(orchestrator), members, workers) if !found.has_errors() => {
             let parts = Parts {
                 manifest,
                 connectors,
                 statuses,
                 tools,
+                servers,
                 rules,
                 locales: texts.locales,
                 minds,
             };
-            Some(pack(files, folder, parts, orchestrator, members))
+            Some(pack(files, folder, parts, (orchestrator, members, workers)))
         }
-        (Some(_) | None, _) => None,
+        (Some(_) | None, ..) => None,
     };
     Report {
         pack,
@@ -204,16 +222,18 @@ struct Around<'a> {
     providers: &'a Known,
     statuses: &'a Statuses,
     tools: &'a Tools,
+    servers: &'a Servers,
+    connectors: &'a Connectors,
     agents: &'a Known,
+    workers: &'a Known,
 }
 
+/// The orchestrator, the sub-agents and the workers.
+type Team = (Option<Definition>, Vec<Definition>, Vec<Definition>);
+
 /// The definitions, each alone and all together.
-fn people(
-    folder: &Folder,
-    around: &Around<'_>,
-    found: &mut Findings,
-) -> (Option<Definition>, Vec<Definition>) {
-    let (tools, agents) = (around.tools, around.agents);
+fn people(folder: &Folder, around: &Around<'_>, found: &mut Findings) -> Team {
+    let tools = around.tools;
     let blocks = Known {
         names: folder
             .prompts
@@ -227,6 +247,7 @@ fn people(
         providers: around.providers,
         blocks: &blocks,
         tools: &tools.known,
+        servers: &around.servers.known,
     };
     let orchestrator = folder.orchestrator.as_ref().map(|source| {
         let mut page = Page {
@@ -249,17 +270,50 @@ fn people(
             });
         }
     }
-    team::names(orchestrator.as_ref(), &members, found);
-    team::emits(&members, around.statuses, tools, found);
-    if let Some(source) = &folder.orchestrator {
-        team::asked(source, &members, agents, found);
-        team::speaker(source, tools, found);
-        if !agents.hidden && !tools.known.hidden {
-            team::unused(source, &members, tools, found);
+    let mut hands = Vec::new();
+    for doc in &folder.workers {
+        let mut page = Page {
+            file: &doc.file,
+            found,
+        };
+        if let Some(source) = &doc.source {
+            hands.push(Hand {
+                file: &doc.file,
+                source,
+                definition: agent::worker(&mut page, source, &doc.name, &names),
+            });
         }
     }
+    team::names(orchestrator.as_ref(), &members, &hands, found);
+    team::emits(&members, around.statuses, tools, found);
+    together(folder, around, (&members, &hands), found);
     let members = members.into_iter().map(|member| member.definition);
-    (orchestrator, members.collect())
+    let hands = hands.into_iter().map(|hand| hand.definition);
+    (orchestrator, members.collect(), hands.collect())
+}
+
+/// What only can be said once everybody is known.
+fn together(
+    folder: &Folder,
+    around: &Around<'_>,
+    (members, hands): (&[Member<'_>], &[Hand<'_>]),
+    found: &mut Findings,
+) {
+    let Some(speaker) = &folder.orchestrator else {
+        return;
+    };
+    let (tools, agents, workers) = (around.tools, around.agents, around.workers);
+    team::asked(speaker, members, (agents, workers), found);
+    let users = Users {
+        speaker,
+        members,
+        hands,
+    };
+    usage::check(&users, tools, found);
+    if !agents.hidden && !workers.hidden && !tools.known.hidden {
+        let services = around.connectors.services.values();
+        usage::unused(&users, tools, around.servers, services, found);
+    }
 }
 
 /// What the pack is put together from.
@@ -268,6 +322,7 @@ struct Parts {
     connectors: Connectors,
     statuses: Statuses,
     tools: Tools,
+    servers: Servers,
     rules: Rules,
     locales: crate::locale::Locales,
     minds: Minds,
@@ -277,8 +332,7 @@ fn pack(
     files: &Files,
     folder: Folder,
     parts: Parts,
-    orchestrator: Definition,
-    members: Vec<Definition>,
+    (orchestrator, members, workers): (Definition, Vec<Definition>, Vec<Definition>),
 ) -> Pack {
     let agents = orchestrator.sub_agents.iter().filter_map(|asked| {
         let member = members.iter().find(|member| member.id == asked.id);
@@ -287,8 +341,9 @@ fn pack(
     let prompts = folder.prompts.into_iter();
     let key_places = parts.minds.providers.key_places.into_iter();
     Pack {
-        mcp_servers: BTreeMap::new(),
-        workers: Vec::new(),
+        written: written::digests(folder.tools.as_ref()),
+        mcp_servers: parts.servers.servers,
+        workers,
         agents: agents.collect(),
         name: parts.manifest.name,
         version: parts.manifest.version,

@@ -1,15 +1,17 @@
-//! What an agent is: the orchestrator or a sub-agent, as its file defines it.
+//! What an agent is: the orchestrator, a sub-agent or a worker, as its file defines it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Which of the two an agent is.
+/// Which of the three an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Speaks with the person and asks the others.
     Orchestrator,
     /// Answers the orchestrator.
     SubAgent,
+    /// Works in sessions of its own.
+    Worker,
 }
 
 /// What becomes of a sub-agent's work when the person cancels.
@@ -45,9 +47,9 @@ pub struct Definition {
     pub id: String,
     /// The version its author gave it.
     pub version: String,
-    /// Which of the two it is.
+    /// Which of the three it is.
     pub kind: Kind,
-    /// The vertical it belongs to: its folder. None for the orchestrator.
+    /// The vertical it belongs to: its folder. None for the orchestrator and workers.
     pub vertical: Option<String>,
     /// Other names that the model may use for it.
     pub aliases: Vec<String>,
@@ -57,15 +59,16 @@ pub struct Definition {
     pub model: String,
     /// Its prompt, block by block.
     pub prompt_blocks: Vec<String>,
-    /// The tools it may use.
+    /// The tools it may use; `mcp:<server>` stands for all of a tool server.
     pub tools: Vec<String>,
-    /// Whom it may ask; empty for a sub-agent.
+    /// Whom it may ask; empty for a sub-agent and a worker.
     pub sub_agents: Vec<SubAgentRef>,
     /// The status ids it may emit.
     pub emits: Vec<String>,
     /// What happens when the person cancels.
     pub on_cancel: OnCancel,
-    /// How long one answer may take; for the orchestrator the longest that is allowed.
+    /// How long one answer may take; for the orchestrator, and where a worker's file does
+    /// not say, the longest that is allowed.
     pub timeout_ms: u64,
     /// The status shown when nothing else has been for a while.
     pub default_status: Option<String>,

@@ -109,6 +109,14 @@ impl Known {
     pub(crate) fn lacks(&self, name: &str) -> bool {
         !self.hidden && !self.names.iter().any(|known| known == name)
     }
+
+    /// These and others.
+    pub(crate) fn and(&self, others: &Self) -> Self {
+        Self {
+            names: [self.names.as_slice(), &others.names].concat(),
+            hidden: self.hidden || others.hidden,
+        }
+    }
 }
 
 /// Findings as they are gathered.

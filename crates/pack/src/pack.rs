@@ -16,6 +16,11 @@ use crate::route::RoutingPolicy;
 use crate::rule::Override;
 use crate::tool::{Enricher, McpServer, Service, ToolDef, ToolKind};
 
+/// The agent that speaks, whatever its id.
+const SPEAKER: &str = "orchestrator";
+/// What stands before the name of a tool server in a list of tools: all of its tools.
+const ALL_OF: &str = "mcp:";
+
 /// Numbers that bound a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -109,6 +114,9 @@ pub struct Pack {
     pub prices: PriceTable,
     /// The models that agents and rules use, the speaker's first; one may be there many times.
     pub uses: Vec<ModelUse>,
+    /// What the pack says of tools and tool servers before variables are filled in: tool, or
+    /// `mcp:` and server → digest.
+    pub(crate) written: BTreeMap<String, String>,
     /// Where `providers.yaml` says where the key of a provider is: name → line and column.
     pub key_places: BTreeMap<String, (u64, u64)>,
 }
@@ -155,6 +163,15 @@ impl Pack {
         self.agents.iter().find(|agent| agent.id == id)
     }
 
+    /// Who works in a session of its own: a worker or a sub-agent by id, or `orchestrator`.
+    pub fn worker(&self, id: &str) -> Option<&Definition> {
+        if id == SPEAKER {
+            return Some(&self.orchestrator);
+        }
+        let mut all = self.workers.iter().chain(&self.agents);
+        all.find(|agent| agent.id == id)
+    }
+
     /// The `provider:model` of a name; what is not a name stays as it is.
     pub fn model<'a>(&'a self, name: &'a str) -> &'a str {
         self.models.get(name).map_or(name, String::as_str)
@@ -169,7 +186,8 @@ impl Pack {
     }
 
     fn every(&self) -> impl Iterator<Item = &Definition> {
-        std::iter::once(&self.orchestrator).chain(&self.agents)
+        let speaker = std::iter::once(&self.orchestrator);
+        speaker.chain(&self.agents).chain(&self.workers)
     }
 
     /// Of everything the definitions say and of the tools they list, with their enrichers, so that
@@ -179,14 +197,35 @@ impl Pack {
         let mut digest = Digest::default();
         for definition in self.every() {
             digest.add(&format!("{definition:?}"));
-            for tool in definition.tools.iter().filter_map(|name| self.tool(name)) {
+            for name in &definition.tools {
+                if let Some(server) = name.strip_prefix(ALL_OF) {
+                    self.server(&mut digest, server);
+                }
+                let Some(tool) = self.tool(name) else {
+                    continue;
+                };
                 digest.add(&format!("{tool:?}"));
+                if let Some(written) = self.written.get(name) {
+                    digest.add(written);
+                }
+                if let ToolKind::Mcp { server, .. } = &tool.kind {
+                    self.server(&mut digest, server);
+                }
                 for enricher in self.enrichers.iter().filter(|one| serves(one, &tool.kind)) {
                     digest.add(&format!("{enricher:?}"));
                 }
             }
         }
         digest
+    }
+
+    /// Of a tool server, as the pack says it.
+    fn server(&self, digest: &mut Digest, name: &str) {
+        let written = self.written.get(&format!("{ALL_OF}{name}"));
+        digest.add(written.map_or("", String::as_str));
+        if let Some(server) = self.mcp_servers.get(name) {
+            digest.add(&format!("{server:?}"));
+        }
     }
 
     fn prompt_version(&self) -> String {

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::place::At;
-use crate::source::agent::{AgentSource, OrchestratorSource};
+use crate::source::agent::{AgentSource, OrchestratorSource, WorkerSource};
 use crate::source::connector::ConnectorsSource;
 use crate::source::manifest::ManifestSource;
 use crate::source::provider::{PricesSource, ProvidersSource};
@@ -16,7 +16,7 @@ use crate::source::text::{LocaleSource, OverridesSource};
 use crate::source::tool::ToolsSource;
 
 /// Each kind of file with its schema: name, schema.
-pub fn all() -> [(&'static str, Value); 11] {
+pub fn all() -> [(&'static str, Value); 12] {
     [
         ("pack", of::<ManifestSource>("pack.yaml")),
         (
@@ -27,6 +27,7 @@ pub fn all() -> [(&'static str, Value); 11] {
             "agent",
             of::<AgentSource>("verticals/<vertical>/agent.yaml"),
         ),
+        ("worker", of::<WorkerSource>("workers/<id>/agent.yaml")),
         (
             "status_events",
             of::<Vec<At<EntrySource>>>("status_events.yaml"),
@@ -65,6 +66,7 @@ mod tests {
     fn kind(path: &str) -> Option<&str> {
         match path.rsplit('/').next().unwrap_or_default() {
             _ if path.starts_with("locales/") => Some("locale"),
+            _ if path.starts_with("workers/") => Some("worker"),
             _ if path.starts_with("scripts/") || path.starts_with("evals/") => None,
             file => file.strip_suffix(".yaml"),
         }

@@ -66,7 +66,7 @@ pub enum ToolKind {
     },
     /// Gives work to a worker session.
     Delegate {
-        /// The agent that works: a sub-agent of the pack, or `orchestrator`.
+        /// The agent that works: a worker or a sub-agent of the pack, or `orchestrator`.
         agent: String,
     },
 }
@@ -105,18 +105,21 @@ pub struct HttpDef {
 }
 
 impl std::fmt::Debug for HttpDef {
-    /// Without the values of headers, which may be secrets.
+    /// Without what a variable may have filled in: it may be a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&String> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("HttpDef")
             .field("method", &self.method)
-            .field("url", &self.url)
-            .field("query", &self.query)
-            .field("headers", &names)
+            .field("query", &names(&self.query))
+            .field("headers", &names(&self.headers))
             .field("max_bytes", &self.max_bytes)
             .field("redirects_max", &self.redirects_max)
-            .finish()
+            .finish_non_exhaustive()
     }
+}
+
+/// The names of pairs whose values may be secrets.
+fn names(pairs: &[(String, String)]) -> Vec<&str> {
+    pairs.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 /// What a program is given on its standard input.
@@ -172,17 +175,15 @@ pub struct ProcessDef {
 }
 
 impl std::fmt::Debug for ProcessDef {
-    /// Without the values of variables, which may be secrets.
+    /// Without what a variable may have filled in: it may be a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&String> = self.env.iter().map(|(name, _)| name).collect();
         f.debug_struct("ProcessDef")
-            .field("command", &self.command)
-            .field("env", &names)
+            .field("env", &names(&self.env))
             .field("stdin", &self.stdin)
             .field("output", &self.output)
             .field("output_bytes_max", &self.output_bytes_max)
             .field("limits", &self.limits)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -206,11 +207,11 @@ pub enum McpTransport {
 }
 
 impl std::fmt::Debug for McpTransport {
-    /// Without values that may be secrets.
+    /// Without what a variable may have filled in: it may be a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Stdio { command, .. } => f.debug_tuple("Stdio").field(command).finish(),
-            Self::Http { url, .. } => f.debug_tuple("Http").field(url).finish(),
+            Self::Stdio { env, .. } => f.debug_tuple("Stdio").field(&names(env)).finish(),
+            Self::Http { headers, .. } => f.debug_tuple("Http").field(&names(headers)).finish(),
         }
     }
 }
@@ -231,15 +232,16 @@ pub struct McpServer {
 pub struct ToolDef {
     /// Its name.
     pub name: String,
-    /// What it does, for the model. Empty for a direct tool that gives none: the function's own.
+    /// What it does, for the model. Empty for a direct or mcp tool that gives none: the function's
+    /// or the server's own.
     pub description: String,
     /// What it does when called.
     pub kind: ToolKind,
-    /// The JSON Schema of its input. Null for a direct or render tool: its own.
+    /// The JSON Schema of its input. Null for a direct, render, mcp or delegate tool: its own.
     pub input_schema: Value,
     /// The status id it emits before it works.
     pub status: Option<String>,
-    /// How long a call may take.
+    /// How long a call may take; set for http, process and delegate tools.
     pub timeout_ms: Option<u64>,
     /// Whether its result is kept for later turns.
     pub remember: bool,

@@ -1,19 +1,21 @@
-//! Checks one definition: the orchestrator's or a sub-agent's, and the names in it.
+//! Checks one definition: the orchestrator's, a sub-agent's or a worker's, and the names in it.
 
 use super::manifest::Manifest;
 use super::model::{self, DEFAULT};
 use super::page::{Page, TIMEOUT_MS_MAX, values};
+use super::server::ALL_OF;
 use super::tool::ASK;
 use crate::definition::{Definition, History, Kind, OnCancel, SubAgentRef};
 use crate::finding::{Known, shown};
 use crate::nearest::{listed, nearest};
 use crate::place::{At, Place};
-use crate::source::agent::{AgentSource, HistorySource, OrchestratorSource};
+use crate::source::agent::{AgentSource, HistorySource, OrchestratorSource, WorkerSource};
 use crate::source::form::Either;
 
-const KINDS: [(&str, Kind); 2] = [
+const KINDS: [(&str, Kind); 3] = [
     ("orchestrator", Kind::Orchestrator),
     ("sub_agent", Kind::SubAgent),
+    ("worker", Kind::Worker),
 ];
 
 const CANCELS: [(&str, OnCancel); 1] = [("discard", OnCancel::Discard)];
@@ -27,6 +29,7 @@ pub(crate) struct Around<'a> {
     pub(crate) providers: &'a Known,
     pub(crate) blocks: &'a Known,
     pub(crate) tools: &'a Known,
+    pub(crate) servers: &'a Known,
 }
 
 /// Checks the orchestrator.
@@ -36,7 +39,7 @@ pub(crate) fn orchestrator(
     around: &Around<'_>,
 ) -> Definition {
     kind(page, &source.kind, Kind::Orchestrator);
-    tools(page, &source.tools, Kind::Orchestrator, around.tools);
+    tools(page, &source.tools, Kind::Orchestrator, around);
     deny(page, &source.deny_words);
     let flags = around.manifest.known_flags();
     let mut sub_agents = Vec::new();
@@ -81,7 +84,7 @@ pub(crate) fn sub_agent(
     around: &Around<'_>,
 ) -> Definition {
     kind(page, &source.kind, Kind::SubAgent);
-    tools(page, &source.tools, Kind::SubAgent, around.tools);
+    tools(page, &source.tools, Kind::SubAgent, around);
     lists(page, source, folder);
     let on_cancel = page
         .needed(
@@ -130,6 +133,78 @@ pub(crate) fn sub_agent(
     }
 }
 
+/// Checks a worker; `folder` is the name of its folder.
+pub(crate) fn worker(
+    page: &mut Page<'_>,
+    source: &WorkerSource,
+    folder: &str,
+    around: &Around<'_>,
+) -> Definition {
+    kind(page, &source.kind, Kind::Worker);
+    tools(page, &source.tools, Kind::Worker, around);
+    alone(page, source);
+    if let Some(word) = &source.on_cancel {
+        on_cancel(page, word);
+    }
+    let id = page.id(&source.id, "id", Place::TOP, &format!("id: {folder}"));
+    if let Some(written) = &source.id
+        && id != folder
+    {
+        let what = format!(
+            "`id` is `{}`, but the folder is workers/{folder}",
+            shown(&id)
+        );
+        page.error(written.place, what).write(format!(
+            "`id: {folder}`, or the folder workers/{}",
+            shown(&id)
+        ));
+    }
+    Definition {
+        id,
+        version: page.text(&source.version, "version", Place::TOP, "version: \"1\""),
+        kind: Kind::Worker,
+        vertical: None,
+        aliases: Vec::new(),
+        description: described(page, &source.description),
+        model: model(page, source.model.as_ref(), around),
+        prompt_blocks: blocks(page, source.prompt_blocks.as_ref(), around.blocks),
+        tools: values(&source.tools),
+        sub_agents: Vec::new(),
+        emits: Vec::new(),
+        on_cancel: OnCancel::Discard,
+        timeout_ms: page.number(
+            &source.timeout_ms,
+            "timeout_ms",
+            (1, TIMEOUT_MS_MAX),
+            TIMEOUT_MS_MAX,
+        ),
+        default_status: None,
+        history: history(page, source.history.as_ref(), (20, 8_000)),
+        deny_words: Vec::new(),
+    }
+}
+
+/// What a sub-agent has and a worker has not.
+fn alone(page: &mut Page<'_>, source: &WorkerSource) {
+    let fields = [
+        ("vertical", &source.vertical, "is of no vertical"),
+        (
+            "aliases",
+            &source.aliases,
+            "is asked by nobody, so it needs no other names",
+        ),
+        ("sub_agents", &source.sub_agents, "cannot ask sub-agents"),
+        ("emits", &source.emits, "emits no status"),
+        ("default_status", &source.default_status, "emits no status"),
+    ];
+    for (name, field, why) in fields {
+        if let Some(field) = field {
+            page.error(field.place, format!("a worker {why}"))
+                .write(format!("no `{name}` here"));
+        }
+    }
+}
+
 /// What only a sub-agent has: its vertical, its other names, what it emits, and nobody to ask.
 fn lists(page: &mut Page<'_>, source: &AgentSource, folder: &str) {
     if let Some(vertical) = &source.vertical
@@ -166,6 +241,7 @@ fn kind(page: &mut Page<'_>, field: &Option<At<String>>, wanted: Kind) {
     let (name, whose) = match wanted {
         Kind::Orchestrator => ("orchestrator", "the orchestrator"),
         Kind::SubAgent => ("sub_agent", "a sub-agent"),
+        Kind::Worker => ("worker", "a worker"),
     };
     let example = format!("kind: {name}");
     let Some(word) = page.needed(field, "kind", Place::TOP, &example) else {
@@ -241,11 +317,19 @@ fn blocks(page: &mut Page<'_>, field: Option<&At<Vec<At<String>>>>, known: &Know
     values(&blocks.value)
 }
 
-fn tools(page: &mut Page<'_>, names: &[At<String>], kind: Kind, known: &Known) {
+fn tools(page: &mut Page<'_>, names: &[At<String>], kind: Kind, around: &Around<'_>) {
     page.once(names, "tools");
     for name in names {
+        if let Some(server) = name.value.strip_prefix(ALL_OF) {
+            let server = At {
+                value: server.to_owned(),
+                place: name.place,
+            };
+            page.unknown(&server, "tool server", around.servers);
+            continue;
+        }
         let Some(id) = name.value.strip_prefix(ASK) else {
-            page.unknown(name, "tool", known);
+            page.unknown(name, "tool", around.tools);
             continue;
         };
         let id = shown(id);
@@ -255,6 +339,9 @@ fn tools(page: &mut Page<'_>, names: &[At<String>], kind: Kind, known: &Known) {
                 .write(format!("`sub_agents: [{id}]`: its tool is made from that")),
             Kind::SubAgent => page
                 .error(name.place, "a sub-agent cannot ask other agents")
+                .write(format!("no `{ASK}{id}` here")),
+            Kind::Worker => page
+                .error(name.place, "a worker cannot ask sub-agents")
                 .write(format!("no `{ASK}{id}` here")),
         }
     }

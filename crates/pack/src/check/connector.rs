@@ -10,7 +10,7 @@ use super::url;
 use crate::finding::{Findings, Known, shown};
 use crate::nearest::listed;
 use crate::place::At;
-use crate::source::connector::{ConnectorsSource, EnricherSource};
+use crate::source::connector::{ConnectorsSource, EnricherSource, ServiceSource};
 use crate::tool::{Enricher, Service};
 
 const FILE: &str = "connectors.yaml";
@@ -30,6 +30,7 @@ pub(crate) struct Connectors {
 pub(crate) fn check(
     source: Option<&ConnectorsSource>,
     schemas: &Schemas<'_>,
+    servers: &Known,
     vars: &dyn Fn(&str) -> Option<String>,
     found: &mut Findings,
 ) -> Connectors {
@@ -37,19 +38,7 @@ pub(crate) fn check(
     let mut services = BTreeMap::new();
     for (name, service) in source.iter().flat_map(|source| &source.services.0) {
         page.id_form(name, "name of a service");
-        let (home, service) = (service.place, &service.value);
-        let example = "url: http://127.0.0.1:8422";
-        let url = match page.needed(&service.url, "url", home, example) {
-            Some(url) => url::check(&mut page, url, &url::SERVICE, vars),
-            None => String::new(),
-        };
-        let timeout = (1, CALL_MS_MAX);
-        let service = Service {
-            mcp: None,
-            url,
-            timeout_ms: page.number(&service.timeout_ms, "timeout_ms", timeout, CALL_MS_MAX),
-            max_bytes: page.number(&service.max_bytes, "max_bytes", (1, BYTES_MAX), BYTES_MAX),
-        };
+        let service = service_of(&mut page, service, servers, vars);
         services.insert(name.value.clone(), service);
     }
     let known = Known {
@@ -77,6 +66,38 @@ pub(crate) fn check(
         services,
         enrichers,
         hidden: source.is_none(),
+    }
+}
+
+fn service_of(
+    page: &mut Page<'_>,
+    source: &At<ServiceSource>,
+    servers: &Known,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> Service {
+    let (home, source) = (source.place, &source.value);
+    let example = "url: http://127.0.0.1:8422";
+    if let Some(mcp) = &source.mcp {
+        page.unknown(mcp, "tool server", servers);
+        if source.url.is_some() {
+            page.error(mcp.place, "`url` and `mcp` are both there")
+                .write("one of them: a service is asked over HTTP or through a tool server");
+        }
+    } else {
+        page.needed(&source.url, "url", home, example);
+    }
+    let url = source.url.as_ref();
+    let url = url.map(|url| url::check(page, url, &url::SERVICE, vars));
+    Service {
+        mcp: source.mcp.as_ref().map(|mcp| mcp.value.clone()),
+        url: url.unwrap_or_default(),
+        timeout_ms: page.number(
+            &source.timeout_ms,
+            "timeout_ms",
+            (1, CALL_MS_MAX),
+            CALL_MS_MAX,
+        ),
+        max_bytes: page.number(&source.max_bytes, "max_bytes", (1, BYTES_MAX), BYTES_MAX),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::files::{FILES_MAX, Files, bytes_max};
 use crate::finding::{Findings, shown};
 use crate::nearest::nearest;
 use crate::place::{At, Place};
-use crate::source::agent::{AgentSource, OrchestratorSource};
+use crate::source::agent::{AgentSource, OrchestratorSource, WorkerSource};
 use crate::source::connector::ConnectorsSource;
 use crate::source::manifest::ManifestSource;
 use crate::source::provider::{PricesSource, ProvidersSource};
@@ -34,7 +34,7 @@ const FIXED: [&str; 9] = [
 /// A file and what it holds; none if it is broken.
 pub(crate) struct Doc<T> {
     pub(crate) file: String,
-    /// What the file is named for: a vertical's folder, a language's tag; else empty.
+    /// What the file is named for: a vertical's or a worker's folder, a language's tag; else empty.
     pub(crate) name: String,
     pub(crate) source: Option<T>,
 }
@@ -44,6 +44,7 @@ pub(crate) struct Folder {
     pub(crate) manifest: Option<ManifestSource>,
     pub(crate) orchestrator: Option<OrchestratorSource>,
     pub(crate) agents: Vec<Doc<AgentSource>>,
+    pub(crate) workers: Vec<Doc<WorkerSource>>,
     pub(crate) fragments: Vec<Doc<Vec<At<EntrySource>>>>,
     pub(crate) connectors: Option<ConnectorsSource>,
     pub(crate) tools: Option<ToolsSource>,
@@ -61,6 +62,7 @@ pub(crate) struct Folder {
 /// What a path is.
 enum Role<'a> {
     Agent(&'a str),
+    Worker(&'a str),
     Fragment(&'a str),
     Prompt(&'a str),
     Locale(&'a str),
@@ -99,6 +101,7 @@ pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
             found,
         ),
         agents: Vec::new(),
+        workers: Vec::new(),
         fragments: Vec::new(),
         connectors: optional(files, "connectors.yaml", found),
         tools: optional(files, "tools.yaml", found),
@@ -125,6 +128,7 @@ pub(crate) fn read(files: &Files, found: &mut Findings) -> Folder {
     for (path, _) in files.iter() {
         match role(path) {
             Role::Agent(vertical) => folder.agents.push(doc(files, path, vertical, found)),
+            Role::Worker(id) => folder.workers.push(doc(files, path, id, found)),
             Role::Fragment(vertical) => folder.fragments.push(doc(files, path, vertical, found)),
             Role::Locale(tag) => folder.locales.push(doc(files, path, tag, found)),
             Role::Prompt(block) => folder.prompts.push(prompt(files, path, block, found)),
@@ -152,6 +156,7 @@ fn role(path: &str) -> Role<'_> {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
         ["verticals", vertical, "agent.yaml"] => Role::Agent(vertical),
+        ["workers", id, "agent.yaml"] => Role::Worker(id),
         ["verticals", vertical, "status_events.yaml"] => Role::Fragment(vertical),
         ["prompts", file] => file.strip_suffix(".md").map_or(Role::Unknown, Role::Prompt),
         ["locales", file] => file
@@ -217,6 +222,12 @@ fn near(path: &str) -> Option<String> {
     {
         let meant = nearest(file, ["agent.yaml", "status_events.yaml"])?;
         return Some(format!("{dir}/{meant}"));
+    }
+    if let Some(("workers", rest)) = path.split_once('/')
+        && let Some((id, file)) = rest.split_once('/')
+    {
+        nearest(file, ["agent.yaml"])?;
+        return Some(format!("workers/{id}/agent.yaml"));
     }
     nearest(path, FIXED).map(str::to_owned)
 }

@@ -1,14 +1,14 @@
-//! Checks the headers of a provider: names and values that a request can carry, none that carries
-//! a key, and none that is written anyway.
+//! Checks headers: names and values that a request can carry; of a provider none that carries a
+//! key, and none that is written anyway.
 
 use super::page::Page;
 use crate::finding::shown;
-use crate::place::At;
+use crate::place::{At, Place};
 use crate::source::form::Pairs;
 
 /// Headers of one provider.
 const HEADERS_MAX: usize = 32;
-/// Bytes of a value.
+/// Bytes of a value of a provider's header.
 const VALUE_MAX: usize = 1_024;
 
 /// Headers that carry a key, whatever stands in them.
@@ -49,52 +49,95 @@ const KEYS: [&str; 5] = ["sk-", "bearer ", "basic ", "aiza", "eyj"];
 pub(crate) fn check(page: &mut Page<'_>, source: &Pairs<At<String>>) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = Vec::new();
     for (written, value) in &source.0 {
-        let name = written.value.to_ascii_lowercase();
-        name_form(page, written, &name);
-        if headers.iter().any(|(known, _)| *known == name) {
-            let what = format!("the header `{}` is there twice", shown(&name));
-            page.error(written.place, what).write("it once");
+        let lower = written.value.to_ascii_lowercase();
+        if name(page, written, &lower) {
+            fitting(page, written, &lower);
+        }
+        if headers.iter().any(|(known, _)| *known == lower) {
+            twice(page, written, &lower);
         }
         value_form(page, value);
-        headers.push((name, value.value.clone()));
+        headers.push((lower, value.value.clone()));
     }
+    few(page, source);
+    headers
+}
+
+/// Whether a name can be one; else it is told.
+pub(crate) fn name(page: &mut Page<'_>, written: &At<String>, name: &str) -> bool {
+    let is_token = is_token(name);
+    if !is_token {
+        let what = format!("`{}` is not the name of a header", shown(&written.value));
+        page.error(written.place, what)
+            .write("letters, digits and `-`, for example `x-team`");
+    }
+    is_token
+}
+
+/// Says that a header is there twice.
+pub(crate) fn twice(page: &mut Page<'_>, written: &At<String>, name: &str) {
+    let what = format!("the header `{}` is there twice", shown(name));
+    page.error(written.place, what).write("it once");
+}
+
+/// Says that a header is written by somebody else.
+pub(crate) fn foreign(page: &mut Page<'_>, written: &At<String>) {
+    let shown = shown(&written.value);
+    let what = format!("the header `{shown}` is not the pack's to write");
+    page.error(written.place, what).write("nothing");
+}
+
+/// Says so if there are too many.
+pub(crate) fn few(page: &mut Page<'_>, source: &Pairs<At<String>>) {
     if let Some((over, _)) = source.0.get(HEADERS_MAX) {
         let what = format!("more than {HEADERS_MAX} headers");
         page.error(over.place, what).write("fewer");
     }
-    headers
 }
 
-fn name_form(page: &mut Page<'_>, written: &At<String>, name: &str) {
-    let shown = shown(&written.value);
-    if !is_token(name) {
-        page.error(
-            written.place,
-            format!("`{shown}` is not the name of a header"),
-        )
-        .write("letters, digits and `-`, for example `x-team`");
-    } else if SECRET.contains(&name) {
+/// Whether a header of this name carries a key.
+pub(crate) fn is_secret(name: &str) -> bool {
+    SECRET.contains(&name)
+}
+
+/// Whether this looks like a key.
+pub(crate) fn is_key(value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    !value.contains("${") && KEYS.iter().any(|key| value.starts_with(key))
+}
+
+/// Whether this can be the value of a header.
+pub(crate) fn is_value(text: &str, most: usize) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    (1..=most).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
+/// Says that this cannot be the value of a header.
+pub(crate) fn no_value(page: &mut Page<'_>, place: Place, most: usize) {
+    page.error(place, "this cannot be the value of a header")
+        .write(format!("plain ASCII on one line, 1 to {most} characters"));
+}
+
+fn fitting(page: &mut Page<'_>, written: &At<String>, name: &str) {
+    if is_secret(name) {
+        let shown = shown(&written.value);
         page.error(written.place, format!("the header `{shown}` carries a key"))
             .write("`key: ${NAME}` of the provider: its dialect knows the header");
     } else if OWN.contains(&name) {
-        let what = format!("the header `{shown}` is not the pack's to write");
-        page.error(written.place, what).write("nothing");
+        foreign(page, written);
     }
 }
 
 /// Messages do not repeat the value: a key may have been written there.
 fn value_form(page: &mut Page<'_>, value: &At<String>) {
-    let text = value.value.to_ascii_lowercase();
-    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
-    if text.contains("${") {
+    if value.value.contains("${") {
         page.error(value.place, "variables are not filled in in a header")
             .write("the value itself; a key as `key: ${NAME}`");
-    } else if KEYS.iter().any(|key| text.starts_with(key)) {
+    } else if is_key(&value.value) {
         page.error(value.place, "this looks like a key")
             .write("`key: ${NAME}` of the provider");
-    } else if text.is_empty() || text.len() > VALUE_MAX || !text.bytes().all(is_plain) {
-        page.error(value.place, "this cannot be the value of a header")
-            .write("plain ASCII on one line, 1 to 1024 characters");
+    } else if !is_value(&value.value, VALUE_MAX) {
+        no_value(page, value.place, VALUE_MAX);
     }
 }
 

@@ -19,6 +19,9 @@ const CAP_DEFAULT: u64 = 3;
 /// Tokens of a turn at most: a thousand times what is usual.
 const TOKENS_MAX: u64 = 1_000_000_000;
 
+/// Workers of one turn at most.
+const WORKERS_MAX: u64 = 64;
+
 /// What `pack.yaml` says.
 #[derive(Default)]
 pub(crate) struct Manifest {
@@ -103,7 +106,13 @@ fn bounds(page: &mut Page<'_>, source: &LimitsSource) -> Limits {
     let default = Limits::default();
     let timeout = (1, TIMEOUT_MS_MAX);
     Limits {
-        workers_max: 8,
+        // Each is a session with an agent of its own.
+        workers_max: page.number(
+            &source.workers_max,
+            "workers_max",
+            (1, WORKERS_MAX),
+            u64::from(default.workers_max),
+        ) as u32,
         sub_agent_timeout_ms: page.number(
             &source.sub_agent_timeout_ms,
             "sub_agent_timeout_ms",

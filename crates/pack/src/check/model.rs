@@ -78,6 +78,10 @@ pub(crate) fn uses(folder: &Folder) -> Vec<ModelUse> {
             uses.extend(one(folder, &doc.file, source.model.as_ref()));
         }
     }
+    for doc in &folder.workers {
+        let Some(source) = &doc.source else { continue };
+        uses.extend(one(folder, &doc.file, source.model.as_ref()));
+    }
     uses
 }
 

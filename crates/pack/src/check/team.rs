@@ -1,16 +1,16 @@
 //! Checks what the definitions say of each other and of the registry: names that are unique,
 //! sub-agents that exist, statuses that may be emitted (S1-068), tools that somebody uses.
 
-use super::folder::Doc;
+use super::folder::{Doc, Folder};
 use super::page::{Page, is_id};
 use super::status::Statuses;
-use super::tool::Tools;
+use super::tool::{Hands, Tools};
 use crate::definition::Definition;
 use crate::finding::{Findings, Known, shown};
 use crate::nearest::nearest;
 use crate::place::{At, Place};
 use crate::registry::Lifecycle;
-use crate::source::agent::{AgentSource, OrchestratorSource};
+use crate::source::agent::{AgentSource, OrchestratorSource, WorkerSource};
 use crate::source::form::Either;
 use crate::tool::ToolKind;
 
@@ -25,12 +25,33 @@ pub(crate) struct Member<'a> {
     pub(crate) definition: Definition,
 }
 
+/// A worker's file with what it defines.
+pub(crate) struct Hand<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) source: &'a WorkerSource,
+    pub(crate) definition: Definition,
+}
+
 /// The ids of the sub-agents. Hidden if one of them is not known for sure: its file is broken, or
 /// its id is no id or another's, which is told elsewhere.
 pub(crate) fn known(agents: &[Doc<AgentSource>]) -> Known {
+    let ids = agents
+        .iter()
+        .map(|agent| agent.source.as_ref()?.id.as_ref());
+    named(ids)
+}
+
+/// The same of the workers.
+pub(crate) fn workers(workers: &[Doc<WorkerSource>]) -> Known {
+    let ids = workers
+        .iter()
+        .map(|worker| worker.source.as_ref()?.id.as_ref());
+    named(ids)
+}
+
+fn named<'a>(ids: impl Iterator<Item = Option<&'a At<String>>>) -> Known {
     let mut known = Known::default();
-    for agent in agents {
-        let id = agent.source.as_ref().and_then(|source| source.id.as_ref());
+    for id in ids {
         match id {
             Some(id) if is_id(&id.value) && !known.names.contains(&id.value) => {
                 known.names.push(id.value.clone());
@@ -41,10 +62,36 @@ pub(crate) fn known(agents: &[Doc<AgentSource>]) -> Known {
     known
 }
 
+/// Who work can be given to.
+pub(crate) fn hands(folder: &Folder, agents: &Known, workers: &Known) -> Hands {
+    let speaker = folder.orchestrator.as_ref();
+    let asked = speaker.map_or(&[][..], |source| &source.sub_agents);
+    let asked: Vec<String> = asked
+        .iter()
+        .filter_map(asked_id)
+        .map(|id| id.value)
+        .collect();
+    let (asked, unasked) = agents
+        .names
+        .iter()
+        .cloned()
+        .partition(|id| asked.contains(id));
+    let asked = Known {
+        names: asked,
+        hidden: agents.hidden || speaker.is_none(),
+    };
+    Hands {
+        known: workers.and(&asked),
+        unasked,
+        speaker: speaker.and_then(|source| Some(source.id.as_ref()?.value.clone())),
+    }
+}
+
 /// No two members answer to one name.
 pub(crate) fn names(
     orchestrator: Option<&Definition>,
     members: &[Member<'_>],
+    hands: &[Hand<'_>],
     found: &mut Findings,
 ) {
     let mut taken: Vec<(&str, &str)> = Vec::new();
@@ -52,19 +99,21 @@ pub(crate) fn names(
         taken.push((&orchestrator.id, ORCHESTRATOR));
     }
     // All ids first, so that it is the alias that is told to give way.
-    for member in members {
-        let Some(id) = &member.source.id else {
+    let of_members = members.iter().map(|one| (one.file, &one.source.id));
+    let of_hands = hands.iter().map(|one| (one.file, &one.source.id));
+    for (own, id) in of_members.chain(of_hands) {
+        let Some(id) = id else {
             continue;
         };
         match taken.iter().find(|(name, _)| *name == id.value) {
             Some((_, file)) => found
                 .error(
-                    member.file,
+                    own,
                     id.place,
                     format!("the agent id `{}` is already in {file}", shown(&id.value)),
                 )
                 .write("another id"),
-            None => taken.push((&id.value, member.file)),
+            None => taken.push((&id.value, own)),
         }
     }
     for member in members {
@@ -90,7 +139,7 @@ pub(crate) fn names(
 pub(crate) fn asked(
     source: &OrchestratorSource,
     members: &[Member<'_>],
-    known: &Known,
+    (known, workers): (&Known, &Known),
     found: &mut Findings,
 ) {
     let ids: Vec<At<String>> = source.sub_agents.iter().filter_map(asked_id).collect();
@@ -107,6 +156,15 @@ pub(crate) fn asked(
             Some(member) if known.lacks(&id.value) => page
                 .error(id.place, format!("`{}` is an alias", id.value))
                 .write(format!("`{}`", member.definition.id)),
+            None if known.lacks(&id.value) && workers.names.contains(&id.value) => page
+                .error(
+                    id.place,
+                    format!("`{}` is a worker, and nobody asks one", id.value),
+                )
+                .write(format!(
+                    "no entry here, and a tool with `connector: delegate` and `agent: {}`",
+                    id.value
+                )),
             Some(_) | None => page.unknown(id, "sub-agent", known),
         }
     }
@@ -166,18 +224,25 @@ pub(crate) fn emits(
                 continue;
             };
             let emits = &member.definition.emits;
-            if let Some(status) = &tool.status
-                && !emits.contains(status)
-                && !is_misspelt(status, emits, statuses)
-                && statuses.registry.get(status).is_some()
-            {
-                let what = format!(
-                    "the tool `{}` emits `{status}`, which is not in `emits`",
-                    tool.name
-                );
-                page.error(name.place, what)
-                    .write(format!("`{status}` in `emits`, or another tool"));
-            } else if matches!(tool.kind, ToolKind::Ccs { .. }) && emits.is_empty() {
+            let mut strange = false;
+            for status in [&tool.status, &tool.progress_status].into_iter().flatten() {
+                if !emits.contains(status)
+                    && !is_misspelt(status, emits, statuses)
+                    && statuses.registry.get(status).is_some()
+                {
+                    strange = true;
+                    let what = format!(
+                        "the tool `{}` emits `{status}`, which is not in `emits`",
+                        tool.name
+                    );
+                    page.error(name.place, what)
+                        .write(format!("`{status}` in `emits`, or another tool"));
+                }
+            }
+            if strange {
+                continue;
+            }
+            if matches!(tool.kind, ToolKind::Ccs { .. }) && emits.is_empty() {
                 let what = format!(
                     "`{}` may take long, and `{}` emits no status while it does",
                     tool.name, member.definition.id
@@ -247,48 +312,5 @@ fn registered(page: &mut Page<'_>, id: &At<String>, agent: &Definition, statuses
             "`emitter_subagents: [{}]` there, or no `{written}` here",
             emitters.join(", ")
         ));
-    }
-}
-
-/// Tools of the orchestrator that emit a status: it has none to emit.
-pub(crate) fn speaker(source: &OrchestratorSource, tools: &Tools, found: &mut Findings) {
-    for name in &source.tools {
-        let tool = tools.tools.iter().find(|tool| tool.name == name.value);
-        if let Some(status) = tool.and_then(|tool| tool.status.as_ref()) {
-            let what = format!(
-                "the tool `{}` emits `{status}`, and only sub-agents emit statuses",
-                name.value
-            );
-            found
-                .error(ORCHESTRATOR, name.place, what)
-                .write("a tool without `status`, or give it to a sub-agent");
-        }
-    }
-}
-
-/// Tools that nobody uses.
-pub(crate) fn unused(
-    orchestrator: &OrchestratorSource,
-    members: &[Member<'_>],
-    tools: &Tools,
-    found: &mut Findings,
-) {
-    let of_members = members.iter().flat_map(|member| &member.source.tools);
-    let used: Vec<&str> = orchestrator
-        .tools
-        .iter()
-        .chain(of_members)
-        .map(|name| name.value.as_str())
-        .collect();
-    for (tool, place) in tools.tools.iter().zip(&tools.places) {
-        if !tool.name.is_empty() && !used.contains(&tool.name.as_str()) {
-            found
-                .warning(
-                    "tools.yaml",
-                    *place,
-                    format!("nobody uses the tool `{}`", tool.name),
-                )
-                .write("its name in `tools` of an agent, or no entry");
-        }
     }
 }

@@ -1,15 +1,25 @@
 //! Checks `tools.yaml`: each tool has what its connector needs and nothing else.
 
+mod data;
+mod http;
+mod process;
+mod hand;
+mod fit;
+
 use serde_json::Value;
 
 use super::connector::Connectors;
+use super::filled::Vars;
 use super::page::{CALL_MS_MAX, Page, TIMEOUT_MS_MAX, is_id};
 use super::schema::Schemas;
 use crate::finding::{Findings, Known, shown};
-use crate::nearest::{listed, nearest};
 use crate::place::{At, Place};
 use crate::source::tool::{Connector, ToolSource, ToolsSource};
-use crate::tool::{Function, Shape, ToolDef, ToolKind};
+use crate::tool::{Function, ToolDef, ToolKind};
+
+use data::Through;
+
+pub(crate) use hand::Hands;
 
 const FILE: &str = "tools.yaml";
 /// What the tools that ask a sub-agent begin with; they are made, not written.
@@ -20,16 +30,18 @@ const RENDER: &str = "render_";
 /// Who the person is; no model says so.
 const PRINCIPAL: &str = "principal";
 
-const CONNECTORS: [(&str, Connector); 3] = [
+const CONNECTORS: [(&str, Connector); 8] = [
     ("ccs_rest", Connector::CcsRest),
+    ("ccs_mcp", Connector::CcsMcp),
     ("render", Connector::Render),
     ("direct", Connector::Direct),
+    ("http", Connector::Http),
+    ("process", Connector::Process),
+    ("mcp", Connector::Mcp),
+    ("delegate", Connector::Delegate),
 ];
 
-/// Connectors that other versions have.
-const NOT_YET: [&str; 4] = ["ccs_mcp", "mcp", "http", "process"];
-
-const SHAPES: [(&str, Shape); 2] = [("list", Shape::List), ("single", Shape::Single)];
+const APPROVALS: [(&str, bool); 2] = [("required", true), ("none", false)];
 
 const FUNCTIONS: [(&str, Function); 7] = [
     ("clock", Function::Clock),
@@ -55,6 +67,11 @@ pub(crate) struct Around<'a> {
     pub(crate) connectors: &'a Connectors,
     pub(crate) statuses: &'a Known,
     pub(crate) schemas: &'a Schemas<'a>,
+    /// The tool servers.
+    pub(crate) servers: &'a Known,
+    /// Who work can be given to.
+    pub(crate) hands: &'a Hands,
+    pub(crate) vars: Vars<'a>,
 }
 
 /// Checks it.
@@ -112,180 +129,100 @@ fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> To
     }
     let connector = page
         .needed(&source.connector, "connector", home, "connector: direct")
-        .and_then(|word| connector(page, word));
-    let kind = match connector {
-        Some(Connector::CcsRest) => ccs(page, home, source, around.connectors),
-        Some(Connector::Render) => render(page, home, source, &name, around.connectors),
-        Some(Connector::Direct) => direct(page, home, source),
-        // Something, so that the other fields are looked at; the pack is refused anyway.
-        None => ToolKind::Direct(Function::Fail),
-    };
+        .and_then(|word| page.choice(word, "connector", &CONNECTORS));
+    let schema = source.input_schema.as_ref();
+    let input_schema = schema.and_then(|schema| input(page, schema, connector, around.schemas));
+    let kind = kind(
+        page,
+        (home, source),
+        connector,
+        input_schema.as_ref(),
+        around,
+    );
     if let Some(connector) = connector {
-        fitting(page, source, connector);
+        fit::check(page, source, connector);
         described(page, home, source, connector);
     }
-    if let Some(status) = &source.status {
+    for status in [&source.status, &source.progress_status]
+        .into_iter()
+        .flatten()
+    {
         page.unregistered(status, around.statuses);
     }
-    let input_schema = source
-        .input_schema
-        .as_ref()
-        .and_then(|schema| input(page, schema, connector, around.schemas));
-    let longest = match connector {
-        Some(Connector::CcsRest) => CALL_MS_MAX,
-        Some(Connector::Render | Connector::Direct) | None => TIMEOUT_MS_MAX,
-    };
-    let timeout = source
-        .timeout_ms
-        .as_ref()
-        .map(|_| page.number(&source.timeout_ms, "timeout_ms", (1, longest), 0));
+    let approval = source.approval.as_ref();
+    let approval = approval.and_then(|word| page.choice(word, "approval", &APPROVALS));
+    if let (Some(Connector::Render), Some(true), Some(word)) =
+        (connector, approval, &source.approval)
+    {
+        page.error(
+            word.place,
+            "a render tool waits for nobody: it shows what is there",
+        )
+        .write("no `approval`");
+    }
+    let text = |field: &Option<At<String>>| field.as_ref().map(|text| text.value.clone());
     ToolDef {
-        approval: false,
-        progress_status: None,
+        approval: approval.unwrap_or(false),
+        progress_status: text(&source.progress_status),
         name,
-        description: source
-            .description
-            .as_ref()
-            .map(|text| text.value.clone())
-            .unwrap_or_default(),
+        description: text(&source.description).unwrap_or_default(),
         kind,
         input_schema: input_schema.unwrap_or(Value::Null),
-        status: source.status.as_ref().map(|status| status.value.clone()),
-        timeout_ms: timeout,
+        status: text(&source.status),
+        timeout_ms: timeout(page, source, connector),
         remember: source.remember.unwrap_or(false),
     }
 }
 
-fn connector(page: &mut Page<'_>, word: &At<String>) -> Option<Connector> {
-    if NOT_YET.contains(&word.value.as_str()) {
-        let what = format!(
-            "the connector `{}` is not supported by this version",
-            word.value
-        );
-        page.error(word.place, what).write(format!(
-            "one of {}",
-            listed(CONNECTORS.map(|(name, _)| name))
-        ));
-        return None;
-    }
-    page.choice(word, "connector", &CONNECTORS)
-}
-
-fn ccs(page: &mut Page<'_>, home: Place, source: &ToolSource, known: &Connectors) -> ToolKind {
-    let enricher_id = page.text(
-        &source.enricher_id,
-        "enricher_id",
-        home,
-        "enricher_id: offer_search",
-    );
-    let domain_type = page.text(
-        &source.domain_type,
-        "domain_type",
-        home,
-        "domain_type: offer_list",
-    );
-    if let (Some(enricher), Some(domain), false) =
-        (&source.enricher_id, &source.domain_type, known.hidden)
-    {
-        pair(page, enricher, domain, known);
-    }
-    ToolKind::Ccs {
-        enricher_id,
-        domain_type,
-    }
-}
-
-/// Says so if connectors.yaml has no such pair.
-fn pair(page: &mut Page<'_>, enricher: &At<String>, domain: &At<String>, known: &Connectors) {
-    let of_id: Vec<&str> = known
-        .enrichers
-        .iter()
-        .filter(|one| one.enricher_id == enricher.value)
-        .map(|one| one.domain_type.as_str())
-        .collect();
-    if of_id.contains(&domain.value.as_str()) {
-        return;
-    }
-    if !of_id.is_empty() {
-        let what = format!(
-            "the enricher `{}` has no domain_type `{}` in connectors.yaml",
-            enricher.value,
-            shown(&domain.value)
-        );
-        page.error(domain.place, what).write(listed(of_id));
-        return;
-    }
-    let ids = || known.enrichers.iter().map(|one| one.enricher_id.as_str());
-    let what = format!(
-        "connectors.yaml has no enricher `{}`",
-        shown(&enricher.value)
-    );
-    match nearest(&enricher.value, ids()) {
-        Some(meant) => {
-            page.error(enricher.place, format!("{what}, did you mean `{meant}`?"));
-        }
-        None => page.error(enricher.place, what).write(format!(
-            "an entry in `enrichers` of connectors.yaml with this enricher_id and domain_type `{}`",
-            shown(&domain.value)
-        )),
-    }
-}
-
-fn render(
+/// What the tool does when it is called.
+fn kind(
     page: &mut Page<'_>,
-    home: Place,
-    source: &ToolSource,
-    name: &str,
-    known: &Connectors,
+    (home, source): (Place, &ToolSource),
+    connector: Option<Connector>,
+    schema: Option<&Value>,
+    around: &Around<'_>,
 ) -> ToolKind {
-    let rest = name.strip_prefix(RENDER).unwrap_or_default();
-    if let Some(written) = &source.name
-        && rest.is_empty()
-    {
-        let what = format!(
-            "the render tool `{}` does not begin with `{RENDER}`",
-            shown(name)
-        );
-        let stem = name.trim_start_matches("show_").trim_start_matches(RENDER);
-        let stem = if stem.is_empty() { "offer_list" } else { stem };
-        page.error(written.place, what)
-            .write(format!("`{RENDER}{}`", shown(stem)));
-    }
-    let shape = page
-        .needed(&source.shape, "shape", home, "shape: list")
-        .and_then(|word| page.choice(word, "shape", &SHAPES));
-    let data_type = match &source.data_type {
-        Some(data_type) => {
-            page.id_form(data_type, "data_type");
-            data_type.value.clone()
-        }
-        None => rest.to_owned(),
-    };
-    if is_id(&data_type) && !known.hidden {
-        let written = source.data_type.as_ref().or(source.name.as_ref());
-        let place = written.map_or(home, |written| written.place);
-        shows(page, place, &data_type, known);
-    }
-    ToolKind::Render {
-        data_type,
-        shape: shape.unwrap_or(Shape::List),
+    let name = source.name.as_ref().map_or("", |name| name.value.as_str());
+    let (known, vars) = (fields(schema), around.vars);
+    let data = around.connectors;
+    match connector {
+        Some(Connector::CcsRest) => data::ccs(page, home, source, Through::Http, data),
+        Some(Connector::CcsMcp) => data::ccs(page, home, source, Through::Server, data),
+        Some(Connector::Render) => data::render(page, home, source, name, data),
+        Some(Connector::Direct) => direct(page, home, source),
+        Some(Connector::Http) => http::check(page, home, source, &known, vars),
+        Some(Connector::Process) => process::check(page, home, source, &known, vars),
+        Some(Connector::Mcp) => hand::mcp(page, home, source, around.servers),
+        Some(Connector::Delegate) => hand::delegate(page, home, source, around.hands),
+        // Something, so that the other fields are looked at; the pack is refused anyway.
+        None => ToolKind::Direct(Function::Fail),
     }
 }
 
-/// Says so if no enricher gives what a render tool is to show.
-fn shows(page: &mut Page<'_>, place: Place, data_type: &str, known: &Connectors) {
-    let given = || known.enrichers.iter().map(|one| one.domain_type.as_str());
-    if given().any(|domain_type| domain_type == data_type) {
-        return;
+/// The fields of a tool's input; hidden if nobody knows them.
+fn fields(schema: Option<&Value>) -> Known {
+    let properties = schema.and_then(|schema| schema["properties"].as_object());
+    let names = properties.map(|properties| properties.keys().cloned().collect());
+    Known {
+        names: names.unwrap_or_default(),
+        hidden: schema.is_none(),
     }
-    let what = format!("no enricher has the domain_type `{data_type}`");
-    match nearest(data_type, given()) {
-        Some(meant) => {
-            page.warning(place, format!("{what}, did you mean `{meant}`?"));
+}
+
+/// How long a call may take: what is written, else what the connector says, else nothing.
+fn timeout(page: &mut Page<'_>, source: &ToolSource, connector: Option<Connector>) -> Option<u64> {
+    let (longest, default) = match connector {
+        Some(Connector::CcsRest | Connector::CcsMcp) => (CALL_MS_MAX, None),
+        Some(Connector::Http) => (http::TIMEOUT_MS_MAX, Some(http::TIMEOUT_MS)),
+        Some(Connector::Process) => (TIMEOUT_MS_MAX, Some(process::TIMEOUT_MS)),
+        Some(Connector::Delegate) => (TIMEOUT_MS_MAX, Some(hand::TIMEOUT_MS)),
+        Some(Connector::Render | Connector::Direct | Connector::Mcp) | None => {
+            (TIMEOUT_MS_MAX, None)
         }
-        None => page
-            .warning(place, format!("{what}: there is nothing to show by id"))
-            .write("`data_type` with a domain_type of connectors.yaml"),
+    };
+    match &source.timeout_ms {
+        None => default,
+        Some(_) => Some(page.number(&source.timeout_ms, "timeout_ms", (1, longest), 0)),
     }
 }
 
@@ -296,32 +233,6 @@ fn direct(page: &mut Page<'_>, home: Place, source: &ToolSource) -> ToolKind {
     ToolKind::Direct(function.unwrap_or(Function::Fail))
 }
 
-/// Says so if a field belongs to another connector.
-fn fitting(page: &mut Page<'_>, source: &ToolSource, connector: Connector) {
-    let fields = [
-        ("enricher_id", &source.enricher_id, Connector::CcsRest),
-        ("domain_type", &source.domain_type, Connector::CcsRest),
-        ("data_type", &source.data_type, Connector::Render),
-        ("shape", &source.shape, Connector::Render),
-        ("function", &source.function, Connector::Direct),
-    ];
-    let name = |wanted: Connector| {
-        let found = CONNECTORS
-            .iter()
-            .find(|(_, connector)| *connector == wanted);
-        found.map_or("", |(name, _)| name)
-    };
-    for (field, written, of) in fields {
-        if let Some(written) = written
-            && of != connector
-        {
-            let what = format!("`{field}` does not fit a {} tool", name(connector));
-            page.error(written.place, what)
-                .write(format!("`connector: {}`, or no `{field}`", name(of)));
-        }
-    }
-}
-
 /// The schema of a tool's input, where its connector takes one, if a call can ever fit it.
 fn input(
     page: &mut Page<'_>,
@@ -329,13 +240,17 @@ fn input(
     connector: Option<Connector>,
     schemas: &Schemas<'_>,
 ) -> Option<Value> {
-    let built_in = match connector {
-        Some(Connector::Render) => Some("render"),
-        Some(Connector::Direct) => Some("direct"),
-        Some(Connector::CcsRest) | None => None,
+    let own = match connector {
+        Some(Connector::Render) => Some("a render tool takes no `input_schema`: its own is used"),
+        Some(Connector::Direct) => Some("a direct tool takes no `input_schema`: its own is used"),
+        Some(Connector::Delegate) => {
+            Some("a delegate tool takes no `input_schema`: its own is used")
+        }
+        Some(Connector::Mcp) => Some("an mcp tool takes no `input_schema`: the server's is used"),
+        Some(Connector::CcsRest | Connector::CcsMcp | Connector::Http | Connector::Process)
+        | None => None,
     };
-    if let Some(name) = built_in {
-        let what = format!("a {name} tool takes no `input_schema`: its own is used");
+    if let Some(what) = own {
         page.error(field.place, what).write("no `input_schema`");
         return None;
     }
@@ -361,9 +276,16 @@ fn input(
     Some(schema)
 }
 
-/// What the model must be told about a tool that is not built in.
+/// What the model must be told about a tool that does not say it itself.
 fn described(page: &mut Page<'_>, home: Place, source: &ToolSource, connector: Connector) {
-    if connector != Connector::Direct || source.description.is_some() {
+    let (says, takes) = match connector {
+        Connector::CcsRest | Connector::CcsMcp | Connector::Http | Connector::Process => {
+            (false, true)
+        }
+        Connector::Render | Connector::Delegate => (false, false),
+        Connector::Direct | Connector::Mcp => (true, false),
+    };
+    if !says || source.description.is_some() {
         page.text(
             &source.description,
             "description",
@@ -371,7 +293,7 @@ fn described(page: &mut Page<'_>, home: Place, source: &ToolSource, connector: C
             "description: what it does, for the model",
         );
     }
-    if connector == Connector::CcsRest {
+    if takes {
         page.needed(
             &source.input_schema,
             "input_schema",

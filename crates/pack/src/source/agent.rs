@@ -1,4 +1,5 @@
-//! `orchestrator.yaml` and `verticals/<vertical>/agent.yaml` as they are written.
+//! `orchestrator.yaml`, `verticals/<vertical>/agent.yaml` and `workers/<id>/agent.yaml` as they
+//! are written.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,7 +32,7 @@ pub(crate) struct OrchestratorSource {
     /// Whom it may ask: ids, or `{id, flag}`.
     #[serde(default)]
     pub(crate) sub_agents: Vec<At<Either<String, SubAgentSource>>>,
-    /// Tools of tools.yaml that it may use itself.
+    /// Tools of tools.yaml that it may use itself; `mcp:<server>` for all of a tool server.
     #[serde(default)]
     pub(crate) tools: Vec<At<String>>,
     /// How much of the past it sees.
@@ -91,7 +92,7 @@ pub(crate) struct AgentSource {
     /// Its prompt: names of files in `prompts/`, without `.md`.
     #[schemars(required)]
     pub(crate) prompt_blocks: Option<At<Vec<At<String>>>>,
-    /// Tools of tools.yaml that it may use.
+    /// Tools of tools.yaml that it may use; `mcp:<server>` for all of a tool server.
     #[serde(default)]
     pub(crate) tools: Vec<At<String>>,
     /// Refused: a sub-agent asks nobody.
@@ -110,4 +111,54 @@ pub(crate) struct AgentSource {
     pub(crate) default_status: Option<At<String>>,
     /// How much of the past it sees.
     pub(crate) history: Option<HistorySource>,
+}
+
+/// An agent that only works in sessions of its own, for whoever delegates to it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkerSource {
+    /// Its id, the name of its folder: a to z, 0 to 9 and _, beginning with a letter, at most 48
+    /// characters.
+    #[schemars(required, regex(pattern = "^[a-z][a-z0-9_]{0,47}$"))]
+    pub(crate) id: Option<At<String>>,
+    /// Its version, in quotes.
+    #[schemars(required)]
+    pub(crate) version: Option<At<String>>,
+    /// `worker`.
+    #[schemars(required, extend("const" = "worker"))]
+    pub(crate) kind: Option<At<String>>,
+    /// What it is for.
+    #[schemars(required)]
+    pub(crate) description: Option<At<String>>,
+    /// A name of `models` in pack.yaml, or `provider:model`; `default` where it is left out.
+    pub(crate) model: Option<At<String>>,
+    /// Its prompt: names of files in `prompts/`, without `.md`.
+    #[schemars(required)]
+    pub(crate) prompt_blocks: Option<At<Vec<At<String>>>>,
+    /// Tools of tools.yaml that it may use; `mcp:<server>` for all of a tool server.
+    #[serde(default)]
+    pub(crate) tools: Vec<At<String>>,
+    /// What becomes of its work when somebody cancels; `discard`, also where it is left out.
+    #[schemars(with = "Option<OnCancel>")]
+    pub(crate) on_cancel: Option<At<String>>,
+    /// How long one turn of it may take; 600000 where it is left out.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub(crate) timeout_ms: Option<At<u64>>,
+    /// How much of the past it sees.
+    pub(crate) history: Option<HistorySource>,
+    /// Refused: it is of no vertical.
+    #[schemars(extend("not" = {}))]
+    pub(crate) vertical: Option<At<serde_json::Value>>,
+    /// Refused: nobody asks it by a name.
+    #[schemars(extend("not" = {}))]
+    pub(crate) aliases: Option<At<serde_json::Value>>,
+    /// Refused: it asks nobody.
+    #[schemars(extend("not" = {}))]
+    pub(crate) sub_agents: Option<At<serde_json::Value>>,
+    /// Refused: it emits no status.
+    #[schemars(extend("not" = {}))]
+    pub(crate) emits: Option<At<serde_json::Value>>,
+    /// Refused: it emits no status.
+    #[schemars(extend("not" = {}))]
+    pub(crate) default_status: Option<At<serde_json::Value>>,
 }

@@ -19,13 +19,15 @@ pub(crate) struct ConnectorsSource {
     pub(crate) enrichers: Vec<At<EnricherSource>>,
 }
 
-/// A service: it is asked with `POST {url}/v1/enrich`.
+/// A service: it is asked with `POST {url}/v1/enrich`, or through a tool server.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServiceSource {
     /// Where it is; `${NAME}` and `${NAME:-default}` are filled in from the environment.
-    #[schemars(required)]
     pub(crate) url: Option<At<String>>,
+    /// The tool server that it is behind, a name of `mcp_servers` in tools.yaml; exactly one of
+    /// `url` and `mcp`.
+    pub(crate) mcp: Option<At<String>>,
     /// How long one request may take, at most ten seconds; 10000 where it is left out.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) timeout_ms: Option<At<u64>>,

@@ -59,6 +59,9 @@ pub(crate) struct LimitsSource {
     /// USD of all model calls of one turn; no bound where it is left out.
     #[schemars(range(min = 0))]
     pub(crate) turn_cost_max_usd: Option<At<f64>>,
+    /// Workers that one turn may have, one after the other or at once; 8.
+    #[schemars(range(min = 1, max = 64))]
+    pub(crate) workers_max: Option<At<u64>>,
     /// How long statuses are gathered before they are shown together; 150.
     #[schemars(range(max = 10_000))]
     pub(crate) status_window_ms: Option<At<u64>>,

@@ -16,6 +16,8 @@ use super::{Variables, keys};
 
 /// The provider that plays scripts.
 const SCRIPTED: &str = "scripted";
+/// What stands before the name of a tool server: all of its tools.
+const ALL_OF: &str = "mcp:";
 /// What the orchestrator calls a sub-agent by.
 const ASK: &str = "ask_";
 
@@ -81,7 +83,8 @@ fn settled(mut report: Report) -> Report {
 }
 
 fn agents(pack: &Pack) -> impl Iterator<Item = &Definition> {
-    std::iter::once(&pack.orchestrator).chain(&pack.agents)
+    let speaker = std::iter::once(&pack.orchestrator);
+    speaker.chain(&pack.agents).chain(&pack.workers)
 }
 
 /// Why a cassette cannot be played: what is wrong in it, or a dialect that nobody speaks.
@@ -140,11 +143,11 @@ fn told(mistake: ScriptError) -> Option<Finding> {
 fn strays(pack: &Pack, names: &[Named]) -> Vec<Finding> {
     let mut out = Vec::new();
     for named in names {
-        let (noun, known) = match named.what {
+        let (noun, known): (_, Vec<String>) = match named.what {
             Subject::Agent => ("agent", agents(pack).map(|a| a.id.clone()).collect()),
             Subject::Tool | Subject::Result => ("tool", callable(pack, named.agent.as_deref())),
         };
-        if known.contains(&named.name) {
+        if known.contains(&named.name) || is_served(&named.name, &known) {
             continue;
         }
         let known = || known.iter().map(String::as_str);
@@ -176,6 +179,15 @@ fn strays(pack: &Pack, names: &[Named]) -> Vec<Finding> {
         });
     }
     out
+}
+
+/// Whether a name may be one of a tool server's tools, which only the server knows.
+fn is_served(name: &str, known: &[String]) -> bool {
+    let mut servers = known.iter().filter_map(|name| name.strip_prefix(ALL_OF));
+    servers.any(|server| {
+        let rest = name.strip_prefix(server);
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    })
 }
 
 /// What an agent can call; what anyone can if none is named, or one that is not there.

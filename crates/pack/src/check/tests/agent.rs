@@ -36,7 +36,7 @@ fn the_orchestrator_says_what_it_is() {
         (
             Swap("orchestrator.yaml", "kind: orchestrator", "kind: boss"),
             &[
-                "orchestrator.yaml:3:7: error: unknown kind `boss`; write: one of `orchestrator`, `sub_agent`",
+                "orchestrator.yaml:3:7: error: unknown kind `boss`; write: one of `orchestrator`, `sub_agent`, `worker`",
             ],
         ),
         (

@@ -36,7 +36,7 @@ fn unknown_fields_name_the_nearest_or_all() {
         (
             Swap("pack.yaml", "calls_max: 8", "colour: 8"),
             &[
-                "pack.yaml:6:39: error: unknown field `colour`; write: one of `sub_agent_timeout_ms`, `calls_max`, `tool_calls_max`, `turn_tokens_max`, `turn_cost_max_usd`, `status_window_ms`, `watchdog_ms`, `prior_context_chars`",
+                "pack.yaml:6:39: error: unknown field `colour`; write: one of `sub_agent_timeout_ms`, `calls_max`, `tool_calls_max`, `turn_tokens_max`, `turn_cost_max_usd`, `workers_max`, `status_window_ms`, `watchdog_ms`, `prior_context_chars`",
             ],
         ),
         (
@@ -66,7 +66,7 @@ fn unknown_fields_name_the_nearest_or_all() {
         (
             Swap("tools.yaml", "    shape: list", "    form: list"),
             &[
-                "tools.yaml:11:5: error: unknown field `form`; write: one of `name`, `connector`, `description`, `input_schema`, `enricher_id`, `domain_type`, `data_type`, `shape`, `function`, `status`, `timeout_ms`, `remember`",
+                "tools.yaml:11:5: error: unknown field `form`; write: one of `name`, `connector`, `description`, `input_schema`, `enricher_id`, `domain_type`, `data_type`, `shape`, `function`, `method`, `url`, `query`, `headers`, `max_bytes`, `redirects_max`, `command`, …",
             ],
         ),
         (

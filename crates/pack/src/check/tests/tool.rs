@@ -33,7 +33,7 @@ fn a_tool_has_a_name_of_its_own() {
 }
 
 #[test]
-fn a_connector_is_one_of_this_version() {
+fn a_connector_is_one_that_there_is() {
     table(&[
         (
             Swap("tools.yaml", "    connector: ccs_rest\n", ""),
@@ -42,7 +42,7 @@ fn a_connector_is_one_of_this_version() {
         (
             Swap("tools.yaml", "connector: ccs_rest", "connector: ccs_mcp"),
             &[
-                "tools.yaml:3:16: error: the connector `ccs_mcp` is not supported by this version; write: one of `ccs_rest`, `render`, `direct`",
+                "tools.yaml:3:16: error: the enricher `offer_search` is asked at the service `market`, which has `url`; write: `connector: ccs_rest`",
             ],
         ),
         (
@@ -52,7 +52,7 @@ fn a_connector_is_one_of_this_version() {
         (
             Swap("tools.yaml", "connector: ccs_rest", "connector: soap"),
             &[
-                "tools.yaml:3:16: error: unknown connector `soap`; write: one of `ccs_rest`, `render`, `direct`",
+                "tools.yaml:3:16: error: unknown connector `soap`; write: one of `ccs_rest`, `ccs_mcp`, `render`, `direct`, `http`, `process`, `mcp`, `delegate`",
             ],
         ),
     ]);

@@ -1,0 +1,218 @@
+//! Values of tools and tool servers with variables filled in: commands, environments, headers.
+//! Messages never repeat a value: a variable may hold what nobody should read in a log.
+
+use super::header;
+use super::page::Page;
+use super::url;
+use crate::finding::{Known, shown};
+use crate::nearest::{listed, nearest};
+use crate::piece::{Piece, pieces};
+use crate::place::{At, Place};
+use crate::source::form::Pairs;
+
+/// What answers `${NAME}`.
+pub(crate) type Vars<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Words of one command: more are a script, which belongs into a file.
+const WORDS_MAX: usize = 64;
+/// Bytes of one word of a command.
+const WORD_BYTES_MAX: usize = 16_384;
+/// Variables that one program is given.
+const ENV_MAX: usize = 64;
+/// Bytes of the value of a variable.
+const ENV_BYTES_MAX: usize = 16_384;
+
+/// Bytes of the value of a header: a long token still fits.
+const VALUE_MAX: usize = 8_192;
+
+/// Headers that belong to the request itself or to the connection.
+const OWN: [&str; 13] = [
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// A text with its variables filled in; none if one is not set, which is told.
+pub(crate) fn text(page: &mut Page<'_>, text: &At<String>, vars: Vars<'_>) -> Option<String> {
+    match url::fill(&text.value, "…", vars) {
+        Ok(filled) => Some(filled),
+        Err((what, instead)) => {
+            page.error(text.place, what).write(instead);
+            None
+        }
+    }
+}
+
+/// The text as it is written, with something harmless in the place of each variable.
+pub(crate) fn bare(text: &str) -> String {
+    url::fill(text, "", &|_| Some("x".to_owned())).unwrap_or_default()
+}
+
+/// The fields of a text.
+pub(crate) fn fields(text: &str) -> impl Iterator<Item = &str> {
+    pieces(text).into_iter().filter_map(|piece| match piece {
+        Piece::Field(name) => Some(name),
+        Piece::Text(_) => None,
+    })
+}
+
+/// Says so if a text names a field that the input does not have, or a variable brought one along.
+pub(crate) fn held(page: &mut Page<'_>, written: &At<String>, filled: &str, known: &Known) {
+    let bare = bare(&written.value);
+    if fields(&bare).ne(fields(filled)) {
+        page.error(
+            written.place,
+            "a variable has something in braces in it, as only a field of the input has",
+        )
+        .write("the variable without `{` and `}`");
+        return;
+    }
+    for field in fields(&bare).filter(|field| known.lacks(field)) {
+        let names = || known.names.iter().map(String::as_str);
+        let what = format!("`{{{}}}` is no property of `input_schema`", shown(field));
+        match nearest(field, names()) {
+            Some(meant) => {
+                let what = format!("{what}, did you mean `{{{meant}}}`?");
+                page.error(written.place, what);
+            }
+            None if known.names.is_empty() => page
+                .error(written.place, format!("{what}, which has none"))
+                .write(format!("`properties: {{{field}: …}}` in the schema")),
+            None => page
+                .error(written.place, what)
+                .write(format!("one of {} in braces", listed(names()))),
+        }
+    }
+}
+
+/// A program and its arguments; `known` are the fields that an argument may have, none for none.
+pub(crate) fn command(
+    page: &mut Page<'_>,
+    words: &At<Vec<At<String>>>,
+    known: Option<&Known>,
+    vars: Vars<'_>,
+) -> Vec<String> {
+    if words.value.is_empty() {
+        page.error(words.place, "`command` is empty")
+            .write("the program and its arguments: `command: [wc, \"-w\"]`");
+    }
+    if let Some(over) = words.value.get(WORDS_MAX) {
+        let what = format!("`command` has more than {WORDS_MAX} words");
+        page.error(over.place, what).write("fewer");
+    }
+    let mut command = Vec::new();
+    for (at, word) in words.value.iter().enumerate() {
+        let filled = text(page, word, vars).unwrap_or_else(|| "x".to_owned());
+        let has_field = fields(&bare(&word.value)).next().is_some();
+        if filled.contains('\0') || filled.len() > WORD_BYTES_MAX {
+            let what = "this cannot be a word of a command";
+            page.error(word.place, what)
+                .write(format!("text, at most {WORD_BYTES_MAX} bytes of it"));
+        } else if at == 0 {
+            program(page, word, &filled, has_field);
+        } else if let Some(known) = known {
+            held(page, word, &filled, known);
+        }
+        command.push(filled);
+    }
+    command
+}
+
+/// The first word of a command.
+fn program(page: &mut Page<'_>, word: &At<String>, filled: &str, has_field: bool) {
+    if filled.trim().is_empty() {
+        page.error(word.place, "the program of `command` is empty")
+            .write("its name or its path");
+    } else if has_field {
+        page.error(
+            word.place,
+            "the program itself cannot be a field of the input",
+        )
+        .write("the program; `{field}` only in its arguments");
+    } else if filled.contains(' ') && !filled.contains('/') {
+        page.warning(
+            word.place,
+            "the program has a space in its name: no shell reads it",
+        )
+        .write("each word of its own: `command: [wc, \"-w\"]`");
+    }
+}
+
+/// Variables of a program.
+pub(crate) fn environment(
+    page: &mut Page<'_>,
+    pairs: &Pairs<At<String>>,
+    vars: Vars<'_>,
+) -> Vec<(String, String)> {
+    let mut env = Vec::new();
+    for (name, value) in &pairs.0 {
+        if !url::is_name(&name.value) {
+            let what = format!("`{}` is not the name of a variable", shown(&name.value));
+            page.error(name.place, what)
+                .write("letters, digits and `_`, for example `LANG`");
+        }
+        let filled = text(page, value, vars).unwrap_or_default();
+        if header::is_key(&value.value) {
+            key(page, value.place);
+        } else if filled.contains(char::is_control) || filled.len() > ENV_BYTES_MAX {
+            page.error(value.place, "this cannot be the value of a variable")
+                .write(format!("text on one line, at most {ENV_BYTES_MAX} bytes"));
+        }
+        env.push((name.value.clone(), filled));
+    }
+    if let Some((over, _)) = pairs.0.get(ENV_MAX) {
+        page.error(over.place, format!("more than {ENV_MAX} variables"))
+            .write("fewer");
+    }
+    env
+}
+
+/// Headers of a request, names in lower case.
+pub(crate) fn headers(
+    page: &mut Page<'_>,
+    pairs: &Pairs<At<String>>,
+    vars: Vars<'_>,
+) -> Vec<(String, String)> {
+    let mut headers: Vec<(String, String)> = Vec::new();
+    for (written, value) in &pairs.0 {
+        let name = written.value.to_ascii_lowercase();
+        if header::name(page, written, &name) && OWN.contains(&name.as_str()) {
+            header::foreign(page, written);
+        }
+        if headers.iter().any(|(known, _)| *known == name) {
+            header::twice(page, written, &name);
+        }
+        let filled = text(page, value, vars);
+        let is_written = !value.value.contains("${");
+        if is_written && (header::is_key(&value.value) || header::is_secret(&name)) {
+            key(page, value.place);
+        } else if filled
+            .as_deref()
+            .is_some_and(|text| !header::is_value(text, VALUE_MAX))
+        {
+            header::no_value(page, value.place, VALUE_MAX);
+        }
+        headers.push((name, filled.unwrap_or_default()));
+    }
+    header::few(page, pairs);
+    headers
+}
+
+/// A key where the name of a variable should be.
+fn key(page: &mut Page<'_>, place: Place) {
+    page.error(
+        place,
+        "this looks like a key, and a key is never written into a pack",
+    )
+    .write("`${NAME}`, with the key in the variable `NAME`");
+}
