@@ -103,6 +103,7 @@ fn rows() -> Vec<RowChange> {
             trace: None,
             wire_version: None,
             agent_definition: String::new(),
+            resumes: None,
         },
         RowChange::MessagePut(TURN, message),
     ]

@@ -73,6 +73,8 @@ pub struct TurnRow {
     pub wire_version: Option<String>,
     /// The version of the agent's definition it was bound to at its start; empty until then.
     pub agent_definition: String,
+    /// The paused turn that it goes on with.
+    pub resumes: Option<TurnId>,
     /// Where it started; while it waits, the place after the tail at its acceptance.
     pub started: Position,
     /// When it started; while it waits, when it was accepted.
@@ -254,6 +256,8 @@ pub enum RowChange {
         wire_version: Option<String>,
         /// The version of the agent's definition.
         agent_definition: String,
+        /// The paused turn that it goes on with.
+        resumes: Option<TurnId>,
     },
     /// A turn was accepted and waits. It rides with no event: its start is written later.
     TurnQueued {
@@ -361,6 +365,8 @@ pub enum RowChange {
         decision: Decision,
         /// Who gave it.
         by: String,
+        /// What they said with it.
+        comment: Option<String>,
     },
     /// The model asked for a tool, or it moved on.
     ToolCall {

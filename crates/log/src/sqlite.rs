@@ -384,6 +384,10 @@ impl Store for Sqlite {
         self.readers.with(|c| approval::open(c, session))
     }
 
+    fn leg(&self, paused: TurnId) -> Result<Option<TurnRow>, ReadError> {
+        self.readers.with(|c| rows::leg(c, paused))
+    }
+
     fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError> {
         self.readers.with(|c| rows::turn_tool_calls(c, turn))
     }

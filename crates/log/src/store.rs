@@ -146,6 +146,9 @@ pub trait Store: Send + Sync + 'static {
     /// The questions of a session that have no answer, in the order they were asked.
     fn open_approvals(&self, session: SessionId) -> Result<Vec<ApprovalRow>, ReadError>;
 
+    /// The turn that goes on with a paused one, if there is one yet.
+    fn leg(&self, paused: TurnId) -> Result<Option<TurnRow>, ReadError>;
+
     /// A turn and whose it is.
     fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError>;
 

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::code::Decision;
+use crate::code::{Decision, ToolType};
 use crate::id::{ApprovalId, ToolUseId};
 
 /// A person is asked whether a tool may act.
@@ -29,6 +29,9 @@ pub struct Resolved {
     pub decision: Decision,
     /// Who gave it: `user`, or `system` where the conversation went on without.
     pub by: String,
+    /// What they said with it; whoever asked for the tool is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }
 
 /// An answer as the turn that goes on is told it.
@@ -40,6 +43,11 @@ pub struct Answer {
     pub tool_use_id: ToolUseId,
     /// Which tool.
     pub tool_name: String,
+    /// What kind of tool.
+    pub tool_type: ToolType,
     /// The answer.
     pub decision: Decision,
+    /// What was said with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }

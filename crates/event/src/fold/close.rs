@@ -5,20 +5,20 @@
 
 use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
-use crate::body::delegate;
+use crate::body::{approval, delegate};
 use crate::body::llm::CallFailed;
 use crate::body::tool::Failed;
 use crate::body::turn::{Cancelled, Completed, Partial, ReceiptLine, TurnError};
 use crate::clock::Timestamp;
 use crate::code::{
-    CancelCode, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass, ToolType,
+    CancelCode, Decision, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass, ToolType,
     TurnStatus,
 };
 use crate::content::{StopReason, Usage, content_json};
 use crate::fold::dispatch::agent_class;
 use crate::fold::rows::rows;
 use crate::fold::turn::{OpenDelegate, OpenTool, OpenTurn};
-use crate::id::{ToolUseId, TurnId};
+use crate::id::{ApprovalId, ToolUseId, TurnId};
 use crate::row::RowChange;
 
 /// How the turn ends.
@@ -60,7 +60,8 @@ pub struct Stopped {
     pub line: ReceiptLine,
 }
 
-/// One event of the ending, with the rows that commit with it.
+/// One event of the ending, with the rows that commit with it. An answer belongs to no turn, all
+/// others to the one that ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Closing {
     /// Who.
@@ -117,6 +118,21 @@ impl Ending {
             rows: more,
         });
     }
+
+    /// Takes a question back: nobody can say yes to a turn that is over.
+    fn withdraw(&mut self, question: ApprovalId) {
+        let body = Body::ApprovalResolved(approval::Resolved {
+            approval_id: question,
+            decision: Decision::Reject,
+            by: "system".to_owned(),
+            comment: None,
+        });
+        self.out.push(Closing {
+            rows: rows(None, &Actor::SYSTEM, &body),
+            actor: Actor::SYSTEM,
+            body,
+        });
+    }
 }
 
 /// The events that end `open`, in order, terminal last. The caller has already emitted
@@ -129,6 +145,9 @@ pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
     };
     let partial = close_calls(&mut ending, open, &classes);
     close_dispatch(&mut ending, open, &classes, now);
+    for question in &open.questions {
+        ending.withdraw(*question);
+    }
     let terminal = match end {
         End::Cancelled {
             reason,

@@ -26,6 +26,7 @@ fn of_session(body: &Body) -> Option<RowChange> {
             approval_id: answer.approval_id,
             decision: answer.decision,
             by: answer.by.clone(),
+            comment: answer.comment.clone(),
         });
     }
     if let Body::RoutingPolicyReloaded(policy) = body {

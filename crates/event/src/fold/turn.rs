@@ -9,7 +9,7 @@ use crate::content::{ContentBlock, StopReason, Usage};
 use crate::fold::checkpoint::Checkpoint;
 use crate::fold::dispatch::Dispatch;
 use crate::fold::message::MessageFold;
-use crate::id::{CallId, SessionId, ToolUseId, TurnId};
+use crate::id::{ApprovalId, CallId, SessionId, ToolUseId, TurnId};
 use crate::position::Position;
 
 /// A tool that the model asked for and that has not ended.
@@ -60,6 +60,8 @@ pub struct OpenTurn {
     pub tools: Vec<OpenTool>,
     /// Tool uses that wait for a person's word; they outlive the turn.
     pub waiting: Vec<ToolUseId>,
+    /// The questions it has asked; a turn that does not end as paused takes them back.
+    pub questions: Vec<ApprovalId>,
     /// Workers.
     pub delegates: Vec<OpenDelegate>,
     /// Sub-agents and steps.
@@ -83,6 +85,7 @@ impl OpenTurn {
             checkpoint: Checkpoint::default(),
             tools: Vec::new(),
             waiting: Vec::new(),
+            questions: Vec::new(),
             delegates: Vec::new(),
             dispatch: Dispatch::default(),
             usage: Usage::default(),
@@ -171,14 +174,17 @@ impl OpenTurn {
             }),
             Body::DelegateCompleted(end) => self.end_delegate(end.worker_session_id, time),
             Body::DelegateFailed(end) => self.end_delegate(end.worker_session_id, time),
-            Body::ApprovalRequested(question) => self.waiting.push(question.tool_use_id),
+            Body::ApprovalRequested(question) => {
+                self.waiting.push(question.tool_use_id);
+                self.questions.push(question.approval_id);
+            }
             // What a paused turn had asked for is asked for again, by whoever goes on with it.
             Body::TurnStarted(start) => {
                 self.tools
                     .extend(start.answers.iter().map(|answer| OpenTool {
                         id: answer.tool_use_id,
                         name: answer.tool_name.clone(),
-                        tool_type: ToolType::Function,
+                        tool_type: answer.tool_type,
                         called: false,
                     }));
             }

@@ -27,4 +27,6 @@ pub struct ApprovalRow {
     pub resolved_at: Option<Timestamp>,
     /// Who answered.
     pub by: Option<String>,
+    /// What they said with it.
+    pub comment: Option<String>,
 }

@@ -63,6 +63,7 @@ impl Store for Gated {
     fn approval(&self, _: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError> { Ok(None) }
     fn approvals(&self, _: TurnId) -> Result<Vec<ApprovalRow>, ReadError> { Ok(Vec::new()) }
     fn open_approvals(&self, _: SessionId) -> Result<Vec<ApprovalRow>, ReadError> { Ok(Vec::new()) }
+    fn leg(&self, _: TurnId) -> Result<Option<TurnRow>, ReadError> { Ok(None) }
     fn turn_tool_calls(&self, _: TurnId) -> Result<Vec<ToolCallRow>, ReadError> { Ok(Vec::new()) }
 }
 

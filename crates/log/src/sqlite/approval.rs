@@ -40,7 +40,8 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
             approval_id,
             decision,
             by,
-        } => resolve(tx, (*approval_id, *decision, by), at)?,
+            comment,
+        } => resolve(tx, (*approval_id, *decision), (by, comment.as_deref()), at)?,
         _ => {}
     }
     Ok(())
@@ -48,7 +49,8 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
 
 fn resolve(
     tx: &Transaction<'_>,
-    (id, decision, by): (ApprovalId, Decision, &str),
+    (id, decision): (ApprovalId, Decision),
+    (by, comment): (&str, Option<&str>),
     at: i64,
 ) -> rusqlite::Result<()> {
     let state = match decision {
@@ -58,10 +60,10 @@ fn resolve(
     let id = id.to_string();
     let changed = tx
         .prepare_cached(
-            "UPDATE approval SET state = ?2, resolved_at = ?3, resolved_by = ?4 \
+            "UPDATE approval SET state = ?2, resolved_at = ?3, resolved_by = ?4, comment = ?5 \
              WHERE id = ?1 AND state = 'pending'",
         )?
-        .execute(params![id, word(&state), at, by])?;
+        .execute(params![id, word(&state), at, by, comment])?;
     if changed > 0 && decision == Decision::Reject {
         tx.prepare_cached(
             "UPDATE tool_call SET status = 'cancelled', ended_at = ?2 WHERE status = 'pending' \
@@ -73,7 +75,7 @@ fn resolve(
 }
 
 const APPROVAL: &str = "SELECT a.id, s.id, a.turn, a.tool_use, a.name, a.input_summary, a.state, a.requested_at, \
-    a.resolved_at, a.resolved_by, s.tenant, s.principal FROM approval a JOIN session s ON s.sid = a.sid";
+    a.resolved_at, a.resolved_by, s.tenant, s.principal, a.comment FROM approval a JOIN session s ON s.sid = a.sid";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
     Ok(ApprovalRow {
@@ -87,6 +89,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
         requested_at: time(row, 7)?,
         resolved_at: row.get::<_, Option<i64>>(8)?.map(Timestamp::from_millis),
         by: row.get(9)?,
+        comment: row.get(12)?,
     })
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn start_turn(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rus
         trace,
         wire_version,
         agent_definition,
+        resumes,
     } = &placed.change
     else {
         return Ok(());
@@ -57,14 +58,16 @@ pub(crate) fn start_turn(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rus
     let changed = tx
         .prepare_cached(
             "INSERT INTO turn (id, sid, kind, state, on_disconnect, disconnect_grace_ms, trace, started, started_at, \
-             wire_version, agent_definition) VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+             wire_version, agent_definition, resumes) \
+             VALUES (?1, ?2, ?3, 'running', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
              ON CONFLICT (id) DO UPDATE SET state = 'running', started = ?7, started_at = ?8, \
              agent_definition = ?10, queued = NULL, queue_place = NULL \
              WHERE turn.state = 'queued' AND turn.sid = ?2",
         )?
         .execute(params![
             turn_id.to_string(), sid, word(kind), word(on_disconnect), *disconnect_grace_ms as i64,
-            trace.as_ref().map(json), placed.at.to_string(), time, wire_version, agent_definition
+            trace.as_ref().map(json), placed.at.to_string(), time, wire_version, agent_definition,
+            resumes.map(|id| id.to_string())
         ])?;
     if changed != 1 {
         return Err(rusqlite::Error::StatementChangedRows(changed)); // it had started before

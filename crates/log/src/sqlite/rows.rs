@@ -128,7 +128,8 @@ pub(crate) fn workers(
 }
 
 const TURN: &str = "SELECT t.id, s.id, t.kind, t.state, t.on_disconnect, t.disconnect_grace_ms, t.trace, t.started, \
-    t.started_at, t.ended, t.ended_at, t.terminal_type, t.terminal, s.tenant, s.principal, t.wire_version, t.agent_definition \
+    t.started_at, t.ended, t.ended_at, t.terminal_type, t.terminal, s.tenant, s.principal, t.wire_version, t.agent_definition, \
+    t.resumes \
     FROM turn t JOIN session s ON s.sid = t.sid";
 
 fn read_turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
@@ -146,6 +147,9 @@ fn read_turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
         trace: optional(row, 6)?,
         wire_version: row.get(15)?,
         agent_definition: row.get(16)?,
+        resumes: row
+            .get::<_, Option<String>>(17)?
+            .and_then(|id| id.parse().ok()),
         started: parsed(row, 7)?,
         started_at: time(row, 8)?,
         ended: row
@@ -161,6 +165,14 @@ pub(crate) fn turn(c: &Connection, id: TurnId) -> Result<Option<(Owner, TurnRow)
     let read = |row: &Row<'_>| Ok((read_owner(row, 13)?, read_turn(row)?));
     Ok(c.prepare_cached(&sql)?
         .query_row([id.to_string()], read)
+        .optional()?)
+}
+
+/// The turn that goes on with a paused one.
+pub(crate) fn leg(c: &Connection, paused: TurnId) -> Result<Option<TurnRow>> {
+    let sql = format!("{TURN} WHERE t.resumes = ?1");
+    Ok(c.prepare_cached(&sql)?
+        .query_row([paused.to_string()], read_turn)
         .optional()?)
 }
 

@@ -1,5 +1,6 @@
 //! What every store must do, as one suite. A store calls `run` with a way to make an empty one.
 
+pub(crate) mod approval;
 pub(crate) mod call;
 pub(crate) mod queue;
 pub(crate) mod scope;
@@ -142,6 +143,7 @@ impl Maker {
             trace: None,
             wire_version: Some("0.5".into()),
             agent_definition: "1".into(),
+            resumes: None,
         }));
         append.records[0].turn = Some(turn);
         append
@@ -181,6 +183,7 @@ pub(crate) fn run(make: &dyn Fn() -> Arc<dyn Store>) {
     queue::run(make);
     scope::run(make);
     call::run(make);
+    approval::run(make);
 }
 
 fn what_was_written_is_read(store: &dyn Store) {

@@ -43,6 +43,7 @@ fn turn_row(state: TurnState, terminal: Option<(EventType, Value)>) -> TurnRow {
         trace: None,
         wire_version: Some("0.5".into()),
         agent_definition: String::new(),
+        resumes: None,
         started: Position::persisted(Epoch(1), Seq(8)),
         started_at: Timestamp::from_millis(0),
         ended: terminal

@@ -13,7 +13,12 @@ CREATE TABLE approval (
   state TEXT NOT NULL,
   requested_at INTEGER NOT NULL,
   resolved_at INTEGER,
-  resolved_by TEXT
+  resolved_by TEXT,
+  comment TEXT
 ) WITHOUT ROWID;
 CREATE INDEX approval_turn ON approval (turn, id);
 CREATE INDEX approval_open ON approval (sid, id) WHERE state = 'pending';
+
+-- The paused turn that a turn goes on with: one turn at most goes on with another.
+ALTER TABLE turn ADD COLUMN resumes TEXT;
+CREATE UNIQUE INDEX turn_resumes ON turn (resumes) WHERE resumes IS NOT NULL;
