@@ -10,7 +10,8 @@
 //! ( llm.call_started  message.start  deltas  message.complete  llm.call_completed
 //!   tool.called*  ( tool.completed | tool.failed )* )+
 //! ```
-//! A call that failed without a word may come again, as the head of `ask` shows; where sub-agents
+//! A tool that needs a person's word is not called: the turn asks, ends as paused, and the turn that
+//! goes on with the answers begins with the tools (`pause`, `leg`). A call that failed without a word may come again, as the head of `ask` shows; where sub-agents
 //! are asked, the order is that at the head of `dispatch`.
 
 pub mod writer;
@@ -28,6 +29,8 @@ mod past;
 mod call;
 mod ask;
 mod work;
+mod pause;
+mod leg;
 mod template;
 mod prompt;
 mod prior;

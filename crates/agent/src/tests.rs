@@ -16,6 +16,7 @@ mod astray;
 mod unsaid;
 mod told;
 mod stop;
+mod approval;
 mod past;
 mod first_run;
 

@@ -20,14 +20,16 @@ use crate::cast::Cast;
 use crate::choice::Standing;
 use crate::dispatch::{Dispatch, Note, Sorted, sort};
 use crate::failures::Failures;
+use crate::leg::leg;
 use crate::means::{self, Desk, Meter};
 use crate::outcome::refuse;
 use crate::past;
+use crate::pause::{self, sift};
 use crate::prior::Before;
 use crate::purse::{Limit, Purse};
 use crate::span::Spans;
 use crate::witness::Witness;
-use crate::work::{BROKEN, Ended, Use, excess, leave_out, too_many, uses, work};
+use crate::work::{BROKEN, Ended, Use, decline, excess, leave_out, too_many, uses, work};
 
 /// What is left to the orchestrator of a turn's time, to say in its own words what came of it.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
@@ -71,6 +73,8 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext, witness: &Witness) -> Ou
         notes: Vec::new(),
         begun,
         steps: 0,
+        asked: Vec::new(),
+        before: 0,
     };
     let ended = match telling.answer().await {
         Ok(()) => {
@@ -79,6 +83,7 @@ pub(crate) async fn run(cast: &Cast, turn: TurnContext, witness: &Witness) -> Ou
         }
         Err(Stop::Failed(code)) => telling.fail(code, None).await,
         Err(Stop::Limit(limit)) => telling.exhaust(limit).await,
+        Err(Stop::Paused) => telling.pause().await,
         Err(Stop::Refused) => Err(Refusal::Ended),
     };
     // The session has ended the turn or is about to, and does not look at this.
@@ -96,6 +101,8 @@ fn failed(error: TurnError, limit: Option<Limit>) -> Outcome {
 /// Why a turn goes no further.
 enum Stop {
     Refused,
+    /// A person is asked first.
+    Paused,
     Failed(ErrorCode),
     Limit(Limit),
 }
@@ -133,6 +140,10 @@ struct Telling<'a> {
     begun: Instant,
     /// How often sub-agents were asked.
     steps: u32,
+    /// The tools that a person must be asked about.
+    asked: Vec<Use>,
+    /// How many calls the turn had that this one goes on with.
+    before: u32,
 }
 
 impl Telling<'_> {
@@ -148,6 +159,8 @@ impl Telling<'_> {
             member.map(|member| member.id.clone())
         });
         let mut said = past::said(history, &self.turn.input);
+        let more = self.resume(&said).await?;
+        said.extend(more);
         for n in 1..=options.calls_max {
             let heard = self.call(n, &said).await?;
             let uses = uses(&heard.content, &heard.broken);
@@ -156,8 +169,34 @@ impl Telling<'_> {
             }
             said.push(heard.said());
             said.extend(self.work(uses, before.as_ref()).await?);
+            if !self.asked.is_empty() {
+                return Err(Stop::Paused);
+            }
         }
         Err(Stop::Limit(Limit::Calls))
+    }
+
+    /// Goes on with a turn that had asked a person: what they allowed is done first.
+    async fn resume(&mut self, said: &[Arc<Said>]) -> Result<Vec<Arc<Said>>, Refusal> {
+        let Some(resumed) = &self.turn.input.resumed else {
+            return Ok(Vec::new());
+        };
+        let leg = leg(&self.cast.means, resumed, said);
+        self.before = leg.calls;
+        let ended = work(&self.desk, leg.allowed).await?;
+        let mut more = self.took(ended);
+        for (asked, why) in leg.declined {
+            more.push(decline(&self.desk, &asked, why).await?);
+        }
+        Ok(more)
+    }
+
+    /// Asks the person, and leaves the tools open for whoever goes on.
+    async fn pause(mut self) -> Result<Outcome, Refusal> {
+        // What failed is not what the turn ends with: it has not ended for the person.
+        self.failures.release(&self.desk).await?;
+        pause::ask(&self.desk, &self.asked).await?;
+        Ok(pause::paused())
     }
 
     /// A turn that gave the person nothing has not answered, however well its model stopped.
@@ -185,7 +224,7 @@ impl Telling<'_> {
         Request {
             model: model.to_owned(),
             agent: means.who.name().to_owned(),
-            call: n,
+            call: self.before.saturating_add(n),
             attempt: 1,
             locale: self.turn.input.locale.clone(),
             system: means.options.system.clone(),
@@ -210,7 +249,10 @@ impl Telling<'_> {
             let why = BROKEN.to_owned();
             said.push(refuse(&self.desk, &call, &member.id, why).await?);
         }
-        let others = work(&self.desk, others);
+        let mut sifted = sift(&self.cast.means, others);
+        said.extend(sifted.refuse(&self.desk).await?);
+        self.asked = sifted.later;
+        let others = work(&self.desk, sifted.now);
         if asks.is_empty() {
             let ended = others.await?;
             said.extend(self.took(ended));

@@ -33,6 +33,9 @@ use crate::writer;
 pub(crate) const BROKEN: &str =
     "The input was cut or is not a JSON object; ask again with a whole one.";
 
+/// What a model is told whose tool needs a person's word where no person can be asked.
+const UNASKED: &str = "not executed: a person has to allow this tool, and none can be asked here.";
+
 /// A tool the model asked for.
 pub(crate) struct Use {
     pub(crate) id: ToolUseId,
@@ -40,6 +43,8 @@ pub(crate) struct Use {
     pub(crate) input: Value,
     /// Whether its input is not what the model meant.
     pub(crate) broken: bool,
+    /// Whether a person has said yes to it.
+    pub(crate) allowed: bool,
 }
 
 /// The tools that `content` asks for, in its order.
@@ -47,6 +52,7 @@ pub(crate) fn uses(content: &[ContentBlock], broken: &[ToolUseId]) -> Vec<Use> {
     let asked = |block: &ContentBlock| match block {
         ContentBlock::ToolUse { id, name, input } => Some(Use {
             broken: broken.contains(id),
+            allowed: false,
             id: *id,
             name: name.clone(),
             input: input.clone(),
@@ -71,29 +77,39 @@ pub(crate) fn too_many(means: &Means) -> String {
 /// Gives tools that are not executed a result, because a model's vendor wants one for each, and
 /// no `tool.called`, because nothing acts.
 pub(crate) async fn leave_out(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Arc<Said>>, Refusal> {
-    let means = desk.means;
     let mut left = Vec::with_capacity(uses.len());
     for asked in uses {
-        let name = means.shown(&asked.name).to_owned();
-        let actor = Actor::tool(&name);
-        let failed = Failed {
-            tool_use_id: asked.id,
-            tool_name: name,
-            tool_type: means.kind(&asked.name),
-            error_class: ToolErrorClass::InvalidInput,
-            called: false,
-        };
-        let said = result(asked.id, Err(too_many(means)));
-        let mut message = message(desk, &said);
-        message.metadata.extend([not_executed()]);
-        let emission = Emission {
-            message: Some(message),
-            ..Emission::new(actor, Body::ToolFailed(failed))
-        };
-        desk.deliver(emission).await?;
-        left.push(Arc::new(said));
+        let why = ToolFailure::invalid_input(too_many(desk.means));
+        left.push(decline(desk, &asked, why).await?);
     }
     Ok(left)
+}
+
+/// Gives one tool that is not executed its result.
+pub(crate) async fn decline(
+    desk: &Desk<'_>,
+    asked: &Use,
+    why: ToolFailure,
+) -> Result<Arc<Said>, Refusal> {
+    let means = desk.means;
+    let name = means.shown(&asked.name).to_owned();
+    let actor = Actor::tool(&name);
+    let failed = Failed {
+        tool_use_id: asked.id,
+        tool_name: name,
+        tool_type: means.kind(&asked.name),
+        error_class: why.class,
+        called: false,
+    };
+    let said = result(asked.id, Err(why.told));
+    let mut message = message(desk, &said);
+    message.metadata.extend([not_executed()]);
+    let emission = Emission {
+        message: Some(message),
+        ..Emission::new(actor, Body::ToolFailed(failed))
+    };
+    desk.deliver(emission).await?;
+    Ok(Arc::new(said))
 }
 
 /// How a tool ended.
@@ -129,6 +145,8 @@ pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, 
     for asked in uses {
         let failure = match means.toolbox.get(&asked.name) {
             _ if asked.broken => ToolFailure::invalid_input(BROKEN),
+            // Whoever speaks has asked before; nobody else can.
+            Some(tool) if tool.approval() && !asked.allowed => ToolFailure::internal(UNASKED),
             Some(tool) => {
                 let task = run(desk, Arc::clone(tool), &asked);
                 running.insert(writer::spawn(&mut tasks, task).id(), asked);

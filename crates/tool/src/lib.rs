@@ -12,6 +12,7 @@ pub mod scene;
 pub mod tool;
 pub mod input;
 mod checked;
+pub mod fit;
 pub mod live;
 pub mod guard;
 pub mod workshop;
@@ -28,6 +29,7 @@ mod stage;
 
 pub use connector::{BadConnector, Connector, NoVerify, Verify};
 pub use deliver::deliver;
+pub use fit::fits;
 pub use live::Live;
 pub use scene::Scene;
 pub use shelf::Shelf;

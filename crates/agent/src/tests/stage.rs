@@ -8,7 +8,8 @@ use futures_util::stream::BoxStream;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use turnwire_event::port::{
-    BoxFuture, Emitter, History, HistoryBudget, HistoryError, Outcome, TurnContext, TurnInput,
+    BoxFuture, Emitter, History, HistoryBudget, HistoryError, Outcome, Resumed, TurnContext,
+    TurnInput,
 };
 use turnwire_event::{
     ContentBlock, EpisodeId, Message, MessageId, MessageStatus, Mint, Owner, Role, SessionId,
@@ -76,6 +77,8 @@ impl Provider for Asked {
 /// A tool made of a function.
 pub(super) struct Doing<F> {
     name: &'static str,
+    /// Whether a person must say yes.
+    approval: bool,
     work: F,
 }
 
@@ -92,7 +95,14 @@ where
     }
 
     fn input_schema(&self) -> Value {
+        if self.approval {
+            return json!({"type": "object", "properties": {"cents": {"type": "integer"}}});
+        }
         json!({"type": "object"})
+    }
+
+    fn approval(&self) -> bool {
+        self.approval
     }
 
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
@@ -107,6 +117,8 @@ pub(super) struct Stage {
     pub(super) toolbox: Toolbox,
     pub(super) options: Options,
     pub(super) past: Past,
+    /// What it goes on with.
+    pub(super) resumed: Option<Resumed>,
 }
 
 impl Stage {
@@ -120,6 +132,7 @@ impl Stage {
             toolbox: Toolbox::new(),
             options: Options::default(),
             past: Past(Ok(Vec::new())),
+            resumed: None,
         }
     }
 
@@ -130,13 +143,34 @@ impl Stage {
     }
 
     /// With one more tool.
-    pub(super) fn tool<F, W>(mut self, name: &'static str, work: F) -> Self
+    pub(super) fn tool<F, W>(self, name: &'static str, work: F) -> Self
+    where
+        F: Fn(Call) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+    {
+        self.put(name, false, work)
+    }
+
+    /// With one more tool that needs a person's word.
+    pub(super) fn guarded<F, W>(self, name: &'static str, work: F) -> Self
+    where
+        F: Fn(Call) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+    {
+        self.put(name, true, work)
+    }
+
+    fn put<F, W>(mut self, name: &'static str, approval: bool, work: F) -> Self
     where
         F: Fn(Call) -> W + Send + Sync + 'static,
         W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
     {
         let work = move |call| -> BoxFuture<'static, _> { Box::pin(work(call)) };
-        let tool = Arc::new(Doing { name, work });
+        let tool = Arc::new(Doing {
+            name,
+            approval,
+            work,
+        });
         self.toolbox = self.toolbox.with(tool).expect("a new name");
         self
     }
@@ -155,7 +189,11 @@ impl Stage {
             self.toolbox,
             Arc::new(Count::default()),
         );
-        let input = input();
+        let mut input = input();
+        if self.resumed.is_some() {
+            input.content.clear();
+        }
+        input.resumed = self.resumed;
         (agent.assemble(&input).work)(TurnContext {
             delegate: Arc::new(turnwire_event::port::Nobody),
             wards: Arc::new(turnwire_event::port::Nobody),

@@ -5,14 +5,14 @@
 
 use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
-use crate::body::{approval, delegate};
 use crate::body::llm::CallFailed;
 use crate::body::tool::Failed;
 use crate::body::turn::{Cancelled, Completed, Partial, ReceiptLine, TurnError};
+use crate::body::{approval, delegate};
 use crate::clock::Timestamp;
 use crate::code::{
-    CancelCode, Decision, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass, ToolType,
-    TurnStatus,
+    CancelCode, Decision, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome, ToolErrorClass,
+    ToolType, TurnStatus,
 };
 use crate::content::{StopReason, Usage, content_json};
 use crate::fold::dispatch::agent_class;

@@ -1,0 +1,260 @@
+//! Tools that need a person's word: asked about and not called, then called or not by the turn
+//! that goes on.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use turnwire_event::body::approval::Answer;
+use turnwire_event::code::{Decision, ToolType, TurnStatus};
+use turnwire_event::port::{BoxFuture, Resumed};
+use turnwire_event::row::NewMessage;
+use turnwire_event::{ApprovalId, ContentBlock, Message, Role, ToolUseId, TurnId, Ulid};
+use turnwire_tool::{Call, Tool, ToolFailure};
+
+use super::stage::{Past, Stage, message};
+use super::troupe::{Troupe, results as told_to, service};
+
+const PAUSED: u128 = 1;
+
+/// The lines about tools and questions, without their payloads.
+fn course(lines: &[String]) -> Vec<String> {
+    let told = lines.iter().filter(|line| {
+        ["tool.called", "tool.completed", "tool.failed", "approval."]
+            .iter()
+            .any(|kind| line.contains(kind))
+    });
+    told.map(|line| line.split(" {").next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+fn answer(n: u128, name: &str, decision: Decision, comment: Option<&str>) -> Answer {
+    Answer {
+        approval_id: ApprovalId(Ulid(n)),
+        tool_use_id: ToolUseId(Ulid(n)),
+        tool_name: name.into(),
+        tool_type: ToolType::Function,
+        decision,
+        comment: comment.map(str::to_owned),
+    }
+}
+
+fn tool_use(n: u128, name: &str, input: Value) -> ContentBlock {
+    ContentBlock::ToolUse {
+        id: ToolUseId(Ulid(n)),
+        name: name.into(),
+        input,
+    }
+}
+
+/// A paused turn that asked for these, and the message that stands for the answers.
+fn paused(uses: Vec<ContentBlock>) -> Vec<Message> {
+    vec![
+        message(PAUSED, Role::User, vec![ContentBlock::text("buy")]),
+        message(PAUSED, Role::Assistant, uses),
+        message(2, Role::User, Vec::new()),
+    ]
+}
+
+fn going_on(yaml: &str, uses: Vec<ContentBlock>, answers: Vec<Answer>) -> Stage {
+    let mut stage = Stage::script(yaml);
+    stage.past = Past(Ok(paused(uses)));
+    stage.resumed = Some(Resumed {
+        turn_id: TurnId(Ulid(PAUSED)),
+        answers,
+    });
+    stage
+}
+
+fn results(said: &[NewMessage]) -> Vec<(u128, Value, bool)> {
+    let blocks = said.iter().flat_map(|said| &said.content);
+    let results = blocks.filter_map(|block| match block {
+        ContentBlock::ToolResult {
+            tool_use_id,
+            content,
+            is_error,
+        } => Some((tool_use_id.0.0, content.clone(), *is_error)),
+        _ => None,
+    });
+    results.collect()
+}
+
+#[tokio::test]
+async fn r_40_a_tool_that_needs_a_word_is_asked_about_and_not_called() {
+    let stage = Stage::script(
+        "- steps: [{tool: {name: look}}, {tool: {name: pay, input: {cents: 5}}}, \
+         {tool: {name: pay, input: {cents: 7}}}, {text: never}]",
+    );
+    let recorder = Arc::clone(&stage.recorder);
+    let provider = Arc::clone(&stage.provider);
+    let stage = stage
+        .tool("look", |_| async { Ok(json!("seen")) })
+        .guarded("pay", |_| async { panic!("nobody said yes") });
+    let outcome = stage.play().await;
+    assert_eq!(
+        (outcome.status, outcome.error, outcome.reason),
+        (TurnStatus::Paused, None, None),
+        "a turn that has shown nothing may pause"
+    );
+    let lines = recorder.lines();
+    assert_eq!(
+        course(&lines),
+        [
+            "tool:look tool.called",
+            "tool:look tool.completed",
+            "orchestrator approval.requested",
+            "orchestrator approval.requested",
+        ]
+    );
+    assert_eq!(
+        lines.last().map(String::as_str),
+        Some(
+            r#"orchestrator approval.requested {"approval_id":"appr_08","tool_use_id":"tu_05","tool_name":"pay","input_summary":"{\"cents\":7}"}"#
+        )
+    );
+    assert_eq!(provider.requests.lock().len(), 1, "the model is not asked");
+}
+
+#[tokio::test]
+async fn r_40_what_does_not_fit_goes_back_to_the_model_and_to_no_person() {
+    let stage =
+        Stage::script("- steps: [{tool: {name: pay, input: {cents: much}}}, {text: 'sorry'}]");
+    let recorder = Arc::clone(&stage.recorder);
+    let stage = stage.guarded("pay", |_| async { panic!("nobody said yes") });
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    assert_eq!(course(&recorder.lines()), ["tool:pay tool.failed"]);
+    let said = recorder.said();
+    let [(3, Value::String(told), true)] = &results(&said)[..] else {
+        panic!("{said:?}");
+    };
+    assert!(
+        told.starts_with("The input does not fit at `/cents`"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_leg_does_what_was_allowed_and_tells_of_what_was_not() {
+    let uses = vec![
+        tool_use(11, "pay", json!({"cents": 5})),
+        tool_use(12, "pay", json!({"cents": 7})),
+        tool_use(13, "gone", json!({})),
+        tool_use(14, "pay", json!({"cents": "x"})),
+    ];
+    let long = "n".repeat(600);
+    let mut stage = going_on(
+        "- steps: [{tool: {name: pay}}, {text: done}]",
+        uses,
+        vec![
+            answer(11, "pay", Decision::Approve, None),
+            answer(12, "pay", Decision::Reject, Some(&long)),
+            answer(13, "gone", Decision::Approve, None),
+            answer(14, "pay", Decision::Approve, None),
+            answer(15, "pay", Decision::Approve, None),
+        ],
+    );
+    stage.options.calls_max = 2;
+    let recorder = Arc::clone(&stage.recorder);
+    let provider = Arc::clone(&stage.provider);
+    let paid = Arc::new(Mutex::new(Vec::new()));
+    let book = Arc::clone(&paid);
+    let stage = stage.guarded("pay", move |call| {
+        book.lock().push(call.input["cents"].clone());
+        async { Ok(json!("paid")) }
+    });
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    assert_eq!(*paid.lock(), [json!(5)], "once, and only what was allowed");
+    let lines = recorder.lines();
+    let expected = [
+        "tool:pay tool.called",
+        "tool:pay tool.completed",
+        "tool:pay tool.failed",
+        "tool:gone tool.failed",
+        "tool:pay tool.failed",
+        "tool:pay tool.failed",
+    ];
+    assert_eq!(course(&lines), expected);
+    let failed = lines.iter().filter(|line| line.contains("tool.failed"));
+    let cancelled = r#""error_class":"cancelled","called":false"#;
+    assert_eq!(failed.filter(|line| line.contains(cancelled)).count(), 1);
+    let told = results(&recorder.said());
+    let no = format!("not executed: the person said no, and: {}", "n".repeat(500));
+    assert_eq!(told[0], (11, json!("paid"), false));
+    assert_eq!(told[1], (12, json!(no), true));
+    let gone = "not executed: there is no such tool any more.";
+    assert_eq!(told[2], (13, json!(gone), true));
+    assert_eq!((told[3].0, told[3].2), (14, true));
+    let lost = "not executed: what it was asked for is no longer kept. Ask again.";
+    assert_eq!(told[4], (15, json!(lost), true));
+    // The model goes on with the second call of what the person asked for, and is shown a whole
+    // conversation: nothing of it is empty.
+    let requests = provider.requests.lock();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].call, 2);
+    let roles: Vec<Role> = requests[0].messages.iter().map(|said| said.role).collect();
+    assert_eq!(roles[..3], [Role::User, Role::Assistant, Role::Tool]);
+    assert_eq!(roles.len(), 6, "four uses and four results: {roles:?}");
+}
+
+#[tokio::test]
+async fn a_leg_may_pause_again() {
+    let stage = going_on(
+        "- when: {call: 2}\n  steps: [{tool: {name: pay, input: {cents: 9}}}]\n\
+         - steps: [{text: unexpected}]",
+        vec![tool_use(11, "pay", json!({}))],
+        vec![answer(11, "pay", Decision::Approve, None)],
+    );
+    let recorder = Arc::clone(&stage.recorder);
+    let stage = stage.guarded("pay", |_| async { Ok(json!("paid")) });
+    assert_eq!(stage.play().await.status, TurnStatus::Paused);
+    assert_eq!(
+        course(&recorder.lines()),
+        [
+            "tool:pay tool.called",
+            "tool:pay tool.completed",
+            "orchestrator approval.requested",
+        ]
+    );
+}
+
+/// A tool that needs a person's word.
+struct Guarded(Arc<dyn Tool>);
+
+impl Tool for Guarded {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn description(&self) -> &str {
+        self.0.description()
+    }
+
+    fn input_schema(&self) -> Value {
+        self.0.input_schema()
+    }
+
+    fn approval(&self) -> bool {
+        true
+    }
+
+    fn run(&self, _: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        panic!("nobody said yes")
+    }
+}
+
+#[tokio::test]
+async fn a_sub_agent_can_ask_nobody() {
+    let search = service("search", None, Ok(json!(1)));
+    let troupe = Troupe::new(
+        "- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}\n\
+         - {when: {agent: orchestrator}, steps: [{text: composed}]}\n\
+         - {when: {agent: shop}, steps: [{tool: {name: search, input: {q: milk}}}, {text: nothing}]}",
+    )
+    .tool(Arc::new(Guarded(search)));
+    assert_eq!(troupe.play().await.status, TurnStatus::Ok);
+    let asked = troupe.asked("shop");
+    let told = told_to(asked.last().expect("the shop was asked"));
+    let no = "not executed: a person has to allow this tool, and none can be asked here.";
+    assert_eq!(told, [(json!(no), true)]);
+    assert!(!troupe.everything().contains("approval.requested"));
+}
