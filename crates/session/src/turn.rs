@@ -221,6 +221,7 @@ impl Live {
         draft.trace = submit.trace.clone().map(Arc::new);
         draft.rows = vec![
             RowChange::TurnStarted {
+                resumes: None,
                 turn_id: turn,
                 kind: submit.kind(),
                 on_disconnect: submit.on_disconnect,
