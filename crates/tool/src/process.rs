@@ -22,6 +22,10 @@ use argument::Argument;
 
 /// What a program has if the pack does not say.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest, whatever the pack says.
+const TIMEOUT_MAX: Duration = Duration::from_secs(600);
+/// The most a program may write, whatever the pack says: all of it goes to a model.
+const OUTPUT_BYTES_MAX: u64 = 8 * 1_048_576;
 /// Beyond its own limit and the grace, so that the tool's own words about it come first.
 const MARGIN: Duration = Duration::from_secs(5);
 /// What the model reads of a program that failed.
@@ -70,12 +74,16 @@ impl Process {
         }
         let missing = || BadProcess::Missing(program.clone());
         let found = workshop.find(program).ok_or_else(missing)?;
+        let limit = def.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
         let plan = Plan {
             // The file that was found, so that nothing put in the way later is run instead.
             program: found.to_str().ok_or_else(missing)?.to_owned(),
             args: args.iter().map(|arg| Argument::new(arg)).collect(),
-            process: process.clone(),
-            limit: def.timeout_ms.map_or(TIMEOUT, Duration::from_millis),
+            limit: limit.min(TIMEOUT_MAX),
+            process: ProcessDef {
+                output_bytes_max: process.output_bytes_max.min(OUTPUT_BYTES_MAX),
+                ..process.clone()
+            },
             workshop: Arc::clone(workshop),
         };
         Ok(Self {
