@@ -5,9 +5,10 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use turnwire_testkit::nasty::{Kind, Nasty, shell};
 
-use workshop::{WITHIN, at, spec};
+use workshop::{WITHIN, at, row, spec};
 
 mod workshop;
 
@@ -87,4 +88,34 @@ async fn r_17_programs_that_heed_term_go_at_once_with_a_server_that_is_killed() 
     // One of the two is talked with, and has a moment to go by itself.
     let took = nasty.until_gone(WITHIN).await;
     assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test]
+async fn r_17_a_program_dies_with_its_guard_also_when_no_server_can_see_to_it() {
+    let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
+    let kinds = [Kind::Silent, Kind::IgnoresTerm, Kind::EndlessDeaf];
+    let mut server = server(&nasty, dir.path(), &kinds).await;
+    signal(server.id(), Signal::STOP);
+    let guards = children(server.id());
+    assert_eq!(guards.len(), 2 * kinds.len());
+    for guard in guards {
+        signal(guard, Signal::KILL);
+    }
+    nasty.until_gone(WITHIN).await;
+    server.kill().expect("killed");
+    server.wait().expect("it is dead");
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("an id"), signal).expect("a signal");
+}
+
+/// The processes whose parent is `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let parent = parent.to_string();
+    let table = std::fs::read_dir("/proc").expect("a table").flatten();
+    let ids = table.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(|pid| row(*pid).is_some_and(|row| row[1] == parent))
+        .collect()
 }

@@ -234,15 +234,13 @@ impl Plan {
     }
 }
 
-/// 0 is no limit.
 fn limits(limits: ProcessLimits) -> Limits {
-    let some = |most: u64| (most > 0).then_some(most);
     Limits {
-        cpu_s: some(limits.cpu_s),
-        memory_bytes: some(limits.memory_bytes),
-        file_bytes: some(limits.file_bytes),
-        files: some(limits.open_files),
-        processes: some(limits.processes),
+        cpu_s: Some(limits.cpu_s),
+        memory_bytes: Some(limits.memory_bytes),
+        file_bytes: Some(limits.file_bytes),
+        files: Some(limits.open_files),
+        processes: Some(limits.processes),
     }
 }
 

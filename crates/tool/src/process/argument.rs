@@ -90,9 +90,10 @@ impl Argument {
 /// The name of a place at the beginning of `text`, and what comes after it.
 fn field(text: &str) -> Option<(&str, &str)> {
     let (name, after) = text.strip_prefix('{')?.split_once('}')?;
-    let is_name = !name.is_empty()
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     is_name.then_some((name, after))
 }
 
@@ -108,7 +109,8 @@ mod tests {
 
     #[test]
     fn places_are_filled_and_nothing_else_is_touched() {
-        let input = json!({"q": "a b; rm -rf /", "n": 5, "f": 1.5, "yes": true, "l": [1, "x"]});
+        let input = json!({"q": "a b; rm -rf /", "n": 5, "f": 1.5, "yes": true, "l": [1, "x"],
+                           "in-city": "Rome"});
         let cases = [
             ("plain", "plain"),
             ("", ""),
@@ -116,6 +118,7 @@ mod tests {
             ("--query={q}", "--query=a b; rm -rf /"),
             ("{n}-{f}-{yes}", "5-1.5-true"),
             ("{l}", "[1,\"x\"]"),
+            ("{in-city}{-n}", "Rome{-n}"),
             ("{{n}}", "{5}"),
             ("{}{ n}{1n}{n", "{}{ n}{1n}{n"),
             ("}{", "}{"),

@@ -13,11 +13,11 @@ fn process(command: &[&str]) -> ProcessDef {
         output: Output::Text,
         output_bytes_max: 1_000,
         limits: ProcessLimits {
-            cpu_s: 0,
-            memory_bytes: 0,
+            cpu_s: 30,
+            memory_bytes: 512 << 20,
             file_bytes: 0,
             open_files: 64,
-            processes: 0,
+            processes: 16,
         },
     }
 }
@@ -89,8 +89,15 @@ fn arguments_and_input_come_from_the_model_and_nothing_else_does() {
     assert_eq!(spec.input, Some(input.to_string()));
     let name = call.scene.session_id.to_string();
     assert!(spec.dir.ends_with(name), "{:?}", spec.dir);
-    assert_eq!(spec.limits.files, Some(64));
-    assert_eq!(spec.limits.cpu_s, None);
+    let limits = Limits {
+        cpu_s: Some(30),
+        memory_bytes: Some(512 << 20),
+        // It writes no file, which is not the same as no limit.
+        file_bytes: Some(0),
+        files: Some(64),
+        processes: Some(16),
+    };
+    assert_eq!(spec.limits, limits);
 }
 
 #[test]
