@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+/// The agent that speaks, whatever its id.
+pub(crate) const SPEAKER: &str = "orchestrator";
+
 /// Which of the three an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

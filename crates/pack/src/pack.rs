@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use turnwire_event::body::turn::Versions;
 
-use crate::definition::Definition;
+use crate::definition::{Definition, SPEAKER};
 use crate::digest::Digest;
 use crate::flag::{Cohort, Flag};
 use crate::locale::Locales;
@@ -14,12 +14,7 @@ use crate::provider::ProviderDef;
 use crate::registry::Registry;
 use crate::route::RoutingPolicy;
 use crate::rule::Override;
-use crate::tool::{Enricher, McpServer, Service, ToolDef, ToolKind};
-
-/// The agent that speaks, whatever its id.
-const SPEAKER: &str = "orchestrator";
-/// What stands before the name of a tool server in a list of tools: all of its tools.
-const ALL_OF: &str = "mcp:";
+use crate::tool::{ALL_OF, Enricher, McpServer, Service, ToolDef, ToolKind};
 
 /// Numbers that bound a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]

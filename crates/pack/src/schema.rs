@@ -116,6 +116,35 @@ mod tests {
                 r#"{"tools": [{"name": "a", "connector": "soap"}]}"#,
             ),
             (
+                "tools",
+                r#"{"tools": [{"name": "a", "connector": "http", "method": "HEAD"}]}"#,
+            ),
+            (
+                "tools",
+                r#"{"tools": [{"name": "a", "connector": "process", "limits": {"cpu_s": 0}}]}"#,
+            ),
+            (
+                "tools",
+                r#"{"tools": [{"name": "a", "connector": "mcp", "approval": "maybe"}]}"#,
+            ),
+            ("tools", r#"{"mcp_servers": {"A B": {"command": ["a"]}}}"#),
+            (
+                "tools",
+                r#"{"mcp_servers": {"a": {"url": "http://a", "call_timeout_ms": 0}}}"#,
+            ),
+            (
+                "worker",
+                r#"{"id": "a", "version": "1", "kind": "sub_agent", "description": "a", "prompt_blocks": ["a"]}"#,
+            ),
+            (
+                "worker",
+                r#"{"id": "a", "version": "1", "kind": "worker", "description": "a", "prompt_blocks": ["a"], "emits": ["a"]}"#,
+            ),
+            (
+                "pack",
+                r#"{"name": "a", "version": "1", "limits": {"workers_max": 65}}"#,
+            ),
+            (
                 "overrides",
                 r#"{"ai_assistant_a": {"x": {"policy": "show"}}}"#,
             ),

@@ -4,6 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+/// What stands before the name of a tool server in a list of tools: all of its tools.
+pub(crate) const ALL_OF: &str = "mcp:";
+
 /// How many things a render tool shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

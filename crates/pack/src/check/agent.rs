@@ -3,7 +3,6 @@
 use super::manifest::Manifest;
 use super::model::{self, DEFAULT};
 use super::page::{Page, TIMEOUT_MS_MAX, values};
-use super::server::ALL_OF;
 use super::tool::ASK;
 use crate::definition::{Definition, History, Kind, OnCancel, SubAgentRef};
 use crate::finding::{Known, shown};
@@ -11,6 +10,7 @@ use crate::nearest::{listed, nearest};
 use crate::place::{At, Place};
 use crate::source::agent::{AgentSource, HistorySource, OrchestratorSource, WorkerSource};
 use crate::source::form::Either;
+use crate::tool::ALL_OF;
 
 const KINDS: [(&str, Kind); 3] = [
     ("orchestrator", Kind::Orchestrator),

@@ -7,6 +7,7 @@ use turnwire_event::code::TurnKind;
 use super::manifest::Manifest;
 use super::model;
 use super::page::Page;
+use crate::definition::SPEAKER;
 use crate::digest::Digest;
 use crate::finding::{Findings, Known, shown};
 use crate::locale::is_tag;
@@ -25,8 +26,6 @@ const LIST_MAX: usize = 100;
 const FALLBACKS_MAX: usize = 8;
 /// Characters of a version.
 const VERSION_MAX: usize = 64;
-/// The agent that speaks, whatever its id.
-const SPEAKER: &str = "orchestrator";
 
 const KINDS: [(&str, TurnKind); 4] = [
     ("chat", TurnKind::Chat),

@@ -8,11 +8,9 @@ use super::page::{Page, TIMEOUT_MS_MAX};
 use crate::finding::{Findings, Known};
 use crate::place::{At, Place};
 use crate::source::tool::{ServerSource, ToolsSource};
-use crate::tool::{McpServer, McpTransport};
+use crate::tool::{ALL_OF, McpServer, McpTransport};
 
 const FILE: &str = "tools.yaml";
-/// What stands before the name of a server in `tools` of an agent: all of its tools.
-pub(crate) const ALL_OF: &str = "mcp:";
 /// Servers of one pack: each is a program that runs, or a connection that is held.
 const SERVERS_MAX: usize = 32;
 /// The longest start: a pack waits for it when it is loaded.

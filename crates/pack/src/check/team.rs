@@ -43,9 +43,10 @@ pub(crate) fn known(agents: &[Doc<AgentSource>]) -> Known {
 
 /// The same of the workers.
 pub(crate) fn workers(workers: &[Doc<WorkerSource>]) -> Known {
-    let ids = workers
-        .iter()
-        .map(|worker| worker.source.as_ref()?.id.as_ref());
+    let ids = workers.iter().map(|worker| {
+        let id = worker.source.as_ref()?.id.as_ref()?;
+        (id.value == worker.name).then_some(id)
+    });
     named(ids)
 }
 

@@ -8,6 +8,7 @@ mod agent;
 mod status;
 mod connector;
 mod tool;
+mod kinds;
 mod provider;
 mod param;
 mod route;

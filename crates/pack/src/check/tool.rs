@@ -162,8 +162,9 @@ fn tool(page: &mut Page<'_>, source: &At<ToolSource>, around: &Around<'_>) -> To
     }
     let text = |field: &Option<At<String>>| field.as_ref().map(|text| text.value.clone());
     ToolDef {
-        approval: approval.unwrap_or(false),
-        progress_status: text(&source.progress_status),
+        approval: approval.unwrap_or(false) && connector != Some(Connector::Render),
+        progress_status: text(&source.progress_status)
+            .filter(|_| connector == Some(Connector::Mcp)),
         name,
         description: text(&source.description).unwrap_or_default(),
         kind,

@@ -1,12 +1,13 @@
 //! Checks who uses which tools: what only some may have, and what nobody has.
 
-use super::server::{self, ALL_OF, Servers};
+use super::server::{self, Servers};
 use super::team::{Hand, Member};
 use super::tool::Tools;
+use crate::definition::SPEAKER;
 use crate::finding::Findings;
 use crate::place::{At, Place};
 use crate::source::agent::OrchestratorSource;
-use crate::tool::{Service, ToolDef, ToolKind};
+use crate::tool::{ALL_OF, Service, ToolDef, ToolKind};
 
 const ORCHESTRATOR: &str = "orchestrator.yaml";
 
@@ -113,23 +114,43 @@ pub(crate) fn unused<'a>(
     });
     let behind = services.filter_map(|service| service.mcp.as_deref());
     let used: Vec<&str> = whole.chain(single).chain(behind).collect();
-    server::unused(servers, &used, found);
-    idle(users.hands, tools, found);
+    // Who is misspelt is meant by somebody.
+    if !used.iter().any(|name| servers.known.lacks(name)) {
+        server::unused(servers, &used, found);
+    }
+    idle(users, tools, found);
 }
 
 /// Workers that nobody gives work to.
-fn idle(hands: &[Hand<'_>], tools: &Tools, found: &mut Findings) {
-    for hand in hands {
+fn idle(users: &Users<'_>, tools: &Tools, found: &mut Findings) {
+    let given: Vec<&str> = tools.tools.iter().filter_map(worker).collect();
+    let of_hands = users.hands.iter().map(|hand| &hand.definition.id);
+    let of_members = users.members.iter().map(|member| &member.definition.id);
+    let ids: Vec<&String> = of_hands.chain(of_members).collect();
+    let is_known = |id: &&str| *id == SPEAKER || ids.iter().any(|known| known == id);
+    if !given.iter().all(is_known) {
+        return;
+    }
+    for hand in users.hands {
         let id = &hand.definition.id;
-        let is_used = tools
-            .tools
-            .iter()
-            .any(|tool| matches!(&tool.kind, ToolKind::Delegate { agent } if agent == id));
-        if !is_used {
+        if !given.contains(&id.as_str()) {
             let what = format!("nobody delegates to `{id}`");
             found.warning(hand.file, Place::TOP, what).write(format!(
                 "a tool with `connector: delegate` and `agent: {id}` in tools.yaml"
             ));
         }
+    }
+}
+
+/// Who a tool gives work to.
+fn worker(tool: &ToolDef) -> Option<&str> {
+    match &tool.kind {
+        ToolKind::Delegate { agent } => Some(agent),
+        ToolKind::Ccs { .. }
+        | ToolKind::Render { .. }
+        | ToolKind::Direct(_)
+        | ToolKind::Http(_)
+        | ToolKind::Process(_)
+        | ToolKind::Mcp { .. } => None,
     }
 }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::server::ALL_OF;
 use crate::digest::Digest;
 use crate::place::At;
 use crate::source::form::Pairs;
 use crate::source::tool::ToolsSource;
+use crate::tool::ALL_OF;
 
 type Texts = Option<At<Pairs<At<String>>>>;
 

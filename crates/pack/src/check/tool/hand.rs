@@ -1,6 +1,7 @@
 //! Checks the tools that others work for: a tool server, or an agent in a session of its own.
 
 use super::super::page::Page;
+use crate::definition::SPEAKER;
 use crate::finding::{Known, shown};
 use crate::nearest::{listed, nearest};
 use crate::place::Place;
@@ -11,8 +12,6 @@ use crate::tool::ToolKind;
 pub(super) const TIMEOUT_MS: u64 = 120_000;
 /// Characters of what a server calls its tool.
 const TOOL_CHARS_MAX: usize = 128;
-/// The agent that speaks, whatever its id.
-pub(crate) const SPEAKER: &str = "orchestrator";
 
 /// Who work can be given to.
 pub(crate) struct Hands {

@@ -1,0 +1,204 @@
+//! Tool servers, and what stands in front of them.
+
+use super::*;
+
+#[test]
+fn a_tool_server_is_a_program_or_a_service() {
+    table(
+        "tools.yaml",
+        &[
+            (
+                "  facts: {url: \"http://127.0.0.1:8500/mcp\"}",
+                "  facts: {url: \"http://127.0.0.1:8500/mcp\", command: [facts]}",
+                &[
+                    "10:16: error: `command` and `url` are both there; write: one of them: a tool server is a program or a service",
+                ],
+            ),
+            (
+                "  facts: {url: \"http://127.0.0.1:8500/mcp\"}",
+                "  facts: {start_timeout_ms: 1}",
+                &[
+                    "10:10: error: a tool server is a program or a service; write: `command: [program, argument]`, or `url: https://…`",
+                ],
+            ),
+            (
+                "[mcp-server-filesystem, \"./data\", \"${SECRET}\"]",
+                "[]",
+                &[
+                    "3:14: error: `command` is empty; write: the program and its arguments: `command: [wc, \"-w\"]`",
+                ],
+            ),
+            (
+                "    headers: {Auth",
+                "    env: {LANG: C}\n    headers: {Auth",
+                &[
+                    "9:10: error: `env` does not fit a tool server with a `url`; write: `headers`, or no `env`",
+                ],
+            ),
+            (
+                "    start_timeout_ms: 5000",
+                "    headers: {x-a: b}",
+                &[
+                    "5:14: error: `headers` does not fit a tool server with a `command`; write: `env`, or no `headers`",
+                ],
+            ),
+            (
+                "start_timeout_ms: 5000",
+                "start_timeout_ms: 60001",
+                &["5:23: error: `start_timeout_ms` is 60001; write: a number from 1 to 60000"],
+            ),
+            (
+                "call_timeout_ms: 60000",
+                "call_timeout_ms: 0",
+                &["6:22: error: `call_timeout_ms` is 0; write: a number from 1 to 600000"],
+            ),
+            (
+                "http://127.0.0.1:8500/mcp",
+                "stdio://facts",
+                &[
+                    "10:16: error: the url does not begin with http:// or https://; write: `http://host:port` or `https://host`, with a path if there is one",
+                ],
+            ),
+            (
+                "http://127.0.0.1:8500/mcp",
+                "http://127.0.0.1:8500/{tenant}",
+                &[
+                    "10:16: error: the url has `{` or `}` in it, and takes no fields; write: it without, or `%7B` and `%7D`",
+                ],
+            ),
+            (
+                "mcp_servers:\n",
+                "mcp_servers:\n  My-Files: {command: [x]}\n",
+                &[
+                    "2:3: error: `My-Files` is not a valid name of a tool server; write: `my_files` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
+                    "2:3: warning: nobody uses the tool server `My-Files`; write: `mcp:My-Files` in `tools` of an agent, a tool with `server: My-Files`, or no entry",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_tool_server_is_one_that_there_is() {
+    table(
+        "tools.yaml",
+        &[
+            (
+                "server: files\n    tool: read.file",
+                "server: fils\n    tool: read.file",
+                &["60:13: error: unknown tool server `fils`, did you mean `files`?"],
+            ),
+            (
+                "    server: files\n    tool: read.file\n",
+                "    tool: read.file\n",
+                &["58:5: error: `server` is missing; write: `server: files`"],
+            ),
+            (
+                "tool: read.file",
+                "tool: \"\"",
+                &[
+                    "61:11: error: this cannot be the name of a server's tool; write: its name there, 1 to 128 characters",
+                ],
+            ),
+            (
+                "timeout_ms: 1000, description: Lists.",
+                "input_schema: {type: object}",
+                &[
+                    "63:69: error: an mcp tool takes no `input_schema`: the server's is used; write: no `input_schema`",
+                ],
+            ),
+            (
+                "progress_status: searching_offers",
+                "progress_status: serching_offers",
+                &[
+                    "62:22: error: unknown status id `serching_offers`, did you mean `searching_offers`?",
+                ],
+            ),
+            (
+                "    agent: researcher\n",
+                "    agent: researcher\n    progress_status: searching_offers\n",
+                &[
+                    "67:22: error: `progress_status` does not fit a delegate tool; write: `connector: mcp`, or no `progress_status`",
+                ],
+            ),
+        ],
+    );
+    table(
+        "workers/researcher/agent.yaml",
+        &[(
+            "mcp:search",
+            "mcp:serch",
+            &["7:39: error: unknown tool server `serch`, did you mean `search`?"],
+        )],
+    );
+    assert_eq!(
+        told(vec![Swap(
+            "verticals/points/agent.yaml",
+            "tools: [clock]",
+            "tools: [clock, \"mcp:weather\"]"
+        )]),
+        [
+            "verticals/points/agent.yaml:6:16: error: unknown tool server `weather`; write: one of `facts`, `files`, `search`"
+        ]
+    );
+}
+
+#[test]
+fn a_service_is_asked_over_http_or_through_a_tool_server() {
+    let facts = "facts: {mcp: facts, timeout_ms: 5000}";
+    table(
+        "connectors.yaml",
+        &[
+            (
+                facts,
+                "facts: {mcp: fcts}",
+                &["3:16: error: unknown tool server `fcts`, did you mean `facts`?"],
+            ),
+            (
+                facts,
+                "facts: {mcp: facts, url: \"http://127.0.0.1:1\"}",
+                &[
+                    "3:16: error: `url` and `mcp` are both there; write: one of them: a service is asked over HTTP or through a tool server",
+                ],
+            ),
+            (
+                facts,
+                "facts: {mcp: facts, timeout_ms: 20000}",
+                &["3:35: error: `timeout_ms` is 20000; write: a number from 1 to 10000"],
+            ),
+        ],
+    );
+    table(
+        "tools.yaml",
+        &[
+            (
+                "connector: ccs_mcp",
+                "connector: ccs_rest",
+                &[
+                    "75:16: error: the enricher `facts` is asked at the service `facts`, which has `mcp`; write: `connector: ccs_mcp`",
+                ],
+            ),
+            (
+                "connector: ccs_rest",
+                "connector: ccs_mcp",
+                &[
+                    "13:16: error: the enricher `offer_search` is asked at the service `market`, which has `url`; write: `connector: ccs_rest`",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_tool_server_that_nobody_uses_is_a_warning() {
+    table(
+        "tools.yaml",
+        &[(
+            "tools:\n",
+            "  spare: {command: [spare]}\ntools:\n",
+            &[
+                "11:3: warning: nobody uses the tool server `spare`; write: `mcp:spare` in `tools` of an agent, a tool with `server: spare`, or no entry",
+            ],
+        )],
+    );
+}

@@ -1,0 +1,214 @@
+//! Workers.
+
+use super::*;
+
+const FILE: &str = "workers/researcher/agent.yaml";
+
+#[test]
+fn a_worker_says_what_it_is() {
+    table(
+        FILE,
+        &[
+            (
+                "kind: worker",
+                "kind: sub_agent",
+                &[
+                    "3:7: error: `kind` is `sub_agent`, but this is the file of a worker; write: `kind: worker`",
+                ],
+            ),
+            (
+                "kind: worker\n",
+                "",
+                &["1:1: error: `kind` is missing; write: `kind: worker`"],
+            ),
+            (
+                "description: Finds out.\n",
+                "",
+                &[
+                    "1:1: error: `description` is missing; write: `description: what it is for and when to ask it`",
+                ],
+            ),
+            (
+                "model: big",
+                "model: bg",
+                &["5:8: error: unknown model `bg`, did you mean `big`?"],
+            ),
+            (
+                "model: big",
+                "model: nobody:big",
+                &[
+                    "5:8: error: unknown provider `nobody`; write: one of `anthropic`, `cassette`, `gemini`, `local`, `openai`, `openai_responses`, `scripted`, `thinker`",
+                ],
+            ),
+            (
+                "prompt_blocks: [shop]",
+                "prompt_blocks: [shp]",
+                &["6:17: error: unknown prompt block `shp`, did you mean `shop`?"],
+            ),
+            (
+                "tools: [clock,",
+                "tools: [clok,",
+                &["7:9: error: unknown tool `clok`, did you mean `clock`?"],
+            ),
+            (
+                "tools: [clock,",
+                "tools: [ask_shop,",
+                &["7:9: error: a worker cannot ask sub-agents; write: no `ask_shop` here"],
+            ),
+            (
+                "timeout_ms: 60000",
+                "timeout_ms: 0",
+                &["8:13: error: `timeout_ms` is 0; write: a number from 1 to 600000"],
+            ),
+            (
+                "timeout_ms: 60000",
+                "on_cancel: keep",
+                &["8:12: error: unknown on_cancel `keep`; write: `discard`"],
+            ),
+            ("timeout_ms: 60000", "on_cancel: discard", &[]),
+        ],
+    );
+}
+
+#[test]
+fn what_only_a_sub_agent_has_is_refused() {
+    table(
+        FILE,
+        &[
+            (
+                "timeout_ms: 60000",
+                "vertical: shop",
+                &["8:11: error: a worker is of no vertical; write: no `vertical` here"],
+            ),
+            (
+                "timeout_ms: 60000",
+                "aliases: [finder]",
+                &[
+                    "8:10: error: a worker is asked by nobody, so it needs no other names; write: no `aliases` here",
+                ],
+            ),
+            (
+                "timeout_ms: 60000",
+                "sub_agents: [shop]",
+                &["8:13: error: a worker cannot ask sub-agents; write: no `sub_agents` here"],
+            ),
+            (
+                "timeout_ms: 60000",
+                "emits: [looking_back]",
+                &["8:8: error: a worker emits no status; write: no `emits` here"],
+            ),
+            (
+                "timeout_ms: 60000",
+                "default_status: looking_back",
+                &["8:17: error: a worker emits no status; write: no `default_status` here"],
+            ),
+            (
+                "tools: [clock,",
+                "tools: [search_offers, read_notes, clock,",
+                &[
+                    "7:9: error: the tool `search_offers` emits `searching_offers`, and only sub-agents emit statuses; write: a tool without `status`, or give it to a sub-agent",
+                    "7:24: error: the tool `read_notes` emits `searching_offers`, and only sub-agents emit statuses; write: a tool without `progress_status`, or give it to a sub-agent",
+                ],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn the_id_of_a_worker_is_its_own() {
+    let shop = WORKER.replace("id: researcher", "id: shop");
+    let lines = told(vec![Write("workers/shop/agent.yaml", &shop)]);
+    assert_eq!(
+        lines,
+        [
+            "workers/shop/agent.yaml:1:5: error: the agent id `shop` is already in verticals/shop/agent.yaml; write: another id"
+        ]
+    );
+    let speaker = WORKER.replace("id: researcher", "id: orchestrator");
+    let lines = told(vec![Write("workers/orchestrator/agent.yaml", &speaker)]);
+    assert_eq!(
+        lines,
+        [
+            "workers/orchestrator/agent.yaml:1:5: error: the agent id `orchestrator` is already in orchestrator.yaml; write: another id"
+        ]
+    );
+    let lines = told(vec![Swap(FILE, "id: researcher", "id: finder")]);
+    assert_eq!(
+        lines,
+        [
+            "workers/researcher/agent.yaml:1:5: error: `id` is `finder`, but the folder is workers/researcher; write: `id: researcher`, or the folder workers/finder",
+        ]
+    );
+}
+
+#[test]
+fn nobody_asks_a_worker() {
+    table(
+        "orchestrator.yaml",
+        &[(
+            "sub_agents: [shop,",
+            "sub_agents: [shop, researcher,",
+            &[
+                "7:20: error: `researcher` is a worker, and nobody asks one; write: no entry here, and a tool with `connector: delegate` and `agent: researcher`",
+            ],
+        )],
+    );
+}
+
+#[test]
+fn a_worker_that_nobody_gives_work_to_is_a_warning() {
+    let spare = WORKER.replace("id: researcher", "id: spare");
+    assert_eq!(
+        told(vec![Write("workers/spare/agent.yaml", &spare)]),
+        [
+            "workers/spare/agent.yaml:1:1: warning: nobody delegates to `spare`; write: a tool with `connector: delegate` and `agent: spare` in tools.yaml"
+        ]
+    );
+    assert_eq!(
+        told(vec![Write("workers/spare/agent.yml", &spare)]),
+        [
+            "workers/spare/agent.yml:1:1: warning: nothing reads this file, did you mean `workers/spare/agent.yaml`?"
+        ]
+    );
+    assert_eq!(
+        told(vec![Write("workers/spare/agnt.yaml", &spare)]),
+        [
+            "workers/spare/agnt.yaml:1:1: warning: nothing reads this file, did you mean `workers/spare/agent.yaml`?"
+        ]
+    );
+}
+
+#[test]
+fn a_broken_worker_is_told_once() {
+    assert_eq!(told(vec![Write(FILE, "id: [\n")]).len(), 1,);
+}
+
+#[test]
+fn workers_of_a_turn_are_counted() {
+    table(
+        "pack.yaml",
+        &[(
+            "workers_max: 64",
+            "workers_max: 65",
+            &["6:23: error: `workers_max` is 65; write: a number from 1 to 64"],
+        )],
+    );
+}
+
+#[test]
+fn rules_and_prices_know_the_models_of_workers() {
+    assert_eq!(
+        told(vec![Swap(
+            "routing.yaml",
+            "agent: [orchestrator, points]",
+            "agent: [orchestrator, researcher]"
+        )]),
+        [""; 0]
+    );
+    assert_eq!(
+        told(vec![Swap(FILE, "model: big", "model: \"cassette:tape\"")]),
+        [
+            "workers/researcher/agent.yaml:5:8: error: unknown cassette `tape`: the pack has none; write: it as `cassettes/tape.jsonl`"
+        ]
+    );
+}
