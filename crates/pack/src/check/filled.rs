@@ -26,12 +26,11 @@ const ENV_BYTES_MAX: usize = 16_384;
 const VALUE_MAX: usize = 8_192;
 
 /// Headers that belong to the request itself or to the connection.
-const OWN: [&str; 13] = [
+const OWN: [&str; 12] = [
     "accept-encoding",
     "connection",
     "content-encoding",
     "content-length",
-    "content-type",
     "expect",
     "host",
     "keep-alive",
@@ -40,6 +39,15 @@ const OWN: [&str; 13] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
+];
+
+/// Headers of the conversation with a tool server.
+pub(crate) const SERVER_OWN: [&str; 5] = [
+    "accept",
+    "content-type",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
 ];
 
 /// A text with its variables filled in; none if one is not set, which is told.
@@ -139,6 +147,12 @@ fn program(page: &mut Page<'_>, word: &At<String>, filled: &str, has_field: bool
             "the program itself cannot be a field of the input",
         )
         .write("the program; `{field}` only in its arguments");
+    } else if filled.contains('/') && !filled.starts_with('/') {
+        page.error(
+            word.place,
+            "the program is a path that does not begin with `/`",
+        )
+        .write("a name that is found in PATH, or the path from `/` on");
     } else if filled.contains(' ') && !filled.contains('/') {
         page.warning(
             word.place,
@@ -177,16 +191,18 @@ pub(crate) fn environment(
     env
 }
 
-/// Headers of a request, names in lower case.
+/// Headers of a request, names in lower case; those of `own` are not the pack's to write either.
 pub(crate) fn headers(
     page: &mut Page<'_>,
     pairs: &Pairs<At<String>>,
+    own: &[&str],
     vars: Vars<'_>,
 ) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = Vec::new();
     for (written, value) in &pairs.0 {
         let name = written.value.to_ascii_lowercase();
-        if header::name(page, written, &name) && OWN.contains(&name.as_str()) {
+        let is_own = OWN.iter().chain(own).any(|own| *own == name);
+        if header::name(page, written, &name) && is_own {
             header::foreign(page, written);
         }
         if headers.iter().any(|(known, _)| *known == name) {

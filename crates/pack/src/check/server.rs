@@ -70,7 +70,8 @@ fn server(page: &mut Page<'_>, source: &At<ServerSource>, vars: Vars<'_>) -> Mcp
     let env = source.env.as_ref();
     let env_filled = env.map(|env| filled::environment(page, &env.value, vars));
     let headers = source.headers.as_ref();
-    let headers_filled = headers.map(|headers| filled::headers(page, &headers.value, vars));
+    let headers_filled =
+        headers.map(|headers| filled::headers(page, &headers.value, &filled::SERVER_OWN, vars));
     if let (Some(env), None, Some(_)) = (env, command, url) {
         page.error(env.place, "`env` does not fit a tool server with a `url`")
             .write("`headers`, or no `env`");

@@ -41,7 +41,7 @@ tools:
     method: POST
     url: "https://api.example.com/v1/{city}?lang={lang}&key=${SECRET}"
     query: {units: metric, day: "{day}"}
-    headers: {X-Key: "${SECRET}", Accept: application/json}
+    headers: {X-Key: "${SECRET}", Accept: application/json, Content-Type: application/json}
     input_schema: {type: object, properties: {city: {}, day: {}, lang: {}}}
     timeout_ms: 60000
     max_bytes: 1048576

@@ -55,7 +55,7 @@ pub(super) fn check(
             .map(|pairs| added(page, &pairs.value, known, vars))
             .unwrap_or_default(),
         headers: headers
-            .map(|pairs| filled::headers(page, &pairs.value, vars))
+            .map(|pairs| filled::headers(page, &pairs.value, &[], vars))
             .unwrap_or_default(),
         max_bytes: page.number(&source.max_bytes, "max_bytes", (1, BYTES_MAX), BYTES),
         redirects_max: page.number(&source.redirects_max, "redirects_max", (0, HOPS_MAX), HOPS)

@@ -36,6 +36,13 @@ fn a_command_is_a_program_with_arguments() {
             ),
             (
                 COMMAND,
+                "[bin/wc]",
+                &[
+                    "40:15: error: the program is a path that does not begin with `/`; write: a name that is found in PATH, or the path from `/` on",
+                ],
+            ),
+            (
+                COMMAND,
                 "[\"wc -w\"]",
                 &[
                     "40:15: warning: the program has a space in its name: no shell reads it; write: each word of its own: `command: [wc, \"-w\"]`",

@@ -67,6 +67,13 @@ fn a_tool_server_is_a_program_or_a_service() {
                 ],
             ),
             (
+                "Authorization: ",
+                "Mcp-Session-Id: ",
+                &[
+                    "9:15: error: the header `Mcp-Session-Id` is not the pack's to write; write: nothing",
+                ],
+            ),
+            (
                 "mcp_servers:\n",
                 "mcp_servers:\n  My-Files: {command: [x]}\n",
                 &[

@@ -33,6 +33,7 @@ fn every_field_of_a_tool_arrives_and_what_is_left_out_has_its_default() {
         headers: vec![
             pair("x-key", "hush-hush"),
             pair("accept", "application/json"),
+            pair("content-type", "application/json"),
         ],
         max_bytes: 1_048_576,
         redirects_max: 0,
