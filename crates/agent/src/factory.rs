@@ -62,7 +62,8 @@ impl Factory {
     ) -> Self {
         let pick = |names: &[String]| {
             names.iter().try_fold(Toolbox::new(), |picked, name| {
-                picked.with(Arc::clone(tools.get(name)?)).ok()
+                let mut named = tools.named(name)?.into_iter();
+                named.try_fold(picked, |picked, tool| picked.with(tool).ok())
             })
         };
         Self::picking(pack, models, mint, pick)

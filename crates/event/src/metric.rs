@@ -101,5 +101,9 @@ metrics! {
     PS6_REASON_UNKNOWN_TOTAL = "ps6.envelope.reason_unknown_total", "Answers of data services with a reason that the contract does not have, by enricher";
     TURN_UNWATCHED_TOTAL = "turn.unwatched_total", "Turns begun by a timer or a message service, by origin and kind of message";
     PACK_RELOADS_TOTAL = "pack.reloads_total", "Times a pack was read again, by what came of it: applied, refused, unreadable";
+    MCP_SERVER_UP = "mcp.server_up", "Whether the connection to an MCP server is there, by server";
+    MCP_SERVER_RESTARTS_TOTAL = "mcp.server_restarts_total", "Attempts to have an MCP server back, by server";
+    MCP_CALLS_TOTAL = "mcp.calls_total", "Calls to MCP servers, by server and outcome: ok, error, refused, timeout, broke, away, cancelled";
+    MCP_NOTIFICATIONS_DROPPED_TOTAL = "mcp.notifications_dropped_total", "Messages of MCP servers that nobody asked for and that were too many, by server";
     ENGINE_TASKS_LIVE = "engine.tasks_live", "Tasks of the engine that run now, calls to data services that nobody waits for any more among them";
 }

@@ -20,4 +20,5 @@ pub mod site;
 pub mod provider;
 pub mod environment;
 pub mod nasty;
+pub mod mcp;
 pub mod real;

@@ -39,15 +39,18 @@ pub use transport::Transport;
 pub use typing::BadConnector;
 
 pub(crate) use request::params;
-pub(crate) use transport::CALL_MAX;
 #[cfg(test)]
 pub(crate) use transport::Rest;
+pub(crate) use transport::{BYTES_MAX, CALL_MAX};
 pub(crate) use typing::{Typed, id_in};
 pub(crate) use verdict::{Given, Lapse};
 
 /// Calls at once, those that nobody waits for any more among them: a crowd of cancelled turns
 /// must not become a crowd of requests.
 const CALLS_MAX: usize = 256;
+
+/// The way to a service that is behind the tool server of that name, or why there is none.
+pub type Behind<'a> = dyn Fn(&str, &Service) -> Result<Arc<dyn Transport>, String> + 'a;
 
 /// The way to all services of a pack.
 pub struct Connector {
@@ -61,17 +64,26 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// The services of `pack`, reached through `dialer`, their envelopes believed if `verify`
-    /// does.
+    /// The services of `pack`, reached through `dialer`, or through `behind` where a service is
+    /// behind a tool server; their envelopes believed if `verify` does.
     pub fn new(
         pack: &Pack,
         dialer: Arc<Dialer>,
+        behind: &Behind<'_>,
         verify: Arc<dyn Verify>,
     ) -> Result<Self, BadConnector> {
-        let mut connector =
-            Self::over(&pack.services, &pack.enrichers, verify, |name, service| {
-                Ok(Arc::new(transport::Rest::new(name, service, &dialer)?))
-            })?;
+        let mut connector = Self::over(
+            &pack.services,
+            &pack.enrichers,
+            verify,
+            |name, service| match &service.mcp {
+                None => Ok(Arc::new(transport::Rest::new(name, service, &dialer)?)),
+                Some(server) => behind(server, service).map_err(|why| BadConnector::Behind {
+                    service: name.to_owned(),
+                    why,
+                }),
+            },
+        )?;
         let vertical = |agent: &Definition| Some((agent.id.clone(), agent.vertical.clone()?));
         connector.verticals = pack.agents.iter().filter_map(vertical).collect();
         Ok(connector)

@@ -1,5 +1,6 @@
 //! The tools an agent works with: a set, by name, in the order they were put in.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use turnwire_dial::Dialer;
@@ -10,6 +11,7 @@ use crate::ccs::Ccs;
 use crate::checked::Checked;
 use crate::connector::Connector;
 use crate::http::Http;
+use crate::mcp::Listed;
 use crate::platform::{EmitStatus, Feedback, Named};
 use crate::process::Process;
 use crate::render::Render;
@@ -81,13 +83,20 @@ pub struct Kit {
     pub dialer: Arc<Dialer>,
     /// Where programs run.
     pub workshop: Arc<Workshop>,
+    /// The tool servers of the pack.
+    pub servers: Arc<Listed>,
 }
 
 /// A named set of tools.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
+    /// What a word that stands for many tools stands for.
+    words: BTreeMap<String, Vec<Arc<dyn Tool>>>,
 }
+
+/// What stands before the name of a tool server in the word for all its tools.
+const ALL_OF: &str = "mcp:";
 
 impl Toolbox {
     /// A box with nothing in it.
@@ -99,6 +108,7 @@ impl Toolbox {
     pub fn trial(clock: Arc<dyn Clock>, mint: Arc<dyn Mint>) -> Self {
         Self {
             tools: trial::tools(clock, mint),
+            words: BTreeMap::new(),
         }
     }
 
@@ -116,6 +126,33 @@ impl Toolbox {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
+    /// What `name` stands for: the tool of that name, or the tools of a word for many. None if
+    /// there is nothing of that name.
+    pub fn named(&self, name: &str) -> Option<Vec<Arc<dyn Tool>>> {
+        let one = self.get(name).map(|tool| vec![Arc::clone(tool)]);
+        one.or_else(|| self.words.get(name).cloned())
+    }
+
+    /// The box with all tools that `word` stands for. One whose name is taken is left out: the
+    /// pack has a tool of its own in its place.
+    fn with_word(mut self, word: &str, tools: Vec<Arc<dyn Tool>>) -> Self {
+        let mut kept = Vec::new();
+        for tool in tools {
+            if self.get(tool.name()).is_some() {
+                tracing::warn!(
+                    word,
+                    tool = tool.name(),
+                    "a tool's name is taken; it is left out"
+                );
+                continue;
+            }
+            self.tools.push(Arc::clone(&tool));
+            kept.push(tool);
+        }
+        self.words.insert(word.to_owned(), kept);
+        self
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools.iter()
@@ -126,6 +163,13 @@ impl Toolbox {
 /// `connector` and have no other way (S2-053).
 pub fn toolbox(pack: &Pack, names: &[String], kit: &Kit) -> Result<Toolbox, BadTool> {
     names.iter().try_fold(Toolbox::new(), |toolbox, name| {
+        if let Some(server) = name.strip_prefix(ALL_OF) {
+            let tools = kit.servers.all(server).map_err(|why| BadTool::Unmade {
+                tool: name.clone(),
+                why,
+            })?;
+            return Ok(toolbox.with_word(name, tools));
+        }
         let def = pack.tool(name);
         let def = def.ok_or_else(|| BadTool::Unknown(name.clone()))?;
         Ok(toolbox.with(make(def, kit)?)?)
@@ -140,6 +184,7 @@ pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
         mint,
         dialer,
         workshop,
+        servers,
     } = kit;
     match &def.kind {
         ToolKind::Ccs {
@@ -188,7 +233,14 @@ pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
             })?;
             checked(def, Arc::new(tool))
         }
-        ToolKind::Mcp { .. } | ToolKind::Delegate { .. } => Err(BadTool::Unmade {
+        ToolKind::Mcp { server, tool } => {
+            let made = servers.tool(def, server, tool);
+            made.map_err(|why| BadTool::Unmade {
+                tool: def.name.clone(),
+                why,
+            })
+        }
+        ToolKind::Delegate { .. } => Err(BadTool::Unmade {
             tool: def.name.clone(),
             why: "this kind of tool cannot be made".to_owned(),
         }),

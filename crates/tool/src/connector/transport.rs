@@ -1,5 +1,5 @@
 //! How a request reaches a service: one request, one whole answer, nothing streamed (S2-035).
-//! REST is the one way this version has; another is another `Transport` (S2-044).
+//! REST is the way that is here; another is another `Transport` (S2-044).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::connector::typing::BadConnector;
 /// for what was made without that check.
 pub(crate) const CALL_MAX: Duration = Duration::from_secs(10);
 /// The largest answer, whatever the pack says.
-const BYTES_MAX: u64 = 8 * 1_048_576;
+pub(crate) const BYTES_MAX: u64 = 8 * 1_048_576;
 
 /// A way to one service.
 pub trait Transport: Send + Sync {

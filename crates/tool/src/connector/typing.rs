@@ -15,6 +15,14 @@ pub enum BadConnector {
     /// The address is none.
     #[error("service `{0}`: its url is not an http or https address")]
     Url(String),
+    /// The tool server it is behind does not enrich.
+    #[error("service `{service}`: {why}")]
+    Behind {
+        /// Which service.
+        service: String,
+        /// What is wrong and what to do.
+        why: String,
+    },
     /// There is no such service.
     #[error("enricher `{0}`: there is no such service")]
     Service(String),

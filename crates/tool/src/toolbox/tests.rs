@@ -75,7 +75,13 @@ fn pack() -> Pack {
 
 fn connector(pack: &Pack) -> Result<Arc<Connector>, BadConnector> {
     let dialer = Dialer::new(Options::default()).expect("a dialer");
-    Connector::new(pack, Arc::new(dialer), Arc::new(NoVerify)).map(Arc::new)
+    Connector::new(
+        pack,
+        Arc::new(dialer),
+        &|_, _| Err(String::new()),
+        Arc::new(NoVerify),
+    )
+    .map(Arc::new)
 }
 
 fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, BadTool> {
@@ -88,6 +94,7 @@ fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, BadTool> {
         mint,
         dialer: Arc::new(Dialer::new(Options::default()).expect("a dialer")),
         workshop: crate::stage::workshop(),
+        servers: Arc::default(),
     };
     toolbox(pack, &names, &kit)
 }

@@ -1,0 +1,242 @@
+//! One call to a server: within its times, with its progress, and ended by being dropped. A call
+//! that nobody waits for any more is told to the server as cancelled (S1-110 is for data services;
+//! a tool server is asked to stop).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use turnwire_event::metric;
+use turnwire_event::port::BoxFuture;
+
+use crate::mcp::error::said;
+use crate::mcp::link::{Slot, Step};
+use crate::mcp::server::Server;
+
+/// How long a call waits for a server that is away: as long as a person hardly notices, and as
+/// long as most need to come back.
+const AWAY_MAX: Duration = Duration::from_secs(2);
+
+/// How long a call may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Without a sign of life.
+    pub(crate) idle: Duration,
+    /// In all.
+    pub(crate) total: Duration,
+}
+
+/// Why a call has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lapse {
+    /// The server is not there.
+    Away,
+    /// The server went while it worked.
+    Broke,
+    /// It took too long.
+    Timeout,
+    /// The server says that the input does not fit.
+    Unfit(String),
+    /// The server refused, in these words.
+    Refused(String),
+    /// The server wants something that nobody here gives, or answered something else.
+    Other,
+}
+
+impl Lapse {
+    fn outcome(&self) -> &'static str {
+        match self {
+            Self::Away => "away",
+            Self::Broke => "broke",
+            Self::Timeout => "timeout",
+            Self::Unfit(_) | Self::Refused(_) | Self::Other => "refused",
+        }
+    }
+}
+
+/// Who is told how far a call is.
+pub(crate) trait Hears: Send {
+    /// The newest step; whoever hears it may keep it for later.
+    fn step(&mut self, step: Step) -> BoxFuture<'_, ()>;
+
+    /// When it wants to be asked again, if it kept one.
+    fn due(&self) -> Option<Instant>;
+
+    /// Tells what was kept.
+    fn tell(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// Nobody hears.
+pub(crate) struct Deaf;
+
+impl Hears for Deaf {
+    fn step(&mut self, _: Step) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn tell(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Calls `tool` of `server`.
+pub(crate) async fn call(
+    server: &Server,
+    tool: &str,
+    arguments: Map<String, Value>,
+    times: Times,
+    ear: &mut dyn Hears,
+) -> Result<CallToolResult, Lapse> {
+    let mut count = Count {
+        server,
+        outcome: "cancelled",
+    };
+    let given = ask(server, tool, arguments, times, ear).await;
+    count.outcome = match &given {
+        Ok(result) if result.is_error == Some(true) => "error",
+        Ok(_) => "ok",
+        Err(lapse) => lapse.outcome(),
+    };
+    given
+}
+
+/// Counts a call when it ends, however it ends.
+struct Count<'a> {
+    server: &'a Server,
+    outcome: &'static str,
+}
+
+impl Drop for Count<'_> {
+    fn drop(&mut self) {
+        let server = self.server.name.to_string();
+        metrics::counter!(metric::MCP_CALLS_TOTAL, "server" => server, "outcome" => self.outcome)
+            .increment(1);
+    }
+}
+
+async fn ask(
+    server: &Server,
+    tool: &str,
+    arguments: Map<String, Value>,
+    times: Times,
+    ear: &mut dyn Hears,
+) -> Result<CallToolResult, Lapse> {
+    let session = server.session(AWAY_MAX).await.ok_or(Lapse::Away)?;
+    let (slot, steps) = watch::channel(None);
+    let slot: Slot = Arc::new(slot);
+    let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+    let mut request = CallToolRequest::new(params);
+    request.extensions.insert(Arc::clone(&slot));
+    let request = ClientRequest::CallToolRequest(request);
+    let options = PeerRequestOptions::with_timeout(times.idle).with_max_total_timeout(times.total);
+    let sent = session.peer.send_request_with_option(request, options);
+    let given = match sent.await {
+        Ok(handle) => Asked(Some(handle)).answer(steps, times, ear).await,
+        Err(error) => Err(Given::Error(error)),
+    };
+    drop(slot);
+    match given {
+        Ok(ServerResult::CallToolResult(result)) => Ok(result),
+        Ok(_) => Err(Lapse::Other),
+        Err(Given::Late) => Err(Lapse::Timeout),
+        Err(Given::Error(ServiceError::McpError(refused))) => {
+            let words = said(&refused.message);
+            Err(match refused.code {
+                ErrorCode::INVALID_PARAMS => Lapse::Unfit(words),
+                _ => Lapse::Refused(words),
+            })
+        }
+        Err(Given::Error(ServiceError::TransportClosed | ServiceError::TransportSend(_))) => {
+            server.suspect(&session);
+            Err(Lapse::Broke)
+        }
+        Err(Given::Error(_)) => Err(Lapse::Other),
+    }
+}
+
+/// Why there is no answer.
+enum Given {
+    Late,
+    Error(ServiceError),
+}
+
+/// A request that a server has. Dropping it before it is answered tells the server to stop.
+struct Asked(Option<RequestHandle<RoleClient>>);
+
+impl Asked {
+    async fn answer(
+        mut self,
+        mut steps: watch::Receiver<Option<Step>>,
+        times: Times,
+        ear: &mut dyn Hears,
+    ) -> Result<ServerResult, Given> {
+        let began = Instant::now();
+        let mut idle = began + times.idle;
+        loop {
+            let Some(handle) = &mut self.0 else {
+                return Err(Given::Error(ServiceError::TransportClosed));
+            };
+            let due = ear.due();
+            tokio::select! {
+                biased;
+                answer = &mut handle.rx => {
+                    self.0 = None;
+                    // The last step came before the answer and is never kept back.
+                    if steps.has_changed().is_ok_and(|is| is) {
+                        let last = *steps.borrow_and_update();
+                        if let Some(step) = last {
+                            ear.step(step).await;
+                        }
+                    }
+                    ear.tell().await;
+                    return match answer {
+                        Ok(answer) => answer.map_err(Given::Error),
+                        Err(_) => Err(Given::Error(ServiceError::TransportClosed)),
+                    };
+                }
+                Ok(()) = steps.changed() => {
+                    idle = Instant::now() + times.idle;
+                    let newest = *steps.borrow_and_update();
+                    if let Some(step) = newest {
+                        ear.step(step).await;
+                    }
+                }
+                () = at(due) => ear.tell().await,
+                () = sleep_until(idle.min(began + times.total)) => return Err(Given::Late),
+            }
+        }
+    }
+}
+
+async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let Some(handle) = self.0.take() else {
+            return;
+        };
+        // Outside a runtime the server is going down, and the connection with it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = handle
+                    .cancel(Some("the turn does not need it any more".to_owned()))
+                    .await;
+            });
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! One server and the task that keeps it: a connection that ends is opened again, after a wait
+//! that grows.
+//!
+//! ```text
+//!            ╭──────────── up: calls go through ───────────╮
+//! open ──▶ session                                    ended, flooded, suspected
+//!            ╰── connect ◀── wait 0.5 s … 30 s ◀── away ◀──╯
+//! ```
+//! Whoever holds a `Server` holds it up: the last one that is dropped ends the task, and the task
+//! ends the connection.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rmcp::service::{Peer, RoleClient};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use turnwire_event::{TurnId, metric};
+
+use crate::live::Live;
+use crate::mcp::backoff::Backoff;
+use crate::mcp::connection::{Connection, Way};
+use crate::mcp::error::NoConnection;
+use crate::mcp::list::{Found, NoList, list};
+
+/// Turns that a server remembers having begun to serve; one that is forgotten is told of again.
+const TURNS_MAX: usize = 1_024;
+/// Suspicions that wait to be looked at; one is enough.
+const SUSPECTS_MAX: usize = 16;
+
+/// A way to a server that is open now.
+#[derive(Clone)]
+pub(crate) struct Session {
+    /// Which of the server's lives it is of.
+    life: u64,
+    pub(crate) peer: Peer<RoleClient>,
+}
+
+/// A server that is kept.
+pub(crate) struct Server {
+    pub(crate) name: Arc<str>,
+    /// None while it is away. The task holds the other end.
+    session: watch::Receiver<Option<Session>>,
+    /// Lives that seem to be over.
+    suspects: mpsc::Sender<u64>,
+    known: Arc<Mutex<BTreeSet<String>>>,
+    served: Mutex<VecDeque<TurnId>>,
+    within: Duration,
+    _stop: DropGuard,
+}
+
+impl Server {
+    /// Connects and keeps the connection.
+    pub(crate) async fn start(
+        name: &str,
+        way: Way,
+        within: Duration,
+    ) -> Result<Arc<Self>, NoConnection> {
+        let name: Arc<str> = name.into();
+        let connection = Connection::open(&name, &way, within).await?;
+        let (told, session) = watch::channel(None);
+        let (suspects, suspected) = mpsc::channel(SUSPECTS_MAX);
+        let known = Arc::new(Mutex::default());
+        let stop = CancellationToken::new();
+        let keeper = Keeper {
+            name: Arc::clone(&name),
+            way,
+            within,
+            told,
+            suspected,
+            known: Arc::clone(&known),
+            stop: stop.clone(),
+        };
+        keeper.tell(0, &connection);
+        let live = Live::begin();
+        tokio::spawn(async move {
+            let _live = live;
+            keeper.keep(connection).await;
+        });
+        Ok(Arc::new(Self {
+            name,
+            session,
+            suspects,
+            known,
+            served: Mutex::default(),
+            within,
+            _stop: stop.drop_guard(),
+        }))
+    }
+
+    /// The way to it, if it is there within `wait`.
+    pub(crate) async fn session(&self, wait: Duration) -> Option<Session> {
+        let mut session = self.session.clone();
+        let there = session.wait_for(Option::is_some);
+        match timeout(wait, there).await {
+            Ok(Ok(session)) => session.clone(),
+            Ok(Err(_)) | Err(_) => None,
+        }
+    }
+
+    /// Tells that a session gave no answer that a living one gives.
+    pub(crate) fn suspect(&self, session: &Session) {
+        // A full queue has suspicions enough.
+        let _ = self.suspects.try_send(session.life);
+    }
+
+    /// What tools it has now.
+    pub(crate) async fn list(&self) -> Result<Vec<Found>, NoList> {
+        let Some(session) = self.session(self.within).await else {
+            return Err(NoList::Ended);
+        };
+        let found = list(&session.peer, self.within).await?;
+        *self.known.lock() = names(&found);
+        Ok(found)
+    }
+
+    /// Whether this is the first that it is told of a turn.
+    pub(crate) fn first_of(&self, turn_id: TurnId) -> bool {
+        let mut served = self.served.lock();
+        if served.contains(&turn_id) {
+            return false;
+        }
+        if served.len() == TURNS_MAX {
+            served.pop_front();
+        }
+        served.push_back(turn_id);
+        true
+    }
+}
+
+fn names(found: &[Found]) -> BTreeSet<String> {
+    found.iter().map(|tool| tool.name.clone()).collect()
+}
+
+/// Why a life ended.
+enum End {
+    Stopped,
+    Ended,
+    Flooded,
+    Suspected,
+}
+
+/// What keeps a server.
+struct Keeper {
+    name: Arc<str>,
+    way: Way,
+    within: Duration,
+    told: watch::Sender<Option<Session>>,
+    suspected: mpsc::Receiver<u64>,
+    known: Arc<Mutex<BTreeSet<String>>>,
+    stop: CancellationToken,
+}
+
+impl Keeper {
+    async fn keep(mut self, mut connection: Connection) {
+        let mut backoff = Backoff::default();
+        let mut life = 0;
+        loop {
+            let born = Instant::now();
+            let end = self.watch(life, &mut connection).await;
+            self.told.send_replace(None);
+            self.up(0.0);
+            let why = match end {
+                End::Stopped => "nobody needs it any more".to_owned(),
+                End::Ended => "its side ended it".to_owned(),
+                End::Suspected => "it could not be reached".to_owned(),
+                End::Flooded => connection
+                    .meter
+                    .flood()
+                    .map_or_else(String::new, |f| f.to_string()),
+            };
+            connection.close().await;
+            if matches!(end, End::Stopped) {
+                tracing::debug!(server = %self.name, why, "an MCP server was left");
+                return;
+            }
+            tracing::warn!(server = %self.name, why, "the connection to an MCP server is over");
+            backoff.lived(born);
+            let stop = self.stop.clone();
+            connection = tokio::select! {
+                () = stop.cancelled() => return,
+                connection = self.again(&mut backoff) => connection,
+            };
+            life += 1;
+            self.tell(life, &connection);
+            tracing::info!(server = %self.name, "the MCP server is back");
+            let peer = connection.peer.clone();
+            self.compare(&peer).await;
+        }
+    }
+
+    /// Waits until this life is over.
+    async fn watch(&mut self, life: u64, connection: &mut Connection) -> End {
+        let meter = Arc::clone(&connection.meter);
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return End::Stopped,
+                () = connection.ended() => {
+                    return if meter.flood().is_some() { End::Flooded } else { End::Ended };
+                }
+                () = meter.flooded() => return End::Flooded,
+                suspect = self.suspected.recv() => match suspect {
+                    Some(suspect) if suspect == life => return End::Suspected,
+                    Some(_) => {}
+                    None => return End::Stopped,
+                },
+            }
+        }
+    }
+
+    /// Connects, however many attempts it takes.
+    async fn again(&self, backoff: &mut Backoff) -> Connection {
+        loop {
+            tokio::time::sleep(backoff.next()).await;
+            metrics::counter!(
+                metric::MCP_SERVER_RESTARTS_TOTAL,
+                "server" => self.name.to_string()
+            )
+            .increment(1);
+            match Connection::open(&self.name, &self.way, self.within).await {
+                Ok(connection) => return connection,
+                Err(why) => tracing::warn!(server = %self.name, %why, "an MCP server is not back"),
+            }
+        }
+    }
+
+    fn tell(&self, life: u64, connection: &Connection) {
+        let peer = connection.peer.clone();
+        self.told.send_replace(Some(Session { life, peer }));
+        self.up(1.0);
+    }
+
+    fn up(&self, up: f64) {
+        metrics::gauge!(metric::MCP_SERVER_UP, "server" => self.name.to_string()).set(up);
+    }
+
+    /// Says so if a server came back with other tools. The list that the pack was loaded with
+    /// stays: a turn has the tools that it began with (S2-001).
+    async fn compare(&self, peer: &Peer<RoleClient>) {
+        let Ok(found) = list(peer, self.within).await else {
+            tracing::warn!(server = %self.name, "an MCP server that came back does not list its tools");
+            return;
+        };
+        let now = names(&found);
+        let known = self.known.lock().clone();
+        if now != known {
+            let gone: Vec<&String> = known.difference(&now).collect();
+            let new: Vec<&String> = now.difference(&known).collect();
+            tracing::warn!(
+                server = %self.name, ?gone, ?new,
+                "an MCP server came back with other tools; they count when the pack is read again"
+            );
+        }
+    }
+}

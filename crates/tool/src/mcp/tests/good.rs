@@ -1,0 +1,225 @@
+//! A server that does what it should: listing, calling, progress, cancelling.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_event::Body;
+use turnwire_event::code::{ToolErrorClass, ToolType};
+use turnwire_event::port::Emission;
+
+use super::stage::{Stage, run, tool, tool_def, until};
+use crate::stage::{Sink, call};
+
+#[tokio::test]
+async fn s2_001_tools_are_listed_with_all_pages_when_a_pack_is_loaded_and_not_in_a_call() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let servers: Vec<_> = listed.servers().collect();
+    assert_eq!(servers, [("small", 13)]);
+    let echo = tool(&listed, "echo");
+    assert_eq!(echo.name(), "my_echo");
+    assert_eq!(echo.description(), "Does echo.");
+    assert_eq!(echo.tool_type(), ToolType::Mcp);
+    assert_eq!(echo.server(), Some("small"));
+    assert_eq!(
+        echo.input_schema()["properties"],
+        json!({"text": {"type": "string"}})
+    );
+    assert_eq!(stage.count("tools/list"), 2);
+    for _ in 0..3 {
+        let said = run(&listed, "echo", json!({"text": "hi"})).await;
+        assert_eq!(said, Ok(json!("hi")));
+    }
+    assert_eq!(stage.count("tools/list"), 2);
+    let first = stage.got();
+    assert_eq!(first[0]["method"], "initialize");
+    assert_eq!(first[0]["params"]["capabilities"], json!({}));
+    assert_eq!(first[0]["params"]["clientInfo"]["name"], "turnwire");
+}
+
+#[tokio::test]
+async fn all_tools_of_a_server_have_names_that_providers_take() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let all = listed.all("small").expect("tools");
+    let names: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
+    assert_eq!(names.len(), 13);
+    assert_eq!(names[..2], ["small_echo", "small_slow"]);
+    let none = listed.all("other").map(|_| ());
+    let told = none.expect_err("no such server");
+    assert!(told.contains("one of `small`"), "{told}");
+}
+
+#[tokio::test]
+async fn results_are_read_as_a_model_is_given_them() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let structured = run(&listed, "structured", json!({})).await;
+    assert_eq!(structured, Ok(json!({"degrees": 20})));
+    let picture = run(&listed, "picture", json!({})).await;
+    assert_eq!(
+        picture,
+        Ok(json!("[a picture, image/png, about 300 bytes]"))
+    );
+    let env = run(&listed, "env", json!({"name": "SECRET"})).await;
+    assert_eq!(env, Ok(json!("told")));
+    let failed = run(&listed, "fail", json!({"text": "no such city"})).await;
+    let failed = failed.expect_err("a failure");
+    assert_eq!(failed.class, ToolErrorClass::Internal);
+    assert_eq!(failed.told, "no such city");
+    assert!(!failed.fatal);
+    let big = run(&listed, "big", json!({"bytes": 2_000_000})).await;
+    assert!(big.expect_err("too large").told.contains("too large"));
+}
+
+#[tokio::test]
+async fn an_input_that_does_not_fit_is_told_to_the_model_and_not_sent() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    for input in [json!({"text": 5}), json!("text")] {
+        let failed = run(&listed, "echo", input).await.expect_err("a failure");
+        assert_eq!(failed.class, ToolErrorClass::InvalidInput);
+    }
+    assert_eq!(stage.count("tools/call"), 0);
+}
+
+fn steps(taken: &[Emission]) -> Vec<(String, f64, Option<f64>)> {
+    let steps = taken.iter().filter_map(|emission| match &emission.body {
+        Body::McpSessionProgressed(step) => {
+            Some((emission.actor.to_string(), step.progress, step.total))
+        }
+        _ => None,
+    });
+    steps.collect()
+}
+
+#[tokio::test]
+async fn progress_becomes_events_at_a_pace_and_the_last_always() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let sink = Sink::with_room(1_000);
+    let mut def = tool_def("slow");
+    def.progress_status = Some("mcp_working".to_owned());
+    let slow = listed.tool(&def, "small", "slow").expect("a tool");
+    let input = json!({"seconds": 2.0, "steps": 40});
+    let done = slow.run(call(input.clone(), &sink)).await;
+    assert_eq!(done, Ok(json!("slowly done")));
+    let taken = sink.taken();
+    let Body::McpSessionStarted(started) = &taken[0].body else {
+        panic!("{taken:?}");
+    };
+    assert_eq!(started.server, "small");
+    let told = steps(&taken);
+    assert_eq!(
+        told.last(),
+        Some(&("tool:my_slow".into(), 40.0, Some(40.0)))
+    );
+    assert!(told.len() >= 3, "{told:?}");
+    assert!(told.is_sorted_by(|a, b| a.1 < b.1), "{told:?}");
+    // Forty steps came; a loaded machine takes longer, so the bound is by the time it took.
+    assert!(told.len() < 40, "{told:?}");
+    let statuses: Vec<_> = taken
+        .iter()
+        .filter_map(|emission| match &emission.body {
+            Body::StatusEmitted(status) => Some((emission.actor.to_string(), status.clone())),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        !statuses.is_empty() && statuses.len() < told.len(),
+        "{statuses:?}"
+    );
+    let (actor, status) = &statuses[0];
+    assert_eq!(
+        (actor.as_str(), status.event_id.as_str()),
+        ("subagent:shop", "mcp_working")
+    );
+    assert_eq!(status.message, "");
+
+    // The second call of the turn does not begin it again.
+    let again = Sink::with_room(1_000);
+    let input = json!({"seconds": 0.1, "steps": 1});
+    assert!(slow.run(call(input, &again)).await.is_ok());
+    let begun = again.taken();
+    let begun = begun
+        .iter()
+        .filter(|e| matches!(e.body, Body::McpSessionStarted(_)));
+    assert_eq!(begun.count(), 0);
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let slow = tool(&listed, "slow");
+    let sink = Sink::with_room(1_000);
+    let running = tokio::spawn(slow.run(call(json!({"seconds": 60, "steps": 600}), &sink)));
+    until("the server has the call", || stage.count("tools/call") == 1).await;
+    running.abort();
+    assert!(running.await.is_err());
+    until("the server is told", || {
+        stage.count("notifications/cancelled") == 1
+    })
+    .await;
+    let got = stage.got();
+    let asked = got.iter().find(|got| got["method"] == "tools/call");
+    let told = got
+        .iter()
+        .find(|got| got["method"] == "notifications/cancelled");
+    let (asked, told) = (asked.expect("a call"), told.expect("a cancel"));
+    assert_eq!(told["params"]["requestId"], asked["id"]);
+    // It serves others as before.
+    assert_eq!(
+        run(&listed, "echo", json!({"text": "a"})).await,
+        Ok(json!("a"))
+    );
+}
+
+#[tokio::test]
+async fn a_call_without_a_sign_of_life_ends_in_time_and_is_cancelled() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let mut def = tool_def("mute");
+    def.timeout_ms = Some(300);
+    let mute = listed.tool(&def, "small", "mute").expect("a tool");
+    let sink = Sink::with_room(10);
+    let failed = mute.run(call(json!({}), &sink)).await.expect_err("late");
+    assert_eq!(failed.class, ToolErrorClass::Timeout);
+    until("the server is told", || {
+        stage.count("notifications/cancelled") == 1
+    })
+    .await;
+    // With progress the same time is no bound, the time in all is.
+    let mut def = tool_def("slow");
+    def.timeout_ms = Some(5_000);
+    let slow = listed.tool(&def, "small", "slow").expect("a tool");
+    let sink = Sink::with_room(1_000);
+    let input = json!({"seconds": 6.0, "steps": 12});
+    assert_eq!(slow.run(call(input, &sink)).await, Ok(json!("slowly done")));
+    assert_eq!(slow.timeout(), Some(Duration::from_secs(33)));
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_something_is_refused_and_a_ping_is_answered() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let answers = run(&listed, "ask", json!({})).await;
+    let answers = answers.unwrap_or_else(|why| panic!("{why}: {:?}", stage.got()));
+    let answers: Value = serde_json::from_str(answers.as_str().expect("text")).expect("JSON");
+    assert_eq!(answers, json!([-32601, -32601, -32601, "answered"]));
+}
+
+#[tokio::test]
+async fn ten_calls_at_once_each_get_their_own_answer() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let calls = (0..10).map(|n| {
+        let listed = listed.clone();
+        async move {
+            let text = format!("word {n}");
+            let said = run(&listed, "echo", json!({"text": text})).await;
+            assert_eq!(said, Ok(json!(text)));
+        }
+    });
+    futures_util::future::join_all(calls).await;
+}

@@ -1,0 +1,183 @@
+//! The same over HTTP.
+
+use std::process::{Child, Command, Stdio};
+
+use serde_json::json;
+use turnwire_event::Body;
+use turnwire_event::code::ToolErrorClass;
+use turnwire_pack::{McpServer, McpTransport};
+
+use super::stage::{Stage, def, program, run, tool, until};
+use crate::stage::{Sink, call};
+
+/// A server; dropping it ends it.
+struct Http(Child);
+
+impl Http {
+    /// Starts one, at a port of its own or at `port`.
+    async fn start(stage: &Stage, mode: &str, port: Option<&str>) -> (Self, String) {
+        let port_file = stage.file("port");
+        let _ = std::fs::remove_file(&port_file);
+        let child = Command::new("python3")
+            .arg(program())
+            .arg(mode)
+            .arg("--journal")
+            .arg(stage.journal())
+            .arg("--http")
+            .arg(&port_file)
+            .args(port.into_iter().flat_map(|port| ["--port", port]))
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("python3 is there");
+        let started = Self(child);
+        until("it says its port", || port_file.exists()).await;
+        let port = std::fs::read_to_string(&port_file).expect("a port");
+        (started, port)
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn at(port: &str) -> McpServer {
+    def(McpTransport::Http {
+        url: format!("http://127.0.0.1:{port}/mcp"),
+        headers: vec![("X-Key".to_owned(), "sk-secret".to_owned())],
+    })
+}
+
+#[tokio::test]
+async fn tools_are_listed_called_and_told_of_over_http() {
+    let stage = Stage::new();
+    let (server, port) = Http::start(&stage, "good", None).await;
+    let listed = stage
+        .open(at(&port))
+        .await
+        .unwrap_or_else(|bad| panic!("{bad:?}"));
+    assert_eq!(listed.servers().collect::<Vec<_>>(), [("small", 13)]);
+    assert_eq!(
+        run(&listed, "echo", json!({"text": "hi"})).await,
+        Ok(json!("hi"))
+    );
+    let sink = Sink::with_room(1_000);
+    let input = json!({"seconds": 0.5, "steps": 5});
+    let done = tool(&listed, "slow").run(call(input, &sink)).await;
+    assert_eq!(done, Ok(json!("slowly done")));
+    let taken = sink.taken();
+    let last = taken
+        .iter()
+        .rev()
+        .find_map(|emission| match &emission.body {
+            Body::McpSessionProgressed(step) => Some((step.progress, step.total)),
+            _ => None,
+        });
+    assert_eq!(last, Some((5.0, Some(5.0))));
+    let got = stage.got();
+    let heads: Vec<_> = got.iter().filter(|got| got["http"] == "POST").collect();
+    assert!(
+        heads
+            .iter()
+            .all(|head| head["headers"]["x-key"] == "sk-secret")
+    );
+    let accept = &heads[0]["headers"]["accept"];
+    assert_eq!(accept, "application/json, text/event-stream");
+    let last = heads.last().expect("a call");
+    assert_eq!(last["headers"]["mcp-protocol-version"], "2025-06-18");
+    assert!(last["headers"]["mcp-session-id"].as_str().is_some());
+    drop(listed);
+    until("the session is ended", || {
+        stage.got().iter().any(|got| got["http"] == "DELETE")
+    })
+    .await;
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_call_over_http_that_is_dropped_is_cancelled_at_the_server() {
+    let stage = Stage::new();
+    let (_server, port) = Http::start(&stage, "good", None).await;
+    let listed = stage
+        .open(at(&port))
+        .await
+        .unwrap_or_else(|bad| panic!("{bad:?}"));
+    let sink = Sink::with_room(1_000);
+    let running = tool(&listed, "slow").run(call(json!({"seconds": 60, "steps": 600}), &sink));
+    let running = tokio::spawn(running);
+    until("the server has the call", || stage.count("tools/call") == 1).await;
+    running.abort();
+    until("the server is told", || {
+        stage.count("notifications/cancelled") == 1
+    })
+    .await;
+    assert_eq!(
+        run(&listed, "echo", json!({"text": "a"})).await,
+        Ok(json!("a"))
+    );
+}
+
+#[tokio::test]
+async fn a_server_over_http_that_dies_fails_its_call_and_is_had_back() {
+    let stage = Stage::new();
+    let (server, port) = Http::start(&stage, "good", None).await;
+    let listed = stage
+        .open(at(&port))
+        .await
+        .unwrap_or_else(|bad| panic!("{bad:?}"));
+    let failed = run(&listed, "die", json!({})).await.expect_err("a failure");
+    assert_eq!(failed.class, ToolErrorClass::Internal);
+    assert_eq!(failed.told, "The tool's server went away while it worked.");
+    drop(server);
+    let failed = run(&listed, "echo", json!({})).await.expect_err("away");
+    assert_eq!(failed.class, ToolErrorClass::Internal);
+    let (_server, _) = Http::start(&stage, "good", Some(&port)).await;
+    for _ in 0..60 {
+        if run(&listed, "echo", json!({"text": "a"})).await == Ok(json!("a")) {
+            return;
+        }
+    }
+    panic!("it was not had back");
+}
+
+#[tokio::test]
+async fn a_session_that_a_server_forgot_is_begun_again_unseen() {
+    let stage = Stage::new();
+    let (server, port) = Http::start(&stage, "good", None).await;
+    let listed = stage
+        .open(at(&port))
+        .await
+        .unwrap_or_else(|bad| panic!("{bad:?}"));
+    drop(server);
+    let (_server, _) = Http::start(&stage, "good", Some(&port)).await;
+    assert_eq!(
+        run(&listed, "echo", json!({"text": "a"})).await,
+        Ok(json!("a"))
+    );
+    assert_eq!(stage.count("initialize"), 2);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_address_is_told() {
+    let stage = Stage::new();
+    for (mode, expected) in [
+        ("nonsense", "what it answers is not MCP"),
+        ("dies", "it answered HTTP 503"),
+        ("refuses", "it refused to begin: the licence has run out"),
+    ] {
+        let (_server, port) = Http::start(&stage, mode, None).await;
+        let told = stage.refused(at(&port)).await;
+        assert!(told.contains(expected), "{mode}: {told}");
+        assert!(!told.contains("sk-secret"), "{told}");
+    }
+    let told = stage.refused(at("9")).await;
+    assert!(told.contains("nobody answers at its `url`"), "{told}");
+    let metadata = def(McpTransport::Http {
+        url: "http://169.254.169.254/mcp".to_owned(),
+        headers: Vec::new(),
+    });
+    let told = stage.refused(metadata).await;
+    assert!(told.contains("is not let out"), "{told}");
+}

@@ -1,0 +1,184 @@
+//! What these tests have in common: servers as plain programs, a folder with their journals, a
+//! tool made of what they list, and patience.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use turnwire_dial::{Dialer, Options};
+use turnwire_event::port::BoxFuture;
+use turnwire_pack::{McpServer, McpTransport, ToolDef, ToolKind};
+
+use crate::mcp::connection::{Pipes, Running, Start};
+use crate::mcp::{BadServer, Listed, Servers};
+use crate::stage::{Sink, call};
+use crate::tool::{Tool, ToolFailure};
+
+/// A program without a guard.
+struct Plain(Vec<String>, Vec<(String, String)>);
+
+impl Running for Child {
+    fn last_words(&mut self) -> BoxFuture<'_, String> {
+        Box::pin(async {
+            let ended = self.wait().await;
+            ended.map_or_else(|_| String::new(), |status| format!(" ({status})"))
+        })
+    }
+
+    fn gone(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let _ = self.wait().await;
+        })
+    }
+}
+
+impl Start for Plain {
+    fn start(&self) -> BoxFuture<'_, std::io::Result<Pipes>> {
+        Box::pin(async {
+            let mut child = Command::new(&self.0[0])
+                .args(&self.0[1..])
+                .envs(self.1.iter().cloned())
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .kill_on_drop(true)
+                .spawn()?;
+            Ok(Pipes {
+                stdin: Box::new(child.stdin.take().expect("a pipe")),
+                stdout: Box::new(child.stdout.take().expect("a pipe")),
+                held: Box::new(child),
+            })
+        })
+    }
+}
+
+/// The servers of a test.
+pub(super) struct Stage {
+    pub(super) servers: Servers,
+    folder: TempDir,
+}
+
+impl Stage {
+    pub(super) fn new() -> Self {
+        let dialer = Dialer::new(Options::default()).expect("a dialer");
+        let plain = |_: &str, command: &[String], env: &[(String, String)]| {
+            Arc::new(Plain(command.to_vec(), env.to_vec())) as Arc<dyn Start>
+        };
+        Self {
+            servers: Servers::over(Arc::new(dialer), Arc::new(plain)),
+            folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    /// A file of the test.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(super) fn journal(&self) -> PathBuf {
+        self.file("journal")
+    }
+
+    /// A server in `mode`, with more arguments.
+    pub(super) fn def(&self, mode: &str, more: &[&str]) -> McpServer {
+        let mut command = vec!["python3".to_owned(), program().display().to_string()];
+        command.extend([mode, "--journal"].map(str::to_owned));
+        command.push(self.journal().display().to_string());
+        command.extend(more.iter().map(|&word| word.to_owned()));
+        def(McpTransport::Stdio {
+            command,
+            env: vec![("SECRET".to_owned(), "told".to_owned())],
+        })
+    }
+
+    pub(super) async fn open(&self, def: McpServer) -> Result<Arc<Listed>, Vec<BadServer>> {
+        let defs = BTreeMap::from([("small".to_owned(), def)]);
+        self.servers.open(&defs).await
+    }
+
+    /// The servers of a definition that is good.
+    pub(super) async fn good(&self, mode: &str, more: &[&str]) -> Arc<Listed> {
+        let opened = self.open(self.def(mode, more)).await;
+        opened.unwrap_or_else(|bad| panic!("{bad:?}"))
+    }
+
+    /// Why a server in `mode` cannot be used.
+    pub(super) async fn refused(&self, def: McpServer) -> String {
+        match self.open(def).await {
+            Ok(_) => panic!("it can be used"),
+            Err(bad) => bad.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Every message that the server got.
+    pub(super) fn got(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.journal()).unwrap_or_default();
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        lines.collect()
+    }
+
+    /// How often it got `method`.
+    pub(super) fn count(&self, method: &str) -> usize {
+        let got = self.got();
+        got.iter().filter(|got| got["method"] == method).count()
+    }
+}
+
+/// The program of the test kit; only its path is known here.
+pub(super) fn program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/src/mcp/server.py")
+}
+
+pub(super) fn def(transport: McpTransport) -> McpServer {
+    McpServer {
+        transport,
+        start_timeout_ms: 20_000,
+        call_timeout_ms: 30_000,
+    }
+}
+
+pub(super) fn tool_def(theirs: &str) -> ToolDef {
+    ToolDef {
+        name: format!("my_{theirs}"),
+        description: String::new(),
+        kind: ToolKind::Mcp {
+            server: "small".into(),
+            tool: theirs.to_owned(),
+        },
+        input_schema: Value::Null,
+        status: None,
+        timeout_ms: None,
+        remember: false,
+        approval: false,
+        progress_status: None,
+    }
+}
+
+pub(super) fn tool(listed: &Listed, theirs: &str) -> Arc<dyn Tool> {
+    let made = listed.tool(&tool_def(theirs), "small", theirs);
+    made.unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// Calls a tool, as its definition is otherwise empty.
+pub(super) async fn run(listed: &Listed, theirs: &str, input: Value) -> Result<Value, ToolFailure> {
+    let sink = Sink::with_room(10_000);
+    tool(listed, theirs).run(call(input, &sink)).await
+}
+
+/// Waits until `done` says so.
+pub(super) async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..1_500 {
+        if done() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it never was so: {what}");
+}

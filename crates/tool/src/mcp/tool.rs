@@ -1,0 +1,148 @@
+//! A tool of a server as a tool of an agent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use turnwire_event::code::{ToolErrorClass, ToolType};
+use turnwire_event::port::BoxFuture;
+use turnwire_pack::ToolDef;
+
+use crate::checked::InputSchema;
+use crate::mcp::answer::{Answer, read};
+use crate::mcp::call::{Lapse, Times, call};
+use crate::mcp::list::Found;
+use crate::mcp::pace::Pace;
+use crate::mcp::server::Server;
+use crate::tool::{Call, Tool, ToolFailure};
+
+/// What a call may take beyond its own times, so that these end first and tell the reason; a
+/// server that is away is waited for too.
+const MARGIN: Duration = Duration::from_secs(3);
+/// Without a sign of life, where the pack does not say.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// A tool behind a server.
+pub(crate) struct Mcp {
+    def: ToolDef,
+    /// What the server calls it.
+    theirs: String,
+    input: Arc<InputSchema>,
+    server: Arc<Server>,
+    times: Times,
+}
+
+impl Mcp {
+    /// The tool `found` of `server` as `def` says; what `def` leaves open is as the server says.
+    /// Fails in words if it cannot be used.
+    pub(crate) fn new(
+        def: &ToolDef,
+        found: &Found,
+        server: &Arc<Server>,
+        total: Duration,
+    ) -> Result<Self, String> {
+        let input = match def.input_schema.is_null() {
+            true => found.input.clone()?,
+            false => {
+                let own = InputSchema::new(&def.input_schema).map(Arc::new);
+                own.map_err(|why| format!("its input_schema is not a JSON Schema: {why}"))?
+            }
+        };
+        let mut def = def.clone();
+        if def.description.is_empty() {
+            def.description.clone_from(&found.description);
+        }
+        let idle = def.timeout_ms.map_or(IDLE, Duration::from_millis);
+        Ok(Self {
+            def,
+            theirs: found.name.clone(),
+            input,
+            server: Arc::clone(server),
+            times: Times {
+                idle: idle.min(total),
+                total,
+            },
+        })
+    }
+}
+
+impl Tool for Mcp {
+    fn name(&self) -> &str {
+        &self.def.name
+    }
+
+    fn description(&self) -> &str {
+        &self.def.description
+    }
+
+    fn input_schema(&self) -> Value {
+        self.input.text().clone()
+    }
+
+    fn tool_type(&self) -> ToolType {
+        ToolType::Mcp
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(self.times.total + MARGIN)
+    }
+
+    fn status(&self) -> Option<&str> {
+        self.def.status.as_deref()
+    }
+
+    fn remember(&self) -> bool {
+        self.def.remember
+    }
+
+    fn approval(&self) -> bool {
+        self.def.approval
+    }
+
+    fn server(&self) -> Option<&str> {
+        Some(&self.server.name)
+    }
+
+    fn run(&self, used: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        let (server, input) = (Arc::clone(&self.server), Arc::clone(&self.input));
+        let (theirs, times) = (self.theirs.clone(), self.times);
+        let status = self.def.progress_status.clone();
+        let name = self.def.name.clone();
+        Box::pin(async move {
+            input.check(&used.input)?;
+            let Value::Object(arguments) = used.input.clone() else {
+                return Err(ToolFailure::invalid_input("The input must be an object."));
+            };
+            let turn_id = used.scene.turn_id;
+            let mut pace = Pace::new(&server.name, &name, status, used);
+            if server.first_of(turn_id) {
+                pace.begun().await;
+            }
+            let given = call(&server, &theirs, arguments, times, &mut pace).await;
+            match given.map(read) {
+                Ok(Answer::Good(value)) => Ok(value),
+                Ok(Answer::Error(words)) => Err(ToolFailure::internal(words)),
+                Ok(Answer::TooLarge) => Err(ToolFailure::internal(
+                    "The tool's result is too large to be read; ask for less.",
+                )),
+                Err(lapse) => Err(failure(lapse)),
+            }
+        })
+    }
+}
+
+fn failure(lapse: Lapse) -> ToolFailure {
+    match lapse {
+        Lapse::Away => ToolFailure::internal("The tool's server is not there now."),
+        Lapse::Broke => ToolFailure::internal("The tool's server went away while it worked."),
+        Lapse::Timeout => ToolFailure::new(
+            ToolErrorClass::Timeout,
+            "The tool did not give a result in time.",
+        ),
+        Lapse::Unfit(words) => ToolFailure::invalid_input(words),
+        Lapse::Refused(words) => ToolFailure::internal(words),
+        Lapse::Other => {
+            ToolFailure::internal("The tool wants something that cannot be given here.")
+        }
+    }
+}
