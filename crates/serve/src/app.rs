@@ -106,7 +106,7 @@ pub fn agent(script: Option<&Path>) -> Result<Arc<dyn Producer>, RunError> {
 }
 
 /// The pack that the settings name, or the one that is built in, ready to answer turns.
-pub fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError> {
+pub async fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError> {
     let script = config
         .script
         .file
@@ -126,12 +126,7 @@ pub fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, RunError
             PROGRAM_GRACE,
         )),
     };
-    Ok(Host::open(
-        config.pack.dir.clone(),
-        variables,
-        script,
-        means,
-    )?)
+    Ok(Host::open(config.pack.dir.clone(), variables, script, means).await?)
 }
 
 impl App {
@@ -236,6 +231,9 @@ impl App {
         if let Some(told) = told {
             told.abort();
         }
+        if let Some(host) = &self.host {
+            host.close().await;
+        }
         let (writer, host) = (self.writer.clone(), self.host.clone());
         let closing = tokio::task::spawn_blocking(move || {
             writer.stop();
@@ -274,7 +272,7 @@ pub fn run(config: Config) -> Result<(), RunError> {
             App::start(config, producer).await?
         } else {
             let demo = tokio::runtime::Handle::current();
-            let host = host(&config, Variables::from_env().with_demo(demo))?;
+            let host = host(&config, Variables::from_env().with_demo(demo)).await?;
             let every = Duration::from_millis(config.pack.reload_ms);
             tokio::spawn(host.clone().watch((!every.is_zero()).then_some(every))?);
             App::hosting(config, host).await?

@@ -24,10 +24,11 @@ use turnwire_agent::{Agent, Factory};
 use turnwire_dial::Dialer;
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Clock, Mint, Owner, metric};
-use turnwire_model::{Routing, Script, Scripted};
-use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError};
+use turnwire_model::{ModelSet, Routing, Script, Scripted};
+use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError, Service};
 use turnwire_render::Policies;
-use turnwire_tool::{Connector, Kit, NoVerify, Toolbox, Workshop, toolbox};
+use turnwire_tool::toolbox::ALL_OF;
+use turnwire_tool::{Connector, Kit, NoVerify, Servers, Toolbox, Workshop, toolbox};
 
 use look::Look;
 
@@ -88,14 +89,16 @@ pub struct Host {
     /// The key files of a change that was refused: with one of them it may be as it should.
     wanted: Mutex<Vec<PathBuf>>,
     means: Means,
+    /// The tool servers, which outlive a pack that still has them.
+    servers: Servers,
     /// The version of the routing rules in force. Whoever tells sessions of another holds the
     /// other end; nobody has to.
     policy: news::Sender<String>,
 }
 
 impl Host {
-    /// Loads the pack in `dir`, or the one that is built in.
-    pub fn open(
+    /// Loads the pack in `dir`, or the one that is built in, and starts its tool servers.
+    pub async fn open(
         dir: Option<PathBuf>,
         variables: Variables,
         script: Option<Script>,
@@ -103,7 +106,9 @@ impl Host {
     ) -> Result<Arc<Self>, Broken> {
         let files = read(dir.as_ref())?;
         let script = script.map(Scripted::new);
-        let loaded = load(&files, &variables, script.as_ref(), &means)?;
+        let servers = Servers::new(means.dialer.clone(), means.workshop.clone());
+        let draft = draft(&files, &variables, script.as_ref(), &means)?;
+        let loaded = load(draft, &means, &servers).await?;
         let (policy, _) = news::channel(loaded.routing.version().to_owned());
         Ok(Arc::new(Self {
             policy,
@@ -113,36 +118,61 @@ impl Host {
             script,
             wanted: Mutex::default(),
             means,
+            servers,
         }))
     }
 
     /// Reads the folder and the key files again; says whether anything changed. What is broken
     /// changes nothing.
-    pub fn reload(&self) -> Result<bool, Broken> {
-        let files = read(self.dir.as_ref())?;
-        let before = self.loaded.load_full();
-        let known = before.keys.iter().map(|(file, _)| file.clone()).collect();
-        if files.digest() == before.digest && keys::stamps(known) == before.keys {
-            // A change that was refused has been taken back.
-            self.wanted.lock().clear();
-            return Ok(false);
-        }
-        self.take(&files, &before)
+    pub async fn reload(self: &Arc<Self>) -> Result<bool, Broken> {
+        self.again(|host, files| {
+            let before = host.loaded.load_full();
+            let known = before.keys.iter().map(|(file, _)| file.clone()).collect();
+            let changed = files.digest() != before.digest || keys::stamps(known) != before.keys;
+            if !changed {
+                // A change that was refused has been taken back.
+                host.wanted.lock().clear();
+            }
+            changed
+        })
+        .await
     }
 
     /// The same for someone who asks for it: everything is made anew, changed or not.
-    pub fn renew(&self) -> Result<bool, Broken> {
-        let files = read(self.dir.as_ref())?;
-        self.take(&files, &self.loaded.load_full())
+    pub async fn renew(self: &Arc<Self>) -> Result<bool, Broken> {
+        self.again(|_, _| true).await
     }
 
-    fn take(&self, files: &Files, before: &Loaded) -> Result<bool, Broken> {
-        let loaded = load(files, &self.variables, self.script.as_ref(), &self.means);
-        *self.wanted.lock() = match (&loaded, &self.script) {
-            (Err(_), None) => keys::wanted(files, &self.variables),
-            (Ok(_), _) | (Err(_), Some(_)) => Vec::new(),
+    /// Reads the folder and loads it if `changed` says so. Reading and judging wait for the disk,
+    /// so they have a thread of their own; servers are waited for here.
+    async fn again(
+        self: &Arc<Self>,
+        changed: impl Fn(&Self, &Files) -> bool + Send + 'static,
+    ) -> Result<bool, Broken> {
+        let host = self.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let files = read(host.dir.as_ref())?;
+            if !changed(&host, &files) {
+                return Ok(None);
+            }
+            let drafted = draft(&files, &host.variables, host.script.as_ref(), &host.means);
+            *host.wanted.lock() = match (&drafted, &host.script) {
+                (Err(_), None) => keys::wanted(&files, &host.variables),
+                (Ok(_), _) | (Err(_), Some(_)) => Vec::new(),
+            };
+            drafted.map(Some)
+        });
+        // The thread only breaks with the process.
+        let Some(draft) = read.await.unwrap_or(Ok(None))? else {
+            return Ok(false);
         };
-        let loaded = loaded?;
+        let loaded = load(draft, &self.means, &self.servers).await?;
+        self.take(loaded);
+        Ok(true)
+    }
+
+    fn take(&self, loaded: Loaded) {
+        let before = self.loaded.load_full();
         let version = loaded.routing.version().to_owned();
         if version == before.routing.version() && loaded.routing != before.routing {
             tracing::warn!(
@@ -157,7 +187,6 @@ impl Host {
             *told = version;
             is_new
         });
-        Ok(true)
     }
 
     /// The files with keys: those of the pack in force, and those that a refused one wants.
@@ -177,6 +206,11 @@ impl Host {
         if let Some(deck) = &self.means.bounds.deck {
             deck.flush();
         }
+    }
+
+    /// Ends the tool servers, in peace where that does not take long.
+    pub async fn close(&self) {
+        self.servers.close().await;
     }
 
     /// The pack that new turns are bound to.
@@ -231,12 +265,20 @@ fn read(dir: Option<&PathBuf>) -> Result<Files, ReadError> {
     dir.map_or_else(|| Ok(Files::market()), |dir| Files::read(dir))
 }
 
-fn load(
+/// A pack that has been judged, with all of it that waits for nobody.
+struct Draft {
+    pack: Arc<Pack>,
+    digest: String,
+    keys: Vec<(PathBuf, Option<Look>)>,
+    models: Arc<ModelSet>,
+}
+
+fn draft(
     files: &Files,
     variables: &Variables,
     script: Option<&Scripted>,
     means: &Means,
-) -> Result<Loaded, Broken> {
+) -> Result<Draft, Broken> {
     let report = match script {
         Some(_) => judge::spoken_for(files, variables),
         None => judge(files, variables),
@@ -268,16 +310,26 @@ fn load(
             (keys, models::models(&pack, said, variables, &means.bounds)?)
         }
     };
-    let models = Arc::new(models);
-    let tools = tools(&pack, means)?;
+    Ok(Draft {
+        digest: files.digest(),
+        keys,
+        models: Arc::new(models),
+        pack,
+    })
+}
+
+/// Everything made of a pack, its tool servers started.
+async fn load(draft: Draft, means: &Means, servers: &Servers) -> Result<Loaded, Broken> {
+    let pack = draft.pack;
+    let tools = tools(&pack, means, servers).await?;
     let routing = pack.routing.as_ref().map(Routing::new);
     let routing = Arc::new(routing.unwrap_or_default());
-    let factory = Factory::with_tools(pack.clone(), models, &tools, means.mint.clone())
+    let factory = Factory::with_tools(pack.clone(), draft.models, &tools, means.mint.clone())
         .routing(routing.clone())
         .retries(means.bounds.retries);
     Ok(Loaded {
-        digest: files.digest(),
-        keys,
+        digest: draft.digest,
+        keys: draft.keys,
         routing,
         policies: Policies::new(pack.clone()),
         factory,
@@ -285,20 +337,44 @@ fn load(
     })
 }
 
-/// Every tool of the pack, ready to be called.
-fn tools(pack: &Pack, means: &Means) -> Result<Toolbox, Broken> {
-    let wrong = |file: &str, what: String| Broken::Wrong(vec![Finding::error(file, 1, 1, what)]);
-    let connector = Connector::new(pack, means.dialer.clone(), Arc::new(NoVerify))
-        .map_err(|bad| wrong("connectors.yaml", bad.to_string()))?;
-    let names: Vec<String> = pack.tools.iter().map(|tool| tool.name.clone()).collect();
+/// Every tool of the pack, ready to be called. Tool servers are listed here and never in a turn
+/// (S2-001).
+async fn tools(pack: &Pack, means: &Means, servers: &Servers) -> Result<Toolbox, Broken> {
+    let wrong = |file: &str, what: String| Finding::error(file, 1, 1, what);
+    let servers = servers.open(&pack.mcp_servers).await.map_err(|bad| {
+        let told = bad.iter().map(|bad| wrong("tools.yaml", bad.to_string()));
+        Broken::Wrong(told.collect())
+    })?;
+    let behind = |server: &str, service: &Service| servers.service(server, service);
+    let dialer = means.dialer.clone();
+    let connector = Connector::new(pack, dialer, &behind, Arc::new(NoVerify))
+        .map_err(|bad| Broken::Wrong(vec![wrong("connectors.yaml", bad.to_string())]))?;
     let kit = Kit {
         connector: Arc::new(connector),
         clock: means.clock.clone(),
         mint: means.mint.clone(),
         dialer: means.dialer.clone(),
+        servers,
         workshop: means.workshop.clone(),
     };
-    toolbox(pack, &names, &kit).map_err(|bad| wrong("tools.yaml", bad.to_string()))
+    toolbox(pack, &names(pack), &kit)
+        .map_err(|bad| Broken::Wrong(vec![wrong("tools.yaml", bad.to_string())]))
+}
+
+/// Every tool of the pack, and every word by which an agent has all tools of a server.
+fn names(pack: &Pack) -> Vec<String> {
+    let known = pack.tools.iter().map(|tool| tool.name.clone());
+    let mut names: Vec<String> = known.collect();
+    let agents = std::iter::once(&pack.orchestrator)
+        .chain(&pack.agents)
+        .chain(&pack.workers);
+    let words = agents.flat_map(|agent| &agent.tools);
+    for word in words.filter(|word| word.starts_with(ALL_OF)) {
+        if !names.contains(word) {
+            names.push(word.clone());
+        }
+    }
+    names
 }
 
 /// What the pack's scripts say together; none if it has none.

@@ -80,7 +80,9 @@ async fn app(folder: &Path, port: u16, env: &[(&str, &str)]) -> (App, Arc<Host>)
     pack(&dir, port);
     let config = config(&folder.join("data"), &dir, env);
     let variables = Variables::default().or("LOCAL_KEY", KEY);
-    let host = host(&config, variables).unwrap_or_else(|why| panic!("{why}"));
+    let host = host(&config, variables)
+        .await
+        .unwrap_or_else(|why| panic!("{why}"));
     let app = App::hosting(config, host.clone()).await;
     (app.unwrap_or_else(|why| panic!("{why}")), host)
 }
@@ -163,9 +165,9 @@ async fn s3_104_sessions_are_told_of_another_policy() {
 
     let file = folder.path().join("pack/routing.yaml");
     std::fs::write(&file, "version: [").expect("a file");
-    assert!(host.reload().is_err(), "a broken file is not applied");
+    assert!(host.reload().await.is_err(), "a broken file is not applied");
     std::fs::write(&file, rules("v2")).expect("a file");
-    assert!(host.reload().expect("a good pack"));
+    assert!(host.reload().await.expect("a good pack"));
     let told = |all: &[Value]| {
         let told = all
             .iter()

@@ -96,7 +96,7 @@ pub struct Toolbox {
 }
 
 /// What stands before the name of a tool server in the word for all its tools.
-const ALL_OF: &str = "mcp:";
+pub const ALL_OF: &str = "mcp:";
 
 impl Toolbox {
     /// A box with nothing in it.

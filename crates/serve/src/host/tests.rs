@@ -55,23 +55,28 @@ fn input() -> TurnInput {
     }
 }
 
-fn open(dir: &Path) -> Result<Arc<Host>, Broken> {
+async fn open(dir: &Path) -> Result<Arc<Host>, Broken> {
     let variables = Variables::default();
-    Host::open(Some(dir.to_owned()), variables, None, means())
+    Host::open(Some(dir.to_owned()), variables, None, means()).await
 }
 
-#[test]
-fn s2_001_a_change_is_for_new_turns_and_a_broken_one_for_none() {
+#[tokio::test]
+async fn s2_001_a_change_is_for_new_turns_and_a_broken_one_for_none() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&Files::skeleton("small"), folder.path());
-    let host = open(folder.path()).unwrap_or_else(|why| panic!("{why}"));
+    let host = open(folder.path())
+        .await
+        .unwrap_or_else(|why| panic!("{why}"));
     let before = host.bind(&input()).versions;
-    assert!(!host.reload().expect("readable"), "nothing has changed");
+    assert!(
+        !host.reload().await.expect("readable"),
+        "nothing has changed"
+    );
 
     let file = folder.path().join("orchestrator.yaml");
     let text = std::fs::read_to_string(&file).expect("a file");
     std::fs::write(&file, format!("{text}\nteleport: yes\n")).expect("a file");
-    let Err(Broken::Wrong(findings)) = host.reload() else {
+    let Err(Broken::Wrong(findings)) = host.reload().await else {
         panic!("a broken pack was applied");
     };
     assert!(
@@ -85,7 +90,7 @@ fn s2_001_a_change_is_for_new_turns_and_a_broken_one_for_none() {
     let prompt = prompt.flatten().next().expect("a prompt").path();
     std::fs::write(&file, &text).expect("a file");
     std::fs::write(prompt, "Be kind.\n").expect("a file");
-    assert!(host.reload().expect("a good pack"));
+    assert!(host.reload().await.expect("a good pack"));
     let after = host.bind(&input()).versions;
     assert_ne!(after.prompt, before.prompt);
     assert_eq!(after.agent_definition, before.agent_definition);
@@ -128,8 +133,8 @@ fn told_of(file: &str, from: &str, to: &str) -> (Vec<String>, Option<Pack>) {
     (told, report.pack)
 }
 
-#[test]
-fn s2_001_a_scripted_model_without_a_script_is_told_unless_another_is_given() {
+#[tokio::test]
+async fn s2_001_a_scripted_model_without_a_script_is_told_unless_another_is_given() {
     let all = Files::skeleton("small")
         .get("scripts/small.yaml")
         .map(str::to_owned);
@@ -144,10 +149,14 @@ fn s2_001_a_scripted_model_without_a_script_is_told_unless_another_is_given() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&Files::skeleton("small"), folder.path());
     std::fs::remove_file(folder.path().join("scripts/small.yaml")).expect("removed");
-    assert!(open(folder.path()).is_err());
+    assert!(open(folder.path()).await.is_err());
     let script = Some(Script::builtin());
     let dir = Some(folder.path().to_owned());
-    assert!(Host::open(dir, Variables::default(), script, means()).is_ok());
+    assert!(
+        Host::open(dir, Variables::default(), script, means())
+            .await
+            .is_ok()
+    );
 }
 
 #[test]

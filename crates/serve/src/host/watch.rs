@@ -41,12 +41,14 @@ impl Host {
                 tokio::select! {
                     _ = asked.recv() => {
                         seen = self.fingerprint().await;
-                        told = self.again(Host::renew).await.then_some(seen);
+                        let outcome = self.renew().await;
+                        told = self.told(outcome).then_some(seen);
                     }
                     () = tick => {
                         let now = self.fingerprint().await;
                         if now == seen && Some(now) != told {
-                            told = self.again(Host::reload).await.then_some(now);
+                            let outcome = self.reload().await;
+                            told = self.told(outcome).then_some(now);
                         }
                         seen = now;
                     }
@@ -55,19 +57,16 @@ impl Host {
         })
     }
 
-    /// Reads the pack again and tells what came of it; false if it could not be read, which may
-    /// pass.
-    async fn again(self: &Arc<Self>, read: fn(&Self) -> Result<bool, Broken>) -> bool {
-        let host = self.clone();
-        let outcome = tokio::task::spawn_blocking(move || read(&host)).await;
+    /// Tells what came of reading the pack again; false if it could not be read, which may pass.
+    fn told(&self, outcome: Result<bool, Broken>) -> bool {
         let status = match outcome {
-            Ok(Ok(true)) => {
+            Ok(true) => {
                 let pack = self.pack();
                 tracing::info!(pack = %pack.name, version = %pack.version, "the pack was read again; new turns use it");
                 "applied"
             }
-            Ok(Ok(false)) => return true,
-            Ok(Err(Broken::Wrong(findings))) => {
+            Ok(false) => return true,
+            Err(Broken::Wrong(findings)) => {
                 for finding in &findings {
                     tracing::error!("{finding}");
                 }
@@ -77,11 +76,10 @@ impl Host {
                 );
                 "refused"
             }
-            Ok(Err(Broken::Unreadable(error))) => {
+            Err(Broken::Unreadable(error)) => {
                 tracing::error!(%error, "the pack cannot be read; turns go on with the one before");
                 "unreadable"
             }
-            Err(_) => "unreadable",
         };
         metrics::counter!(metric::PACK_RELOADS_TOTAL, "status" => status).increment(1);
         status != "unreadable"

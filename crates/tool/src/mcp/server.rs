@@ -31,6 +31,9 @@ const TURNS_MAX: usize = 1_024;
 /// Suspicions that wait to be looked at; one is enough.
 const SUSPECTS_MAX: usize = 16;
 
+/// For a server to be gone that is told to: longer than a connection and a program have together.
+const OVER_MAX: Duration = Duration::from_secs(5);
+
 /// A way to a server that is open now.
 #[derive(Clone)]
 pub(crate) struct Session {
@@ -49,6 +52,7 @@ pub(crate) struct Server {
     known: Arc<Mutex<BTreeSet<String>>>,
     served: Mutex<VecDeque<TurnId>>,
     within: Duration,
+    stop: CancellationToken,
     _stop: DropGuard,
 }
 
@@ -87,7 +91,8 @@ impl Server {
             known,
             served: Mutex::default(),
             within,
-            _stop: stop.drop_guard(),
+            _stop: stop.clone().drop_guard(),
+            stop,
         }))
     }
 
@@ -99,6 +104,15 @@ impl Server {
             Ok(Ok(session)) => session.clone(),
             Ok(Err(_)) | Err(_) => None,
         }
+    }
+
+    /// Ends it and waits until it is gone, or long enough.
+    pub(crate) async fn close(&self) {
+        self.stop.cancel();
+        let mut session = self.session.clone();
+        // The task drops its end when it is over.
+        let over = async { while session.changed().await.is_ok() {} };
+        let _ = timeout(OVER_MAX, over).await;
     }
 
     /// Tells that a session gave no answer that a living one gives.

@@ -88,6 +88,13 @@ impl Servers {
         Ok(Arc::new(listed))
     }
 
+    /// Ends all servers, in peace where that does not take long. They do not come back.
+    pub async fn close(&self) {
+        let kept: Vec<_> = self.kept.lock().drain().collect();
+        let left = kept.iter().filter_map(|(_, (_, server))| server.upgrade());
+        join_all(left.map(|server| async move { server.close().await })).await;
+    }
+
     async fn one(&self, name: &str, def: &McpServer) -> Result<Listing, BadServer> {
         let within = Duration::from_millis(def.start_timeout_ms);
         let server = match self.running(name, def) {

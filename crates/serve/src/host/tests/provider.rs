@@ -77,8 +77,8 @@ fn s2_001_a_built_in_provider_tells_the_variable_where_it_is_used() {
     assert!(told_of[0].ends_with("error: unknown provider `openia`, did you mean `openai`?"));
 }
 
-#[test]
-fn a_key_file_that_is_not_there_is_told_and_one_that_changes_is_read_again() {
+#[tokio::test]
+async fn a_key_file_that_is_not_there_is_told_and_one_that_changes_is_read_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let key = folder.path().join("key");
     let providers = LOCAL.replace("key: ${LOCAL_KEY}", &format!("key_file: {}", key.display()));
@@ -98,22 +98,30 @@ fn a_key_file_that_is_not_there_is_told_and_one_that_changes_is_read_again() {
     std::fs::write(&key, "sk-1\n").expect("a key");
     let dir = folder.path().join("pack");
     write(&files, &dir);
-    let host = open(&dir).unwrap_or_else(|why| panic!("{why}"));
-    assert!(!host.reload().expect("readable"), "nothing has changed");
+    let host = open(&dir).await.unwrap_or_else(|why| panic!("{why}"));
+    assert!(
+        !host.reload().await.expect("readable"),
+        "nothing has changed"
+    );
     std::fs::write(&key, "sk-22\n").expect("a key");
-    assert!(host.reload().expect("readable"), "the key has changed");
+    assert!(
+        host.reload().await.expect("readable"),
+        "the key has changed"
+    );
     std::fs::remove_file(&key).expect("removed");
     assert!(
-        matches!(host.reload(), Err(Broken::Wrong(_))),
+        matches!(host.reload().await, Err(Broken::Wrong(_))),
         "the key is gone"
     );
 }
 
-#[test]
-fn s3_104_a_routing_file_that_changes_is_told_and_a_broken_one_changes_nothing() {
+#[tokio::test]
+async fn s3_104_a_routing_file_that_changes_is_told_and_a_broken_one_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&Files::skeleton("small"), folder.path());
-    let host = open(folder.path()).unwrap_or_else(|why| panic!("{why}"));
+    let host = open(folder.path())
+        .await
+        .unwrap_or_else(|why| panic!("{why}"));
     let mut policy = host.policy();
     assert_eq!(*policy.borrow_and_update(), "builtin-1");
 
@@ -123,12 +131,12 @@ fn s3_104_a_routing_file_that_changes_is_told_and_a_broken_one_changes_nothing()
         std::fs::write(&file, text).expect("a file");
     };
     rules("v1", "default");
-    assert!(host.reload().expect("a good pack"));
+    assert!(host.reload().await.expect("a good pack"));
     assert!(policy.has_changed().expect("a host"));
     assert_eq!(*policy.borrow_and_update(), "v1");
 
     rules("v2", "teleport:x");
-    let Err(Broken::Wrong(findings)) = host.reload() else {
+    let Err(Broken::Wrong(findings)) = host.reload().await else {
         panic!("a broken file was applied");
     };
     let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
@@ -142,7 +150,7 @@ fn s3_104_a_routing_file_that_changes_is_told_and_a_broken_one_changes_nothing()
 
     // Another model under the same name: turns use it, and there is nothing to tell.
     rules("v1", "scripted:other");
-    assert!(host.reload().expect("a good pack"));
+    assert!(host.reload().await.expect("a good pack"));
     assert!(!policy.has_changed().expect("a host"));
     let loaded = host.loaded.load_full();
     let default = loaded
@@ -156,7 +164,7 @@ fn s3_104_a_routing_file_that_changes_is_told_and_a_broken_one_changes_nothing()
     );
 
     std::fs::remove_file(&file).expect("removed");
-    assert!(host.reload().expect("a good pack"));
+    assert!(host.reload().await.expect("a good pack"));
     assert_eq!(*policy.borrow_and_update(), "builtin-1");
 }
 
@@ -221,8 +229,8 @@ fn a_missing_key_is_told_together_with_what_is_wrong_in_scripts_and_cassettes() 
     assert_eq!(places, all, "{told:?}");
 }
 
-#[test]
-fn a_script_that_is_given_speaks_for_every_provider_and_no_key_is_asked_for() {
+#[tokio::test]
+async fn a_script_that_is_given_speaks_for_every_provider_and_no_key_is_asked_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let pack = manifest("local:m");
     let routing = "version: \"v1\"\nrules:\n  - {name: far, when: {locale: de}, use: \"gemini:flash\", \
@@ -236,12 +244,18 @@ fn a_script_that_is_given_speaks_for_every_provider_and_no_key_is_asked_for() {
         ("cassettes/talk.jsonl", tape),
     ]);
     write(&files, folder.path());
-    assert!(open(folder.path()).is_err(), "its own models need a key");
+    assert!(
+        open(folder.path()).await.is_err(),
+        "its own models need a key"
+    );
     let script = Some(Script::builtin());
     let dir = Some(folder.path().to_owned());
-    let host = Host::open(dir, Variables::default(), script, means());
+    let host = Host::open(dir, Variables::default(), script, means()).await;
     let host = host.unwrap_or_else(|why| panic!("{why}"));
-    assert!(!host.reload().expect("readable"), "nothing has changed");
+    assert!(
+        !host.reload().await.expect("readable"),
+        "nothing has changed"
+    );
     let set = models::spoken_for(&host.pack(), &Scripted::new(Script::builtin()));
     let names: Vec<&str> = set.names().collect();
     assert_eq!(names, ["cassette", "gemini", "local", "scripted"]);
@@ -259,9 +273,9 @@ async fn until(so: impl Fn() -> bool) {
 }
 
 /// A skeleton at work, and the same with a provider whose key should be in `key`.
-fn keyed(dir: &Path, key: &Path) -> (Arc<Host>, Files) {
+async fn keyed(dir: &Path, key: &Path) -> (Arc<Host>, Files) {
     write(&Files::skeleton("small"), dir);
-    let host = open(dir).unwrap_or_else(|why| panic!("{why}"));
+    let host = open(dir).await.unwrap_or_else(|why| panic!("{why}"));
     let providers = LOCAL.replace("key: ${LOCAL_KEY}", &format!("key_file: {}", key.display()));
     let pack = manifest("local:m");
     let files = small(&[
@@ -276,7 +290,7 @@ fn keyed(dir: &Path, key: &Path) -> (Arc<Host>, Files) {
 async fn a_change_that_was_refused_for_want_of_a_key_file_is_taken_when_the_file_is_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let (dir, key) = (folder.path().join("pack"), folder.path().join("key"));
-    let (host, files) = keyed(&dir, &key);
+    let (host, files) = keyed(&dir, &key).await;
     let before = host.loaded.load_full();
     write(&files, &dir);
     let every = Some(Duration::from_millis(5));
@@ -302,7 +316,9 @@ async fn a_change_that_was_refused_for_want_of_a_key_file_is_taken_when_the_file
 async fn a_hangup_reads_the_pack_again_though_nothing_looks_changed() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&Files::skeleton("small"), folder.path());
-    let host = open(folder.path()).unwrap_or_else(|why| panic!("{why}"));
+    let host = open(folder.path())
+        .await
+        .unwrap_or_else(|why| panic!("{why}"));
     let before = host.loaded.load_full();
     let watching = tokio::spawn(host.clone().watch(None).expect("signals"));
     let process = std::process::id().to_string();
