@@ -1,0 +1,349 @@
+//! HTTP tools of the whole binary: a model asks, a real site answers, and what must not happen
+//! does not: no way inside by redirect, no key or token where it does not belong, no socket left.
+
+use serde_json::{Value, json};
+use turnwire_e2e::chat::{calm, until, whole};
+use turnwire_e2e::engine::{asks, of, only, working};
+use turnwire_e2e::models::{Play, fields, payloads};
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::journal::Journal;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::provider::{Dialect, Message, Part};
+use turnwire_testkit::server::{Options, Server, Setup};
+use turnwire_testkit::site::{Page, Site};
+
+/// The variable with the key of the site, and the key.
+const KEY_NAME: &str = "WEATHER_KEY";
+const KEY: &str = "wk-41c09e77ab";
+
+/// Four tools of one site, in the hands of the one who speaks.
+fn asking(site: &Site) -> impl FnOnce(Options) -> Options {
+    let tools = TOOLS.replace("SITE", &site.url());
+    move |mut options| {
+        if let Setup::Pack(pack) = &mut options.pack {
+            *pack = pack
+                .clone()
+                .change("tools.yaml", "tools:\n", &format!("tools:\n{tools}"))
+                .change("orchestrator.yaml", "tools: [", "tools: [weather, report, ");
+        }
+        options.env.push((KEY_NAME.to_owned(), KEY.to_owned()));
+        options
+    }
+}
+
+const TOOLS: &str = r#"
+  - name: weather
+    connector: http
+    description: Tells the weather.
+    method: GET
+    url: "SITE/v1/{city}/now"
+    query: {units: metric}
+    headers: {authorization: "Bearer ${WEATHER_KEY}"}
+    input_schema: {type: object, properties: {city: {type: string}, days: {type: integer}}, required: [city], additionalProperties: false}
+    timeout_ms: 2000
+    max_bytes: 4096
+  - name: report
+    connector: http
+    description: Reports the weather.
+    method: POST
+    url: "SITE/v1/reports"
+    headers: {authorization: "Bearer ${WEATHER_KEY}"}
+    input_schema: {type: object}
+"#;
+
+fn call(n: u32, name: &str, input: Value) -> Part {
+    Part::call(&format!("call_{n}"), name, &input)
+}
+
+/// What the model was told of its calls: the whole of the request that followed.
+async fn heard(play: &Play, number: usize) -> String {
+    play.fake.call(number).await.text
+}
+
+#[tokio::test]
+async fn an_http_tool_asks_where_the_pack_says_and_the_model_gets_status_and_body() {
+    let site = Site::start().await;
+    site.page(
+        "/v1/St.%20P%C3%B6lten%2F../now",
+        Page::json(&json!({"celsius": 21})),
+    );
+    site.page("/v1/reports", Page::new(201, "text/plain", "thanks"));
+    let play = Play::with(Dialect::Anthropic, |entry| entry, asking(&site)).await;
+    play.fake.push(Message::new([
+        call(1, "weather", json!({"city": "St. Pölten/..", "days": 2})),
+        call(2, "report", json!({"sky": "blue", "tags": [1]})),
+    ]));
+    play.fake.push(Message::text(["Warm."]));
+    let (told, events) = play.ask("How is it?").await;
+    assert_eq!(told.words(), "Warm.");
+    assert_eq!(
+        fields(&events, "tool.completed", "tool_type"),
+        ["http", "http"]
+    );
+    let second = heard(&play, 1).await;
+    for part in [
+        r#"\"celsius\":21"#,
+        r#"\"status\":201"#,
+        r#"\"body\":\"thanks\""#,
+    ] {
+        assert!(second.contains(part), "{part} in {second}");
+    }
+    let mut asked = site.asked();
+    asked.sort_by(|a, b| a.line.cmp(&b.line));
+    assert_eq!(
+        asked[0].line,
+        "GET /v1/St.%20P%C3%B6lten%2F../now?units=metric&days=2 HTTP/1.1"
+    );
+    assert_eq!(asked[1].line, "POST /v1/reports HTTP/1.1");
+    assert_eq!(asked[1].body, r#"{"sky":"blue","tags":[1]}"#);
+    play.understood();
+    play.stage.judge().await;
+}
+
+#[tokio::test]
+async fn r_06_every_failure_of_an_http_tool_is_typed_and_the_turn_goes_on() {
+    let site = Site::start().await;
+    site.page("/v1/slow/now", Page::drip());
+    site.page(
+        "/v1/large/now",
+        Page::new(200, "text/plain", &"x".repeat(5_000)),
+    );
+    site.page("/v1/circle/now", Page::redirect(302, "/v1/circle/now"));
+    let inside = Site::start().await;
+    for (path, place) in [
+        ("port", inside.url()),
+        ("local", inside.url().replace("127.0.0.1", "localhost")),
+        ("odd", inside.url().replace("127.0.0.1", "0x7f.1")),
+        (
+            "six",
+            inside.url().replace("127.0.0.1", "[::ffff:127.0.0.1]"),
+        ),
+        (
+            "cloud",
+            "http://169.254.169.254/latest/meta-data".to_owned(),
+        ),
+        ("private", "http://10.0.0.1/".to_owned()),
+        ("file", "file:///etc/passwd".to_owned()),
+    ] {
+        site.page(&format!("/v1/{path}/now"), Page::redirect(302, &place));
+    }
+    let play = Play::with(Dialect::Anthropic, |entry| entry, asking(&site)).await;
+    let internal = "internal";
+    for (city, class, words) in [
+        (
+            json!("nowhere"),
+            internal,
+            "The service answered with status 404: no such page",
+        ),
+        (
+            json!("slow"),
+            "timeout",
+            "The service did not answer in time.",
+        ),
+        (
+            json!("large"),
+            internal,
+            "The answer is larger than 4096 bytes.",
+        ),
+        (
+            json!("circle"),
+            internal,
+            "The service sent the request on too often.",
+        ),
+        (json!("port"), internal, "The address is not allowed."),
+        (json!("local"), internal, "The address is not allowed."),
+        (json!("odd"), internal, "The address is not allowed."),
+        (json!("six"), internal, "The address is not allowed."),
+        (json!("cloud"), internal, "The address is not allowed."),
+        (json!("private"), internal, "The address is not allowed."),
+        (json!("file"), internal, "The address is not allowed."),
+        (json!(".."), "invalid_input", "which it must not be."),
+        (
+            json!(7),
+            "invalid_input",
+            "The input does not fit at `/city`",
+        ),
+    ] {
+        let before = play.fake.calls().len();
+        play.fake
+            .push(Message::new([call(1, "weather", json!({"city": city}))]));
+        play.fake.push(Message::text(["Never mind."]));
+        let (told, events) = play.ask("How is it?").await;
+        assert_eq!(told.words(), "Never mind.", "{city}");
+        let failed = payloads(&events, "tool.failed");
+        assert_eq!(failed.len(), 1, "{city}");
+        assert_eq!(
+            (&failed[0]["error_class"], &failed[0]["tool_type"]),
+            (&json!(class), &json!("http")),
+            "g5 {city}"
+        );
+        let second = heard(&play, before + 1).await;
+        assert!(second.contains(words), "{words} in {second}");
+    }
+    assert_eq!(inside.connections(), 0, "g5");
+    until("no socket is left", || async {
+        site.open_connections() == 0
+    })
+    .await;
+    calm(&play.stage.server);
+    play.stage.judge().await;
+}
+
+#[tokio::test]
+async fn s3_073_a_cancel_closes_the_socket_of_an_http_tool_at_once() {
+    let site = Site::start().await;
+    site.page("/v1/silent/now", Page::Silent);
+    site.page("/v1/drip/now", Page::drip());
+    let play = Play::with(
+        Dialect::Anthropic,
+        |entry| entry,
+        |options| {
+            let options = asking(&site)(options);
+            patient(options)
+        },
+    )
+    .await;
+    for (n, city) in ["silent", "drip"].into_iter().enumerate() {
+        play.fake
+            .push(Message::new([call(1, "weather", json!({"city": city}))]));
+        let accepted = play.stage.rest.submit(play.stage.session, "go").await;
+        let turn = accepted.expect("an answer").turn_id;
+        until("the site is asked", || async {
+            site.asked().len() == n + 1
+        })
+        .await;
+        play.stage.rest.cancel(turn).await.expect("an answer");
+        play.stage.rest.ended(turn).await.expect("an end");
+        until("the socket is closed", || async {
+            site.open_connections() == 0
+        })
+        .await;
+        assert!(site.asked()[n].closed, "{city}");
+        let events = play.stage.events(turn).await;
+        let failed = &only(&events, "tool.failed")["payload"];
+        assert_eq!(failed["error_class"], "cancelled", "{city}");
+        let end = &only(&events, "turn.cancelled")["payload"];
+        assert_eq!(end["phase"], "tool", "{city}");
+        let receipt = end["receipt"].as_array().expect("a receipt");
+        assert!(
+            receipt.iter().any(|line| line["kind"] == "tool"),
+            "{receipt:?}"
+        );
+        assert_eq!(of(&events, "tool.completed").count(), 0);
+    }
+    assert_eq!(site.connections(), 2, "nothing was tried again");
+    play.stage.judge().await;
+}
+
+/// The site may take longer than any test does: what ends a call is the cancel.
+fn patient(mut options: Options) -> Options {
+    if let Setup::Pack(pack) = &mut options.pack {
+        *pack = pack
+            .clone()
+            .change("tools.yaml", "timeout_ms: 2000", "timeout_ms: 60000");
+    }
+    options
+}
+
+#[tokio::test]
+async fn g6_g8_the_clients_token_goes_nowhere_and_the_sites_key_to_the_site_alone() {
+    let site = Site::start().await;
+    let other = Site::start().await;
+    // A redirect from one loopback port to another is let out only because it is listed.
+    other.page("/", Page::new(200, "text/plain", "elsewhere"));
+    site.page(
+        "/v1/away/now",
+        Page::redirect(302, &format!("{}/", other.url())),
+    );
+    site.page(
+        "/v1/echo/now",
+        Page::new(200, "text/plain", &format!("you sent Bearer {KEY}")),
+    );
+    site.page(
+        "/v1/blame/now",
+        Page::new(403, "text/plain", &format!("bad key {KEY}")),
+    );
+    let change = |options| asking(&site)(options).set("dial", "allow", "127.0.0.0/8");
+    let play = Play::with(Dialect::Anthropic, |entry| entry, change).await;
+    let token = "client-token-5d1f0c";
+    let rest = play
+        .stage
+        .rest
+        .clone()
+        .with("authorization", &format!("Bearer {token}"));
+    for city in ["away", "echo", "blame", "nowhere"] {
+        play.fake
+            .push(Message::new([call(1, "weather", json!({"city": city}))]));
+        play.fake.push(Message::text(["So."]));
+        let question = Question::new("How is it?").session(play.stage.session);
+        let (_, frames) = whole(&rest, city, &question).await;
+        let frames = format!("{frames:?}");
+        assert!(!frames.contains(KEY) && !frames.contains(token), "{frames}");
+    }
+    assert_eq!(site.asked().len(), 4);
+    for asked in site.asked() {
+        assert!(
+            asked.head.contains(&format!("authorization: Bearer {KEY}")),
+            "{}",
+            asked.head
+        );
+        for secret in [token, "user-42", "x-turnwire"] {
+            assert!(!asked.head.contains(secret), "g8: {}", asked.head);
+        }
+    }
+    assert_eq!(other.asked().len(), 1);
+    let away = &other.asked()[0].head;
+    assert!(
+        !away.contains(KEY) && !away.contains("authorization"),
+        "{away}"
+    );
+    let log = play.stage.server.stderr();
+    let stored = json!(play.stage.log(play.stage.session).await).to_string();
+    let models: String = play
+        .fake
+        .calls()
+        .into_iter()
+        .map(|call| call.text)
+        .collect();
+    for (place, text) in [("the log", &log), ("events", &stored), ("a model", &models)] {
+        for secret in [KEY, token] {
+            assert!(!text.contains(secret), "{secret} is in {place}: {text}");
+        }
+    }
+    assert!(models.contains("you sent ***"), "{models}");
+    play.stage.judge().await;
+}
+
+#[tokio::test]
+async fn an_http_tool_that_cannot_be_made_is_named_at_the_start() {
+    let site = Site::start().await;
+    let url = "SITE/v1/{city}/now";
+    let at_url = "tools.yaml:7:10: error: the url";
+    for (from, to, wanted) in [
+        (url, "http://{city}/now", at_url),
+        (url, "http://0x7f.1/{city}", at_url),
+        (url, "http://169.254.169.254/{city}", at_url),
+        (url, "file:///etc/{city}", at_url),
+        (
+            "{type: object}",
+            "{type: sideways}",
+            "tools.yaml:19:19: error: `input_schema` is not a JSON Schema",
+        ),
+    ] {
+        let tools = TOOLS.replace(from, to).replace("SITE", &site.url());
+        let tools = format!("tools:\n{tools}");
+        let pack = Pack::stage("http://127.0.0.1:9")
+            .script(&working(asks(&["shop"], "Hello.")))
+            .change("tools.yaml", "tools:\n", &tools)
+            .change("orchestrator.yaml", "tools: [", "tools: [weather, report, ");
+        let mut options = Options::pack(pack);
+        options.env.push((KEY_NAME.to_owned(), KEY.to_owned()));
+        let journal = Journal::new();
+        let why = Server::try_start(options, journal).await.expect_err(to);
+        assert!(why.stderr.contains(wanted), "{to}: {why}");
+        assert_eq!(why.stderr.matches("error:").count(), 1, "{to}: {why}");
+
+        assert!(!why.stderr.contains(KEY), "{why}");
+    }
+    assert_eq!(site.connections(), 0);
+}
