@@ -47,6 +47,8 @@ pub enum End {
 pub struct Stops {
     /// How long after the request the turn's own work was gone, in milliseconds.
     pub let_go_ms: u64,
+    /// Whether it was not gone even then, and is left behind: nothing of it is taken any more.
+    pub left_behind: bool,
     /// What did not end with it.
     pub wards: Vec<Stopped>,
 }
@@ -264,10 +266,14 @@ fn since(asked: Timestamp, now: Timestamp) -> u64 {
 fn receipt(open: &OpenTurn, stops: Option<&Stops>, ms: u64) -> Vec<ReceiptLine> {
     let wards = stops.map_or(&[][..], |stops| &stops.wards);
     let ms = stops.map_or(ms, |stops| stops.let_go_ms);
+    let outcome = match stops {
+        Some(stops) if stops.left_behind => StopOutcome::Discarded,
+        Some(_) | None => StopOutcome::Stopped,
+    };
     let stopped = |kind, id| ReceiptLine {
         kind,
         id,
-        outcome: StopOutcome::Stopped,
+        outcome,
         ms,
     };
     let call = open
@@ -284,7 +290,7 @@ fn receipt(open: &OpenTurn, stops: Option<&Stops>, ms: u64) -> Vec<ReceiptLine> 
         let outcome = if t.tool_type == ToolType::Ccs {
             StopOutcome::Discarded
         } else {
-            StopOutcome::Stopped
+            outcome
         };
         let line = ReceiptLine {
             outcome,
@@ -308,15 +314,27 @@ fn receipt(open: &OpenTurn, stops: Option<&Stops>, ms: u64) -> Vec<ReceiptLine> 
         .collect()
 }
 
-/// A tool is gone when all that worked for it is, and was killed if any of that was.
+/// A tool is gone when all that worked for it is; it has the worst that came of any of it.
 fn with(tool: ReceiptLine, ward: &ReceiptLine) -> ReceiptLine {
+    let outcome = if weight(ward.outcome) > weight(tool.outcome) {
+        ward.outcome
+    } else {
+        tool.outcome
+    };
     ReceiptLine {
-        outcome: match ward.outcome {
-            StopOutcome::Killed => StopOutcome::Killed,
-            StopOutcome::Stopped | StopOutcome::Finished | StopOutcome::Discarded => tool.outcome,
-        },
+        outcome,
         ms: tool.ms.max(ward.ms),
         ..tool
+    }
+}
+
+/// How bad an outcome is: worst is what may still go on.
+const fn weight(outcome: StopOutcome) -> u8 {
+    match outcome {
+        StopOutcome::Finished => 0,
+        StopOutcome::Stopped => 1,
+        StopOutcome::Killed => 2,
+        StopOutcome::Discarded => 3,
     }
 }
 
