@@ -2,10 +2,12 @@
 //! submit repeatable.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use turnwire_event::row::{KeyScope, RowChange};
 use turnwire_event::{Owner, Position, Seq, TurnId, metric};
 
+use crate::early::Meant;
 use crate::error::Error;
 use crate::keys::Held;
 use crate::live::Live;
@@ -66,6 +68,7 @@ impl Sessions {
         key: Option<Key>,
     ) -> Result<(Accepted, Option<Attendance>), Error> {
         let mut held = None;
+        let mut meant = None;
         let mut rows: KeyRows = Box::new(|_| Vec::new());
         if let Some(key) = key {
             let scope = scope(owner, &place, &key);
@@ -74,6 +77,7 @@ impl Sessions {
                 metrics::counter!(metric::TURN_REPEATED_TOTAL).increment(1);
                 return Ok((accepted, None));
             }
+            meant = scope.session.map(|id| (owner.clone(), id, key.key));
             rows = key_rows(scope, key.body_sha256);
         }
         self.admit()?;
@@ -81,7 +85,14 @@ impl Sessions {
         let (live, taken) = match place {
             Place::In(id) => {
                 let live = self.live(owner, id).await?;
-                let taken = live.take(submit, rows).await?;
+                // A stop may have come before: who asked for it holds the key, as we do now.
+                let early = |meant: &Meant| self.early.reason(meant, Instant::now());
+                let stopped = meant.as_ref().and_then(early);
+                let used = meant.filter(|_| stopped.is_some());
+                let taken = live.take(submit, rows, stopped).await?;
+                if let Some(meant) = used {
+                    self.early.done(&meant);
+                }
                 (live, taken)
             }
             Place::New(new) => self.found(owner, new, submit, rows)?,
@@ -89,16 +100,20 @@ impl Sessions {
         settled(live, taken, wire_version, held).await
     }
 
+    /// Keys that were used up to then no longer stand for their turn.
+    pub(crate) fn oldest_key_ms(&self) -> i64 {
+        let ttl_ms = i64::try_from(self.house.options.idempotency_ttl.as_millis());
+        let now_ms = self.house.clock.now().as_millis();
+        now_ms.saturating_sub(ttl_ms.unwrap_or(i64::MAX))
+    }
+
     /// The turn that a key stands for, if it was used before and is still good.
     async fn earlier(&self, scope: &KeyScope, key: &Key) -> Result<Option<Accepted>, Error> {
-        let ttl_ms = i64::try_from(self.house.options.idempotency_ttl.as_millis());
-        let ttl_ms = ttl_ms.unwrap_or(i64::MAX);
-        let now_ms = self.house.clock.now().as_millis();
+        let since = self.oldest_key_ms();
         let (scope, body_sha256) = (scope.clone(), key.body_sha256);
         blocking(self.house.store(), move |store| {
             let found = store.key(&scope)?;
-            let good =
-                found.filter(|row| now_ms.saturating_sub(row.created_at.as_millis()) < ttl_ms);
+            let good = found.filter(|row| row.created_at.as_millis() > since);
             let Some(row) = good else { return Ok(None) };
             if row.body_sha256 != body_sha256 {
                 return Err(Error::IdempotencyMismatch);

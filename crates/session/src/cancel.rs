@@ -40,7 +40,7 @@ pub(crate) fn interrupt(live: &Arc<Live>, interrupt: &Interrupt) {
     }
 }
 
-fn request_in(
+pub(crate) fn request_in(
     live: &Arc<Live>,
     slot: &mut Slot,
     turn: TurnId,
@@ -71,6 +71,8 @@ fn request_in(
         let withdrawn = live.withdraw(slot, turn, draft, reason);
         return withdrawn.map_or(Requested::NotRunning, Requested::Withdrawn);
     };
+    // Before the request has its place: no end after it may be missed.
+    running.wards.note();
     let mut asked = Err(Refused::Ended);
     let mut draft = Some(draft);
     let mut ask = || {

@@ -118,6 +118,7 @@ impl TurnEmitter {
             calls: desk.said.calls.clone(),
             definition: self.definition.clone(),
             hidden: desk.said.hidden.clone(),
+            rest: None,
             gate: std::mem::replace(&mut desk.gate, Box::new(Open)),
         }
     }

@@ -20,6 +20,7 @@ use turnwire_log::{Draft, Refused, Room};
 use crate::calls::{self, Calls};
 use crate::live::Live;
 use crate::tally;
+use crate::wards::Rest;
 
 /// What is known of a turn beside its events.
 pub(crate) struct Known {
@@ -35,6 +36,8 @@ pub(crate) struct Known {
     pub(crate) gate: Box<dyn Gate>,
     /// Tools whose calls were not shown: neither are their ends.
     pub(crate) hidden: HashSet<ToolUseId>,
+    /// How its work came to rest; none if nobody could see.
+    pub(crate) rest: Option<Rest>,
 }
 
 /// The producer is done: the turn ends as it says, unless it left something open or a cancel
@@ -111,7 +114,7 @@ fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, known: Known) {
     // Whatever happened after a cancel was asked for, the turn ends by it.
     let end = match &open.cancel {
         Some((cancel, asked)) => End::Cancelled {
-            stops: None,
+            stops: known.rest.as_ref().map(|rest| rest.stops(&open, *asked)),
             reason: cancel.reason.clone(),
             asked: *asked,
         },

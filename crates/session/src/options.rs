@@ -9,6 +9,8 @@ pub struct Options {
     pub dm_types: Vec<String>,
     /// A turn that takes longer is cancelled (D-44).
     pub turn_timeout: Duration,
+    /// How long a turn's end waits for processes and workers that were told to end.
+    pub stop_wait: Duration,
     /// How long an attach token is good for (D-39).
     pub token_ttl: Duration,
     /// Attach tokens outstanding: each is 100 bytes, so this bounds a flood at 10 MB.
@@ -42,6 +44,7 @@ impl Default for Options {
         Self {
             dm_types: Vec::new(),
             turn_timeout: Duration::from_secs(600),
+            stop_wait: Duration::from_secs(7),
             token_ttl: Duration::from_secs(60),
             tokens_max: 100_000,
             ring_events: 4096,

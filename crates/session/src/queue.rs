@@ -15,13 +15,14 @@ use turnwire_event::row::RowChange;
 use turnwire_event::{Actor, Body, Position, Seq, TurnId, Usage, metric};
 use turnwire_log::{Draft, Room, Ticket};
 
-use crate::cancel;
+use crate::cancel::{self, Requested};
 use crate::error::Error;
 use crate::live::Live;
+use crate::run::Run;
 use crate::slot::{Interrupt, Presence, Slot, Waiting};
 use crate::submit::{Bound, Submit};
 use crate::tally;
-use crate::turn::{Next, Run, Told};
+use crate::turn::{Next, Told};
 use crate::watch::Attendance;
 
 /// What an accepted turn waits for before its caller is told.
@@ -48,11 +49,13 @@ pub(crate) struct Taken {
 pub(crate) type KeyRows = Box<dyn FnOnce(TurnId) -> Vec<RowChange> + Send>;
 
 impl Live {
-    /// Accepts a turn: starts it, puts it in line, or refuses it.
+    /// Accepts a turn: starts it, puts it in line, or refuses it. One that was `stopped` before it
+    /// came is accepted all the same, and asked to stop before it can begin anything.
     pub(crate) async fn take(
         self: &Arc<Self>,
         submit: Submit,
         key: KeyRows,
+        stopped: Option<String>,
     ) -> Result<Taken, Error> {
         // Held until the turn is counted, so that a server that drains waits for it.
         let _at_work = self.house.runner.turns.token();
@@ -67,7 +70,8 @@ impl Live {
                 match (slot.busy(), kept.take()) {
                     (Some(_), Some(input)) => {
                         let entry = (submit, input, departures);
-                        let taken = self.join(&mut slot, entry, key)?;
+                        let mut taken = self.join(&mut slot, entry, key)?;
+                        self.stop_taken(&mut slot, &mut taken, stopped.as_deref());
                         let idle = slot.running.is_none();
                         drop(slot);
                         if idle {
@@ -89,7 +93,8 @@ impl Live {
             if slot.moves != moves || slot.busy().is_some() {
                 continue; // someone was quicker: the past has changed
             }
-            let (taken, run) = self.start_now(&mut slot, submit, key, (told, None))?;
+            let (mut taken, run) = self.start_now(&mut slot, submit, key, (told, None))?;
+            self.stop_taken(&mut slot, &mut taken, stopped.as_deref());
             drop(slot);
             run.go();
             // Whoever left while the turn was being accepted left before it could be cancelled.
@@ -154,6 +159,19 @@ impl Live {
             attendance: (bound == Bound::Stream).then(|| self.attended(turn)),
         };
         Ok((taken, run))
+    }
+
+    /// Asks a turn to stop in the moment in which it is taken.
+    fn stop_taken(self: &Arc<Self>, slot: &mut Slot, taken: &mut Taken, stopped: Option<&str>) {
+        let Some(reason) = stopped else { return };
+        let (at, state) = match cancel::request_in(self, slot, taken.turn, "user", reason) {
+            Requested::At(at) => (at, TurnState::Cancelling),
+            Requested::Withdrawn(at) => (at, TurnState::Cancelled),
+            Requested::Already | Requested::NotRunning => return,
+        };
+        taken.state = state;
+        // The commit of the request is that of all that stands before it.
+        taken.pending = Pending::Start(at.seq);
     }
 
     /// The session is busy: says no to a turn that may not wait.

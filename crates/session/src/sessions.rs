@@ -10,16 +10,14 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use turnwire_event::body::feedback;
-use turnwire_event::code::TurnState;
 use turnwire_event::port::Producer;
 use turnwire_event::row::SessionRow;
-use turnwire_event::{Actor, Body, Clock, Mint, Owner, Position, SessionId, TurnId};
+use turnwire_event::{Actor, Body, Clock, Mint, Owner, Position, SessionId};
 use turnwire_hub::Pump;
 use turnwire_log::Writer;
 
 use crate::attach::Tokens;
-use crate::bus::Note;
-use crate::cancel::{self, Requested};
+use crate::early::Early;
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::live::{House, Live, Runner};
@@ -27,10 +25,14 @@ use crate::options::Options;
 use crate::policy::Policy;
 use crate::reads::blocking;
 use crate::registry::Registry;
+use crate::run::LET_GO;
 use crate::start;
 pub use crate::submit::NewSession;
 use crate::sweep;
 use crate::upkeep;
+
+/// How long the ends of turns may take beyond what they wait for.
+const ENDED: Duration = Duration::from_secs(4);
 
 /// Leave to attach.
 #[derive(Clone, Debug)]
@@ -47,6 +49,7 @@ pub struct Sessions {
     pub(crate) registry: Arc<Registry>,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) keys: Arc<Keys>,
+    pub(crate) early: Early,
 }
 
 /// What the service is built from.
@@ -96,6 +99,7 @@ impl Sessions {
             registry: Arc::default(),
             tokens,
             keys: Arc::default(),
+            early: Early::default(),
         });
         start::queue_up(&sessions.house, &sessions.registry).await?;
         upkeep::start(&sessions.house, &sessions.registry, &sessions.tokens);
@@ -190,56 +194,6 @@ impl Sessions {
         deleted.await.map_err(|_| Error::Internal)
     }
 
-    /// Asks a turn to stop. Returns when the request is durable; a turn that has ended is left
-    /// as it is.
-    pub async fn cancel(
-        &self,
-        owner: &Owner,
-        id: TurnId,
-        reason: Option<String>,
-    ) -> Result<TurnState, Error> {
-        let row = self.turn(owner, id).await?;
-        if row.ended.is_some() {
-            if let Ok(live) = self.live(owner, row.session_id).await {
-                live.note(Note::Warning {
-                    subscription: "http".into(),
-                    reason: "redundant_cancel",
-                });
-            }
-            return Ok(row.state);
-        }
-        let live = self.live(owner, row.session_id).await?;
-        match cancel::request(
-            &live,
-            id,
-            "user",
-            reason.as_deref().unwrap_or("user_cancel"),
-        ) {
-            Requested::At(at) => {
-                live.sequencer.committed(at.seq).await?;
-                Ok(TurnState::Cancelling)
-            }
-            Requested::Withdrawn(at) => {
-                live.sequencer.committed(at.seq).await?;
-                Ok(TurnState::Cancelled)
-            }
-            Requested::Already => {
-                // The request that came first must be in the log before this one is answered.
-                live.sequencer.committed(live.sequencer.last().seq).await?;
-                live.note(Note::Warning {
-                    subscription: "http".into(),
-                    reason: "redundant_cancel",
-                });
-                Ok(TurnState::Cancelling)
-            }
-            // It ended between the look and the request: its terminal is on its way to the store.
-            Requested::NotRunning => {
-                live.sequencer.committed(live.sequencer.last().seq).await?;
-                Ok(self.turn(owner, id).await?.state)
-            }
-        }
-    }
-
     /// Records what a person thought of a message or a turn of the session.
     pub async fn feedback(
         &self,
@@ -286,7 +240,8 @@ impl Sessions {
                     running.stop.cancel();
                 }
             }
-            let _ = tokio::time::timeout(Duration::from_secs(5), turns.wait()).await;
+            let gone = self.house.options.stop_wait + LET_GO + ENDED;
+            let _ = tokio::time::timeout(gone, turns.wait()).await;
         }
         let all = async {
             for live in self.registry.all() {

@@ -20,6 +20,7 @@ use turnwire_event::row::QueuedRow;
 use turnwire_event::{Trace, TurnId, metric};
 
 use crate::submit::{Bound, Submit};
+use crate::wards::Care;
 
 /// A turn in line that does not wait for the end of the one that runs.
 pub(crate) struct Interrupt {
@@ -48,6 +49,10 @@ pub(crate) struct Running {
     pub(crate) id: TurnId,
     /// Told when the turn must stop.
     pub(crate) stop: CancellationToken,
+    /// Told when it no longer holds the lock: its terminal is placed, or its session is gone.
+    pub(crate) over: CancellationToken,
+    /// What does not end with its producer.
+    pub(crate) wards: Arc<Care>,
     /// Where its events pass.
     pub(crate) emitter: Weak<dyn Stoppable>,
     pub(crate) on_disconnect: OnDisconnect,
@@ -180,8 +185,8 @@ impl Slot {
 
     /// The turn that runs is over.
     pub(crate) fn free(&mut self, turn: TurnId) {
-        if self.running.as_ref().is_some_and(|r| r.id == turn) {
-            self.running = None;
+        if let Some(running) = self.running.take_if(|running| running.id == turn) {
+            running.over.cancel();
             self.moves += 1;
         }
     }
@@ -190,6 +195,7 @@ impl Slot {
     pub(crate) fn clear(&mut self) {
         if let Some(running) = self.running.take() {
             running.stop.cancel();
+            running.over.cancel();
         }
         metrics::gauge!(metric::TURN_QUEUED).decrement(self.queue.len() as f64);
         self.queue.clear();

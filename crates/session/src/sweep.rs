@@ -127,6 +127,7 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
             definition: row.agent_definition.clone(),
             gate: Box::new(Open),
             hidden,
+            rest: None,
         },
     ))
 }

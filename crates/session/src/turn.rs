@@ -1,14 +1,12 @@
-//! A turn from its start to its terminal: what it is told of the past, the start itself, the task
-//! that runs the producer, and the guard that ends the turn if nothing else does.
+//! The start of a turn: what it is told of the past, what it is bound to, and the events and rows
+//! that make it a turn. From there on `run` has it.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use turnwire_event::body::turn::{Started, Versions};
-use turnwire_event::code::{ErrorCode, Origin};
-use turnwire_event::port::{Outcome, TurnContext, TurnInput, Work};
+use turnwire_event::code::Origin;
+use turnwire_event::port::{TurnContext, TurnInput};
 use turnwire_event::row::{NewMessage, RowChange, Scope};
 use turnwire_event::{
     Actor, Body, EpisodeId, Message, MessageId, MessageStatus, Position, Role, Trace, TurnId,
@@ -17,20 +15,16 @@ use turnwire_event::{
 use turnwire_log::{Draft, Room};
 
 use crate::bind::bind;
-use crate::cancel;
 use crate::emitter::TurnEmitter;
-use crate::ending;
 use crate::error::Error;
 use crate::history::{Weighed, weigh};
 use crate::live::Live;
 use crate::past::Past;
 use crate::reads::blocking;
+use crate::run::Run;
 use crate::slot::{Presence, Running, Slot};
 pub use crate::submit::{Accepted, Bound, Key, Place, Submit};
-
-/// How long a stopped producer may take to let go before the turn is ended without it. Its
-/// events are refused from the first moment on, so nothing depends on this but tidiness.
-const LET_GO: Duration = Duration::from_secs(1);
+use crate::wards::Care;
 
 /// What was said before a turn.
 pub(crate) struct Told {
@@ -108,6 +102,7 @@ impl Live {
         let mut draft = self.opening(&next.submit, &user, omitted, bound.versions);
         draft.rows.extend(next.rows);
         let stop = CancellationToken::new();
+        let wards = Care::new(runner.runtime.clone(), self.house.clock.clone());
         let drafts = next.before.into_iter().chain([draft]).collect();
         let places = self.sequencer.emit(drafts, Room::Reserved)?;
         let at = places.last().map_or(told.at, |(at, _)| *at);
@@ -118,6 +113,8 @@ impl Live {
         slot.running = Some(Running {
             id: next.id,
             stop: stop.clone(),
+            over: CancellationToken::new(),
+            wards: wards.clone(),
             emitter: weak,
             on_disconnect: next.submit.on_disconnect,
             grace_ms: next.submit.disconnect_grace_ms,
@@ -132,7 +129,7 @@ impl Live {
         count_unwatched(next.submit.origin, next.submit.dm_type.as_deref(), counted);
         let context = TurnContext {
             delegate: Arc::new(turnwire_event::port::Nobody),
-            wards: Arc::new(turnwire_event::port::Nobody),
+            wards: wards.clone(),
             input,
             emitter: emitter.clone(),
             history: Arc::new(shown),
@@ -142,6 +139,7 @@ impl Live {
             turn: next.id,
             emitter,
             stop,
+            wards,
             ready: Some((bound.work, context)),
             work: None,
             ended: false,
@@ -262,108 +260,4 @@ fn count_unwatched(origin: Origin, dm_type: Option<&str>, counted: &[String]) {
     let dm_type = dm_type.to_owned();
     metrics::counter!(metric::TURN_UNWATCHED_TOTAL, "origin" => origin, "dm_type" => dm_type)
         .increment(1);
-}
-
-/// A running turn. Dropped before its end, as when the runtime goes away, it still ends the turn.
-pub(crate) struct Run {
-    live: Arc<Live>,
-    turn: TurnId,
-    emitter: Arc<TurnEmitter>,
-    stop: CancellationToken,
-    /// What the producer does, and what it is given; none when it has begun.
-    ready: Option<(Work, TurnContext)>,
-    work: Option<JoinHandle<Outcome>>,
-    ended: bool,
-    /// Where the session stood before the turn, and what the person said.
-    begun: Position,
-    user: Option<Message>,
-}
-
-impl Run {
-    /// Lets the producer work. Not under the session's lock: a runtime that goes away drops what
-    /// it is given at once.
-    pub(crate) fn go(self) {
-        let live = self.live.clone();
-        let runner = &live.house.runner;
-        runner.turns.spawn_on(self.end(), &runner.runtime);
-    }
-
-    async fn end(mut self) {
-        let runner = &self.live.house.runner;
-        if let Some((work, context)) = self.ready.take() {
-            // Inside the task: what breaks before the first await breaks this turn alone, too.
-            let work = async move { work(context).await };
-            self.work = Some(runner.runtime.spawn(work));
-        }
-        let timeout = tokio::time::sleep(self.live.house.options.turn_timeout);
-        tokio::pin!(timeout);
-        let mut timed_out = false;
-        let outcome = loop {
-            let Some(work) = &mut self.work else {
-                break None;
-            };
-            tokio::select! {
-                biased;
-                () = self.stop.cancelled() => break None,
-                result = work => break Some(result),
-                () = &mut timeout, if !timed_out => {
-                    timed_out = true;
-                    cancel::request(&self.live, self.turn, "system", "turn_timeout");
-                }
-            }
-        };
-        self.emitter.seal();
-        self.close(outcome).await;
-        self.ended = true;
-        *self.live.idle_since.lock() = std::time::Instant::now();
-        self.live.kick();
-    }
-
-    async fn close(&mut self, outcome: Option<Result<Outcome, tokio::task::JoinError>>) {
-        let known = self.emitter.known();
-        let reason = match outcome {
-            Some(Ok(outcome)) => {
-                if let Some(at) = ending::finish(&self.live, self.turn, outcome, known) {
-                    let said = self.emitter.take_messages();
-                    let messages = self.user.take().into_iter().chain(said).collect();
-                    self.live.memory.lock().learn(self.begun, at, messages);
-                }
-                return;
-            }
-            Some(Err(error)) => {
-                // The panic's text stays in the server's log.
-                tracing::error!(session = %self.live.id, turn = %self.turn, panic = error.is_panic(), "a producer broke");
-                None
-            }
-            None => {
-                if let Some(work) = &mut self.work {
-                    work.abort();
-                    let _ = tokio::time::timeout(LET_GO, work).await;
-                }
-                Some("server_shutdown")
-            }
-        };
-        let error = ErrorCode::InternalError.into();
-        ending::close(&self.live, self.turn, error, reason, known);
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.emitter.seal();
-            if let Some(work) = &self.work {
-                work.abort();
-            }
-            let known = self.emitter.known();
-            ending::close(
-                &self.live,
-                self.turn,
-                ErrorCode::InternalError.into(),
-                Some("server_shutdown"),
-                known,
-            );
-            self.live.kick();
-        }
-    }
 }

@@ -59,6 +59,7 @@ pub(super) fn session(config: &Config) -> turnwire_session::Options {
     let ms = Duration::from_millis;
     turnwire_session::Options {
         turn_timeout: ms(config.turn.timeout_ms),
+        stop_wait: ms(config.turn.stop_wait_ms),
         queue_max: config.turn.queue_max,
         dm_types: config.turn.dm_types.clone(),
         idempotency_ttl: Duration::from_secs(config.turn.key_ttl_s),

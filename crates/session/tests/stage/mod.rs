@@ -246,6 +246,17 @@ pub async fn settled(sessions: &Arc<Sessions>, id: SessionId) -> Vec<Event> {
     );
 }
 
+/// Waits until the session's log has an event of this name.
+pub async fn logged(sessions: &Arc<Sessions>, id: SessionId, name: &str) {
+    for _ in 0..4000 {
+        if names(&log(sessions, id).await).contains(&name) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{name} never came");
+}
+
 pub fn ids() -> (CallId, MessageId, ToolUseId) {
     (
         CallId(SystemMint.ulid()),

@@ -1,0 +1,123 @@
+//! Stops that came before their submit: a person may press stop before the submit was answered,
+//! and the two may pass each other on the way.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use turnwire_event::{Owner, SessionId};
+
+use crate::error::Error;
+
+/// How long a submit is waited for: longer than any request is under way.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// Stops kept at once: each is some 600 bytes at most, so a flood holds 6 MB.
+const KEPT_MAX: usize = 10_000;
+
+/// Which submit is meant: whose, where, by which key.
+pub(crate) type Meant = (Owner, SessionId, String);
+
+/// The stops that wait for their submit.
+#[derive(Default)]
+pub(crate) struct Early {
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    reasons: HashMap<Meant, (Instant, String)>,
+    /// In the order they came.
+    ages: VecDeque<(Instant, Meant)>,
+}
+
+impl Waiting {
+    /// Forgets what has waited too long.
+    fn tidy(&mut self, now: Instant) {
+        while let Some((came, _)) = self.ages.front() {
+            if now.saturating_duration_since(*came) < KEPT {
+                return;
+            }
+            let Some((came, meant)) = self.ages.pop_front() else {
+                return;
+            };
+            // One that was used up and asked for again has a later time.
+            if self.reasons.get(&meant).is_some_and(|kept| kept.0 == came) {
+                self.reasons.remove(&meant);
+            }
+        }
+    }
+}
+
+impl Early {
+    /// Keeps a stop until its submit comes.
+    pub(crate) fn keep(&self, meant: Meant, reason: String, now: Instant) -> Result<(), Error> {
+        let mut waiting = self.waiting.lock();
+        waiting.tidy(now);
+        if waiting.reasons.contains_key(&meant) {
+            return Ok(()); // the first one counts, as with turns
+        }
+        if waiting.ages.len() >= KEPT_MAX {
+            return Err(Error::TooMany);
+        }
+        waiting.ages.push_back((now, meant.clone()));
+        waiting.reasons.insert(meant, (now, reason));
+        Ok(())
+    }
+
+    /// The reason of the stop that waits for this submit, if one does.
+    pub(crate) fn reason(&self, meant: &Meant, now: Instant) -> Option<String> {
+        let mut waiting = self.waiting.lock();
+        waiting.tidy(now);
+        waiting.reasons.get(meant).map(|kept| kept.1.clone())
+    }
+
+    /// The submit was taken, and stopped: the stop is used up.
+    pub(crate) fn done(&self, meant: &Meant) {
+        self.waiting.lock().reasons.remove(meant);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnwire_event::{TenantId, Ulid};
+
+    fn meant(key: &str) -> Meant {
+        let owner = Owner {
+            tenant: TenantId(0),
+            principal: "p".parse().expect("a principal"),
+        };
+        (owner, SessionId(Ulid(1)), key.to_owned())
+    }
+
+    #[test]
+    fn a_stop_waits_for_its_submit_for_a_minute_and_is_used_once() {
+        let (early, now) = (Early::default(), Instant::now());
+        early.keep(meant("a"), "x".into(), now).expect("kept");
+        early.keep(meant("a"), "y".into(), now).expect("kept");
+        assert_eq!(early.reason(&meant("a"), now).as_deref(), Some("x"));
+        assert_eq!(early.reason(&meant("b"), now), None);
+        early.done(&meant("a"));
+        assert_eq!(early.reason(&meant("a"), now), None);
+        // Asked for again: the old time must not take the new one away.
+        let later = now + Duration::from_secs(30);
+        early.keep(meant("a"), "z".into(), later).expect("kept");
+        let then = now + Duration::from_secs(61);
+        assert_eq!(early.reason(&meant("a"), then).as_deref(), Some("z"));
+        assert_eq!(early.reason(&meant("a"), later + KEPT), None);
+    }
+
+    #[test]
+    fn no_more_are_kept_than_may_be() {
+        let (early, now) = (Early::default(), Instant::now());
+        for n in 0..KEPT_MAX {
+            let kept = early.keep(meant(&n.to_string()), String::new(), now);
+            kept.expect("kept");
+        }
+        let one_more = || meant("more");
+        let kept = early.keep(one_more(), String::new(), now);
+        assert_eq!(kept, Err(Error::TooMany));
+        assert_eq!(early.keep(one_more(), String::new(), now + KEPT), Ok(()));
+    }
+}

@@ -1,0 +1,245 @@
+//! What of a turn does not end with its future: processes and workers, kept while they live.
+//!
+//! ```text
+//!   take ──▶ alive ──ended by itself──▶ forgotten        before a cancel
+//!              │
+//!              ├──ended──▶ noted, with outcome and time  after it was asked for
+//!              └──still there when the turn ends──▶ noted as discarded: it may still go on
+//! ```
+//! Each is watched by a task of its own, so a turn that waits for nothing pays nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use turnwire_event::body::turn::ReceiptLine;
+use turnwire_event::code::{ReceiptKind, StopOutcome};
+use turnwire_event::fold::{OpenTurn, Stopped, Stops};
+use turnwire_event::port::{Ward, Wards};
+use turnwire_event::{Clock, Timestamp, ToolUseId, metric};
+
+/// Wards of one turn at once: far more than its tools may start, and each is a small task.
+const WARDS_MAX: usize = 1_024;
+
+/// Who has charge of the wards of one turn.
+pub(crate) struct Care {
+    desk: Mutex<Desk>,
+    /// Told whenever the last one is gone.
+    empty: Notify,
+    runtime: Handle,
+    clock: Arc<dyn Clock>,
+    this: Weak<Self>,
+}
+
+#[derive(Default)]
+struct Desk {
+    next: u64,
+    alive: BTreeMap<u64, Kept>,
+    noted: Vec<Gone>,
+    /// A cancel is being asked for: from here on every end is noted.
+    noting: bool,
+    /// The turn has its receipt: nothing more is taken.
+    over: bool,
+}
+
+struct Kept {
+    kind: ReceiptKind,
+    id: String,
+    tool_use_id: ToolUseId,
+    /// The task that watches it; none for the moment before it has begun.
+    watch: Option<AbortHandle>,
+}
+
+impl Kept {
+    fn gone(self, outcome: StopOutcome, at: Timestamp) -> Gone {
+        Gone {
+            kind: self.kind,
+            id: self.id,
+            tool_use_id: self.tool_use_id,
+            outcome,
+            at,
+        }
+    }
+}
+
+/// What became of a ward, and when.
+pub(crate) struct Gone {
+    kind: ReceiptKind,
+    id: String,
+    tool_use_id: ToolUseId,
+    outcome: StopOutcome,
+    at: Timestamp,
+}
+
+/// How the work of a turn came to rest.
+pub(crate) struct Rest {
+    /// When its producer was gone.
+    pub(crate) let_go: Timestamp,
+    /// Whether it was not gone even then.
+    pub(crate) left_behind: bool,
+    /// What did not end with it.
+    pub(crate) wards: Vec<Gone>,
+}
+
+impl Rest {
+    /// The same as a receipt tells it, by the time of the request.
+    pub(crate) fn stops(&self, open: &OpenTurn, asked: Timestamp) -> Stops {
+        let ms = |at: Timestamp| at.as_millis().saturating_sub(asked.as_millis()).max(0) as u64;
+        // An end that the producer told after the request is in the receipt already.
+        let told = |gone: &&Gone| {
+            let mut lines = open.finished.iter();
+            lines.any(|line| line.kind == gone.kind && line.id == gone.id)
+        };
+        let wards = self.wards.iter().filter(|gone| !told(gone));
+        Stops {
+            let_go_ms: ms(self.let_go),
+            left_behind: self.left_behind,
+            wards: wards
+                .map(|gone| Stopped {
+                    tool_use_id: gone.tool_use_id,
+                    line: ReceiptLine {
+                        kind: gone.kind,
+                        id: gone.id.clone(),
+                        outcome: gone.outcome,
+                        ms: ms(gone.at),
+                    },
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Care {
+    pub(crate) fn new(runtime: Handle, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            desk: Mutex::default(),
+            empty: Notify::new(),
+            runtime,
+            clock,
+            this: this.clone(),
+        })
+    }
+
+    /// A cancel is about to be asked for: whatever ends after it belongs into the receipt.
+    pub(crate) fn note(&self) {
+        self.desk.lock().noting = true;
+    }
+
+    /// Waits until all are gone, no longer than `within`.
+    pub(crate) async fn gone(&self, within: Duration) {
+        let all = async {
+            loop {
+                let told = self.empty.notified();
+                if self.desk.lock().alive.is_empty() {
+                    return;
+                }
+                told.await;
+            }
+        };
+        let _ = tokio::time::timeout(within, all).await;
+    }
+
+    /// The turn ends: what became of all that was there after the cancel. Nothing is taken any
+    /// more; what is still there may go on, and is told as such.
+    pub(crate) fn close(&self) -> Vec<Gone> {
+        let now = self.clock.now();
+        let (alive, mut noted) = {
+            let mut desk = self.desk.lock();
+            desk.over = true;
+            (
+                std::mem::take(&mut desk.alive),
+                std::mem::take(&mut desk.noted),
+            )
+        };
+        if !alive.is_empty() {
+            let left = alive.len() as u64;
+            metrics::counter!(metric::TURN_LEFT_BEHIND_TOTAL).increment(left);
+            tracing::error!(left, "processes or workers of a turn did not end in time");
+        }
+        for mut kept in alive.into_values() {
+            if let Some(watch) = kept.watch.take() {
+                watch.abort();
+            }
+            noted.push(kept.gone(StopOutcome::Discarded, now));
+        }
+        noted
+    }
+
+    /// One is gone.
+    fn left(&self, number: u64, outcome: StopOutcome) {
+        let mut desk = self.desk.lock();
+        let Some(kept) = desk.alive.remove(&number) else {
+            return;
+        };
+        if desk.noting {
+            let gone = kept.gone(outcome, self.clock.now());
+            desk.noted.push(gone);
+        }
+        if desk.alive.is_empty() {
+            self.empty.notify_waiters();
+        }
+    }
+}
+
+/// The place of one ward; whatever becomes of the task that watches it, it is left.
+struct Seat {
+    care: Arc<Care>,
+    number: u64,
+    outcome: StopOutcome,
+}
+
+impl Seat {
+    fn leave(mut self, outcome: StopOutcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.care.left(self.number, self.outcome);
+    }
+}
+
+impl Wards for Care {
+    fn take(&self, ward: Ward) {
+        let Some(care) = self.this.upgrade() else {
+            return;
+        };
+        let number = {
+            let mut desk = self.desk.lock();
+            if desk.over || desk.alive.len() + desk.noted.len() >= WARDS_MAX {
+                tracing::error!(id = ward.id, "a turn cannot wait for more: it ends without");
+                return;
+            }
+            let number = desk.next;
+            desk.next += 1;
+            let kept = Kept {
+                kind: ward.kind,
+                id: ward.id,
+                tool_use_id: ward.tool_use_id,
+                watch: None,
+            };
+            desk.alive.insert(number, kept);
+            number
+        };
+        // Until it says otherwise, as when its word breaks, it may still be there.
+        let seat = Seat {
+            care,
+            number,
+            outcome: StopOutcome::Discarded,
+        };
+        let ended = ward.ended;
+        // Not under the lock: a runtime that goes away drops what it is given at once.
+        let watch = self.runtime.spawn(async move { seat.leave(ended.await) });
+        if let Some(kept) = self.desk.lock().alive.get_mut(&number) {
+            kept.watch = Some(watch.abort_handle());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
