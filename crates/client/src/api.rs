@@ -141,18 +141,6 @@ impl Client {
         self.get(&format!("/turns/{id}")).await
     }
 
-    /// Asks a turn to stop. The answer comes after the request is on disk.
-    pub async fn cancel(
-        &self,
-        id: TurnId,
-        reason: Option<&str>,
-    ) -> Result<turn::CancelAccepted, Error> {
-        let cancel = turn::Cancel {
-            reason: reason.map(str::to_owned),
-        };
-        self.post(&format!("/turns/{id}/cancel"), &cancel).await
-    }
-
     /// The registry of statuses: what agents may emit as progress, and its words.
     pub async fn status_events(&self) -> Result<status_event::StatusEvents, Error> {
         self.get("/status-events").await
@@ -308,7 +296,7 @@ fn succeeded(answer: &Answer) -> Result<(), Error> {
     }
 }
 
-fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
+pub(crate) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
     succeeded(answer)?;
     serde_json::from_slice(&answer.body).map_err(|error| Error::Answer(error.to_string()))
 }

@@ -12,6 +12,7 @@ pub mod key;
 mod http;
 pub mod frame;
 pub mod api;
+pub mod stop;
 mod socket;
 pub mod watch;
 
@@ -20,4 +21,5 @@ pub use api::{Client, EventsQuery, Messages};
 pub use error::Error;
 pub use frame::{Received, Snapshot};
 pub use key::Key;
+pub use stop::Stopped;
 pub use watch::{Item, Start, Watch};

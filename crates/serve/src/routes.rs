@@ -13,6 +13,7 @@ mod health;
 mod problems;
 mod stream;
 mod chat;
+mod cancel;
 mod status_events;
 
 use axum::Router;
@@ -36,6 +37,7 @@ pub fn router(state: AppState) -> Router {
         .merge(openapi::router(&state.config))
         .merge(stream::router())
         .merge(chat::router())
+        .merge(cancel::router())
         .merge(status_events::router())
         .merge(page::router())
         .with_state(state)

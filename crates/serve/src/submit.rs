@@ -53,23 +53,28 @@ pub(crate) fn version(headers: &HeaderMap) -> Result<Option<Version>, Fault> {
     said.map(str::parse).transpose().map_err(|_| wrong())
 }
 
+/// What a key must be.
+pub(crate) fn key_rule() -> String {
+    format!("must be 1 to {KEY_BYTES_MAX} printable ASCII characters without spaces")
+}
+
+/// Whether it can be the key of a submit.
+pub(crate) fn is_key(key: &str) -> bool {
+    let printable = key.bytes().all(|b| b.is_ascii_graphic());
+    printable && (1..=KEY_BYTES_MAX).contains(&key.len())
+}
+
 /// The key of a submit, bound to the body it came with.
 pub(crate) fn key<T: Serialize>(
     headers: &HeaderMap,
     route: &'static str,
     body: &T,
 ) -> Result<Option<Key>, Fault> {
-    let wrong = || {
-        let what = format!(
-            "must be 1 to {KEY_BYTES_MAX} printable ASCII characters without spaces, said once"
-        );
-        invalid(IDEMPOTENCY_KEY, &what)
-    };
+    let wrong = || invalid(IDEMPOTENCY_KEY, &format!("{}, said once", key_rule()));
     let Some(key) = only(headers, IDEMPOTENCY_KEY).map_err(|_| wrong())? else {
         return Ok(None);
     };
-    let printable = key.bytes().all(|b| b.is_ascii_graphic());
-    if key.is_empty() || key.len() > KEY_BYTES_MAX || !printable {
+    if !is_key(key) {
         return Err(wrong());
     }
     // What the body says, not how it is written: white space and order of fields do not count.

@@ -31,7 +31,7 @@ use crate::trace::RequestTrace;
 use crate::transport::chat::{self, Opening, Place, Stream};
 
 /// The name under which keys of this route are kept.
-const ROUTE: &str = "/chat/stream";
+pub(super) const ROUTE: &str = "/chat/stream";
 
 const LAST_EVENT_ID: &str = "last-event-id";
 

@@ -1,4 +1,4 @@
-//! `/sessions/{id}/turns` and `/turns/{id}`: submit, list, read, cancel.
+//! `/sessions/{id}/turns` and `/turns/{id}`: submit, list, read.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -8,9 +8,7 @@ use axum::{Extension, Json, Router};
 use tracing::Instrument as _;
 use turnwire_event::code::OnDisconnect;
 use turnwire_session::turn::{Bound, Place};
-use turnwire_wire::rest::turn::{
-    Accepted, Cancel, CancelAccepted, List, REASON_CHARS_MAX, Submit as SubmitBody, Turn,
-};
+use turnwire_wire::rest::turn::{Accepted, List, Submit as SubmitBody, Turn};
 
 use crate::body::JsonBody;
 use crate::error::Fault;
@@ -18,17 +16,16 @@ use crate::identity::Identity;
 use crate::path::{SessionPath, TurnPath};
 use crate::query::Params;
 use crate::state::AppState;
-use crate::submit::{self, Asked, invalid};
+use crate::submit::{self, Asked};
 use crate::trace::RequestTrace;
 
 /// The name under which keys of submits are kept.
-const ROUTE: &str = "/sessions/{id}/turns";
+pub(super) const ROUTE: &str = "/sessions/{id}/turns";
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/sessions/{id}/turns", post(submit).get(list))
         .route("/turns/{id}", get(read))
-        .route("/turns/{id}/cancel", post(cancel))
 }
 
 async fn submit(
@@ -101,29 +98,10 @@ async fn read(
     Ok(Json(turn.into()))
 }
 
-async fn cancel(
-    State(state): State<AppState>,
-    Identity(owner): Identity,
-    TurnPath(id): TurnPath,
-    JsonBody(body): JsonBody<Cancel>,
-) -> Result<(StatusCode, Json<CancelAccepted>), Fault> {
-    let reason = body.reason.filter(|reason| !reason.is_empty());
-    let long = |reason: &String| reason.chars().count() > REASON_CHARS_MAX;
-    if reason.as_ref().is_some_and(long) {
-        let what = format!("may have {REASON_CHARS_MAX} characters");
-        return Err(invalid("reason", &what));
-    }
-    let turn_state = state.sessions.cancel(&owner, id, reason).await?;
-    let accepted = CancelAccepted {
-        turn_id: id,
-        state: turn_state,
-    };
-    Ok((StatusCode::ACCEPTED, Json(accepted)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::submit::invalid;
     use serde_json::{Value, json};
     use turnwire_event::ContentBlock;
     use turnwire_session::Submit;

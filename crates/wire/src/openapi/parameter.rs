@@ -8,7 +8,7 @@ use turnwire_event::{
 use super::schemas::{Schemas, Shape, sent};
 use crate::pc3::cursor::FRAME_ID_PATTERN;
 use crate::problem::Code;
-use crate::rest::turn::TurnName;
+use crate::rest::turn::{KEY_PATTERN, TurnName};
 
 /// Where a parameter is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub(super) const LANGUAGE: Parameter = header(
 pub(super) const IDEMPOTENCY_KEY: Parameter = header(
     "Idempotency-Key",
     "Makes the request safe to repeat: the same key and body give the same turn.",
-    |_| json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
+    |_| json!({ "type": "string", "pattern": KEY_PATTERN }),
 );
 pub(super) const WIRE_VERSION: Parameter = header(
     "X-Wire-Version",
@@ -161,6 +161,11 @@ pub(super) const TYPES: Parameter = query(
 pub(super) const HASHES: Parameter = query(
     "hashes",
     "Whether the hashes of the chain come along.",
+    |_| json!({ "type": "string", "enum": ["true", "false"], "default": "false" }),
+);
+pub(super) const WAIT: Parameter = query(
+    "wait",
+    "Whether to answer when the turn has ended, with how; 202 comes if that takes above 15 s.",
     |_| json!({ "type": "string", "enum": ["true", "false"], "default": "false" }),
 );
 pub(super) const ATTACH: Parameter = required(query(

@@ -141,6 +141,37 @@ pub struct CancelAccepted {
     pub state: TurnState,
 }
 
+/// What a key of a submit looks like.
+pub const KEY_PATTERN: &str = "^[!-~]{1,255}$";
+
+/// `POST /sessions/{id}/cancel`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionCancel {
+    /// What to say with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = REASON_CHARS_MAX))]
+    pub reason: Option<String>,
+    /// The `Idempotency-Key` of the submit whose turn is meant, whether it has come or not; else
+    /// the turn that runs now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = KEY_PATTERN))]
+    pub idempotency_key: Option<String>,
+}
+
+/// 202 and 200 of `POST /sessions/{id}/cancel`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionCancelAccepted {
+    /// The turn; none if nothing runs (200), or if the submit with the key has not come (202).
+    pub turn_id: Option<TurnId>,
+    /// Where it stands now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<TurnState>,
+    /// How it ended, where that was waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Box<Turn>>,
+}
+
 /// The event that ended a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "TurnTerminal")]

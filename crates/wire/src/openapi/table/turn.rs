@@ -6,11 +6,13 @@ use super::session::READ;
 use super::{JSON, ok};
 use crate::openapi::operation::{Answer, Body, Header, Link, Method, Operation, Problem, Tag};
 use crate::openapi::parameter::{
-    BEFORE_TURN, IDEMPOTENCY_KEY, LANGUAGE, LIST_LIMIT, SESSION, TURN, WIRE_VERSION,
+    BEFORE_TURN, IDEMPOTENCY_KEY, LANGUAGE, LIST_LIMIT, SESSION, TURN, WAIT, WIRE_VERSION,
 };
 use crate::openapi::schemas::{given, sent};
 use crate::problem::Code;
-use crate::rest::turn::{Accepted, Cancel, CancelAccepted, List, Submit, Turn};
+use crate::rest::turn::{
+    Accepted, Cancel, CancelAccepted, List, SessionCancel, SessionCancelAccepted, Submit, Turn,
+};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
@@ -77,18 +79,56 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "Cancel a turn",
         about: "Nothing new starts after it. A turn that has ended stays as it is.",
         owned: true,
-        parameters: &[TURN],
+        parameters: &[TURN, WAIT],
         body: Some(Body {
             shape: sent::<Cancel>,
             required: false,
             examples: cancel_examples,
         }),
-        answers: &[Answer {
-            contents: &[(JSON, given::<CancelAccepted>)],
-            ..Answer::new(202, "The turn ends, or has ended.")
-        }],
+        answers: &[
+            ok(
+                "The turn as it ended, with its receipt, where that was waited for.",
+                &[(JSON, given::<Turn>)],
+            ),
+            Answer {
+                contents: &[(JSON, given::<CancelAccepted>)],
+                ..Answer::new(202, "The turn ends, or has ended.")
+            },
+        ],
         problems: &[
             Problem::Of(Code::TurnNotFound),
+            Problem::Of(Code::TooManyRequests),
+            Problem::Of(Code::SessionQuarantined),
+        ],
+    },
+    Operation {
+        method: Method::Post,
+        path: "/sessions/{id}/cancel",
+        id: "cancelSession",
+        tag: Tag::Turns,
+        summary: "Cancel what a session does",
+        about: "Stops the turn that runs now or, by the key of its submit, the turn of a submit that \
+                may not have come yet: one that comes within a minute is accepted and stopped \
+                before it begins anything.",
+        owned: true,
+        parameters: &[SESSION, WAIT],
+        body: Some(Body {
+            shape: sent::<SessionCancel>,
+            required: false,
+            examples: session_cancel_examples,
+        }),
+        answers: &[
+            ok(
+                "Nothing runs; or the turn as it ended, where that was waited for.",
+                &[(JSON, given::<SessionCancelAccepted>)],
+            ),
+            Answer {
+                contents: &[(JSON, given::<SessionCancelAccepted>)],
+                ..Answer::new(202, "The turn ends, has ended, or will not begin.")
+            },
+        ],
+        problems: &[
+            Problem::Of(Code::SessionNotFound),
             Problem::Of(Code::TooManyRequests),
             Problem::Of(Code::SessionQuarantined),
         ],
@@ -138,5 +178,15 @@ fn cancel_examples() -> Value {
     json!({
         "silent": { "summary": "Without a word", "value": {} },
         "reason": { "summary": "With a reason", "value": { "reason": "No longer needed." } },
+    })
+}
+
+fn session_cancel_examples() -> Value {
+    json!({
+        "running": { "summary": "The turn that runs now", "value": {} },
+        "key": {
+            "summary": "The turn of a submit, come or not",
+            "value": { "idempotency_key": "4f0c7a2e", "reason": "user_cancel" },
+        },
     })
 }

@@ -1,0 +1,126 @@
+//! `/turns/{id}/cancel` and `/sessions/{id}/cancel`: stopping a turn by its id, by what its session
+//! does now, or by the key of its submit; with `wait=true` the answer is how it ended.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use turnwire_event::code::TurnState;
+use turnwire_event::{Owner, TurnId};
+use turnwire_wire::rest::turn::{
+    Cancel, CancelAccepted, REASON_CHARS_MAX, SessionCancel, SessionCancelAccepted, Turn,
+};
+
+use super::{chat, turns};
+use crate::body::JsonBody;
+use crate::error::Fault;
+use crate::identity::Identity;
+use crate::path::{SessionPath, TurnPath};
+use crate::query::Params;
+use crate::state::AppState;
+use crate::submit::{self, invalid};
+
+/// How long an answer waits for the end of a turn: twice what a process has before it is killed,
+/// and less than proxies give a request.
+const WAIT: Duration = Duration::from_secs(15);
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/turns/{id}/cancel", post(of_turn))
+        .route("/sessions/{id}/cancel", post(of_session))
+}
+
+async fn of_turn(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    TurnPath(id): TurnPath,
+    mut params: Params,
+    JsonBody(body): JsonBody<Cancel>,
+) -> Result<Response, Fault> {
+    let wait = params.flag("wait")?;
+    params.done()?;
+    let reason = reason(body.reason)?;
+    let turn_state = state.sessions.cancel(&owner, id, reason).await?;
+    if let Some(turn) = ended(&state, &owner, id, wait).await? {
+        return Ok(Json(turn).into_response());
+    }
+    let accepted = CancelAccepted {
+        turn_id: id,
+        state: turn_state,
+    };
+    Ok((StatusCode::ACCEPTED, Json(accepted)).into_response())
+}
+
+async fn of_session(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    mut params: Params,
+    JsonBody(body): JsonBody<SessionCancel>,
+) -> Result<(StatusCode, Json<SessionCancelAccepted>), Fault> {
+    let wait = params.flag("wait")?;
+    params.done()?;
+    let reason = reason(body.reason)?;
+    let sessions = &state.sessions;
+    let stopped = match body.idempotency_key {
+        None => {
+            let stopped = sessions.cancel_running(&owner, id, reason).await?;
+            let Some(stopped) = stopped else {
+                return Ok((StatusCode::OK, Json(SessionCancelAccepted::default())));
+            };
+            stopped
+        }
+        Some(key) => {
+            if !submit::is_key(&key) {
+                return Err(invalid("idempotency_key", &submit::key_rule()));
+            }
+            let routes = [turns::ROUTE, chat::ROUTE];
+            let key = (&routes[..], key);
+            let stopped = sessions.cancel_submit(&owner, id, key, reason).await?;
+            let Some(stopped) = stopped else {
+                // Kept for the submit that is still to come.
+                return Ok((StatusCode::ACCEPTED, Json(SessionCancelAccepted::default())));
+            };
+            stopped
+        }
+    };
+    let (turn_id, turn_state): (TurnId, TurnState) = stopped;
+    let turn = ended(&state, &owner, turn_id, wait).await?;
+    let status = match turn {
+        Some(_) => StatusCode::OK,
+        None => StatusCode::ACCEPTED,
+    };
+    let accepted = SessionCancelAccepted {
+        turn_id: Some(turn_id),
+        state: Some(turn.as_ref().map_or(turn_state, |turn| turn.state)),
+        turn: turn.map(Box::new),
+    };
+    Ok((status, Json(accepted)))
+}
+
+/// The turn once it has ended, if the caller waits for that and it does not take too long.
+async fn ended(
+    state: &AppState,
+    owner: &Owner,
+    id: TurnId,
+    wait: bool,
+) -> Result<Option<Turn>, Fault> {
+    if !wait {
+        return Ok(None);
+    }
+    let row = state.sessions.ended(owner, id, WAIT).await?;
+    Ok(row.map(Into::into))
+}
+
+fn reason(said: Option<String>) -> Result<Option<String>, Fault> {
+    let reason = said.filter(|reason| !reason.is_empty());
+    let long = |reason: &String| reason.chars().count() > REASON_CHARS_MAX;
+    if reason.as_ref().is_some_and(long) {
+        let what = format!("may have {REASON_CHARS_MAX} characters");
+        return Err(invalid("reason", &what));
+    }
+    Ok(reason)
+}
