@@ -37,7 +37,17 @@ impl Sessions {
         submit: Submit,
         key: KeyRows,
     ) -> Result<(Arc<Live>, Taken), Error> {
-        let (live, created) = self.blank(owner, new)?;
+        let blank = self.blank(owner, new)?;
+        self.found_in(blank, submit, key)
+    }
+
+    /// Gives a session that nobody knows its first turn.
+    pub(crate) fn found_in(
+        &self,
+        (live, created): (Arc<Live>, Draft),
+        submit: Submit,
+        key: KeyRows,
+    ) -> Result<(Arc<Live>, Taken), Error> {
         let place = || self.registry.put(live.clone());
         match live.take_first(submit, key, created, place) {
             Ok(taken) => Ok((live, taken)),
@@ -50,7 +60,6 @@ impl Sessions {
 
     /// A session that nobody knows and nothing is written of, and the event that makes it.
     fn blank(&self, owner: &Owner, new: NewSession) -> Result<(Arc<Live>, Draft), Error> {
-        self.registry.make_room(self.house.options.open_max, None)?;
         let now = self.house.clock.now();
         let row = SessionRow {
             agent: None,
@@ -67,13 +76,29 @@ impl Sessions {
             created_at: now,
             updated_at: now,
         };
-        let tail = Tail::first(row.id, now);
-        let live = Live::open(self.house.clone(), row.clone(), tail, None);
+        self.unwritten(row, 0)
+    }
+
+    /// A session with so many above it that nobody knows and nothing is written of, and the event
+    /// that makes it.
+    pub(crate) fn unwritten(
+        &self,
+        row: SessionRow,
+        depth: usize,
+    ) -> Result<(Arc<Live>, Draft), Error> {
+        self.registry.make_room(self.house.options.open_max, None)?;
+        let tail = Tail::first(row.id, row.created_at);
+        let live = Live::open(self.house.clone(), (row.clone(), depth), tail, None);
         let created = Created {
             workspace_path: row.workspace_path.clone(),
             episode_id: row.episode_id,
         };
-        let mut draft = Draft::new(None, Actor::USER, Body::SessionCreated(created));
+        // A worker is made by the agent that delegates to it, not by a person.
+        let actor = match row.parent {
+            None => Actor::USER,
+            Some(_) => Actor::ORCHESTRATOR,
+        };
+        let mut draft = Draft::new(None, actor, Body::SessionCreated(created));
         draft.rows = vec![RowChange::SessionPut(Box::new(row))];
         Ok((live, draft))
     }

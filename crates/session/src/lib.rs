@@ -46,6 +46,8 @@ pub mod sweep;
 pub mod upkeep;
 pub mod sessions;
 mod found;
+mod erase;
+mod worker;
 mod accept;
 mod stop;
 mod reload;

@@ -1,16 +1,17 @@
 //! A session in memory: its order, its ring, the turn that holds its lock, those who watch it.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
+use turnwire_event::code::TurnKind;
 use turnwire_event::fold::{OpenTurn, rows};
-use turnwire_event::port::Producer;
+use turnwire_event::port::{Delegate, Nobody, Producer, Wards};
 use turnwire_event::row::{QueuedRow, SessionRow};
 use turnwire_event::{Actor, Body, Clock, Filter, Owner, Position, Seq, SessionId, TurnId};
 use turnwire_hub::{Closed, Pump, Ring};
@@ -21,6 +22,7 @@ use crate::history::Memory;
 use crate::options::Options;
 use crate::policy::Policy;
 use crate::slot::{Slot, Waiting};
+use crate::submit::Submit;
 use crate::transcript::Transcript;
 
 /// What runs turns.
@@ -44,6 +46,19 @@ impl Runner {
     }
 }
 
+/// Who has workers for the turns of sessions: the service that all of them are part of.
+pub(crate) trait Employer: Send + Sync {
+    /// What the turn `turn` of `live` delegates through; its workers are wards of the turn, and
+    /// are told what `submit` says of the person.
+    fn delegate(
+        self: Arc<Self>,
+        live: &Arc<Live>,
+        turn: TurnId,
+        submit: &Submit,
+        wards: Arc<dyn Wards>,
+    ) -> Arc<dyn Delegate>;
+}
+
 /// What every session of a server shares.
 pub struct House {
     /// Settings.
@@ -63,6 +78,8 @@ pub struct House {
     pub replays: Semaphore,
     /// The routing policy in force.
     pub policy: Mutex<Policy>,
+    /// Who has workers. Not held, because it holds everyone here; unset until it is there.
+    pub(crate) employer: OnceLock<Weak<dyn Employer>>,
     /// Sessions found damaged; they answer nothing else until the process ends.
     pub quarantined: Mutex<HashSet<SessionId>>,
 }
@@ -90,6 +107,8 @@ pub struct Live {
     pub id: SessionId,
     /// Whose it is.
     pub owner: Owner,
+    /// How many sessions stand above it: none unless it is a worker.
+    pub(crate) depth: usize,
     /// Where its order is made.
     pub sequencer: Arc<Sequencer>,
     /// Where its events are read.
@@ -114,7 +133,7 @@ impl Live {
     /// Takes a session into memory where the store left it.
     pub(crate) fn open(
         house: Arc<House>,
-        row: SessionRow,
+        (row, depth): (SessionRow, usize),
         tail: Tail,
         open: Option<OpenTurn>,
     ) -> Arc<Self> {
@@ -140,6 +159,7 @@ impl Live {
         Arc::new(Self {
             id,
             owner,
+            depth,
             sequencer,
             ring,
             house,
@@ -159,6 +179,28 @@ impl Live {
         let mut slot = self.slot.lock();
         rows.into_iter()
             .for_each(|row| slot.put(Waiting::read(row)));
+    }
+
+    /// What a turn of it is for.
+    pub(crate) fn kind(&self, submit: &Submit) -> TurnKind {
+        if self.depth > 0 {
+            TurnKind::Worker
+        } else {
+            submit.kind()
+        }
+    }
+
+    /// What the turn `turn` delegates through.
+    pub(crate) fn delegate(
+        self: &Arc<Self>,
+        turn: TurnId,
+        submit: &Submit,
+        wards: Arc<dyn Wards>,
+    ) -> Arc<dyn Delegate> {
+        match self.house.employer.get().and_then(Weak::upgrade) {
+            Some(employer) => employer.delegate(self, turn, submit, wards),
+            None => Arc::new(Nobody),
+        }
     }
 
     /// What the turn `id` has open, counting everything emitted, released or not.

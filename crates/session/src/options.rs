@@ -25,6 +25,10 @@ pub struct Options {
     pub open_max: usize,
     /// Turns that may wait in one session: each is kept with its whole input.
     pub queue_max: usize,
+    /// Workers that one turn may have, one after the other or at once: each is a session.
+    pub workers_max: usize,
+    /// How deep workers of workers may go: each level multiplies what a turn may start.
+    pub worker_depth_max: usize,
     /// How long the key of a submit stands for its turn.
     pub idempotency_ttl: Duration,
     /// How often messages in flight are checkpointed: what a crash may cost of their text.
@@ -52,6 +56,8 @@ impl Default for Options {
             idle_unload: Duration::from_secs(60),
             open_max: 20_000,
             queue_max: 8,
+            workers_max: 8,
+            worker_depth_max: 3,
             idempotency_ttl: Duration::from_secs(24 * 3600),
             checkpoint: Duration::from_millis(250),
             retention: Duration::from_secs(30 * 24 * 3600),

@@ -60,6 +60,27 @@ impl Sessions {
         Ok(page(rows, limit, |row| row.id))
     }
 
+    /// A session's workers, newest first, each with its newest turn.
+    pub async fn workers(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        before: Option<SessionId>,
+        limit: usize,
+    ) -> Result<(Vec<(SessionRow, Option<TurnRow>)>, Option<SessionId>), Error> {
+        let live = self.live(owner, id).await?;
+        let rows = read(&live, move |store| {
+            let workers = store.workers(id, before, limit + 1)?.into_iter();
+            let with_turn = workers.map(|worker| {
+                let newest = store.turns(worker.id, None, 1)?.pop();
+                Ok((worker, newest))
+            });
+            with_turn.collect::<Result<Vec<_>, Error>>()
+        })
+        .await?;
+        Ok(page(rows, limit, |(worker, _)| worker.id))
+    }
+
     /// A session's turns, newest first.
     pub async fn turns(
         &self,

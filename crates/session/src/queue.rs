@@ -138,7 +138,9 @@ impl Live {
         key: KeyRows,
         (told, before): (Told, Option<Draft>),
     ) -> Result<(Taken, Run), Error> {
-        if self.house.runner.is_draining() {
+        // The first turn of a worker is part of a turn that runs, and may end as that one may.
+        let delegated = self.depth > 0 && before.is_some();
+        if self.house.runner.is_draining() && !delegated {
             return Err(Error::Draining);
         }
         let turn = TurnId(self.house.mint.ulid());
@@ -199,7 +201,7 @@ impl Live {
         let place = slot.next_place(submit.on_busy);
         let mut rows = vec![RowChange::TurnQueued {
             turn_id: turn,
-            kind: submit.kind(),
+            kind: self.kind(&submit),
             on_disconnect: submit.on_disconnect,
             disconnect_grace_ms: submit.disconnect_grace_ms,
             trace: submit.trace.clone(),

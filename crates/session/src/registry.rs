@@ -9,7 +9,7 @@ use turnwire_hub::Closed;
 
 use crate::error::Error;
 use crate::live::{House, Live};
-use crate::reads::blocking;
+use crate::reads::{blocking, depth};
 
 /// The open sessions.
 #[derive(Default)]
@@ -36,13 +36,14 @@ impl Registry {
                 }
                 open.removals
             };
-            let (row, tail, queued) = blocking(house.store(), move |store| {
+            let (row, depth, tail, queued) = blocking(house.store(), move |store| {
                 let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
                 let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
-                Ok::<_, Error>((row, tail, store.queued(id)?))
+                let depth = depth(store, &row)?;
+                Ok::<_, Error>((row, depth, tail, store.queued(id)?))
             })
             .await?;
-            let fresh = Live::open(house.clone(), row, tail, None);
+            let fresh = Live::open(house.clone(), (row, depth), tail, None);
             fresh.line_up(queued);
             let mut open = self.open.lock();
             // A session that was deleted, or let go after more was written, must not come back
@@ -54,6 +55,11 @@ impl Registry {
                 return Ok(live);
             }
         }
+    }
+
+    /// A session that is in memory.
+    pub(crate) fn peek(&self, id: SessionId) -> Option<Arc<Live>> {
+        self.open.lock().sessions.get(&id).cloned()
     }
 
     /// Puts a session in that nobody else can know yet.

@@ -1,13 +1,13 @@
 //! The service: what a server asks of sessions. Whatever belongs to another owner answers as if
 //! it did not exist.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use turnwire_event::body::feedback;
 use turnwire_event::port::Producer;
@@ -20,7 +20,7 @@ use crate::attach::Tokens;
 use crate::early::Early;
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::live::{House, Live, Runner};
+use crate::live::{Employer, House, Live, Runner};
 use crate::options::Options;
 use crate::policy::Policy;
 use crate::reads::blocking;
@@ -88,6 +88,7 @@ impl Sessions {
                 draining: AtomicBool::new(false),
             },
             replays: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            employer: OnceLock::new(),
             quarantined: Mutex::default(),
         });
         let swept = sweep::sweep(&house).await?;
@@ -101,6 +102,8 @@ impl Sessions {
             keys: Arc::default(),
             early: Early::default(),
         });
+        let employer: Weak<dyn Employer> = Arc::downgrade(&sessions) as Weak<_>;
+        let _ = sessions.house.employer.set(employer);
         start::queue_up(&sessions.house, &sessions.registry).await?;
         upkeep::start(&sessions.house, &sessions.registry, &sessions.tokens);
         Ok(sessions)
@@ -163,35 +166,6 @@ impl Sessions {
     /// Uses an attach token up.
     pub fn redeem(&self, id: SessionId, token: &str) -> Result<Owner, Error> {
         self.tokens.redeem(id, token)
-    }
-
-    /// Removes a session: its turn is stopped, its connections are closed, its rows are gone.
-    /// Goes on to the end even if the caller is no longer there.
-    pub async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
-        let live = match self.live(owner, id).await {
-            Err(Error::Quarantined) => self.registry.get(&self.house, id).await?,
-            other => other?,
-        };
-        if live.owner != *owner {
-            return Err(Error::SessionNotFound);
-        }
-        live.shut();
-        let (done, deleted) = oneshot::channel();
-        let mut done = Some(done);
-        let registry = self.registry.clone();
-        self.house.writer.run(Box::new(move |store| {
-            store.delete(id)?;
-            // Held until here, so that the session could not be opened anew meanwhile.
-            live.shut();
-            if let Some(opened) = registry.remove(id) {
-                opened.shut();
-            }
-            if let Some(done) = done.take() {
-                let _ = done.send(());
-            }
-            Ok(())
-        }));
-        deleted.await.map_err(|_| Error::Internal)
     }
 
     /// Records what a person thought of a message or a turn of the session.

@@ -49,8 +49,8 @@ pub(crate) struct Running {
     pub(crate) id: TurnId,
     /// Told when the turn must stop.
     pub(crate) stop: CancellationToken,
-    /// Told when it no longer holds the lock: its terminal is placed, or its session is gone.
-    pub(crate) over: CancellationToken,
+    /// Told when the turn holds the lock no more: its terminal is placed, or its session is gone.
+    pub(crate) over: Over,
     /// What does not end with its producer.
     pub(crate) wards: Arc<Care>,
     /// Where its events pass.
@@ -63,6 +63,23 @@ pub(crate) struct Running {
     pub(crate) presence: Presence,
     /// Whether no other turn's message came between its own.
     pub(crate) alone: bool,
+}
+
+/// The end of a turn, for those who wait for it. Dropped with the turn's place, whoever takes it.
+#[derive(Default)]
+pub(crate) struct Over(CancellationToken);
+
+impl Over {
+    /// What is told.
+    pub(crate) fn token(&self) -> CancellationToken {
+        self.0.clone()
+    }
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// A turn that waits.
@@ -185,8 +202,7 @@ impl Slot {
 
     /// The turn that runs is over.
     pub(crate) fn free(&mut self, turn: TurnId) {
-        if let Some(running) = self.running.take_if(|running| running.id == turn) {
-            running.over.cancel();
+        if self.running.take_if(|running| running.id == turn).is_some() {
             self.moves += 1;
         }
     }
@@ -195,7 +211,6 @@ impl Slot {
     pub(crate) fn clear(&mut self) {
         if let Some(running) = self.running.take() {
             running.stop.cancel();
-            running.over.cancel();
         }
         metrics::gauge!(metric::TURN_QUEUED).decrement(self.queue.len() as f64);
         self.queue.clear();

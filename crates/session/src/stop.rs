@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
 use turnwire_event::code::TurnState;
 use turnwire_event::row::{KeyScope, TurnRow};
 use turnwire_event::{Owner, SessionId, TurnId};
@@ -159,9 +160,14 @@ impl Sessions {
             return Ok(Some(row));
         }
         let live = self.live(owner, row.session_id).await?;
-        match tokio::time::timeout(within, live.over(id)).await {
+        let over = live.over(id);
+        let durable = async {
+            over.cancelled().await;
+            live.sequencer.committed(live.sequencer.last().seq).await
+        };
+        match tokio::time::timeout(within, durable).await {
             Err(_) => return Ok(None),
-            Ok(over) => over?,
+            Ok(durable) => durable?,
         }
         let row = self.turn(owner, id).await?;
         Ok(Some(row).filter(|row| row.ended.is_some()))
@@ -169,18 +175,18 @@ impl Sessions {
 }
 
 impl Live {
-    /// Resolves when the turn does not run here any more and all that was said of it is durable.
-    async fn over(&self, turn: TurnId) -> Result<(), Error> {
-        let over = {
-            let slot = self.slot.lock();
-            let running = slot.running.as_ref().filter(|running| running.id == turn);
-            running.map(|running| running.over.clone())
-        };
-        if let Some(over) = over {
-            over.cancelled().await;
-        }
-        self.sequencer.committed(self.sequencer.last().seq).await?;
-        Ok(())
+    /// Told when the turn holds the lock no more, also if it never did.
+    pub(crate) fn over(&self, turn: TurnId) -> CancellationToken {
+        let slot = self.slot.lock();
+        let running = slot.running.as_ref().filter(|running| running.id == turn);
+        running.map_or_else(
+            || {
+                let over = CancellationToken::new();
+                over.cancel();
+                over
+            },
+            |running| running.over.token(),
+        )
     }
 }
 

@@ -1,9 +1,11 @@
 //! The sweep: turns that a dead process left open are ended before anyone is let in.
 //!
 //! What each has open is folded from its stored events and the checkpoints of its message by the
-//! functions that live turns use; the ending is one commit a session. Running it again finds
-//! nothing to do.
+//! functions that live turns use; the ending is one commit a session. Workers come before those
+//! they work for: whoever reads that a worker has failed finds its terminal in the log. Running
+//! it again finds nothing to do.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -18,14 +20,14 @@ use crate::calls::Calls;
 use crate::ending::{self, Known};
 use crate::error::Error;
 use crate::live::{House, Live};
-use crate::reads::blocking;
+use crate::reads::{blocking, depth};
 
 /// Events of a swept turn read at once.
 const PAGE: usize = 1000;
 
 /// Ends every turn that has started and not ended. Gives back how many.
 pub async fn sweep(house: &Arc<House>) -> Result<usize, Error> {
-    let open = blocking(house.store(), |store| Ok::<_, Error>(store.open_turns()?)).await?;
+    let open = blocking(house.store(), open_turns).await?;
     let count = open.len();
     for row in open {
         let id = row.id;
@@ -37,6 +39,18 @@ pub async fn sweep(house: &Arc<House>) -> Result<usize, Error> {
         }
     }
     Ok(count)
+}
+
+/// The turns to end, children before parents.
+fn open_turns(store: &dyn Store) -> Result<Vec<TurnRow>, Error> {
+    let mut open = Vec::new();
+    for turn in store.open_turns()? {
+        let row = store.session(turn.session_id)?;
+        let depth = row.map_or(Ok(0), |row| depth(store, &row))?;
+        open.push((Reverse(depth), turn));
+    }
+    open.sort_by_key(|(depth, _)| *depth);
+    Ok(open.into_iter().map(|(_, turn)| turn).collect())
 }
 
 async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
@@ -53,7 +67,7 @@ async fn sweep_one(house: &Arc<House>, row: TurnRow) -> Result<(), Error> {
         .message
         .as_ref()
         .map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
-    let live = Live::open(house.clone(), session_row, tail, Some(open));
+    let live = Live::open(house.clone(), (session_row, 0), tail, Some(open));
     live.sequencer.resume_turn(turn, cancelled, cut);
     ending::close(
         &live,

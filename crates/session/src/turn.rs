@@ -22,7 +22,7 @@ use crate::live::Live;
 use crate::past::Past;
 use crate::reads::blocking;
 use crate::run::Run;
-use crate::slot::{Presence, Running, Slot};
+use crate::slot::{Over, Presence, Running, Slot};
 pub use crate::submit::{Accepted, Bound, Key, Place, Submit};
 use crate::wards::Care;
 
@@ -113,7 +113,7 @@ impl Live {
         slot.running = Some(Running {
             id: next.id,
             stop: stop.clone(),
-            over: CancellationToken::new(),
+            over: Over::default(),
             wards: wards.clone(),
             emitter: weak,
             on_disconnect: next.submit.on_disconnect,
@@ -128,7 +128,7 @@ impl Live {
         let counted = &self.house.options.dm_types;
         count_unwatched(next.submit.origin, next.submit.dm_type.as_deref(), counted);
         let context = TurnContext {
-            delegate: Arc::new(turnwire_event::port::Nobody),
+            delegate: self.delegate(next.id, &next.submit, wards.clone()),
             wards: wards.clone(),
             input,
             emitter: emitter.clone(),
@@ -152,12 +152,14 @@ impl Live {
     /// What a turn is about, as its producer is told.
     fn input(&self, turn_id: TurnId, submit: &Submit, trace: Option<Arc<Trace>>) -> TurnInput {
         TurnInput {
-            agent: None,
+            agent: self
+                .ring
+                .look(|transcript, _, _| transcript.row.agent.clone()),
             resumed: None,
             session_id: self.id,
             turn_id,
             owner: self.owner.clone(),
-            kind: submit.kind(),
+            kind: self.kind(submit),
             cost_usd: self.ring.look(|transcript, _, _| transcript.row.cost_usd),
             locale: submit.locale.clone(),
             content: submit.content.clone(),
@@ -206,7 +208,7 @@ impl Live {
             resumes: None,
             user_message_id: user.id,
             input: submit.content.clone(),
-            kind: submit.kind(),
+            kind: self.kind(submit),
             origin: submit.origin(),
             dm_type: submit.dm_type.clone(),
             episode_id: self.episode(),
@@ -221,7 +223,7 @@ impl Live {
             RowChange::TurnStarted {
                 resumes: None,
                 turn_id: turn,
-                kind: submit.kind(),
+                kind: self.kind(submit),
                 on_disconnect: submit.on_disconnect,
                 disconnect_grace_ms: submit.disconnect_grace_ms,
                 trace: submit.trace.clone(),

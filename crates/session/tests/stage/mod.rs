@@ -9,6 +9,7 @@
 )]
 
 mod calls;
+mod delegating;
 mod holding;
 mod messages;
 mod producer;
@@ -36,6 +37,7 @@ use turnwire_session::{
 };
 
 pub use calls::{call_started, speak, spent, think};
+pub use delegating::{LONG, announce, delegate, told};
 pub use holding::{Seen, WINDOW, holding, status};
 pub use messages::{MUCH, message, remember, texts, tool};
 pub use producer::{Act, Acting, Gates, Through, acting, through, versions};

@@ -82,7 +82,7 @@ impl Stage {
             updated_at: Timestamp::from_millis(0),
         };
         let tail = Tail::first(session, Timestamp::from_millis(0));
-        let live = Live::open(house.clone(), row.clone(), tail, None);
+        let live = Live::open(house.clone(), (row.clone(), 0), tail, None);
         Self {
             live,
             store: house.store(),
@@ -189,6 +189,7 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
         },
         replays: tokio::sync::Semaphore::new(2),
         policy: parking_lot::Mutex::new(crate::policy::Policy::new("builtin-1")),
+        employer: Default::default(),
         quarantined: Default::default(),
     })
 }

@@ -1,0 +1,341 @@
+//! Workers: sessions that a turn gives work to.
+//!
+//! ```text
+//!   parent's turn                                      worker's session
+//!   reserve ─▶ delegate.started (durable) ─▶ run ──▶ session.created, turn.started   seq from 1
+//!      the future is dropped, or takes too long ───▶ turn.cancel_requested{system}
+//!      ward: the parent's terminal waits ◀───────── terminal, durable ──▶ WorkerEnd
+//! ```
+//! A worker is a session like any other: its own lock, log and agent, open to whoever owns it. It
+//! does not outlive the turn that gave it its work, whatever becomes of that turn.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use turnwire_event::body::turn::{Cancelled, Completed};
+use turnwire_event::code::{
+    FailureMode, OnBusy, OnDisconnect, Origin, ReceiptKind, StopOutcome, TurnStatus,
+};
+use turnwire_event::port::{BoxFuture, Delegate, NoWorker, Task, Ward, Wards, WorkerEnd};
+use turnwire_event::row::SessionRow;
+use turnwire_event::{ContentBlock, EpisodeId, EventType, Message, Role, SessionId, TurnId};
+use turnwire_log::{Store, View};
+
+use crate::cancel::{self, Requested};
+use crate::error::Error;
+use crate::live::{Employer, Live};
+use crate::reads::blocking;
+use crate::sessions::Sessions;
+use crate::submit::{Bound, Submit};
+
+/// Bytes of a worker's answer that are handed on: dozens of pages, far more than anyone reads.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+/// The newest messages among which its last words are looked for: after them can only be results
+/// of tools that were asked for in the same breath.
+const LAST_MESSAGES: usize = 64;
+/// Why a turn is cancelled whose parent does not wait for it any more.
+const PARENT_CANCELLED: &str = "parent_cancelled";
+/// Why a worker is cancelled that takes too long.
+const DELEGATE_TIMEOUT: &str = "delegate_timeout";
+/// Why any turn is cancelled that takes too long.
+const TURN_TIMEOUT: &str = "turn_timeout";
+
+impl Employer for Sessions {
+    fn delegate(
+        self: Arc<Self>,
+        live: &Arc<Live>,
+        turn: TurnId,
+        submit: &Submit,
+        wards: Arc<dyn Wards>,
+    ) -> Arc<dyn Delegate> {
+        Arc::new(Employing(Arc::new(Terms {
+            sessions: Arc::downgrade(&self),
+            parent: live.clone(),
+            turn,
+            submit: Submit {
+                content: Vec::new(),
+                on_disconnect: OnDisconnect::Continue,
+                disconnect_grace_ms: 0,
+                on_busy: OnBusy::Reject,
+                metadata: serde_json::Map::new(),
+                bound: Bound::Session,
+                origin: Origin::Chat,
+                dm_type: None,
+                ..submit.clone()
+            },
+            wards,
+            reserved: Mutex::default(),
+        })))
+    }
+}
+
+/// How a turn delegates.
+struct Employing(Arc<Terms>);
+
+/// On what terms workers work for a turn.
+struct Terms {
+    sessions: Weak<Sessions>,
+    parent: Arc<Live>,
+    turn: TurnId,
+    /// What a worker's turn is submitted with, but for its task.
+    submit: Submit,
+    wards: Arc<dyn Wards>,
+    reserved: Mutex<Reserved>,
+}
+
+/// The ids that were given out.
+#[derive(Default)]
+struct Reserved {
+    /// How many there were.
+    count: usize,
+    /// Those that are not used yet: an id makes one session.
+    unused: HashSet<SessionId>,
+}
+
+impl Delegate for Employing {
+    fn reserve(&self) -> Result<SessionId, NoWorker> {
+        let terms = &self.0;
+        let house = &terms.parent.house;
+        if terms.parent.depth >= house.options.worker_depth_max {
+            return Err(NoWorker::TooDeep);
+        }
+        let sessions = terms.sessions.upgrade().ok_or(NoWorker::Unavailable)?;
+        if sessions.storage_full() {
+            return Err(NoWorker::Unavailable);
+        }
+        let mut reserved = terms.reserved.lock();
+        if reserved.count >= house.options.workers_max {
+            return Err(NoWorker::TooMany);
+        }
+        reserved.count += 1;
+        let id = SessionId(house.mint.ulid());
+        reserved.unused.insert(id);
+        Ok(id)
+    }
+
+    fn run(&self, task: Task) -> BoxFuture<'static, WorkerEnd> {
+        let terms = self.0.clone();
+        Box::pin(async move { terms.employ(task).await })
+    }
+}
+
+impl Terms {
+    async fn employ(&self, task: Task) -> WorkerEnd {
+        let id = task.worker_session_id;
+        if !self.reserved.lock().unused.remove(&id) {
+            tracing::error!(session = %id, "a worker was to run that was not reserved");
+            return WorkerEnd::Failed(FailureMode::Error);
+        }
+        // Dropped without a word, the worker never was.
+        let (begun, job) = oneshot::channel::<Job>();
+        self.wards.take(Ward {
+            kind: ReceiptKind::Worker,
+            id: id.to_string(),
+            tool_use_id: task.tool_use_id,
+            ended: Box::pin(async move {
+                match job.await {
+                    Ok(job) => job.outcome().await,
+                    Err(_) => StopOutcome::Finished,
+                }
+            }),
+        });
+        let limit = task.limit;
+        let job = match self.begin(task) {
+            Ok(job) => job,
+            Err(mode) => return WorkerEnd::Failed(mode),
+        };
+        let watch = Watch(job.clone());
+        let _ = begun.send(job);
+        let job = &watch.0;
+        let mut late = false;
+        if timeout(limit, job.over.cancelled()).await.is_err() {
+            late = matches!(job.stop(DELEGATE_TIMEOUT), Requested::At(_));
+        }
+        job.ended(late).await
+    }
+
+    /// Makes the session with its turn.
+    fn begin(&self, task: Task) -> Result<Job, FailureMode> {
+        let sessions = self.sessions.upgrade().ok_or(FailureMode::Error)?;
+        let wanted = self
+            .parent
+            .slot
+            .lock()
+            .running
+            .as_ref()
+            .is_some_and(|turn| turn.id == self.turn && !turn.stop.is_cancelled());
+        if !wanted {
+            return Err(FailureMode::CancelledByUser);
+        }
+        let submit = Submit {
+            content: vec![ContentBlock::text(&task.task)],
+            trace: task.trace.as_deref().cloned(),
+            ..self.submit.clone()
+        };
+        let row = self.row(task);
+        let founded = sessions
+            .unwritten(row, self.parent.depth + 1)
+            .and_then(|blank| sessions.found_in(blank, submit, Box::new(|_| Vec::new())));
+        let (live, taken) = founded.map_err(|error| {
+            tracing::warn!(session = %self.parent.id, %error, "a worker could not be made");
+            FailureMode::Error
+        })?;
+        // Its parent was deleted while it was made: whoever did that may not have found it.
+        if self.parent.ring.closed().is_some() {
+            drop(sessions.erase(live));
+            return Err(FailureMode::Error);
+        }
+        let over = live.over(taken.turn);
+        Ok(Job {
+            live,
+            turn: taken.turn,
+            over,
+        })
+    }
+
+    fn row(&self, task: Task) -> SessionRow {
+        let house = &self.parent.house;
+        let now = house.clock.now();
+        let workspace_path = |transcript: &crate::transcript::Transcript, _, _| {
+            transcript.row.workspace_path.clone()
+        };
+        SessionRow {
+            id: task.worker_session_id,
+            owner: self.parent.owner.clone(),
+            parent: Some(self.parent.id),
+            agent: Some(task.agent),
+            workspace_path: self.parent.ring.look(workspace_path),
+            metadata: serde_json::Map::new(),
+            episode_id: EpisodeId(house.mint.ulid()),
+            active_model: house.options.default_model.clone(),
+            routing_policy_version: house.policy.lock().version().to_owned(),
+            cost_usd: 0.0,
+            turn_count: 0,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
+/// A worker at work.
+#[derive(Clone)]
+struct Job {
+    live: Arc<Live>,
+    turn: TurnId,
+    over: CancellationToken,
+}
+
+/// Stops the worker when nobody waits for it any more.
+struct Watch(Job);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if !self.0.over.is_cancelled() {
+            self.0.stop(PARENT_CANCELLED);
+        }
+    }
+}
+
+/// The end of a worker's turn, as stored, and its last words.
+struct Stored {
+    terminal: (EventType, serde_json::Value),
+    text: String,
+}
+
+impl Job {
+    fn stop(&self, reason: &str) -> Requested {
+        cancel::request(&self.live, self.turn, "system", reason)
+    }
+
+    /// Waits until its terminal is durable; an error if there is none, and never will be.
+    async fn settled(&self) -> Result<(), Error> {
+        self.over.cancelled().await;
+        let sequencer = &self.live.sequencer;
+        Ok(sequencer.committed(sequencer.last().seq).await?)
+    }
+
+    /// What became of it, for those who stopped it.
+    async fn outcome(self) -> StopOutcome {
+        let stored = self.stored().await;
+        match stored.map(|stored| stored.terminal.0) {
+            Ok(EventType::TurnCompleted) => StopOutcome::Finished,
+            // Deleted, it has stopped too.
+            Ok(_) | Err(_) => StopOutcome::Stopped,
+        }
+    }
+
+    /// How it ended; `late` if it was stopped for taking too long.
+    async fn ended(&self, late: bool) -> WorkerEnd {
+        let stored = self.stored().await;
+        stored
+            .and_then(|stored| end(stored, late))
+            .unwrap_or_else(|error| {
+                tracing::warn!(session = %self.live.id, %error, "a worker has no end");
+                WorkerEnd::Failed(FailureMode::Error)
+            })
+    }
+
+    async fn stored(&self) -> Result<Stored, Error> {
+        self.settled().await?;
+        let (id, turn) = (self.live.id, self.turn);
+        let upto = self.live.ring.look(|_, tail, _| tail);
+        blocking(self.live.house.store(), move |store: &dyn Store| {
+            let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
+            let newest = store.messages(id, View::Clients, upto, None, LAST_MESSAGES)?;
+            let mut newest = newest.into_iter().rev().map(|stored| stored.message);
+            let last = newest.find(|message| speaks(message, turn));
+            Ok(Stored {
+                terminal: row.terminal.ok_or(Error::Internal)?,
+                text: last.map(words).unwrap_or_default(),
+            })
+        })
+        .await
+    }
+}
+
+/// Whether a message is words of the agent in the turn.
+fn speaks(message: &Message, turn: TurnId) -> bool {
+    let of_turn = message.turn_id == turn && message.role == Role::Assistant;
+    of_turn && !message.text().trim().is_empty()
+}
+
+fn words(message: Message) -> String {
+    let mut text = message.text();
+    text.truncate(text.floor_char_boundary(ANSWER_BYTES_MAX));
+    text
+}
+
+fn end(stored: Stored, late: bool) -> Result<WorkerEnd, Error> {
+    let Stored {
+        terminal: (kind, payload),
+        text,
+    } = stored;
+    if kind == EventType::TurnCancelled {
+        let cancelled: Cancelled = read(payload)?;
+        let late = late || cancelled.reason == TURN_TIMEOUT;
+        return Ok(WorkerEnd::Failed(if late {
+            FailureMode::Timeout
+        } else {
+            FailureMode::CancelledByUser
+        }));
+    }
+    let completed: Completed = read(payload)?;
+    let success = match completed.status {
+        TurnStatus::Ok | TurnStatus::Degraded => true,
+        TurnStatus::Failed => false,
+        // It waits for a person, and the turn it works for cannot.
+        TurnStatus::Paused => return Ok(WorkerEnd::Failed(FailureMode::Error)),
+    };
+    Ok(WorkerEnd::Completed { success, text })
+}
+
+fn read<T: serde::de::DeserializeOwned>(payload: serde_json::Value) -> Result<T, Error> {
+    serde_json::from_value(payload).map_err(|error| {
+        tracing::error!(%error, "a terminal cannot be read");
+        Error::Internal
+    })
+}

@@ -1,0 +1,102 @@
+//! A turn that gives work to a worker, as the tool for it does.
+
+use std::time::Duration;
+
+use turnwire_event::body::delegate::{Completed, Failed, Started};
+use turnwire_event::body::tool::{self, Called};
+use turnwire_event::code::{ToolErrorClass, ToolType};
+use turnwire_event::port::{Emission, NoWorker, Task, TurnContext, WorkerEnd};
+use turnwire_event::{Actor, Body, SessionId, ToolUseId};
+
+use super::{emit, ids};
+
+/// How long workers may take where a test says nothing.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// Calls the tool, and tells of the worker before it begins.
+pub async fn announce(turn: &TurnContext) -> Result<Task, NoWorker> {
+    let (.., tool_use_id) = ids();
+    emit(
+        turn,
+        Body::ToolCalled(Called {
+            tool_use_id,
+            tool_name: "delegate".into(),
+            tool_type: ToolType::Delegate,
+            input_summary: String::new(),
+        }),
+    );
+    let id = turn.delegate.reserve()?;
+    let started = Body::DelegateStarted(Started {
+        worker_session_id: id,
+        tool_use_id,
+        task_summary: "count".into(),
+    });
+    let at = turn
+        .emitter
+        .emit(Emission::new(Actor::worker(id), started))
+        .expect("taken");
+    turn.emitter.committed(at).await.expect("durable");
+    Ok(Task {
+        worker_session_id: id,
+        tool_use_id,
+        agent: "counter".into(),
+        task: "count to three".into(),
+        limit: LONG,
+        trace: None,
+    })
+}
+
+/// Tells how a worker ended, and the tool with it.
+pub fn told(turn: &TurnContext, (id, tool_use_id): (SessionId, ToolUseId), end: &WorkerEnd) {
+    let (body, ok) = match end {
+        WorkerEnd::Completed { success, text } => (
+            Body::DelegateCompleted(Completed {
+                worker_session_id: id,
+                success: *success,
+                summary: text.clone(),
+            }),
+            true,
+        ),
+        WorkerEnd::Failed(failure_mode) => (
+            Body::DelegateFailed(Failed {
+                worker_session_id: id,
+                failure_mode: *failure_mode,
+            }),
+            false,
+        ),
+    };
+    // Refused where the turn is over, as it may be.
+    let _ = turn.emitter.emit(Emission::new(Actor::worker(id), body));
+    let (tool_name, tool_type) = ("delegate".to_owned(), ToolType::Delegate);
+    let body = if ok {
+        Body::ToolCompleted(tool::Completed {
+            tool_use_id,
+            tool_name,
+            tool_type,
+            duration_ms: 1,
+            result_summary: String::new(),
+            result_sha256: String::new(),
+        })
+    } else {
+        Body::ToolFailed(tool::Failed {
+            tool_use_id,
+            tool_name,
+            tool_type,
+            error_class: ToolErrorClass::Internal,
+            called: true,
+        })
+    };
+    let _ = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
+}
+
+/// Gives work to a worker and tells of it, from beginning to end.
+pub async fn delegate(turn: &TurnContext, limit: Duration) -> Result<WorkerEnd, NoWorker> {
+    let task = Task {
+        limit,
+        ..announce(turn).await?
+    };
+    let ids = (task.worker_session_id, task.tool_use_id);
+    let end = turn.delegate.run(task).await;
+    told(turn, ids, &end);
+    Ok(end)
+}
