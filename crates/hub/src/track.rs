@@ -51,6 +51,15 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// The first `n` events of it.
+    #[must_use]
+    pub fn first(self, n: usize) -> Self {
+        Self {
+            to: self.to.min(self.from + n),
+            ..self
+        }
+    }
+
     /// How many events it covers.
     pub fn len(&self) -> usize {
         self.to - self.from

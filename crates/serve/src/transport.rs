@@ -16,6 +16,9 @@ mod frame;
 mod outbound;
 mod phase;
 mod pipe;
+mod place;
+mod course;
+mod workers;
 mod subscription;
 mod upgrade;
 
@@ -38,6 +41,8 @@ pub struct Options {
     pub snapshot_messages: usize,
     /// Persisted events in a replay.
     pub replay_max: u64,
+    /// Workers that one connection carries.
+    pub workers_max: usize,
     /// How long without traffic before a ping.
     pub ping: Duration,
     /// Unanswered pings before the end.

@@ -45,6 +45,7 @@ mod start;
 pub mod sweep;
 pub mod upkeep;
 pub mod sessions;
+pub mod kin;
 mod found;
 mod erase;
 mod worker;

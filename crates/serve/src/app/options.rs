@@ -82,6 +82,7 @@ pub(super) fn stream(config: &Config) -> transport::Options {
         queue_max: stream.queue_max as u64,
         snapshot_messages: stream.snapshot_messages,
         replay_max: stream.replay_max,
+        workers_max: stream.workers_max,
         ping: ms(stream.ping_ms),
         ping_misses: stream.ping_misses,
         subscribe_wait: ms(stream.subscribe_wait_ms),

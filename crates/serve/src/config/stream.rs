@@ -14,6 +14,9 @@ section! {
         /// Events a connection may be behind while its socket is blocked (S3-092): about half a
         /// minute of one answer.
         queue_max: usize = "1000", number(1..=1_000_000);
+        /// Workers whose events one connection carries (S3-087): a turn has 8 at most unless its
+        /// pack says otherwise, and each costs a connection about 1 kB. Later ones are left out.
+        workers_max: usize = "64", number(1..=1_024);
         /// Silence after which the server pings (S3-042).
         ping_ms: u64 = "30000", number(10..=3_600_000);
         /// Unanswered pings after which it closes (S3-043).

@@ -31,7 +31,9 @@ use super::Streams;
 use super::frame;
 use super::outbound::Outbound;
 use super::pipe::Pipe;
-use super::subscription::{Filled, Subscription};
+use super::place::Filled;
+use super::subscription::Subscription;
+use super::workers::Workers;
 
 /// How long a closing handshake may take after the close frame is out.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -65,6 +67,8 @@ enum Step {
 #[derive(Clone, Copy)]
 struct Seen {
     ring: Option<u64>,
+    /// The rings of workers.
+    workers: u64,
     phase: u8,
 }
 
@@ -222,8 +226,9 @@ impl Connection {
             }
             self.pings += 1;
             self.nonce += 1;
-            let (nonce, at) = (self.nonce.to_string(), subscription.at);
-            self.send(|out| wire::ping(&nonce, at, out));
+            let (nonce, at) = (self.nonce.to_string(), subscription.place.at);
+            let positions = subscription.positions(live);
+            self.send(|out| wire::ping(&nonce, at, positions.as_ref(), out));
         }
         None
     }
@@ -252,6 +257,10 @@ impl Connection {
         }
     }
 
+    fn workers(&self) -> Option<&Workers> {
+        self.subscription.as_ref()?.workers.as_deref()
+    }
+
     /// How far the ring and the server were when they were last looked at.
     fn seen(&self) -> Seen {
         let ring = match (&self.live, &self.subscription) {
@@ -260,6 +269,7 @@ impl Connection {
         };
         Seen {
             ring,
+            workers: self.workers().map_or(0, |workers| workers.ends()),
             phase: self.streams.phase.now(),
         }
     }
@@ -304,7 +314,7 @@ impl Connection {
     /// that this connection could take now.
     fn poll_bell(&self, seen: Seen, cx: &mut Context<'_>) -> Poll<()> {
         let due = match &self.subscription {
-            Some(subscription) if self.out.is_empty() => match subscription.cursor() {
+            Some(subscription) if self.out.is_empty() => match subscription.place.cursor() {
                 Some(cursor) => Some(cursor),
                 None => return Poll::Ready(()), // more of the past is due
             },
@@ -326,7 +336,12 @@ impl Connection {
                 Poll::Pending
             }
         };
-        if self.streams.phase.now() == seen.phase {
+        // The waker stands at the workers' rings too.
+        let workers = self.workers().is_some_and(|workers| {
+            let more = self.out.is_empty() && workers.has_more();
+            more || workers.ends() != seen.workers
+        });
+        if self.streams.phase.now() == seen.phase && !workers {
             news
         } else {
             Poll::Ready(())
@@ -342,7 +357,10 @@ impl Connection {
             Some(_) if self.streams.phase.is_draining() => {
                 Instant::now() + Duration::from_millis(50)
             }
-            Some(_) => self.sent + options.ping,
+            Some(subscription) => {
+                let ping = self.sent + options.ping;
+                subscription.look_at().map_or(ping, |at| at.min(ping))
+            }
         };
         let Some(since) = self.blocked else {
             return beat;

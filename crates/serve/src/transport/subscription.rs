@@ -1,84 +1,70 @@
 //! What a connection has asked for and how far it has been served.
 
-use bytes::Bytes;
 use std::sync::Arc;
-use turnwire_event::fold::replay::Missed;
-use turnwire_event::{Filter, Position};
-use turnwire_hub::{Read, Run};
+
+use tokio::time::Instant;
+use turnwire_event::Filter;
 use turnwire_session::watch::Watcher;
-use turnwire_session::{CatchUp, Live, ReplayError};
+use turnwire_session::{Live, ReplayError};
+use turnwire_wire::session::Positions;
 
-use super::frame;
 use super::outbound::Outbound;
-
-/// The track of this wire in every ring.
-const TRACK: usize = 0;
-/// Events taken from the ring at once: bounds what one viewer holds.
-const TAKE: usize = 256;
+use super::place::{Filled, Place};
+use super::workers::Workers;
 
 /// A live subscription.
 pub(super) struct Subscription {
     pub(super) filter: Filter,
-    /// Everything up to here was looked at; a legal cursor.
-    pub(super) at: Position,
-    cursor: u64,
-    /// On the way to the ring; none when live.
-    catch_up: Option<CatchUp>,
-    /// Whether the ring was reached: from then on falling off it is the end.
-    live: bool,
+    pub(super) place: Place,
+    /// The workers that come along, where they were asked for.
+    pub(super) workers: Option<Box<Workers>>,
     pub(super) _watcher: Option<Watcher>,
 }
 
-/// What a fill found.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Filled {
-    /// Something may be due now.
-    Some,
-    /// Nothing new.
-    Nothing,
-    /// The ring has gone on without the client.
-    Behind,
-}
-
 impl Subscription {
-    pub(super) fn new(
-        filter: Filter,
-        at: Position,
-        cursor: u64,
-        catch_up: Option<CatchUp>,
-    ) -> Self {
+    pub(super) fn new(filter: Filter, place: Place, workers: Option<Box<Workers>>) -> Self {
         Self {
             filter,
-            at,
-            cursor,
-            catch_up,
-            live: false,
+            place,
+            workers,
             _watcher: None,
         }
     }
 
     /// Whether the client is still being told the past.
     pub(super) fn is_catching_up(&self) -> bool {
-        self.catch_up.is_some() || !self.live
+        let workers = self.workers.as_ref();
+        self.place.is_catching_up() || workers.is_some_and(|workers| workers.is_catching_up())
     }
 
-    /// Where in the ring it goes on; none while it is told the past.
-    pub(super) fn cursor(&self) -> Option<u64> {
-        self.catch_up.is_none().then_some(self.cursor)
-    }
-
-    /// Whether something is to be told, of the past or from the ring.
+    /// Whether something is to be told, of the past or from a ring.
     pub(super) fn is_behind(&self, live: &Live) -> bool {
-        self.catch_up.is_some() || self.behind(live) > 0
+        let workers = self.workers.as_ref();
+        self.place.catch_up.is_some()
+            || self.place.behind(live) > 0
+            || workers.is_some_and(|workers| workers.has_more())
     }
 
-    /// How many events the ring has that this client has not been given.
+    /// How many events the rings have that this client has not been given.
     pub(super) fn behind(&self, live: &Live) -> u64 {
-        if self.catch_up.is_some() {
-            0
-        } else {
-            live.ring.end().saturating_sub(self.cursor)
+        let behind = self.place.behind(live);
+        match &self.workers {
+            None => behind,
+            Some(workers) => behind + workers.behind(),
         }
+    }
+
+    /// How far every session has been told, where there are several.
+    pub(super) fn positions(&self, live: &Live) -> Option<Positions> {
+        let workers = self.workers.as_ref()?;
+        let mut positions = workers.positions();
+        positions.insert(live.id, self.place.at);
+        Some(positions)
+    }
+
+    /// When a worker that was not there is looked for again.
+    pub(super) fn look_at(&self) -> Option<Instant> {
+        self.workers.as_ref()?.look_at()
     }
 
     /// Puts what is due next into `out`, which is empty.
@@ -87,49 +73,11 @@ impl Subscription {
         live: &Arc<Live>,
         out: &mut Outbound,
     ) -> Result<Filled, ReplayError> {
-        if let Some(catch_up) = &mut self.catch_up {
-            let Some(chunk) = Box::pin(catch_up.next()).await? else {
-                (self.at, self.cursor) = (catch_up.upto, catch_up.cursor);
-                self.catch_up = None;
-                return Ok(Filled::Some);
-            };
-            let mut frames = Vec::new();
-            let mut events = 0;
-            for (head, json) in &chunk {
-                if self.filter.matches(head) {
-                    frame::event(json, &mut frames);
-                    events += 1;
-                }
-                self.at = head.position;
-            }
-            out.push(Bytes::from(frames), events);
-            return Ok(Filled::Some);
-        }
-        let (filter, mut at) = (&self.filter, self.at);
-        let mut take = |run: Run<'_>| {
-            run.select(filter, |bytes, events| out.push(bytes, events));
-            if let Some(last) = run.heads().last() {
-                at = last.position;
-            }
-        };
-        match live
-            .ring
-            .read(TRACK, self.cursor, TAKE, &frame::project, &mut take)
-        {
-            Read::Upto(cursor) => {
-                (self.live, self.cursor, self.at) = (true, cursor, at);
-                Ok(Filled::Some)
-            }
-            Read::Empty => {
-                self.live = true;
-                Ok(Filled::Nothing)
-            }
-            Read::Behind if self.live => Ok(Filled::Behind),
-            // The ring moved on while the past was told: tell some more of it.
-            Read::Behind => {
-                let again = live.catch_up(self.at, &self.filter, Missed::Ends, u64::MAX);
-                self.catch_up = Some(Box::pin(again).await?);
-                Ok(Filled::Some)
+        match &mut self.workers {
+            None => self.place.fill(live, &self.filter, out).await,
+            Some(workers) => {
+                let filled = workers.fill(live, &mut self.place, &self.filter, out);
+                Box::pin(filled).await
             }
         }
     }

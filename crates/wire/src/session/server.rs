@@ -3,8 +3,10 @@
 //! An event frame is the stored bytes between two constants, so that live and replayed frames
 //! are the same bytes and nothing is serialised twice.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use turnwire_event::{Filter, FilterSpec, Message, Position};
+use turnwire_event::{Filter, FilterSpec, Message, Position, SessionId};
 
 use super::subscribe::{Since, SubscribeError};
 use super::summary::SessionSummary;
@@ -81,14 +83,25 @@ pub fn snapshot(session: &SessionSummary, messages: &[Message], at: Position, ou
     write("snapshot", frame, out);
 }
 
-/// Writes a ping; `position` is how far this connection has been served, a legal cursor.
-pub fn ping(nonce: &str, position: Position, out: &mut Vec<u8>) {
+/// How far a connection has been served in every session it carries.
+pub type Positions = BTreeMap<SessionId, Position>;
+
+/// Writes a ping; `position` is how far this connection has been served, a legal cursor, and so
+/// is `positions` where it carries workers.
+pub fn ping(nonce: &str, position: Position, positions: Option<&Positions>, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Frame<'a> {
         nonce: &'a str,
         position: Position,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        positions: Option<&'a Positions>,
     }
-    write("ping", Frame { nonce, position }, out);
+    let frame = Frame {
+        nonce,
+        position,
+        positions,
+    };
+    write("ping", frame, out);
 }
 
 /// Writes a pong.

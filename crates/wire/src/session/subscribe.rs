@@ -69,6 +69,14 @@ impl SubscribeError {
         Self::new(SubscribeCode::InvalidFilter, message)
     }
 
+    /// `since` names a session that is no worker of the one subscribed to.
+    pub fn no_worker(name: &str) -> Self {
+        let name: String = name.chars().take(64).collect();
+        Self::invalid_filter(format!(
+            "since names {name:?}, which is no worker of this session"
+        ))
+    }
+
     fn new(code: SubscribeCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -76,6 +84,10 @@ impl SubscribeError {
         }
     }
 }
+
+/// The most sessions a `since` may name. A client drops a worker that has ended, so a few dozen
+/// are usual; each is looked up before anything is sent.
+pub const SINCE_SESSIONS_MAX: usize = 256;
 
 /// A client's cursor as it wrote it: one id, or an id for each session. It is echoed as it came
 /// and read when the session is known.
@@ -98,6 +110,30 @@ impl Since {
             })?,
         };
         text.parse().map_err(|_| SubscribeError::cursor_expired())
+    }
+
+    /// Where in sessions other than `session` the client stands: in its workers, as it says.
+    pub fn workers(
+        &self,
+        session: SessionId,
+    ) -> Result<BTreeMap<SessionId, Position>, SubscribeError> {
+        let Self::BySession(ids) = self else {
+            return Ok(BTreeMap::new());
+        };
+        if ids.len() > SINCE_SESSIONS_MAX {
+            return Err(SubscribeError::invalid_filter(format!(
+                "since names more than {SINCE_SESSIONS_MAX} sessions; leave out workers that ended"
+            )));
+        }
+        let mut workers = BTreeMap::new();
+        for (name, id) in ids {
+            let worker: SessionId = name.parse().map_err(|_| SubscribeError::no_worker(name))?;
+            let at = id.parse().map_err(|_| SubscribeError::cursor_expired())?;
+            if worker != session {
+                workers.insert(worker, at);
+            }
+        }
+        Ok(workers)
     }
 }
 
@@ -162,7 +198,8 @@ fn names(field: &str, value: Value) -> Result<Option<Vec<String>>, SubscribeErro
 }
 
 fn since(value: Value) -> Result<Option<Since>, SubscribeError> {
-    serde_json::from_value(value).map_err(|_| wrong("since", "an event id or null"))
+    serde_json::from_value(value)
+        .map_err(|_| wrong("since", "an event id, a map of them by session, or null"))
 }
 
 fn filter(value: Value) -> Result<Filter, SubscribeError> {

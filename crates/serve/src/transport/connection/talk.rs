@@ -5,14 +5,17 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::fold::replay::Missed;
-use turnwire_event::{ResponseId, TurnId, metric};
+use turnwire_event::{Filter, ResponseId, TurnId, metric};
 use turnwire_hub::Closed;
 use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Error, Live, ReplayError};
 use turnwire_wire::session::{
-    self as wire, ClientFrame, ClientFrameError, Close, SessionSummary, Subscribe, SubscribeError,
+    self as wire, ClientFrame, ClientFrameError, Close, Positions, SessionSummary, Since,
+    Subscribe, SubscribeError,
 };
 
+use super::super::place::Place;
+use super::super::workers::{NoWorkers, Workers};
 use super::{Connection, Subscription};
 
 impl Connection {
@@ -125,15 +128,12 @@ impl Connection {
             let taken = live
                 .snapshot(self.streams.options.snapshot_messages)
                 .await?;
+            let workers = self.workers_of(live, filter, None).await?;
             let summary = SessionSummary::new(&taken.row, taken.current_turn);
             self.send(|out| wire::ack(filter, since.as_ref(), true, 0, out));
             self.send(|out| wire::snapshot(&summary, &taken.messages, taken.at, out));
-            return Ok(Subscription::new(
-                filter.clone(),
-                taken.at,
-                taken.cursor,
-                None,
-            ));
+            let place = Place::new(taken.at, taken.cursor);
+            return Ok(Subscription::new(filter.clone(), place, workers));
         }
         if let Some(since) = since {
             let at = since.position(live.id)?;
@@ -146,28 +146,50 @@ impl Connection {
                 }
                 Err(ReplayError::Session(error)) => return Err(error.into()),
             };
+            let workers = self.workers_of(live, filter, Some(since)).await?;
             metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(catch_up.count);
             let count = catch_up.count;
             self.send(|out| wire::ack(filter, Some(since), false, count, out));
-            return Ok(Subscription::new(
-                filter.clone(),
-                at,
-                catch_up.cursor,
-                Some(catch_up),
-            ));
+            let place = Place::before(at, catch_up);
+            return Ok(Subscription::new(filter.clone(), place, workers));
+        }
+        let Some(mut running) = self.subscription.take() else {
+            let place = live.ring.look(|_, tail, cursor| Place::new(tail, cursor));
+            let workers = self.workers_of(live, filter, None).await?;
+            self.send(|out| wire::ack(filter, None, false, 0, out));
+            return Ok(Subscription::new(filter.clone(), place, workers));
+        };
+        // A new filter on a live connection: it goes on where it is.
+        running.filter = filter.clone();
+        if !filter.include_worker_sessions {
+            running.workers = None;
+        } else if running.workers.is_none() {
+            running.workers = self.workers_of(live, filter, None).await?;
         }
         self.send(|out| wire::ack(filter, None, false, 0, out));
-        Ok(match self.subscription.take() {
-            // A new filter on a live connection: it goes on where it is.
-            Some(mut running) => {
-                running.filter = filter.clone();
-                running
-            }
-            None => {
-                let (at, cursor) = live.ring.look(|_, tail, cursor| (tail, cursor));
-                Subscription::new(filter.clone(), at, cursor, None)
-            }
-        })
+        Ok(running)
+    }
+
+    /// The workers that come along, if they are asked for. Looked up after the place the
+    /// subscription starts from: none can begin unseen in between.
+    async fn workers_of(
+        &self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        since: Option<&Since>,
+    ) -> Result<Option<Box<Workers>>, NoStart> {
+        if !filter.include_worker_sessions {
+            return Ok(None);
+        }
+        let named = since.map_or_else(|| Ok(Positions::new()), |since| since.workers(live.id))?;
+        let (streams, waker) = (self.streams.clone(), self.waker.clone());
+        let workers = Workers::of(streams, waker, self.name.clone(), (live, filter), named);
+        match Box::pin(workers).await {
+            Ok(workers) => Ok(Some(workers)),
+            Err(NoWorkers::Told(error)) => Err(error.into()),
+            // The parent itself is there and whole.
+            Err(NoWorkers::Session(_)) => Err(Error::Internal.into()),
+        }
     }
 }
 

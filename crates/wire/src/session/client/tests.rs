@@ -100,8 +100,14 @@ fn s3_017_what_is_unknown_or_wrongly_typed_is_named() {
             r#""filter":7"#,
             "filter must be an object, a preset or null",
         ),
-        (r#""since":7"#, "since must be an event id or null"),
-        (r#""since":{"a":7}"#, "since must be an event id or null"),
+        (
+            r#""since":7"#,
+            "since must be an event id, a map of them by session, or null",
+        ),
+        (
+            r#""since":{"a":7}"#,
+            "since must be an event id, a map of them by session, or null",
+        ),
         (r#""snapshot":"true""#, "snapshot must be true or false"),
         (r#""snapshot":null"#, "snapshot must be true or false"),
         (r#""snapshots":true"#, "unknown field \"snapshots\""),

@@ -140,7 +140,7 @@ fn s3_027_a_snapshot_has_session_messages_and_position() {
 
 #[test]
 fn s3_042_heartbeats_have_their_nonce_and_a_ping_its_position() {
-    let frame = text(|out| ping("a\"b", AT, out));
+    let frame = text(|out| ping("a\"b", AT, None, out));
     assert_eq!(
         frame,
         "{\"type\":\"ping\",\"nonce\":\"a\\\"b\",\"position\":\"evt_00010000000007.000002\"}"
@@ -149,4 +149,22 @@ fn s3_042_heartbeats_have_their_nonce_and_a_ping_its_position() {
         text(|out| pong("n", out)),
         "{\"type\":\"pong\",\"nonce\":\"n\"}"
     );
+}
+
+#[test]
+fn s3_087_a_ping_of_a_connection_with_workers_tells_where_each_session_stands() {
+    let worker = SessionId(Ulid(9));
+    let start = Position::persisted(Epoch::FIRST, Seq(0));
+    let positions = Positions::from([(SessionId(Ulid(1)), AT), (worker, start)]);
+    let frame = text(|out| ping("1", AT, Some(&positions), out));
+    let value: Value = serde_json::from_str(&frame).expect("JSON");
+    let expected = json!({
+        "type": "ping", "nonce": "1", "position": AT,
+        "positions": {"sess_00000000000000000000000001": AT, worker.to_string(): start},
+    });
+    assert_eq!(value, expected);
+    let since: Since = serde_json::from_value(value["positions"].clone()).expect("a cursor");
+    assert_eq!(since.position(SessionId(Ulid(1))), Ok(AT));
+    let workers = since.workers(SessionId(Ulid(1))).expect("workers");
+    assert_eq!(workers, Positions::from([(worker, start)]));
 }

@@ -1,0 +1,327 @@
+//! Finding workers and joining them: those that a client names, those that run when it comes,
+//! those that begin while it watches.
+
+use std::sync::Arc;
+
+use futures_util::task::AtomicWaker;
+use tokio::time::Instant;
+use turnwire_event::fold::replay::Missed;
+use turnwire_event::{Filter, Position, SessionId};
+use turnwire_session::kin::DEPTH_MAX;
+use turnwire_session::{Error, Live, ReplayError};
+use turnwire_wire::session::{Positions, SubscribeError};
+
+use super::super::Streams;
+use super::super::course::{Course, Wait};
+use super::super::place::Place;
+use super::{Awaited, LOOK_FIRST, LOOK_MAX, Leg, START, Whence, Workers};
+
+/// Named workers that are not there and are looked for in the logs: a client names one at most
+/// for each delegate of one turn, and each is a read.
+const MISSING_MAX: usize = 16;
+
+/// Why the workers that a client names do not come along.
+pub(in super::super) enum NoWorkers {
+    /// For a reason the client is told.
+    Told(SubscribeError),
+    /// Because a session cannot be read.
+    Session(Error),
+}
+
+impl From<Error> for NoWorkers {
+    fn from(error: Error) -> Self {
+        Self::Session(error)
+    }
+}
+
+impl From<SubscribeError> for NoWorkers {
+    fn from(error: SubscribeError) -> Self {
+        Self::Told(error)
+    }
+}
+
+impl Workers {
+    /// The workers of `live` for a client that stands at `since` in those it names.
+    pub(in super::super) async fn of(
+        streams: Arc<Streams>,
+        waker: Arc<AtomicWaker>,
+        name: String,
+        (live, filter): (&Arc<Live>, &Filter),
+        since: Positions,
+    ) -> Result<Box<Self>, NoWorkers> {
+        let (looked, open) = live.delegates();
+        let mut workers = Box::new(Self {
+            streams,
+            waker,
+            name,
+            course: Course::new(looked),
+            legs: Vec::new(),
+            awaited: Vec::new(),
+            turn: 0,
+        });
+        workers.take_named(live, filter, since).await?;
+        for id in open {
+            workers.take_open(live, id, live.id, 1).await?;
+        }
+        Ok(workers)
+    }
+
+    /// Takes in the workers that a client names, if it stands at places that are kept.
+    async fn take_named(
+        &mut self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        since: Positions,
+    ) -> Result<(), NoWorkers> {
+        let mut missing = Vec::new();
+        let mut logs = vec![(live.clone(), 0)];
+        for (id, at) in since {
+            match self.find_named(live, filter, id, at).await {
+                Ok((worker, depth)) => {
+                    let of = worker.parent().unwrap_or(live.id);
+                    logs.push((worker, depth));
+                    self.awaited
+                        .push(Awaited::new(id, of, depth, Whence::Cursor(at)));
+                }
+                Err(NoWorkers::Session(Error::SessionNotFound)) => missing.push((id, at)),
+                Err(NoWorkers::Session(Error::Quarantined)) => {
+                    self.warn(live, "worker_quarantined");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // Some may have been deleted, or may not have been made yet: the logs know their names.
+        for (n, (id, at)) in missing.into_iter().enumerate() {
+            let mut known = false;
+            for (log, depth) in logs.iter().filter(|_| n < MISSING_MAX && !known) {
+                if log.started(id).await? {
+                    known = true;
+                    if at == START {
+                        let worker = Awaited::new(id, log.id, depth + 1, Whence::Start);
+                        self.awaited.push(worker);
+                    }
+                    break;
+                }
+            }
+            if !known {
+                return Err(SubscribeError::no_worker(&id.to_string()).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A worker that a client names, if what it has missed of it can be told.
+    async fn find_named(
+        &self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        id: SessionId,
+        at: Position,
+    ) -> Result<(Arc<Live>, u8), NoWorkers> {
+        let sessions = &self.streams.sessions;
+        let worker = sessions.live(&live.owner, id).await?;
+        let depth = sessions.depth_below(live.id, &worker).await?;
+        let depth = depth.ok_or_else(|| SubscribeError::no_worker(&id.to_string()))?;
+        let max = self.streams.options.replay_max;
+        match worker.catch_up(at, filter, Missed::Ends, max).await {
+            Ok(_) => Ok((worker, depth)),
+            Err(ReplayError::Expired) => Err(SubscribeError::cursor_expired().into()),
+            Err(ReplayError::TooLarge(..)) => Err(SubscribeError::replay_too_large(max).into()),
+            Err(ReplayError::Session(error)) => {
+                if error == Error::Quarantined {
+                    worker.quarantine();
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Takes in a worker of `of` that has not ended, if the client does not name it.
+    async fn take_open(
+        &mut self,
+        live: &Arc<Live>,
+        id: SessionId,
+        of: SessionId,
+        depth: u8,
+    ) -> Result<(), Error> {
+        if depth > DEPTH_MAX || self.awaited.iter().any(|worker| worker.id == id) {
+            return Ok(());
+        }
+        let whence = match self.streams.sessions.live(&live.owner, id).await {
+            Ok(worker) => Whence::Tail(worker.tail()),
+            // Not made yet: whatever it does is still to come.
+            Err(Error::SessionNotFound) => Whence::Start,
+            Err(Error::Quarantined) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.awaited.push(Awaited::new(id, of, depth, whence));
+        Ok(())
+    }
+
+    /// Gives their turn to workers that began before the place the client came from: their
+    /// session is told up to where they were looked up, and their start was not among it.
+    pub(super) fn wake(&mut self, live: &Arc<Live>, at: Position) -> bool {
+        if self.awaited.iter().all(|worker| worker.look.is_some()) {
+            return false;
+        }
+        let mut any = false;
+        let mut wake = |of: &Arc<Live>, at: Position, looked: Position| {
+            let due = |worker: &Awaited| worker.look.is_none() && worker.of == of.id;
+            if at < looked || !self.awaited.iter().any(due) {
+                return;
+            }
+            let (_, open) = of.delegates();
+            any = true;
+            self.awaited.retain_mut(|worker| {
+                if !due(worker) {
+                    return true;
+                }
+                worker.look = Some((Instant::now(), LOOK_FIRST));
+                worker.over = !open.contains(&worker.id);
+                // One that has ended and that the client knows nothing of has nothing to come.
+                !(worker.over && matches!(worker.whence, Whence::Tail(_) | Whence::Start))
+            });
+        };
+        wake(live, at, self.course.looked);
+        for leg in &self.legs {
+            wake(&leg.live, leg.place.at, leg.course.looked);
+        }
+        any
+    }
+
+    /// Looks for the workers whose turn it is.
+    pub(super) async fn look(
+        &mut self,
+        live: &Arc<Live>,
+        filter: &Filter,
+    ) -> Result<bool, ReplayError> {
+        let (mut any, mut index) = (false, 0);
+        while let Some(worker) = self.awaited.get(index).copied() {
+            let Some((_, wait)) = worker.look.filter(|(at, _)| *at <= Instant::now()) else {
+                index += 1;
+                continue;
+            };
+            if self.join(live, filter, worker).await? {
+                any = true; // and another stands here now
+            } else if let Some(worker) = self.awaited.get_mut(index) {
+                worker.look = Some((Instant::now() + wait, (wait * 2).min(LOOK_MAX)));
+                index += 1;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Joins a worker; false if it is not there yet.
+    async fn join(
+        &mut self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        worker: Awaited,
+    ) -> Result<bool, ReplayError> {
+        let sessions = self.streams.sessions.clone();
+        let found = sessions.live(&live.owner, worker.id).await;
+        let told = match found {
+            Ok(found) if found.parent() == Some(worker.of) => {
+                self.enter(live, filter, worker, found).await
+            }
+            Ok(_) => Ok(None),
+            Err(error) => Err(error.into()),
+        };
+        match told {
+            Ok(leg) => {
+                self.awaited.retain(|other| other.id != worker.id);
+                let full = self.legs.len() >= self.streams.options.workers_max;
+                match leg.filter(|_| !full) {
+                    Some(leg) => self.legs.push(leg),
+                    None if full => self.warn(live, "too_many_workers"),
+                    None => {}
+                }
+                Ok(true)
+            }
+            Err(ReplayError::Session(Error::SessionNotFound)) => {
+                let may_come = worker.whence == Whence::Start && !worker.over;
+                if !may_come {
+                    self.leave(worker.id);
+                }
+                Ok(!may_come)
+            }
+            Err(ReplayError::Session(Error::Quarantined)) => {
+                self.warn(live, "worker_quarantined");
+                self.leave(worker.id);
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The place of a worker that is there.
+    async fn enter(
+        &mut self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        worker: Awaited,
+        found: Arc<Live>,
+    ) -> Result<Option<Leg>, ReplayError> {
+        // Sat down before the look: news in between rings.
+        let seat = found.ring.sit(self.waker.clone());
+        let (looked, open) = found.delegates();
+        let place = match worker.whence {
+            Whence::Start => {
+                let whole = Box::pin(found.catch_up_whole(filter, Missed::Ends)).await?;
+                Place::before(START, whole)
+            }
+            Whence::Cursor(at) => Place::before(at, catch_up(&found, at, filter).await?),
+            Whence::Tail(at) => match found.ring.seek(at) {
+                Some(cursor) => Place::new(at, cursor),
+                None => Place::before(at, catch_up(&found, at, filter).await?),
+            },
+        };
+        for id in open {
+            let below = self.take_open(live, id, worker.id, worker.depth + 1);
+            below.await?;
+        }
+        Ok(Some(Leg {
+            id: worker.id,
+            of: worker.of,
+            depth: worker.depth,
+            ends: worker.over.then_some(looked),
+            live: found,
+            place,
+            course: Course::new(looked),
+            _seat: seat,
+        }))
+    }
+
+    /// What the end of a worker must wait for; none if there is nothing of it to come.
+    pub(super) async fn before_end(
+        &mut self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        worker: SessionId,
+        end: Position,
+    ) -> Result<Option<Wait>, ReplayError> {
+        let awaited = self.awaited.iter().find(|other| other.id == worker);
+        if let Some(awaited) = awaited.copied() {
+            // It has ended, so it is there now or never was.
+            let joined = self.join(live, filter, awaited).await?;
+            if !joined {
+                self.leave(worker);
+            }
+        }
+        let leg = self.legs.iter().find(|leg| leg.id == worker);
+        Ok(leg.map(|leg| Wait {
+            worker,
+            upto: leg.live.tail(),
+            end,
+        }))
+    }
+}
+
+async fn catch_up(
+    worker: &Arc<Live>,
+    at: Position,
+    filter: &Filter,
+) -> Result<turnwire_session::CatchUp, ReplayError> {
+    let missed = worker.catch_up(at, filter, Missed::Ends, u64::MAX);
+    Box::pin(missed).await
+}

@@ -1,0 +1,443 @@
+//! Workers on their parent's stream.
+
+mod stage;
+
+use turnwire_event::{Body, Event, EventType, FilterSpec, SessionId};
+use turnwire_wire::session::{Since, SubscribeCode};
+
+use super::START;
+use stage::*;
+
+fn of(events: &[Event], id: SessionId) -> Vec<&'static str> {
+    let mine = events.iter().filter(|event| event.session_id == id);
+    mine.map(|event| event.body.kind().name()).collect()
+}
+
+fn place(events: &[Event], kind: EventType) -> usize {
+    let found = events.iter().position(|event| event.body.kind() == kind);
+    found.unwrap_or_else(|| panic!("{} in {events:?}", kind.name()))
+}
+
+fn plain(at: turnwire_event::Position) -> Option<Since> {
+    Some(at.into())
+}
+
+/// Every session's ids rise, a worker stands between its start and its end, and is whole there.
+fn assert_in_order(events: &[Event]) {
+    let mut last = std::collections::HashMap::new();
+    let mut begun = std::collections::HashSet::new();
+    let mut ended = std::collections::HashSet::new();
+    let parent = events.first().map(|event| event.session_id);
+    for event in events {
+        let id = event.session_id;
+        if let Some(before) = last.insert(id, event.id) {
+            assert!(before < event.id, "{id}: {} after {before}", event.id);
+        }
+        assert!(
+            Some(id) == parent || begun.contains(&id),
+            "{id} before its start"
+        );
+        assert!(!ended.contains(&id), "{id} after its end");
+        match &event.body {
+            Body::DelegateStarted(start) => drop(begun.insert(start.worker_session_id)),
+            Body::DelegateCompleted(end) => drop(ended.insert(end.worker_session_id)),
+            Body::DelegateFailed(end) => drop(ended.insert(end.worker_session_id)),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn s3_087_a_workers_events_come_between_its_start_and_its_end() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let parent = stage.acting(None).await;
+    let mut worker = stage.acting(Some(parent.id())).await;
+    let mut viewer = stage
+        .view(&parent.live, &with_workers(), plain(START))
+        .await
+        .expect("accepted");
+    let mut alone = stage
+        .view(&parent.live, &FilterSpec::default(), plain(START))
+        .await
+        .expect("accepted");
+    let mut events = viewer.served().await;
+    assert!(of(&events, worker.id()).is_empty(), "its start is not told");
+    parent.delegates(worker.id()).await;
+    events.extend(viewer.served().await);
+    let half = worker.begins_to_say("one two ").await;
+    events.extend(viewer.served().await);
+    worker.says(half, "three").await;
+    worker.has_said(half).await;
+    worker.ends().await;
+    parent.has_done(worker.id(), true).await;
+    events.extend(viewer.served().await);
+    assert_in_order(&events);
+    let told = of(&events, worker.id());
+    assert_eq!(told.first(), Some(&"session.created"));
+    assert_eq!(told.last(), Some(&"turn.completed"));
+    assert_eq!(told.iter().filter(|kind| **kind == "text.delta").count(), 3);
+    let alone = alone.served().await;
+    assert!(of(&alone, worker.id()).is_empty(), "S3-085");
+    assert_eq!(of(&alone, parent.id()), of(&events, parent.id()));
+    assert!(of(&alone, parent.id()).contains(&"delegate.completed"));
+    // Its place is kept no longer, and nothing more of it comes.
+    stage.work(worker.live.clone()).await.ends().await;
+    assert!(viewer.served().await.is_empty());
+    assert_eq!(
+        viewer.positions(),
+        since(&[(parent.id(), parent.live.tail())].into())
+    );
+}
+
+#[tokio::test]
+async fn s3_087_what_was_committed_at_once_is_still_told_in_order() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let parent = stage.acting(None).await;
+    let mut live = stage
+        .view(&parent.live, &with_workers(), None)
+        .await
+        .expect("accepted");
+    // Two workers one after the other, one of them with a worker of its own; the viewer sleeps.
+    for success in [true, false] {
+        let mut worker = stage.acting(Some(parent.id())).await;
+        parent.delegates(worker.id()).await;
+        let mut below = stage.acting(Some(worker.id())).await;
+        worker.delegates(below.id()).await;
+        let half = below.begins_to_say("deep down").await;
+        below.has_said(half).await;
+        below.ends().await;
+        worker.has_done(below.id(), true).await;
+        worker.ends().await;
+        parent.has_done(worker.id(), success).await;
+    }
+    let events = live.served().await;
+    assert_in_order(&[parent.log(&stage).await, events.clone()].concat()[..1]);
+    let sessions: std::collections::HashSet<_> = events.iter().map(|e| e.session_id).collect();
+    assert_eq!(sessions.len(), 5);
+    // And the same from the store.
+    let whole = stage
+        .view(&parent.live, &with_workers(), plain(START))
+        .await;
+    let whole = whole.expect("accepted").served().await;
+    assert_in_order(&whole);
+    for id in sessions.into_iter().filter(|id| *id != parent.id()) {
+        let kinds = of(&whole, id);
+        assert_eq!(kinds.last(), Some(&"turn.completed"), "{kinds:?}");
+        assert_eq!(kinds.first(), Some(&"session.created"));
+    }
+}
+
+#[tokio::test]
+async fn s3_087_a_worker_that_is_missing_from_the_map_is_told_by_where_it_began() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let parent = stage.acting(None).await;
+    let before = parent.live.tail();
+    let mut worker = stage.acting(Some(parent.id())).await;
+    parent.delegates(worker.id()).await;
+    let after = parent.live.tail();
+    let half = worker.begins_to_say("one ").await;
+
+    let view = async |since| {
+        let viewer = stage.view(&parent.live, &with_workers(), since).await;
+        viewer.expect("accepted")
+    };
+    let mut from_before = view(plain(before)).await;
+    let mut from_after = view(plain(after)).await;
+    let mut live = view(None).await;
+    let first = from_before.served().await;
+    assert_eq!(of(&first, worker.id()).first(), Some(&"session.created"));
+    assert!(from_after.served().await.is_empty(), "joined live");
+    assert!(live.served().await.is_empty(), "joined live");
+
+    worker.says(half, "two").await;
+    for viewer in [&mut from_before, &mut from_after, &mut live] {
+        let events = viewer.served().await;
+        assert_eq!(of(&events, worker.id()), ["text.delta"]);
+    }
+    worker.has_said(half).await;
+    worker.ends().await;
+    parent.has_done(worker.id(), true).await;
+    for viewer in [&mut from_before, &mut from_after, &mut live] {
+        let events = viewer.served().await;
+        let end = place(&events, EventType::DelegateCompleted);
+        assert_eq!(end, events.len() - 1, "all of the worker comes before");
+    }
+    // The end of one that is gone holds nothing up.
+    let mut late = view(plain(after)).await;
+    let events = late.served().await;
+    assert_eq!(of(&events, parent.id()), ["delegate.completed"]);
+}
+
+#[tokio::test]
+async fn s3_087_the_map_says_where_each_worker_goes_on() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let parent = stage.acting(None).await;
+    let before = parent.live.tail();
+    let mut worker = stage.acting(Some(parent.id())).await;
+    parent.delegates(worker.id()).await;
+    let after = parent.live.tail();
+    let half = worker.begins_to_say("one ").await;
+    let inside = worker.live.tail();
+    worker.says(half, "two").await;
+    let id = worker.id();
+    let served = async |at, of_worker| {
+        let since = since(&[(parent.id(), at), (id, of_worker)].into());
+        let viewer = stage.view(&parent.live, &with_workers(), Some(since)).await;
+        viewer.expect("accepted").served().await
+    };
+    let events = served(after, inside).await;
+    assert_eq!(of(&events, worker.id()), ["text.delta"]);
+    // A client that was not shown the start stands before it in the parent.
+    let events = served(before, inside).await;
+    assert_eq!(of(&events, worker.id()), ["text.delta"]);
+    assert_eq!(of(&events, parent.id()), ["delegate.started"]);
+    assert_eq!(place(&events, EventType::DelegateStarted), 0);
+    let events = served(after, START).await;
+    assert_eq!(of(&events, worker.id()).first(), Some(&"session.created"));
+    // The end is told after the rest, wherever the client stands.
+    worker.has_said(half).await;
+    worker.ends().await;
+    parent.has_done(worker.id(), true).await;
+    for at in [before, after] {
+        let events = served(at, inside).await;
+        assert_eq!(
+            of(&events, worker.id()),
+            [
+                "text.delta",
+                "message.complete",
+                "llm.call_completed",
+                "turn.completed"
+            ]
+        );
+        assert_eq!(
+            place(&events, EventType::DelegateCompleted),
+            events.len() - 1
+        );
+    }
+    // One that ended before the parent's place is told to its end, and not held any longer.
+    let events = served(parent.live.tail(), inside).await;
+    assert_eq!(of(&events, worker.id()).len(), 4);
+    assert!(of(&events, parent.id()).is_empty());
+}
+
+#[tokio::test]
+async fn s3_087_a_map_that_is_wrong_is_refused_in_its_words() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let parent = stage.acting(None).await;
+    let worker = stage.acting(Some(parent.id())).await;
+    let stranger = stage.acting(None).await;
+    parent.delegates(worker.id()).await;
+    let ahead = turnwire_event::Position {
+        seq: turnwire_event::Seq(999),
+        ..worker.live.tail()
+    };
+    let other_epoch = turnwire_event::Position {
+        epoch: turnwire_event::Epoch(2),
+        ..START
+    };
+    let unknown = SessionId(turnwire_event::Ulid(7));
+    let cases = [
+        (stranger.id(), START, SubscribeCode::InvalidFilter),
+        (unknown, START, SubscribeCode::InvalidFilter),
+        (worker.id(), ahead, SubscribeCode::CursorExpired),
+        (worker.id(), other_epoch, SubscribeCode::CursorExpired),
+    ];
+    for (id, at, code) in cases {
+        let since = since(&[(parent.id(), START), (id, at)].into());
+        let refused = stage
+            .view(&parent.live, &with_workers(), Some(since.clone()))
+            .await;
+        let error = refused.err().expect("refused");
+        assert_eq!(error.code, code, "{error}");
+        if code == SubscribeCode::InvalidFilter {
+            assert!(error.message.contains(&id.to_string()), "{error}");
+        }
+        // Without workers nobody reads that part of the map.
+        let alone = stage
+            .view(&parent.live, &FilterSpec::default(), Some(since))
+            .await;
+        assert!(alone.is_ok());
+    }
+    // A worker that was deleted is no stranger: its parent's log has its name.
+    stage
+        .sessions
+        .delete(&owner(), worker.id())
+        .await
+        .expect("deleted");
+    let at = since(&[(parent.id(), START), (worker.id(), ahead)].into());
+    let mut viewer = stage
+        .view(&parent.live, &with_workers(), Some(at))
+        .await
+        .expect("accepted");
+    for _ in 0..5 {
+        viewer.fill().await.expect("served");
+    }
+    assert!(of(&viewer.came(), parent.id()).contains(&"delegate.started"));
+    parent.has_done(worker.id(), false).await;
+    assert_eq!(of(&viewer.served().await, parent.id()), ["delegate.failed"]);
+}
+
+#[tokio::test]
+async fn s3_087_filters_are_for_workers_too_and_hide_no_worker() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let parent = stage.acting(None).await;
+    let mut worker = stage.acting(Some(parent.id())).await;
+    let view = async |types: Option<Vec<&str>>, actors: Option<Vec<&str>>| {
+        let own = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        let spec = FilterSpec {
+            event_types: types.map(own),
+            actors: actors.map(own),
+            ..with_workers()
+        };
+        let viewer = stage.view(&parent.live, &spec, plain(START)).await;
+        viewer.expect("accepted")
+    };
+    let mut words = view(Some(vec!["text.delta", "turn.completed"]), None).await;
+    let mut people = view(None, Some(vec!["user"])).await;
+    words.served().await;
+    people.served().await;
+    parent.delegates(worker.id()).await;
+    let half = worker.begins_to_say("one two").await;
+    worker.has_said(half).await;
+    worker.ends().await;
+    parent.has_done(worker.id(), true).await;
+    let events = words.served().await;
+    assert_eq!(of(&events, worker.id()), ["turn.completed"]);
+    assert!(of(&events, parent.id()).is_empty());
+    let events = people.served().await;
+    assert!(of(&events, worker.id()).contains(&"turn.started"));
+    assert!(events.iter().all(|event| event.actor.to_string() == "user"));
+}
+
+#[tokio::test]
+async fn s3_087_more_workers_than_may_are_left_out_with_a_warning() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::with(dir.path(), turnwire_session::Options::default(), 2).await;
+    let parent = stage.acting(None).await;
+    let mut viewer = stage
+        .view(&parent.live, &with_workers(), None)
+        .await
+        .expect("accepted");
+    let mut workers = Vec::new();
+    for _ in 0..3 {
+        let worker = stage.acting(Some(parent.id())).await;
+        parent.delegates(worker.id()).await;
+        workers.push(worker);
+    }
+    let events = viewer.served().await;
+    let told: Vec<bool> = workers
+        .iter()
+        .map(|w| !of(&events, w.id()).is_empty())
+        .collect();
+    assert_eq!(told, [true, true, false], "the newest is left out");
+    let warned = || {
+        let tail = viewer_log(&parent.live);
+        tail.contains(&"bus.handler_warning").then_some(())
+    };
+    soon(warned).await;
+    // When one has left there is room again.
+    workers[0].ends().await;
+    parent.has_done(workers[0].id(), true).await;
+    workers[2].ends().await;
+    parent.has_done(workers[2].id(), true).await;
+    let fourth = stage.acting(Some(parent.id())).await;
+    parent.delegates(fourth.id()).await;
+    let events = viewer.served().await;
+    assert_eq!(of(&events, fourth.id()).first(), Some(&"session.created"));
+    assert!(of(&events, workers[2].id()).is_empty());
+}
+
+/// The kinds of what a ring holds.
+fn viewer_log(live: &turnwire_session::Live) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    let project = |_: &turnwire_hub::Entry, _: &mut Vec<u8>| 0;
+    live.ring
+        .read(3, live.ring.first(), 10_000, &project, &mut |run| {
+            kinds.extend(run.heads().iter().map(|head| head.kind.name()));
+        });
+    kinds
+}
+
+#[tokio::test]
+async fn s3_087_a_worker_that_is_deleted_or_damaged_leaves_and_its_parent_goes_on() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let parent = stage.acting(None).await;
+    let mut viewer = stage
+        .view(&parent.live, &with_workers(), None)
+        .await
+        .expect("accepted");
+    let (deleted, damaged) = (
+        stage.acting(Some(parent.id())).await,
+        stage.acting(Some(parent.id())).await,
+    );
+    parent.delegates(deleted.id()).await;
+    parent.delegates(damaged.id()).await;
+    viewer.served().await;
+    stage
+        .sessions
+        .delete(&owner(), deleted.id())
+        .await
+        .expect("deleted");
+    damaged.live.quarantine();
+    assert!(
+        viewer
+            .served()
+            .await
+            .iter()
+            .all(|e| e.session_id == parent.id())
+    );
+    parent.has_done(deleted.id(), false).await;
+    parent.has_done(damaged.id(), false).await;
+    let events = viewer.served().await;
+    let ends = of(&events, parent.id());
+    assert_eq!(ends.iter().filter(|k| **k == "delegate.failed").count(), 2);
+    soon(|| {
+        viewer_log(&parent.live)
+            .contains(&"bus.handler_warning")
+            .then_some(())
+    })
+    .await;
+    // One that is damaged when the client comes back is left out as well.
+    let map = since(&[(parent.id(), START), (damaged.id(), START)].into());
+    let again = stage.view(&parent.live, &with_workers(), Some(map)).await;
+    assert!(of(&again.expect("accepted").served().await, damaged.id()).is_empty());
+}
+
+#[tokio::test]
+async fn s3_092_a_client_that_falls_off_a_workers_ring_is_behind() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let options = turnwire_session::Options {
+        ring_events: 32,
+        ..turnwire_session::Options::default()
+    };
+    let stage = Stage::with(dir.path(), options, 64).await;
+    let parent = stage.acting(None).await;
+    let mut viewer = stage
+        .view(&parent.live, &with_workers(), None)
+        .await
+        .expect("accepted");
+    let worker = stage.acting(Some(parent.id())).await;
+    parent.delegates(worker.id()).await;
+    viewer.served().await;
+    let half = worker.begins_to_say("a b c d e f g h").await;
+    assert!(
+        viewer.behind() >= 8,
+        "a worker's events count: {}",
+        viewer.behind()
+    );
+    worker.says(half, &"word ".repeat(40)).await;
+    let mut filled = viewer.fill().await.expect("a fill");
+    for _ in 0..3 {
+        if filled != super::super::place::Filled::Behind {
+            filled = viewer.fill().await.expect("a fill");
+        }
+    }
+    assert_eq!(filled, super::super::place::Filled::Behind);
+}

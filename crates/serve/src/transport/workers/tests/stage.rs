@@ -1,0 +1,520 @@
+//! Sessions whose turns do as a test says, and viewers that are served as a connection is, without
+//! a socket.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::task::TaskTracker;
+use turnwire_event::body::delegate;
+use turnwire_event::body::llm::CallStarted;
+use turnwire_event::body::stream::{MessageStart, TextDelta};
+use turnwire_event::code::{CallPurpose, FailureMode, OnBusy, OnDisconnect, Origin, TurnStatus};
+use turnwire_event::fold::replay::Missed;
+use turnwire_event::port::{
+    Bound as Binding, Emission, Gate, HistoryBudget, MessageEnd, Onward, Outcome, Producer,
+    TurnContext, TurnInput,
+};
+use turnwire_event::row::RowChange;
+use turnwire_event::{
+    Actor, Body, CallId, ContentBlock, Event, Filter, FilterSpec, MessageId, Mint as _, Owner,
+    Position, Role, SessionId, StopReason, TenantId, ToolUseId, Usage,
+};
+use turnwire_log::reserve::Reserve;
+use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
+use turnwire_log::{Draft, Room, Writer};
+use turnwire_session::sessions::Parts;
+use turnwire_session::{
+    Bound, Live, NewSession, Options as SessionOptions, Place as In, ReplayError, Sessions, Submit,
+    SystemClock, SystemMint,
+};
+use turnwire_wire::session::{Since, SubscribeError};
+
+use super::super::super::outbound::Outbound;
+use super::super::super::place::{Filled, Place};
+use super::super::super::subscription::Subscription;
+use super::super::super::{Options, Phase, Streams, chat};
+use super::super::{NoWorkers, Workers};
+
+/// What a turn is told to do.
+type Deed = Box<dyn FnOnce(&TurnContext) + Send>;
+
+/// Turns that do what they are told, by session.
+#[derive(Default)]
+struct Puppets(Arc<Mutex<HashMap<SessionId, UnboundedSender<Deed>>>>);
+
+struct Through;
+
+impl Gate for Through {
+    fn take(&mut self, emission: Emission, _: std::time::Instant, out: Onward<'_>) {
+        out(emission, None);
+    }
+    fn due(&self) -> Option<std::time::Instant> {
+        None
+    }
+    fn flush(&mut self, _: Onward<'_>) {}
+}
+
+impl Producer for Puppets {
+    fn history(&self) -> HistoryBudget {
+        HistoryBudget {
+            messages_max: 4,
+            bytes_max: 10_000,
+        }
+    }
+
+    fn bind(&self, input: &TurnInput) -> Binding {
+        let (send, deeds) = unbounded_channel();
+        self.0.lock().insert(input.session_id, send);
+        Binding {
+            versions: turnwire_event::body::turn::Versions::default(),
+            history: self.history(),
+            gate: Box::new(Through),
+            work: Box::new(move |turn| Box::pin(act(turn, deeds))),
+        }
+    }
+}
+
+async fn act(turn: TurnContext, mut deeds: UnboundedReceiver<Deed>) -> Outcome {
+    while let Some(deed) = deeds.recv().await {
+        deed(&turn);
+    }
+    Outcome {
+        status: TurnStatus::Ok,
+        error: None,
+        reason: None,
+    }
+}
+
+/// The service and what viewers share.
+pub(super) struct Stage {
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) streams: Arc<Streams>,
+    puppets: Arc<Mutex<HashMap<SessionId, UnboundedSender<Deed>>>>,
+}
+
+/// A session with a turn that does what it is told.
+pub(super) struct Acting {
+    pub(super) live: Arc<Live>,
+    deeds: Option<UnboundedSender<Deed>>,
+}
+
+pub(super) fn owner() -> Owner {
+    Owner {
+        tenant: TenantId(0),
+        principal: "local".parse().expect("a principal"),
+    }
+}
+
+pub(super) fn with_workers() -> FilterSpec {
+    FilterSpec {
+        include_worker_sessions: true,
+        ..FilterSpec::default()
+    }
+}
+
+impl Stage {
+    pub(super) async fn new(dir: &std::path::Path) -> Self {
+        Self::with(dir, SessionOptions::default(), 64).await
+    }
+
+    pub(super) async fn with(
+        dir: &std::path::Path,
+        options: SessionOptions,
+        workers_max: usize,
+    ) -> Self {
+        let store = StoreOptions {
+            dir: dir.to_owned(),
+            durability: Durability::Full,
+        };
+        let store = Arc::new(Sqlite::open(&store).expect("a store"));
+        let reserve = Reserve::new(dir.join("reserve"), 0);
+        let puppets = Puppets::default();
+        let hands = puppets.0.clone();
+        let parts = Parts {
+            options,
+            clock: Arc::new(SystemClock),
+            mint: Arc::new(SystemMint),
+            writer: Writer::start(store, reserve, Box::new(|_| {})).expect("a writer"),
+            producer: Arc::new(puppets),
+        };
+        let sessions = Sessions::start(parts).await.expect("the service");
+        let streams = Streams {
+            sessions: sessions.clone(),
+            options: Options {
+                queue_max: 1000,
+                snapshot_messages: 50,
+                replay_max: 10_000,
+                workers_max,
+                ping: Duration::from_secs(30),
+                ping_misses: 3,
+                subscribe_wait: Duration::from_secs(10),
+                write_deadline: Duration::from_secs(10),
+                frame_in_max: 65_536,
+                heartbeat: Duration::from_secs(15),
+                retry_ms: 1000,
+            },
+            phase: Phase::default(),
+            sent: metrics::Counter::noop(),
+            next: AtomicU64::new(1),
+            tasks: TaskTracker::new(),
+            places: chat::Places::new(1),
+            counted: chat::Counted::default(),
+            depth: AtomicU64::new(0),
+        };
+        Self {
+            sessions,
+            streams: Arc::new(streams),
+            puppets: hands,
+        }
+    }
+
+    /// A session at work, as a worker of another if one is named.
+    pub(super) async fn acting(&self, parent: Option<SessionId>) -> Acting {
+        let row = self.sessions.create(&owner(), NewSession::default()).await;
+        let mut row = row.expect("a session");
+        let live = self.sessions.live(&owner(), row.id).await.expect("alive");
+        if parent.is_some() {
+            row.parent = parent;
+            live.ring.touch(|transcript| transcript.row.parent = parent);
+            let body = Body::FeedbackRecorded(feedback());
+            let mut draft = Draft::new(None, Actor::USER, body);
+            draft.rows = vec![RowChange::SessionPut(Box::new(row))];
+            let emitted = live.sequencer.emit_one(draft, Room::Reserved);
+            let (at, _) = emitted.expect("taken");
+            live.sequencer.committed(at.seq).await.expect("written");
+        }
+        self.work(live).await
+    }
+
+    /// Gives a session a turn.
+    pub(super) async fn work(&self, live: Arc<Live>) -> Acting {
+        let me = owner();
+        let submitted = self.sessions.submit(&me, In::In(live.id), say("go"), None);
+        submitted.await.expect("accepted");
+        let deeds = soon(|| self.puppets.lock().remove(&live.id)).await;
+        let acting = Acting {
+            live,
+            deeds: Some(deeds),
+        };
+        acting.settled().await;
+        acting
+    }
+
+    /// A viewer of `live` that stands at `since`.
+    pub(super) async fn view(
+        &self,
+        live: &Arc<Live>,
+        spec: &FilterSpec,
+        since: Option<Since>,
+    ) -> Result<Viewer, SubscribeError> {
+        let filter = Filter::resolve(spec).expect("a filter");
+        let max = self.streams.options.replay_max;
+        let place = match &since {
+            None => live.ring.look(|_, tail, cursor| Place::new(tail, cursor)),
+            Some(since) => {
+                let at = since.position(live.id)?;
+                let catch_up = live.catch_up(at, &filter, Missed::Ends, max).await;
+                Place::before(at, catch_up.expect("a place that is kept"))
+            }
+        };
+        let workers = if filter.include_worker_sessions {
+            let named = since.map_or_else(|| Ok(Default::default()), |s| s.workers(live.id))?;
+            let (streams, waker) = (self.streams.clone(), Arc::new(AtomicWaker::new()));
+            let workers = Workers::of(streams, waker, "ws-1".into(), (live, &filter), named).await;
+            match workers {
+                Ok(workers) => Some(workers),
+                Err(NoWorkers::Told(error)) => return Err(error),
+                Err(NoWorkers::Session(error)) => panic!("{error}"),
+            }
+        } else {
+            None
+        };
+        Ok(Viewer {
+            live: live.clone(),
+            subscription: Subscription::new(filter, place, workers),
+            due: Vec::new(),
+        })
+    }
+}
+
+/// Waits until there is something.
+pub(super) async fn soon<T>(look: impl Fn() -> Option<T>) -> T {
+    for _ in 0..20_000 {
+        match look() {
+            Some(found) => return found,
+            None => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
+    }
+    panic!("nothing came in 20 s")
+}
+
+impl Acting {
+    pub(super) fn id(&self) -> SessionId {
+        self.live.id
+    }
+
+    /// Does something in the turn, and waits until it is done and everything is released.
+    pub(super) async fn act(&self, deed: impl FnOnce(&TurnContext) + Send + 'static) {
+        let (done, is_done) = tokio::sync::oneshot::channel();
+        let deed: Deed = Box::new(move |turn| {
+            deed(turn);
+            let _ = done.send(());
+        });
+        let deeds = self.deeds.as_ref().expect("at work");
+        deeds.send(deed).map_err(drop).expect("at work");
+        is_done.await.expect("done");
+        self.settled().await;
+    }
+
+    async fn settled(&self) {
+        let last = self.live.sequencer.last();
+        self.live
+            .sequencer
+            .committed(last.seq)
+            .await
+            .expect("written");
+        soon(|| (self.live.tail() >= last).then_some(())).await;
+    }
+
+    async fn emit(&self, actor: Actor, body: Body) {
+        self.act(move |turn| {
+            drop(
+                turn.emitter
+                    .emit(Emission::new(actor, body))
+                    .expect("taken"),
+            )
+        })
+        .await;
+    }
+
+    pub(super) async fn delegates(&self, worker: SessionId) {
+        let started = delegate::Started {
+            worker_session_id: worker,
+            tool_use_id: ToolUseId(SystemMint.ulid()),
+            task_summary: "work".into(),
+        };
+        let body = Body::DelegateStarted(started);
+        self.emit(Actor::worker(worker), body).await;
+    }
+
+    pub(super) async fn has_done(&self, worker: SessionId, success: bool) {
+        let body = if success {
+            Body::DelegateCompleted(delegate::Completed {
+                worker_session_id: worker,
+                success,
+                summary: String::new(),
+            })
+        } else {
+            Body::DelegateFailed(delegate::Failed {
+                worker_session_id: worker,
+                failure_mode: FailureMode::Error,
+            })
+        };
+        self.emit(Actor::worker(worker), body).await;
+    }
+
+    /// Starts a message; `Half::end` ends it.
+    pub(super) async fn begins_to_say(&self, text: &str) -> Half {
+        let half = Half {
+            call_id: CallId(SystemMint.ulid()),
+            message_id: MessageId(SystemMint.ulid()),
+        };
+        let (call, start) = (
+            Body::LlmCallStarted(CallStarted {
+                call_id: half.call_id,
+                model: "m".into(),
+                purpose: CallPurpose::Orchestrate,
+                attempt: 1,
+                first: false,
+            }),
+            Body::MessageStart(MessageStart {
+                message_id: half.message_id,
+                role: Role::Assistant,
+                model: "m".into(),
+            }),
+        );
+        self.emit(Actor::ORCHESTRATOR, call).await;
+        self.emit(Actor::ORCHESTRATOR, start).await;
+        self.says(half, text).await;
+        half
+    }
+
+    /// More of a message.
+    pub(super) async fn says(&self, half: Half, text: &str) {
+        for word in text.split_inclusive(' ') {
+            let delta = TextDelta {
+                message_id: half.message_id,
+                content_block_index: 0,
+                text: word.into(),
+            };
+            self.emit(Actor::ORCHESTRATOR, Body::TextDelta(delta)).await;
+        }
+    }
+
+    /// The end of a message.
+    pub(super) async fn has_said(&self, half: Half) {
+        self.act(move |turn| {
+            let end = MessageEnd {
+                kept: turnwire_event::Kept::default(),
+                provider_response_id: None,
+                call_id: half.call_id,
+                message_id: half.message_id,
+                stop_reason: StopReason::EndTurn,
+                usage: Usage::default(),
+                failure: None,
+                tools: Vec::new(),
+            };
+            turn.emitter.complete(end).expect("taken");
+        })
+        .await;
+    }
+
+    /// Ends the turn.
+    pub(super) async fn ends(&mut self) {
+        self.deeds = None;
+        soon(|| self.live.current_turn().is_none().then_some(())).await;
+        self.settled().await;
+    }
+
+    /// Its whole log.
+    pub(super) async fn log(&self, stage: &Stage) -> Vec<Event> {
+        let query = turnwire_session::EventsQuery {
+            since: None,
+            types: None,
+            limit: 1000,
+        };
+        let page = stage.sessions.events(&owner(), self.id(), query).await;
+        let events = page.expect("the log").events;
+        let read = |stored: &turnwire_session::StoredEvent| Event::read(&stored.bytes);
+        events.iter().map(|e| read(e).expect("an event")).collect()
+    }
+}
+
+/// A message in flight.
+#[derive(Clone, Copy)]
+pub(super) struct Half {
+    call_id: CallId,
+    message_id: MessageId,
+}
+
+fn feedback() -> turnwire_event::body::feedback::Recorded {
+    serde_json::from_value(serde_json::json!({"rating": "up"})).expect("a rating")
+}
+
+fn say(text: &str) -> Submit {
+    Submit {
+        content: vec![ContentBlock::text(text)],
+        locale: "en".into(),
+        on_disconnect: OnDisconnect::Continue,
+        disconnect_grace_ms: 0,
+        trace: None,
+        on_busy: OnBusy::Reject,
+        wire_version: "0.5".into(),
+        metadata: serde_json::Map::new(),
+        location: None,
+        bound: Bound::Session,
+        origin: Origin::Chat,
+        dm_type: None,
+    }
+}
+
+/// A connection without its socket.
+pub(super) struct Viewer {
+    live: Arc<Live>,
+    pub(super) subscription: Subscription,
+    due: Vec<Event>,
+}
+
+impl Viewer {
+    /// Serves it once.
+    pub(super) async fn fill(&mut self) -> Result<Filled, ReplayError> {
+        let mut out = Outbound::default();
+        let filled = self.subscription.fill(&self.live, &mut out).await?;
+        self.due.extend(read(&mut out));
+        Ok(filled)
+    }
+
+    /// Serves it until nothing is due; gives back what came.
+    pub(super) async fn served(&mut self) -> Vec<Event> {
+        for _ in 0..10_000 {
+            let filled = self.fill().await.expect("a fill");
+            assert_ne!(filled, Filled::Behind);
+            if filled == Filled::Nothing && !self.subscription.is_behind(&self.live) {
+                return std::mem::take(&mut self.due);
+            }
+        }
+        panic!("it is never served: {:?}", self.due);
+    }
+
+    /// What came so far.
+    pub(super) fn came(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.due)
+    }
+
+    /// How far it has been told, for a ping.
+    pub(super) fn positions(&self) -> Since {
+        let positions = self.subscription.positions(&self.live).expect("workers");
+        serde_json::from_value(serde_json::to_value(positions).expect("plain")).expect("a cursor")
+    }
+
+    pub(super) fn behind(&self) -> u64 {
+        self.subscription.behind(&self.live)
+    }
+}
+
+/// The events in what is to be written.
+fn read(out: &mut Outbound) -> Vec<Event> {
+    let mut bytes = Vec::new();
+    while !out.is_empty() {
+        let due: Vec<u8> = out.slices().iter().flat_map(|s| s.to_vec()).collect();
+        out.advance(due.len());
+        bytes.extend(due);
+    }
+    let (mut events, mut rest) = (Vec::new(), bytes.as_slice());
+    while !rest.is_empty() {
+        let end = super::super::super::frame::end_of_frame_at(rest, 0);
+        let json = rest[..end]
+            .iter()
+            .position(|b| *b == b'{')
+            .expect("a frame");
+        let frame: serde_json::Value = serde_json::from_slice(&rest[json..end]).expect("JSON");
+        let event = frame["event"].to_string();
+        events.push(Event::read(event.as_bytes()).expect("an event"));
+        rest = &rest[end..];
+    }
+    events
+}
+
+/// The last id of each session among `events`, and the start of each worker, as a client keeps
+/// them; workers that ended are dropped.
+pub(super) fn cursors(
+    parent: SessionId,
+    from: Position,
+    events: &[Event],
+) -> HashMap<SessionId, Position> {
+    let mut at = HashMap::from([(parent, from)]);
+    for event in events {
+        at.insert(event.session_id, event.id);
+        match &event.body {
+            Body::DelegateStarted(start) => {
+                at.entry(start.worker_session_id)
+                    .or_insert(super::super::START);
+            }
+            Body::DelegateCompleted(end) => drop(at.remove(&end.worker_session_id)),
+            Body::DelegateFailed(end) => drop(at.remove(&end.worker_session_id)),
+            _ => {}
+        }
+    }
+    at
+}
+
+/// The cursors as a client sends them.
+pub(super) fn since(at: &HashMap<SessionId, Position>) -> Since {
+    let ids = at.iter().map(|(id, at)| (id.to_string(), at.to_string()));
+    Since::BySession(ids.collect())
+}
