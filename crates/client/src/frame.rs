@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwire_event::{Event, EventType, Message, Position, SessionId, TurnId};
+use turnwire_wire::session::Positions;
 
 use crate::error::Error;
 
@@ -31,6 +32,12 @@ impl Received {
     /// The event with its payload; none if the payload has grown beyond this client.
     pub fn read(&self) -> Option<Event> {
         Event::read(&self.raw).ok()
+    }
+
+    /// The worker that it says has begun, or has ended.
+    pub(crate) fn worker(&self) -> Option<SessionId> {
+        let id = self.json()["payload"]["worker_session_id"].take();
+        serde_json::from_value(id).ok()
     }
 
     /// The event as plain JSON.
@@ -57,8 +64,13 @@ pub struct Snapshot {
 /// What a frame of the server says to this client.
 #[derive(Debug)]
 pub(crate) enum Frame {
-    /// The subscription stands; so many persisted events are replayed.
-    Ack(u64),
+    /// The subscription stands.
+    Ack {
+        /// So many persisted events are replayed.
+        replay_event_count: u64,
+        /// Where every session stands, where workers come along.
+        positions: Option<Positions>,
+    },
     /// The subscription does not stand.
     Refused { code: String, message: String },
     /// The session at a position.
@@ -71,6 +83,7 @@ pub(crate) enum Frame {
     Ping {
         nonce: Value,
         position: Option<Position>,
+        positions: Option<Positions>,
     },
     /// Nothing for this client.
     Other,
@@ -92,6 +105,8 @@ struct Fields<'a> {
     nonce: Value,
     #[serde(default)]
     position: Option<Position>,
+    #[serde(default)]
+    positions: Option<Positions>,
     #[serde(default)]
     session: Value,
     #[serde(default)]
@@ -116,7 +131,10 @@ impl Frame {
         let answer = |error: serde_json::Error| Error::Answer(error.to_string());
         let fields: Fields<'_> = serde_json::from_slice(frame).map_err(answer)?;
         Ok(match fields.kind.as_str() {
-            "subscribe_ack" => Self::Ack(fields.replay_event_count),
+            "subscribe_ack" => Self::Ack {
+                replay_event_count: fields.replay_event_count,
+                positions: fields.positions,
+            },
             "subscribe_error" => Self::Refused {
                 code: fields.code,
                 message: fields.message,
@@ -124,6 +142,7 @@ impl Frame {
             "ping" => Self::Ping {
                 nonce: fields.nonce,
                 position: fields.position,
+                positions: fields.positions,
             },
             "event" => {
                 let event = fields.event.map_or("", RawValue::get);
@@ -236,7 +255,13 @@ mod tests {
             "type": "subscribe_ack", "since": {"a": "b"}, "snapshot": false,
             "resolved_filter": {"event_types": null, "moods": []}, "replay_event_count": 47
         });
-        assert!(matches!(read(&ack), Frame::Ack(47)));
+        assert!(matches!(
+            read(&ack),
+            Frame::Ack {
+                replay_event_count: 47,
+                positions: None
+            }
+        ));
         let refused =
             json!({"type": "subscribe_error", "code": "too_late", "message": "Come back."});
         assert!(matches!(read(&refused), Frame::Refused { code, .. } if code == "too_late"));

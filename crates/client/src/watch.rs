@@ -5,15 +5,16 @@
 //!                 │                        since = the last id, or the ping's position
 //!                 └─ cursor_expired, replay_too_large ─▶ subscribe{snapshot: true}
 //! ```
+//! Where workers come along, a cursor is kept for each of them, from its start to its end.
 //! The watch ends when the session is deleted, or with an error that coming back cannot mend.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use turnwire_event::{Position, SessionId};
+use turnwire_event::{Epoch, EventType, Position, Seq, SessionId};
 use turnwire_wire::problem::Code;
-use turnwire_wire::session::{Close, Reconnect};
+use turnwire_wire::session::{Close, Positions, Reconnect, SINCE_SESSIONS_MAX};
 
 use crate::api::Client;
 use crate::backoff::Backoff;
@@ -23,6 +24,9 @@ use crate::socket::{End, Socket};
 
 /// Three pings of the server's thirty seconds, and a little: after that nobody is there.
 const SILENCE_MAX: Duration = Duration::from_secs(100);
+
+/// The cursor before a worker's first event.
+const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +68,8 @@ pub struct Watch {
     filter: Value,
     /// What the next subscribe asks for; moves with every event.
     next: Start,
+    /// Where its workers stand, if they come along.
+    workers: Option<Positions>,
     socket: Option<Socket>,
     retry_at: Option<Instant>,
     backoff: Backoff,
@@ -76,10 +82,12 @@ impl Client {
     /// Follows a session for ever. `filter` is `"preset:chat"`, `"preset:full"`, or a filter
     /// object as the session wire takes it.
     pub fn watch(&self, session: SessionId, filter: Value, start: Start) -> Watch {
+        let workers = filter["include_worker_sessions"] == true;
         Watch {
             client: self.clone(),
             session,
             filter,
+            workers: workers.then(Positions::new),
             next: start,
             socket: None,
             retry_at: None,
@@ -119,9 +127,13 @@ impl Watch {
             Err(_) => return Ok(Some(self.lost(Error::Silence(SILENCE_MAX).to_string()))),
         };
         match frame {
-            Frame::Ack(replay_event_count) => {
+            Frame::Ack {
+                replay_event_count,
+                positions,
+            } => {
                 self.met = true;
                 self.backoff.reset();
+                self.stand(positions);
                 Ok(Some(Item::Connected { replay_event_count }))
             }
             Frame::Refused { code, message } => self.refused(code, message).await,
@@ -131,16 +143,22 @@ impl Watch {
             }
             Frame::Event(event) => {
                 self.seen(event.session_id, event.id);
+                self.heed(&event);
                 Ok(Some(Item::Event(event)))
             }
             Frame::Passed(session, at) => {
                 self.seen(session, at);
                 Ok(None)
             }
-            Frame::Ping { nonce, position } => {
+            Frame::Ping {
+                nonce,
+                position,
+                positions,
+            } => {
                 if let Some(at) = position {
                     self.seen(self.session, at);
                 }
+                self.stand(positions);
                 self.send(&json!({"type": "pong", "nonce": nonce})).await
             }
             Frame::Other => Ok(None),
@@ -176,14 +194,26 @@ impl Watch {
 
     async fn subscribe(&mut self) -> Result<Option<Item>, Error> {
         let (since, snapshot) = match self.next {
-            Start::Live => (None, false),
-            Start::After(at) => (Some(at), false),
-            Start::Snapshot => (None, true),
+            Start::Live => (Value::Null, false),
+            Start::After(at) => (self.since(at), false),
+            Start::Snapshot => (Value::Null, true),
         };
         let frame = json!({
             "type": "subscribe", "filter": self.filter, "since": since, "snapshot": snapshot
         });
         self.send(&frame).await
+    }
+
+    /// The cursor: one id, or one for each session.
+    fn since(&self, at: Position) -> Value {
+        match &self.workers {
+            Some(workers) if !workers.is_empty() => {
+                let mut all = workers.clone();
+                all.insert(self.session, at);
+                json!(all)
+            }
+            _ => json!(at),
+        }
     }
 
     async fn send(&mut self, frame: &Value) -> Result<Option<Item>, Error> {
@@ -202,8 +232,11 @@ impl Watch {
             // The socket stays open for a better subscribe.
             "cursor_expired" | "replay_too_large" if self.next != Start::Snapshot => {
                 self.next = Start::Snapshot;
+                self.forget_workers();
                 self.subscribe().await
             }
+            // A worker that nobody knows any more: the session itself can go on.
+            "invalid_filter" if self.forget_workers() => self.subscribe().await,
             "session_not_found" => {
                 self.over = true;
                 Ok(None)
@@ -241,9 +274,59 @@ impl Watch {
 
     /// Moves the cursor. Events of worker sessions stand in an order of their own.
     fn seen(&mut self, session: SessionId, at: Position) {
-        let further = self.position().is_none_or(|last| last < at);
-        if session == self.session && further {
+        if session != self.session {
+            if let Some(workers) = &mut self.workers {
+                let known = workers.entry(session).or_insert(at);
+                *known = at.max(*known);
+                // Ids rise with time: the oldest is the likeliest to have ended unseen.
+                if workers.len() >= SINCE_SESSIONS_MAX {
+                    workers.pop_first();
+                }
+            }
+            return;
+        }
+        if self.position().is_none_or(|last| last < at) {
             self.next = Start::After(at);
         }
+    }
+
+    /// Keeps a cursor from a worker's start to its end.
+    fn heed(&mut self, event: &Received) {
+        let Some(workers) = &mut self.workers else {
+            return;
+        };
+        let word = match event.kind {
+            EventType::DelegateStarted
+            | EventType::DelegateCompleted
+            | EventType::DelegateFailed => event.worker(),
+            _ => return,
+        };
+        let Some(id) = word else { return };
+        if event.kind == EventType::DelegateStarted {
+            workers.entry(id).or_insert(START);
+        } else {
+            workers.remove(&id);
+        }
+    }
+
+    /// The server says where every session stands, and so which workers there are.
+    fn stand(&mut self, positions: Option<Positions>) {
+        let (Some(mut positions), true) = (positions, self.workers.is_some()) else {
+            return;
+        };
+        // Not before the snapshot itself is here.
+        if let (Some(at), true) = (
+            positions.remove(&self.session),
+            self.next != Start::Snapshot,
+        ) {
+            self.seen(self.session, at);
+        }
+        self.workers = Some(positions);
+    }
+
+    /// Forgets where workers stand; whether any were known.
+    fn forget_workers(&mut self) -> bool {
+        let workers = self.workers.as_mut().map(std::mem::take);
+        workers.is_some_and(|workers| !workers.is_empty())
     }
 }

@@ -38,10 +38,15 @@ fn ack() -> Value {
 
 /// A server on its own port, and a watch of it.
 async fn start(start: Start) -> (TcpListener, Watch) {
+    start_with(json!("preset:full"), start).await
+}
+
+/// The same with a filter.
+async fn start_with(filter: Value, start: Start) -> (TcpListener, Watch) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let client = Client::new(&format!("http://{address}")).expect("an address");
-    (listener, client.watch(SESSION, json!("preset:full"), start))
+    (listener, client.watch(SESSION, filter, start))
 }
 
 /// Answers one plain request.
@@ -254,4 +259,110 @@ async fn waits_out_a_draining_server_and_stops_where_there_is_no_session() {
     let server = answer(&listener, "404 Not Found", &missing);
     let (item, ()) = tokio::join!(next(&mut watch), server);
     assert_eq!(item, "error  (session_not_found): ");
+}
+
+const WORKER: SessionId = SessionId(Ulid(8));
+const BELOW: SessionId = SessionId(Ulid(9));
+
+fn workers() -> Value {
+    json!({"include_worker_sessions": true})
+}
+
+/// An event of a session, about a worker if one is named.
+fn of(session: SessionId, seq: u64, kind: &str, worker: Option<SessionId>) -> Value {
+    json!({"type": "event", "event": {
+        "id": at(seq), "type": kind, "session_id": session, "turn_id": null,
+        "payload": {"worker_session_id": worker}
+    }})
+}
+
+fn since(frame: &Value, expected: &[(SessionId, u64)]) {
+    let ids = expected
+        .iter()
+        .map(|(id, seq)| (id.to_string(), json!(at(*seq))));
+    assert_eq!(frame["since"], Value::Object(ids.collect()), "{frame}");
+    assert_eq!(frame["filter"], workers());
+}
+
+#[tokio::test]
+async fn s3_087_a_cursor_is_kept_for_each_worker_from_its_start_to_its_end() {
+    let (listener, mut watch) = start_with(workers(), Start::After(at(1))).await;
+    let server = async {
+        let mut server = accept(&listener).await;
+        assert_eq!(receive(&mut server).await["since"], json!(at(1)));
+        let begun = of(SESSION, 2, "delegate.started", Some(WORKER));
+        send(&mut server, &[ack(), begun]).await;
+        drop(server);
+        let mut server = accept(&listener).await;
+        since(&receive(&mut server).await, &[(SESSION, 2), (WORKER, 0)]);
+        let frames = [
+            ack(),
+            of(WORKER, 5, "turn.started", None),
+            of(WORKER, 6, "delegate.started", Some(BELOW)),
+            of(BELOW, 3, "martian.landed", None),
+        ];
+        send(&mut server, &frames).await;
+        drop(server);
+        let mut server = accept(&listener).await;
+        let all = [(SESSION, 2), (WORKER, 6), (BELOW, 3)];
+        since(&receive(&mut server).await, &all);
+        let end = of(WORKER, 7, "delegate.failed", Some(BELOW));
+        send(&mut server, &[ack(), end]).await;
+        drop(server);
+        let mut server = accept(&listener).await;
+        since(&receive(&mut server).await, &[(SESSION, 2), (WORKER, 7)]);
+        // What the server says of all of them is what counts.
+        let ping = json!({
+            "type": "ping", "nonce": "1", "position": at(9),
+            "positions": {SESSION.to_string(): at(9), BELOW.to_string(): at(4)}
+        });
+        send(&mut server, &[ack(), ping]).await;
+        assert_eq!(receive(&mut server).await["type"], "pong");
+        drop(server);
+        let mut server = accept(&listener).await;
+        since(&receive(&mut server).await, &[(SESSION, 9), (BELOW, 4)]);
+        // A worker that the server does not know: it goes on without.
+        let refusal = json!({"type": "subscribe_error", "code": "invalid_filter", "message": "?"});
+        send(&mut server, &[refusal]).await;
+        assert_eq!(receive(&mut server).await["since"], json!(at(9)));
+        send(&mut server, &[ack()]).await;
+        close(server, Close::SessionDeleted).await;
+    };
+    let (items, ()) = tokio::join!(take(&mut watch, 14), server);
+    let events: Vec<_> = items.iter().filter(|item| item.contains('.')).collect();
+    assert_eq!(
+        events,
+        [
+            "delegate.started 2",
+            "turn.started 5",
+            "delegate.started 6",
+            "delegate.failed 7"
+        ]
+    );
+    assert_eq!(items.last().map(String::as_str), Some("end"));
+}
+
+#[tokio::test]
+async fn s3_087_an_ack_says_where_workers_are_joined() {
+    for first in [Start::Live, Start::Snapshot] {
+        let (listener, mut watch) = start_with(workers(), first).await;
+        let server = async {
+            let mut server = accept(&listener).await;
+            assert!(receive(&mut server).await["since"].is_null());
+            let mut ack = ack();
+            ack["positions"] = json!({SESSION.to_string(): at(4), WORKER.to_string(): at(2)});
+            let snapshot = json!({
+                "type": "snapshot", "session": {}, "messages": [], "snapshot_at_event_id": at(4)
+            });
+            let snapshot = Some(snapshot).filter(|_| first == Start::Snapshot);
+            let frames: Vec<Value> = std::iter::once(ack).chain(snapshot).collect();
+            send(&mut server, &frames).await;
+            drop(server);
+            let mut server = accept(&listener).await;
+            since(&receive(&mut server).await, &[(SESSION, 4), (WORKER, 2)]);
+            close(server, Close::SessionDeleted).await;
+        };
+        let watched = async { while watch.next().await.expect("no error").is_some() {} };
+        tokio::join!(watched, server);
+    }
 }

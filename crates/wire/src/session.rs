@@ -14,6 +14,6 @@ pub mod client;
 
 pub use client::{ClientFrame, ClientFrameError};
 pub use close::{Close, Reconnect};
-pub use server::{Positions, ack, event_frame, ping, pong, snapshot, subscribe_error};
+pub use server::{Ack, Positions, ack, event_frame, ping, pong, snapshot, subscribe_error};
 pub use subscribe::{SINCE_SESSIONS_MAX, Since, Subscribe, SubscribeCode, SubscribeError};
 pub use summary::SessionSummary;

@@ -6,10 +6,13 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use turnwire_event::{Filter, FilterSpec, Message, Position, SessionId};
+use turnwire_event::{FilterSpec, Message, Position, SessionId};
 
 use super::subscribe::{Since, SubscribeError};
 use super::summary::SessionSummary;
+
+/// How far a connection has been served in every session it carries.
+pub type Positions = BTreeMap<SessionId, Position>;
 
 /// What stands before an event's bytes in its frame.
 pub const EVENT_PREFIX: &[u8] = b"{\"type\":\"event\",\"event\":";
@@ -36,29 +39,25 @@ pub fn event_frame(event_json: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(EVENT_SUFFIX);
 }
 
-/// Writes the acknowledgement of a subscribe (S3-018): the filter with presets expanded, the
-/// cursor as it came, and how many persisted events are replayed.
-pub fn ack(
-    filter: &Filter,
-    since: Option<&Since>,
-    snapshot: bool,
-    replay_event_count: u64,
-    out: &mut Vec<u8>,
-) {
-    #[derive(Serialize)]
-    struct Frame<'a> {
-        resolved_filter: FilterSpec,
-        since: Option<&'a Since>,
-        snapshot: bool,
-        replay_event_count: u64,
-    }
-    let frame = Frame {
-        resolved_filter: filter.spec(),
-        since,
-        snapshot,
-        replay_event_count,
-    };
-    write("subscribe_ack", frame, out);
+/// What a subscribe is answered with (S3-018).
+#[derive(Serialize)]
+pub struct Ack<'a> {
+    /// The filter with presets expanded.
+    pub resolved_filter: FilterSpec,
+    /// The cursor as it came.
+    pub since: Option<&'a Since>,
+    /// Whether a snapshot follows.
+    pub snapshot: bool,
+    /// How many persisted events of the session itself are replayed.
+    pub replay_event_count: u64,
+    /// Where every session stands, if workers come along.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions: Option<Positions>,
+}
+
+/// Writes the acknowledgement of a subscribe.
+pub fn ack(ack: &Ack<'_>, out: &mut Vec<u8>) {
+    write("subscribe_ack", ack, out);
 }
 
 /// Writes the refusal of a subscribe.
@@ -82,9 +81,6 @@ pub fn snapshot(session: &SessionSummary, messages: &[Message], at: Position, ou
     };
     write("snapshot", frame, out);
 }
-
-/// How far a connection has been served in every session it carries.
-pub type Positions = BTreeMap<SessionId, Position>;
 
 /// Writes a ping; `position` is how far this connection has been served, a legal cursor, and so
 /// is `positions` where it carries workers.

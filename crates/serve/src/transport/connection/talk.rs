@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::fold::replay::Missed;
-use turnwire_event::{Filter, ResponseId, TurnId, metric};
+use turnwire_event::{ResponseId, TurnId, metric};
 use turnwire_hub::Closed;
 use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Error, Live, ReplayError};
 use turnwire_wire::session::{
-    self as wire, ClientFrame, ClientFrameError, Close, Positions, SessionSummary, Since,
-    Subscribe, SubscribeError,
+    self as wire, Ack, ClientFrame, ClientFrameError, Close, Positions, SessionSummary, Subscribe,
+    SubscribeError,
 };
 
 use super::super::place::Place;
@@ -128,12 +128,11 @@ impl Connection {
             let taken = live
                 .snapshot(self.streams.options.snapshot_messages)
                 .await?;
-            let workers = self.workers_of(live, filter, None).await?;
             let summary = SessionSummary::new(&taken.row, taken.current_turn);
-            self.send(|out| wire::ack(filter, since.as_ref(), true, 0, out));
-            self.send(|out| wire::snapshot(&summary, &taken.messages, taken.at, out));
             let place = Place::new(taken.at, taken.cursor);
-            return Ok(Subscription::new(filter.clone(), place, workers));
+            let started = self.started(live, subscribe, place, 0).await?;
+            self.send(|out| wire::snapshot(&summary, &taken.messages, taken.at, out));
+            return Ok(started);
         }
         if let Some(since) = since {
             let at = since.position(live.id)?;
@@ -146,28 +145,56 @@ impl Connection {
                 }
                 Err(ReplayError::Session(error)) => return Err(error.into()),
             };
-            let workers = self.workers_of(live, filter, Some(since)).await?;
-            metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(catch_up.count);
             let count = catch_up.count;
-            self.send(|out| wire::ack(filter, Some(since), false, count, out));
             let place = Place::before(at, catch_up);
-            return Ok(Subscription::new(filter.clone(), place, workers));
+            let started = self.started(live, subscribe, place, count).await?;
+            metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(count);
+            return Ok(started);
         }
         let Some(mut running) = self.subscription.take() else {
             let place = live.ring.look(|_, tail, cursor| Place::new(tail, cursor));
-            let workers = self.workers_of(live, filter, None).await?;
-            self.send(|out| wire::ack(filter, None, false, 0, out));
-            return Ok(Subscription::new(filter.clone(), place, workers));
+            return self.started(live, subscribe, place, 0).await;
         };
         // A new filter on a live connection: it goes on where it is.
         running.filter = filter.clone();
         if !filter.include_worker_sessions {
             running.workers = None;
         } else if running.workers.is_none() {
-            running.workers = self.workers_of(live, filter, None).await?;
+            running.workers = self.workers_of(live, subscribe).await?;
         }
-        self.send(|out| wire::ack(filter, None, false, 0, out));
+        self.acknowledge(live, subscribe, &running, 0);
         Ok(running)
+    }
+
+    /// A subscription from a place on, acknowledged.
+    async fn started(
+        &mut self,
+        live: &Arc<Live>,
+        subscribe: &Subscribe,
+        place: Place,
+        count: u64,
+    ) -> Result<Subscription, NoStart> {
+        let workers = self.workers_of(live, subscribe).await?;
+        let started = Subscription::new(subscribe.filter.clone(), place, workers);
+        self.acknowledge(live, subscribe, &started, count);
+        Ok(started)
+    }
+
+    fn acknowledge(
+        &mut self,
+        live: &Arc<Live>,
+        subscribe: &Subscribe,
+        started: &Subscription,
+        replay_event_count: u64,
+    ) {
+        let ack = Ack {
+            resolved_filter: subscribe.filter.spec(),
+            since: subscribe.since.as_ref(),
+            snapshot: subscribe.snapshot,
+            replay_event_count,
+            positions: started.positions(live),
+        };
+        self.send(|out| wire::ack(&ack, out));
     }
 
     /// The workers that come along, if they are asked for. Looked up after the place the
@@ -175,13 +202,16 @@ impl Connection {
     async fn workers_of(
         &self,
         live: &Arc<Live>,
-        filter: &Filter,
-        since: Option<&Since>,
+        subscribe: &Subscribe,
     ) -> Result<Option<Box<Workers>>, NoStart> {
+        let filter = &subscribe.filter;
         if !filter.include_worker_sessions {
             return Ok(None);
         }
-        let named = since.map_or_else(|| Ok(Positions::new()), |since| since.workers(live.id))?;
+        let named = match &subscribe.since {
+            Some(since) if !subscribe.snapshot => since.workers(live.id)?,
+            _ => Positions::new(),
+        };
         let (streams, waker) = (self.streams.clone(), self.waker.clone());
         let workers = Workers::of(streams, waker, self.name.clone(), (live, filter), named);
         match Box::pin(workers).await {

@@ -1,12 +1,16 @@
 //! Workers on their parent's stream.
 
 mod stage;
+mod viewer;
+mod ends;
+mod cuts;
 
 use turnwire_event::{Body, Event, EventType, FilterSpec, SessionId};
 use turnwire_wire::session::{Since, SubscribeCode};
 
 use super::START;
 use stage::*;
+use viewer::*;
 
 fn of(events: &[Event], id: SessionId) -> Vec<&'static str> {
     let mine = events.iter().filter(|event| event.session_id == id);
@@ -113,7 +117,7 @@ async fn s3_087_what_was_committed_at_once_is_still_told_in_order() {
         parent.has_done(worker.id(), success).await;
     }
     let events = live.served().await;
-    assert_in_order(&[parent.log(&stage).await, events.clone()].concat()[..1]);
+    assert_in_order(&events);
     let sessions: std::collections::HashSet<_> = events.iter().map(|e| e.session_id).collect();
     assert_eq!(sessions.len(), 5);
     // And the same from the store.
@@ -210,6 +214,7 @@ async fn s3_087_the_map_says_where_each_worker_goes_on() {
                 "text.delta",
                 "message.complete",
                 "llm.call_completed",
+                "dispatch.traced",
                 "turn.completed"
             ]
         );
@@ -220,7 +225,7 @@ async fn s3_087_the_map_says_where_each_worker_goes_on() {
     }
     // One that ended before the parent's place is told to its end, and not held any longer.
     let events = served(parent.live.tail(), inside).await;
-    assert_eq!(of(&events, worker.id()).len(), 4);
+    assert_eq!(of(&events, worker.id()).len(), 5);
     assert!(of(&events, parent.id()).is_empty());
 }
 
@@ -313,131 +318,4 @@ async fn s3_087_filters_are_for_workers_too_and_hide_no_worker() {
     let events = people.served().await;
     assert!(of(&events, worker.id()).contains(&"turn.started"));
     assert!(events.iter().all(|event| event.actor.to_string() == "user"));
-}
-
-#[tokio::test]
-async fn s3_087_more_workers_than_may_are_left_out_with_a_warning() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let stage = Stage::with(dir.path(), turnwire_session::Options::default(), 2).await;
-    let parent = stage.acting(None).await;
-    let mut viewer = stage
-        .view(&parent.live, &with_workers(), None)
-        .await
-        .expect("accepted");
-    let mut workers = Vec::new();
-    for _ in 0..3 {
-        let worker = stage.acting(Some(parent.id())).await;
-        parent.delegates(worker.id()).await;
-        workers.push(worker);
-    }
-    let events = viewer.served().await;
-    let told: Vec<bool> = workers
-        .iter()
-        .map(|w| !of(&events, w.id()).is_empty())
-        .collect();
-    assert_eq!(told, [true, true, false], "the newest is left out");
-    let warned = || {
-        let tail = viewer_log(&parent.live);
-        tail.contains(&"bus.handler_warning").then_some(())
-    };
-    soon(warned).await;
-    // When one has left there is room again.
-    workers[0].ends().await;
-    parent.has_done(workers[0].id(), true).await;
-    workers[2].ends().await;
-    parent.has_done(workers[2].id(), true).await;
-    let fourth = stage.acting(Some(parent.id())).await;
-    parent.delegates(fourth.id()).await;
-    let events = viewer.served().await;
-    assert_eq!(of(&events, fourth.id()).first(), Some(&"session.created"));
-    assert!(of(&events, workers[2].id()).is_empty());
-}
-
-/// The kinds of what a ring holds.
-fn viewer_log(live: &turnwire_session::Live) -> Vec<&'static str> {
-    let mut kinds = Vec::new();
-    let project = |_: &turnwire_hub::Entry, _: &mut Vec<u8>| 0;
-    live.ring
-        .read(3, live.ring.first(), 10_000, &project, &mut |run| {
-            kinds.extend(run.heads().iter().map(|head| head.kind.name()));
-        });
-    kinds
-}
-
-#[tokio::test]
-async fn s3_087_a_worker_that_is_deleted_or_damaged_leaves_and_its_parent_goes_on() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let stage = Stage::new(dir.path()).await;
-    let parent = stage.acting(None).await;
-    let mut viewer = stage
-        .view(&parent.live, &with_workers(), None)
-        .await
-        .expect("accepted");
-    let (deleted, damaged) = (
-        stage.acting(Some(parent.id())).await,
-        stage.acting(Some(parent.id())).await,
-    );
-    parent.delegates(deleted.id()).await;
-    parent.delegates(damaged.id()).await;
-    viewer.served().await;
-    stage
-        .sessions
-        .delete(&owner(), deleted.id())
-        .await
-        .expect("deleted");
-    damaged.live.quarantine();
-    assert!(
-        viewer
-            .served()
-            .await
-            .iter()
-            .all(|e| e.session_id == parent.id())
-    );
-    parent.has_done(deleted.id(), false).await;
-    parent.has_done(damaged.id(), false).await;
-    let events = viewer.served().await;
-    let ends = of(&events, parent.id());
-    assert_eq!(ends.iter().filter(|k| **k == "delegate.failed").count(), 2);
-    soon(|| {
-        viewer_log(&parent.live)
-            .contains(&"bus.handler_warning")
-            .then_some(())
-    })
-    .await;
-    // One that is damaged when the client comes back is left out as well.
-    let map = since(&[(parent.id(), START), (damaged.id(), START)].into());
-    let again = stage.view(&parent.live, &with_workers(), Some(map)).await;
-    assert!(of(&again.expect("accepted").served().await, damaged.id()).is_empty());
-}
-
-#[tokio::test]
-async fn s3_092_a_client_that_falls_off_a_workers_ring_is_behind() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let options = turnwire_session::Options {
-        ring_events: 32,
-        ..turnwire_session::Options::default()
-    };
-    let stage = Stage::with(dir.path(), options, 64).await;
-    let parent = stage.acting(None).await;
-    let mut viewer = stage
-        .view(&parent.live, &with_workers(), None)
-        .await
-        .expect("accepted");
-    let worker = stage.acting(Some(parent.id())).await;
-    parent.delegates(worker.id()).await;
-    viewer.served().await;
-    let half = worker.begins_to_say("a b c d e f g h").await;
-    assert!(
-        viewer.behind() >= 8,
-        "a worker's events count: {}",
-        viewer.behind()
-    );
-    worker.says(half, &"word ".repeat(40)).await;
-    let mut filled = viewer.fill().await.expect("a fill");
-    for _ in 0..3 {
-        if filled != super::super::place::Filled::Behind {
-            filled = viewer.fill().await.expect("a fill");
-        }
-    }
-    assert_eq!(filled, super::super::place::Filled::Behind);
 }

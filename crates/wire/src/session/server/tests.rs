@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use turnwire_event::row::SessionRow;
 use turnwire_event::{
-    ContentBlock, EpisodeId, Epoch, EventType, MessageId, MessageStatus, Owner, Role, Seq,
+    ContentBlock, EpisodeId, Epoch, EventType, Filter, MessageId, MessageStatus, Owner, Role, Seq,
     SessionId, Sub, TenantId, Timestamp, TurnId, TypeSet, Ulid,
 };
 
@@ -53,15 +53,29 @@ fn s3_048_an_event_frame_is_the_stored_bytes_between_two_constants() {
 fn s3_018_an_ack_echoes_and_expands() {
     let filter = Filter::of(TypeSet::EMPTY.with(EventType::TextDelta));
     let since = Since::Id("evt_00010000000007".into());
-    let frame = text(|out| ack(&filter, Some(&since), false, 47, out));
+    let mut answer = Ack {
+        resolved_filter: filter.spec(),
+        since: Some(&since),
+        snapshot: false,
+        replay_event_count: 47,
+        positions: None,
+    };
+    let frame = text(|out| ack(&answer, out));
     assert_eq!(
         frame,
         "{\"type\":\"subscribe_ack\",\"resolved_filter\":{\"event_types\":[\"text.delta\"],\
          \"actors\":null,\"include_worker_sessions\":false,\"include_suppressed\":false},\
          \"since\":\"evt_00010000000007\",\"snapshot\":false,\"replay_event_count\":47}"
     );
-    let none = text(|out| ack(&filter, None, true, 0, out));
+    answer.since = None;
+    (answer.snapshot, answer.replay_event_count) = (true, 0);
+    let none = text(|out| ack(&answer, out));
     assert!(none.ends_with("\"since\":null,\"snapshot\":true,\"replay_event_count\":0}"));
+    answer.positions = Some(Positions::from([(SessionId(Ulid(1)), AT)]));
+    let workers = text(|out| ack(&answer, out));
+    let expected =
+        "\"positions\":{\"sess_00000000000000000000000001\":\"evt_00010000000007.000002\"}}";
+    assert!(workers.ends_with(expected), "{workers}");
 }
 
 #[test]
