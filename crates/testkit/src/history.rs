@@ -6,6 +6,7 @@ mod record;
 mod broken;
 mod violation;
 mod reading;
+mod carried;
 mod chain;
 mod turns;
 mod answers;
@@ -41,6 +42,7 @@ impl History {
         let mut found = Vec::new();
         let logs = reading::logs(self, &mut found);
         let clients = reading::clients(self, &mut found);
+        let clients = carried::apart(clients, &logs, &mut found);
         answers::check(self, &logs, &mut found);
         chat::check(self, &logs, &mut found);
         for log in logs.values() {

@@ -50,7 +50,7 @@ pub(super) struct Client<'a> {
 #[derive(Debug)]
 pub(super) struct Stretch<'a> {
     pub(super) connection: usize,
-    pub(super) asked: &'a Subscribe,
+    pub(super) asked: Subscribe,
     pub(super) replay_count: u64,
     pub(super) snapshot: Option<Snapshot>,
     pub(super) items: Vec<Item<'a>>,
@@ -162,7 +162,7 @@ fn read_connection<'a>(
                 client.stretches.extend(open.take());
                 open = asked.pop_front().map(|asked| Stretch {
                     connection: number,
-                    asked,
+                    asked: asked.clone(),
                     replay_count: head.replay_event_count.unwrap_or(u64::MAX),
                     snapshot: None,
                     items: Vec::new(),

@@ -1,6 +1,7 @@
 //! What a checker is given: everything clients asked and got, every fault that was made, and
 //! what the server says of itself in the end. Plain data; nothing here judges.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -69,6 +70,8 @@ pub struct Subscribe {
     pub filter: Filter,
     /// From where.
     pub since: Option<Position>,
+    /// From where in each worker that was named.
+    pub workers: BTreeMap<SessionId, Position>,
     /// Whether a snapshot was wanted.
     pub snapshot: bool,
 }

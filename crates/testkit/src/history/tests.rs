@@ -8,6 +8,7 @@ mod text;
 mod rows;
 mod snapshots;
 mod chat;
+mod workers;
 
 use std::collections::BTreeSet;
 

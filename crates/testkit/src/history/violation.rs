@@ -104,6 +104,16 @@ pub enum Violation {
         matching: u64,
     },
 
+    /// S3-087: an event of a worker does not stand between its start and its end.
+    #[error("S3-087 {client}, connection {connection}: {id} of worker {worker} came {place}")]
+    WorkerOutside {
+        client: String,
+        connection: usize,
+        worker: SessionId,
+        id: Position,
+        place: &'static str,
+    },
+
     /// I3: a turn has no terminal.
     #[error("I3 {session}: turn {turn} has no terminal")]
     TerminalMissing { session: SessionId, turn: TurnId },

@@ -73,7 +73,7 @@ pub(super) fn time(index: usize) -> Duration {
     Duration::from_millis(index as u64)
 }
 
-fn logged(story: &Story) -> Vec<LoggedEvent> {
+pub(super) fn logged(story: &Story) -> Vec<LoggedEvent> {
     use sha2::{Digest as _, Sha256};
     let mut hash = Sha256::digest(story.session.to_string().as_bytes());
     let persisted = story.events.iter().filter(|e| e.body.kind().is_persisted());
@@ -147,11 +147,12 @@ fn subscribed(since: Option<Position>, snapshot: bool) -> Line {
     Line::Subscribed(Subscribe {
         filter: Filter::full(),
         since,
+        workers: Default::default(),
         snapshot,
     })
 }
 
-fn frame(at: usize, text: String) -> Line {
+pub(super) fn frame(at: usize, text: String) -> Line {
     Line::Received(Frame { at: time(at), text })
 }
 

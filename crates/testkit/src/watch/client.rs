@@ -11,8 +11,9 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use turnwire_event::{Event, Filter, FilterSpec, Position, SessionId, TurnId};
+use turnwire_event::{Event, Position, SessionId, TurnId};
 
+use super::ask::Ask;
 use super::tap::Tap;
 use crate::history::Subscribe;
 use crate::journal::Page;
@@ -20,65 +21,6 @@ use crate::rest::Rest;
 
 /// How long to wait for a frame. Servers under load, under `strace` or after a kill are slow.
 const DEADLINE: Duration = Duration::from_secs(30);
-
-/// What a client asks for.
-#[derive(Clone, Debug)]
-pub struct Ask {
-    /// The filter, as it is sent.
-    pub filter: Value,
-    /// The cursor.
-    pub since: Option<Position>,
-    /// Whether a snapshot is wanted.
-    pub snapshot: bool,
-}
-
-impl Ask {
-    /// Everything from now on.
-    pub fn live() -> Self {
-        Self {
-            filter: "preset:full".into(),
-            since: None,
-            snapshot: false,
-        }
-    }
-
-    /// Everything after a position.
-    pub fn since(position: Position) -> Self {
-        Self {
-            since: Some(position),
-            ..Self::live()
-        }
-    }
-
-    /// The state, and everything after it.
-    pub fn snapshot() -> Self {
-        Self {
-            snapshot: true,
-            ..Self::live()
-        }
-    }
-
-    /// The same through a filter.
-    #[must_use]
-    pub fn filter(mut self, filter: impl Into<Value>) -> Self {
-        self.filter = filter.into();
-        self
-    }
-
-    /// The frame.
-    pub fn frame(&self) -> Value {
-        json!({"type": "subscribe", "filter": self.filter, "since": self.since, "snapshot": self.snapshot})
-    }
-
-    /// The filter as the server should understand it; none if it should not.
-    fn resolved(&self) -> Option<Filter> {
-        match &self.filter {
-            Value::Null => Some(Filter::full()),
-            Value::String(preset) => Filter::preset(preset).ok(),
-            spec => Filter::resolve(&FilterSpec::deserialize(spec).ok()?).ok(),
-        }
-    }
-}
 
 /// The connection was not opened: the status of the answer, and its body.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +78,7 @@ struct EventFrame<'a> {
 #[derive(Debug)]
 pub struct Client {
     socket: WebSocketStream<Tap>,
+    session: SessionId,
     page: Page,
     last: Option<Position>,
     /// Whether pings are answered.
@@ -211,6 +154,7 @@ impl Client {
         };
         Ok(Self {
             socket,
+            session,
             page: rest.journal().connection(name, session),
             last: None,
             answers: true,
@@ -234,11 +178,12 @@ impl Client {
             self.page.subscribed(Subscribe {
                 filter,
                 since: ask.since,
+                workers: ask.workers.clone(),
                 snapshot: ask.snapshot,
             });
         }
         self.last = ask.since.or(self.last);
-        self.send(&ask.frame()).await
+        self.send(&ask.frame_for(self.session)).await
     }
 
     /// Subscribes and waits for the acknowledgement, which must come.
@@ -312,7 +257,9 @@ impl Client {
         let event = event.and_then(|frame| Event::read(frame.event?.get().as_bytes()).ok());
         match event {
             Some(event) => {
-                self.last = Some(event.id);
+                if event.session_id == self.session {
+                    self.last = Some(event.id);
+                }
                 Seen::Event(Box::new(event))
             }
             None => {

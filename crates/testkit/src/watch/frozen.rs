@@ -3,7 +3,8 @@
 
 use turnwire_event::{Event, Position, SessionId};
 
-use super::client::{Ask, Client, End, Refused, Seen};
+use super::ask::Ask;
+use super::client::{Client, End, Refused, Seen};
 use crate::rest::Rest;
 
 /// The receive buffer it asks for; the system makes it a little larger.

@@ -1,14 +1,19 @@
 //! A reader whose line is cut again and again: after a number of bytes, wherever that falls. It
 //! comes back with the id of the last event it got whole, as the contract says.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use turnwire_event::{Body, Epoch, Event, MessageId, Position, Seq, SessionId};
 
-use super::client::{Ask, Client, End, Seen};
+use super::ask::Ask;
+use super::client::{Client, End, Seen};
 use crate::history::FaultKind;
 use crate::rest::Rest;
+
+/// The cursor before a session's first event.
+const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
 /// Where a reader was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +32,8 @@ pub struct Reader {
     session: SessionId,
     filter: Value,
     last: Position,
+    /// Where its workers stand, from their starts to their ends, if it wants them.
+    workers: Option<BTreeMap<SessionId, Position>>,
     open: Option<MessageId>,
     client: Option<Client>,
 }
@@ -39,7 +46,8 @@ impl Reader {
             name: name.to_owned(),
             session,
             filter: "preset:full".into(),
-            last: Position::persisted(Epoch::FIRST, Seq(0)),
+            last: START,
+            workers: None,
             open: None,
             client: None,
         }
@@ -49,6 +57,14 @@ impl Reader {
     #[must_use]
     pub fn filter(mut self, filter: impl Into<Value>) -> Self {
         self.filter = filter.into();
+        self
+    }
+
+    /// The same with the session's workers.
+    #[must_use]
+    pub fn with_workers(mut self) -> Self {
+        self.filter = json!({"include_worker_sessions": true});
+        self.workers = Some(BTreeMap::new());
         self
     }
 
@@ -83,7 +99,7 @@ impl Reader {
         let ask = if snapshot {
             Ask::snapshot()
         } else {
-            Ask::since(self.last)
+            Ask::since(self.last).workers(self.workers.clone().unwrap_or_default())
         };
         client.subscribe(&ask.filter(self.filter.clone())).await?;
         self.client = Some(client);
@@ -129,7 +145,22 @@ impl Reader {
     }
 
     fn event(&mut self, event: &Event) {
-        self.last = event.id;
+        if event.session_id == self.session {
+            self.last = event.id;
+        }
+        if let Some(workers) = &mut self.workers {
+            if event.session_id != self.session {
+                workers.insert(event.session_id, event.id);
+            }
+            match &event.body {
+                Body::DelegateStarted(start) => {
+                    workers.entry(start.worker_session_id).or_insert(START);
+                }
+                Body::DelegateCompleted(end) => drop(workers.remove(&end.worker_session_id)),
+                Body::DelegateFailed(end) => drop(workers.remove(&end.worker_session_id)),
+                _ => {}
+            }
+        }
         match &event.body {
             Body::MessageStart(start) => self.open = Some(start.message_id),
             Body::MessageComplete(_) | Body::TurnCompleted(_) | Body::TurnCancelled(_) => {

@@ -1,0 +1,162 @@
+//! Workers on their parent's connection, put apart: what came of each is judged as if it had come
+//! on a connection of its own. What only shows together is judged here: a worker's events stand
+//! between the two events of its parent that say that it began and that it ended, and by its end
+//! it was told whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId};
+
+use super::reading::{Client, Item, Log, Stretch};
+use super::record::Subscribe;
+use super::violation::Violation;
+
+/// The cursor before a worker's first event.
+const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
+
+/// Splits every client that asked for workers into one for each session.
+pub(super) fn apart<'a>(
+    clients: Vec<Client<'a>>,
+    logs: &BTreeMap<SessionId, Log<'a>>,
+    found: &mut Vec<Violation>,
+) -> Vec<Client<'a>> {
+    let mut all = Vec::new();
+    for client in clients {
+        let (name, session) = (client.name, client.session);
+        let mut by: BTreeMap<SessionId, Vec<Stretch<'a>>> = BTreeMap::new();
+        for stretch in client.stretches {
+            for (id, part) in parts(name, session, stretch, logs, found) {
+                by.entry(id).or_default().push(part);
+            }
+        }
+        all.extend(by.into_iter().map(|(session, stretches)| Client {
+            name,
+            session,
+            stretches,
+        }));
+    }
+    all
+}
+
+fn parts<'a>(
+    name: &str,
+    session: SessionId,
+    mut whole: Stretch<'a>,
+    logs: &BTreeMap<SessionId, Log<'a>>,
+    found: &mut Vec<Violation>,
+) -> BTreeMap<SessionId, Stretch<'a>> {
+    let items = std::mem::take(&mut whole.items);
+    let (asked, connection) = (whole.asked.clone(), whole.connection);
+    if !asked.filter.include_worker_sessions {
+        whole.items = items;
+        return BTreeMap::from([(session, whole)]);
+    }
+    let worker = |since| Stretch {
+        connection,
+        asked: Subscribe {
+            since,
+            snapshot: false,
+            ..asked.clone()
+        },
+        replay_count: 0,
+        snapshot: None,
+        items: Vec::new(),
+    };
+    let named = asked
+        .workers
+        .iter()
+        .map(|(id, at)| (*id, worker(Some(*at))));
+    let mut parts: BTreeMap<_, _> = named.collect();
+    parts.insert(session, whole);
+    let mut ended = BTreeSet::new();
+    for item in items {
+        let Item::Event(_, _, event) = &item else {
+            parts
+                .entry(session)
+                .and_modify(|part| part.items.push(item));
+            continue;
+        };
+        let mut outside = |worker, id, place| {
+            found.push(Violation::WorkerOutside {
+                client: name.to_owned(),
+                connection,
+                worker,
+                id,
+                place,
+            });
+        };
+        if ended.contains(&event.session_id) {
+            outside(event.session_id, event.id, "after its end");
+        }
+        match ends(event) {
+            Some((id, Word::Began)) => {
+                let part = parts.entry(id).or_insert_with(|| worker(Some(START)));
+                if let Some(Item::Event(_, _, early)) = part.items.first() {
+                    outside(id, early.id, "before its start");
+                }
+            }
+            Some((id, Word::Ended)) => {
+                ended.insert(id);
+                let end = logs.get(&id).and_then(terminal);
+                if let (Some(part), Some(end)) = (parts.get_mut(&id), end) {
+                    part.items.push(Item::Served(end));
+                }
+            }
+            None => {}
+        }
+        // One that was neither named nor begun here was joined where it stood.
+        let part = parts
+            .entry(event.session_id)
+            .or_insert_with(|| worker(None));
+        part.items.push(item);
+    }
+    for (id, part) in &mut parts {
+        if *id != session && part.asked.since.is_some() {
+            part.replay_count = replayed(part);
+        }
+    }
+    parts
+}
+
+enum Word {
+    Began,
+    Ended,
+}
+
+fn ends(event: &Event) -> Option<(SessionId, Word)> {
+    match &event.body {
+        Body::DelegateStarted(start) => Some((start.worker_session_id, Word::Began)),
+        Body::DelegateCompleted(end) => Some((end.worker_session_id, Word::Ended)),
+        Body::DelegateFailed(end) => Some((end.worker_session_id, Word::Ended)),
+        _ => None,
+    }
+}
+
+/// Where a worker's turn ended.
+fn terminal(log: &Log<'_>) -> Option<Position> {
+    let mut ends = log.events.iter().filter(|e| e.body.kind().is_terminal());
+    ends.next().map(|event| event.id)
+}
+
+/// How many persisted events of a worker were replayed, as far as it shows: up to the last message
+/// that came without its words. The acknowledgement does not say it of workers.
+fn replayed(part: &Stretch<'_>) -> u64 {
+    let (mut persisted, mut count, mut words, mut silent) = (0, 0, 0, false);
+    for item in &part.items {
+        let Item::Event(_, _, event) = item else {
+            continue;
+        };
+        persisted += u64::from(event.body.kind().is_persisted());
+        match &event.body {
+            Body::MessageStart(_) => (words, silent) = (0, true),
+            Body::MessageComplete(_) => silent = silent && words == 0,
+            Body::LlmCallCompleted(_) | Body::LlmCallFailed(_) if silent => {
+                count = persisted;
+                silent = false;
+            }
+            body if !body.kind().is_persisted() => words += 1,
+            _ => {}
+        }
+    }
+    count
+}

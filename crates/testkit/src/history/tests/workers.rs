@@ -1,0 +1,139 @@
+//! A worker's events on its parent's connection.
+
+use serde_json::json;
+use turnwire_event::body::delegate;
+use turnwire_event::{
+    Actor, Body, Epoch, Event, Filter, FilterSpec, Position, Seq, SessionId, ToolUseId, Ulid,
+};
+
+use super::super::record::{Connection, History, Line, SessionLog, Subscribe};
+use super::super::story::Story;
+use super::super::watchers::{event_frame, frame, logged, watched};
+use super::names;
+
+const PARENT: SessionId = SessionId(Ulid(0xfa));
+
+/// A worker's story as one client of its parent saw it, cut once in the midst of it.
+fn carried(seed: u64) -> History {
+    let mut worker = Story::new(seed);
+    let mut history = watched(&mut worker);
+    let id = worker.session;
+    let about = |seq, body| Event {
+        id: Position::persisted(Epoch::FIRST, Seq(seq)),
+        session_id: PARENT,
+        turn_id: None,
+        actor: Actor::worker(id),
+        body,
+        ..worker.events[0].clone()
+    };
+    let started = delegate::Started {
+        worker_session_id: id,
+        tool_use_id: ToolUseId(Ulid(1)),
+        task_summary: String::new(),
+    };
+    let completed = delegate::Completed {
+        worker_session_id: id,
+        success: true,
+        summary: String::new(),
+    };
+    let started = about(1, Body::DelegateStarted(started));
+    let completed = about(2, Body::DelegateCompleted(completed));
+    let mut parent = Story::new(seed);
+    parent.session = PARENT;
+    parent.events = vec![started.clone(), completed.clone()];
+    history.sessions.push(SessionLog {
+        id: PARENT,
+        events: logged(&parent),
+        messages: Vec::new(),
+        turns: Vec::new(),
+        tool_calls: Vec::new(),
+    });
+    let spec = FilterSpec {
+        include_worker_sessions: true,
+        ..FilterSpec::default()
+    };
+    let start = Position::persisted(Epoch::FIRST, Seq(0));
+    let connection = |since, at: Option<Position>, events: Vec<Line>| {
+        let subscribe = Subscribe {
+            filter: Filter::resolve(&spec).expect("a filter"),
+            since: Some(since),
+            workers: at.map(|at| (id, at)).into_iter().collect(),
+            snapshot: false,
+        };
+        let ack = json!({"type": "subscribe_ack", "replay_event_count": 0});
+        let mut lines = vec![Line::Subscribed(subscribe), frame(0, ack.to_string())];
+        lines.extend(events);
+        Connection {
+            client: "carrier".into(),
+            session: PARENT,
+            lines,
+            end: None,
+        }
+    };
+    let frames = |from: usize, to: usize| -> Vec<Line> {
+        let at = from..to;
+        at.map(|n| event_frame(n, &worker.events[n])).collect()
+    };
+    let half = worker.events.len() / 2;
+    let mut first = vec![event_frame(0, &started)];
+    first.extend(frames(0, half));
+    let mut second = frames(half, worker.events.len());
+    second.push(event_frame(0, &completed));
+    let cut = worker.events[half - 1].id;
+    history.connections = vec![
+        connection(start, None, first),
+        connection(started.id, Some(cut), second),
+    ];
+    history
+}
+
+fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
+    for seed in 0..8 {
+        let mut history = carried(seed);
+        doctor(&mut history);
+        let expected = expected.iter().map(|&name| name.to_owned()).collect();
+        assert_eq!(names(&history), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_worker_between_its_start_and_its_end_is_clean() {
+    for seed in 0..40 {
+        assert_eq!(carried(seed).violations(), [], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_worker_before_its_start_is_told() {
+    found(&["WorkerOutside"], |history| {
+        history.connections[0].lines.swap(2, 3);
+    });
+}
+
+#[test]
+fn a_worker_after_its_end_is_told() {
+    found(&["Missed", "WorkerOutside"], |history| {
+        let lines = &mut history.connections[1].lines;
+        let end = lines.pop().expect("the end");
+        lines.insert(lines.len() - 2, end);
+    });
+}
+
+#[test]
+fn a_worker_that_is_not_whole_at_its_end_is_told() {
+    found(&["Missed"], |history| {
+        let lines = &mut history.connections[1].lines;
+        let terminal = lines.iter().rposition(
+            |line| matches!(line, Line::Received(f) if f.text.contains("\"turn.started\"")),
+        );
+        lines.remove(terminal.expect("a turn"));
+    });
+}
+
+#[test]
+fn an_event_that_comes_again_after_a_cut_is_told() {
+    found(&["Twice"], |history| {
+        let again = history.connections[0].lines[3].clone();
+        history.connections[1].lines.insert(2, again);
+    });
+}
