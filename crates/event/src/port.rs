@@ -220,6 +220,13 @@ pub trait Delegate: Send + Sync {
     /// Makes the worker's session, has it do `task`, and waits for its end. Dropping the future
     /// stops the worker; the session of the turn has charge of it as a ward from the start.
     fn run(&self, task: Task) -> BoxFuture<'static, WorkerEnd>;
+
+    /// The workers that `tool_use_id` is told to have and not told to have lost, as when its
+    /// `run` was dropped. Resolves when nothing of them runs any more.
+    fn left(&self, tool_use_id: ToolUseId) -> BoxFuture<'static, Vec<SessionId>> {
+        let _ = tool_use_id;
+        Box::pin(std::future::ready(Vec::new()))
+    }
 }
 
 /// Takes charge of nothing and has no workers: for work without a session.

@@ -9,7 +9,7 @@
 //! A worker is a session like any other: its own lock, log and agent, open to whoever owns it. It
 //! does not outlive the turn that gave it its work, whatever becomes of that turn.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -22,7 +22,9 @@ use turnwire_event::code::{
 };
 use turnwire_event::port::{BoxFuture, Delegate, NoWorker, Task, Ward, Wards, WorkerEnd};
 use turnwire_event::row::SessionRow;
-use turnwire_event::{ContentBlock, EpisodeId, EventType, Message, Role, SessionId, TurnId};
+use turnwire_event::{
+    ContentBlock, EpisodeId, EventType, Message, Role, SessionId, ToolUseId, TurnId,
+};
 use turnwire_log::{Store, View};
 
 use crate::cancel::{self, Requested};
@@ -69,6 +71,7 @@ impl Employer for Sessions {
             },
             wards,
             reserved: Mutex::default(),
+            jobs: Mutex::default(),
         })))
     }
 }
@@ -85,6 +88,8 @@ struct Terms {
     submit: Submit,
     wards: Arc<dyn Wards>,
     reserved: Mutex<Reserved>,
+    /// The workers that are waited for, or should have been.
+    jobs: Mutex<HashMap<SessionId, Job>>,
 }
 
 /// The ids that were given out.
@@ -121,6 +126,11 @@ impl Delegate for Employing {
         let terms = self.0.clone();
         Box::pin(async move { terms.employ(task).await })
     }
+
+    fn left(&self, tool_use_id: ToolUseId) -> BoxFuture<'static, Vec<SessionId>> {
+        let terms = self.0.clone();
+        Box::pin(async move { terms.left(tool_use_id).await })
+    }
 }
 
 impl Terms {
@@ -149,13 +159,30 @@ impl Terms {
             Err(mode) => return WorkerEnd::Failed(mode),
         };
         let watch = Watch(job.clone());
+        self.jobs.lock().insert(id, job.clone());
         let _ = begun.send(job);
         let job = &watch.0;
         let mut late = false;
         if timeout(limit, job.over.cancelled()).await.is_err() {
             late = matches!(job.stop(DELEGATE_TIMEOUT), Requested::At(_));
         }
-        job.ended(late).await
+        let end = job.ended(late).await;
+        self.jobs.lock().remove(&id);
+        end
+    }
+
+    async fn left(&self, tool_use_id: ToolUseId) -> Vec<SessionId> {
+        let open = self.parent.open_turn(self.turn);
+        let open = open.into_iter().flat_map(|open| open.delegates);
+        let left = open.filter(|worker| worker.tool_use_id == tool_use_id);
+        let left: Vec<_> = left.map(|worker| worker.worker_session_id).collect();
+        for id in &left {
+            let job = self.jobs.lock().remove(id);
+            if let Some(job) = job {
+                let _ = job.settled().await;
+            }
+        }
+        left
     }
 
     /// Makes the session with its turn.

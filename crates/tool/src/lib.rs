@@ -23,6 +23,7 @@ mod http;
 pub mod mcp;
 pub mod render;
 pub mod platform;
+mod delegate;
 pub mod trial;
 pub mod toolbox;
 #[cfg(test)]

@@ -10,6 +10,7 @@ use turnwire_pack::{Function, Pack, ToolDef, ToolKind};
 use crate::ccs::Ccs;
 use crate::checked::Checked;
 use crate::connector::Connector;
+use crate::delegate::Delegate;
 use crate::http::Http;
 use crate::mcp::Listed;
 use crate::platform::{EmitStatus, Feedback, Named};
@@ -240,10 +241,7 @@ pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
                 why,
             })
         }
-        ToolKind::Delegate { .. } => Err(BadTool::Unmade {
-            tool: def.name.clone(),
-            why: "this kind of tool cannot be made".to_owned(),
-        }),
+        ToolKind::Delegate { agent } => Ok(Arc::new(Delegate::new(def, agent))),
     }
 }
 
