@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use turnwire_event::body::stream::ToolUseEnd;
 use turnwire_event::body::turn::{Completed, TurnError};
-use turnwire_event::code::{ErrorCode, ToolType};
+use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
 use turnwire_event::fold::{Closing, End, OpenTurn, closing, rows};
 use turnwire_event::port::{Emission, Gate, Outcome};
 use turnwire_event::{Actor, Body, Position, Render, RenderPolicy, ToolUseId, Trace, TurnId};
@@ -56,7 +56,11 @@ pub(crate) fn finish(
     };
     let alone = slot.running.as_ref().is_some_and(|running| running.alone);
     let mut ended = None;
-    if !open.is_settled() || open.cancel.is_some() {
+    // Only a turn that pauses may leave a question behind.
+    let asks = !open.questions.is_empty();
+    let settled = open.is_settled() && (!asks || outcome.status == TurnStatus::Paused);
+    slot.asked |= asks;
+    if !settled || open.cancel.is_some() {
         let error = outcome
             .error
             .unwrap_or_else(|| ErrorCode::InternalError.into());
@@ -157,7 +161,8 @@ fn emit(
         .cloned()
         .collect();
     let drafts = events.into_iter().zip(renders).map(|(closing, render)| {
-        let mut draft = Draft::new(Some(turn), closing.actor, closing.body);
+        let of_turn = !matches!(closing.body, Body::ApprovalResolved(_));
+        let mut draft = Draft::new(of_turn.then_some(turn), closing.actor, closing.body);
         draft.trace.clone_from(&known.trace);
         draft.render = render;
         draft.rows = closing.rows;

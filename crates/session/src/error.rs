@@ -1,6 +1,6 @@
 //! Why a session cannot do what was asked, by what the caller can do about it.
 
-use turnwire_event::TurnId;
+use turnwire_event::{ApprovalId, TurnId};
 use turnwire_log::{ReadError, Refused};
 
 /// What went wrong.
@@ -18,6 +18,15 @@ pub enum Error {
     /// No such tool call.
     #[error("there is no such tool call")]
     ToolCallNotFound,
+    /// No such question of that turn.
+    #[error("there is no such question")]
+    ApprovalNotFound,
+    /// The question has another answer, or was taken back.
+    #[error("question {0} has its answer")]
+    ApprovalResolved(ApprovalId),
+    /// The turn waits for no answers.
+    #[error("the turn did not pause")]
+    TurnNotPaused,
     /// The session is busy with this turn.
     #[error("turn {0} is in flight")]
     TurnInFlight(TurnId),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::row::StoredMessage;
-use turnwire_event::{Message, Position, Role};
+use turnwire_event::{Message, Position, Role, TurnId};
 use turnwire_log::{Store, View};
 
 use crate::error::Error;
@@ -178,13 +178,27 @@ pub(crate) fn newest(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weigh
     fitting
 }
 
+/// What names the paused turn in the message that stands for the answers to its questions.
+pub(crate) const RESUMES: &str = "resumes";
+
+/// The turn that a message goes on with: only one that says nothing can stand for answers.
+fn resumes(message: &Message) -> Option<TurnId> {
+    if message.role != Role::User || !message.content.is_empty() {
+        return None;
+    }
+    message.metadata.get(RESUMES)?.as_str()?.parse().ok()
+}
+
 /// The messages turn by turn. A turn that was withdrawn while another ran has its message among
-/// the other's: a model is shown one after the other.
+/// the other's: a model is shown one after the other. A turn that goes on with another is shown
+/// with it or not at all: the calls of its tools are there.
 fn by_turn(messages: Vec<Weighed>) -> Vec<Vec<Weighed>> {
     let mut at = HashMap::new();
     let mut turns: Vec<Vec<Weighed>> = Vec::new();
     for weighed in messages {
-        let index = *at.entry(weighed.0.turn_id).or_insert(turns.len());
+        let before = resumes(&weighed.0).and_then(|turn| at.get(&turn).copied());
+        let index = before.unwrap_or(turns.len());
+        let index = *at.entry(weighed.0.turn_id).or_insert(index);
         match turns.get_mut(index) {
             Some(turn) => turn.push(weighed),
             None => turns.push(vec![weighed]),

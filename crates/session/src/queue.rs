@@ -122,6 +122,7 @@ impl Live {
             messages: Vec::new(),
             total: 0,
             at,
+            asked: Vec::new(),
         };
         let mut slot = self.slot.lock();
         place();
@@ -150,7 +151,8 @@ impl Live {
             submit,
             presence: presence(bound),
             rows: key(turn),
-            before,
+            before: before.into_iter().collect(),
+            resumed: None,
         };
         let (at, run) = self.begin(slot, next, told)?;
         let taken = Taken {
@@ -292,7 +294,7 @@ impl Live {
         let waiting = slot.find(turn)?;
         let user = self.user_message(turn, &waiting.submit);
         // It never began, so it is bound to nothing and has dispatched nothing.
-        let opening = self.opening(&waiting.submit, &user, 0, Versions::default());
+        let opening = self.opening(&waiting.submit, &user, 0, Versions::default(), None);
         let traced = Body::DispatchTraced(Traced::default());
         let mut traced = Draft::new(Some(turn), Actor::ORCHESTRATOR, traced);
         traced.trace.clone_from(&opening.trace);

@@ -45,6 +45,7 @@ impl Registry {
             .await?;
             let fresh = Live::open(house.clone(), (row, depth), tail, None);
             fresh.line_up(queued);
+            fresh.slot.lock().asked = true; // for all that is known
             let mut open = self.open.lock();
             // A session that was deleted, or let go after more was written, must not come back
             // as it was read.

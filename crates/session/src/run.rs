@@ -37,9 +37,9 @@ pub(crate) struct Run {
     pub(crate) ready: Option<(Work, TurnContext)>,
     pub(crate) work: Option<JoinHandle<Outcome>>,
     pub(crate) ended: bool,
-    /// Where the session stood before the turn, and what the person said.
+    /// Where the session stood before the turn, and what was said with its start.
     pub(crate) begun: Position,
-    pub(crate) user: Option<Message>,
+    pub(crate) heard: Vec<Message>,
 }
 
 impl Run {
@@ -90,7 +90,8 @@ impl Run {
             Some(Ok(outcome)) => {
                 if let Some(at) = ending::finish(&self.live, self.turn, outcome, known) {
                     let said = self.emitter.take_messages();
-                    let messages = self.user.take().into_iter().chain(said).collect();
+                    let heard = std::mem::take(&mut self.heard);
+                    let messages = heard.into_iter().chain(said).collect();
                     self.live.memory.lock().learn(self.begun, at, messages);
                 }
                 return;

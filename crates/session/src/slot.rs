@@ -141,7 +141,10 @@ pub(crate) struct Slot {
     queue: VecDeque<Waiting>,
     /// Whether a task is about to start the next that waits.
     pub(crate) starting: bool,
-    /// How often a turn has started or ended: whoever read the past before must read it again.
+    /// Whether a question may be open: then the next turn looks for it first.
+    pub(crate) asked: bool,
+    /// How often a turn has started or ended, or a question was answered: whoever read the past
+    /// before must read it again.
     pub(crate) moves: u64,
 }
 

@@ -103,7 +103,8 @@ impl Starter {
                 submit: waiting.submit,
                 presence: waiting.presence,
                 rows: Vec::new(),
-                before: None,
+                before: Vec::new(),
+                resumed: None,
             };
             let begun = live.begin(&mut slot, next, told);
             if begun.is_ok() {

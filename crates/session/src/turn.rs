@@ -6,18 +6,19 @@ use std::sync::{Arc, Weak};
 use tokio_util::sync::CancellationToken;
 use turnwire_event::body::turn::{Started, Versions};
 use turnwire_event::code::Origin;
-use turnwire_event::port::{TurnContext, TurnInput};
-use turnwire_event::row::{NewMessage, RowChange, Scope};
+use turnwire_event::port::{Resumed, TurnContext, TurnInput};
+use turnwire_event::row::{ApprovalRow, NewMessage, RowChange, Scope};
 use turnwire_event::{
     Actor, Body, EpisodeId, Message, MessageId, MessageStatus, Position, Role, Trace, TurnId,
     metric,
 };
 use turnwire_log::{Draft, Room};
 
+use crate::approvals::{left_open, pass_over};
 use crate::bind::bind;
 use crate::emitter::TurnEmitter;
 use crate::error::Error;
-use crate::history::{Weighed, weigh};
+use crate::history::{RESUMES, Weighed, weigh};
 use crate::live::Live;
 use crate::past::Past;
 use crate::reads::blocking;
@@ -34,6 +35,8 @@ pub(crate) struct Told {
     pub(crate) total: u64,
     /// Where the session stood.
     pub(crate) at: Position,
+    /// The questions of turns that wait for an answer.
+    pub(crate) asked: Vec<ApprovalRow>,
 }
 
 /// A turn about to start.
@@ -43,8 +46,10 @@ pub(crate) struct Next {
     pub(crate) presence: Presence,
     /// Rows that commit with its start.
     pub(crate) rows: Vec<RowChange>,
-    /// The event that commits with its start, before it.
-    pub(crate) before: Option<Draft>,
+    /// The events that commit with its start, before it.
+    pub(crate) before: Vec<Draft>,
+    /// What it goes on with.
+    pub(crate) resumed: Option<Resumed>,
 }
 
 impl Live {
@@ -56,26 +61,32 @@ impl Live {
         let (id, upto, fresh) = self
             .ring
             .look(|transcript, tail, _| (self.id, tail, transcript.row.turn_count == 0));
-        let told = move |(messages, total)| Told {
+        let told = move |(messages, total), asked| Told {
             messages,
             total,
             at: upto,
+            asked,
         };
+        let asked = self.slot.lock().asked;
         {
             let mut memory = self.memory.lock();
             if fresh {
                 memory.begin(upto);
             }
-            if memory.knows(upto, budget) {
+            if !asked && memory.knows(upto, budget) {
                 memory.forget(budget);
-                return Ok(told(memory.recall()));
+                return Ok(told(memory.recall(), Vec::new()));
             }
         }
         let memory = self.memory.clone();
         blocking(self.house.store(), move |store| {
             let mut memory = memory.lock();
             memory.refresh(store, id, upto, budget)?;
-            Ok(told(memory.recall()))
+            let asked = match asked {
+                true => left_open(store, id)?,
+                false => Vec::new(),
+            };
+            Ok(told(memory.recall(), asked))
         })
         .await
     }
@@ -89,22 +100,31 @@ impl Live {
         told: Told,
     ) -> Result<(Position, Run), Error> {
         let runner = &self.house.runner;
-        let user = self.user_message(next.id, &next.submit);
+        let mut user = self.user_message(next.id, &next.submit);
+        if let Some(resumed) = &next.resumed {
+            let paused = resumed.turn_id.to_string();
+            user.metadata.insert(RESUMES.to_owned(), paused.into());
+        }
         let trace = next.submit.trace.clone().map(Arc::new);
-        let input = self.input(next.id, &next.submit, trace.clone());
+        let mut input = self.input(next.id, &next.submit, trace.clone());
+        input.resumed.clone_from(&next.resumed);
         let bound = bind(runner.producer.as_ref(), &input);
+        let (passed, mut heard) = pass_over(self, &told.asked, next.resumed.as_ref());
+        heard.push(user.clone());
         let mut past = told.messages;
-        past.push(weigh(user.clone()));
+        past.extend(heard.iter().cloned().map(weigh));
         let place = (self.id, told.at);
         let shown = Past::new(past, bound.history, self.house.store(), place);
-        let omitted = (told.total + 1).saturating_sub(shown.len() as u64);
+        let omitted = (told.total + heard.len() as u64).saturating_sub(shown.len() as u64);
         let definition = bound.versions.agent_definition.clone();
-        let mut draft = self.opening(&next.submit, &user, omitted, bound.versions);
+        let resumed = next.resumed.as_ref();
+        let mut draft = self.opening(&next.submit, &user, omitted, bound.versions, resumed);
         draft.rows.extend(next.rows);
         let stop = CancellationToken::new();
         let wards = Care::new(runner.runtime.clone(), self.house.clock.clone());
-        let drafts = next.before.into_iter().chain([draft]).collect();
-        let places = self.sequencer.emit(drafts, Room::Reserved)?;
+        let drafts = passed.into_iter().chain(next.before).chain([draft]);
+        let places = self.sequencer.emit(drafts.collect(), Room::Reserved)?;
+        slot.asked = false;
         let at = places.last().map_or(told.at, |(at, _)| *at);
         let live = self.clone();
         let emitter = TurnEmitter::new(live, next.id, trace.clone(), bound.gate, &definition);
@@ -125,8 +145,10 @@ impl Live {
         });
         slot.moves += 1;
         metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
-        let counted = &self.house.options.dm_types;
-        count_unwatched(next.submit.origin, next.submit.dm_type.as_deref(), counted);
+        if next.resumed.is_none() {
+            let counted = &self.house.options.dm_types;
+            count_unwatched(next.submit.origin, next.submit.dm_type.as_deref(), counted);
+        }
         let context = TurnContext {
             delegate: self.delegate(next.id, &next.submit, wards.clone()),
             wards: wards.clone(),
@@ -144,7 +166,7 @@ impl Live {
             work: None,
             ended: false,
             begun: told.at,
-            user: Some(user),
+            heard,
         };
         Ok((at, run))
     }
@@ -199,13 +221,14 @@ impl Live {
         user: &Message,
         omitted: u64,
         versions: Versions,
+        resumed: Option<&Resumed>,
     ) -> Draft {
         let turn = user.turn_id;
         let agent_definition = versions.agent_definition.clone();
         let wire_version = Some(submit.wire_version.clone());
         let body = Body::TurnStarted(Started {
-            answers: Vec::new(),
-            resumes: None,
+            answers: resumed.map_or_else(Vec::new, |resumed| resumed.answers.clone()),
+            resumes: resumed.map(|resumed| resumed.turn_id),
             user_message_id: user.id,
             input: submit.content.clone(),
             kind: self.kind(submit),
@@ -221,7 +244,6 @@ impl Live {
         draft.trace = submit.trace.clone().map(Arc::new);
         draft.rows = vec![
             RowChange::TurnStarted {
-                resumes: None,
                 turn_id: turn,
                 kind: self.kind(submit),
                 on_disconnect: submit.on_disconnect,
@@ -229,6 +251,7 @@ impl Live {
                 trace: submit.trace.clone(),
                 wire_version,
                 agent_definition,
+                resumes: resumed.map(|resumed| resumed.turn_id),
             },
             RowChange::MessagePut(
                 turn,

@@ -8,6 +8,7 @@
     reason = "each test file uses its part"
 )]
 
+mod asking;
 mod calls;
 mod delegating;
 mod holding;
@@ -36,6 +37,7 @@ use turnwire_session::{
     SystemMint,
 };
 
+pub use asking::{Book, ask, asking};
 pub use calls::{call_started, speak, spent, think};
 pub use delegating::{LONG, announce, delegate, told};
 pub use holding::{Seen, WINDOW, holding, status};

@@ -1,0 +1,184 @@
+//! A producer that asks a person, and goes on with the answers.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::json;
+use turnwire_event::body::approval::{Answer, Requested};
+use turnwire_event::body::llm::CallStarted;
+use turnwire_event::body::stream::{MessageStart, ToolUseEnd, ToolUseStart};
+use turnwire_event::body::tool::{Called, Completed, Failed};
+use turnwire_event::code::{CallPurpose, Decision, ToolErrorClass, ToolType, TurnStatus};
+use turnwire_event::port::{Emission, MessageEnd, Outcome, TurnContext, TurnInput};
+use turnwire_event::row::{NewMessage, Scope};
+use turnwire_event::{
+    Actor, ApprovalId, Body, ContentBlock, Message, MessageId, Mint as _, Role, StopReason,
+    ToolUseId, Usage,
+};
+use turnwire_session::SystemMint;
+
+use super::{Act, MUCH, OK, acting, emit, ids};
+
+/// What the turns were told, and what was done.
+#[derive(Default)]
+pub struct Book {
+    pub inputs: Mutex<Vec<TurnInput>>,
+    pub pasts: Mutex<Vec<Vec<Message>>>,
+    /// The tools that acted.
+    pub done: Mutex<Vec<ToolUseId>>,
+}
+
+/// A turn whose words are a number asks so many questions; one that goes on does what was allowed,
+/// and one that goes on with `hang` in its metadata then never ends.
+pub fn asking() -> (Arc<Book>, Act) {
+    let book = Arc::new(Book::default());
+    let kept = book.clone();
+    let act = acting(move |turn| {
+        let book = kept.clone();
+        async move { act(turn, &book).await }
+    });
+    (book, act)
+}
+
+async fn act(turn: TurnContext, book: &Book) -> Outcome {
+    let past = turn.history.recent(MUCH).await.expect("a past");
+    book.pasts.lock().push(past);
+    book.inputs.lock().push(turn.input.clone());
+    if let Some(resumed) = turn.input.resumed.clone() {
+        if turn.input.metadata.contains_key("hang") {
+            std::future::pending::<()>().await;
+        }
+        for answer in &resumed.answers {
+            work(&turn, book, answer);
+        }
+        return match turn.input.metadata.contains_key("again") {
+            true => ask(&turn, 1),
+            false => OK,
+        };
+    }
+    let words = turn.input.content.first().and_then(ContentBlock::as_text);
+    match words.and_then(|words| words.parse().ok()) {
+        Some(questions) => ask(&turn, questions),
+        None => OK,
+    }
+}
+
+/// Asks for so many tools, and asks about each.
+pub fn ask(turn: &TurnContext, questions: u32) -> Outcome {
+    for tool_use_id in use_tools(turn, questions) {
+        let requested = Requested {
+            approval_id: ApprovalId(SystemMint.ulid()),
+            tool_use_id,
+            tool_name: "pay".into(),
+            input_summary: "{}".into(),
+        };
+        emit(turn, Body::ApprovalRequested(requested));
+    }
+    Outcome {
+        status: TurnStatus::Paused,
+        error: None,
+        reason: None,
+    }
+}
+
+fn use_tools(turn: &TurnContext, questions: u32) -> Vec<ToolUseId> {
+    let (call_id, message_id, _) = ids();
+    let started = CallStarted {
+        call_id,
+        model: "m".into(),
+        purpose: CallPurpose::Orchestrate,
+        attempt: 1,
+        first: false,
+    };
+    emit(turn, Body::LlmCallStarted(started));
+    let start = MessageStart {
+        message_id,
+        role: Role::Assistant,
+        model: "m".into(),
+    };
+    emit(turn, Body::MessageStart(start));
+    let mut uses = Vec::new();
+    for content_block_index in 0..questions {
+        let tool_use_id = ids().2;
+        let start = ToolUseStart {
+            message_id,
+            content_block_index,
+            tool_use_id,
+            tool_name: "pay".into(),
+        };
+        emit(turn, Body::ToolUseStart(start));
+        let end = ToolUseEnd {
+            message_id,
+            content_block_index,
+            tool_use_id,
+            final_input: json!({}),
+        };
+        emit(turn, Body::ToolUseEnd(end));
+        uses.push(tool_use_id);
+    }
+    let end = MessageEnd {
+        kept: turnwire_event::Kept::default(),
+        provider_response_id: None,
+        call_id,
+        message_id,
+        stop_reason: StopReason::ToolUse,
+        usage: Usage::default(),
+        failure: None,
+        tools: uses.iter().map(|id| (*id, ToolType::Http)).collect(),
+    };
+    turn.emitter.complete(end).expect("taken");
+    uses
+}
+
+/// Does what one answer says.
+fn work(turn: &TurnContext, book: &Book, answer: &Answer) {
+    let (tool_use_id, tool_name) = (answer.tool_use_id, answer.tool_name.clone());
+    let tool_type = answer.tool_type;
+    let allowed = answer.decision == Decision::Approve;
+    let body = if allowed {
+        let called = Called {
+            tool_use_id,
+            tool_name: tool_name.clone(),
+            tool_type,
+            input_summary: String::new(),
+        };
+        emit(turn, Body::ToolCalled(called));
+        book.done.lock().push(tool_use_id);
+        Body::ToolCompleted(Completed {
+            tool_use_id,
+            tool_name,
+            tool_type,
+            duration_ms: 1,
+            result_summary: String::new(),
+            result_sha256: String::new(),
+        })
+    } else {
+        Body::ToolFailed(Failed {
+            tool_use_id,
+            tool_name,
+            tool_type,
+            error_class: ToolErrorClass::Cancelled,
+            called: false,
+        })
+    };
+    let emission = Emission {
+        message: Some(result(tool_use_id)),
+        ..Emission::new(Actor::ORCHESTRATOR, body)
+    };
+    turn.emitter.emit(emission).expect("taken");
+}
+
+fn result(tool_use_id: ToolUseId) -> NewMessage {
+    NewMessage {
+        kept: turnwire_event::Kept::default(),
+        id: MessageId(SystemMint.ulid()),
+        role: Role::Tool,
+        content: vec![ContentBlock::ToolResult {
+            tool_use_id,
+            content: json!("said"),
+            is_error: false,
+        }],
+        metadata: serde_json::Map::new(),
+        scope: Scope::Shared,
+    }
+}
