@@ -2,6 +2,7 @@
 //! process that has a workshop and nothing else.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -12,19 +13,21 @@ use workshop::{WITHIN, at, row, spec};
 
 mod workshop;
 
-const COMMANDS: &str = "TURNWIRE_TEST_COMMANDS";
 const DIR: &str = "TURNWIRE_TEST_DIR";
+/// The file with what to run. In the environment it would make the server one of those with the
+/// mark.
+const SCRIPTS: &str = "scripts";
 
 /// No test by itself: the process that the others kill. It runs every script that it is given,
 /// half of them to talk with, tells that it does, and then waits for ever.
 #[tokio::test]
 #[ignore = "the server of the other tests"]
 async fn a_server_with_programs() {
-    let dir = std::env::var_os(DIR).expect("a folder");
-    let commands = std::env::var(COMMANDS).expect("scripts");
-    let workshop = at(dir.as_ref(), Duration::from_secs(5));
+    let dir = PathBuf::from(std::env::var_os(DIR).expect("a folder"));
+    let scripts = std::fs::read_to_string(dir.join(SCRIPTS)).expect("scripts");
+    let workshop = at(&dir, Duration::from_secs(5));
     let (mut calls, mut talks) = (Vec::new(), Vec::new());
-    for script in commands.lines() {
+    for script in scripts.lines() {
         let spec = spec(&workshop, &shell(script.as_ref()));
         calls.push(workshop.call(spec.clone()).await.expect("a guard"));
         talks.push(workshop.pipe(spec).await.expect("a guard"));
@@ -33,12 +36,30 @@ async fn a_server_with_programs() {
     std::future::pending::<()>().await;
 }
 
+/// The process; a test that fails leaves it no more than one that does not.
+struct Server(Child);
+
+impl Server {
+    fn kill(&mut self) {
+        self.0.kill().expect("killed");
+        self.0.wait().expect("it is dead");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The process with programs of these kinds, when all are set up.
-async fn server(nasty: &Nasty, dir: &std::path::Path, kinds: &[Kind]) -> Child {
+async fn server(nasty: &Nasty, dir: &Path, kinds: &[Kind]) -> Server {
     let scripts: Vec<String> = kinds
         .iter()
         .map(|kind| nasty.command(*kind)[1].clone())
         .collect();
+    std::fs::write(dir.join(SCRIPTS), scripts.join("\n")).expect("a file");
     let mut child = Command::new(std::env::current_exe().expect("this file"))
         .args([
             "--ignored",
@@ -46,7 +67,6 @@ async fn server(nasty: &Nasty, dir: &std::path::Path, kinds: &[Kind]) -> Child {
             "a_server_with_programs",
             "--nocapture",
         ])
-        .env(COMMANDS, scripts.join("\n"))
         .env(DIR, dir)
         .stdout(Stdio::piped())
         .spawn()
@@ -55,8 +75,9 @@ async fn server(nasty: &Nasty, dir: &std::path::Path, kinds: &[Kind]) -> Child {
     let mut lines = output.lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("running")), "it runs them");
     let count: usize = kinds.iter().map(|kind| kind.processes()).sum();
+    let server = Server(child);
     nasty.until_ready(2 * count).await;
-    child
+    server
 }
 
 #[tokio::test]
@@ -71,8 +92,7 @@ async fn r_17_nothing_is_left_six_seconds_after_the_server_is_killed() {
         Kind::EndlessDeaf,
     ];
     let mut server = server(&nasty, dir.path(), &kinds).await;
-    server.kill().expect("killed");
-    server.wait().expect("it is dead");
+    server.kill();
     let took = nasty.until_gone(WITHIN).await;
     println!("nothing is left after {took:?}");
     // Five of grace; a machine that is busy may take longer, but not twice as long.
@@ -83,8 +103,7 @@ async fn r_17_nothing_is_left_six_seconds_after_the_server_is_killed() {
 async fn r_17_programs_that_heed_term_go_at_once_with_a_server_that_is_killed() {
     let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
     let mut server = server(&nasty, dir.path(), &[Kind::Silent]).await;
-    server.kill().expect("killed");
-    server.wait().expect("it is dead");
+    server.kill();
     // One of the two is talked with, and has a moment to go by itself.
     let took = nasty.until_gone(WITHIN).await;
     assert!(took < Duration::from_secs(5), "{took:?}");
@@ -95,15 +114,14 @@ async fn r_17_a_program_dies_with_its_guard_also_when_no_server_can_see_to_it() 
     let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
     let kinds = [Kind::Silent, Kind::IgnoresTerm, Kind::EndlessDeaf];
     let mut server = server(&nasty, dir.path(), &kinds).await;
-    signal(server.id(), Signal::STOP);
-    let guards = children(server.id());
+    signal(server.0.id(), Signal::STOP);
+    let guards = children(server.0.id());
     assert_eq!(guards.len(), 2 * kinds.len());
     for guard in guards {
         signal(guard, Signal::KILL);
     }
     nasty.until_gone(WITHIN).await;
-    server.kill().expect("killed");
-    server.wait().expect("it is dead");
+    server.kill();
 }
 
 fn signal(pid: u32, signal: Signal) {
