@@ -117,7 +117,12 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, BadTo
         progress_status: None,
     });
     let dialer = Arc::new(Dialer::new(turnwire_dial::Options::default()).expect("a dialer"));
-    let connector = Connector::new(&pack, Arc::clone(&dialer), Arc::new(NoVerify));
+    let connector = Connector::new(
+        &pack,
+        Arc::clone(&dialer),
+        &|_, _| Err(String::new()),
+        Arc::new(NoVerify),
+    );
     let Shop { dir, workshop } = shop;
     let workshop = Arc::new(workshop);
     let kit = Kit {
@@ -126,6 +131,7 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, BadTo
         mint: Arc::new(Unused),
         dialer,
         workshop: Arc::clone(&workshop),
+        servers: Arc::default(),
     };
     let tools = toolbox(&pack, &["run".to_owned()], &kit)?;
     drop(kit);

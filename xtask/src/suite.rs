@@ -21,7 +21,7 @@ const PROGRAMS: [(&str, &str); 6] = [
 /// Runs everything.
 pub fn run(root: &Path) -> Result<()> {
     packages(root)?;
-    for folder in ["e2e/browser", "e2e/clients"] {
+    for folder in ["e2e/browser", "e2e/clients", "e2e/mcp"] {
         node_modules(&root.join(folder))?;
     }
     for name in ["python", "clients"] {

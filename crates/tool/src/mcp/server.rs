@@ -20,7 +20,6 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use turnwire_event::{TurnId, metric};
 
-use crate::live::Live;
 use crate::mcp::backoff::Backoff;
 use crate::mcp::connection::{Connection, Way};
 use crate::mcp::error::NoConnection;
@@ -79,11 +78,7 @@ impl Server {
             stop: stop.clone(),
         };
         keeper.tell(0, &connection);
-        let live = Live::begin();
-        tokio::spawn(async move {
-            let _live = live;
-            keeper.keep(connection).await;
-        });
+        tokio::spawn(keeper.keep(connection));
         Ok(Arc::new(Self {
             name,
             session,

@@ -149,10 +149,6 @@ async fn a_server_that_nobody_has_any_more_is_left() {
         ears.counted("mcp_server_up") == [r#"mcp_server_up{server="small"} 0"#]
     })
     .await;
-    until("its task is gone", || {
-        ears.counted("engine_tasks_live") == ["engine_tasks_live 0"]
-    })
-    .await;
     // Nothing is left over for the next pack.
     let none = stage.servers.open(&BTreeMap::new()).await;
     assert_eq!(none.map(|listed| listed.servers().count()).ok(), Some(0));

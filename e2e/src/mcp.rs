@@ -1,0 +1,71 @@
+//! What tests of tool servers share: a server of ours whose orchestrator has the tools of an MCP
+//! server, what it calls by which word, and a look at the machine's processes.
+
+use serde_json::{Value, json};
+use turnwire_event::SessionId;
+use turnwire_testkit::chat::Question;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::script::{Script, Step};
+
+use crate::engine::{CHIEF, Stage, Told};
+
+/// What the model does when it hears a word: it calls a tool, then quotes all that it was shown.
+pub type Say<'a> = (&'a str, &'a str, Value);
+
+/// A script for these words.
+pub fn script(says: &[Say<'_>]) -> Script {
+    let script = Script::new();
+    says.iter().fold(script, |script, (word, tool, input)| {
+        let word = format!("^{word}$");
+        script
+            .heard(CHIEF, &word, 1, [Step::tool(tool, input.clone())])
+            .heard(CHIEF, &word, 2, [Step::text("{{request}}")])
+    })
+}
+
+/// The pack of the test kit whose orchestrator has all tools of the MCP server `name`.
+pub fn pack(pack: Pack, name: &str, server: &Value) -> Pack {
+    let servers = format!("mcp_servers:\n  {name}: {server}\ntools:\n");
+    pack.change("tools.yaml", "tools:\n", &servers).change(
+        "orchestrator.yaml",
+        "tools: [",
+        &format!("tools: ['mcp:{name}', "),
+    )
+}
+
+/// A server of ours with an MCP server behind it.
+pub async fn stage(name: &str, server: &Value, says: &[Say<'_>]) -> Stage {
+    Stage::with(script(says), |stage| pack(stage, name, server)).await
+}
+
+/// A program as an MCP server.
+pub fn program(command: &[String]) -> Value {
+    json!({"command": command, "start_timeout_ms": 40_000, "call_timeout_ms": 60_000})
+}
+
+/// A service as an MCP server.
+pub fn service(url: &str) -> Value {
+    json!({"url": url, "start_timeout_ms": 40_000, "call_timeout_ms": 60_000})
+}
+
+/// Says a word in a session of its own, and gives what the model was shown last: the tool's
+/// result, as it stands in the request.
+pub async fn said(stage: &Stage, word: &str) -> (SessionId, Told, String) {
+    let session = stage.rest.create().await.expect("a session");
+    let told = stage.asked_in(session, Question::new(word)).await;
+    let shown = told.words();
+    (session, told, shown)
+}
+
+/// The processes whose command line has `word` in it.
+pub fn processes(word: &str) -> Vec<u32> {
+    let Ok(all) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let ids = all.flatten().filter_map(|entry| {
+        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        String::from_utf8_lossy(&line).contains(word).then_some(id)
+    });
+    ids.collect()
+}

@@ -1,0 +1,216 @@
+//! The public reference MCP servers, as they are published: `server-everything` over pipes and
+//! over streamable HTTP, `server-filesystem` over pipes.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::chat::{Metrics, until};
+use turnwire_e2e::engine::{Stage, only};
+use turnwire_e2e::mcp::{Say, program, said, service, stage};
+use turnwire_e2e::probe;
+use turnwire_event::EventType;
+use turnwire_testkit::environment::javascript;
+use turnwire_testkit::watch::Ask;
+
+/// The file that a reference server is.
+fn file(name: &str) -> String {
+    let modules = javascript("mcp").join("node_modules/@modelcontextprotocol");
+    modules
+        .join(name)
+        .join("dist/index.js")
+        .display()
+        .to_string()
+}
+
+fn command(name: &str, args: &[&str]) -> Value {
+    let mut command = vec!["node".to_owned(), file(name)];
+    command.extend(args.iter().map(|&word| word.to_owned()));
+    program(&command)
+}
+
+fn everything() -> Vec<Say<'static>> {
+    let long = |duration: f64| json!({"duration": duration, "steps": 4});
+    vec![
+        ("echo", "everything_echo", json!({"message": "oats"})),
+        ("sum", "everything_get-sum", json!({"a": 20, "b": 22})),
+        ("badsum", "everything_get-sum", json!({"a": "x", "b": 22})),
+        (
+            "weather",
+            "everything_get-structured-content",
+            json!({"location": "Chicago"}),
+        ),
+        ("picture", "everything_get-tiny-image", json!({})),
+        (
+            "long",
+            "everything_trigger-long-running-operation",
+            long(2.0),
+        ),
+        (
+            "endless",
+            "everything_trigger-long-running-operation",
+            long(600.0),
+        ),
+    ]
+}
+
+/// Everything that is asked of `server-everything`, whatever the way to it.
+async fn tried(stage: &Stage) {
+    for (word, expected) in [
+        ("echo", "Echo: oats"),
+        ("sum", "42"),
+        ("badsum", "The input does not fit"),
+        ("weather", "temperature"),
+        ("picture", "[a picture, image/png"),
+    ] {
+        let (_, _, shown) = said(stage, word).await;
+        assert!(shown.contains(expected), "{word}: {shown}");
+    }
+    let mut watching = stage.watch("a watcher", Ask::live()).await;
+    let accepted = stage.rest.submit(stage.session, "long").await;
+    let turn = accepted.expect("an answer").turn_id;
+    let seen = watching.turn(turn).await.expect("a whole turn");
+    let seen: Vec<EventType> = seen.iter().map(|event| event.kind()).collect();
+    assert!(seen.contains(&EventType::McpSessionProgressed), "{seen:?}");
+    assert!(seen.contains(&EventType::ToolCompleted), "{seen:?}");
+
+    let session = stage.rest.create().await.expect("a session");
+    let accepted = stage.rest.submit(session, "endless").await;
+    let turn = accepted.expect("an answer").turn_id;
+    until("it is called", || async {
+        let events = stage.log(session).await;
+        events.iter().any(|event| event["type"] == "tool.called")
+    })
+    .await;
+    stage.rest.cancel(turn).await.expect("an answer");
+    let ended = stage.rest.ended(turn).await.expect("an end");
+    assert_eq!(ended["terminal"]["type"], "turn.cancelled", "{ended}");
+    // It serves as before.
+    let (_, _, shown) = said(stage, "echo").await;
+    assert!(shown.contains("Echo: oats"), "{shown}");
+    let metrics = Metrics::read(&stage.rest).await;
+    let outcomes = metrics.by("mcp_calls_total", "outcome");
+    assert_eq!(outcomes.get("cancelled"), Some(&1), "{outcomes:?}");
+    assert_eq!(metrics.sum("mcp_server_restarts_total"), 0.0);
+}
+
+#[tokio::test]
+async fn server_everything_is_used_over_pipes() {
+    let server = command("server-everything", &["stdio"]);
+    let mut says = everything();
+    says.push(("probe", "everything_nothing", json!({})));
+    let stage = stage("everything", &server, &says).await;
+    // Every tool that it lists is shown to the model.
+    let (_, _, shown) = said(&stage, "probe").await;
+    let request = probe::asked(&shown);
+    let tools = probe::tools(&request);
+    let theirs = tools.iter().filter(|name| name.starts_with("everything_"));
+    assert!(theirs.count() >= 10, "{tools:?}");
+    tried(&stage).await;
+}
+
+/// `server-everything` over HTTP; dropping it ends it.
+struct Service {
+    child: Child,
+    url: String,
+}
+
+impl Service {
+    async fn start(port: u16) -> Self {
+        let child = Command::new("node")
+            .args([&file("server-everything"), "streamableHttp"])
+            .env("PORT", port.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("node is there");
+        let started = Self {
+            child,
+            url: format!("http://127.0.0.1:{port}/mcp"),
+        };
+        until("it listens", || async {
+            tokio::net::TcpStream::connect(("127.0.0.1", port))
+                .await
+                .is_ok()
+        })
+        .await;
+        started
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+#[tokio::test]
+async fn server_everything_is_used_over_http_and_again_after_it_was_started_anew() {
+    let port = free_port();
+    let server = Service::start(port).await;
+    let stage = stage("everything", &service(&server.url), &everything()).await;
+    tried(&stage).await;
+    drop(server);
+    let (session, _, shown) = said(&stage, "echo").await;
+    assert!(!shown.contains("Echo: oats"), "{shown}");
+    let events = stage.log(session).await;
+    assert_eq!(
+        only(&events, "tool.failed")["payload"]["error_class"],
+        "internal"
+    );
+    let _server = Service::start(port).await;
+    until("it is used again", || async {
+        let (_, _, shown) = said(&stage, "echo").await;
+        shown.contains("Echo: oats")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn server_filesystem_reads_and_writes_where_it_may_and_says_where_it_may_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().canonicalize().expect("a path");
+    std::fs::write(root.join("note.txt"), "oats and milk").expect("a file");
+    let at = |name: &str| -> String { root.join(name).display().to_string() };
+    let outside = PathBuf::from("/etc/hostname").display().to_string();
+    let says: Vec<Say<'_>> = vec![
+        (
+            "read",
+            "files_read_text_file",
+            json!({"path": at("note.txt")}),
+        ),
+        (
+            "write",
+            "files_write_file",
+            json!({"path": at("new.txt"), "content": "bread"}),
+        ),
+        ("list", "files_list_directory", json!({"path": at("")})),
+        ("outside", "files_read_text_file", json!({"path": outside})),
+    ];
+    let server = command("server-filesystem", &[&root.display().to_string()]);
+    let stage = stage("files", &server, &says).await;
+    let (_, _, shown) = said(&stage, "read").await;
+    assert!(shown.contains("oats and milk"), "{shown}");
+    let (_, _, _) = said(&stage, "write").await;
+    let wrote = std::fs::read_to_string(root.join("new.txt"));
+    assert_eq!(wrote.expect("a file"), "bread");
+    let (_, _, shown) = said(&stage, "list").await;
+    assert!(shown.contains("new.txt"), "{shown}");
+    let (session, _, shown) = said(&stage, "outside").await;
+    assert!(shown.contains("denied"), "{shown}");
+    let events = stage.log(session).await;
+    assert_eq!(
+        only(&events, "tool.failed")["payload"]["error_class"],
+        "internal"
+    );
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}

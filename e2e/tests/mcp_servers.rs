@@ -1,0 +1,282 @@
+//! Tools of MCP servers in turns of the real server: what clients see, a cancel in a call, servers
+//! that go or never come, a pack that changes, and what is left when our server ends.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use turnwire_e2e::ccs::Ccs;
+use turnwire_e2e::chat::{Metrics, until};
+use turnwire_e2e::engine::{Stage, of, only};
+use turnwire_e2e::mcp::{Say, pack, processes, program, said, script, service, stage};
+use turnwire_event::EventType;
+use turnwire_testkit::journal::Journal;
+use turnwire_testkit::mcp::{self, Http, is_cancelled, journal};
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::watch::Ask;
+
+/// A folder with the journal of an MCP server.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.0.path().join("journal")
+    }
+
+    /// The server as a program in `mode`.
+    fn program(&self, mode: &str) -> Value {
+        program(&mcp::command(mode, &self.journal()))
+    }
+
+    fn count(&self, method: &str) -> usize {
+        let got = journal(&self.journal());
+        got.iter().filter(|got| got["method"] == method).count()
+    }
+
+    /// Whether a program of this desk runs.
+    fn runs(&self) -> bool {
+        !processes(&self.journal().display().to_string()).is_empty()
+    }
+}
+
+fn says() -> Vec<Say<'static>> {
+    vec![
+        ("echo", "small_echo", json!({"text": "a word of theirs"})),
+        ("slow", "small_slow", json!({"seconds": 2.0, "steps": 8})),
+        ("long", "small_slow", json!({"seconds": 600, "steps": 6000})),
+        ("fail", "small_fail", json!({"text": "THEIR OWN WORDS"})),
+        ("die", "small_die", json!({})),
+        ("wrong", "small_echo", json!({"text": 5})),
+    ]
+}
+
+#[tokio::test]
+async fn s1_029_a_turn_with_a_tool_of_a_server_tells_its_session_and_progress() {
+    let desk = Desk::new();
+    let stage = stage("small", &desk.program("good"), &says()).await;
+    let mut watching = stage.watch("a watcher", Ask::live()).await;
+    let accepted = stage.rest.submit(stage.session, "slow").await;
+    let accepted = accepted.expect("an answer");
+    let seen = watching.turn(accepted.turn_id).await.expect("a whole turn");
+    let kinds: Vec<EventType> = seen.iter().map(|event| event.kind()).collect();
+    let at = |kind| kinds.iter().position(|&seen| seen == kind);
+    let started = at(EventType::McpSessionStarted).expect("a session");
+    let progressed = at(EventType::McpSessionProgressed).expect("progress");
+    let called = at(EventType::ToolCalled).expect("a call");
+    let completed = at(EventType::ToolCompleted).expect("a result");
+    assert!(
+        called < started && started < progressed && progressed < completed,
+        "{kinds:?}"
+    );
+    let of_kind = |kind| kinds.iter().filter(|&&seen| seen == kind).count();
+    assert_eq!(of_kind(EventType::McpSessionStarted), 1);
+    // Eight steps in two seconds, two of them in a second, and the last.
+    assert!(
+        (2..=8).contains(&of_kind(EventType::McpSessionProgressed)),
+        "{kinds:?}"
+    );
+    let events = stage.events(accepted.turn_id).await;
+    let called = &only(&events, "tool.called")["payload"];
+    assert_eq!(called["tool_type"], "mcp", "{called}");
+    assert_eq!(of(&events, "mcp.session_started").count(), 0, "live only");
+
+    let (_, told, shown) = said(&stage, "slow").await;
+    assert!(shown.contains("slowly done"), "{shown}");
+    told.order(&["mcp_session_start", "mcp_session_progress"]);
+    let metrics = Metrics::read(&stage.rest).await;
+    assert_eq!(metrics.sum("mcp_server_up"), 1.0);
+    assert_eq!(metrics.by("mcp_calls_total", "outcome").get("ok"), Some(&2));
+    assert_eq!(desk.count("tools/list"), 2, "s2_001: never in a turn");
+}
+
+#[tokio::test]
+async fn failures_are_typed_and_a_servers_words_are_for_the_model_alone() {
+    let desk = Desk::new();
+    let stage = stage("small", &desk.program("good"), &says()).await;
+    for (word, class, expected) in [
+        ("fail", "internal", "THEIR OWN WORDS"),
+        ("wrong", "invalid_input", "The input does not fit"),
+        ("die", "internal", "went away while it worked"),
+    ] {
+        let (session, told, shown) = said(&stage, word).await;
+        assert!(shown.contains(expected), "{word}: {shown}");
+        let events = stage.log(session).await;
+        let failed = &only(&events, "tool.failed")["payload"];
+        assert_eq!(failed["error_class"], class, "{failed}");
+        assert_eq!(
+            only(&events, "turn.completed")["payload"]["status"],
+            "completed"
+        );
+        // The model quotes what it was shown; nothing else says it.
+        for event in events
+            .iter()
+            .filter(|event| event["type"] != "message.complete")
+        {
+            assert!(!event.to_string().contains("THEIR OWN WORDS"), "{event}");
+        }
+        let tool = told.of("tool_completed").chain(told.of("tool_call"));
+        for frame in tool {
+            assert!(!format!("{frame:?}").contains("THEIR OWN WORDS"));
+        }
+    }
+    // The one that died is there again.
+    until("it is back", || async {
+        let (_, _, shown) = said(&stage, "echo").await;
+        shown.matches("a word of theirs").count() > 1
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cancel_in_a_call_reaches_the_server_over_pipes_and_over_http() {
+    for over_http in [false, true] {
+        let desk = Desk::new();
+        let http = over_http.then(|| Http::start("good", &desk.journal()));
+        let server = match &http {
+            Some(http) => service(&http.url),
+            None => desk.program("good"),
+        };
+        let stage = stage("small", &server, &says()).await;
+        let accepted = stage.rest.submit(stage.session, "long").await;
+        let turn = accepted.expect("an answer").turn_id;
+        until("the server has the call", || async {
+            desk.count("tools/call") == 1
+        })
+        .await;
+        let begun = Instant::now();
+        stage.rest.cancel(turn).await.expect("an answer");
+        let ended = stage.rest.ended(turn).await.expect("an end");
+        assert_eq!(ended["terminal"]["type"], "turn.cancelled", "{ended}");
+        println!("cancelled after {:?}", begun.elapsed());
+        until("the server is told", || async {
+            is_cancelled(&desk.journal())
+        })
+        .await;
+        let (_, _, shown) = said(&stage, "echo").await;
+        assert!(shown.contains("a word of theirs"), "{shown}");
+    }
+}
+
+/// What our server says when it does not come up with this MCP server.
+async fn refused(server: &Value) -> String {
+    let ccs = Ccs::start().await;
+    let pack = pack(
+        Pack::stage(&ccs.url()).script(&script(&says())),
+        "small",
+        server,
+    );
+    let failed = Server::try_start(Options::pack(pack), Journal::new()).await;
+    failed.map(|_| ()).expect_err("it does not come up").stderr
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_used_is_named_at_start_with_what_to_do() {
+    let desk = Desk::new();
+    let mut never = desk.program("never");
+    never["start_timeout_ms"] = json!(1_500);
+    let nowhere = service("http://127.0.0.1:9/mcp");
+    for (server, expected) in [
+        (
+            program(&["no-such-program-9".to_owned()]),
+            "there is no such program",
+        ),
+        (
+            desk.program("dies"),
+            "its program ended before it answered with code 7",
+        ),
+        (never, "it did not answer within 1500 ms"),
+        (desk.program("endless"), "without the end of a message"),
+        (desk.program("cursor"), "has no end"),
+        (nowhere, "nobody answers at its `url`"),
+    ] {
+        let told = refused(&server).await;
+        assert!(told.contains("tools.yaml"), "{told}");
+        assert!(
+            told.contains("the MCP server `small` cannot be used"),
+            "{told}"
+        );
+        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(!told.contains("panicked"), "{told}");
+    }
+    until("nothing of them is left", || async { !desk.runs() }).await;
+}
+
+#[tokio::test]
+async fn s2_001_a_pack_that_changes_keeps_its_server_and_a_bad_one_is_not_taken() {
+    let desk = Desk::new();
+    let server = desk.program("good");
+    let mut stage = stage("small", &server, &says()).await;
+    let changed = |stage: &Stage, server: &Value, words: &str| {
+        let base = Pack::stage(&stage.ccs.url()).script(&script(&says()));
+        pack(base, "small", server).put("prompts/persona.md", words)
+    };
+    let good = changed(&stage, &server, "You are NEW.\n");
+    stage.server.repack(good);
+    until("the change is taken", || async {
+        let (_, _, shown) = said(&stage, "echo").await;
+        shown.contains("You are NEW.")
+    })
+    .await;
+    assert_eq!(desk.count("initialize"), 1, "the connection was kept");
+
+    let other = Desk::new();
+    let bad = changed(&stage, &other.program("dies"), "You are WORSE.\n");
+    stage.server.repack(bad);
+    until("the change is refused", || async {
+        stage
+            .server
+            .stderr()
+            .contains("the MCP server `small` cannot be used")
+    })
+    .await;
+    let (_, _, shown) = said(&stage, "echo").await;
+    assert!(
+        shown.contains("You are NEW.") && shown.contains("a word of theirs"),
+        "{shown}"
+    );
+
+    // Another definition is another server, and the old one is left.
+    let third = changed(&stage, &other.program("good"), "You are THIRD.\n");
+    stage.server.repack(third);
+    until("the change is taken", || async {
+        let (_, _, shown) = said(&stage, "echo").await;
+        shown.contains("You are THIRD.")
+    })
+    .await;
+    until("the old one is left", || async { !desk.runs() }).await;
+    assert!(other.runs());
+}
+
+#[tokio::test]
+async fn g7_no_program_of_an_mcp_server_outlives_ours() {
+    for hard in [false, true] {
+        let desk = Desk::new();
+        let mut stage = stage("small", &desk.program("good"), &says()).await;
+        let accepted = stage.rest.submit(stage.session, "long").await;
+        accepted.expect("an answer");
+        until("the server has the call", || async {
+            desk.count("tools/call") == 1
+        })
+        .await;
+        assert!(desk.runs());
+        if hard {
+            stage.server.kill9().await;
+        } else {
+            stage.server.sigterm();
+            stage.server.wait(Duration::from_secs(60)).await;
+        }
+        let begun = Instant::now();
+        until("nothing is left", || async { !desk.runs() }).await;
+        // Five of grace; a machine that is busy may take longer.
+        assert!(
+            begun.elapsed() < Duration::from_secs(12),
+            "{:?}",
+            begun.elapsed()
+        );
+    }
+}
