@@ -84,9 +84,6 @@ pub struct App {
 /// How long connections may take to say goodbye when the server ends.
 const GOODBYES: Duration = Duration::from_secs(3);
 
-/// What a program of a tool has between TERM and KILL (S3-074).
-const PROGRAM_GRACE: Duration = Duration::from_secs(5);
-
 /// Exit status when the disk failed: `EX_IOERR` of sysexits.
 const EXIT_DISK: i32 = 74;
 
@@ -123,7 +120,7 @@ pub async fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, Ru
         workshop: Arc::new(Workshop::new(
             config.home.join("work"),
             Workshop::guard(),
-            PROGRAM_GRACE,
+            Duration::from_millis(config.tool.grace_ms),
         )),
     };
     Ok(Host::open(config.pack.dir.clone(), variables, script, means).await?)

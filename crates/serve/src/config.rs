@@ -22,6 +22,7 @@ pub mod script;
 pub mod pack;
 pub mod model;
 pub mod dial;
+pub mod tool;
 pub mod log;
 
 use std::path::{Path, PathBuf};
@@ -45,6 +46,7 @@ const TABLES: &[Table] = &[
     pack::Pack::TABLE,
     model::Model::TABLE,
     dial::Dial::TABLE,
+    tool::Tool::TABLE,
     log::Log::TABLE,
 ];
 
@@ -75,6 +77,8 @@ pub struct Config {
     pub model: model::Model,
     /// What the server may call.
     pub dial: dial::Dial,
+    /// Tools.
+    pub tool: tool::Tool,
     /// The server's own log.
     pub log: log::Log,
     entries: Vec<Entry>,
@@ -156,6 +160,7 @@ impl Config {
             pack: pack::Pack::read(&mut values)?,
             model: model::Model::read(&mut values)?,
             dial: dial::Dial::read(&mut values)?,
+            tool: tool::Tool::read(&mut values)?,
             log: log::Log::read(&mut values)?,
             entries: Vec::new(),
         };

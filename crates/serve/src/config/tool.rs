@@ -1,0 +1,14 @@
+//! Tools: how those are ended that run as programs.
+
+use super::section::section;
+use super::value::number;
+
+section! {
+    /// Tools.
+    Tool, "tool" {
+        /// Time that a program has to end by itself after it was asked to (SIGTERM), before it is
+        /// killed with all that it started (S3-074): enough to tidy up. `turn.stop_wait_ms` should
+        /// be some seconds more.
+        grace_ms: u64 = "5000", number(0..=300_000);
+    }
+}
