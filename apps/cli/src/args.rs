@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId};
 
+mod approve;
 mod pack;
 mod tape;
 mod talk;
 mod usage;
 
+pub(crate) use approve::Approve;
 pub(crate) use pack::{Check, Init};
 pub(crate) use talk::{Chat, Completions, Man, Replay, Which, Wire};
 pub(crate) use tape::{Record, Rerun};
@@ -37,6 +39,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Talk with a running server, line by line.
     Chat(Chat),
+    /// Answer what a paused turn has asked.
+    Approve(Approve),
     /// Follow a session's events.
     Tail(Tail),
     /// Print what a client of a wire would have got.

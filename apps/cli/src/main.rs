@@ -18,6 +18,7 @@ mod check;
 mod pack;
 mod settings;
 mod usage;
+mod approve;
 mod yaml;
 mod case;
 mod seen;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Tail(args) => here(tail::run(&args)).map(|()| ExitCode::SUCCESS),
         Command::Verify(args) => here(check::run(&args)),
         Command::Usage(args) => here(usage::run(&args)).map(|()| ExitCode::SUCCESS),
+        Command::Approve(args) => here(approve::run(&args)).map(|()| ExitCode::SUCCESS),
         Command::Chat(args) => here(chat::run(&args)),
         Command::Record(args) => record::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Rerun(args) => here(rerun::run(&args)),

@@ -13,6 +13,7 @@ mod http;
 pub mod frame;
 pub mod api;
 pub mod stop;
+mod approve;
 mod socket;
 pub mod watch;
 

@@ -158,6 +158,15 @@ impl From<Error> for Fault {
             Error::TurnNotFound => (Code::TurnNotFound, "There is no turn with this id."),
             Error::MessageNotFound => (Code::MessageNotFound, "There is no message with this id."),
             Error::ToolCallNotFound => (Code::NotFound, "There is no tool call with this id."),
+            Error::ApprovalNotFound => (
+                Code::ApprovalNotFound,
+                "The turn has asked no question with this id.",
+            ),
+            Error::TurnNotPaused => (Code::TurnNotPaused, "The turn waits for no answers."),
+            Error::ApprovalResolved(id) => {
+                let detail = "The question has its answer, and it is not this one.";
+                return Self::new(Code::ApprovalResolved, detail).with("approval_id", json!(id));
+            }
             Error::TurnInFlight(turn) => {
                 let detail = "The session is busy with a turn; wait for it or cancel it.";
                 return Self::new(Code::TurnInFlight, detail)

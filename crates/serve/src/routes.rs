@@ -3,6 +3,7 @@
 
 mod sessions;
 mod turns;
+mod approvals;
 mod messages;
 mod events;
 mod tool_calls;
@@ -26,6 +27,7 @@ pub fn router(state: AppState) -> Router {
     Router::new()
         .merge(sessions::router())
         .merge(turns::router())
+        .merge(approvals::router())
         .merge(messages::router())
         .merge(events::router())
         .merge(tool_calls::router())

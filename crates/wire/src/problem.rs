@@ -63,9 +63,12 @@ codes! {
     SessionNotFound = "session_not_found", 404, "No such session";
     TurnNotFound = "turn_not_found", 404, "No such turn";
     MessageNotFound = "message_not_found", 404, "No such message";
+    ApprovalNotFound = "approval_not_found", 404, "No such question";
     MethodNotAllowed = "method_not_allowed", 405, "The method is not allowed here";
     RequestTimeout = "request_timeout", 408, "The request took too long to arrive";
     TurnInFlight = "turn_in_flight", 409, "A turn is already in flight";
+    TurnNotPaused = "turn_not_paused", 409, "The turn did not pause";
+    ApprovalResolved = "approval_resolved", 409, "The question has its answer";
     StreamingDisabled = "streaming_disabled", 409, "Streaming is switched off";
     StepConflict = "step_conflict", 409, "The step exists with another content";
     WireVersionMismatch = "wire_version_mismatch", 409, "The turn is bound to another wire version";
@@ -148,9 +151,12 @@ mod tests {
             ("session_not_found", 404),
             ("turn_not_found", 404),
             ("message_not_found", 404),
+            ("approval_not_found", 404),
             ("method_not_allowed", 405),
             ("request_timeout", 408),
             ("turn_in_flight", 409),
+            ("turn_not_paused", 409),
+            ("approval_resolved", 409),
             ("streaming_disabled", 409),
             ("step_conflict", 409),
             ("wire_version_mismatch", 409),

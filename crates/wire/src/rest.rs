@@ -7,6 +7,7 @@ mod whole;
 pub mod session;
 pub mod content;
 pub mod turn;
+pub mod approval;
 pub mod chat;
 pub mod message;
 pub mod event;

@@ -1,7 +1,7 @@
 //! The table from errors to problems, and that every error answer is a problem.
 
 use axum::body::to_bytes;
-use turnwire_event::{TurnId, Ulid};
+use turnwire_event::{ApprovalId, TurnId, Ulid};
 
 use super::*;
 
@@ -19,6 +19,14 @@ async fn r_37_every_session_error_has_its_code_and_status() {
         (Error::TurnNotFound, "turn_not_found", 404, None),
         (Error::MessageNotFound, "message_not_found", 404, None),
         (Error::ToolCallNotFound, "not_found", 404, None),
+        (Error::ApprovalNotFound, "approval_not_found", 404, None),
+        (Error::TurnNotPaused, "turn_not_paused", 409, None),
+        (
+            Error::ApprovalResolved(ApprovalId(Ulid(1))),
+            "approval_resolved",
+            409,
+            None,
+        ),
         (
             Error::TurnInFlight(TurnId(Ulid(1))),
             "turn_in_flight",

@@ -2,6 +2,7 @@
 
 mod session;
 mod turn;
+mod approval;
 mod chat;
 mod record;
 mod service;
@@ -16,6 +17,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation> {
     [
         session::OPERATIONS,
         turn::OPERATIONS,
+        approval::OPERATIONS,
         chat::OPERATIONS,
         record::OPERATIONS,
         service::OPERATIONS,

@@ -104,6 +104,7 @@ fn extra(code: Code) -> Map<String, Value> {
             "turn_id": "01KBZ4M0XQ6V9D7T3C2N8R5HJA",
             "response_id": "resp_01KBZ4M0XQ6V9D7T3C2N8R5HJA",
         }),
+        Code::ApprovalResolved => json!({"approval_id": "appr_01KBZ4M0XQ6V9D7T3C2N8R5HJA"}),
         Code::BodyTooLarge => json!({"limit_bytes": 1_048_576}),
         Code::InvalidRequest => json!({"field": "message"}),
         Code::UnknownField => json!({"field": "mesage", "line": 1, "column": 10}),
@@ -118,8 +119,10 @@ fn extra(code: Code) -> Map<String, Value> {
         | Code::SessionNotFound
         | Code::TurnNotFound
         | Code::MessageNotFound
+        | Code::ApprovalNotFound
         | Code::MethodNotAllowed
         | Code::RequestTimeout
+        | Code::TurnNotPaused
         | Code::StreamingDisabled
         | Code::StepConflict
         | Code::WireVersionMismatch

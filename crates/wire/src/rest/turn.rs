@@ -197,6 +197,8 @@ pub struct Turn {
     pub session_id: SessionId,
     /// What it is for.
     pub kind: TurnKind,
+    /// The paused turn that it goes on with.
+    pub resumes: Option<TurnId>,
     /// Where it stands.
     pub state: TurnState,
     /// The tail before it started: `since` this gives the whole turn.
@@ -233,6 +235,7 @@ impl From<TurnRow> for Turn {
             response_id: row.id.into(),
             session_id: row.session_id,
             kind: row.kind,
+            resumes: row.resumes,
             state: row.state,
             position: before(row.started),
             started_at: row.started_at,

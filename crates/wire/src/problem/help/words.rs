@@ -84,6 +84,12 @@ impl Code {
                 "List the messages of the session with GET /sessions/{id}/messages.",
                 AfterChange,
             ),
+            Self::ApprovalNotFound => help(
+                "The turn has asked no question with this id.",
+                "The id is misspelt, or the question was asked by another turn.",
+                "List what the turn has asked with GET /turns/{id}/approvals.",
+                AfterChange,
+            ),
             Self::MethodNotAllowed => help(
                 "There is something at this path, but not for this method.",
                 "A GET was sent where a POST is wanted, or the other way round.",
@@ -104,6 +110,21 @@ impl Code {
                 "Wait for that turn to end, cancel it with POST /turns/{id}/cancel, or submit \
                 with `on_busy` set to `enqueue` or `interrupt`.",
                 AfterChange,
+            ),
+            Self::TurnNotPaused => help(
+                "The turn waits for no answers.",
+                "It is still at work, or it ended without asking anything.",
+                "Look at it with GET /turns/{id}; only a turn whose terminal has the status \
+                `paused` takes answers.",
+                AfterChange,
+            ),
+            Self::ApprovalResolved => help(
+                "The question in `approval_id` has another answer already.",
+                "Someone else has answered first, the turn was cancelled, or another message was \
+                sent instead of an answer.",
+                "Look with GET /turns/{id}/approvals at who answered what; an answer is not \
+                changed.",
+                No,
             ),
             Self::StreamingDisabled => help(
                 "The server is set not to stream answers.",
