@@ -246,6 +246,9 @@ pub(crate) struct Tail {
     /// Begin after this event id, at the `start`, or `now`
     #[arg(long, value_name = "POSITION", default_value = "start", value_parser = from)]
     pub(crate) from: From,
+    /// Follow the session's workers too
+    #[arg(long, conflicts_with = "data")]
+    pub(crate) workers: bool,
 }
 
 /// Where a tail begins.

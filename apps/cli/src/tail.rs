@@ -47,7 +47,13 @@ async fn follow(args: &Tail, out: &mut Out) -> Result<()> {
         From::Now => Start::Live,
     };
     let client = open::client(&args.place.speaker)?;
-    let mut watch = client.watch(args.place.session, json!("preset:full"), start);
+    let filter = match args.workers {
+        true => json!({"include_worker_sessions": true}),
+        false => json!("preset:full"),
+    };
+    let mut watch = client.watch(args.place.session, filter, start);
+    // Whose event was last: with workers, a line says when it is another's.
+    let mut speaker = args.place.session;
     let mut was_lost = false;
     let mut look = tokio::time::interval(LOOK);
     loop {
@@ -77,7 +83,13 @@ async fn follow(args: &Tail, out: &mut Out) -> Result<()> {
                 );
             }
             Item::Event(event) => match event.read() {
-                Some(parsed) if !out.json => out.event(&parsed)?,
+                Some(parsed) if !out.json => {
+                    if speaker != event.session_id {
+                        speaker = event.session_id;
+                        out.text(&format!("-- {speaker}\n"))?;
+                    }
+                    out.event(&parsed)?;
+                }
                 _ => out.raw(&event.raw)?,
             },
             Item::Snapshot(snapshot) if out.json => out.raw(&snapshot.raw)?,

@@ -52,7 +52,7 @@ fn assert_in_order(events: &[Event]) {
 }
 
 #[tokio::test]
-async fn s3_087_a_workers_events_come_between_its_start_and_its_end() {
+async fn s3_085_s3_087_a_workers_events_come_between_its_start_and_its_end_where_asked_for() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;

@@ -112,7 +112,7 @@ fn a_worker_before_its_start_is_told() {
 
 #[test]
 fn a_worker_after_its_end_is_told() {
-    found(&["Missed", "WorkerOutside"], |history| {
+    found(&["WorkerOutside"], |history| {
         let lines = &mut history.connections[1].lines;
         let end = lines.pop().expect("the end");
         lines.insert(lines.len() - 2, end);

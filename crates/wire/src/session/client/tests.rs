@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use turnwire_event::{Epoch, EventType, Filter, Position, Seq, SessionId, TypeSet, Ulid};
 
 use super::*;
-use crate::session::subscribe::{Since, SubscribeCode};
+use crate::session::subscribe::{SINCE_SESSIONS_MAX, Since, SubscribeCode};
 
 fn subscribe(text: &str) -> Subscribe {
     match ClientFrame::read(text) {
@@ -140,6 +140,43 @@ fn d_40_a_cursor_that_cannot_be_read_has_expired() {
         .position(SessionId(Ulid(2)))
         .expect_err("no entry for it");
     assert_eq!(other.code, SubscribeCode::InvalidFilter);
+}
+
+#[test]
+fn s3_087_a_map_of_cursors_is_read_strictly() {
+    let (session, worker) = (SessionId(Ulid(1)), SessionId(Ulid(2)));
+    let read = |pairs: &[(&str, &str)]| {
+        let ids = pairs
+            .iter()
+            .map(|(id, at)| ((*id).to_owned(), (*at).to_owned()));
+        Since::BySession(ids.collect()).workers(session)
+    };
+    let (mine, theirs) = (session.to_string(), worker.to_string());
+    let at = Position::persisted(Epoch(1), Seq(7));
+    let good = read(&[
+        (&mine, "evt_00010000000009"),
+        (&theirs, "evt_00010000000007"),
+    ]);
+    assert_eq!(good, Ok([(worker, at)].into()));
+    assert_eq!(read(&[]), Ok(Default::default()));
+    assert_eq!(Since::from(at).workers(session), Ok(Default::default()));
+    let expired = read(&[(&theirs, "yesterday")]);
+    assert_eq!(expired, Err(SubscribeError::cursor_expired()));
+    let nobody = read(&[("sess_x", "evt_00010000000007")]).expect_err("no session");
+    assert_eq!(nobody.code, SubscribeCode::InvalidFilter);
+    assert!(nobody.message.contains("sess_x"), "{nobody}");
+    let long = "x".repeat(10_000);
+    let long = read(&[(&long, "evt_00010000000007")]).expect_err("no session");
+    assert!(long.message.len() < 200, "{long}");
+    let many: Vec<String> = (0..=SINCE_SESSIONS_MAX)
+        .map(|n| SessionId(Ulid(n as u128)).to_string())
+        .collect();
+    let many: Vec<_> = many
+        .iter()
+        .map(|id| (id.as_str(), "evt_00010000000007"))
+        .collect();
+    let many = read(&many).expect_err("too many");
+    assert_eq!(many.code, SubscribeCode::InvalidFilter);
 }
 
 #[test]
