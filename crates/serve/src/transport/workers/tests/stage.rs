@@ -18,8 +18,8 @@ use turnwire_event::port::{
 };
 use turnwire_event::row::RowChange;
 use turnwire_event::{
-    Actor, Body, CallId, ContentBlock, Event, Filter, FilterSpec, MessageId, Mint as _, Owner,
-    Position, Role, SessionId, StopReason, TenantId, ToolUseId, Usage,
+    Actor, Body, CallId, ContentBlock, Event, FilterSpec, MessageId, Mint as _, Owner, Role,
+    SessionId, StopReason, TenantId, ToolUseId, Usage,
 };
 use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
