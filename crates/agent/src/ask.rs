@@ -111,7 +111,7 @@ async fn take_over(
     let (model, class_word) = (stand_in.model.as_str(), word(class));
     tracing::warn!(model, class = class_word, "another model takes over");
     match desk.means.who {
-        Who::Speaker => {
+        Who::Speaker | Who::Worker(_) => {
             let told = desk.means.choice.replaced(stand_in, class);
             desk.tell(Actor::SYSTEM, told).await.map(|_| ())
         }

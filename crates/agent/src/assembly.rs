@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use turnwire_event::body::turn::Versions;
-use turnwire_event::port::{Emitter, HistoryBudget, TurnContext, Work};
+use turnwire_event::code::{ErrorCode, TurnStatus};
+use turnwire_event::port::{Emitter, HistoryBudget, Outcome, TurnContext, Work};
 
 use crate::cast::Cast;
+use crate::crew::Crew;
 use crate::turn;
 use crate::witness::Witness;
 use crate::writer;
@@ -20,7 +22,24 @@ pub struct Assembly {
     pub work: Work,
 }
 
+/// Why a turn fails whose session has an agent that the pack does not have.
+const UNKNOWN_AGENT: &str = "unknown_agent";
+
 impl Assembly {
+    /// A turn that nobody can answer: it fails.
+    pub(crate) fn nobody(versions: Versions, history: HistoryBudget) -> Self {
+        let outcome = Outcome {
+            status: TurnStatus::Failed,
+            error: Some(ErrorCode::InternalError.into()),
+            reason: Some(UNKNOWN_AGENT.to_owned()),
+        };
+        Self {
+            versions,
+            history,
+            work: Box::new(|_| Box::pin(std::future::ready(outcome))),
+        }
+    }
+
     pub(crate) fn new(versions: Versions, cast: Arc<Cast>) -> Self {
         Self {
             versions,
@@ -29,6 +48,7 @@ impl Assembly {
                 Box::pin(async move {
                     let witness = Arc::new(Witness::new(turn.emitter));
                     turn.emitter = Arc::clone(&witness) as Arc<dyn Emitter>;
+                    turn.delegate = Arc::new(Crew::new(turn.delegate, cast.workers_max));
                     let emitter = Arc::clone(&turn.emitter);
                     writer::scope(emitter, turn::run(&cast, turn, &witness)).await
                 })

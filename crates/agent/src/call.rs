@@ -93,7 +93,7 @@ pub(crate) async fn call(
     let model = request.model.clone();
     let draft = Draft::new(&*means.mint, means.options.message_bytes_max);
     let page = match means.who {
-        Who::Speaker => Page::Told(false),
+        Who::Speaker | Who::Worker(_) => Page::Told(false),
         Who::Sub(_) => Page::Kept(Box::new(MessageFold::new(
             draft.message_id,
             desk.scene.turn_id,

@@ -36,6 +36,8 @@ pub(crate) struct Cast {
     pub(crate) members: Vec<Arc<Member>>,
     /// How many at once.
     pub(crate) cap: usize,
+    /// How many workers the turn may have.
+    pub(crate) workers_max: u32,
     /// How long a sub-agent may be silent.
     pub(crate) watchdog: Duration,
     /// Characters that a sub-agent is told of what went before.
@@ -53,6 +55,7 @@ impl Cast {
             definition: definition.to_owned(),
             members: Vec::new(),
             cap: 0,
+            workers_max: 0,
             watchdog: Duration::ZERO,
             prior_context_chars: 0,
             axis2: Axis2::Passing,

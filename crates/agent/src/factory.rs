@@ -1,11 +1,12 @@
-//! The factory of a pack: for every turn it binds the orchestrator and the sub-agents that the
-//! cohort has, before the first model call (S2-001, S2-002).
+//! The factory of a pack: for every turn it binds who speaks in its session, the orchestrator or
+//! a worker, and the sub-agents that the cohort has, before the first model call (S2-001, S2-002).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::Mint;
+use turnwire_event::body::subagent::Context;
 use turnwire_event::port::{HistoryBudget, TurnInput};
 use turnwire_model::Models;
 use turnwire_model::routing::{Circumstances, Route, Routing};
@@ -35,6 +36,8 @@ pub struct Factory {
     speaker: Option<Toolbox>,
     /// The tools of each sub-agent, in the pack's order.
     subs: Vec<Option<Toolbox>>,
+    /// The tools of each worker, in the pack's order.
+    workers: Vec<Option<Toolbox>>,
     routing: Arc<Routing>,
     retries: Retries,
 }
@@ -78,6 +81,7 @@ impl Factory {
         Self {
             speaker: pick(&pack.orchestrator.tools),
             subs: pack.agents.iter().map(|agent| pick(&agent.tools)).collect(),
+            workers: pack.workers.iter().map(|one| pick(&one.tools)).collect(),
             routing: Arc::new(pack.routing.as_ref().map(Routing::new).unwrap_or_default()),
             retries: Retries::default(),
             pack,
@@ -104,16 +108,31 @@ impl Factory {
 
     /// The most history any of its turns reads.
     pub fn history(&self) -> HistoryBudget {
-        budget(&self.pack.orchestrator)
+        let pack = &*self.pack;
+        let others = pack.workers.iter().chain(&pack.agents).map(budget);
+        others.fold(budget(&pack.orchestrator), |most, one| HistoryBudget {
+            messages_max: most.messages_max.max(one.messages_max),
+            bytes_max: most.bytes_max.max(one.bytes_max),
+        })
     }
 
     /// Binds one turn: everything it will use, whatever becomes of the pack in the meantime.
     pub fn bind(&self, input: &TurnInput, cohort: &Cohort) -> Assembly {
         let pack = &*self.pack;
         let versions = pack.versions(cohort);
-        let members = self.members(input, cohort);
+        let Some(part) = self.part(input) else {
+            let agent = input.agent.as_deref();
+            tracing::error!(session = %input.session_id, agent, "the pack has no such agent");
+            return Assembly::nobody(versions, budget(&pack.orchestrator));
+        };
+        // Whoever works for somebody asks nobody, unless it is the one that speaks (D-48).
+        let members = match part.who {
+            Who::Speaker => self.members(input, cohort),
+            Who::Worker(_) | Who::Sub(_) => Vec::new(),
+        };
         let cast = Cast {
-            means: Arc::new(self.speaker(input, &members)),
+            means: Arc::new(self.speaker(input, part, &members)),
+            workers_max: pack.limits.workers_max,
             definition: versions.agent_definition.clone(),
             members,
             cap: pack.cap as usize,
@@ -176,19 +195,43 @@ impl Factory {
         }
     }
 
-    fn speaker(&self, input: &TurnInput, members: &[Arc<Member>]) -> Means {
-        let definition = &self.pack.orchestrator;
+    /// Who speaks in the turn's session; none if the pack has nobody of that name (any more).
+    fn part(&self, input: &TurnInput) -> Option<Part<'_>> {
+        let pack = &*self.pack;
+        let name = input.agent.as_deref().unwrap_or(Who::Speaker.name());
+        if name == Who::Speaker.name() {
+            return Some(Part {
+                who: Who::Speaker,
+                definition: &pack.orchestrator,
+                toolbox: self.speaker.as_ref(),
+                system: prompt::speaker(pack),
+            });
+        }
+        let workers = pack.workers.iter().zip(&self.workers);
+        let mut all = workers.chain(pack.agents.iter().zip(&self.subs));
+        let (definition, toolbox) = all.find(|(definition, _)| definition.id == name)?;
+        let blocks = prompt::blocks(pack, &definition.prompt_blocks);
+        Some(Part {
+            who: Who::Worker(name.to_owned()),
+            definition,
+            toolbox: toolbox.as_ref(),
+            system: prompt::sub_agent(Some(&blocks), &context(input), &[]),
+        })
+    }
+
+    fn speaker(&self, input: &TurnInput, part: Part<'_>, members: &[Arc<Member>]) -> Means {
+        let definition = part.definition;
         let asks = members.iter().flat_map(|member| member.tools());
-        let route = self.route(input, &Who::Speaker, definition);
-        let (toolbox, mut served) = match &self.speaker {
+        let route = self.route(input, &part.who, definition);
+        let (toolbox, mut served) = match part.toolbox {
             Some(toolbox) => (toolbox.clone(), self.served(&route)),
             None => (Toolbox::new(), VecDeque::new()),
         };
         let first = served.pop_front().unwrap_or_else(|| absent(&route.model));
         let specs = members.iter().map(|member| member.spec());
         Means {
-            who: Who::Speaker,
-            options: self.options(definition, prompt::speaker(&self.pack)),
+            who: part.who,
+            options: self.options(definition, part.system),
             choice: self.choice(&route, first, served),
             tools: toolbox.iter().map(spec).chain(specs).collect(),
             toolbox,
@@ -255,6 +298,28 @@ impl Factory {
             retries: self.retries,
             ..Options::default()
         }
+    }
+}
+
+/// Who speaks, and with what.
+struct Part<'a> {
+    who: Who,
+    definition: &'a Definition,
+    /// None if its tools could not be made.
+    toolbox: Option<&'a Toolbox>,
+    system: String,
+}
+
+/// What a worker is told of the person it works for.
+fn context(input: &TurnInput) -> Context {
+    let principal = input.owner.principal.to_string();
+    Context {
+        user_id: principal.clone(),
+        principal,
+        episode_id: input.episode_id,
+        locale: input.locale.clone(),
+        location: input.location.clone(),
+        prior_context: None,
     }
 }
 

@@ -26,6 +26,7 @@ mod voice;
 mod witness;
 mod means;
 mod past;
+mod crew;
 mod call;
 mod ask;
 mod work;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
+use turnwire_event::body::mcp::{Listed, Server};
 use turnwire_event::code::{CallPurpose, ToolType};
 use turnwire_event::port::{Emission, Emitter, Refusal, TurnContext};
 use turnwire_event::row::Scope;
@@ -29,6 +30,8 @@ const UNKNOWN: &str = "unknown";
 pub(crate) enum Who {
     /// The one that speaks: its words stream.
     Speaker,
+    /// The one that speaks in a session of its own, where it works for somebody.
+    Worker(String),
     /// One that works for it: nobody sees its words (D-46).
     Sub(String),
 }
@@ -37,21 +40,21 @@ impl Who {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Speaker => SPEAKER,
-            Self::Sub(id) => id,
+            Self::Worker(id) | Self::Sub(id) => id,
         }
     }
 
     /// The sub-agent's id; none for the one that speaks.
     pub(crate) fn sub_agent(&self) -> Option<&str> {
         match self {
-            Self::Speaker => None,
+            Self::Speaker | Self::Worker(_) => None,
             Self::Sub(id) => Some(id),
         }
     }
 
     pub(crate) fn actor(&self) -> Actor {
         match self {
-            Self::Speaker => Actor::ORCHESTRATOR,
+            Self::Speaker | Self::Worker(_) => Actor::ORCHESTRATOR,
             Self::Sub(id) => Actor::subagent(id),
         }
     }
@@ -59,7 +62,7 @@ impl Who {
     /// Who is shown its messages.
     pub(crate) fn scope(&self) -> Scope {
         match self {
-            Self::Speaker => Scope::Shared,
+            Self::Speaker | Self::Worker(_) => Scope::Shared,
             Self::Sub(id) => Scope::Agent(id.clone()),
         }
     }
@@ -125,12 +128,36 @@ impl Means {
         tool.map_or(ToolType::Function, |tool| tool.tool_type())
     }
 
+    /// What there is to tell of the tool servers whose tools it has: they were listed when the
+    /// pack was loaded, nothing is asked now.
+    pub(crate) fn servers(&self) -> Vec<Body> {
+        let mut counts: Vec<(&str, u32)> = Vec::new();
+        for server in self.toolbox.iter().filter_map(|tool| tool.server()) {
+            match counts.iter_mut().find(|(name, _)| *name == server) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((server, 1)),
+            }
+        }
+        let told = counts.into_iter().flat_map(|(name, tool_count)| {
+            let server = name.to_owned();
+            let listed = Listed {
+                server: server.clone(),
+                tool_count,
+            };
+            [
+                Body::McpListToolsStarted(Server { server }),
+                Body::McpListToolsCompleted(listed),
+            ]
+        });
+        told.collect()
+    }
+
     /// The name of a tool as everyone may see it. One that a sub-agent's model made up is words
     /// of that model, and those are for nobody else (D-46).
     pub(crate) fn shown<'a>(&self, name: &'a str) -> &'a str {
         match self.who {
             Who::Sub(_) if self.toolbox.get(name).is_none() => UNKNOWN,
-            Who::Sub(_) | Who::Speaker => name,
+            Who::Sub(_) | Who::Worker(_) | Who::Speaker => name,
         }
     }
 }

@@ -22,6 +22,7 @@ use turnwire_event::{
 use turnwire_model::Said;
 use turnwire_plan::Ended;
 
+use crate::crew;
 use crate::means::{self, Desk, Meter};
 use crate::member::Member;
 use crate::span::Spans;
@@ -266,6 +267,10 @@ impl Teller<'_> {
             self.tell(actor.clone(), failed, None).await?;
         }
         for tool in &trail.tools {
+            let which = (tool.id, tool.tool_type);
+            for (actor, body) in crew::lost(self.desk.scene, which, tool_class(class)).await {
+                self.tell(actor, body, None).await?;
+            }
             let failed = Body::ToolFailed(ToolFailed {
                 tool_use_id: tool.id,
                 tool_name: tool.name.clone(),

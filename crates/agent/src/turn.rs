@@ -151,6 +151,9 @@ impl Telling<'_> {
         let options = &self.cast.means.options;
         let decided = self.cast.means.choice.decided();
         self.desk.tell(Actor::SYSTEM, decided).await?;
+        for body in self.cast.means.servers() {
+            self.desk.tell(Actor::SYSTEM, body).await?;
+        }
         let history = self.turn.history.recent(options.history).await;
         let history = history.map_err(|_| Stop::Failed(ErrorCode::InternalError))?;
         let members = &self.cast.members;

@@ -25,7 +25,8 @@ use turnwire_event::{Actor, Body, ContentBlock, MessageId, Role, ToolUseId};
 use turnwire_model::Said;
 use turnwire_tool::{Call, Fault, Live, Tool, ToolFailure};
 
-use crate::means::{Desk, Means, Who, not_executed};
+use crate::crew;
+use crate::means::{Desk, Means, not_executed};
 use crate::summary::summary;
 use crate::writer;
 
@@ -175,7 +176,7 @@ pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, 
             let fatal = matches!(&end.given, Err(failure) if failure.fatal);
             ended.push(end);
             // Whoever speaks has nobody to fail to: its model is told, whatever it was.
-            if fatal && means.who != Who::Speaker {
+            if fatal && means.who.sub_agent().is_some() {
                 return Ok(ended);
             }
         }
@@ -187,7 +188,7 @@ async fn announce(desk: &Desk<'_>, asked: &Use) -> Result<turnwire_event::Positi
     let means = desk.means;
     let tool = means.toolbox.get(&asked.name).filter(|_| !asked.broken);
     let status = tool.and_then(|tool| tool.status());
-    if let (Some(id), Who::Sub(_)) = (status, &means.who) {
+    if let (Some(id), Some(_)) = (status, means.who.sub_agent()) {
         let emitted = Emitted {
             event_id: id.to_owned(),
             // Written by the interceptor, in the person's language.
@@ -208,9 +209,9 @@ async fn announce(desk: &Desk<'_>, asked: &Use) -> Result<turnwire_event::Positi
 
 /// What events show of a value: little of the speaker's, of a sub-agent's only its size (D-46).
 fn shown(means: &Means, value: &Value) -> String {
-    match means.who {
-        Who::Speaker => summary(value, means.options.summary_chars_max),
-        Who::Sub(_) => format!("{} bytes", value.to_string().len()),
+    match means.who.sub_agent() {
+        None => summary(value, means.options.summary_chars_max),
+        Some(_) => format!("{} bytes", value.to_string().len()),
     }
 }
 
@@ -290,6 +291,12 @@ async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended
             (Body::ToolFailed(failed), Err(failure.told.clone()))
         }
     };
+    if let Err(failure) = &given {
+        let which = (asked.id, tool_type);
+        for (actor, body) in crew::lost(desk.scene, which, failure.class).await {
+            desk.tell(actor, body).await?;
+        }
+    }
     let said = result(asked.id, told);
     let emission = Emission {
         message: Some(message(desk, &said)),
