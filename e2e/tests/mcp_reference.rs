@@ -72,7 +72,7 @@ async fn tried(stage: &Stage) {
     let accepted = stage.rest.submit(stage.session, "long").await;
     let turn = accepted.expect("an answer").turn_id;
     let seen = watching.turn(turn).await.expect("a whole turn");
-    let seen: Vec<EventType> = seen.iter().map(|event| event.kind()).collect();
+    let seen: Vec<EventType> = seen.iter().map(|event| event.body.kind()).collect();
     assert!(seen.contains(&EventType::McpSessionProgressed), "{seen:?}");
     assert!(seen.contains(&EventType::ToolCompleted), "{seen:?}");
 

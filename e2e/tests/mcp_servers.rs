@@ -63,7 +63,7 @@ async fn s1_029_a_turn_with_a_tool_of_a_server_tells_its_session_and_progress() 
     let accepted = stage.rest.submit(stage.session, "slow").await;
     let accepted = accepted.expect("an answer");
     let seen = watching.turn(accepted.turn_id).await.expect("a whole turn");
-    let kinds: Vec<EventType> = seen.iter().map(|event| event.kind()).collect();
+    let kinds: Vec<EventType> = seen.iter().map(|event| event.body.kind()).collect();
     let at = |kind| kinds.iter().position(|&seen| seen == kind);
     let started = at(EventType::McpSessionStarted).expect("a session");
     let progressed = at(EventType::McpSessionProgressed).expect("progress");
