@@ -21,7 +21,9 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode> {
 
 /// Sends the server's log to the standard error; the standard output is for its address.
 fn write_log(log: &Log) -> Result<()> {
-    let filter = EnvFilter::try_new(&log.filter)
+    // Its everyday lines quote what tool servers say; a filter that names it has the last word.
+    let filter = format!("rmcp=warn,{}", log.filter);
+    let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("log.filter cannot be {:?}", log.filter))?;
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let lines = tracing_subscriber::fmt()
