@@ -4,6 +4,7 @@ use std::path::Path;
 
 use turnwire_event::port::TurnInput;
 use turnwire_event::{ContentBlock, EpisodeId, SessionId, TenantId, TurnId, Ulid};
+use turnwire_pack::ToolKind;
 use turnwire_session::{SystemClock, SystemMint};
 
 use super::*;
@@ -201,4 +202,75 @@ fn the_pack_that_is_built_in_has_no_finding() {
     let told: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
     assert_eq!(told, Vec::<String>::new());
     assert!(report.pack.is_some());
+}
+
+/// The pack of `packs/workshop`, with texts of its files changed: file, from, to.
+fn workshop(changes: &[(&str, &str, &str)]) -> (Vec<String>, Option<Pack>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/workshop");
+    let files = Files::read(&folder).expect("the folder of the pack");
+    let changed = files.iter().map(|(path, text)| {
+        let mine = changes.iter().filter(|(file, ..)| *file == path);
+        let text = mine.fold(text.to_owned(), |text, (_, from, to)| {
+            assert!(text.contains(from), "{path} has no {from}");
+            text.replace(from, to)
+        });
+        (path.to_owned(), text)
+    });
+    let changed: Vec<(String, String)> = changed.collect();
+    let report = judge(&Files::from_pairs(changed), &Variables::default());
+    let told = report.findings.iter().map(Finding::to_string).collect();
+    (told, report.pack)
+}
+
+#[test]
+fn the_workshop_has_no_finding_and_one_of_each() {
+    let (told, pack) = workshop(&[]);
+    assert_eq!(told, Vec::<String>::new());
+    let pack = pack.expect("a good pack");
+    assert_eq!(pack.workers.len(), 1);
+    let is = |kind: fn(&ToolKind) -> bool| pack.tools.iter().any(|tool| kind(&tool.kind));
+    assert!(is(|kind| matches!(kind, ToolKind::Process(_))));
+    assert!(is(|kind| matches!(kind, ToolKind::Delegate { .. })));
+    assert!(pack.tools.iter().any(|tool| tool.approval));
+}
+
+#[test]
+fn scripts_may_name_workers_and_tools_of_tool_servers() {
+    let script = "scripts/10-researcher.yaml";
+    let worker = ("user: '^Task of the researcher:'", "agent: researcher");
+    let server = (
+        "tools.yaml",
+        "\ntools:\n",
+        "\nmcp_servers: {files: {command: [files]}}\ntools:\n",
+    );
+    let listed = (
+        "workers/researcher/agent.yaml",
+        "tools: [clock,",
+        "tools: [\"mcp:files\", clock,",
+    );
+    let changes = [
+        (script, worker.0, worker.1),
+        (script, "name: clock", "name: files_read_file"),
+        server,
+        listed,
+    ];
+    let (told, _) = workshop(&changes);
+    assert_eq!(told, Vec::<String>::new());
+    let changes = [
+        (script, worker.0, "agent: resercher"),
+        (script, "name: clock", "name: notes_read_file"),
+        server,
+        listed,
+    ];
+    let (told, pack) = workshop(&changes);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].ends_with("unknown agent `resercher`, did you mean `researcher`?"),
+        "{told:?}"
+    );
+    assert!(
+        told[1].contains("unknown tool `notes_read_file`"),
+        "{told:?}"
+    );
+    assert!(pack.is_some(), "warnings");
 }
