@@ -21,6 +21,7 @@ mod past;
 mod first_run;
 
 mod binding;
+mod worker;
 mod route;
 mod course;
 mod fan_out;

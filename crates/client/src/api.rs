@@ -184,6 +184,17 @@ impl Client {
         self.get(&path).await
     }
 
+    /// A session's workers, newest first.
+    pub async fn workers(
+        &self,
+        id: SessionId,
+        before: Option<SessionId>,
+        limit: Option<usize>,
+    ) -> Result<session::Workers, Error> {
+        self.get(&page(&format!("/sessions/{id}/workers"), before, limit))
+            .await
+    }
+
     /// A session's tool calls, newest first.
     pub async fn tool_calls(
         &self,

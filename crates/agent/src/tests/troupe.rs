@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{Reason, ToolErrorClass, ToolType};
 use turnwire_event::port::{
-    BoxFuture, Emitter, History, HistoryBudget, HistoryError, Outcome, TurnContext, TurnInput,
+    BoxFuture, Delegate, Emitter, History, HistoryBudget, HistoryError, Outcome, TurnContext,
+    TurnInput,
 };
 use turnwire_event::{Body, ContentBlock, Message, Role};
 use turnwire_model::routing::Routing;
@@ -212,6 +213,8 @@ pub(super) struct Troupe {
     pub(super) input: TurnInput,
     /// Rules of which model serves which turn; the pack's if not given.
     pub(super) routing: Option<Routing>,
+    /// Who has workers.
+    pub(super) delegate: Arc<dyn Delegate>,
     tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -232,6 +235,7 @@ impl Troupe {
             memory: Memory::default(),
             input: input(),
             routing: None,
+            delegate: Arc::new(turnwire_event::port::Nobody),
             tools: Vec::new(),
         }
     }
@@ -268,7 +272,7 @@ impl Troupe {
         let cohort = self.pack.cohort(self.input.owner.principal.as_str());
         let assembly = self.factory().bind(&self.input, &cohort);
         (assembly.work)(TurnContext {
-            delegate: Arc::new(turnwire_event::port::Nobody),
+            delegate: Arc::clone(&self.delegate),
             wards: Arc::new(turnwire_event::port::Nobody),
             input: self.input.clone(),
             emitter: Arc::clone(&self.recorder) as Arc<dyn Emitter>,

@@ -68,6 +68,8 @@ pub(super) fn session(config: &Config) -> turnwire_session::Options {
         ring_bytes: config.stream.ring_bytes,
         idle_unload: ms(config.session.idle_unload_ms),
         open_max: config.session.open_max,
+        workers_max: config.session.workers_max,
+        worker_depth_max: config.session.worker_depth_max,
         checkpoint: ms(config.session.checkpoint_ms),
         retention: Duration::from_secs(config.store.retention_s),
         retention_sweep: ms(config.store.retention_sweep_ms),

@@ -10,6 +10,11 @@ section! {
         open_max: usize = "20000", number(1..=10_000_000);
         /// Time after which a session that nobody watches and nothing runs in leaves memory.
         idle_unload_ms: u64 = "60000", number(10..=86_400_000);
+        /// Workers that one turn may have, one after the other or at once: each is a session with
+        /// model calls of its own, and a handful is what a person can follow.
+        workers_max: usize = "8", number(0..=1_000);
+        /// How deep workers may have workers: each level multiplies what one turn can start.
+        worker_depth_max: usize = "3", number(0..=16);
         /// How often messages in flight are stored: what a crash may cost of their text.
         checkpoint_ms: u64 = "250", number(10..=60_000);
         /// Messages a page when nobody says how many (S3-008).

@@ -1,4 +1,4 @@
-//! `/sessions`: make one, list them, attach to one, delete one.
+//! `/sessions`: make one, list them, attach to one, delete one, list its workers.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use turnwire_session::NewSession;
-use turnwire_wire::rest::session::{Attached, Create, Created, List};
+use turnwire_wire::rest::session::{Attached, Create, Created, List, Workers};
 
 use crate::body::JsonBody;
 use crate::error::Fault;
@@ -20,6 +20,7 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/sessions", post(create).get(list))
         .route("/sessions/{id}", get(attach).delete(delete))
+        .route("/sessions/{id}/workers", get(workers))
 }
 
 async fn create(
@@ -75,4 +76,19 @@ async fn delete(
     params.done()?;
     state.sessions.delete(&owner, id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+async fn workers(
+    State(state): State<AppState>,
+    Identity(owner): Identity,
+    SessionPath(id): SessionPath,
+    params: Params,
+) -> Result<Json<Workers>, Fault> {
+    let pages = &state.config.session;
+    let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
+    let (workers, next) = state.sessions.workers(&owner, id, before, limit).await?;
+    Ok(Json(Workers {
+        workers: workers.into_iter().map(Into::into).collect(),
+        next,
+    }))
 }

@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use turnwire_event::row::SessionRow;
+use turnwire_event::row::{SessionRow, TurnRow};
 use turnwire_event::{EpisodeId, SessionId, Timestamp};
+
+use super::turn::Turn;
 
 /// `POST /sessions`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +44,9 @@ pub struct Session {
     pub workspace_path: Option<String>,
     /// The session that started it, if it is a worker.
     pub parent_session_id: Option<SessionId>,
+    /// The agent that answers in it, if it is a worker.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// Its tenant.
     #[schemars(extend("format" = "uuid"))]
     pub tenant_id: String,
@@ -69,6 +74,7 @@ impl From<SessionRow> for Session {
             routing_policy_version: row.routing_policy_version,
             workspace_path: row.workspace_path,
             parent_session_id: row.parent,
+            agent: row.agent,
             tenant_id: row.owner.tenant.to_string(),
             principal: row.owner.principal.to_string(),
             episode_id: row.episode_id,
@@ -115,6 +121,35 @@ impl Attached {
 pub struct List {
     /// The sessions.
     pub sessions: Vec<Session>,
+    /// What to send as `before` for older ones.
+    pub next: Option<SessionId>,
+}
+
+/// A worker of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Worker {
+    /// Its session.
+    #[serde(flatten)]
+    pub session: Session,
+    /// Its newest turn: the one that runs, or the last that ran.
+    pub turn: Option<Turn>,
+}
+
+impl From<(SessionRow, Option<TurnRow>)> for Worker {
+    fn from((session, turn): (SessionRow, Option<TurnRow>)) -> Self {
+        Self {
+            session: session.into(),
+            turn: turn.map(Into::into),
+        }
+    }
+}
+
+/// 200 of `GET /sessions/{id}/workers`, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "WorkerList")]
+pub struct Workers {
+    /// The workers.
+    pub workers: Vec<Worker>,
     /// What to send as `before` for older ones.
     pub next: Option<SessionId>,
 }

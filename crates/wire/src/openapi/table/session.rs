@@ -1,4 +1,4 @@
-//! `/sessions`: make, list, attach, delete, stream.
+//! `/sessions`: make, list, attach, delete, workers, stream.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::openapi::parameter::{
 };
 use crate::openapi::schemas::{given, sent};
 use crate::problem::Code;
-use crate::rest::session::{Attached, Create, Created, List};
+use crate::rest::session::{Attached, Create, Created, List, Workers};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
@@ -36,6 +36,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             links: &[
                 to_session("attachSession"),
                 to_session("deleteSession"),
+                to_session("listWorkers"),
                 to_session("submitTurn"),
                 to_session("listTurns"),
                 to_session("listMessages"),
@@ -53,7 +54,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         id: "listSessions",
         tag: Tag::Sessions,
         summary: "List sessions",
-        about: "The owner's sessions, newest first, a page at a time.",
+        about: "The owner's sessions, newest first, a page at a time. Workers are listed with the session they work for.",
         owned: true,
         parameters: &[LIST_LIMIT, BEFORE_SESSION],
         body: None,
@@ -82,12 +83,25 @@ pub(super) const OPERATIONS: &[Operation] = &[
         id: "deleteSession",
         tag: Tag::Sessions,
         summary: "Delete a session",
-        about: "Its turn is cancelled, its streams are closed, and what it holds is removed.",
+        about: "Its turn is cancelled, its streams are closed, and what it holds is removed; so are its workers.",
         owned: true,
         parameters: &[SESSION],
         body: None,
         answers: &[Answer::new(204, "The session is gone.")],
         problems: READ,
+    },
+    Operation {
+        method: Method::Get,
+        path: "/sessions/{id}/workers",
+        id: "listWorkers",
+        tag: Tag::Sessions,
+        summary: "List the workers of a session",
+        about: "The sessions that its turns gave work to, newest first, a page at a time, each with its newest turn. A worker is a session: it is read, followed and cancelled like any other.",
+        owned: true,
+        parameters: &[SESSION, LIST_LIMIT, BEFORE_SESSION],
+        body: None,
+        answers: &[ok("A page of workers.", &[(JSON, given::<Workers>)])],
+        problems: PAGED,
     },
     Operation {
         method: Method::Get,
