@@ -254,11 +254,11 @@ impl Client {
         Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         read(&self.http.exchange(Method::GET, path, None, None).await?)
     }
 
-    async fn post<T: DeserializeOwned>(
+    pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
