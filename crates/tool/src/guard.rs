@@ -16,9 +16,10 @@ pub mod frame;
 pub mod order;
 #[cfg_attr(not(target_os = "linux"), path = "guard/tree_other.rs")]
 mod tree;
+mod event;
+mod signals;
 mod pump;
 mod stage;
-mod signals;
 mod watch;
 
 use std::ffi::OsString;

@@ -1,3 +1,5 @@
+//! Each program is as hard to end as it says, and none is left.
+
 use std::process::{Command, Stdio};
 
 use super::*;

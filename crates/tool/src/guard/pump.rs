@@ -10,9 +10,9 @@ use std::thread;
 
 use parking_lot::Mutex;
 
+use super::event::Event;
 use super::frame::{End, Frame, Start};
 use super::order::Mode;
-use super::watch::Event;
 
 /// One read; also what a frame holds.
 const PIECE_BYTES: usize = 16 * 1_024;

@@ -7,7 +7,7 @@ use std::thread;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::watch::Event;
+use super::event::Event;
 
 /// From now on TERM, INT and HUP ask for the program's end instead of ending the guard.
 ///

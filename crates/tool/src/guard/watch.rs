@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 
+use super::event::Event;
 use super::frame::{End, How, Start};
 use super::order::{Mode, Order};
 use super::pump::{self, Report};
@@ -33,21 +34,6 @@ const ROUND_MAX: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(250);
 /// How long the rest of the output may take once no process is left that could write it.
 const DRAIN: Duration = Duration::from_secs(1);
-
-/// What a watch waits for.
-#[derive(Debug)]
-pub(super) enum Event {
-    /// The program shall end.
-    Asked,
-    /// The server has closed the input of a talk.
-    Closed,
-    /// A process is reaped.
-    Gone(Pid, WaitStatus),
-    /// No child is left, so nothing is.
-    Empty,
-    /// One of the program's two outputs is at its end.
-    Drained,
-}
 
 /// A program that runs.
 pub(super) struct Watch {

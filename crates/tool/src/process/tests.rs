@@ -1,3 +1,5 @@
+//! Process tools without a guard: what is run, and what the model is told of it.
+
 use serde_json::json;
 use turnwire_pack::ToolKind;
 

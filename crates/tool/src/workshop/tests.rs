@@ -1,3 +1,5 @@
+//! The workshop with guards that are none; those of the real binary are in `e2e`.
+
 use std::fs;
 
 use turnwire_event::Ulid;

@@ -1,3 +1,5 @@
+//! Frames there and back, and nonsense.
+
 use super::*;
 
 fn again(frame: &Frame) -> Result<Frame, Garbled> {
