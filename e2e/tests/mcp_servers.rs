@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use turnwire_e2e::ccs::Ccs;
 use turnwire_e2e::chat::{Metrics, until};
-use turnwire_e2e::engine::{Stage, json_of, of, only};
+use turnwire_e2e::engine::{Stage, of, only};
 use turnwire_e2e::mcp::{Say, pack, processes, program, said, script, service, stage};
 use turnwire_testkit::journal::Journal;
 use turnwire_testkit::mcp::{self, Http, is_cancelled, journal};
@@ -63,12 +63,12 @@ async fn s1_029_a_turn_with_a_tool_of_a_server_tells_its_session_and_progress() 
     // Eight steps in two seconds, two of them in a second, and the last.
     let steps: Vec<_> = told.of("mcp_session_progress").collect();
     assert!((2..=8).contains(&steps.len()), "{:?}", told.labels());
-    let last = json_of(steps[steps.len() - 1]);
+    let last = steps[steps.len() - 1];
     assert_eq!(
         (
-            &last["server"],
-            last["progress"].as_f64(),
-            last["total"].as_f64()
+            last.field("server"),
+            last.field("progress").as_f64(),
+            last.field("total").as_f64()
         ),
         (&json!("small"), Some(8.0), Some(8.0))
     );
