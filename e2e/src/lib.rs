@@ -14,6 +14,7 @@ pub mod probe;
 pub mod kills;
 pub mod cuts;
 pub mod cancels;
+pub mod stops;
 pub mod chat_cuts;
 pub mod both;
 

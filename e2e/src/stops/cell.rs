@@ -1,0 +1,214 @@
+//! One cell of the matrix: a turn that is stopped when all of it is at work.
+
+use serde_json::{Value, json};
+use turnwire_event::body::turn::Cancelled;
+use turnwire_event::code::{Phase, ReceiptKind, StopOutcome};
+use turnwire_event::{Body, Event, SessionId, TurnId};
+use turnwire_testkit::nasty::Nasty;
+use turnwire_testkit::provider::{Answer, Message};
+use turnwire_testkit::rest::Rest;
+use turnwire_testkit::watch::{Ask, Client};
+
+use super::house::House;
+use super::kind::{Fan, Kind};
+use super::told::{Expected, stopped};
+use crate::chat;
+
+/// How a turn is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By a request.
+    Http,
+    /// By a request that waits for the end.
+    Wait,
+    /// By a frame of one who watches.
+    Frame,
+    /// By its session.
+    Session,
+    /// By its session, waiting.
+    SessionWait,
+    /// By a request and a frame at the same moment.
+    Both,
+    /// By two requests that wait.
+    Twice,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Http,
+        Self::Wait,
+        Self::Frame,
+        Self::Session,
+        Self::SessionWait,
+        Self::Both,
+        Self::Twice,
+    ];
+
+    /// Stops a turn. What answers with its end answers with the same end as the log.
+    pub async fn stop(
+        self,
+        rest: &Rest,
+        client: &mut Client,
+        (session, turn): (SessionId, TurnId),
+    ) -> Vec<Value> {
+        let path = format!("/turns/{turn}/cancel");
+        let wait = format!("{path}?wait=true");
+        let of_session = format!("/sessions/{session}/cancel");
+        let frame = json!({"type": "cancel", "turn_id": turn, "reason": "user_cancel"});
+        let post = async |path: &str| rest.post(path, json!({})).await.expect("an answer");
+        let accepted = [200, 202];
+        match self {
+            Self::Http => assert_eq!(post(&path).await.status, 202),
+            Self::Session => assert!(accepted.contains(&post(&of_session).await.status)),
+            Self::Frame => client.send(&frame).await.expect("sent"),
+            Self::Both => {
+                let (sent, answer) = tokio::join!(client.send(&frame), post(&path));
+                sent.expect("sent");
+                assert_eq!(answer.status, 202);
+            }
+            Self::Wait => {
+                let answer = post(&wait).await;
+                assert_eq!(answer.status, 200, "{}", answer.body);
+                return vec![answer.json()];
+            }
+            Self::SessionWait => {
+                let answer = post(&format!("{of_session}?wait=true")).await;
+                assert_eq!(answer.status, 200, "{}", answer.body);
+                return vec![answer.json()["turn"].clone()];
+            }
+            Self::Twice => {
+                let (one, two) = tokio::join!(post(&wait), post(&wait));
+                assert_eq!((one.status, two.status), (200, 200));
+                return vec![one.json(), two.json()];
+            }
+        }
+        Vec::new()
+    }
+}
+
+/// A cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell {
+    /// Its number, which no other has.
+    pub number: usize,
+    /// The kind of the tools.
+    pub kind: Kind,
+    /// How many there are.
+    pub fan: Fan,
+    /// How it is stopped.
+    pub way: Way,
+}
+
+impl Cell {
+    /// Runs it in a session of its own, and judges what came of it. Gives the session, and its end.
+    pub async fn run(self, house: &House) -> (SessionId, Cancelled) {
+        let name = format!("{self:?}");
+        let nasty = Nasty::new();
+        let needle = format!("cell-{}-", self.number);
+        let parts = self.kind.parts(self.fan, &nasty);
+        let answer: Answer = Message::new(parts).into();
+        house.fake.always(&needle, answer);
+        let rest = &house.rest;
+        let session = rest.create().await.expect("a session");
+        let mut client = watch(rest, &name, session).await;
+        let turn = rest.submit(session, &needle).await.expect("taken").turn_id;
+        let mut seen = self.at_work(&mut client, turn).await;
+        nasty
+            .until_ready(self.kind.processes() * self.fan.leaves())
+            .await;
+        let told = self.way.stop(rest, &mut client, (session, turn)).await;
+        seen.extend(client.turn(turn).await.expect("the turn's end"));
+        // At the very moment at which the end is told.
+        assert_eq!(nasty.processes(), [0; 0], "{name}");
+        seen.retain(|event| event.turn_id == Some(turn));
+        let end = stopped(&name, &seen);
+        self.expected().judge(&name, &end);
+        for turn in told {
+            assert_eq!(turn["receipt"], json!(end.receipt), "{name}");
+            assert_eq!(turn["terminal"]["type"], "turn.cancelled", "{name}");
+        }
+        after(rest, &name, session, turn).await;
+        (session, end)
+    }
+
+    /// Watches until every tool that does the work has been called.
+    async fn at_work(self, client: &mut Client, turn: TurnId) -> Vec<Event> {
+        let (mut seen, mut begun) = (Vec::new(), 0);
+        while begun < self.fan.leaves() {
+            let event = client.event().await.expect("an event");
+            begun += usize::from(match &event.body {
+                Body::ToolCalled(tool) => {
+                    let leaf = !tool.tool_name.starts_with("ask_");
+                    leaf && self.kind != Kind::Delegate && event.turn_id == Some(turn)
+                }
+                Body::DelegateStarted(_) => true,
+                _ => false,
+            });
+            seen.push(event);
+        }
+        seen
+    }
+
+    fn expected(self) -> Expected {
+        let (kind, leaves) = (self.kind, self.fan.leaves());
+        let agents = match self.fan {
+            Fan::Agents => leaves,
+            Fan::One | Fan::Three if kind == Kind::Ccs => leaves,
+            Fan::One | Fan::Three => 0,
+        };
+        let phase = match kind {
+            Kind::Delegate => Phase::Delegate,
+            _ => Phase::Tool,
+        };
+        let stopped = StopOutcome::Stopped;
+        let mut lines = vec![
+            (ReceiptKind::Subagent, agents, stopped),
+            (
+                ReceiptKind::Process,
+                kind.lines() * leaves,
+                StopOutcome::Killed,
+            ),
+        ];
+        if kind.outcome() == stopped {
+            lines.push((ReceiptKind::Tool, leaves + agents, stopped));
+        } else {
+            lines.push((ReceiptKind::Tool, leaves, kind.outcome()));
+            lines.push((ReceiptKind::Tool, agents, stopped));
+        }
+        if kind == Kind::Delegate {
+            lines.push((ReceiptKind::Worker, leaves, stopped));
+        }
+        Expected { phase, lines }
+    }
+}
+
+/// Watches a session from here on.
+pub async fn watch(rest: &Rest, name: &str, session: SessionId) -> Client {
+    let client = Client::connect(rest, name, session).await;
+    let mut client = client.expect("a connection");
+    client.subscribed(&Ask::live()).await.expect("subscribed");
+    client
+}
+
+/// What is left of a stopped turn: one ending on the chat wire, and no row that still runs.
+pub async fn after(rest: &Rest, name: &str, session: SessionId, turn: TurnId) {
+    let mut stream = chat::back(rest, name, turn, None).await;
+    let frames = stream.rest().await;
+    let frames = frames.unwrap_or_else(|end| panic!("{name}: {end}"));
+    let ends = ["completed", "error", "cancelled"];
+    let ending = chat::events(&frames);
+    let count = ending.iter().filter(|event| ends.contains(event)).count();
+    assert_eq!(count, 1, "{name}: {ending:?}");
+    assert_eq!(ending.last(), Some(&"cancelled"), "{name}: {ending:?}");
+    assert_eq!(chat::code(&frames), "REQUEST_CANCELLED", "{name}");
+    let path = format!("/sessions/{session}/tool-calls");
+    let pages = rest.pages(&path, "tool_calls").await.expect("an answer");
+    for call in pages.iter().flatten() {
+        let state = call["status"].as_str();
+        assert!(
+            !matches!(state, Some("running" | "pending")),
+            "{name}: {call}"
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! The house in which turns are stopped: the real server, a provider, a site, a data service and
+//! a tool server on the loopback.
+
+use std::time::Duration;
+
+use serde_json::json;
+use turnwire_testkit::ccs::{Ccs, Reply, envelope};
+use turnwire_testkit::mcp;
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::provider::{Dialect, FakeProvider, Progress};
+use turnwire_testkit::rest::Rest;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::site::{Page, Site};
+
+use crate::chat::until;
+use crate::engine::PRINCIPAL;
+use crate::models::{Entry, options, pack};
+
+/// What a slow data service takes: longer than a cell.
+const CCS_MS: u64 = 8_000;
+
+/// The server and all that it asks.
+#[derive(Debug)]
+pub struct House {
+    /// The model's provider.
+    pub fake: FakeProvider,
+    /// What HTTP tools ask.
+    pub site: Site,
+    /// The data service.
+    pub ccs: Ccs,
+    /// The server.
+    pub server: Server,
+    /// A client of it.
+    pub rest: Rest,
+}
+
+impl House {
+    /// Opens one whose programs have `grace` between TERM and KILL.
+    pub async fn open(grace: Duration) -> Self {
+        Self::with(grace, |options| options).await
+    }
+
+    /// The same with other settings.
+    pub async fn with(grace: Duration, change: impl FnOnce(Options) -> Options) -> Self {
+        let (fake, site, ccs) = (
+            FakeProvider::start().await,
+            Site::start().await,
+            Ccs::start().await,
+        );
+        site.page("/drip", Page::drip());
+        for enricher in ["offer_search", "points", "answers"] {
+            ccs.set(enricher, Reply::envelope(&envelope(enricher)).after(CCS_MS));
+        }
+        let entry = Entry::new("vendor", Dialect::Anthropic, &fake.base_url());
+        let pack = furnish(pack(&ccs.url(), &[entry]), &site.url());
+        let options = options(pack).set("tool", "grace_ms", grace.as_millis());
+        let server = Server::start(change(options)).await;
+        let rest = server.rest().with("x-turnwire-principal", PRINCIPAL);
+        Self {
+            fake,
+            site,
+            ccs,
+            server,
+            rest,
+        }
+    }
+
+    /// Waits until no answer of the provider or the site is on its way to somebody.
+    pub async fn sockets_closed(&self) {
+        until("every socket to the provider is done with", || async {
+            let calls = self.fake.calls();
+            let done = |progress| matches!(progress, Progress::Sent | Progress::Cut);
+            calls.iter().all(|call| call.closed || done(call.progress))
+        })
+        .await;
+        until("every socket to the site is closed", || async {
+            self.site.open_connections() == 0
+        })
+        .await;
+    }
+}
+
+/// The pack with tools of every kind, in the hands of everybody.
+fn furnish(pack: Pack, site: &str) -> Pack {
+    let server: Vec<String> = mcp::command("good", "/dev/null".as_ref())
+        .iter()
+        .map(|word| format!("{word:?}"))
+        .collect();
+    let tools = TOOLS.replace("SITE", site);
+    let servers = format!(
+        "mcp_servers:\n  small:\n    command: [{}]\n    call_timeout_ms: 120000\n",
+        server.join(", ")
+    );
+    let pack = pack
+        .change(
+            "tools.yaml",
+            "tools:\n",
+            &format!("{servers}tools:\n{tools}"),
+        )
+        .change(
+            "pack.yaml",
+            "models: {",
+            "models: {script: 'scripted:stage', ",
+        )
+        .change(
+            "orchestrator.yaml",
+            "tools: [",
+            "tools: [drip, program, slow_mcp, dig, ",
+        )
+        .put("workers/digger/agent.yaml", DIGGER)
+        .script(&script());
+    let limits = "limits: {sub_agent_timeout_ms: 120000, watchdog_ms: 600000}\n";
+    let text = format!("{}{limits}", pack.text("pack.yaml"));
+    let pack = pack.put("pack.yaml", &text);
+    ["shop", "rewards", "support"]
+        .into_iter()
+        .fold(pack, |pack, id| {
+            let file = format!("verticals/{id}/agent.yaml");
+            pack.change(&file, "model: default", "model: script")
+                .change(
+                    &file,
+                    "tools: [",
+                    "tools: [nap, drip, program, slow_mcp, dig, ",
+                )
+        })
+}
+
+/// What sub-agents and workers do: what they are asked says which tool.
+fn script() -> Script {
+    let agents = [
+        ("shop", "search_offers"),
+        ("rewards", "points_balance"),
+        ("support", "support_answer"),
+    ];
+    let script = Script::new().heard(
+        "digger",
+        "^/",
+        1,
+        [Step::tool("program", json!({"path": "{{user}}"}))],
+    );
+    agents.into_iter().fold(script, |script, (id, data)| {
+        let cases = [
+            ("^sleep", Step::tool("nap", json!({"ms": 30_000}))),
+            ("^http", Step::tool("drip", json!({}))),
+            ("^mcp", Step::tool("slow_mcp", json!({"seconds": 60}))),
+            ("^ccs", Step::tool(data, json!({}))),
+            ("/dug$", Step::tool("dig", json!({"task": "{{user}}"}))),
+            ("^/", Step::tool("program", json!({"path": "{{user}}"}))),
+        ];
+        cases.into_iter().fold(script, |script, (user, step)| {
+            script.heard(id, user, 1, [step])
+        })
+    })
+}
+
+const TOOLS: &str = r#"
+  - name: drip
+    connector: http
+    description: Reads a page without end.
+    url: "SITE/drip"
+    input_schema: {type: object}
+    timeout_ms: 60000
+  - name: program
+    connector: process
+    description: Runs a script.
+    command: [sh, "{path}"]
+    stdin: none
+    input_schema: {type: object, properties: {path: {type: string}}, required: [path]}
+    timeout_ms: 600000
+  - {name: slow_mcp, connector: mcp, server: small, tool: slow}
+  - {name: dig, connector: delegate, agent: digger, description: Digs., timeout_ms: 600000}
+"#;
+
+const DIGGER: &str = "\
+id: digger
+version: '1'
+kind: worker
+description: Digs.
+model: script
+prompt_blocks: [worker]
+tools: [program]
+";

@@ -1,0 +1,139 @@
+//! The judgement of one stopped turn: its events, both lanes and whole, and what was expected.
+
+use std::collections::BTreeMap;
+
+use turnwire_event::body::turn::{Cancelled, ReceiptLine};
+use turnwire_event::code::{
+    LlmErrorClass, Phase, ReceiptKind, StopOutcome, ToolErrorClass, ToolType,
+};
+use turnwire_event::{Body, Event, EventType, StopReason};
+
+/// What a stopped turn must have told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// What it was doing.
+    pub phase: Phase,
+    /// Lines of the receipt by kind, and what became of them; any number of others of that kind
+    /// is wrong.
+    pub lines: Vec<(ReceiptKind, usize, StopOutcome)>,
+}
+
+/// Judges a stopped turn; gives its end.
+pub fn stopped(name: &str, events: &[Event]) -> Cancelled {
+    let names: Vec<&str> = events.iter().map(|e| e.body.kind().name()).collect();
+    let terminals = events.iter().filter(|e| e.body.kind().is_terminal());
+    assert_eq!(terminals.count(), 1, "{name}: {names:?}");
+    let Some(Body::TurnCancelled(end)) = events.last().map(|event| &event.body) else {
+        panic!("{name}: {names:?}");
+    };
+    let asked = events
+        .iter()
+        .position(|e| e.body.kind() == EventType::TurnCancelRequested);
+    let asked = asked.unwrap_or_else(|| panic!("{name}: nobody asked: {names:?}"));
+    let (before, after) = events.split_at(asked);
+    for event in after {
+        let kind = event.body.kind();
+        assert!(!kind.is_start(), "{name}: {kind} after the cancel");
+    }
+    // Children before parents, the trace and the terminal last: one sequence.
+    let ranks: Vec<u8> = after.iter().filter_map(|event| rank(&event.body)).collect();
+    assert!(ranks.is_sorted(), "{name}: {ranks:?} {names:?}");
+    pairs(name, events);
+    receipt(name, before, after, end);
+    end.clone()
+}
+
+/// The place in an ending of what only an ending has.
+fn rank(body: &Body) -> Option<u8> {
+    Some(match body {
+        Body::ToolUseEnd(_) => 0,
+        Body::MessageComplete(end) if end.stop_reason == StopReason::Cancelled => 1,
+        Body::LlmCallFailed(call) if call.error_class == LlmErrorClass::Cancelled => 2,
+        Body::DelegateFailed(_) => 3,
+        Body::ToolFailed(tool) if tool.error_class == ToolErrorClass::Cancelled => {
+            if tool.tool_type == ToolType::SubAgent {
+                5
+            } else {
+                3
+            }
+        }
+        Body::SubagentFailed(_) => 4,
+        Body::PlanStepCompleted(_) => 6,
+        Body::DispatchTraced(_) => 7,
+        Body::TurnCancelled(_) => 8,
+        _ => return None,
+    })
+}
+
+/// I-05: whatever began has ended, once.
+fn pairs(name: &str, events: &[Event]) {
+    let mut open: BTreeMap<String, i32> = BTreeMap::new();
+    for event in events {
+        let (id, by) = match &event.body {
+            Body::LlmCallStarted(call) => (call.call_id.to_string(), 1),
+            Body::LlmCallCompleted(call) => (call.call_id.to_string(), -1),
+            Body::LlmCallFailed(call) => (call.call_id.to_string(), -1),
+            Body::ToolCalled(tool) => (tool.tool_use_id.to_string(), 1),
+            Body::ToolCompleted(tool) => (tool.tool_use_id.to_string(), -1),
+            Body::ToolFailed(tool) if tool.called => (tool.tool_use_id.to_string(), -1),
+            Body::SubagentStarted(agent) => (agent.sub_agent_id.clone(), 1),
+            Body::SubagentCompleted(agent) => (agent.sub_agent_id.clone(), -1),
+            Body::SubagentFailed(agent) => (agent.sub_agent_id.clone(), -1),
+            Body::DelegateStarted(worker) => (worker.worker_session_id.to_string(), 1),
+            Body::DelegateCompleted(worker) => (worker.worker_session_id.to_string(), -1),
+            Body::DelegateFailed(worker) => (worker.worker_session_id.to_string(), -1),
+            _ => continue,
+        };
+        let count = open.entry(id.clone()).or_default();
+        *count += by;
+        assert!((0..=1).contains(count), "{name}: {id} is out of order");
+    }
+    open.retain(|_, count| *count != 0);
+    assert!(open.is_empty(), "{name}: {open:?} never ended");
+}
+
+/// Everything that ran when the cancel came has one line, and nothing else but processes has.
+fn receipt(name: &str, before: &[Event], after: &[Event], end: &Cancelled) {
+    let mut due: Vec<(ReceiptKind, String)> = Vec::new();
+    for event in after {
+        due.push(match &event.body {
+            Body::LlmCallFailed(call) => (ReceiptKind::Llm, call.call_id.to_string()),
+            Body::LlmCallCompleted(call) => (ReceiptKind::Llm, call.call_id.to_string()),
+            Body::ToolFailed(tool) if tool.called => {
+                (ReceiptKind::Tool, tool.tool_use_id.to_string())
+            }
+            Body::ToolCompleted(tool) => (ReceiptKind::Tool, tool.tool_use_id.to_string()),
+            Body::SubagentFailed(agent) => (ReceiptKind::Subagent, agent.sub_agent_id.clone()),
+            Body::SubagentCompleted(agent) => (ReceiptKind::Subagent, agent.sub_agent_id.clone()),
+            Body::DelegateFailed(worker) => {
+                (ReceiptKind::Worker, worker.worker_session_id.to_string())
+            }
+            Body::DelegateCompleted(worker) => {
+                (ReceiptKind::Worker, worker.worker_session_id.to_string())
+            }
+            _ => continue,
+        });
+    }
+    let told = end.receipt.iter();
+    let mut told: Vec<_> = told.map(|line| (line.kind, line.id.clone())).collect();
+    let by_text = |line: &(ReceiptKind, String)| format!("{line:?}");
+    told.sort_by_key(by_text);
+    let all = told.len();
+    told.dedup();
+    assert_eq!(told.len(), all, "{name}: a line twice: {:?}", end.receipt);
+    told.retain(|(kind, _)| *kind != ReceiptKind::Process);
+    due.sort_by_key(by_text);
+    assert_eq!(told, due, "{name}: {} events before", before.len());
+}
+
+impl Expected {
+    /// Judges the end of a turn against it.
+    pub fn judge(&self, name: &str, end: &Cancelled) {
+        assert_eq!(end.phase, self.phase, "{name}: {end:?}");
+        for (kind, count, outcome) in &self.lines {
+            let of_kind = |line: &&ReceiptLine| line.kind == *kind && line.outcome == *outcome;
+            let found = end.receipt.iter().filter(of_kind).count();
+            assert_eq!(found, *count, "{name}: {kind:?} {outcome:?}: {end:?}");
+        }
+    }
+}

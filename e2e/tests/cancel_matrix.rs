@@ -1,0 +1,99 @@
+//! F14: every kind of tool × fan-out, stopped over sockets while all of it is at work. When the end
+//! is told nothing of it is left: no process, no socket, no row that runs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use turnwire_e2e::load;
+use turnwire_e2e::stops::{Cell, Fan, House, Kind, Way};
+use turnwire_event::SessionId;
+use turnwire_event::body::turn::Cancelled;
+use turnwire_event::code::ReceiptKind;
+
+/// Short, so that a matrix of killings does not take long.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Runs cells at the same time on one server; all of it is judged in the end.
+async fn run(house: House, cells: Vec<Cell>) -> Vec<(Cell, Cancelled)> {
+    let house = Arc::new(house);
+    let tasks = cells.into_iter().map(|cell| {
+        let house = house.clone();
+        (cell, tokio::spawn(async move { cell.run(&house).await }))
+    });
+    let tasks: Vec<_> = tasks.collect();
+    let mut sessions: Vec<SessionId> = Vec::new();
+    let mut ends = Vec::new();
+    for (cell, task) in tasks {
+        let (session, end) = task.await.unwrap_or_else(|why| panic!("{cell:?}: {why}"));
+        sessions.push(session);
+        ends.push((cell, end));
+    }
+    house.sockets_closed().await;
+    load::judge(&house.rest, &sessions).await;
+    ends
+}
+
+fn cells(fan: Fan) -> Vec<Cell> {
+    let kinds = Kind::ALL.into_iter().enumerate();
+    let cell = |(n, kind)| {
+        let number = n + 10 * (fan.leaves() + 1);
+        Cell {
+            number,
+            kind,
+            fan,
+            way: Way::ALL[(n + fan.leaves()) % Way::ALL.len()],
+        }
+    };
+    kinds.map(cell).collect()
+}
+
+async fn matrix(fan: Fan) {
+    let begun = Instant::now();
+    let ends = run(House::open(GRACE).await, cells(fan)).await;
+    for (cell, end) in ends {
+        let slowest = end.receipt.iter().map(|line| line.ms).max();
+        println!("{:?} {:?}: {slowest:?} ms", cell.kind, cell.way);
+    }
+    println!("{fan:?}: {:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_073_s3_074_s3_081_c_05_i_17_one_tool_of_every_kind_is_stopped() {
+    matrix(Fan::One).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_073_s3_074_s3_081_c_05_i_17_three_tools_at_once_of_every_kind_are_stopped() {
+    matrix(Fan::Three).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_073_s3_074_s3_081_c_05_i_17_two_sub_agents_with_tools_of_every_kind_are_stopped() {
+    matrix(Fan::Agents).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_074_the_grace_is_five_seconds_and_then_it_is_killed() {
+    let grace = Duration::from_secs(5);
+    let cells = [(Kind::Ignores, Way::Wait), (Kind::Delegate, Way::Http)];
+    let cells = cells
+        .into_iter()
+        .enumerate()
+        .map(|(number, (kind, way))| Cell {
+            number,
+            kind,
+            fan: Fan::One,
+            way,
+        });
+    let ends = run(House::open(grace).await, cells.collect()).await;
+    for (cell, end) in ends {
+        let kind = match cell.kind {
+            Kind::Delegate => ReceiptKind::Worker,
+            _ => ReceiptKind::Process,
+        };
+        let line = end.receipt.iter().find(|line| line.kind == kind);
+        let ms = line.expect("a line").ms;
+        assert!((5_000..7_000).contains(&ms), "{cell:?}: {end:?}");
+        println!("{:?}: killed after {ms} ms", cell.kind);
+    }
+}
