@@ -10,6 +10,7 @@ pub mod told;
 pub mod engine;
 pub mod mcp;
 pub mod models;
+pub mod approvals;
 pub mod probe;
 pub mod kills;
 pub mod cuts;

@@ -11,6 +11,11 @@ use crate::args::Approve;
 use crate::clean::line;
 use crate::open;
 
+/// The longest name of a tool that is shown.
+const NAME_CHARS_MAX: usize = 64;
+/// The most of an input that is shown.
+const INPUT_CHARS_MAX: usize = 200;
+
 /// Answers, and prints what happened.
 pub(crate) async fn run(args: &Approve) -> Result<()> {
     let client = open::client(&args.speaker)?;
@@ -67,7 +72,8 @@ fn as_text(chosen: &[Approval], decision: Decision, answered: &Answered) -> Stri
     };
     let mut text = String::new();
     for question in chosen {
-        let (name, input) = (line(&question.tool_name), line(&question.input_summary));
+        let name = line(&question.tool_name, NAME_CHARS_MAX);
+        let input = line(&question.input_summary, INPUT_CHARS_MAX);
         let _ = writeln!(text, "{word} {} {name} {input}", question.approval_id);
     }
     let _ = match answered.next_turn_id {

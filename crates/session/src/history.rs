@@ -285,4 +285,32 @@ mod tests {
             "a result without its call is not shown, nor what came before it"
         );
     }
+
+    #[test]
+    fn a_leg_is_shown_with_the_turn_it_goes_on_with_or_not_at_all() {
+        use Role::{Assistant, Tool, User};
+        let past = [(1, User), (1, Assistant), (2, User), (2, Tool), (3, User)];
+        let shown = |messages_max, said: Vec<ContentBlock>| {
+            let messages = past.iter().enumerate().map(|(at, (turn, role))| {
+                let mut message = message(at as u128, *turn, *role);
+                if at == 2 {
+                    let paused = TurnId(Ulid(1)).to_string();
+                    message.metadata.insert(RESUMES.to_owned(), paused.into());
+                    message.content.clone_from(&said);
+                }
+                weigh(message)
+            });
+            let budget = HistoryBudget {
+                messages_max,
+                bytes_max: 10_000,
+            };
+            let fitted = fit(messages.collect(), budget);
+            let ids = fitted.iter().map(|(message, _)| message.id.0.0);
+            ids.collect::<Vec<_>>()
+        };
+        assert_eq!(shown(5, Vec::new()), [0, 1, 2, 3, 4]);
+        assert_eq!(shown(4, Vec::new()), [4]);
+        // Whoever says something goes on with nothing, whatever a client has put beside it.
+        assert_eq!(shown(4, vec![ContentBlock::text("hi")]), [2, 3, 4]);
+    }
 }

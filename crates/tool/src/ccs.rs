@@ -76,6 +76,10 @@ impl Tool for Ccs {
         self.def.remember
     }
 
+    fn approval(&self) -> bool {
+        self.def.approval
+    }
+
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         let (typed, connector) = (Arc::clone(&self.typed), Arc::clone(&self.connector));
         let (input, wait) = (Arc::clone(&self.input), self.wait);

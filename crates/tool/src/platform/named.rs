@@ -63,6 +63,10 @@ impl Tool for Named {
         self.def.remember
     }
 
+    fn approval(&self) -> bool {
+        self.def.approval
+    }
+
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         self.inner.run(call)
     }

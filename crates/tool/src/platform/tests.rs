@@ -124,12 +124,14 @@ fn what_a_pack_does_not_say_the_function_says() {
         status: Some("rating".into()),
         timeout_ms: Some(5),
         remember: true,
+        approval: true,
         ..bare
     };
     let tool = Named::new(&full, Arc::new(Feedback));
     assert_eq!(tool.description(), "Rates.");
     assert_eq!(tool.input_schema(), json!({"type": "object"}));
     assert_eq!(tool.status(), Some("rating"));
+    assert!(tool.approval(), "what must be allowed is asked about");
     assert_eq!(
         (tool.remember(), tool.timeout()),
         (true, Some(Duration::from_millis(5)))

@@ -1,0 +1,93 @@
+//! Tools that wait for a person, and a server that is killed in every step: nothing is asked
+//! twice, nothing acts twice, and what was answered stays answered.
+
+use serde_json::json;
+use turnwire_e2e::approvals::{Asking, leg};
+use turnwire_e2e::engine::of;
+use turnwire_testkit::provider::Dialect;
+
+#[tokio::test]
+async fn d_81_a_server_that_is_killed_between_the_question_and_the_answers_goes_on() {
+    let mut asking = Asking::new(Dialect::Responses).await;
+    asking.wants(&["milk", "bread", "salt"]);
+    asking.says("Two of them.");
+    let (turn, open) = asking.paused("Three things.").await;
+    asking.play.stage.server.restart().await;
+    let part = asking.answer(turn, &open[0], "approve").await;
+    assert_eq!(part.expect("an answer").status, 200);
+    asking.play.stage.server.restart().await;
+    let again = asking.answer(turn, &open[0], "approve").await;
+    let again = again.expect("an answer");
+    assert_eq!((again.status, &again.json()["remaining"]), (200, &json!(2)));
+    let body = json!({"answers": [
+        {"approval_id": open[1], "decision": "reject"},
+        {"approval_id": open[2], "decision": "approve"},
+    ]});
+    let next = leg(&asking.post(turn, body).await.expect("an answer"));
+    let row = asking.ended(next).await;
+    assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
+    let mut notes = asking.notes();
+    notes.sort();
+    assert_eq!(notes, ["\"milk\"", "\"salt\""]);
+    asking.judge().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_right_after_the_answer_acts_at_most_once() {
+    let mut asking = Asking::new(Dialect::Anthropic).await;
+    for round in 0..6_u64 {
+        let before = asking.notes().len();
+        asking.wants(&["once"]);
+        asking
+            .play
+            .fake
+            .always("once", turnwire_testkit::provider::Message::text(["Done."]));
+        let (turn, open) = asking.paused("Write it down.").await;
+        let next = asking.yes(turn, &open[0]).await;
+        tokio::time::sleep(std::time::Duration::from_millis(round * 8)).await;
+        asking.play.stage.server.restart().await;
+        let row = asking.ended(next).await;
+        let status = &row["terminal"]["payload"]["status"];
+        assert!(status == "ok" || status == "failed", "{row}");
+        assert_eq!(asking.yes(turn, &open[0]).await, next, "the same leg");
+        let acted = asking.notes().len() - before;
+        assert!(acted <= 1, "it acted {acted} times");
+        let events = asking.play.stage.events(next).await;
+        let called = of(&events, "tool.called").count();
+        assert!(acted <= called, "nothing acts before its call is durable");
+    }
+    asking.play.stage.judge().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_while_it_is_answered_has_taken_the_answer_or_not() {
+    let mut asking = Asking::new(Dialect::Gemini).await;
+    for round in 0..6_u64 {
+        let before = asking.notes().len();
+        asking.wants(&["once"]);
+        asking
+            .play
+            .fake
+            .always("once", turnwire_testkit::provider::Message::text(["Done."]));
+        let (turn, open) = asking.paused("Write it down.").await;
+        let path = format!("/turns/{turn}/approvals");
+        let rest = asking.play.stage.rest.clone();
+        let body = json!({"approval_id": open[0], "decision": "approve"});
+        let answering = tokio::spawn(async move { rest.post(&path, body).await.ok() });
+        tokio::time::sleep(std::time::Duration::from_millis(round)).await;
+        asking.play.stage.server.restart().await;
+        let told = answering.await.expect("a task");
+        // Asked again: the leg that there is, or the one that is opened now.
+        let next = asking.yes(turn, &open[0]).await;
+        if let Some(told) = told.filter(|told| told.status == 202) {
+            assert_eq!(leg(&told), next);
+        }
+        asking.ended(next).await;
+        let acted = asking.notes().len() - before;
+        assert!(acted <= 1, "it acted {acted} times");
+        let log = asking.play.stage.log(asking.play.stage.session).await;
+        let legs = of(&log, "turn.started").filter(|e| e["payload"]["resumes"] == json!(turn));
+        assert_eq!(legs.count(), 1);
+    }
+    asking.play.stage.judge().await;
+}
