@@ -4,15 +4,19 @@
 //!   open ─▶ snapshot ─▶ ┌ a line ─▶ submit ─▶ events … ─▶ the turn's terminal ┐ ─▶ end of input
 //!                       └────────────────────────◀────────────────────────────┘
 //!            lost and found again by the watch, at any time      Ctrl-C: cancel, then leave
+//!            a turn that pauses: its questions, and the turn that goes on
 //! ```
 
 mod input;
 mod screen;
+mod cast;
 mod story;
 mod teller;
+mod stop;
+mod unseen;
 mod scene;
 mod talk;
-mod unseen;
+mod decide;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -56,7 +60,7 @@ pub(crate) async fn run(args: &Chat) -> Result<ExitCode> {
         true => Questions::Lines(input::lines()),
         false => Questions::Once(args.message.join(" ")),
     };
-    let teller = Teller::new(Screen::here(streams), form);
+    let teller = Teller::new(Screen::here(streams), form, args.speaker.flags());
     let mut talk = Talk::new(Scene::new(client, opened, teller, interrupts));
     let left = talk.run(questions, streams.stdin).await;
     if args.session.is_none() {

@@ -6,17 +6,16 @@ use std::io;
 use std::time::Duration;
 
 use serde::Deserialize as _;
-use serde_json::json;
 use tokio::signal::unix::Signal;
-use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use turnwire_client::{Client, Error, Item, Received, Snapshot, Start, Watch};
 use turnwire_event::body::turn::{Cancelled, Completed};
 use turnwire_event::message::{MessageStatus, Role};
-use turnwire_event::{Body, ContentBlock, Position, SessionId, TurnId};
-use turnwire_wire::rest::turn::CancelAccepted;
+use turnwire_event::{Body, ContentBlock, EventType, Position, SessionId, TurnId};
 
 use crate::paint::Tone;
 
+use super::stop::{Cancel, Slow, answered, slowly};
 use super::story::{self, Outcome};
 use super::teller::Teller;
 use super::unseen::{Found, Unseen};
@@ -78,7 +77,11 @@ pub(crate) struct Scene {
     pub(crate) ended: Vec<Ended>,
     /// The turn that was asked to stop.
     pub(crate) stopping: Option<TurnId>,
-    cancel: Option<JoinHandle<Result<CancelAccepted, Error>>>,
+    cancel: Cancel,
+    slow: Slow,
+    /// How often a question may have got its answer: by an event, or by what a snapshot passed
+    /// over.
+    pub(crate) news: u64,
     /// Whether the first snapshot was seen.
     met: bool,
     /// Whether the server is away.
@@ -95,12 +98,8 @@ impl Scene {
         teller: Teller,
         interrupts: Signal,
     ) -> Self {
-        let filter = match teller.is_for_people() {
-            true => json!("preset:chat"),
-            false => json!("preset:full"),
-        };
         Self {
-            watch: client.watch(session, filter, Start::Snapshot),
+            watch: client.watch(session, teller.filter(), Start::Snapshot),
             client,
             session,
             teller,
@@ -111,6 +110,8 @@ impl Scene {
             ended: Vec::new(),
             stopping: None,
             cancel: None,
+            slow: None,
+            news: 0,
             met: false,
             lost: false,
             unseen: None,
@@ -162,7 +163,16 @@ impl Scene {
             }
             _ = self.interrupts.recv() => self.interrupted().map(|()| None),
             answer = answered(&mut self.cancel) => self.cancel_answered(answer),
+            seconds = slowly(self.slow) => self.stops_still(seconds).map(|()| None),
         }
+    }
+
+    /// What is still waited for.
+    fn stops_still(&mut self, seconds: u32) -> Result<(), Leave> {
+        if let Some((_, told)) = &mut self.slow {
+            *told = seconds;
+        }
+        Ok(self.teller.stops_still(seconds)?)
     }
 
     fn cancel_answered(&mut self, answer: Result<(), String>) -> Result<Option<Ended>, Leave> {
@@ -196,12 +206,16 @@ impl Scene {
 
     /// The session as it stands: at the beginning, and after more was missed than is replayed.
     pub(crate) fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Leave> {
+        self.news += 1;
         let before = self.running;
         let now = snapshot.session["current_turn_id"].as_str();
         self.running = now.and_then(|id| id.parse().ok());
         if self.teller.is_for_people() {
             let turns = [before, self.running];
             for message in &snapshot.messages {
+                if turns.contains(&Some(message.turn_id)) {
+                    self.teller.learn(message);
+                }
                 let shown = self.met || message.status == MessageStatus::InProgress;
                 let ours =
                     message.role == Role::Assistant && turns.contains(&Some(message.turn_id));
@@ -277,6 +291,9 @@ impl Scene {
     /// A turn is over.
     fn over(&mut self, turn: TurnId, outcome: Outcome) -> Ended {
         self.teller.ended(turn);
+        if [self.running, self.stopping].contains(&Some(turn)) {
+            self.slow = None;
+        }
         self.running = self.running.filter(|running| *running != turn);
         self.ended.push((turn, outcome));
         (turn, outcome)
@@ -289,6 +306,7 @@ impl Scene {
             && self.teller.is_for_people()
             && !beside
             && self.ours != received.turn_id
+            && start.resumes.is_none()
         {
             let said: Vec<_> = start
                 .input
@@ -299,6 +317,11 @@ impl Scene {
             if self.asking.as_ref() != Some(&said) {
                 self.say(&format!("from elsewhere: {said}"))?;
             }
+        }
+        match received.kind {
+            EventType::TurnCancelRequested => self.stop_requested(received.turn_id),
+            EventType::ApprovalResolved => self.news += 1,
+            _ => {}
         }
         self.teller.received(received, event.as_ref())?;
         let (Some(turn), Some(event)) = (received.turn_id, event) else {
@@ -327,9 +350,20 @@ impl Scene {
         match self.running {
             Some(turn) if self.stopping != Some(turn) => {
                 self.stop(turn);
-                Ok(self.teller.screen.passing_or_note("stopping…")?)
+                Ok(self.teller.stops()?)
             }
             _ => Err(Leave::Interrupted),
+        }
+    }
+
+    /// A turn was asked to stop, here or elsewhere.
+    fn stop_requested(&mut self, turn: Option<TurnId>) {
+        if turn.is_none() || self.running != turn {
+            return;
+        }
+        self.slow.get_or_insert_with(|| (Instant::now(), 0));
+        if self.stopping == turn {
+            self.teller.stops_as_said();
         }
     }
 
@@ -337,19 +371,7 @@ impl Scene {
     pub(crate) fn stop(&mut self, turn: TurnId) {
         let client = self.client.clone();
         self.stopping = Some(turn);
+        self.slow = Some((Instant::now(), 0));
         self.cancel = Some(tokio::spawn(async move { client.cancel(turn, None).await }));
-    }
-}
-
-/// The answer to a cancel; never, if none was asked for.
-async fn answered(
-    cancel: &mut Option<JoinHandle<Result<CancelAccepted, Error>>>,
-) -> Result<(), String> {
-    match cancel {
-        None => std::future::pending().await,
-        Some(cancel) => match cancel.await {
-            Ok(answer) => answer.map(drop).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        },
     }
 }

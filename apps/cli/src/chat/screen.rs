@@ -100,15 +100,25 @@ impl Screen {
         }
     }
 
+    /// Whether there is a person who can be asked something, and be seen to answer.
+    pub(crate) fn has_person(&self) -> bool {
+        self.streams.stdin && self.streams.stderr
+    }
+
     /// Asks for a line, where a person types.
     pub(crate) fn prompt(&mut self) -> io::Result<()> {
-        if self.prompted || !self.streams.stdin || !self.streams.stderr {
+        self.ask(">")
+    }
+
+    /// Asks for a line with a question, where a person types.
+    pub(crate) fn ask(&mut self, words: &str) -> io::Result<()> {
+        if self.prompted || !self.has_person() {
             return Ok(());
         }
         self.line_end()?;
         self.wipe()?;
         self.prompted = true;
-        write!(self.err, "> ")?;
+        write!(self.err, "{} ", line(words, NOTE_CHARS_MAX))?;
         self.err.flush()
     }
 

@@ -1,18 +1,20 @@
 //! How a turn ended, in words a person can use: one sentence, the code, and after a cancel what
 //! ran and what became of it.
 
-use std::collections::HashMap;
-
 use turnwire_event::body::turn::{Cancelled, Completed, ReceiptLine};
-use turnwire_event::code::{ErrorCode, Phase, StopOutcome, TurnStatus};
+use turnwire_event::code::{ErrorCode, Phase, ReceiptKind, StopOutcome, TurnStatus};
 
 use crate::line::word;
+
+use super::cast::Cast;
 
 /// How a turn ended, or why it never began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// With an answer.
     Answered,
+    /// With questions: another turn goes on when a person has answered them.
+    Paused,
     /// Without.
     Failed,
     /// By a cancel.
@@ -25,7 +27,7 @@ impl Outcome {
     /// The exit status of a command that asked once.
     pub(crate) fn status(self) -> u8 {
         match self {
-            Self::Answered => 0,
+            Self::Answered | Self::Paused => 0,
             Self::Failed => 1,
             Self::Refused => 2,
             Self::Cancelled => 130,
@@ -46,10 +48,8 @@ pub(crate) fn completed(end: &Completed) -> (Outcome, Option<String>) {
             let missing = told(&format!("something is missing from this answer{why}"));
             (Outcome::Answered, missing)
         }
-        TurnStatus::Paused => (
-            Outcome::Answered,
-            told("the turn waits for a person; another one goes on with it"),
-        ),
+        // For whom it waits, and how to answer, is said by whoever can ask.
+        TurnStatus::Paused => (Outcome::Paused, None),
         TurnStatus::Failed => (
             Outcome::Failed,
             told(&format!("the turn failed: {}", why(end))),
@@ -82,8 +82,8 @@ fn codes(end: &Completed) -> String {
     }
 }
 
-/// The receipt of a cancel; `names` are those of the tools that were called.
-pub(crate) fn receipt(end: &Cancelled, names: &HashMap<String, String>) -> String {
+/// The receipt of a cancel; `cast` knows the names of what ran.
+pub(crate) fn receipt(end: &Cancelled, cast: &Cast) -> String {
     let doing = match end.phase {
         Phase::Route => "while the model was being chosen",
         Phase::Llm => "while the model was at work",
@@ -97,34 +97,61 @@ pub(crate) fn receipt(end: &Cancelled, names: &HashMap<String, String>) -> Strin
     if end.receipt.is_empty() {
         return format!("{head}; nothing was running");
     }
-    let lines = end.receipt.iter().map(|line| tell(line, names));
+    let lines = end.receipt.iter().map(|line| {
+        let name = cast.name(line, &end.receipt);
+        format!("  {name}: {}", became(line))
+    });
     std::iter::once(head)
         .chain(lines)
+        .chain([sum(&end.receipt)])
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-fn tell(line: &ReceiptLine, names: &HashMap<String, String>) -> String {
-    let name = names.get(&line.id).unwrap_or(&line.id);
-    let outcome = match line.outcome {
-        StopOutcome::Stopped => "stopped",
-        StopOutcome::Finished => "finished by itself",
-        StopOutcome::Discarded => "discarded, may still be in flight",
-        StopOutcome::Killed => "killed",
-    };
-    format!(
-        "  {} {name}: {outcome} after {} ms",
-        word(&line.kind),
-        line.ms
-    )
+fn became(line: &ReceiptLine) -> String {
+    let after = format!("after {}", time(line.ms));
+    match line.outcome {
+        StopOutcome::Stopped => format!("stopped {after}"),
+        StopOutcome::Finished => format!("finished by itself {after}"),
+        StopOutcome::Killed => format!("killed {after}"),
+        StopOutcome::Discarded => match line.kind {
+            ReceiptKind::Process | ReceiptKind::Worker => {
+                format!("not gone {after}, may still run")
+            }
+            ReceiptKind::Llm | ReceiptKind::Tool | ReceiptKind::Subagent => {
+                "still in flight, its answer is thrown away".to_owned()
+            }
+        },
+    }
+}
+
+/// What a receipt comes to. Nothing is left running only if it says so of every line.
+fn sum(receipt: &[ReceiptLine]) -> String {
+    let ms = receipt.iter().map(|line| line.ms).max().unwrap_or_default();
+    let left = receipt
+        .iter()
+        .filter(|line| line.outcome == StopOutcome::Discarded);
+    match left.count() {
+        0 => format!("stopped in {}, nothing left running", time(ms)),
+        left => format!("stopped in {}, {left} still in flight", time(ms)),
+    }
+}
+
+/// A time as people tell it.
+fn time(ms: u64) -> String {
+    match ms {
+        0..100 => format!("{ms} ms"),
+        _ => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnwire_event::Usage;
+    use turnwire_event::body::tool::Called;
     use turnwire_event::body::turn::Partial;
-    use turnwire_event::code::{CancelCode, ReceiptKind};
+    use turnwire_event::code::{CancelCode, ToolType};
+    use turnwire_event::{Timestamp, ToolUseId, Ulid, Usage};
 
     fn end(status: TurnStatus, code: Option<ErrorCode>, reason: Option<&str>) -> Completed {
         Completed {
@@ -174,11 +201,20 @@ mod tests {
 
     #[test]
     fn a_receipt_says_what_ran_and_what_became_of_it() {
-        let line = |id: &str, outcome| ReceiptLine {
-            kind: ReceiptKind::Tool,
+        let sleep = ToolUseId(Ulid(1));
+        let mut cast = Cast::default();
+        let called = Called {
+            tool_use_id: sleep,
+            tool_name: "sleep".into(),
+            tool_type: ToolType::Process,
+            input_summary: String::new(),
+        };
+        cast.called(&called, Timestamp::from_millis(0));
+        let line = |kind, id: &str, outcome, ms| ReceiptLine {
+            kind,
             id: id.to_owned(),
             outcome,
-            ms: 4,
+            ms,
         };
         let mut end = Cancelled {
             reason: "user_cancel".into(),
@@ -189,21 +225,42 @@ mod tests {
                 bytes: 0,
             },
             receipt: vec![
-                line("tu_1", StopOutcome::Stopped),
-                line("tu_2", StopOutcome::Finished),
+                line(ReceiptKind::Tool, "tu_2", StopOutcome::Finished, 4),
+                line(
+                    ReceiptKind::Tool,
+                    &sleep.to_string(),
+                    StopOutcome::Killed,
+                    5040,
+                ),
+                line(ReceiptKind::Process, "77", StopOutcome::Killed, 5039),
+                line(ReceiptKind::Subagent, "shop", StopOutcome::Stopped, 100),
             ],
         };
-        let names = HashMap::from([("tu_1".to_owned(), "sleep".to_owned())]);
         assert_eq!(
-            receipt(&end, &names),
+            receipt(&end, &cast),
             "cancelled while tools were at work (user_cancel)\n  \
-             tool sleep: stopped after 4 ms\n  \
-             tool tu_2: finished by itself after 4 ms"
+             tool tu_2: finished by itself after 4 ms\n  \
+             tool sleep: killed after 5.0 s\n  \
+             process of sleep: killed after 5.0 s\n  \
+             sub-agent shop: stopped after 0.1 s\n\
+             stopped in 5.0 s, nothing left running"
+        );
+        end.receipt = vec![
+            line(ReceiptKind::Tool, "tu_2", StopOutcome::Discarded, 4),
+            line(ReceiptKind::Process, "77", StopOutcome::Discarded, 12_000),
+        ];
+        assert_eq!(
+            receipt(&end, &cast),
+            "cancelled while tools were at work (user_cancel)\n  \
+             tool tu_2: still in flight, its answer is thrown away\n  \
+             process 77: not gone after 12.0 s, may still run\n\
+             stopped in 12.0 s, 2 still in flight",
+            "it never says more than it knows"
         );
         end.receipt.clear();
         end.phase = Phase::Route;
         assert_eq!(
-            receipt(&end, &names),
+            receipt(&end, &cast),
             "cancelled while the model was being chosen (user_cancel); nothing was running"
         );
     }

@@ -1,6 +1,7 @@
 //! The conversation: one question at a time, each to its turn's end, whatever happens to the
 //! connection meanwhile.
 
+use std::collections::VecDeque;
 use std::io;
 
 use tokio::sync::mpsc::Receiver;
@@ -34,13 +35,21 @@ pub(crate) enum Questions {
 
 /// A conversation.
 pub(crate) struct Talk {
-    scene: Scene,
+    pub(super) scene: Scene,
+    /// What is typed or piped in, once it is read.
+    pub(super) lines: Option<Receiver<Line>>,
+    /// What was typed before it was asked for.
+    pub(super) ahead: VecDeque<Line>,
 }
 
 impl Talk {
     /// A conversation in a session.
     pub(crate) fn new(scene: Scene) -> Self {
-        Self { scene }
+        Self {
+            scene,
+            lines: None,
+            ahead: VecDeque::new(),
+        }
     }
 
     /// Says something of our own.
@@ -57,12 +66,15 @@ impl Talk {
         if self.scene.stopping.is_some() && !typed {
             return Err(Leave::Interrupted);
         }
-        let mut lines = match questions {
+        match questions {
             Questions::Once(words) => return Ok(self.ask(&words).await?.status()),
-            Questions::Lines(lines) => lines,
-        };
+            Questions::Lines(lines) => self.lines = Some(lines),
+        }
+        if typed {
+            self.left_open().await?;
+        }
         let mut status = 0;
-        while let Some(line) = self.line(&mut lines).await? {
+        while let Some(line) = self.line().await? {
             let line = line.map_err(Leave::Unreadable)?;
             if line.is_empty() {
                 continue;
@@ -102,25 +114,36 @@ impl Talk {
         self.scene.snapshot(&snapshot)?;
         match self.scene.running {
             None => Ok(()),
-            Some(turn) => self.scene.until(turn).await.map(drop),
+            Some(turn) => {
+                let outcome = self.scene.until(turn).await?;
+                self.goes_on(turn, outcome).await.map(drop)
+            }
         }
     }
 
     /// The next line; meanwhile others may speak.
-    async fn line(&mut self, lines: &mut Receiver<Line>) -> Result<Option<Line>, Leave> {
+    async fn line(&mut self) -> Result<Option<Line>, Leave> {
         self.scene.stopping = None;
         loop {
             if self.scene.running.is_none() && self.scene.teller.is_for_people() {
                 self.scene.teller.screen.prompt()?;
             }
-            tokio::select! {
-                line = lines.recv() => {
+            if let Some(line) = self.ahead.pop_front() {
+                self.scene.teller.screen.typed();
+                return Ok(Some(line));
+            }
+            let ended = tokio::select! {
+                line = next(&mut self.lines) => {
                     if line.is_some() {
                         self.scene.teller.screen.typed();
                     }
                     return Ok(line);
                 }
-                step = self.scene.step() => drop(step?),
+                step = self.scene.step() => step?,
+            };
+            // Whoever types here may be in the midst of a line, which must not become an answer.
+            if let Some((turn, Outcome::Paused)) = ended {
+                self.tell_questions(turn)?;
             }
         }
     }
@@ -137,7 +160,8 @@ impl Talk {
             let error = match self.submit(&submit, key.as_ref()).await? {
                 Ok(accepted) => {
                     self.scene.asking = None;
-                    return self.follow(&accepted).await;
+                    let outcome = self.follow(&accepted).await?;
+                    return self.goes_on(accepted.turn_id, outcome).await;
                 }
                 Err(error) => error,
             };
@@ -226,13 +250,18 @@ impl Talk {
 
     /// Tells a turn that was taken to its end, which may have been seen already.
     async fn follow(&mut self, accepted: &Accepted) -> Result<Outcome, Leave> {
-        let turn = accepted.turn_id;
+        self.until_over(accepted.turn_id, is_over(accepted.state))
+            .await
+    }
+
+    /// Tells a turn of ours to its end; `over` if it has ended already.
+    pub(super) async fn until_over(&mut self, turn: TurnId, over: bool) -> Result<Outcome, Leave> {
         self.scene.ours = Some(turn);
         match self.scene.ended.iter().find(|(ended, _)| *ended == turn) {
             Some(&(_, outcome)) => Ok(outcome),
             None => {
                 self.scene.running = Some(turn);
-                if is_over(accepted.state) {
+                if over {
                     self.scene.look_up(turn);
                 }
                 self.scene.until(turn).await
@@ -258,6 +287,14 @@ impl Talk {
             Err(error) if error.is_passing() => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// The next line; none if there are no more.
+pub(super) async fn next(lines: &mut Option<Receiver<Line>>) -> Option<Line> {
+    match lines {
+        Some(lines) => lines.recv().await,
+        None => None,
     }
 }
 

@@ -3,19 +3,25 @@
 //! A message is remembered by how much of it was told, so that one that comes again (in a
 //! snapshot, or whole after its end) goes on where it was left and nothing is told twice.
 
+mod aside;
+
 use std::collections::HashMap;
 use std::io;
 
+use serde_json::{Value, json};
 use turnwire_client::Received;
 use turnwire_event::body::turn::{Cancelled, Completed};
-use turnwire_event::code::ToolType;
-use turnwire_event::{Body, ContentBlock, Event, Message, MessageId, Render, Timestamp, TurnId};
+use turnwire_event::code::{ToolErrorClass, ToolType};
+use turnwire_event::{
+    ApprovalId, Body, ContentBlock, Event, EventType, Filter, Message, MessageId, Render, TurnId,
+};
 
 use crate::card;
 use crate::clean::Cleaner;
 use crate::line::word;
 use crate::paint::Tone;
 
+use super::cast::Cast;
 use super::screen::Screen;
 use super::story::{self, Outcome};
 
@@ -39,9 +45,17 @@ pub(crate) struct Teller {
     turn: Option<TurnId>,
     said: HashMap<MessageId, Said>,
     thought: Option<Thought>,
-    tools: HashMap<String, Tool>,
+    cast: Cast,
     /// What is being done, in the server's words, until the answer comes.
     doing: Option<String>,
+    /// Whether the turn was asked to stop: what it stops is told by the receipt.
+    stopping: bool,
+    /// What the turn has asked a person, in words.
+    asked: Vec<(ApprovalId, String)>,
+    /// The question that was answered here.
+    answered: Option<ApprovalId>,
+    /// What a later command must be told to speak with the same server.
+    flags: String,
 }
 
 /// How much of a message was told.
@@ -59,30 +73,44 @@ struct Thought {
     cleaner: Cleaner,
 }
 
-#[derive(Debug)]
-struct Tool {
-    name: String,
-    called_at: Timestamp,
-    running: bool,
-}
-
 impl Teller {
-    /// Tells onto a screen.
-    pub(crate) fn new(screen: Screen, form: Form) -> Self {
+    /// Tells onto a screen; `flags` are those of this command that another one must be given.
+    pub(crate) fn new(screen: Screen, form: Form, flags: String) -> Self {
         Self {
             screen,
             form,
             turn: None,
             said: HashMap::new(),
             thought: None,
-            tools: HashMap::new(),
+            cast: Cast::default(),
             doing: None,
+            stopping: false,
+            asked: Vec::new(),
+            answered: None,
+            flags,
         }
     }
 
     /// Whether people are told, and not programs.
     pub(crate) fn is_for_people(&self) -> bool {
         self.form != Form::Json
+    }
+
+    /// The events it is for. People get an end-user's view, and beside it what is asked of them
+    /// and that a turn will stop.
+    pub(crate) fn filter(&self) -> Value {
+        if !self.is_for_people() {
+            return json!("preset:full");
+        }
+        let mut spec = Filter::chat().spec();
+        let more = [
+            EventType::ApprovalRequested,
+            EventType::ApprovalResolved,
+            EventType::TurnCancelRequested,
+        ];
+        let names = more.map(|kind| kind.name().to_owned());
+        spec.event_types.get_or_insert_default().extend(names);
+        json!(spec)
     }
 
     /// From here on a turn is told that began before, or none.
@@ -116,8 +144,9 @@ impl Teller {
                 if !self.is_beside(event.turn_id) {
                     self.turn = event.turn_id;
                     self.said.clear();
-                    self.tools.clear();
-                    self.doing = None;
+                    self.cast = Cast::default();
+                    self.asked.clear();
+                    (self.doing, self.stopping) = (None, false);
                 }
                 Ok(())
             }
@@ -131,38 +160,33 @@ impl Teller {
                 self.screen.line_end()
             }
             Body::ToolCalled(tool) => {
-                let called = Tool {
-                    name: tool.tool_name.clone(),
-                    called_at: event.timestamp,
-                    running: true,
-                };
-                self.tools.insert(tool.tool_use_id.to_string(), called);
+                self.cast.called(tool, event.timestamp);
                 self.still_running()
             }
-            Body::ToolCompleted(tool) if is_inner(tool.tool_type) => {
-                self.tool_over(&tool.tool_use_id.to_string())
-            }
             Body::ToolCompleted(tool) => {
+                self.cast.over(tool.tool_use_id, event.timestamp);
                 let told = format!("{} ok, {} ms", tool.tool_name, tool.duration_ms);
-                self.tool_end(&tool.tool_use_id.to_string(), Tone::Quiet, &told)
-            }
-            Body::ToolFailed(tool) if is_inner(tool.tool_type) => {
-                self.tool_over(&tool.tool_use_id.to_string())
+                let told = (!is_inner(tool.tool_type)).then_some(told);
+                self.tool_end(Tone::Quiet, told)
             }
             Body::ToolFailed(tool) => {
-                let called = self.tools.get(&tool.tool_use_id.to_string());
-                let since = called.map(|called| {
-                    let ms = event.timestamp.as_millis() - called.called_at.as_millis();
-                    format!(", {ms} ms")
-                });
+                let ms = self.cast.over(tool.tool_use_id, event.timestamp);
+                let since = ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
                 let why = word(&tool.error_class);
-                let told = format!(
-                    "{} failed ({why}){}",
-                    tool.tool_name,
-                    since.unwrap_or_default()
-                );
-                self.tool_end(&tool.tool_use_id.to_string(), Tone::Bad, &told)
+                let told = format!("{} failed ({why}){since}", tool.tool_name);
+                let stopped = self.stopping && tool.error_class == ToolErrorClass::Cancelled;
+                let told = (!stopped && !is_inner(tool.tool_type)).then_some(told);
+                self.tool_end(Tone::Bad, told)
             }
+            Body::DelegateStarted(work) => self.worker_begins(work),
+            Body::DelegateCompleted(end) => self.worker_done(end),
+            Body::DelegateFailed(end) => self.worker_failed(end),
+            Body::TurnCancelRequested(_) if !self.is_beside(event.turn_id) => self.stops(),
+            Body::ApprovalRequested(question) => {
+                self.asks(question);
+                Ok(())
+            }
+            Body::ApprovalResolved(answer) => self.resolved(answer),
             Body::StatusEmitted(status) => self.doing(&status.message, event.render.as_ref()),
             Body::DataLoaded(data) => self.shown(&card::collection(&data.data_type, &data.items)),
             Body::ComponentRendered(it) => {
@@ -173,14 +197,9 @@ impl Teller {
         }
     }
 
-    fn tool_end(&mut self, id: &str, tone: Tone, told: &str) -> io::Result<()> {
-        self.screen.note(tone, told)?;
-        self.tool_over(id)
-    }
-
-    fn tool_over(&mut self, id: &str) -> io::Result<()> {
-        if let Some(tool) = self.tools.get_mut(id) {
-            tool.running = false;
+    fn tool_end(&mut self, tone: Tone, told: Option<String>) -> io::Result<()> {
+        if let Some(told) = told {
+            self.screen.note(tone, &told)?;
         }
         self.still_running()
     }
@@ -199,18 +218,23 @@ impl Teller {
 
     /// Something that is shown beside the answer.
     fn shown(&mut self, card: &str) -> io::Result<()> {
-        self.screen.note(Tone::Strong, card)?;
+        self.shown_as(Tone::Strong, card)
+    }
+
+    fn shown_as(&mut self, tone: Tone, told: &str) -> io::Result<()> {
+        self.screen.note(tone, told)?;
         self.still_running()
     }
 
     /// Says what is being done, or names the tools at work, until the next line.
     fn still_running(&mut self) -> io::Result<()> {
+        if self.stopping {
+            return self.screen.passing(aside::STOPPING);
+        }
         if let Some(doing) = &self.doing {
             return self.screen.passing(doing);
         }
-        let running = self.tools.values().filter(|tool| tool.running);
-        let mut names: Vec<_> = running.map(|tool| tool.name.as_str()).collect();
-        names.sort_unstable();
+        let names = self.cast.at_work();
         match names.is_empty() {
             true => Ok(()),
             false => self.screen.passing(&format!("{}…", names.join(", "))),
@@ -288,13 +312,17 @@ impl Teller {
         if self.turn == Some(turn) {
             self.turn = None;
         }
+        // For programs no turn is told, and one that waits in line is not either.
+        self.stopping &= self.turn.is_some();
     }
 
     /// Tells that a turn in line ended, in the midst of the one that is told.
     pub(crate) fn ended_beside(&mut self, outcome: Outcome) -> io::Result<()> {
         let told = match outcome {
             Outcome::Cancelled => "a turn that waited was withdrawn",
-            Outcome::Answered | Outcome::Failed | Outcome::Refused => "a turn that waited ended",
+            Outcome::Answered | Outcome::Paused | Outcome::Failed | Outcome::Refused => {
+                "a turn that waited ended"
+            }
         };
         match self.is_for_people() {
             true => self.screen.note(Tone::Quiet, told),
@@ -306,7 +334,7 @@ impl Teller {
     pub(crate) fn completed(&mut self, end: &Completed) -> io::Result<Outcome> {
         let (outcome, told) = story::completed(end);
         let tone = match outcome {
-            Outcome::Answered => Tone::Quiet,
+            Outcome::Answered | Outcome::Paused => Tone::Quiet,
             Outcome::Failed | Outcome::Cancelled | Outcome::Refused => Tone::Bad,
         };
         self.ending(tone, told)?;
@@ -315,11 +343,8 @@ impl Teller {
 
     /// Tells how a cancel went.
     pub(crate) fn cancelled(&mut self, end: &Cancelled) -> io::Result<Outcome> {
-        let names = self.tools.iter();
-        let names = names
-            .map(|(id, tool)| (id.clone(), tool.name.clone()))
-            .collect();
-        self.ending(Tone::Strong, Some(story::receipt(end, &names)))?;
+        let told = story::receipt(end, &self.cast);
+        self.ending(Tone::Strong, Some(told))?;
         Ok(Outcome::Cancelled)
     }
 
@@ -329,7 +354,7 @@ impl Teller {
         }
         self.thought_end()?;
         self.screen.line_end()?;
-        self.doing = None;
+        (self.doing, self.stopping) = (None, false);
         self.screen.passed()?;
         told.map_or(Ok(()), |told| self.screen.note(tone, &told))
     }
