@@ -134,6 +134,9 @@ pub(super) const READ: &[Problem] = &[
     Problem::Of(Code::SessionQuarantined),
 ];
 
+/// What reading a page of anything of a session can come to.
+const PAGED: &[Problem] = &[Problem::Of(Code::InvalidCursor), READ[0], READ[1], READ[2]];
+
 const STREAM: [Parameter; 6] = {
     let [upgrade, connection, version, key] = HANDSHAKE;
     [SESSION, ATTACH, upgrade, connection, version, key]
