@@ -47,7 +47,7 @@ fn says() -> Vec<Say<'static>> {
         ("echo", "small_echo", json!({"text": "a word of theirs"})),
         ("slow", "small_slow", json!({"seconds": 2.0, "steps": 8})),
         ("long", "small_slow", json!({"seconds": 600, "steps": 6000})),
-        ("fail", "small_fail", json!({"text": "THEIR OWN WORDS"})),
+        ("fail", "small_fail", json!({})),
         ("die", "small_die", json!({})),
         ("wrong", "small_echo", json!({"text": 5})),
     ]
@@ -73,10 +73,10 @@ async fn s1_029_a_turn_with_a_tool_of_a_server_tells_its_session_and_progress() 
         (&json!("small"), Some(8.0), Some(8.0))
     );
     told.order(&[
-        "tool_call",
+        "tool_call small_slow",
         "mcp_session_start",
         "mcp_session_progress",
-        "tool_completed",
+        "tool_completed small_slow",
     ]);
     let events = stage.log(session).await;
     let called = &only(&events, "tool.called")["payload"];
@@ -93,7 +93,7 @@ async fn failures_are_typed_and_a_servers_words_are_for_the_model_alone() {
     let desk = Desk::new();
     let stage = stage("small", &desk.program("good"), &says()).await;
     for (word, class, expected) in [
-        ("fail", "internal", "THEIR OWN WORDS"),
+        ("fail", "internal", "it does not work"),
         ("wrong", "invalid_input", "The input does not fit"),
         ("die", "internal", "went away while it worked"),
     ] {
@@ -108,11 +108,11 @@ async fn failures_are_typed_and_a_servers_words_are_for_the_model_alone() {
             .iter()
             .filter(|event| event["type"] != "message.complete")
         {
-            assert!(!event.to_string().contains("THEIR OWN WORDS"), "{event}");
+            assert!(!event.to_string().contains("it does not work"), "{event}");
         }
         let tool = told.of("tool_completed").chain(told.of("tool_call"));
         for frame in tool {
-            assert!(!format!("{frame:?}").contains("THEIR OWN WORDS"));
+            assert!(!format!("{frame:?}").contains("it does not work"));
         }
     }
     // The one that died is there again.
