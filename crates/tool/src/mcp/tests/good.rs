@@ -1,14 +1,18 @@
 //! A server that does what it should: listing, calling, progress, cancelling.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use turnwire_event::Body;
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::port::Emission;
+use turnwire_pack::{Enricher, Service};
 
 use super::stage::{Stage, run, tool, tool_def, until};
-use crate::stage::{Sink, call};
+use crate::connector::{Connector, Given, NoVerify};
+use crate::stage::{Sink, call, scene};
 
 #[tokio::test]
 async fn s2_001_tools_are_listed_with_all_pages_when_a_pack_is_loaded_and_not_in_a_call() {
@@ -222,4 +226,54 @@ async fn ten_calls_at_once_each_get_their_own_answer() {
         }
     });
     futures_util::future::join_all(calls).await;
+}
+
+#[tokio::test]
+async fn s2_044_a_data_service_behind_a_server_is_asked_through_the_one_connector() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let service = Service {
+        url: String::new(),
+        mcp: Some("small".to_owned()),
+        timeout_ms: 10_000,
+        max_bytes: 1_048_576,
+    };
+    let enricher = Enricher {
+        enricher_id: "offer_search".to_owned(),
+        domain_type: "offer_list".to_owned(),
+        service: "market".to_owned(),
+        version: "1.2.0".to_owned(),
+        items: "items".to_owned(),
+        item_id: "id".to_owned(),
+        payload_schema: None,
+    };
+    let services = BTreeMap::from([("market".to_owned(), service)]);
+    let connector = Connector::over(&services, &[enricher], Arc::new(NoVerify), |_, service| {
+        Ok(listed.service("small", service).expect("it enriches"))
+    });
+    let connector = connector.expect("a connector");
+    let typed = connector.typed("offer_list", "offer_search").expect("it");
+    let mut params = Map::new();
+    params.insert("query".to_owned(), json!("oat milk"));
+    let wait = Duration::from_secs(20);
+    let scene = Arc::new(scene());
+    let given = connector.call(&scene, typed, &params, wait).await;
+    let expected = json!({"offers": [{"offer_id": "o-1", "title": "One"}]});
+    assert_eq!(given, Ok(Given::Whole(expected)));
+    let got = stage.got();
+    let asked = got.iter().find(|got| got["method"] == "tools/call");
+    let asked = &asked.expect("a call")["params"];
+    assert_eq!(asked["name"], "enrich");
+    assert_eq!(asked["arguments"]["principal"], "user-42");
+    assert_eq!(asked["arguments"]["params"], json!({"query": "oat milk"}));
+
+    // A server without that tool has no data service behind it.
+    let other = Stage::new();
+    let listed = other.good("schema", &[]).await;
+    let refused = listed.service("small", &services["market"]).map(|_| ());
+    assert!(
+        refused
+            .expect_err("it does not")
+            .contains("no tool `enrich`")
+    );
 }
