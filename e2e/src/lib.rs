@@ -8,6 +8,7 @@ pub mod chat;
 pub mod trace;
 pub mod told;
 pub mod engine;
+pub mod workers;
 pub mod mcp;
 pub mod models;
 pub mod approvals;

@@ -1,0 +1,169 @@
+//! What tests of workers share: a pack whose speaker gives work away, and what its sessions tell.
+
+use serde_json::{Value, json};
+use turnwire_event::{Epoch, Event, Position, Seq, SessionId, TurnId};
+use turnwire_testkit::pack::Pack;
+use turnwire_testkit::rest::Rest;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::watch::{Ask, Client};
+
+use crate::chat::until;
+
+/// The agent that works.
+pub const READER: &str = "reader";
+/// Who speaks.
+const CHIEF: &str = "orchestrator";
+
+/// A server whose speaker gives work away, and a session in it.
+#[derive(Debug)]
+pub struct Crew {
+    /// The server.
+    pub server: Server,
+    /// A client of it.
+    pub rest: Rest,
+    /// The session.
+    pub session: SessionId,
+}
+
+/// A speaker that gives work to a reader (`research`, within `limit_ms`) or to one of its own kind
+/// (`deeper`).
+pub fn pack(script: &Script, limit_ms: u64) -> Pack {
+    Pack::default()
+        .put(
+            "pack.yaml",
+            "name: crew\nversion: '1.0.0'\ndefault_locale: en\n\
+             models: {default: 'scripted:crew'}\nlimits: {workers_max: 6}\n",
+        )
+        .put(
+            "orchestrator.yaml",
+            "id: orchestrator\nversion: '1'\nkind: orchestrator\ndescription: Speaks.\n\
+             prompt_blocks: [persona]\ntools: [research, deeper]\n",
+        )
+        .put(
+            "tools.yaml",
+            &format!(
+                "tools:\n  - {{name: research, connector: delegate, agent: reader, \
+                 description: Reads up on it., timeout_ms: {limit_ms}}}\n  \
+                 - {{name: deeper, connector: delegate, agent: orchestrator, \
+                 description: Thinks it over., timeout_ms: 60000}}\n  \
+                 - {{name: nap, connector: direct, function: sleep}}\n"
+            ),
+        )
+        .put("prompts/persona.md", "You speak.\n")
+        .put("prompts/reader.md", "You read.\n")
+        .put(
+            "workers/reader/agent.yaml",
+            "id: reader\nversion: '1'\nkind: worker\ndescription: Reads.\n\
+             prompt_blocks: [reader]\ntools: [nap]\n",
+        )
+        .script(script)
+}
+
+/// The speaker gives `task` away and says `last` when it is done.
+pub fn delegates(task: &str, last: &str) -> Script {
+    let step = Step::tool("research", json!({"task": task}));
+    Script::new()
+        .call(CHIEF, 1, [Step::text("I ask somebody."), step])
+        .call(CHIEF, 2, [Step::text(last)])
+}
+
+/// The same with what the reader says.
+pub fn read_by(script: Script, steps: impl IntoIterator<Item = Step>) -> Script {
+    script.call(READER, 1, steps)
+}
+
+impl Crew {
+    /// A crew that plays `script`.
+    pub async fn new(script: &Script) -> Self {
+        Self::on(Options::pack(pack(script, 60_000))).await
+    }
+
+    /// A crew that runs as it is told.
+    pub async fn on(options: Options) -> Self {
+        let server = Server::start(options).await;
+        let rest = server.rest();
+        let session = rest.create().await.expect("a session");
+        Self {
+            server,
+            rest,
+            session,
+        }
+    }
+
+    /// Says something in the session.
+    pub async fn say(&self, message: &str) -> TurnId {
+        let accepted = self.rest.submit(self.session, message).await;
+        accepted.expect("accepted").turn_id
+    }
+
+    /// The workers of a session, newest first.
+    pub async fn workers(&self, session: SessionId) -> Vec<Value> {
+        let path = format!("/sessions/{session}/workers");
+        let pages = self.rest.pages(&path, "workers").await;
+        pages.expect("an answer").concat()
+    }
+
+    /// Waits until a session has a worker at work; gives its session and its turn.
+    pub async fn working(&self, session: SessionId) -> (SessionId, TurnId) {
+        until("a worker is at work", || async {
+            let workers = self.workers(session).await;
+            workers.first().is_some_and(|one| one["turn"].is_object())
+        })
+        .await;
+        let worker = self.workers(session).await.remove(0);
+        let id = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let session = id(&worker["session_id"]).parse();
+        let turn = id(&worker["turn"]["turn_id"]).parse();
+        (session.expect("a session"), turn.expect("a turn"))
+    }
+
+    /// Waits until an event of this type is in a session's log.
+    pub async fn logged(&self, session: SessionId, kind: &str) {
+        until(kind, || async {
+            of(&self.log(session).await, kind).is_some()
+        })
+        .await;
+    }
+
+    /// The stored events of a session.
+    pub async fn log(&self, session: SessionId) -> Vec<Value> {
+        let events = self.rest.events(session).await.expect("an answer");
+        let read = |text: &str| serde_json::from_str(text).expect("a stored event");
+        events.iter().map(|logged| read(&logged.text)).collect()
+    }
+
+    /// Watches a session from its first event on.
+    pub async fn watch(&self, name: &str, session: SessionId) -> Client {
+        let client = Client::connect(&self.rest, name, session).await;
+        let mut client = client.expect("a connection");
+        let ask = Ask::since(Position::persisted(Epoch::FIRST, Seq(0)));
+        client.subscribed(&ask).await.expect("an acknowledgement");
+        client
+    }
+}
+
+/// The first event of a type.
+pub fn of<'a>(events: &'a [Value], kind: &str) -> Option<&'a Value> {
+    events.iter().find(|event| event["type"] == kind)
+}
+
+/// What of a turn is told of tools, workers and model calls, and its end.
+pub fn course(events: &[Value]) -> Vec<&str> {
+    let told = ["tool.", "delegate.", "turn.", "llm.", "route."];
+    let kinds = events.iter().filter_map(|event| event["type"].as_str());
+    kinds
+        .filter(|kind| told.iter().any(|prefix| kind.starts_with(prefix)))
+        .filter(|kind| !kind.starts_with("tool.use"))
+        .collect()
+}
+
+/// The same of events that came over a socket.
+pub fn told(events: &[Event]) -> Vec<&'static str> {
+    let told = ["tool.", "delegate.", "turn.", "llm.", "route."];
+    let kinds = events.iter().map(|event| event.body.kind().name());
+    kinds
+        .filter(|kind| told.iter().any(|prefix| kind.starts_with(prefix)))
+        .filter(|kind| !kind.starts_with("tool.use"))
+        .collect()
+}

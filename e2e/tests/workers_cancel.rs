@@ -1,0 +1,223 @@
+//! Stops and crashes while a worker works: it is ended with a terminal of its own, before that of
+//! the turn it works for.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_e2e::engine::laws;
+use turnwire_e2e::load::judge;
+use turnwire_e2e::workers::{Crew, delegates, of, read_by, told};
+use turnwire_event::SessionId;
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::watch::Reader;
+
+fn stalling() -> Script {
+    read_by(
+        delegates("Read.", "never said"),
+        [Step::text("Half a "), Step::stall()],
+    )
+}
+
+/// Nests `levels` deep, then stalls.
+fn nesting() -> Script {
+    let deeper = Step::tool("deeper", json!({"task": "Go on."}));
+    let research = Step::tool("research", json!({"task": "Read."}));
+    Script::new()
+        .heard("orchestrator", "^start$", 1, [deeper])
+        .call("orchestrator", 1, [research])
+        .call("reader", 1, [Step::text("Half a "), Step::stall()])
+}
+
+async fn line(crew: &Crew, levels: usize) -> Vec<SessionId> {
+    let mut line = vec![crew.session];
+    for _ in 0..levels {
+        line.push(crew.working(line[line.len() - 1]).await.0);
+    }
+    crew.logged(line[levels], "llm.call_started").await;
+    line
+}
+
+#[tokio::test]
+async fn s3_081_a_cancel_of_the_parent_ends_the_worker_first() {
+    let crew = Crew::new(&stalling()).await;
+    let mut parent = crew.watch("parent", crew.session).await;
+    let turn = crew.say("tea").await;
+    let (worker, worker_turn) = crew.working(crew.session).await;
+    let mut child = crew.watch("worker", worker).await;
+    child
+        .until(|event| event.body.kind().name() == "text.delta")
+        .await
+        .expect("words");
+    assert_eq!(crew.rest.cancel(turn).await.expect("an answer").status, 202);
+    let seen = parent.turn(turn).await.expect("the whole turn");
+    let all = told(&seen);
+    assert_eq!(
+        all[all.len() - 4..],
+        [
+            "turn.cancel_requested",
+            "delegate.failed",
+            "tool.failed",
+            "turn.cancelled"
+        ]
+    );
+    let own = child.until(|event| event.body.kind().is_terminal()).await;
+    let own = told(&own.expect("an end"));
+    assert_eq!(
+        own[own.len() - 3..],
+        ["turn.cancel_requested", "llm.call_failed", "turn.cancelled"]
+    );
+    let (log, own) = (crew.log(crew.session).await, crew.log(worker).await);
+    laws(&log);
+    laws(&own);
+    let asked = &of(&own, "turn.cancel_requested").expect("a request")["payload"];
+    assert_eq!(
+        (&asked["by"], &asked["reason"]),
+        (&json!("system"), &json!("parent_cancelled"))
+    );
+    let failed = of(&log, "delegate.failed").expect("a failure");
+    assert_eq!(failed["payload"]["failure_mode"], "cancelled_by_user");
+    let end = own.last().expect("an end");
+    assert_eq!(end["turn_id"], json!(worker_turn));
+    assert!(
+        end["timestamp"].as_str() <= failed["timestamp"].as_str(),
+        "its own end comes first"
+    );
+    let cancelled = &log.last().expect("an end")["payload"];
+    assert_eq!(cancelled["phase"], "delegate");
+    let line = cancelled["receipt"].as_array().into_iter().flatten();
+    let line: Vec<&Value> = line.filter(|line| line["kind"] == "worker").collect();
+    assert_eq!(line.len(), 1, "{cancelled}");
+    assert_eq!(
+        (&line[0]["id"], &line[0]["outcome"]),
+        (&json!(worker), &json!("stopped"))
+    );
+}
+
+#[tokio::test]
+async fn s3_081_a_cancel_goes_down_the_whole_line_and_ends_come_up_it() {
+    let crew = Crew::new(&nesting()).await;
+    let turn = crew.say("start").await;
+    let line = line(&crew, 2).await;
+    assert_eq!(crew.rest.cancel(turn).await.expect("an answer").status, 202);
+    assert_eq!(
+        crew.rest.ended(turn).await.expect("a turn")["state"],
+        "cancelled"
+    );
+    let mut before: Option<String> = None;
+    for id in line.iter().rev() {
+        let log = crew.log(*id).await;
+        laws(&log);
+        let end = log.last().expect("an end");
+        assert_eq!(end["type"], "turn.cancelled");
+        let at = end["timestamp"].as_str().expect("a time").to_owned();
+        if let Some(before) = before.replace(at) {
+            let failed = of(&log, "delegate.failed").expect("a failure");
+            assert!(Some(before.as_str()) <= failed["timestamp"].as_str());
+        }
+    }
+}
+
+#[tokio::test]
+async fn r_06_a_killed_server_ends_workers_before_their_parents_when_it_comes_back() {
+    let mut crew = Crew::new(&nesting()).await;
+    crew.say("start").await;
+    let line = line(&crew, 2).await;
+    crew.server.restart().await;
+    let mut before: Option<String> = None;
+    for id in line.iter().rev() {
+        let log = crew.log(*id).await;
+        laws(&log);
+        let end = log.last().expect("an end");
+        assert_eq!(end["type"], "turn.completed");
+        assert_eq!(end["payload"]["reason"], "server_restart");
+        let at = end["timestamp"].as_str().expect("a time").to_owned();
+        if let Some(before) = before.replace(at) {
+            let failed = of(&log, "delegate.failed").expect("a failure");
+            assert_eq!(failed["payload"]["failure_mode"], "error");
+            assert!(Some(before.as_str()) <= failed["timestamp"].as_str());
+        }
+    }
+    assert_eq!(
+        crew.workers(crew.session).await[0]["turn"]["state"],
+        "completed"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_told_to_end_ends_both() {
+    let mut crew = Crew::new(&stalling()).await;
+    crew.say("tea").await;
+    let line = line(&crew, 1).await;
+    crew.server.sigterm();
+    crew.server.wait(Duration::from_secs(60)).await;
+    crew.server.run().await.expect("it comes up");
+    for id in line {
+        let log = crew.log(id).await;
+        laws(&log);
+        let end = &log.last().expect("an end")["payload"];
+        assert_ne!(
+            end["reason"], "server_restart",
+            "nothing was left to be swept: {end}"
+        );
+    }
+}
+
+/// Two clients on a parent and one on its worker, cut again and again, over a crash: what each got
+/// is the log, in its order.
+#[tokio::test]
+async fn r_07_those_who_watch_see_the_same_order_through_cuts_and_a_restart() {
+    let words = Step::slow("All about tea and more. ", 3, 5).repeat(8);
+    let script = read_by(delegates("Read.", "Tea is old."), [words]).heard(
+        "orchestrator",
+        "^start$",
+        1,
+        [Step::tool("deeper", json!({"task": "Go on."}))],
+    );
+    let mut crew = Crew::new(&script).await;
+    crew.say("tea").await;
+    let (worker, _) = crew.working(crew.session).await;
+    let mut readers = [
+        Reader::new(&crew.rest, "parent 1", crew.session),
+        Reader::new(&crew.rest, "parent 2", crew.session),
+        Reader::new(&crew.rest, "worker", worker),
+    ];
+    for bytes in [700, 1_500, 2_500] {
+        for reader in &mut readers {
+            reader.cut_after(bytes, Duration::from_millis(200)).await;
+        }
+    }
+    for reader in &mut readers {
+        reader.drop_line();
+    }
+    crew.server.restart().await;
+    let again = crew
+        .rest
+        .submit(crew.session, "more tea")
+        .await
+        .expect("accepted");
+    for bytes in [900, 2_000] {
+        for reader in &mut readers {
+            reader.cut_after(bytes, Duration::from_millis(200)).await;
+        }
+    }
+    crew.rest.ended(again.turn_id).await.expect("a turn");
+    let mut logs = Vec::new();
+    for id in [crew.session, worker] {
+        let log = crew.log(id).await;
+        laws(&log);
+        logs.push(log);
+    }
+    for reader in &mut readers {
+        let log = if reader.session() == worker {
+            &logs[1]
+        } else {
+            &logs[0]
+        };
+        let tail = log.last().expect("an event")["id"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
+        reader.finish(tail.parse().expect("a position")).await;
+    }
+    judge(&crew.rest, &[crew.session, worker]).await;
+}

@@ -1,0 +1,254 @@
+//! Work given to a worker: the order in which it is told, who sees what of it, and the bounds of
+//! how many there are and how deep they go.
+
+use serde_json::{Value, json};
+use turnwire_e2e::workers::{Crew, READER, course, delegates, of, pack, read_by, told};
+use turnwire_event::{Epoch, Position, Seq};
+use turnwire_testkit::script::{Script, Step};
+use turnwire_testkit::server::Options;
+
+fn reading() -> Script {
+    read_by(
+        delegates("Read up on tea.", "Tea is old."),
+        [Step::text("Tea came from China.")],
+    )
+}
+
+#[tokio::test]
+async fn s3_085_s3_086_s3_089_s3_090_work_is_told_in_order_and_only_its_parts() {
+    let crew = Crew::new(&reading()).await;
+    let mut watcher = crew.watch("parent", crew.session).await;
+    let turn = crew.say("tea").await;
+    let seen = watcher.turn(turn).await.expect("the whole turn");
+    let expected = [
+        "turn.started",
+        "route.decided",
+        "llm.call_started",
+        "llm.call_completed",
+        "tool.called",
+        "delegate.started",
+        "delegate.completed",
+        "tool.completed",
+        "llm.call_started",
+        "llm.call_completed",
+        "turn.completed",
+    ];
+    assert_eq!(told(&seen), expected, "s3_089");
+    assert!(
+        seen.iter().all(|event| event.session_id == crew.session),
+        "s3_085"
+    );
+    let log = crew.log(crew.session).await;
+    assert_eq!(course(&log), expected);
+
+    let (worker, worker_turn) = crew.working(crew.session).await;
+    let started = &of(&log, "delegate.started").expect("a start")["payload"];
+    assert_eq!(started["worker_session_id"], json!(worker), "s3_086");
+    assert_eq!(started["task_summary"], "Read up on tea.");
+    let completed = of(&log, "delegate.completed").expect("an end");
+    assert_eq!(completed["actor"], format!("worker:{worker}"));
+    let payload = &completed["payload"];
+    assert_eq!(payload["worker_session_id"], json!(worker));
+    assert_eq!(payload["success"], true);
+    assert_eq!(payload["summary"], "Tea came from China.");
+
+    // The worker's own log, from 1, with an agent of its own; its end is there first (s3_090).
+    let own = crew.log(worker).await;
+    let first = Position::persisted(Epoch::FIRST, Seq(1));
+    assert_eq!(
+        (&own[0]["type"], &own[0]["id"]),
+        (&json!("session.created"), &json!(first))
+    );
+    assert_eq!(
+        of(&own, "turn.started").expect("a start")["payload"]["kind"],
+        "worker"
+    );
+    let end = own.last().expect("an end");
+    assert_eq!(
+        (&end["type"], &end["turn_id"]),
+        (&json!("turn.completed"), &json!(worker_turn))
+    );
+    assert!(end["timestamp"].as_str() <= completed["timestamp"].as_str());
+
+    // What the speaker's model is told of it is the last word, with the tool's end.
+    let path = format!("/sessions/{}/messages", crew.session);
+    let messages = crew
+        .rest
+        .pages(&path, "messages")
+        .await
+        .expect("pages")
+        .concat();
+    let results: Vec<&Value> = messages
+        .iter()
+        .flat_map(|message| message["content"].as_array().into_iter().flatten())
+        .filter(|block| block["type"] == "tool_result")
+        .collect();
+    assert_eq!(results.len(), 1);
+    assert_eq!(
+        results[0]["content"],
+        json!({"success": true, "answer": "Tea came from China."})
+    );
+
+    let row = crew.rest.attach(worker).await.expect("a session");
+    assert_eq!(row["parent_session_id"], json!(crew.session));
+    assert_eq!(row["agent"], READER);
+    let sessions = crew
+        .rest
+        .pages("/sessions", "sessions")
+        .await
+        .expect("pages")
+        .concat();
+    let ids: Vec<&Value> = sessions.iter().map(|one| &one["session_id"]).collect();
+    assert_eq!(
+        ids,
+        [&json!(crew.session)],
+        "workers are listed with their session alone"
+    );
+    let listed = crew.workers(crew.session).await;
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["turn"]["state"], "completed");
+}
+
+#[tokio::test]
+async fn s3_088_a_worker_is_followed_and_cancelled_like_any_session_and_spoken_to_later() {
+    let script = read_by(
+        delegates("Read.", "It was stopped."),
+        [Step::text("Half a "), Step::stall()],
+    )
+    .heard(READER, "go on", 2, [Step::text("The other half.")]);
+    let script = script.on("go on", [Step::text("The other half.")]);
+    let crew = Crew::new(&script).await;
+    let turn = crew.say("tea").await;
+    let (worker, worker_turn) = crew.working(crew.session).await;
+    let mut watcher = crew.watch("worker", worker).await;
+    watcher
+        .until(|event| event.body.kind().name() == "text.delta")
+        .await
+        .expect("words");
+    let cancel = json!({"type": "cancel", "turn_id": worker_turn, "reason": "user_interrupt"});
+    watcher.send(&cancel).await.expect("sent");
+    let own = watcher.until(|event| event.body.kind().is_terminal()).await;
+    let own = own.expect("an end");
+    assert_eq!(
+        own.last().expect("an end").body.kind().name(),
+        "turn.cancelled"
+    );
+    let row = crew.rest.ended(turn).await.expect("a turn");
+    assert_eq!(row["state"], "completed", "the parent goes on: {row}");
+    let log = crew.log(crew.session).await;
+    let failed = &of(&log, "delegate.failed").expect("a failure")["payload"];
+    assert_eq!(failed["failure_mode"], "cancelled_by_user");
+    assert_eq!(
+        of(&log, "tool.failed").expect("a failure")["payload"]["error_class"],
+        "cancelled"
+    );
+    // Its agent stays its own.
+    let again = crew.rest.submit(worker, "go on").await.expect("accepted");
+    let row = crew.rest.ended(again.turn_id).await.expect("a turn");
+    assert_eq!(
+        (&row["state"], &row["kind"]),
+        (&json!("completed"), &json!("worker"))
+    );
+    let stranger = crew.server.rest().with("x-turnwire-principal", "stranger");
+    for path in [
+        format!("/sessions/{worker}"),
+        format!("/sessions/{}/workers", crew.session),
+    ] {
+        assert_eq!(stranger.get(&path).await.expect("an answer").status, 404);
+    }
+}
+
+#[tokio::test]
+async fn workers_have_workers_as_deep_as_they_may() {
+    let script = Script::new()
+        .call(
+            "orchestrator",
+            1,
+            [Step::tool("deeper", json!({"task": "Go on."}))],
+        )
+        .call("orchestrator", 2, [Step::text("That is it.")]);
+    let crew = Crew::new(&script).await;
+    let turn = crew.say("deep").await;
+    let row = crew.rest.ended(turn).await.expect("a turn");
+    assert_eq!(row["state"], "completed");
+    let mut line = vec![crew.session];
+    loop {
+        let workers = crew.workers(line[line.len() - 1]).await;
+        let Some(worker) = workers.first() else { break };
+        let id = worker["session_id"].as_str().expect("an id");
+        line.push(id.parse().expect("an id"));
+    }
+    assert_eq!(line.len(), 4, "three levels");
+    let deepest = crew.log(line[3]).await;
+    assert!(
+        of(&deepest, "delegate.started").is_none(),
+        "nobody is told of one that is not"
+    );
+    assert_eq!(
+        of(&deepest, "tool.failed").expect("a failure")["payload"]["error_class"],
+        "internal"
+    );
+    for pair in line.windows(2) {
+        let (parent, own) = (crew.log(pair[0]).await, crew.log(pair[1]).await);
+        let told = of(&parent, "delegate.completed").expect("an end");
+        let end = own.last().expect("an end");
+        assert!(end["timestamp"].as_str() <= told["timestamp"].as_str());
+    }
+    // All of them go with the first.
+    let path = format!("/sessions/{}", crew.session);
+    let gone = crew.rest.send(hyper::Method::DELETE, &path, None).await;
+    assert_eq!(gone.expect("an answer").status, 204);
+    for id in line {
+        let answer = crew.rest.get(&format!("/sessions/{id}")).await;
+        assert_eq!(answer.expect("an answer").status, 404);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_has_as_many_workers_as_pack_and_server_allow() {
+    let task = || Step::tool("research", json!({"task": "Read."}));
+    let script = Script::new()
+        .call("orchestrator", 1, [task(), task(), task()])
+        .call("orchestrator", 2, [Step::text("Done.")])
+        .call(READER, 1, [Step::text("Read.")]);
+    let options = Options::pack(pack(&script, 60_000)).set("session", "workers_max", 2);
+    let crew = Crew::on(options).await;
+    let turn = crew.say("many").await;
+    assert_eq!(
+        crew.rest.ended(turn).await.expect("a turn")["state"],
+        "completed"
+    );
+    assert_eq!(crew.workers(crew.session).await.len(), 2);
+    let log = crew.log(crew.session).await;
+    let count = |kind: &str| log.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!(
+        (
+            count("delegate.completed"),
+            count("tool.completed"),
+            count("tool.failed")
+        ),
+        (2, 2, 1)
+    );
+}
+
+#[tokio::test]
+async fn a_worker_that_takes_too_long_is_stopped_and_the_turn_goes_on() {
+    let script = read_by(delegates("Read.", "It took too long."), [Step::stall()]);
+    let crew = Crew::on(Options::pack(pack(&script, 300))).await;
+    let turn = crew.say("slow").await;
+    let row = crew.rest.ended(turn).await.expect("a turn");
+    assert_eq!(row["state"], "completed");
+    let log = crew.log(crew.session).await;
+    let failed = of(&log, "delegate.failed").expect("a failure");
+    assert_eq!(failed["payload"]["failure_mode"], "timeout");
+    assert_eq!(
+        of(&log, "tool.failed").expect("a failure")["payload"]["error_class"],
+        "timeout"
+    );
+    let (worker, _) = crew.working(crew.session).await;
+    let own = crew.log(worker).await;
+    let end = own.last().expect("an end");
+    assert_eq!(end["type"], "turn.cancelled");
+    assert_eq!(end["payload"]["reason"], "delegate_timeout");
+    assert!(end["timestamp"].as_str() <= failed["timestamp"].as_str());
+}
