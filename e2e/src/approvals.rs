@@ -92,6 +92,25 @@ impl Asking {
         (turn, self.open(turn).await)
     }
 
+    /// Begins a session in which the model takes one note and then is done, however often it is
+    /// asked; gives the words to say.
+    pub async fn anew(&mut self, note: &str) -> String {
+        let stage = &mut self.play.stage;
+        stage.session = stage.rest.create().await.expect("a session");
+        let said = format!("Write for {note}.");
+        let fake = &self.play.fake;
+        fake.push_if(
+            &said,
+            Message::new([Part::call(
+                "call_1",
+                "note",
+                &json!({"note": format!("of {note}")}),
+            )]),
+        );
+        fake.always(&format!("of {note}"), Message::text(["Done."]));
+        said
+    }
+
     /// Waits for a turn's end.
     pub async fn ended(&self, turn: TurnId) -> Value {
         let ended = self.play.stage.rest.ended(turn).await;

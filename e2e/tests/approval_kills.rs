@@ -37,12 +37,8 @@ async fn a_server_that_is_killed_right_after_the_answer_acts_at_most_once() {
     let mut asking = Asking::new(Dialect::Anthropic).await;
     for round in 0..6_u64 {
         let before = asking.notes().len();
-        asking.wants(&["once"]);
-        asking
-            .play
-            .fake
-            .always("once", turnwire_testkit::provider::Message::text(["Done."]));
-        let (turn, open) = asking.paused("Write it down.").await;
+        let said = asking.anew(&format!("round {round}")).await;
+        let (turn, open) = asking.paused(&said).await;
         let next = asking.yes(turn, &open[0]).await;
         tokio::time::sleep(std::time::Duration::from_millis(round * 8)).await;
         asking.play.stage.server.restart().await;
@@ -55,8 +51,8 @@ async fn a_server_that_is_killed_right_after_the_answer_acts_at_most_once() {
         let events = asking.play.stage.events(next).await;
         let called = of(&events, "tool.called").count();
         assert!(acted <= called, "nothing acts before its call is durable");
+        asking.play.stage.judge().await;
     }
-    asking.play.stage.judge().await;
 }
 
 #[tokio::test]
@@ -64,12 +60,8 @@ async fn a_server_that_is_killed_while_it_is_answered_has_taken_the_answer_or_no
     let mut asking = Asking::new(Dialect::Gemini).await;
     for round in 0..6_u64 {
         let before = asking.notes().len();
-        asking.wants(&["once"]);
-        asking
-            .play
-            .fake
-            .always("once", turnwire_testkit::provider::Message::text(["Done."]));
-        let (turn, open) = asking.paused("Write it down.").await;
+        let said = asking.anew(&format!("round {round}")).await;
+        let (turn, open) = asking.paused(&said).await;
         let path = format!("/turns/{turn}/approvals");
         let rest = asking.play.stage.rest.clone();
         let body = json!({"approval_id": open[0], "decision": "approve"});
@@ -88,6 +80,6 @@ async fn a_server_that_is_killed_while_it_is_answered_has_taken_the_answer_or_no
         let log = asking.play.stage.log(asking.play.stage.session).await;
         let legs = of(&log, "turn.started").filter(|e| e["payload"]["resumes"] == json!(turn));
         assert_eq!(legs.count(), 1);
+        asking.play.stage.judge().await;
     }
-    asking.play.stage.judge().await;
 }

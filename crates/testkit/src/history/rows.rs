@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use turnwire_event::body::tool::Completed;
-use turnwire_event::code::{LlmErrorClass, ToolErrorClass, ToolType};
+use turnwire_event::code::{Decision, LlmErrorClass, ToolErrorClass, ToolType};
 use turnwire_event::content::{content_json, sha256_hex};
 use turnwire_event::{
     ActorKind, Body, ContentBlock, Event, Message, MessageId, MessageStatus, Role,
@@ -204,8 +204,29 @@ fn turn(log: &Log<'_>, event: &Event, found: &mut Vec<Violation>) {
 
 fn tools(log: &Log<'_>, found: &mut Vec<Violation>) {
     let mut states: BTreeMap<String, &str> = BTreeMap::new();
+    let mut asked = Vec::new();
     for event in &log.events {
         match &event.body {
+            Body::ApprovalRequested(question) => {
+                let tool = question.tool_use_id.to_string();
+                asked.push((question.approval_id, event.turn_id, tool.clone()));
+                states.insert(tool, "pending")
+            }
+            Body::ApprovalResolved(answer) if answer.decision == Decision::Reject => {
+                let own = asked.iter().find(|(id, ..)| *id == answer.approval_id);
+                let turn = own.map(|(_, turn, _)| *turn);
+                // Where the conversation went on, it went on without all that was asked together.
+                let gone = asked.iter().filter(|(id, of, _)| match answer.by.as_str() {
+                    "system" => Some(*of) == turn,
+                    _ => *id == answer.approval_id,
+                });
+                for (_, _, tool) in gone {
+                    if let Some(state) = states.get_mut(tool).filter(|state| **state == "pending") {
+                        *state = "cancelled";
+                    }
+                }
+                continue;
+            }
             Body::ToolCalled(t) => states.insert(t.tool_use_id.to_string(), "running"),
             Body::ToolCompleted(t) => states.insert(t.tool_use_id.to_string(), "completed"),
             Body::ToolFailed(t) => {
