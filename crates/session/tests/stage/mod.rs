@@ -8,6 +8,7 @@
     reason = "each test file uses its part"
 )]
 
+mod answers;
 mod asking;
 mod calls;
 mod delegating;
@@ -37,6 +38,9 @@ use turnwire_session::{
     SystemMint,
 };
 
+pub use answers::{
+    answer, asked_service, legs, no, paused, questions, resolved, tools, with, word, yes,
+};
 pub use asking::{Book, ask, asking};
 pub use calls::{call_started, speak, spent, think};
 pub use delegating::{LONG, announce, delegate, told};

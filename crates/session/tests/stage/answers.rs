@@ -1,0 +1,87 @@
+//! Answers to what turns have asked, and what a log tells of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use turnwire_event::code::{Decision, ToolState};
+use turnwire_event::row::ApprovalRow;
+use turnwire_event::{ApprovalId, Body, Event, SessionId, TurnId};
+use turnwire_session::{Answered, Error, Options, Sessions, Submit, Word};
+
+use super::{Book, asking, ended, new_session, owner, say, sessions};
+
+pub fn yes(question: &ApprovalRow) -> Word {
+    word(question, Decision::Approve)
+}
+
+pub fn no(question: &ApprovalRow) -> Word {
+    word(question, Decision::Reject)
+}
+
+pub fn word(question: &ApprovalRow, decision: Decision) -> Word {
+    Word {
+        approval_id: question.id,
+        decision,
+        comment: None,
+    }
+}
+
+pub async fn answer(
+    sessions: &Arc<Sessions>,
+    turn: TurnId,
+    words: Vec<Word>,
+) -> Result<Answered, Error> {
+    sessions.answer(&owner("local"), turn, words, None).await
+}
+
+pub async fn questions(sessions: &Arc<Sessions>, turn: TurnId) -> Vec<ApprovalRow> {
+    let asked = sessions.approvals(&owner("local"), turn).await;
+    asked.expect("questions").0
+}
+
+/// A session with a turn that has asked so many questions.
+pub async fn paused(sessions: &Arc<Sessions>, submit: Submit) -> (SessionId, TurnId) {
+    let id = new_session(sessions).await;
+    let turn = super::submit(sessions, &owner("local"), id, submit).await;
+    let turn = turn.expect("accepted").turn_id;
+    ended(sessions, id, 1).await;
+    (id, turn)
+}
+
+pub async fn asked_service(dir: &Path) -> (Arc<Book>, Arc<Sessions>) {
+    let (book, act) = asking();
+    (book, sessions(dir, Options::default(), act).await)
+}
+
+pub fn with(text: &str, metadata: &serde_json::Value) -> Submit {
+    Submit {
+        metadata: metadata.as_object().cloned().expect("an object"),
+        ..say(text)
+    }
+}
+
+pub fn legs(events: &[Event], paused: TurnId) -> Vec<TurnId> {
+    let legs = events.iter().filter(|event| match &event.body {
+        Body::TurnStarted(start) => start.resumes == Some(paused),
+        _ => false,
+    });
+    legs.filter_map(|event| event.turn_id).collect()
+}
+
+pub fn resolved(events: &[Event]) -> Vec<(ApprovalId, Decision, String)> {
+    let answers = events.iter().filter_map(|event| match &event.body {
+        Body::ApprovalResolved(answer) => {
+            assert_eq!(event.turn_id, None, "an answer belongs to no turn");
+            Some((answer.approval_id, answer.decision, answer.by.clone()))
+        }
+        _ => None,
+    });
+    answers.collect()
+}
+
+pub async fn tools(sessions: &Arc<Sessions>, id: SessionId) -> Vec<ToolState> {
+    let listed = sessions.tool_calls(&owner("local"), id, None, 100).await;
+    let mut listed = listed.expect("tool calls").0;
+    listed.reverse();
+    listed.iter().map(|tool| tool.status).collect()
+}
