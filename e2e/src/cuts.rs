@@ -108,7 +108,7 @@ pub(crate) async fn restart(server: &mut Server, round: usize) {
 }
 
 /// One reader over all rounds: where each of its cuts was, and whether a restart followed it.
-async fn read(
+pub(crate) async fn read(
     mut reader: Reader,
     mut dice: Dice,
     rounds: usize,

@@ -15,6 +15,7 @@ pub mod approvals;
 pub mod probe;
 pub mod kills;
 pub mod cuts;
+pub mod carried;
 pub mod cancels;
 pub mod stops;
 pub mod chat_cuts;

@@ -12,7 +12,7 @@ use crate::reads::blocking;
 use crate::replay::{CatchUp, ReplayError};
 use crate::sessions::Sessions;
 
-/// How far down workers of workers are told: one step more than they can be nested.
+/// How far down workers of workers are told: as deep as they can be nested.
 pub const DEPTH_MAX: u8 = 3;
 
 impl Live {
