@@ -51,6 +51,24 @@ pub fn pack() -> Pack {
             ],
         )
         .on("^file", [Step::slow(WORDS, 5, 6).repeat(4)])
+        // Long enough for others to come in the midst of it, on a busy machine too.
+        .on(
+            "^calm digging",
+            [
+                Step::slow(WORDS, 5, 40).repeat(8),
+                Step::tool("file", json!({"task": "calm filing"})),
+                Step::text(WORDS),
+            ],
+        )
+        .on("^calm filing", [Step::slow(WORDS, 5, 40).repeat(16)])
+        .on(
+            "^calm",
+            [
+                Step::tool("dig", json!({"task": "calm digging"})),
+                Step::tool("file", json!({"task": "calm filing"})),
+                Step::text(WORDS),
+            ],
+        )
         .on("^much", [Step::tool("file", json!({"task": "flood"}))])
         .on(
             "^flood",

@@ -1,11 +1,13 @@
 //! Workers on their parent's stream, with the real binary (S3-085, S3-087).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use turnwire_e2e::carried;
 use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId};
 use turnwire_testkit::dice::Dice;
+use turnwire_testkit::rest::Rest;
 use turnwire_testkit::server::{Options, Server};
 use turnwire_testkit::watch::{Ask, Client, Frozen, Seen};
 
@@ -40,7 +42,7 @@ async fn s3_085_s3_087_workers_come_along_where_they_are_asked_for() {
     let mut plain = watch(&server, "plain", session, Ask::since(START)).await;
     let mut whole = watch(&server, "whole", session, with_workers(Ask::since(START))).await;
     let turn = rest
-        .submit(session, "both")
+        .submit(session, "calm")
         .await
         .expect("accepted")
         .turn_id;
@@ -138,6 +140,22 @@ async fn s3_087_a_ping_says_where_every_session_stands() {
     carried::judge(&rest, &[session]).await;
 }
 
+/// Waits until the log says that a client was too slow.
+async fn closed(rest: &Rest, session: SessionId) {
+    let begun = Instant::now();
+    loop {
+        let events = rest.events(session).await.expect("a log");
+        if events.iter().any(|e| e.text.contains("client_too_slow")) {
+            return;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "nobody is too slow"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s3_087_s3_093_a_client_too_slow_for_a_worker_is_closed_and_comes_back() {
     let options = Options::pack(carried::pack())
@@ -150,12 +168,8 @@ async fn s3_087_s3_093_a_client_too_slow_for_a_worker_is_closed_and_comes_back()
     let frozen = Frozen::connect(&rest, "frozen", session, &ask).await;
     let frozen = frozen.expect("a connection");
     // All that comes in numbers is the worker's.
-    let turn = rest
-        .submit(session, "much")
-        .await
-        .expect("accepted")
-        .turn_id;
-    rest.ended(turn).await.expect("ended");
+    rest.submit(session, "much").await.expect("accepted");
+    closed(&rest, session).await;
     let (events, _, end) = frozen.thaw().await;
     assert_eq!(end.code(), "client_too_slow", "{end}");
     let mut at = BTreeMap::new();
