@@ -149,11 +149,9 @@ fn replayed(part: &Stretch<'_>) -> u64 {
         persisted += u64::from(event.body.kind().is_persisted());
         match &event.body {
             Body::MessageStart(_) => (words, silent) = (0, true),
-            Body::MessageComplete(_) => silent = silent && words == 0,
-            Body::LlmCallCompleted(_) | Body::LlmCallFailed(_) if silent => {
-                count = persisted;
-                silent = false;
-            }
+            // The end of its call comes with it, unless the line was cut in between.
+            Body::MessageComplete(_) if silent && words == 0 => count = persisted + 1,
+            Body::MessageComplete(_) => silent = false,
             body if !body.kind().is_persisted() => words += 1,
             _ => {}
         }
