@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_testkit::pack::Pack;
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::server::{Options, Server};
 
@@ -28,11 +30,22 @@ fn run(program: &str, arguments: &[&str]) -> String {
     text(&done.stdout)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_streams_stops_and_reloads_without_loss() {
+/// Drives the page of a server with one of the programs; gives its report.
+async fn drive(server: &Server, program: &'static str) -> String {
     if !folder().join("node_modules").is_dir() {
         run("npm", &["ci"]);
     }
+    let profile = tempfile::tempdir().expect("a folder");
+    let url = format!("http://{}", server.addr());
+    let profile_path = profile.path().to_str().expect("a path").to_owned();
+    let driven = tokio::task::spawn_blocking(move || run("node", &[program, &url, &profile_path]));
+    let said = driven.await.expect("the browser's report");
+    println!("{said}");
+    said
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_streams_stops_and_reloads_without_loss() {
     let words = "Some words, one after the other, so that there is something to see. ";
     let script = Script::new()
         .on("^long", [Step::slow(words, 3, 40).repeat(20)])
@@ -42,12 +55,20 @@ async fn the_page_streams_stops_and_reloads_without_loss() {
             [Step::slow(words, 4, 30), Step::text("This is the end.")],
         );
     let server = Server::start(Options::script(script)).await;
-    let profile = tempfile::tempdir().expect("a folder");
-    let url = format!("http://{}", server.addr());
-    let profile_path = profile.path().to_str().expect("a path").to_owned();
-    let driven =
-        tokio::task::spawn_blocking(move || run("node", &["page.mjs", &url, &profile_path]));
-    let said = driven.await.expect("the browser's report");
-    println!("{said}");
+    let said = drive(&server, "page.mjs").await;
     assert!(said.contains("\"messages\":10"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_shows_receipts_by_name_asks_people_and_leads_to_workers() {
+    let nasty = Nasty::new();
+    let command = format!("command: {:?}", nasty.command(Kind::IgnoresTerm));
+    let workshop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs/workshop");
+    let pack = Pack::read(&workshop).expect("the workshop");
+    let pack = pack.change("tools.yaml", "command: [sleep, \"{seconds}\"]", &command);
+    let options = Options::pack(pack).set("tool", "grace_ms", 3000);
+    let server = Server::start(options).await;
+    let said = drive(&server, "workshop.mjs").await;
+    assert!(said.contains("\"receipt\":2"), "{said}");
+    assert_eq!(nasty.processes(), [0; 0]);
 }

@@ -1,0 +1,158 @@
+//! Workers, stops and questions onto paper.
+
+use turnwire_event::body::turn::{CancelRequested, Partial, ReceiptLine};
+use turnwire_event::body::{approval, delegate};
+use turnwire_event::code::{CancelCode, Decision, FailureMode, Phase, ReceiptKind, StopOutcome};
+
+use super::*;
+
+fn work() -> Body {
+    Body::DelegateStarted(delegate::Started {
+        worker_session_id: SessionId(Ulid(9)),
+        tool_use_id: ToolUseId(Ulid(5)),
+        task_summary: "tea\u{1b}[2J".into(),
+    })
+}
+
+fn given_up(failure_mode: FailureMode) -> Body {
+    Body::DelegateFailed(delegate::Failed {
+        worker_session_id: SessionId(Ulid(9)),
+        failure_mode,
+    })
+}
+
+#[test]
+fn a_worker_is_told_with_its_task_and_how_to_look_into_it() {
+    let worker = SessionId(Ulid(9));
+    let done = |success| {
+        Body::DelegateCompleted(delegate::Completed {
+            worker_session_id: worker,
+            success,
+            summary: "said".into(),
+        })
+    };
+    let look = format!("to look: turnwire tail {worker} --flag\n]");
+    for (end, how) in [
+        (done(true), "is done"),
+        (done(false), "did not do it"),
+        (
+            given_up(FailureMode::Timeout),
+            "did not get to its end (timeout)",
+        ),
+    ] {
+        assert_eq!(
+            told(Form::Folded, false, vec![work(), end]),
+            format!("[worker {worker} works on: tea\n][worker on \"tea\" {how}; {look}")
+        );
+    }
+}
+
+fn stop() -> Body {
+    Body::TurnCancelRequested(CancelRequested {
+        by: "user".into(),
+        reason: "user_cancel".into(),
+    })
+}
+
+#[test]
+fn s3_077_a_stop_is_told_at_once_then_what_is_waited_for_and_the_rest_by_the_receipt() {
+    let (mut teller, paper) = teller(Form::Folded, false);
+    let mut called = tool(Some(ToolErrorClass::Cancelled), ToolType::Process);
+    let cancelled = called.pop().expect("its end");
+    for body in [called.remove(0), work(), stop()] {
+        teller.event(&event(1, body)).expect("paper");
+    }
+    teller.stops().expect("paper");
+    for seconds in 1..4 {
+        teller.stops_still(seconds).expect("paper");
+    }
+    for body in [given_up(FailureMode::CancelledByUser), cancelled] {
+        teller.event(&event(2, body)).expect("paper");
+    }
+    let line = |kind, id: String, outcome, ms| ReceiptLine {
+        kind,
+        id,
+        outcome,
+        ms,
+    };
+    let end = Cancelled {
+        reason: "user_cancel".into(),
+        code: CancelCode::RequestCancelled,
+        phase: Phase::Tool,
+        partial: Partial {
+            message_id: None,
+            bytes: 0,
+        },
+        receipt: vec![
+            line(
+                ReceiptKind::Tool,
+                ToolUseId(Ulid(5)).to_string(),
+                StopOutcome::Killed,
+                5_000,
+            ),
+            line(ReceiptKind::Process, "7".into(), StopOutcome::Killed, 5_000),
+        ],
+    };
+    teller.cancelled(&end).expect("paper");
+    let worker = SessionId(Ulid(9));
+    assert_eq!(
+        paper.read(),
+        format!(
+            "[worker {worker} works on: tea\n][stopping…\n]\
+             [stopping… 1 s; waiting for search to end\n]\
+             [cancelled while tools were at work (user_cancel)\n  \
+             tool search: killed after 5.0 s\n  \
+             process of search: killed after 5.0 s\n\
+             stopped in 5.0 s, nothing left running\n]"
+        ),
+        "once for a pipe, and nothing twice"
+    );
+}
+
+#[test]
+fn an_answer_is_told_unless_it_was_given_here() {
+    let asks = |id, name: &str| {
+        Body::ApprovalRequested(approval::Requested {
+            approval_id: ApprovalId(Ulid(id)),
+            tool_use_id: ToolUseId(Ulid(5)),
+            tool_name: name.into(),
+            input_summary: "{}".into(),
+        })
+    };
+    let answer = |id, decision, by: &str, comment: Option<&str>| {
+        let mut event = event(
+            1,
+            Body::ApprovalResolved(approval::Resolved {
+                approval_id: ApprovalId(Ulid(id)),
+                decision,
+                by: by.into(),
+                comment: comment.map(str::to_owned),
+            }),
+        );
+        event.turn_id = None;
+        event
+    };
+    let (mut teller, paper) = teller(Form::Folded, false);
+    for (id, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
+        teller.event(&event(1, asks(id, name))).expect("paper");
+    }
+    assert_eq!(
+        teller.asked().collect::<Vec<_>>(),
+        ["a {}", "b {}", "c {}", "d {}"]
+    );
+    assert_eq!(paper.read(), "", "whoever can ask tells it");
+    teller.answers(ApprovalId(Ulid(1)));
+    for event in [
+        answer(1, Decision::Approve, "user", None),
+        answer(2, Decision::Approve, "user", Some("go")),
+        answer(3, Decision::Reject, "user", None),
+        answer(4, Decision::Reject, "system", None),
+        answer(9, Decision::Reject, "user", None),
+    ] {
+        teller.event(&event).expect("paper");
+    }
+    assert_eq!(
+        paper.read(),
+        "[allowed elsewhere: b {}: go\n][refused elsewhere: c {}\n][taken back: d {}\n]"
+    );
+}

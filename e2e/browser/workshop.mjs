@@ -1,0 +1,123 @@
+// Drives the live page of a server that runs the workshop pack: a stop with its receipt, a worker
+// with a way into its session, and questions that wait for a person.
+// Usage: node workshop.mjs URL PROFILE_FOLDER
+// Ends with 0 and one line of JSON, or with 1 and what was wrong.
+
+import assert from "node:assert/strict";
+import { chromium } from "playwright-core";
+
+const [url, profile] = process.argv.slice(2);
+const complaints = [];
+
+const context = await chromium.launchPersistentContext(profile, {
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  headless: true,
+  args: [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
+});
+context.setDefaultTimeout(20_000);
+const page = context.pages()[0] ?? (await context.newPage());
+page.on("console", (message) => {
+  if (["error", "warning"].includes(message.type())) complaints.push(`console: ${message.text()}`);
+});
+page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+
+const badge = (text) => page.waitForFunction((text) => document.querySelector("#badge").textContent === text, text);
+const idle = () => page.waitForFunction(() => document.querySelector("#stop").textContent === "Stop" && document.querySelector("#stop").disabled);
+const log = () => page.locator("#log").innerText();
+async function say(text) {
+  await page.locator("#input").fill(text);
+  await page.locator("#input").press("Enter");
+}
+async function until(what, test) {
+  const begun = Date.now();
+  while (!(await test())) {
+    assert.ok(Date.now() - begun < 30_000, `${what} never came; shown: ${await log()}`);
+    await page.waitForTimeout(20);
+  }
+}
+
+try {
+  await page.goto(url);
+  await badge("live");
+
+  // A program that ignores TERM is stopped: requested, counted, and told by name.
+  await page.evaluate(() => {
+    window.said = [];
+    const button = document.querySelector("#stop");
+    new MutationObserver(() => window.said.push(button.textContent)).observe(button, { childList: true, characterData: true, subtree: true });
+  });
+  await say("nap");
+  await until("the program", async () => (await log()).includes("running…"));
+  await page.waitForTimeout(1_000); // it has begun to ignore TERM
+  await page.locator("#stop").click();
+  await until("what is waited for", async () => (await page.locator("#status").allInnerTexts()).includes("Stopping; waiting for nap to end…"));
+  await until("the receipt", async () => (await page.locator(".receipt").count()) === 1);
+  await idle();
+  const steps = await page.evaluate(() => window.said);
+  assert.ok(steps.includes("Stop requested") && steps.includes("Stopping 0/1"), String(steps));
+  const notes = await page.locator(".note").allInnerTexts();
+  assert.ok(notes.some((note) => /^Stopped in \d+\.\d s, nothing left running \(user_cancel\)$/.test(note)), String(notes));
+  const lines = await page.locator(".receipt li").allInnerTexts();
+  assert.match(lines.join("\n"), /^tool nap: killed after \d+\.\d s\nprocess of nap: killed after \d+\.\d s$/);
+  assert.equal(await page.locator(".tool[data-state=cancelled] b").innerText(), "nap");
+
+  // A tool waits for a person; the page is loaded anew, and still asks.
+  await say("take a note: buy <b>milk</b>");
+  await until("the question", async () => (await page.locator(".ask button").count()) === 2);
+  assert.ok((await log()).includes("The turn waits for a person: may take_note act?"));
+  await idle();
+  await page.reload();
+  await badge("live");
+  await until("the question again", async () => (await page.locator(".ask button").count()) === 2);
+  assert.ok((await page.locator(".ask code").innerText()).includes("<b>milk</b>"));
+  await page.locator(".ask button", { hasText: "Allow" }).focus();
+  await page.keyboard.press("Enter");
+  await until("the answer", async () => (await log()).includes("Noted."));
+  assert.equal(await page.locator(".ask span").innerText(), "Allowed by user.");
+  assert.equal(await page.locator("article.user").count(), 2, "answers are no message");
+  await idle();
+
+  // Someone else says no.
+  await say("take a note: sell milk");
+  await until("the second question", async () => (await page.locator(".ask button").count()) === 2);
+  const session = new URL(page.url()).hash.slice(1);
+  const turns = await (await page.request.get(`${url}/sessions/${session}/turns?limit=1`)).json();
+  const turn = turns.turns[0].turn_id;
+  const { approvals } = await (await page.request.get(`${url}/turns/${turn}/approvals`)).json();
+  const data = { approval_id: approvals[0].approval_id, decision: "reject", comment: "<i>not today</i>" };
+  assert.equal((await page.request.post(`${url}/turns/${turn}/approvals`, { data })).status(), 202);
+  await until("their answer", async () => (await page.locator(".ask span").allInnerTexts()).at(-1) === "Rejected by user. “<i>not today</i>”");
+  await until("the end", async () => (await log()).includes("I did not write it down."));
+  await idle();
+
+  // A worker: its session opens on the same page, and the way back leads back.
+  await say("look into tea");
+  await until("the worker", async () => (await page.locator(".tool a").count()) === 1);
+  const worker = (await page.locator(".tool a").getAttribute("href")).slice(1);
+  await page.locator(".tool a").click();
+  await page.waitForFunction((id) => document.querySelector("#session").textContent === id, worker);
+  await badge("live");
+  await until("the worker's words", async () => (await log()).includes("For more than that you need a real model."));
+  await page.locator("#parent").click();
+  await page.waitForFunction((id) => document.querySelector("#session").textContent === id, session);
+  await badge("live");
+  await until("what the worker said", async () => (await log()).includes("The researcher says: I looked at it"));
+  await until("the way in again", async () => (await page.locator(`.tool a[href="#${worker}"]`).count()) === 1);
+  assert.equal(await page.locator("#parent").isHidden(), true);
+
+  assert.deepEqual(complaints, []);
+  console.log(JSON.stringify({ receipt: lines.length, asked: 2, worker }));
+} catch (error) {
+  console.error(error.stack ?? error);
+  console.error(`complaints: ${JSON.stringify(complaints)}`);
+  process.exitCode = 1;
+} finally {
+  await context.close();
+}
