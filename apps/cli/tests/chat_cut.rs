@@ -28,10 +28,11 @@ async fn ctrl_c_cancels_and_prints_the_receipt() {
         "cancelled while the model was at work (user_cancel)"
     );
     assert!(
-        lines[2].starts_with("  llm call_") && lines[2].ends_with(" ms"),
+        lines[2].starts_with("  model call: stopped after "),
         "{lines:?}"
     );
-    assert!(lines[2].contains(": stopped after "), "{lines:?}");
+    assert!(lines[3].starts_with("stopped in "), "{lines:?}");
+    assert!(lines[3].ends_with(", nothing left running"), "{lines:?}");
     let turns = server.client().turns(session(&done.err), None, None).await;
     assert_eq!(turns.expect("turns").turns[0].state, TurnState::Cancelled);
 }
