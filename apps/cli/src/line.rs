@@ -106,6 +106,7 @@ fn tone(body: &Body) -> Tone {
         Body::ToolFailed(_)
         | Body::LlmCallFailed(_)
         | Body::SubagentFailed(_)
+        | Body::DelegateFailed(_)
         | Body::ErrorReported(_)
         | Body::BusHandlerWarning(_) => Tone::Bad,
         Body::TurnCompleted(end) if end.error.is_some() => Tone::Bad,

@@ -12,7 +12,8 @@ use super::Speaker;
 const CHAT: &str = "\
 Every line of the standard input is one turn; the answer goes to the standard output, everything
 else to the standard error. Ctrl-C stops the turn on the screen and prints what became of it; a
-second one leaves, and so does one at the prompt. When the server goes away and comes back, the
+second one leaves, and so does one at the prompt. When a tool waits for a person's word, a terminal
+is asked; elsewhere the way to answer is printed. When the server goes away and comes back, the
 conversation goes on.
 
 Exits with 0, with 1 if a turn failed or its answer could not be written, 2 if it could not be

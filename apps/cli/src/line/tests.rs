@@ -3,15 +3,15 @@
 use super::*;
 use serde_json::json;
 use turnwire_event::body::{
-    agent, component, data, dispatch, mcp, plan, status, stream, subagent, turn,
+    agent, approval, component, data, delegate, dispatch, mcp, plan, status, stream, subagent, turn,
 };
 use turnwire_event::code::{
-    AgentErrorClass, CapBehavior, DispatchOutcome, ErrorCode, Reason, SlotStatus, StepStatus,
-    ToolType, TurnStatus,
+    AgentErrorClass, CapBehavior, Decision, DispatchOutcome, ErrorCode, FailureMode, Reason,
+    SlotStatus, StepStatus, ToolType, TurnStatus,
 };
 use turnwire_event::{
-    Actor, Epoch, InvocationId, Position, Role, Seq, SessionId, StopReason, Sub, Timestamp,
-    ToolUseId, TurnId, Ulid, Usage,
+    Actor, ApprovalId, Epoch, InvocationId, Position, Role, Seq, SessionId, StopReason, Sub,
+    Timestamp, ToolUseId, TurnId, Ulid, Usage,
 };
 
 fn event(sub: u32, body: Body) -> Event {
@@ -228,5 +228,58 @@ fn what_is_shown_and_what_fails_is_a_line_each_and_cleaned() {
         (Body::McpSessionProgressed(progress), "files 1 of 2.5"),
     ] {
         assert_eq!(gist_of(body), told);
+    }
+}
+
+#[test]
+fn workers_and_questions_are_a_line_each() {
+    let worker_session_id = SessionId(Ulid(9));
+    let (approval_id, tool_use_id) = (ApprovalId(Ulid(8)), ToolUseId(Ulid(5)));
+    let bodies = [
+        (
+            Body::DelegateStarted(delegate::Started {
+                worker_session_id,
+                tool_use_id,
+                task_summary: "tea\u{1b}[2J".into(),
+            }),
+            format!("delegate.started orchestrator {worker_session_id} tea"),
+        ),
+        (
+            Body::DelegateCompleted(delegate::Completed {
+                worker_session_id,
+                success: false,
+                summary: "no".into(),
+            }),
+            format!("delegate.completed orchestrator {worker_session_id} not done: no"),
+        ),
+        (
+            Body::DelegateFailed(delegate::Failed {
+                worker_session_id,
+                failure_mode: FailureMode::Timeout,
+            }),
+            format!("delegate.failed orchestrator {worker_session_id} timeout"),
+        ),
+        (
+            Body::ApprovalRequested(approval::Requested {
+                approval_id,
+                tool_use_id,
+                tool_name: "note".into(),
+                input_summary: "{}".into(),
+            }),
+            format!("approval.requested orchestrator {approval_id} note {{}}"),
+        ),
+        (
+            Body::ApprovalResolved(approval::Resolved {
+                approval_id,
+                decision: Decision::Reject,
+                by: "user".into(),
+                comment: None,
+            }),
+            format!("approval.resolved orchestrator {approval_id} reject by user"),
+        ),
+    ];
+    for (body, told) in bodies {
+        let line = Printer::new(Paint::Plain).event(&event(0, body));
+        assert!(line.ends_with(&format!(" {told}\n")), "{line:?}");
     }
 }
