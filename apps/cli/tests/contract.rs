@@ -30,14 +30,14 @@ fn written(example: &Value) -> Value {
         "subscribe_ack" => {
             let filter = Filter::resolve(&of(&example["resolved_filter"])).expect("a filter");
             let since: Option<Since> = of(&example["since"]);
-            let count = of(&example["replay_event_count"]);
-            session::ack(
-                &filter,
-                since.as_ref(),
-                of(&example["snapshot"]),
-                count,
-                &mut out,
-            );
+            let ack = session::Ack {
+                resolved_filter: filter.spec(),
+                since: since.as_ref(),
+                snapshot: of(&example["snapshot"]),
+                replay_event_count: of(&example["replay_event_count"]),
+                positions: of(&example["positions"]),
+            };
+            session::ack(&ack, &mut out);
         }
         "subscribe_error" => session::subscribe_error(&of(example), &mut out),
         "event" => {
@@ -52,7 +52,8 @@ fn written(example: &Value) -> Value {
         }
         "ping" => {
             let nonce: String = of(&example["nonce"]);
-            session::ping(&nonce, of(&example["position"]), &mut out);
+            let positions: Option<session::Positions> = of(&example["positions"]);
+            session::ping(&nonce, of(&example["position"]), positions.as_ref(), &mut out);
         }
         kind => panic!("an example of a frame {kind} that nobody writes"),
     }
