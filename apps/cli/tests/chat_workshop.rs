@@ -171,6 +171,25 @@ async fn an_answer_from_elsewhere_ends_the_question() {
     terminal.sees("> ");
 }
 
+#[test]
+fn what_was_typed_before_the_question_is_no_answer_to_it() {
+    let workshop = Workshop::open();
+    let mut terminal = Terminal::at(&workshop.server, &[]);
+    terminal.sees("> ");
+    terminal.types("take a note: buy milk\nyes\n");
+    terminal.sees("? [y/N, or a comment] ");
+    terminal.types("n\n");
+    terminal.sees("I did not write it down.");
+    terminal.sees("This is a workshop.");
+    terminal.sees("> ");
+    terminal.types("take a note: sell milk\n");
+    terminal.sees("? [y/N, or a comment] ");
+    terminal.signal(Signal::INT);
+    terminal.sees("to answer: turnwire approve ");
+    terminal.sees("to come back: ");
+    assert_eq!(terminal.done(), Some(130));
+}
+
 #[tokio::test]
 async fn where_nobody_can_be_asked_it_says_how_to_answer_and_asks_when_someone_comes_back() {
     let workshop = Workshop::open();

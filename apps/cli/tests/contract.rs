@@ -53,7 +53,12 @@ fn written(example: &Value) -> Value {
         "ping" => {
             let nonce: String = of(&example["nonce"]);
             let positions: Option<session::Positions> = of(&example["positions"]);
-            session::ping(&nonce, of(&example["position"]), positions.as_ref(), &mut out);
+            session::ping(
+                &nonce,
+                of(&example["position"]),
+                positions.as_ref(),
+                &mut out,
+            );
         }
         kind => panic!("an example of a frame {kind} that nobody writes"),
     }

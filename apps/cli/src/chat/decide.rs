@@ -96,13 +96,15 @@ impl Talk {
             let Some(question) = list.approvals.first() else {
                 return Ok(list.next_turn_id);
             };
-            let (decision, comment) = match self.question(question).await? {
+            let said = self.question(question).await;
+            // The question outlives whoever leaves without a word.
+            if matches!(said, Ok(Said::Nobody) | Err(Leave::Interrupted)) {
+                self.tell_questions(turn)?;
+            }
+            let (decision, comment) = match said? {
                 Said::Word(decision, comment) => (decision, comment),
                 Said::Elsewhere => continue,
-                Said::Nobody => {
-                    self.tell_questions(turn)?;
-                    return Ok(None);
-                }
+                Said::Nobody => return Ok(None),
             };
             self.scene.teller.answers(question.approval_id);
             let answer = Answer {
