@@ -226,8 +226,9 @@ async fn s3_077_a_turn_in_line_and_one_that_has_not_come_are_stopped_before_they
 async fn s3_082_s3_083_stops_that_come_twice_late_or_for_nothing_change_nothing() {
     let house = House::open(Duration::from_secs(1)).await;
     let nap = Part::call("call_1", "nap", &json!({"ms": 30_000}));
-    house.fake.always("busy-phase", Message::new([nap]));
+    // In this order: what was said first is in the second question too.
     house.fake.always("quick-phase", Answer::text(["Yes."]));
+    house.fake.always("busy-phase", Message::new([nap]));
     let rest = &house.rest;
     let session = rest.create().await.expect("a session");
     let mut client = watch(rest, "twice", session).await;

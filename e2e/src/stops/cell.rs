@@ -1,5 +1,7 @@
 //! One cell of the matrix: a turn that is stopped when all of it is at work.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use turnwire_event::body::turn::Cancelled;
 use turnwire_event::code::{Phase, ReceiptKind, StopOutcome};
@@ -13,6 +15,9 @@ use super::house::House;
 use super::kind::{Fan, Kind};
 use super::told::{Expected, stopped};
 use crate::chat;
+
+/// How long nothing may happen before all of a cell is at work.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a turn is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +141,13 @@ impl Cell {
     async fn at_work(self, client: &mut Client, turn: TurnId) -> Vec<Event> {
         let (mut seen, mut begun) = (Vec::new(), 0);
         while begun < self.fan.leaves() {
-            let event = client.event().await.expect("an event");
+            let event = tokio::time::timeout(PATIENCE, client.event()).await;
+            let event = event.unwrap_or_else(|_| panic!("{self:?} came to rest: {seen:#?}"));
+            let event = event.expect("an event");
+            assert!(
+                !event.body.kind().is_terminal(),
+                "{self:?} ended too early: {seen:#?} {event:#?}"
+            );
             begun += usize::from(match &event.body {
                 Body::ToolCalled(tool) => {
                     let leaf = !tool.tool_name.starts_with("ask_");
@@ -204,7 +215,8 @@ pub async fn after(rest: &Rest, name: &str, session: SessionId, turn: TurnId) {
     assert_eq!(chat::code(&frames), "REQUEST_CANCELLED", "{name}");
     let path = format!("/sessions/{session}/tool-calls");
     let pages = rest.pages(&path, "tool_calls").await.expect("an answer");
-    for call in pages.iter().flatten() {
+    let own = |call: &&Value| call["turn_id"] == json!(turn);
+    for call in pages.iter().flatten().filter(own) {
         let state = call["status"].as_str();
         assert!(
             !matches!(state, Some("running" | "pending")),

@@ -145,7 +145,7 @@ fn script() -> Script {
             ("^http", Step::tool("drip", json!({}))),
             ("^mcp", Step::tool("slow_mcp", json!({"seconds": 60}))),
             ("^ccs", Step::tool(data, json!({}))),
-            ("/dug$", Step::tool("dig", json!({"task": "{{user}}"}))),
+            ("/dug", Step::tool("dig", json!({"task": "{{user}}"}))),
             ("^/", Step::tool("program", json!({"path": "{{user}}"}))),
         ];
         cases.into_iter().fold(script, |script, (user, step)| {

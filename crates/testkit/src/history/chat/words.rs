@@ -22,6 +22,8 @@ pub(super) fn check(history: &History, reading: &Reading<'_>, due: &Due, broken:
     let frames = reading.frames.iter();
     let chunks: Vec<(&Seen, Kind, &str)> = frames
         .filter(|frame| !frame.id.position.is_persisted())
+        // What tool servers do is told in passing, and is no word of anybody.
+        .filter(|frame| !frame.block.event().starts_with("mcp_"))
         .filter_map(|frame| {
             let told = chunk(frame);
             if told.is_none() || !is_projection(frame, due) {
