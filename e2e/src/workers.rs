@@ -135,9 +135,19 @@ impl Crew {
 
     /// Watches a session from its first event on.
     pub async fn watch(&self, name: &str, session: SessionId) -> Client {
+        self.watch_as(name, session, json!("preset:full")).await
+    }
+
+    /// Watches the session and all its workers.
+    pub async fn watch_all(&self, name: &str) -> Client {
+        let filter = json!({"include_worker_sessions": true});
+        self.watch_as(name, self.session, filter).await
+    }
+
+    async fn watch_as(&self, name: &str, session: SessionId, filter: Value) -> Client {
         let client = Client::connect(&self.rest, name, session).await;
         let mut client = client.expect("a connection");
-        let ask = Ask::since(Position::persisted(Epoch::FIRST, Seq(0)));
+        let ask = Ask::since(Position::persisted(Epoch::FIRST, Seq(0))).filter(filter);
         client.subscribed(&ask).await.expect("an acknowledgement");
         client
     }

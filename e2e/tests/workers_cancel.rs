@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnwire_e2e::engine::laws;
 use turnwire_e2e::load::judge;
 use turnwire_e2e::workers::{Crew, delegates, of, read_by, told};
-use turnwire_event::SessionId;
+use turnwire_event::{Event, SessionId};
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::watch::Reader;
 
@@ -41,6 +41,7 @@ async fn line(crew: &Crew, levels: usize) -> Vec<SessionId> {
 async fn s3_081_a_cancel_of_the_parent_ends_the_worker_first() {
     let crew = Crew::new(&stalling()).await;
     let mut parent = crew.watch("parent", crew.session).await;
+    let mut all = crew.watch_all("everything").await;
     let turn = crew.say("tea").await;
     let (worker, worker_turn) = crew.working(crew.session).await;
     let mut child = crew.watch("worker", worker).await;
@@ -49,6 +50,13 @@ async fn s3_081_a_cancel_of_the_parent_ends_the_worker_first() {
         .await
         .expect("words");
     assert_eq!(crew.rest.cancel(turn).await.expect("an answer").status, 202);
+    // On one connection the worker's end comes before the parent tells of it.
+    let ends = |event: &Event| event.turn_id == Some(turn) && event.body.kind().is_terminal();
+    let both = all.until(ends).await.expect("the whole turn");
+    let place = |wanted: &dyn Fn(&Event) -> bool| both.iter().position(wanted).expect("it came");
+    let end = place(&|e| e.session_id == worker && e.body.kind().is_terminal());
+    let failed = place(&|e| e.body.kind().name() == "delegate.failed");
+    assert!(end < failed, "{end} {failed}");
     let seen = parent.turn(turn).await.expect("the whole turn");
     let all = told(&seen);
     assert_eq!(

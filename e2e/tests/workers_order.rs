@@ -111,12 +111,12 @@ async fn s3_085_s3_086_s3_089_s3_090_work_is_told_in_order_and_only_its_parts() 
 
 #[tokio::test]
 async fn s3_088_a_worker_is_followed_and_cancelled_like_any_session_and_spoken_to_later() {
-    let script = read_by(
-        delegates("Read.", "It was stopped."),
-        [Step::text("Half a "), Step::stall()],
-    )
-    .heard(READER, "go on", 2, [Step::text("The other half.")]);
-    let script = script.on("go on", [Step::text("The other half.")]);
+    let later = Script::new().heard(READER, "go on", 1, [Step::text("The other half.")]);
+    let task = Step::tool("research", json!({"task": "Read."}));
+    let script = later
+        .call("orchestrator", 1, [task])
+        .call("orchestrator", 2, [Step::text("It was stopped.")])
+        .call(READER, 1, [Step::text("Half a "), Step::stall()]);
     let crew = Crew::new(&script).await;
     let turn = crew.say("tea").await;
     let (worker, worker_turn) = crew.working(crew.session).await;
