@@ -88,8 +88,8 @@ fn links_name_operations_and_parameters_that_exist() {
         );
         links += 1;
     }
-    assert_eq!(document.to_string().matches("\"links\":{").count(), 2);
-    assert_eq!(links, 10);
+    assert_eq!(document.to_string().matches("\"links\":{").count(), 3);
+    assert_eq!(links, 12);
 }
 
 #[test]

@@ -88,6 +88,7 @@ fn a_running_turn_has_no_ending() {
         "response_id": "resp_00000000000000000000000003",
         "session_id": "sess_00000000000000000000000001",
         "kind": "chat",
+        "resumes": null,
         "state": "running",
         "position": "evt_00010000000007",
         "started_at": "1970-01-01T00:00:00.000Z",
