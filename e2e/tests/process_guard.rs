@@ -70,9 +70,11 @@ async fn r_17_nothing_of_any_program_is_left_when_its_end_is_told() {
         let expected: &[StopOutcome] = match kind {
             Kind::Silent | Kind::Endless => &[StopOutcome::Stopped],
             Kind::Leaver => &[StopOutcome::Killed, StopOutcome::Finished],
-            Kind::IgnoresTerm | Kind::Grandchild | Kind::Escapee | Kind::EndlessDeaf => {
-                &[StopOutcome::Killed]
-            }
+            Kind::IgnoresTerm
+            | Kind::Grandchild
+            | Kind::Escapee
+            | Kind::EndlessDeaf
+            | Kind::Headless => &[StopOutcome::Killed],
         };
         assert!(expected.contains(&outcome), "{kind:?}: {outcome:?}");
     }

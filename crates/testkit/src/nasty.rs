@@ -32,11 +32,14 @@ pub enum Kind {
     Endless,
     /// Writes without end, also when nobody can read it any more, and ignores TERM.
     EndlessDeaf,
+    /// Has a descendant in a session of its own whose first thread has ended while another one
+    /// goes on, so that the process table calls it dead; it ignores TERM.
+    Headless,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Silent,
         Self::IgnoresTerm,
         Self::Grandchild,
@@ -44,6 +47,7 @@ impl Kind {
         Self::Leaver,
         Self::Endless,
         Self::EndlessDeaf,
+        Self::Headless,
     ];
 
     /// Its file name.
@@ -56,6 +60,7 @@ impl Kind {
             Self::Leaver => "leaver",
             Self::Endless => "endless",
             Self::EndlessDeaf => "endless-deaf",
+            Self::Headless => "headless",
         }
     }
 
@@ -64,7 +69,7 @@ impl Kind {
         match self {
             Self::Silent | Self::IgnoresTerm | Self::Endless | Self::EndlessDeaf => 1,
             Self::Leaver => 1,
-            Self::Escapee => 2,
+            Self::Escapee | Self::Headless => 2,
             Self::Grandchild => 3,
         }
     }
@@ -97,6 +102,21 @@ impl Kind {
             Self::Endless => "ready; exec yes \"$MARK\"",
             Self::EndlessDeaf => {
                 "trap '' TERM PIPE; ready; while :; do echo \"$MARK\"; done 2>/dev/null"
+            }
+            Self::Headless => {
+                "case ${1-} in
+                '') (setsid sh \"$0\" out </dev/null >/dev/null 2>&1 &); ready; exec sleep 600;;
+                out) trap '' TERM; exec python3 -c '
+import ctypes, os, sys, threading, time
+def rest():
+    while \") Z \" not in open(\"/proc/self/stat\").read():
+        time.sleep(0.01)
+    open(os.path.dirname(sys.argv[1]) + \"/\" + str(os.getpid()), \"w\").close()
+    time.sleep(600)
+threading.Thread(target=rest).start()
+ctypes.CDLL(None).pthread_exit(None)
+' \"$out\";;
+                esac"
             }
         }
     }
@@ -232,7 +252,8 @@ pub fn shell(script: &Path) -> [String; 2] {
 }
 
 /// The processes with `mark` on their command line or in their environment, but for this one.
-/// What is dead and waits to be reaped has neither.
+/// What is dead and waits to be reaped has neither, and a thread that has ended has none either:
+/// so all threads are looked at.
 pub fn processes(mark: &str) -> Vec<u32> {
     let own = std::process::id();
     let table = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -241,15 +262,18 @@ pub fn processes(mark: &str) -> Vec<u32> {
 }
 
 fn has(pid: u32, mark: &str) -> bool {
-    let of = |file: &str| fs::read(Path::new("/proc").join(pid.to_string()).join(file));
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
     let told = |bytes: &[u8]| {
         bytes
             .windows(mark.len())
             .any(|part| part == mark.as_bytes())
     };
-    ["cmdline", "environ"]
-        .iter()
-        .any(|file| of(file).is_ok_and(|bytes| told(&bytes)))
+    let marked = |thread: &Path| {
+        let of = |file: &&str| fs::read(thread.join(file)).is_ok_and(|bytes| told(&bytes));
+        ["cmdline", "environ"].iter().any(of)
+    };
+    threads.map(|thread| thread.path()).any(|path| marked(&path))
 }
 
 fn told(pids: &[u32]) -> String {

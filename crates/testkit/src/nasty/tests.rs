@@ -32,7 +32,12 @@ async fn every_program_is_as_hard_to_end_as_it_says() {
         }
         let stays = matches!(
             kind,
-            Kind::IgnoresTerm | Kind::EndlessDeaf | Kind::Grandchild | Kind::Escapee | Kind::Leaver
+            Kind::IgnoresTerm
+                | Kind::EndlessDeaf
+                | Kind::Grandchild
+                | Kind::Escapee
+                | Kind::Leaver
+                | Kind::Headless
         );
         assert_eq!(!nasty.processes().is_empty(), stays, "{kind:?}");
         let mark = nasty.mark().to_owned();

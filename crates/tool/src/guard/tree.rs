@@ -13,6 +13,9 @@ use rustix::process::{
     set_child_subreaper, setsid,
 };
 
+/// Where a line of the table has the number of threads, counted from the state on.
+const THREADS_FIELD: usize = 17;
+
 /// A process that lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Found {
@@ -139,16 +142,20 @@ fn read(pid: i32) -> Option<Found> {
 }
 
 /// `pid (any name) state parent group …`; a name may hold anything, brackets too. What is dead
-/// and waits to be reaped does not count.
+/// and waits to be reaped does not count; one whose first thread has ended while others run looks
+/// the same but for its number of threads, and lives.
 fn parse(pid: i32, line: &[u8]) -> Option<Found> {
     let close = line.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
-    let mut fields = rest.split_ascii_whitespace();
-    if matches!(fields.next()?, "Z" | "X" | "x") {
-        return None;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let threads = fields.get(THREADS_FIELD).and_then(|many| many.parse().ok());
+    match *fields.first()? {
+        "X" | "x" => return None,
+        "Z" if threads.is_none_or(|many: u64| many < 2) => return None,
+        _ => {}
     }
-    let mut id = || Some(Pid::from_raw(fields.next()?.parse().ok()?));
-    let (parent, group) = (id()??, id()?);
+    let id = |at: usize| Some(Pid::from_raw(fields.get(at)?.parse().ok()?));
+    let (parent, group) = (id(1)??, id(2)?);
     Some(Found {
         pid: Pid::from_raw(pid)?,
         parent,
@@ -171,6 +178,10 @@ mod tests {
         assert_eq!(ids("7 (sh) S 5 6 6 0 -1"), Some((7, 5, 6)));
         assert_eq!(ids("7 (a) Z 1 1) S 5 6 6 0 -1"), Some((7, 5, 6)));
         assert_eq!(ids("7 (sh) Z 5 6 6 0 -1"), None);
+        // The first thread has ended, and another one has not; then none has.
+        let headless = "7 (sh) Z 5 6 6 0 -1 4 0 0 0 0 1 2 0 0 20 0";
+        assert_eq!(ids(&format!("{headless} 2 0 99")), Some((7, 5, 6)));
+        assert_eq!(ids(&format!("{headless} 1 0 99")), None);
         assert_eq!(ids("7 (kthreadd) S 0 0 0"), None);
         assert_eq!(ids("7 (sh"), None);
         assert_eq!(ids(""), None);
