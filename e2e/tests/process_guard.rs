@@ -237,7 +237,7 @@ async fn r_17_limits_bind() {
 #[tokio::test]
 async fn r_17_a_crowd_of_processes_is_killed_at_once() {
     let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
-    // No bomb, which would hit what else runs here; the system's own bound does not hold root.
+    // No bomb, which would hit what else runs here.
     let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (trap '' TERM; setsid sleep 600) & done
                   ready; wait";
     let few = Limits {
@@ -258,6 +258,20 @@ async fn r_17_a_crowd_of_processes_is_killed_at_once() {
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
     let done = guarded.done().await;
     assert_eq!((done.end.how, done.end.crowd), (How::Code(0), false));
+}
+
+/// The system counts what all programs of the user have, and their threads: with its bound one
+/// would fail for what others do.
+#[tokio::test]
+async fn a_program_is_not_bound_by_what_else_its_user_runs() {
+    let shop = Shop::open();
+    let mut spec = shop.script("grep '^Max processes' /proc/self/limits");
+    spec.limits.processes = Some(4);
+    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let told = String::from_utf8(guarded.done().await.output).expect("text");
+    let own = std::fs::read_to_string("/proc/self/limits").expect("limits");
+    let own = own.lines().find(|line| line.starts_with("Max processes"));
+    assert_eq!(told.lines().next(), own);
 }
 
 #[tokio::test]

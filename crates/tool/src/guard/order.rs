@@ -58,8 +58,6 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
     /// Files that each of its processes has open.
     pub files: Option<u64>,
-    /// Processes at once. The guard looks a few times a second and kills a crowd; where the
-    /// system binds the user, it also refuses more processes and threads beyond those that the
-    /// user had at the start.
+    /// Processes at once. The guard looks a few times a second and kills a crowd.
     pub processes: Option<u64>,
 }

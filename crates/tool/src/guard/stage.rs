@@ -90,6 +90,9 @@ fn bind(_: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Not the number of processes: the system counts all of a user together, threads and what other
+/// programs and other containers have, so that a program would fail for what others do. The guard
+/// counts them.
 fn limit(limits: &Limits) -> io::Result<()> {
     let wanted = [
         (Resource::Core, Some(0)),
@@ -97,10 +100,6 @@ fn limit(limits: &Limits) -> io::Result<()> {
         (Resource::As, limits.memory_bytes),
         (Resource::Fsize, limits.file_bytes),
         (Resource::Nofile, limits.files),
-        (
-            Resource::Nproc,
-            limits.processes.map(|most| most.saturating_add(tasks())),
-        ),
     ];
     for (resource, most) in wanted {
         let Some(most) = most else { continue };
@@ -115,17 +114,6 @@ fn limit(limits: &Limits) -> io::Result<()> {
         setrlimit(resource, both)?;
     }
     Ok(())
-}
-
-/// What the user of this process has already, the server and its threads among it: the system
-/// counts all of that together.
-fn tasks() -> u64 {
-    use std::os::unix::fs::MetadataExt as _;
-    let own = rustix::process::getuid().as_raw();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let owned = entries.filter(|entry| entry.metadata().is_ok_and(|about| about.uid() == own));
-    let lists = owned.filter_map(|entry| std::fs::read_dir(entry.path().join("task")).ok());
-    lists.map(|tasks| tasks.count() as u64).sum()
 }
 
 #[cfg(test)]
