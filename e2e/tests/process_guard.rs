@@ -2,13 +2,16 @@
 //! and it is known when. Each test looks into the process table at the very moment at which the
 //! end is told.
 
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use turnwire_event::code::StopOutcome;
 use turnwire_testkit::nasty::{Kind, Nasty};
-use turnwire_tool::guard::frame::How;
-use turnwire_tool::guard::order::Limits;
+use turnwire_testkit::server::binary;
+use turnwire_tool::guard::frame::{Frame, HEAD_BYTES, How};
+use turnwire_tool::guard::order::{Limits, Mode, Order};
 
 use workshop::{GRACE, Shop, WITHIN, row};
 
@@ -120,6 +123,65 @@ async fn a_program_has_its_input_and_its_code_is_told() {
         (done.end.asked, done.end.left, done.over),
         (false, 0, false)
     );
+}
+
+/// What a guard writes to the server, as it is.
+fn frames(mut bytes: &[u8]) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    while let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() {
+        let (tag, length) = Frame::head(*head).expect("a head");
+        let (body, rest) = rest.split_at(length);
+        frames.push(Frame::read(tag, body.to_vec()).expect("a frame"));
+        bytes = rest;
+    }
+    frames
+}
+
+#[test]
+fn nothing_is_cut_of_a_program_whose_server_does_not_read_for_a_while() {
+    let dir = tempfile::tempdir().expect("a folder");
+    // As much as the two pipes hold, so that it ends long before anybody reads.
+    let script = "head -c 100000 /dev/zero; : > ended";
+    let order = serde_json::to_vec(&Order {
+        mode: Mode::Call,
+        program: "/bin/sh".to_owned(),
+        args: vec!["-c".to_owned(), script.to_owned()],
+        env: [("PATH".to_owned(), std::env::var("PATH").expect("a path"))].into(),
+        dir: dir.path().to_owned(),
+        limits: Limits::default(),
+        grace_ms: 500,
+        input: None,
+    });
+    let mut guard = Command::new(binary())
+        .arg("__guard")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a guard");
+    let mut input = guard.stdin.take().expect("its input");
+    input.write_all(&order.expect("a line")).expect("an order");
+    input.write_all(b"\n").expect("an order");
+    let until = Instant::now() + WITHIN;
+    while !dir.path().join("ended").exists() {
+        assert!(Instant::now() < until, "it does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Longer than a guard waits for output that does not come.
+    std::thread::sleep(Duration::from_secs(5));
+    let mut told = Vec::new();
+    let mut output = guard.stdout.take().expect("its output");
+    output.read_to_end(&mut told).expect("frames");
+    guard.wait().expect("it goes");
+    let frames = frames(&told);
+    let bytes = |frame: &Frame| match frame {
+        Frame::Output(bytes) => bytes.len(),
+        _ => 0,
+    };
+    assert_eq!(frames.iter().map(bytes).sum::<usize>(), 100_000);
+    let Some(Frame::End(end)) = frames.last() else {
+        panic!("no end: {:?}", frames.last());
+    };
+    assert_eq!((end.how, end.asked, end.cut), (How::Code(0), false, false));
 }
 
 #[tokio::test]

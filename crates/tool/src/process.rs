@@ -205,6 +205,9 @@ impl Plan {
             return Err(ToolFailure::internal(told));
         }
         let told = match done.end.how {
+            How::Code(0) if done.end.cut => {
+                "What the program wrote could not be read to its end.".to_owned()
+            }
             How::Code(0) => return self.read(&done.output),
             How::Code(code) => format!("The program ended with code {code}."),
             How::Signal(signal) => format!("The program was ended by signal {signal}."),

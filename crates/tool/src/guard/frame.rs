@@ -45,6 +45,9 @@ pub struct End {
     pub killed: bool,
     /// Whether it was killed because it had more processes than it may.
     pub crowd: bool,
+    /// Whether what it wrote could not be read to its end.
+    #[serde(default)]
+    pub cut: bool,
     /// How many further processes had to be ended.
     pub left: u32,
     /// How long it all took.
@@ -75,6 +78,7 @@ impl End {
             asked: false,
             killed: false,
             crowd: false,
+            cut: false,
             left: 0,
             ms: 0,
         }

@@ -4,7 +4,7 @@
 use std::io::{self, BufRead as _, Read, Write};
 use std::process::ChildStdin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
 
@@ -30,6 +30,9 @@ pub(super) struct Report {
     out: Arc<Mutex<Box<dyn Write + Send>>>,
     /// Whether anybody still wants what the program writes.
     quiet: Arc<AtomicBool>,
+    /// Frames begun and frames written: in between, a frame waits for the server to read.
+    begun: Arc<AtomicUsize>,
+    written: Arc<AtomicUsize>,
 }
 
 impl Report {
@@ -41,6 +44,8 @@ impl Report {
         Self {
             out: Arc::new(Mutex::new(out)),
             quiet: Arc::default(),
+            begun: Arc::default(),
+            written: Arc::default(),
         }
     }
 
@@ -57,11 +62,24 @@ impl Report {
         self.quiet.store(true, Ordering::Relaxed);
     }
 
-    fn is_quiet(&self) -> bool {
+    /// Whether nobody wants what the program writes.
+    pub(super) fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
     }
 
+    /// How many frames are written; none while one waits to be.
+    pub(super) fn settled(&self) -> Option<usize> {
+        let written = self.written.load(Ordering::Acquire);
+        (self.begun.load(Ordering::Acquire) == written).then_some(written)
+    }
+
     fn write(&self, frame: &Frame) {
+        self.begun.fetch_add(1, Ordering::AcqRel);
+        self.put(frame);
+        self.written.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn put(&self, frame: &Frame) {
         let mut out = self.out.lock();
         let bytes = frame.to_bytes();
         if out.write_all(&bytes).and_then(|()| out.flush()).is_err() {

@@ -32,8 +32,9 @@ const ROUND: Duration = Duration::from_millis(10);
 const ROUND_MAX: Duration = Duration::from_millis(500);
 /// Between two looks at the number of processes, where it is bound.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long the rest of the output may take once no process is left that could write it.
-const DRAIN: Duration = Duration::from_secs(1);
+/// How long nothing may come of the output once no process is left that could write it: then
+/// somebody else holds the other end. A server that takes its time to read is waited for.
+const DRAIN: Duration = Duration::from_secs(2);
 
 /// A program that runs.
 pub(super) struct Watch {
@@ -219,9 +220,25 @@ impl Watch {
         self.ended.extend(others.filter(|pid| *pid != self.program));
     }
 
+    /// Waits for the rest of the output, as long as there is any on its way to the server.
+    fn drain(&mut self) {
+        let mut seen = self.report.settled();
+        while self.open > 0 {
+            match self.next(Some(Instant::now() + DRAIN)) {
+                Some(Event::Asked) => return self.report.hush(),
+                Some(_) => continue,
+                None => {}
+            }
+            let now = self.report.settled();
+            if self.report.is_quiet() || (now.is_some() && now == seen) {
+                return;
+            }
+            seen = now;
+        }
+    }
+
     fn end(mut self) -> End {
-        let until = Instant::now() + DRAIN;
-        while self.open > 0 && self.next(Some(until)).is_some() {}
+        self.drain();
         let how = self.how.unwrap_or(How::Refused);
         let how = stage::said(&self.token, how, &self.errors.lock()).unwrap_or(how);
         End {
@@ -229,6 +246,7 @@ impl Watch {
             asked: self.asked,
             killed: self.killed,
             crowd: self.crowd,
+            cut: self.open > 0 && !self.report.is_quiet(),
             left: u32::try_from(self.ended.len()).unwrap_or(u32::MAX),
             ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
         }

@@ -138,6 +138,12 @@ fn a_failure_is_told_in_words_without_paths() {
         told(How::MissingProgram, b""),
         "The program of this tool is not there."
     );
+    let mut cut = done(How::Code(0), b"half");
+    cut.end.cut = true;
+    assert_eq!(
+        plan.result(cut).expect_err("a failure").told,
+        "What the program wrote could not be read to its end. It wrote:\nhalf"
+    );
     let over = Done {
         over: true,
         ..done(How::Signal(15), b"x")

@@ -18,6 +18,7 @@ fn a_frame_is_read_as_it_was_written() {
             asked: true,
             killed: false,
             crowd: false,
+            cut: true,
             left: 3,
             ms: 17,
         })
