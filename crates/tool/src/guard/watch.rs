@@ -26,6 +26,9 @@ use super::{EXEC, stage, tree};
 
 /// What a program has to end by itself when its input is closed, before it is asked.
 const CLOSED: Duration = Duration::from_secs(2);
+/// From a program's end until what it left behind is asked to end: the system says within it that
+/// nothing is, where that is so.
+const LEFT: Duration = Duration::from_millis(5);
 /// Between two rounds of killing.
 const ROUND: Duration = Duration::from_millis(10);
 /// The same when killing seems to take the system long.
@@ -170,9 +173,10 @@ impl Watch {
                 }
                 Some(Event::Gone(pid, status)) if pid == self.program => {
                     self.how = Some(how(status));
-                    // What it leaves behind goes too.
-                    if !self.told && !tree::below().is_empty() {
-                        ask_at = Some(Instant::now());
+                    // What it leaves behind goes too. No look decides whether that is anything,
+                    // for it may be missed: it is asked whoever is there.
+                    if !self.told {
+                        ask_at = Some(Instant::now() + LEFT);
                     }
                 }
                 Some(Event::Closed | Event::Gone(..) | Event::Empty | Event::Drained) | None => {}
