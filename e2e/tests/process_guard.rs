@@ -322,6 +322,27 @@ async fn r_17_a_crowd_of_processes_is_killed_at_once() {
     assert_eq!((done.end.how, done.end.crowd), (How::Code(0), false));
 }
 
+/// Each process of it lives for a moment only: it starts the next one in a session of its own.
+#[tokio::test]
+async fn r_17_a_chain_of_processes_that_hand_on_to_each_other_is_caught() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let script = "ready; exec python3 -c '
+import os, time
+until = time.monotonic() + 120
+while time.monotonic() < until:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+'";
+    let mut guarded = shop.written(&nasty, script).await;
+    nasty.until_ready(1).await;
+    let since = Instant::now();
+    let done = guarded.done().await;
+    assert_eq!((done.end.how, done.end.killed), (How::Code(0), true));
+    assert_eq!(nasty.processes(), [0; 0]);
+    assert!(since.elapsed() < 3 * WITHIN, "{:?}", since.elapsed());
+}
+
 /// The system counts what all programs of the user have, and their threads: with its bound one
 /// would fail for what others do.
 #[tokio::test]

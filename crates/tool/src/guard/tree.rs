@@ -16,6 +16,9 @@ use rustix::process::{
 /// Where a line of the table has the number of threads, counted from the state on.
 const THREADS_FIELD: usize = 17;
 
+/// Looks at the guard's own children in one round of killing: each takes less than a millisecond.
+const CHASES_MAX: usize = 32;
+
 /// A process that lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Found {
@@ -56,20 +59,27 @@ pub(super) fn is_crowd(most: u64) -> bool {
     let mut count = 0;
     let mut next = vec![getpid().as_raw_nonzero().get()];
     while let Some(parent) = next.pop() {
-        let tasks = fs::read_dir(format!("/proc/{parent}/task"));
-        for task in tasks.into_iter().flatten().flatten() {
-            let list = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            let children = list.split_ascii_whitespace();
-            for child in children.filter_map(|child| child.parse().ok()) {
-                count += 1;
-                if count > most {
-                    return true;
-                }
-                next.push(child);
+        for child in children(parent) {
+            count += 1;
+            if count > most {
+                return true;
             }
+            next.push(child);
         }
     }
     false
+}
+
+/// The children of a process, as the system lists them.
+fn children(parent: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{parent}/task"));
+    let mut children = Vec::new();
+    for task in tasks.into_iter().flatten().flatten() {
+        let list = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let ids = list.split_ascii_whitespace();
+        children.extend(ids.filter_map(|child| child.parse::<i32>().ok()));
+    }
+    children
 }
 
 /// Asks all that live below to end, each once: many take a second TERM for haste. `group` is the
@@ -98,6 +108,7 @@ pub(super) fn ask(group: Option<Pid>) -> Vec<Found> {
 /// Kills all that live below, group by group, because a group dies at once and one by one a
 /// crowd may grow faster than it dies.
 pub(super) fn kill(group: Option<Pid>) -> Vec<Found> {
+    let chased = chase();
     let all = below();
     let mut groups: Vec<Pid> = all.iter().filter_map(|found| found.group).collect();
     groups.extend(group);
@@ -110,7 +121,31 @@ pub(super) fn kill(group: Option<Pid>) -> Vec<Found> {
     for found in &all {
         signal(found, Signal::KILL);
     }
+    let mut all = all;
+    all.extend(chased);
+    all.sort_unstable_by_key(|found| found.pid.as_raw_nonzero());
+    all.dedup_by_key(|found| found.pid);
     all
+}
+
+/// Kills the guard's own children, found by one short list and not by the whole table. A process
+/// that forks and ends, again and again, is the guard's child each time, and gone before a look
+/// through the table is over.
+fn chase() -> Vec<Found> {
+    let mut killed: Vec<Found> = Vec::new();
+    for _ in 0..CHASES_MAX {
+        let own = children(getpid().as_raw_nonzero().get());
+        let fresh = |pid: &i32| killed.iter().all(|old| old.pid.as_raw_nonzero().get() != *pid);
+        let fresh: Vec<Found> = own.into_iter().filter(fresh).filter_map(read).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for found in fresh {
+            signal(&found, Signal::KILL);
+            killed.push(found);
+        }
+    }
+    killed
 }
 
 fn send(group: Pid, signal: Signal) {

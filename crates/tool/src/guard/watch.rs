@@ -29,6 +29,9 @@ const CLOSED: Duration = Duration::from_secs(2);
 /// From a program's end until what it left behind is asked to end: the system says within it that
 /// nothing is, where that is so.
 const LEFT: Duration = Duration::from_millis(5);
+/// Between two rounds of killing while each finds others than the one before: a chain of processes
+/// that hand on to each other is caught by looking faster than it goes on.
+const CHASE: Duration = Duration::from_millis(1);
 /// Between two rounds of killing.
 const ROUND: Duration = Duration::from_millis(10);
 /// The same when killing seems to take the system long.
@@ -64,6 +67,8 @@ pub(super) struct Watch {
     open: usize,
     /// What had to be told to end, but for the program.
     ended: HashSet<Pid>,
+    /// What the last round of killing found.
+    found: Vec<Pid>,
 }
 
 impl Watch {
@@ -127,6 +132,7 @@ impl Watch {
             empty: false,
             open,
             ended: HashSet::new(),
+            found: Vec::new(),
         })
     }
 
@@ -147,9 +153,14 @@ impl Watch {
                 }
             }
             if kill_at.is_some_and(|at| at <= now) {
-                self.kill();
-                kill_at = Some(now + round);
-                round = (round * 2).min(ROUND_MAX);
+                let pause = if self.kill() { CHASE } else { round };
+                round = if pause == CHASE {
+                    ROUND
+                } else {
+                    (round * 2).min(ROUND_MAX)
+                };
+                // Counted from here, so that what has happened meanwhile is heard first.
+                kill_at = Some(Instant::now() + pause);
             } else if ask_at.is_some_and(|at| at <= now) {
                 ask_at = None;
                 kill_at.get_or_insert(now + self.grace);
@@ -213,10 +224,16 @@ impl Watch {
         self.count(&asked);
     }
 
-    fn kill(&mut self) {
+    /// Kills all that live; says whether there were others than the last time.
+    fn kill(&mut self) -> bool {
         let killed = tree::kill(self.group());
         self.killed |= !killed.is_empty();
         self.count(&killed);
+        let mut found: Vec<Pid> = killed.iter().map(|found| found.pid).collect();
+        found.sort_unstable_by_key(|pid| pid.as_raw_nonzero());
+        let others = found != self.found;
+        self.found = found;
+        others
     }
 
     fn count(&mut self, ended: &[tree::Found]) {
