@@ -2,6 +2,7 @@
 //! and it is known when. Each test looks into the process table at the very moment at which the
 //! end is told.
 
+use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use turnwire_event::code::StopOutcome;
 use turnwire_testkit::nasty::{Kind, Nasty};
 use turnwire_testkit::server::binary;
+use turnwire_tool::Workshop;
 use turnwire_tool::guard::frame::{Frame, HEAD_BYTES, How};
 use turnwire_tool::guard::order::{Limits, Mode, Order};
 
@@ -320,6 +322,23 @@ async fn r_17_a_crowd_of_processes_is_killed_at_once() {
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
     let done = guarded.done().await;
     assert_eq!((done.end.how, done.end.crowd), (How::Code(0), false));
+}
+
+#[tokio::test]
+async fn r_17_a_guard_sees_ends_also_where_whoever_started_it_ignores_those_of_children() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let script = "import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])";
+    let guard = ["python3", "-c", script].map(OsString::from);
+    let guard = [&guard[..], &[binary().into(), "__guard".into()]].concat();
+    let deaf = Workshop::new(shop.dir.path().join("work"), guard, GRACE);
+    let mut guarded = deaf.call(shop.script("exit 3")).await.expect("a guard");
+    assert_eq!(guarded.done().await.end.how, How::Code(3));
+    let spec = shop.spec(&nasty.command(Kind::Leaver));
+    let done = deaf.call(spec).await.expect("a guard").done().await;
+    assert_eq!((done.end.how, done.end.left), (How::Code(0), 1));
+    assert_eq!(nasty.processes(), [0; 0]);
 }
 
 /// Each process of it lives for a moment only: it starts the next one in a session of its own.

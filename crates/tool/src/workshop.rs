@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use turnwire_event::SessionId;
 
@@ -204,6 +205,10 @@ impl Workshop {
     /// A guard without an order. It is not killed when its handle is dropped, for then nobody
     /// would see to what is below it: it sees its pipe closed and does that itself.
     fn spawn(&self) -> Result<Child, Unstarted> {
+        // Where whoever started the server had the ends of children ignored, the system would reap
+        // guards itself, and an id could be another's by the time it is signalled. What is set by
+        // this stays set.
+        signal(SignalKind::child()).map_err(Unstarted::Process)?;
         let (program, args) = self
             .guard
             .split_first()

@@ -9,7 +9,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::event::Event;
 
-/// From now on TERM, INT and HUP ask for the program's end instead of ending the guard.
+/// From now on TERM, INT and HUP ask for the program's end instead of ending the guard, and the
+/// ends of children are told: whoever started the server may have had them ignored, which is
+/// inherited and leaves no code and no signal of a program to be read.
 ///
 /// The listener of the runtime is the one way to a handler without `unsafe`; it has a thread and
 /// a runtime of its own, and nothing else here knows of it.
@@ -26,9 +28,11 @@ pub(super) fn listen(tell: &Sender<Event>) -> io::Result<()> {
                     signal(SignalKind::terminate())?,
                     signal(SignalKind::interrupt())?,
                     signal(SignalKind::hangup())?,
+                    // Only that it is taken matters; the thread that reaps waits by itself.
+                    signal(SignalKind::child())?,
                 ))
             };
-            let (mut term, mut interrupt, mut hangup) = match terms() {
+            let (mut term, mut interrupt, mut hangup, _child) = match terms() {
                 Ok(signals) => signals,
                 Err(error) => return drop(set.send(Err(error))),
             };
