@@ -47,6 +47,7 @@ async fn a_deleted_session_closes_its_connections_and_is_gone() {
             format!("{base}/llm-calls"),
             "session_not_found",
         ),
+        (Method::GET, format!("{base}/workers"), "session_not_found"),
         (Method::DELETE, base.to_owned(), "session_not_found"),
         (Method::GET, format!("/turns/{turn}"), "turn_not_found"),
     ] {

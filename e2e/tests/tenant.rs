@@ -40,6 +40,7 @@ async fn g1_foreign_and_missing_are_answered_alike() {
             (Method::GET, format!("/sessions/{session}/turns"), None),
             (Method::GET, format!("/sessions/{session}/tool-calls"), None),
             (Method::GET, format!("/sessions/{session}/llm-calls"), None),
+            (Method::GET, format!("/sessions/{session}/workers"), None),
             (
                 Method::POST,
                 format!("/sessions/{session}/turns"),

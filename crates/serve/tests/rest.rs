@@ -183,6 +183,7 @@ async fn i_20_what_is_anothers_answers_as_what_does_not_exist() {
         ("GET", "/sessions/S/events", ""),
         ("GET", "/sessions/S/tool-calls", ""),
         ("GET", "/sessions/S/llm-calls", ""),
+        ("GET", "/sessions/S/workers", ""),
         ("POST", "/sessions/S/feedback", rate),
         ("GET", "/turns/T", ""),
         ("POST", "/turns/T/cancel", ""),

@@ -1,3 +1,5 @@
+//! What the tool tells of a worker, whoever has it.
+
 use std::sync::Arc;
 
 use parking_lot::Mutex;
