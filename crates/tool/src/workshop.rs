@@ -208,7 +208,7 @@ impl Workshop {
         // Where whoever started the server had the ends of children ignored, the system would reap
         // guards itself, and an id could be another's by the time it is signalled. What is set by
         // this stays set.
-        signal(SignalKind::child()).map_err(Unstarted::Process)?;
+        drop(signal(SignalKind::child()).map_err(Unstarted::Process)?);
         let (program, args) = self
             .guard
             .split_first()

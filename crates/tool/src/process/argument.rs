@@ -22,31 +22,11 @@ enum Piece {
 impl Argument {
     /// Reads `{field}` as a place; any other brace stands for itself.
     pub(super) fn new(text: &str) -> Self {
-        let mut pieces = Vec::new();
-        let mut plain = String::new();
-        let mut rest = text;
-        while let Some(open) = rest.find('{') {
-            let (before, from) = rest.split_at(open);
-            plain.push_str(before);
-            match field(from) {
-                Some((name, after)) => {
-                    if !plain.is_empty() {
-                        pieces.push(Piece::Text(std::mem::take(&mut plain)));
-                    }
-                    pieces.push(Piece::Field(name.to_owned()));
-                    rest = after;
-                }
-                None => {
-                    plain.push('{');
-                    rest = &from[1..];
-                }
-            }
-        }
-        plain.push_str(rest);
-        if !plain.is_empty() || pieces.is_empty() {
-            pieces.push(Piece::Text(plain));
-        }
-        Self(pieces)
+        let owned = |piece| match piece {
+            turnwire_pack::Piece::Text(text) => Piece::Text(text.to_owned()),
+            turnwire_pack::Piece::Field(name) => Piece::Field(name.to_owned()),
+        };
+        Self(turnwire_pack::pieces(text).into_iter().map(owned).collect())
     }
 
     /// Whether there is any place in it.
@@ -85,16 +65,6 @@ impl Argument {
         }
         Ok(Some(filled))
     }
-}
-
-/// The name of a place at the beginning of `text`, and what comes after it.
-fn field(text: &str) -> Option<(&str, &str)> {
-    let (name, after) = text.strip_prefix('{')?.split_once('}')?;
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    is_name.then_some((name, after))
 }
 
 #[cfg(test)]
