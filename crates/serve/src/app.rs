@@ -117,11 +117,14 @@ pub async fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, Ru
         dialer: Arc::new(Dialer::new(turnwire_dial::Options {
             allow: config.dial.allow.clone(),
         })?),
-        workshop: Arc::new(Workshop::new(
-            config.home.join("work"),
-            Workshop::guard(),
-            Duration::from_millis(config.tool.grace_ms),
-        )),
+        workshop: Arc::new(
+            Workshop::new(
+                config.home.join("work"),
+                Workshop::guard(),
+                Duration::from_millis(config.tool.grace_ms),
+            )
+            .with_room(config.tool.programs_max),
+        ),
     };
     Ok(Host::open(config.pack.dir.clone(), variables, script, means).await?)
 }

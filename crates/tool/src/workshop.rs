@@ -36,8 +36,8 @@ pub use keeper::{Done, Guarded};
 pub use spec::Spec;
 pub use talk::Piped;
 
-/// Programs at once. Each may be as large as its limits allow, so this bounds the machine's load;
-/// those that come later wait, within the time of their own call.
+/// Programs at once where nobody says otherwise. Each may be as large as its limits allow, so this
+/// bounds the machine's load; those that come later wait, within the time of their own call.
 const PROGRAMS_MAX: usize = 64;
 /// Only the server's own user may look into the folder of a session.
 const FOLDER_MODE: u32 = 0o700;
@@ -60,7 +60,10 @@ pub struct Workshop {
     /// The command that makes a guard.
     guard: Vec<OsString>,
     grace: Duration,
-    slots: Arc<Semaphore>,
+    /// Of calls.
+    calls: Arc<Semaphore>,
+    /// Of programs that are talked with: they keep theirs for life, so calls have their own.
+    talks: Arc<Semaphore>,
     /// Where programs look for others; all that they share with the server.
     path: String,
 }
@@ -74,8 +77,18 @@ impl Workshop {
             dir,
             guard,
             grace,
-            slots: Arc::new(Semaphore::new(PROGRAMS_MAX)),
+            calls: Arc::new(Semaphore::new(PROGRAMS_MAX)),
+            talks: Arc::new(Semaphore::new(PROGRAMS_MAX)),
             path: path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()),
+        }
+    }
+
+    /// The same with room for `most` calls at once, and for as many programs to talk with.
+    pub fn with_room(self, most: usize) -> Self {
+        Self {
+            calls: Arc::new(Semaphore::new(most)),
+            talks: Arc::new(Semaphore::new(most)),
+            ..self
         }
     }
 
@@ -144,7 +157,7 @@ impl Workshop {
     /// Runs a program to its end. It waits for a free slot and for nothing else: when this
     /// returns, the program is starting, and whoever has the handle can take charge of it at once.
     pub async fn call(&self, spec: Spec) -> Result<Guarded, Unstarted> {
-        let slot = self.slot().await?;
+        let slot = slot(&self.calls).await?;
         let most = spec.output_bytes_max;
         let order = line(&self.order(Mode::Call, spec));
         let child = self.spawn()?;
@@ -160,7 +173,7 @@ impl Workshop {
     /// [`Guarded::stop`], asks it at once. Nothing outlives the grace, whoever still holds an end
     /// of a stream.
     pub async fn pipe(&self, spec: Spec) -> Result<Piped, Unstarted> {
-        let slot = self.slot().await?;
+        let slot = slot(&self.talks).await?;
         let order = line(&self.order(Mode::Pipe, spec));
         let mut child = self.spawn()?;
         let gone = || Unstarted::Process(io::ErrorKind::BrokenPipe.into());
@@ -174,11 +187,6 @@ impl Workshop {
             output,
             program,
         })
-    }
-
-    async fn slot(&self) -> Result<OwnedSemaphorePermit, Unstarted> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
-        slot.map_err(|_| Unstarted::Closed)
     }
 
     fn order(&self, mode: Mode, spec: Spec) -> Order {
@@ -222,6 +230,11 @@ impl Workshop {
             .spawn()
             .map_err(Unstarted::Process)
     }
+}
+
+async fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Unstarted> {
+    let slot = Arc::clone(slots).acquire_owned().await;
+    slot.map_err(|_| Unstarted::Closed)
 }
 
 /// The one line that an order is.

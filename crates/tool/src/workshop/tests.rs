@@ -103,6 +103,22 @@ async fn a_guard_that_dies_or_talks_nonsense_is_an_end() {
 }
 
 #[tokio::test]
+async fn programs_that_are_talked_with_leave_room_for_calls() {
+    let (workshop, _) = workshop(&["/bin/sh", "-c", "read order; read end"]);
+    let workshop = workshop.with_room(1);
+    let talk = workshop.pipe(spec()).await.expect("a process");
+    let called = tokio::time::timeout(Duration::from_secs(20), workshop.call(spec())).await;
+    let called = called.expect("there is room").expect("a process");
+    // One more of each waits until there is room.
+    let more = tokio::time::timeout(Duration::from_millis(100), workshop.call(spec())).await;
+    assert!(more.is_err());
+    drop(called);
+    let more = tokio::time::timeout(Duration::from_secs(20), workshop.call(spec())).await;
+    more.expect("there is room").expect("a process");
+    drop(talk);
+}
+
+#[tokio::test]
 async fn a_guard_that_does_not_go_is_told_as_such_and_does_not_hold_the_turn() {
     let (workshop, _) = workshop(&["/bin/sh", "-c", "trap '' TERM; exec sleep 8"]);
     let guarded = workshop.call(spec()).await.expect("a process");
