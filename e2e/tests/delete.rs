@@ -1,9 +1,12 @@
 //! Deleting a session: everything of it is gone at once, and those who watched are told.
 
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
 use hyper::Method;
 use serde_json::json;
 use turnwire_e2e::scene::Scene;
-use turnwire_event::EventType;
+use turnwire_event::{EventType, SessionId, Ulid};
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::server::Options;
 use turnwire_testkit::watch::{Ask, End};
@@ -97,4 +100,42 @@ async fn a_deleted_session_stays_gone_after_a_kill() {
         (answer.status, answer.json()["code"].clone()),
         (404, json!("session_not_found"))
     );
+}
+
+/// A folder as programs of a session leave it.
+fn used(home: &Path, session: SessionId) -> PathBuf {
+    let folder = home.join("work").join(session.to_string());
+    std::fs::create_dir_all(folder.join("deep")).expect("a folder");
+    std::fs::write(folder.join("deep/note"), "x").expect("a file");
+    folder
+}
+
+async fn until_gone(folder: &Path) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while folder.exists() {
+        assert!(Instant::now() < until, "{folder:?} is still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_folder_of_a_deleted_session_goes_with_it_and_after_a_kill_too() {
+    let mut scene = Scene::saying([Step::text("hi")]).await;
+    let other = scene.rest.create().await.expect("a session");
+    let home = scene.server.home();
+    let (folder, stays) = (used(&home, scene.session), used(&home, other));
+    let path = format!("/sessions/{}", scene.session);
+    scene
+        .rest
+        .send(Method::DELETE, &path, None)
+        .await
+        .expect("an answer");
+    until_gone(&folder).await;
+    // As if the server had died between the two.
+    let (left, shared) = (used(&home, SessionId(Ulid(7))), home.join("work/shared-x"));
+    std::fs::create_dir(&shared).expect("a folder");
+    assert!(folder.parent().is_some_and(Path::exists));
+    scene.server.restart().await;
+    until_gone(&left).await;
+    assert!(stays.join("deep/note").exists() && shared.exists());
 }

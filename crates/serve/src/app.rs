@@ -31,6 +31,7 @@ use turnwire_model::cassette::DeckError;
 use turnwire_model::{Script, ScriptError, Scripted};
 use turnwire_session::sessions::Parts;
 use turnwire_session::{Sessions, SystemClock, SystemMint};
+use turnwire_tool::workshop::Folders;
 use turnwire_tool::{Toolbox, Workshop};
 
 use crate::config::Config;
@@ -40,7 +41,7 @@ use crate::listen;
 use crate::metrics::Handle;
 use crate::state::AppState;
 use crate::transport::{self, Phase, Streams};
-use crate::{routes, shell};
+use crate::{folders, routes, shell};
 
 /// Why the server cannot run. Said to the person who started it.
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +168,10 @@ impl App {
             producer,
         };
         let sessions = Sessions::start(parts).await.map_err(RunError::Sweep)?;
+        let work = Folders::new(config.home.join("work"));
+        let grace = Duration::from_millis(config.tool.grace_ms);
+        folders::follow(&sessions, work.clone(), grace);
+        folders::sweep(&sessions, writer.store().clone(), work);
         let streams = Arc::new(Streams {
             sessions: sessions.clone(),
             options: options::stream(&config),

@@ -27,4 +27,5 @@ pub mod page;
 pub mod openapi;
 pub mod routes;
 pub mod shell;
+mod folders;
 pub mod app;

@@ -8,7 +8,7 @@ use turnwire_event::{Owner, SessionId};
 use turnwire_log::{AppendError, ReadError, Store};
 
 use crate::error::Error;
-use crate::live::{House, Live};
+use crate::live::{Erased, House, Live};
 use crate::registry::Registry;
 use crate::sessions::Sessions;
 
@@ -38,6 +38,7 @@ impl Sessions {
         let erasing = Erasing {
             live,
             registry: self.registry.clone(),
+            erased: self.house.erased.get().cloned(),
             done: Some(done),
         };
         erasing.go_on(&self.house);
@@ -50,6 +51,7 @@ struct Erasing {
     /// Held until the end, so that the session cannot be opened anew meanwhile.
     live: Arc<Live>,
     registry: Arc<Registry>,
+    erased: Option<Erased>,
     done: Option<oneshot::Sender<()>>,
 }
 
@@ -91,6 +93,9 @@ impl Erasing {
             // Whoever opened it in between holds a session that is no more.
             if let Some(opened) = self.registry.remove(id) {
                 opened.shut();
+            }
+            if let Some(erased) = &self.erased {
+                erased(id);
             }
         }
         Ok(whole)

@@ -59,6 +59,9 @@ pub(crate) trait Employer: Send + Sync {
     ) -> Arc<dyn Delegate>;
 }
 
+/// Is told the id of a session that is no more, on the writing thread: it must not wait.
+pub type Erased = Arc<dyn Fn(SessionId) + Send + Sync>;
+
 /// What every session of a server shares.
 pub struct House {
     /// Settings.
@@ -78,6 +81,8 @@ pub struct House {
     pub replays: Semaphore,
     /// The routing policy in force.
     pub policy: Mutex<Policy>,
+    /// Who is told of sessions that are no more; unset where nobody is.
+    pub(crate) erased: OnceLock<Erased>,
     /// Who has workers. Not held, because it holds everyone here; unset until it is there.
     pub(crate) employer: OnceLock<Weak<dyn Employer>>,
     /// Sessions found damaged; they answer nothing else until the process ends.

@@ -20,7 +20,7 @@ use crate::attach::Tokens;
 use crate::early::Early;
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::live::{Employer, House, Live, Runner};
+use crate::live::{Employer, Erased, House, Live, Runner};
 use crate::options::Options;
 use crate::policy::Policy;
 use crate::reads::blocking;
@@ -88,6 +88,7 @@ impl Sessions {
                 draining: AtomicBool::new(false),
             },
             replays: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            erased: OnceLock::new(),
             employer: OnceLock::new(),
             quarantined: Mutex::default(),
         });
@@ -107,6 +108,12 @@ impl Sessions {
         start::queue_up(&sessions.house, &sessions.registry).await?;
         upkeep::start(&sessions.house, &sessions.registry, &sessions.tokens);
         Ok(sessions)
+    }
+
+    /// From now on `erased` is told of each session that is removed, workers too, once its rows
+    /// are gone. The first to ask is told, and nobody else.
+    pub fn on_erased(&self, erased: Erased) {
+        let _ = self.house.erased.set(erased);
     }
 
     /// Whether no new turn is taken because the server goes away.

@@ -393,11 +393,15 @@ async fn a_deleted_session_takes_its_workers_with_it() {
         .expect("accepted");
     let id = worker(&service, parent).await;
     let live = service.live(&me, id).await.expect("a session");
+    let (told, erased) = std::sync::mpsc::channel();
+    service.on_erased(Arc::new(move |id| drop(told.send(id))));
     assert_eq!(
         service.delete(&owner("other"), parent).await,
         Err(Error::SessionNotFound)
     );
     service.delete(&me, parent).await.expect("deleted");
+    // Whoever keeps something for them elsewhere can let it go.
+    assert_eq!(erased.try_iter().collect::<Vec<_>>(), [id, parent]);
     assert_eq!(live.ring.closed(), Some(turnwire_hub::Closed::Deleted));
     assert_eq!(
         service.live(&me, id).await.err(),

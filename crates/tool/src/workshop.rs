@@ -8,6 +8,7 @@
 //! waits for its result any more. No environment of the server reaches a program, and none runs
 //! outside the folder it was given.
 
+mod folders;
 mod spec;
 mod keeper;
 mod talk;
@@ -15,7 +16,7 @@ mod talk;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::guard::order::{Mode, Order};
 
 use keeper::Keeper;
 
+pub use folders::Folders;
 pub use keeper::{Done, Guarded};
 pub use spec::Spec;
 pub use talk::Piped;
@@ -39,8 +41,6 @@ pub use talk::Piped;
 /// Programs at once where nobody says otherwise. Each may be as large as its limits allow, so this
 /// bounds the machine's load; those that come later wait, within the time of their own call.
 const PROGRAMS_MAX: usize = 64;
-/// Only the server's own user may look into the folder of a session.
-const FOLDER_MODE: u32 = 0o700;
 
 /// A program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum Unstarted {
 /// Where programs run.
 #[derive(Debug)]
 pub struct Workshop {
-    dir: PathBuf,
+    folders: Folders,
     /// The command that makes a guard.
     guard: Vec<OsString>,
     grace: Duration,
@@ -74,7 +74,7 @@ impl Workshop {
     pub fn new(dir: PathBuf, guard: Vec<OsString>, grace: Duration) -> Self {
         let path = std::env::var("PATH").ok().filter(|path| !path.is_empty());
         Self {
-            dir,
+            folders: Folders::new(dir),
             guard,
             grace,
             calls: Arc::new(Semaphore::new(PROGRAMS_MAX)),
@@ -109,34 +109,19 @@ impl Workshop {
         self.grace
     }
 
+    /// Where they work.
+    pub fn folders(&self) -> &Folders {
+        &self.folders
+    }
+
     /// The folder of a session, made if it is not there.
     pub fn folder(&self, session_id: SessionId) -> io::Result<PathBuf> {
-        self.make(&session_id.to_string())
+        self.folders.session(session_id)
     }
 
     /// A folder for what belongs to no session, such as a tool server; `name` is one plain word.
     pub fn shared(&self, name: &str) -> io::Result<PathBuf> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if name.is_empty() || !name.chars().all(plain) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        // A session's id never begins so.
-        self.make(&format!("shared-{name}"))
-    }
-
-    fn make(&self, name: &str) -> io::Result<PathBuf> {
-        let dir = self.dir.join(name);
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).mode(FOLDER_MODE).create(&dir)?;
-        Ok(dir)
-    }
-
-    /// Takes a session's folder away with all that is in it.
-    pub fn clear(&self, session_id: SessionId) -> io::Result<()> {
-        match std::fs::remove_dir_all(self.dir.join(session_id.to_string())) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
+        self.folders.shared(name)
     }
 
     /// The file that `program` is: an absolute path, or a name found where programs look.

@@ -47,14 +47,16 @@ fn a_session_has_a_folder_that_only_the_server_opens() {
     fs::write(folder.join("note"), "x").expect("a file");
     assert_eq!(workshop.folder(session).expect("the same"), folder);
     assert!(folder.join("note").exists());
-    workshop.clear(session).expect("taken away");
-    assert!(!folder.exists());
-    workshop.clear(session).expect("once more is fine");
+    let shared = workshop.shared("files").expect("a folder");
+    assert_eq!(shared, dir.join("shared-files"));
+    let folders = workshop.folders();
+    assert_eq!(folders.sessions().collect::<Vec<_>>(), [session]);
+    folders.clear(session).expect("taken away");
+    assert!(!folder.exists() && shared.exists());
+    folders.clear(session).expect("once more is fine");
     for bad in ["", "..", "a/b", "a b"] {
         assert!(workshop.shared(bad).is_err(), "{bad:?}");
     }
-    let shared = workshop.shared("files").expect("a folder");
-    assert_eq!(shared, dir.join("shared-files"));
     fs::remove_dir_all(dir).expect("cleaned");
 }
 
