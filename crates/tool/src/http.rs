@@ -2,6 +2,7 @@
 //! it asks and what it sends along is the pack's; the model fills holes, a query or a body.
 
 mod address;
+mod secrets;
 mod answer;
 
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use turnwire_pack::{HttpDef, Method, ToolDef};
 use crate::tool::{Call, Tool, ToolFailure};
 
 use address::Address;
-use answer::{Secrets, failure, judge};
+use answer::{failure, judge};
+use secrets::Secrets;
 
 /// How long a request may take where the pack does not say.
 const WAIT: Duration = Duration::from_secs(30);
@@ -61,9 +63,7 @@ impl Http {
         let pairs = http.headers.iter();
         let pairs = pairs.map(|(name, value)| (name.as_str(), value.as_str()));
         let others = pairs.clone().filter(|(name, _)| !ours(&low(name)));
-        let asked = http.query.iter();
-        let asked = asked.map(|(name, value)| (name.as_str(), value.as_str()));
-        let headers = Headers::new(others.clone()).map_err(|why| why.to_string())?;
+        let headers = Headers::new(others).map_err(|why| why.to_string())?;
         let media = |wanted: &str, otherwise: &str| {
             let given = pairs.clone().rev().find(|(name, _)| low(name) == wanted);
             let (_, value) = given.unwrap_or((wanted, otherwise));
@@ -77,7 +77,7 @@ impl Http {
             address,
             accept: media("accept", "application/json, text/*;q=0.9, */*;q=0.1")?,
             content_type: media("content-type", "application/json")?,
-            secrets: Secrets::new(others.chain(asked)),
+            secrets: Secrets::new(http),
             headers,
             wait: own.min(WAIT_MAX),
             max_bytes: usize::try_from(http.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),

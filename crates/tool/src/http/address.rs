@@ -314,7 +314,7 @@ fn short(name: &str) -> String {
 }
 
 /// `text` with everything percent-encoded that could mean something in an address.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

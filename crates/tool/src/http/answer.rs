@@ -6,60 +6,26 @@ use turnwire_event::code::ToolErrorClass;
 
 use crate::tool::ToolFailure;
 
+use super::secrets::Secrets;
+
 /// Of the body of an answer that is an error: enough to say what was wrong.
 const ERROR_BYTES_MAX: usize = 2 * 1_024;
-/// Shorter texts are words, not keys.
-const SECRET_CHARS_MIN: usize = 8;
-/// Parts of the names of headers and parameters that carry keys. The values of others (a version, a date) may
-/// well be in an answer and mean something there.
-const KEY_NAMES: [&str; 7] = [
-    "auth", "key", "token", "secret", "pass", "cookie", "session",
-];
-
-/// The keys that a tool sends along. A service that repeats them does not get them to the model.
-#[derive(Clone, Default)]
-pub(super) struct Secrets(Vec<String>);
-
-impl Secrets {
-    /// The values of those of `pairs` that carry keys, whole and each word of them.
-    pub(super) fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let carries = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            KEY_NAMES.iter().any(|part| name.contains(part))
-        };
-        let words = |value: &'a str| std::iter::once(value).chain(value.split_whitespace());
-        let mut all: Vec<String> = pairs
-            .into_iter()
-            .filter(|(name, _)| carries(name))
-            .flat_map(|(_, value)| words(value))
-            .filter(|word| word.len() >= SECRET_CHARS_MIN)
-            .map(str::to_owned)
-            .collect();
-        // The longest first: a part that is taken out would leave the rest of the whole.
-        all.sort_by_key(|word| std::cmp::Reverse(word.len()));
-        all.dedup();
-        Self(all)
-    }
-
-    fn hide(&self, text: String) -> String {
-        let hide = |text: String, secret: &String| {
-            if text.contains(secret.as_str()) {
-                text.replace(secret.as_str(), "***")
-            } else {
-                text
-            }
-        };
-        self.0.iter().fold(text, hide)
-    }
-}
-
 /// The result that `reply` is, or the failure.
 pub(super) fn judge(reply: &Reply, secrets: &Secrets) -> Result<Value, ToolFailure> {
     let kind = reply.content_type();
-    let text = text(reply, &kind).map(|text| secrets.hide(text));
+    let text = text(reply, &kind);
+    let json = text.as_deref().filter(|_| json_kind(&kind));
+    let json: Option<Value> = json.and_then(|text| serde_json::from_str(text).ok());
     if reply.status >= 400 {
         let told = format!("The service answered with status {}", reply.status);
-        let body = text.as_deref().map(excerpt).unwrap_or_default();
+        let shown = text.map(|text| {
+            // In JSON a key may be written in many ways; where there is none, the words stay as
+            // they are.
+            let hidden = json.map(|json| (secrets.hide_in(json.clone()), json));
+            let hidden = hidden.filter(|(hidden, json)| hidden != json);
+            hidden.map_or_else(|| secrets.hide(text), |(hidden, _)| hidden.to_string())
+        });
+        let body = shown.as_deref().map(excerpt).unwrap_or_default();
         return Err(ToolFailure::internal(if body.is_empty() {
             format!("{told}.")
         } else {
@@ -67,13 +33,11 @@ pub(super) fn judge(reply: &Reply, secrets: &Secrets) -> Result<Value, ToolFailu
         }));
     }
     let text = text.ok_or_else(|| ToolFailure::internal("The answer is neither JSON nor text."))?;
-    let body = if text.is_empty() {
-        Value::Null
-    } else if json_kind(&kind) {
+    let body = match json {
+        Some(json) => secrets.hide_in(json),
+        None if text.is_empty() => Value::Null,
         // What says that it is JSON and is not is still text.
-        serde_json::from_str(&text).unwrap_or(Value::String(text))
-    } else {
-        Value::String(text)
+        None => Value::String(secrets.hide(text)),
     };
     Ok(json!({"status": reply.status, "body": body}))
 }

@@ -1,0 +1,79 @@
+//! Keys: they go to the service and nowhere else.
+
+use super::*;
+use crate::stage::Ears;
+
+#[tokio::test]
+async fn g6_a_key_is_in_no_result_no_failure_and_no_log() {
+    let ears = Ears::open();
+    // A service that tells everyone what it was sent.
+    for status in [200, 403] {
+        let site = Site::open(move |request| answer(status, "text/plain", request)).await;
+        let mut def = http(Method::Get, &site.url);
+        def.headers
+            .push(("x-api-version".into(), "2022-11-28".into()));
+        def.headers
+            .push(("X-Api-Key".into(), "another-secret".into()));
+        def.query.push(("api_key".into(), "a-third-secret".into()));
+        let seen = match run(&def, json!({})).await {
+            Ok(result) => result.to_string(),
+            Err(failure) => failure.told,
+        };
+        assert!(seen.contains("authorization: ***"), "{seen}");
+        assert!(!seen.contains("sk-pack-key"), "{seen}");
+        assert!(!seen.contains("another-secret"), "{seen}");
+        assert!(!seen.contains("a-third-secret"), "{seen}");
+        assert!(seen.contains("2022-11-28"), "what is no key stays: {seen}");
+    }
+    let site = Site::saying("nonsense").await;
+    let (_, words) = told(&http(Method::Get, &site.url), json!({})).await;
+    assert_eq!(words, "The service could not be reached.");
+    let heard = ears.heard();
+    assert!(!heard.contains("sk-pack-key"), "{heard}");
+    let bad = http(Method::Get, "https://x.example").headers;
+    let bad = HttpDef {
+        headers: [bad, vec![("x-key".into(), "sk-pack\nkey".into())]].concat(),
+        ..http(Method::Get, "https://x.example")
+    };
+    let why = made(&bad, None).err().expect("a header");
+    assert!(why.contains("x-key") && !why.contains("sk-pack"), "{why}");
+}
+
+#[tokio::test]
+async fn g6_a_key_is_hidden_however_the_service_writes_it() {
+    let key = "sk/pack key+1";
+    let bodies = [
+        // Escaped, encoded, as a name, deep inside, and in an address of its own.
+        r#"{"got": "sk\/pack key+1"}"#,
+        r#"{"got": "\u0073k\/pack\u0020key+1"}"#,
+        r#"{"sk/pack key+1": [{"a": "x sk/pack key+1 y"}]}"#,
+        r#"{"next": "https://x.example/?api_key=sk%2Fpack%20key%2B1&page=2"}"#,
+        r#"{"next": "https://x.example/?api_key=sk%2fpack+key%2b1&page=2"}"#,
+        r#"{"own": "url-own-secret", "number": 1234567890}"#,
+        "plain sk/pack key+1 and sk%2Fpack%20key%2B1 and sk\\/pack key+1",
+    ];
+    for status in [200, 403] {
+        for body in bodies {
+            let site = Site::saying(answer(status, "application/json", body)).await;
+            let mut def = http(
+                Method::Get,
+                format!("{}/?token=url-own-secret&pass=1234567890", site.url),
+            );
+            def.query.push(("api_key".into(), key.into()));
+            let seen = match run(&def, json!({})).await {
+                Ok(result) => result.to_string(),
+                Err(failure) => failure.told,
+            };
+            assert!(seen.contains("***"), "{seen}");
+            for part in ["pack", "url-own", "1234567890"] {
+                assert!(!seen.contains(part), "{seen}");
+            }
+        }
+    }
+    // The pieces around a field of the input are the pack's too.
+    let site = Site::saying(answer(200, "text/plain", "half-a-secret-x")).await;
+    let mut def = http(Method::Get, &site.url);
+    def.query.push(("key".into(), "half-a-secret-{n}".into()));
+    let seen = run(&def, json!({"n": "x"})).await.expect("a result");
+    assert_eq!(seen["body"], "***x");
+}
