@@ -18,6 +18,11 @@ const DIR: &str = "TURNWIRE_TEST_DIR";
 /// mark.
 const SCRIPTS: &str = "scripts";
 
+/// How long after the server's end a program may still be there: five of grace, one to kill.
+const PROMISE: Duration = Duration::from_secs(6);
+/// What a machine that does much else may add, until a guard has its turn and until this looks.
+const SLACK: Duration = Duration::from_secs(3);
+
 /// No test by itself: the process that the others kill. It runs every script that it is given,
 /// half of them to talk with, tells that it does, and then waits for ever.
 #[tokio::test]
@@ -81,7 +86,7 @@ async fn server(nasty: &Nasty, dir: &Path, kinds: &[Kind]) -> Server {
 }
 
 #[tokio::test]
-async fn r_17_nothing_is_left_six_seconds_after_the_server_is_killed() {
+async fn r_17_nothing_is_left_six_seconds_and_a_slack_after_the_server_is_killed() {
     let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
     let kinds = [
         Kind::Silent,
@@ -90,13 +95,14 @@ async fn r_17_nothing_is_left_six_seconds_after_the_server_is_killed() {
         Kind::Escapee,
         Kind::Endless,
         Kind::EndlessDeaf,
+        Kind::Headless,
     ];
     let mut server = server(&nasty, dir.path(), &kinds).await;
     server.kill();
     let took = nasty.until_gone(WITHIN).await;
     println!("nothing is left after {took:?}");
-    // Five of grace; a machine that is busy may take longer, but not twice as long.
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    // Counted from the moment at which the server is dead and reaped.
+    assert!(took <= PROMISE + SLACK, "{took:?}");
 }
 
 #[tokio::test]

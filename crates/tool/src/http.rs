@@ -20,8 +20,8 @@ use address::Address;
 use answer::{failure, judge};
 use secrets::Secrets;
 
-/// How long a request may take where the pack does not say.
-const WAIT: Duration = Duration::from_secs(30);
+/// How long a request may take where the pack does not say; the same as a pack that is read has.
+const WAIT: Duration = Duration::from_secs(10);
 /// The longest, whatever the pack says.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 /// Of the wait, what may go into a connection.

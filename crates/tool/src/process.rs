@@ -20,8 +20,8 @@ use crate::workshop::{Done, Spec, Workshop};
 
 use argument::Argument;
 
-/// What a program has if the pack does not say.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// What a program has if the pack does not say; the same as a pack that is read has.
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest, whatever the pack says.
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// The most a program may write, whatever the pack says: all of it goes to a model.
