@@ -9,12 +9,13 @@ first start is good; the file says that there was one.
 Modes: good, never (no answer to initialize), nonsense (words that are no messages), refuses,
 endless (a line without end), flood (lines without end), dies (at once), schema (a tool without a
 schema), cursor (the same page for ever), many (too many tools), other (other tools when started
-again, with --once).
+again, with --once), forgets (400 for a session that it does not know, where 404 is right).
 """
 
 import base64
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -64,6 +65,9 @@ TOOLS = [
     tool("die"),
     tool("pour"),
     tool("enrich"),
+    tool("status", {"code": {"type": "integer"}, "kind": {"type": "string"}, "body": {"type": "string"}}),
+    tool("cut"),
+    tool("stop"),
 ]
 
 
@@ -144,7 +148,10 @@ def call(key, params, tell, ask):
         for at in range(given.get("count", 10_000)):
             progress(at + 1)
         return text("spammed")
-    if name == "mute":
+    if name in ("mute", "cut", "status"):
+        return None
+    if name == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
         return None
     if name == "die":
         os._exit(3)
@@ -295,7 +302,18 @@ class Handler(BaseHTTPRequestHandler):
             self.give(200, body, Mcp_Session_Id=f"s-{os.getpid()}")
             return
         if session != f"s-{os.getpid()}":
-            self.give(404)
+            if MODE == "forgets":
+                refused = {"code": -32000, "message": "no valid session"}
+                body = {"jsonrpc": "2.0", "id": message["id"], "error": refused}
+                self.give(400, json.dumps(body).encode())
+            else:
+                self.give(404)
+            return
+        params = message.get("params") or {}
+        if params.get("name") == "status":
+            given = params.get("arguments") or {}
+            body = given.get("body", "").replace("ID", json.dumps(message["id"]))
+            self.give(given["code"], body.encode(), given.get("kind", "text/plain"))
             return
         if message["method"] != "tools/call":
             self.give(200, json.dumps(answer(message, session, None, None)).encode())

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
 
-use crate::mcp::error::said;
+use crate::mcp::error::{Unsent, said, unsent};
 use crate::mcp::link::{Slot, Step};
 use crate::mcp::server::Server;
 
@@ -39,6 +39,8 @@ pub(crate) enum Lapse {
     Away,
     /// The server went while it worked.
     Broke,
+    /// The server ended its answer before the result.
+    Cut,
     /// It took too long.
     Timeout,
     /// The server says that the input does not fit.
@@ -53,7 +55,7 @@ impl Lapse {
     fn outcome(&self) -> &'static str {
         match self {
             Self::Away => "away",
-            Self::Broke => "broke",
+            Self::Broke | Self::Cut => "broke",
             Self::Timeout => "timeout",
             Self::Unfit(_) | Self::Refused(_) | Self::Other => "refused",
         }
@@ -142,13 +144,22 @@ async fn ask(
     let sent = session.peer.send_request_with_option(request, options);
     let given = match sent.await {
         Ok(handle) => Asked(Some(handle)).answer(steps, times, ear).await,
+        Err(ServiceError::TransportClosed) => Err(Given::Gone),
         Err(error) => Err(Given::Error(error)),
     };
     drop(slot);
     match given {
         Ok(ServerResult::CallToolResult(result)) => Ok(result),
         Ok(_) => Err(Lapse::Other),
-        Err(Given::Late) => Err(Lapse::Timeout),
+        Err(Given::Late) => {
+            // A slow call, or a server that hangs: it is asked.
+            session.meter.doubt();
+            Err(Lapse::Timeout)
+        }
+        Err(Given::Gone) => {
+            server.suspect(&session);
+            Err(Lapse::Broke)
+        }
         Err(Given::Error(ServiceError::McpError(refused))) => {
             let words = said(&refused.message);
             Err(match refused.code {
@@ -156,10 +167,22 @@ async fn ask(
                 _ => Lapse::Refused(words),
             })
         }
-        Err(Given::Error(ServiceError::TransportClosed | ServiceError::TransportSend(_))) => {
-            server.suspect(&session);
-            Err(Lapse::Broke)
+        // One answer ended too early; whether the others go on is asked.
+        Err(Given::Error(ServiceError::TransportClosed)) => {
+            session.meter.doubt();
+            Err(Lapse::Cut)
         }
+        Err(Given::Error(ServiceError::TransportSend(why))) => Err(match unsent(&why) {
+            Unsent::Gone => {
+                server.suspect(&session);
+                Lapse::Broke
+            }
+            Unsent::Missed => {
+                session.meter.doubt();
+                Lapse::Broke
+            }
+            Unsent::Bad(words) => Lapse::Refused(words),
+        }),
         Err(Given::Error(_)) => Err(Lapse::Other),
     }
 }
@@ -167,6 +190,8 @@ async fn ask(
 /// Why there is no answer.
 enum Given {
     Late,
+    /// The connection is over.
+    Gone,
     Error(ServiceError),
 }
 
@@ -184,7 +209,7 @@ impl Asked {
         let mut idle = began + times.idle;
         loop {
             let Some(handle) = &mut self.0 else {
-                return Err(Given::Error(ServiceError::TransportClosed));
+                return Err(Given::Gone);
             };
             let due = ear.due();
             tokio::select! {
@@ -201,7 +226,7 @@ impl Asked {
                     ear.tell().await;
                     return match answer {
                         Ok(answer) => answer.map_err(Given::Error),
-                        Err(_) => Err(Given::Error(ServiceError::TransportClosed)),
+                        Err(_) => Err(Given::Gone),
                     };
                 }
                 Ok(()) = steps.changed() => {

@@ -89,6 +89,45 @@ impl NoConnection {
     }
 }
 
+/// What became of a message that could not be sent or was not answered as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unsent {
+    /// The way to the server is gone.
+    Gone,
+    /// The server was not reached this time, or does not know the session.
+    Missed,
+    /// The server answered this one message with something that is no answer, told in these words.
+    Bad(String),
+}
+
+/// Over HTTP each message has an answer of its own: what is wrong with one says nothing of the
+/// others.
+pub(crate) fn unsent(error: &DynamicTransportError) -> Unsent {
+    let Some(inner) = error.error.downcast_ref::<StreamableHttpError<Trouble>>() else {
+        return Unsent::Gone;
+    };
+    match inner {
+        StreamableHttpError::TransportChannelClosed => Unsent::Gone,
+        StreamableHttpError::SessionExpired | StreamableHttpError::SessionRecoveryTimeout => {
+            Unsent::Missed
+        }
+        StreamableHttpError::Client(Trouble::Dial(DialError::TooLarge { .. })) => {
+            Unsent::Bad("The tool's result is too large to be read; ask for less.".to_owned())
+        }
+        StreamableHttpError::Client(Trouble::Dial(DialError::Encoded | DialError::Redirects)) => {
+            Unsent::Bad(UNREADABLE.to_owned())
+        }
+        StreamableHttpError::Client(_) => Unsent::Missed,
+        StreamableHttpError::HttpStatus(status) => Unsent::Bad(format!(
+            "The tool's server answered HTTP {}.",
+            status.status
+        )),
+        _ => Unsent::Bad(UNREADABLE.to_owned()),
+    }
+}
+
+const UNREADABLE: &str = "The tool's server answered something that cannot be read.";
+
 /// A server's own words, on one line and not too many.
 pub(crate) fn said(words: &str) -> String {
     let clean = words.chars().map(|c| if c.is_control() { ' ' } else { c });

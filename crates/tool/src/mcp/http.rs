@@ -9,7 +9,9 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _};
 use http::{HeaderName, HeaderValue};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, JsonRpcError, JsonRpcMessage, ServerJsonRpcMessage,
+};
 use rmcp::transport::common::client_side_sse::SseRetryPolicy;
 use rmcp::transport::streamable_http_client::{
     HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
@@ -169,8 +171,9 @@ impl StreamableHttpClient for Client {
         request.body = Some(serde_json::to_vec(&message)?.into());
         let incoming = self.dialer.open(request).await.map_err(trouble)?;
         let status = incoming.status();
-        // 400 is what servers say of a session that they had before they were started again.
-        if session_id.is_some() && matches!(status, 400 | 404) {
+        // Nothing is wrong with a ping, so this is of its session: what many servers say of one
+        // that they had before they were started again, though it should be 404.
+        if session_id.is_some() && status == 400 && is_ping(&message) {
             return Err(StreamableHttpError::SessionExpired);
         }
         let wants_answer = matches!(message, JsonRpcMessage::Request(_));
@@ -186,25 +189,33 @@ impl StreamableHttpClient for Client {
                 given,
             ));
         }
+        if status == 400 && session_id.is_some() {
+            self.meter.doubt();
+        }
+        let is_gone = status == 404 && session_id.is_some();
+        let bad = || match is_gone {
+            true => StreamableHttpError::SessionExpired,
+            false => HttpStatusError::new(status, None).into(),
+        };
         if kind != JSON {
             return Err(match good {
                 true => StreamableHttpError::UnexpectedContentType(None),
-                false => HttpStatusError::new(status, None).into(),
+                false => bad(),
             });
         }
         let body = self.whole(incoming).await.map_err(trouble)?;
         let answer = serde_json::from_slice::<ServerJsonRpcMessage>(&body);
         match answer {
             Ok(answer) if good => Ok(StreamableHttpPostResponse::Json(answer, given)),
-            // Some servers put the error of a message under a status of their own.
-            Ok(answer @ JsonRpcMessage::Error(_)) => Ok(StreamableHttpPostResponse::Json(
-                mine(answer, &message),
-                given,
-            )),
+            // Some servers put the error of a message under a status of their own; one of no
+            // message under 404 is of the session.
+            Ok(JsonRpcMessage::Error(refused)) if refused.id.is_some() || !is_gone => Ok(
+                StreamableHttpPostResponse::Json(mine(refused, &message), given),
+            ),
             Err(_) if good => Err(StreamableHttpError::UnexpectedServerResponse(
                 "not a message".into(),
             )),
-            Ok(_) | Err(_) => Err(HttpStatusError::new(status, None).into()),
+            Ok(_) | Err(_) => Err(bad()),
         }
     }
 
@@ -250,13 +261,17 @@ impl StreamableHttpClient for Client {
 }
 
 /// An error as the answer to `message`: a refusal before the message was read cannot name it.
-fn mine(answer: ServerJsonRpcMessage, message: &ClientJsonRpcMessage) -> ServerJsonRpcMessage {
-    match (answer, message) {
-        (JsonRpcMessage::Error(refused), JsonRpcMessage::Request(asked))
+fn mine(refused: JsonRpcError, message: &ClientJsonRpcMessage) -> ServerJsonRpcMessage {
+    match message {
+        JsonRpcMessage::Request(asked)
             if !matches!(asked.request, ClientRequest::DiscoverRequest(_)) =>
         {
             ServerJsonRpcMessage::error(refused.error, Some(asked.id.clone()))
         }
-        (answer, _) => answer,
+        _ => JsonRpcMessage::Error(refused),
     }
+}
+
+fn is_ping(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, JsonRpcMessage::Request(asked) if matches!(asked.request, ClientRequest::PingRequest(_)))
 }

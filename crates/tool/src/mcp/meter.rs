@@ -2,7 +2,7 @@
 //! server that sends more is not slowed down but left, because what it sends has to be held.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -18,13 +18,18 @@ const WHILE: Duration = Duration::from_secs(10);
 /// two steps in a second.
 const UNASKED_MAX: u32 = 200;
 
-/// More than a server may send.
+/// Without a byte taken of what a server is sent: one that reads takes it at once.
+pub(crate) const TAKE_MAX: Duration = Duration::from_secs(10);
+
+/// More than a server may send, or less than it must take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Flood {
     #[error("it wrote more than {MESSAGE_BYTES_MAX} bytes without the end of a message")]
     Endless,
     #[error("it wrote more than {WHILE_BYTES_MAX} bytes in {} s", WHILE.as_secs())]
     Many,
+    #[error("it took nothing of what it was sent for {} s", TAKE_MAX.as_secs())]
+    Deaf,
 }
 
 /// Counts within a while, then from nothing again.
@@ -56,6 +61,8 @@ pub(crate) struct Meter {
     stray: AtomicBool,
     flood: OnceLock<Flood>,
     flooded: Notify,
+    doubted: Notify,
+    heard: AtomicU64,
 }
 
 impl Meter {
@@ -73,21 +80,39 @@ impl Meter {
             stray: AtomicBool::new(false),
             flood: OnceLock::new(),
             flooded: Notify::new(),
+            doubted: Notify::new(),
+            heard: AtomicU64::new(0),
         }
     }
 
     /// Counts bytes that came.
     fn take(&self, bytes: usize) -> Result<(), Flood> {
+        self.heard.fetch_add(bytes as u64, Ordering::Relaxed);
         if self.bytes.lock().add(bytes, WHILE) > WHILE_BYTES_MAX {
             return Err(self.end(Flood::Many));
         }
         Ok(())
     }
 
-    fn end(&self, flood: Flood) -> Flood {
+    pub(crate) fn end(&self, flood: Flood) -> Flood {
         let _ = self.flood.set(flood);
         self.flooded.notify_one();
         flood
+    }
+
+    /// Tells that the other side may not be well, and is to be asked.
+    pub(crate) fn doubt(&self) {
+        self.doubted.notify_one();
+    }
+
+    /// Waits until somebody doubts.
+    pub(crate) async fn doubted(&self) {
+        self.doubted.notified().await;
+    }
+
+    /// Bytes that came in all.
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
     }
 
     /// Whether one more message that nobody asked for may pass.

@@ -14,21 +14,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rmcp::service::{Peer, RoleClient};
+use rmcp::model::{ClientRequest, PingRequest};
+use rmcp::service::{Peer, RoleClient, ServiceError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use turnwire_event::port::BoxFuture;
 use turnwire_event::{TurnId, metric};
 
 use crate::mcp::backoff::Backoff;
 use crate::mcp::connection::{Connection, Way};
-use crate::mcp::error::NoConnection;
+use crate::mcp::error::{NoConnection, Unsent, unsent};
 use crate::mcp::list::{Found, NoList, list};
+use crate::mcp::meter::Meter;
 
 /// Turns that a server remembers having begun to serve; one that is forgotten is told of again.
 const TURNS_MAX: usize = 1_024;
 /// Suspicions that wait to be looked at; one is enough.
 const SUSPECTS_MAX: usize = 16;
+
+/// For an answer to a ping: a server that is well gives it at once, whatever else it does.
+const PING_MAX: Duration = Duration::from_secs(5);
 
 /// For a server to be gone that is told to: longer than a connection and a program have together.
 const OVER_MAX: Duration = Duration::from_secs(5);
@@ -39,6 +45,8 @@ pub(crate) struct Session {
     /// Which of the server's lives it is of.
     life: u64,
     pub(crate) peer: Peer<RoleClient>,
+    /// Of its connection; who doubts it says so here, and the server is asked.
+    pub(crate) meter: Arc<Meter>,
 }
 
 /// A server that is kept.
@@ -152,6 +160,19 @@ enum End {
     Suspected,
 }
 
+/// Whether a server that somebody doubts is there: asked with a ping. One that says anything at
+/// all meanwhile is there and busy; one over HTTP has a way of its own for every message, so that
+/// a slow one says nothing of the others.
+async fn lives(peer: Peer<RoleClient>, meter: Arc<Meter>, over_http: bool) -> bool {
+    let before = meter.heard();
+    let ping = ClientRequest::PingRequest(PingRequest::default());
+    match timeout(PING_MAX, peer.send_request(ping)).await {
+        Ok(Err(ServiceError::TransportSend(why))) => matches!(unsent(&why), Unsent::Bad(_)),
+        Ok(Ok(_) | Err(_)) => true,
+        Err(_) => over_http || meter.heard() > before,
+    }
+}
+
 /// What keeps a server.
 struct Keeper {
     name: Arc<str>,
@@ -204,13 +225,31 @@ impl Keeper {
     /// Waits until this life is over.
     async fn watch(&mut self, life: u64, connection: &mut Connection) -> End {
         let meter = Arc::clone(&connection.meter);
+        let over_http = matches!(self.way, Way::Address { .. });
+        let mut asking: Option<BoxFuture<'static, bool>> = None;
         loop {
+            let is_asked = asking.is_some();
+            let answer = async {
+                match &mut asking {
+                    Some(asking) => asking.await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = self.stop.cancelled() => return End::Stopped,
                 () = connection.ended() => {
                     return if meter.flood().is_some() { End::Flooded } else { End::Ended };
                 }
                 () = meter.flooded() => return End::Flooded,
+                lives = answer => {
+                    if !lives {
+                        return End::Suspected;
+                    }
+                    asking = None;
+                }
+                () = meter.doubted(), if !is_asked => {
+                    asking = Some(Box::pin(lives(connection.peer.clone(), Arc::clone(&meter), over_http)));
+                }
                 suspect = self.suspected.recv() => match suspect {
                     Some(suspect) if suspect == life => return End::Suspected,
                     Some(_) => {}
@@ -238,7 +277,8 @@ impl Keeper {
 
     fn tell(&self, life: u64, connection: &Connection) {
         let peer = connection.peer.clone();
-        self.told.send_replace(Some(Session { life, peer }));
+        let meter = Arc::clone(&connection.meter);
+        self.told.send_replace(Some(Session { life, peer, meter }));
         self.up(1.0);
     }
 

@@ -135,6 +135,7 @@ fn failure(lapse: Lapse) -> ToolFailure {
     match lapse {
         Lapse::Away => ToolFailure::internal("The tool's server is not there now."),
         Lapse::Broke => ToolFailure::internal("The tool's server went away while it worked."),
+        Lapse::Cut => ToolFailure::internal("The tool's server broke off its answer."),
         Lapse::Timeout => ToolFailure::new(
             ToolErrorClass::Timeout,
             "The tool did not give a result in time.",

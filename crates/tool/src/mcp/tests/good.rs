@@ -19,7 +19,7 @@ async fn s2_001_tools_are_listed_with_all_pages_when_a_pack_is_loaded_and_not_in
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let servers: Vec<_> = listed.servers().collect();
-    assert_eq!(servers, [("small", 13)]);
+    assert_eq!(servers, [("small", 16)]);
     let echo = tool(&listed, "echo");
     assert_eq!(echo.name(), "my_echo");
     assert_eq!(echo.description(), "Does echo.");
@@ -47,7 +47,7 @@ async fn all_tools_of_a_server_have_names_that_providers_take() {
     let listed = stage.good("good", &[]).await;
     let all = listed.all("small").expect("tools");
     let names: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
-    assert_eq!(names.len(), 13);
+    assert_eq!(names.len(), 16);
     assert_eq!(names[..2], ["small_echo", "small_slow"]);
     let none = listed.all("other").map(|_| ());
     let told = none.expect_err("no such server");

@@ -1,6 +1,7 @@
 //! The same over HTTP.
 
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::json;
 use turnwire_event::Body;
@@ -58,7 +59,7 @@ async fn tools_are_listed_called_and_told_of_over_http() {
         .open(at(&port))
         .await
         .unwrap_or_else(|bad| panic!("{bad:?}"));
-    assert_eq!(listed.servers().collect::<Vec<_>>(), [("small", 13)]);
+    assert_eq!(listed.servers().collect::<Vec<_>>(), [("small", 16)]);
     assert_eq!(
         run(&listed, "echo", json!({"text": "hi"})).await,
         Ok(json!("hi"))
@@ -129,7 +130,7 @@ async fn a_server_over_http_that_dies_fails_its_call_and_is_had_back() {
         .unwrap_or_else(|bad| panic!("{bad:?}"));
     let failed = run(&listed, "die", json!({})).await.expect_err("a failure");
     assert_eq!(failed.class, ToolErrorClass::Internal);
-    assert_eq!(failed.told, "The tool's server went away while it worked.");
+    assert_eq!(failed.told, "The tool's server broke off its answer.");
     drop(server);
     let failed = run(&listed, "echo", json!({})).await.expect_err("away");
     assert_eq!(failed.class, ToolErrorClass::Internal);
@@ -157,6 +158,89 @@ async fn a_session_that_a_server_forgot_is_begun_again_unseen() {
         Ok(json!("a"))
     );
     assert_eq!(stage.count("initialize"), 2);
+}
+
+#[tokio::test]
+async fn f14_a_call_in_flight_survives_the_bad_answers_that_others_get() {
+    let stage = Stage::new();
+    let (_server, port) = Http::start(&stage, "good", None).await;
+    let listed = stage
+        .open(at(&port))
+        .await
+        .unwrap_or_else(|bad| panic!("{bad:?}"));
+    let sink = Sink::with_room(1_000);
+    let running = tool(&listed, "slow").run(call(json!({"seconds": 4, "steps": 8}), &sink));
+    let running = tokio::spawn(running);
+    until("the server has the call", || stage.count("tools/call") == 1).await;
+    let refused = r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"not today"}}"#;
+    let json = "application/json";
+    for (code, kind, body, told) in [
+        (
+            429,
+            "text/plain",
+            "",
+            "The tool's server answered HTTP 429.",
+        ),
+        (401, json, "{}", "The tool's server answered HTTP 401."),
+        (
+            502,
+            "text/html",
+            "<p>",
+            "The tool's server answered HTTP 502.",
+        ),
+        (
+            400,
+            "text/plain",
+            "no",
+            "The tool's server answered HTTP 400.",
+        ),
+        (400, json, refused, "not today"),
+        (404, json, refused, "not today"),
+        (
+            200,
+            "text/html",
+            "<p>",
+            "The tool's server answered something that cannot be read.",
+        ),
+        (
+            200,
+            json,
+            "[",
+            "The tool's server answered something that cannot be read.",
+        ),
+    ] {
+        let input = json!({"code": code, "kind": kind, "body": body});
+        let failed = run(&listed, "status", input).await.expect_err("a failure");
+        assert_eq!(failed.told, told, "{code} {body}");
+    }
+    let failed = run(&listed, "cut", json!({})).await.expect_err("a failure");
+    assert_eq!(failed.told, "The tool's server broke off its answer.");
+    assert_eq!(
+        running.await.expect("it ran"),
+        Ok(json!("slowly done")),
+        "{:?}",
+        stage.got()
+    );
+    assert_eq!(stage.count("initialize"), 1, "the session was kept");
+}
+
+#[tokio::test]
+async fn a_server_that_says_400_of_a_session_that_it_forgot_is_had_back() {
+    let stage = Stage::new();
+    let (server, port) = Http::start(&stage, "forgets", None).await;
+    let listed = stage
+        .open(at(&port))
+        .await
+        .unwrap_or_else(|bad| panic!("{bad:?}"));
+    drop(server);
+    let (_server, _) = Http::start(&stage, "forgets", Some(&port)).await;
+    for _ in 0..60 {
+        if run(&listed, "echo", json!({"text": "a"})).await == Ok(json!("a")) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    panic!("it was not had back");
 }
 
 #[tokio::test]
