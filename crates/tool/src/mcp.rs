@@ -12,6 +12,7 @@
 
 mod meter;
 mod reader;
+mod writer;
 mod link;
 mod quiet;
 mod http;

@@ -18,6 +18,7 @@ use crate::mcp::link::Link;
 use crate::mcp::meter::{MESSAGE_BYTES_MAX, Meter};
 use crate::mcp::quiet::Quiet;
 use crate::mcp::reader::Measured;
+use crate::mcp::writer::Patient;
 
 /// For a connection to end in peace: to tell a session's end to a server, say.
 const CLOSE_MAX: Duration = Duration::from_secs(3);
@@ -82,8 +83,9 @@ impl Connection {
                 let started = timeout(within, program.start()).await;
                 let started = started.map_err(|_| NoConnection::Silent(within))?;
                 let pipes = started.map_err(|why| NoConnection::Program(plain(&why)))?;
+                let stdin = Patient::new(pipes.stdin, &meter);
                 let stdout = Measured::new(pipes.stdout, &meter);
-                let transport = AsyncRwTransport::new_client(stdout, pipes.stdin)
+                let transport = AsyncRwTransport::new_client(stdout, stdin)
                     .with_max_line_length(MESSAGE_BYTES_MAX + 2);
                 let link = Link::new(transport, server, &meter);
                 (Box::pin(Quiet.serve(link)), Some(pipes.held))

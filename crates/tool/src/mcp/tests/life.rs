@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use turnwire_event::code::ToolErrorClass;
 
-use super::stage::{Stage, run, tool, until};
+use super::stage::{Stage, run, tool, tool_def, until};
+use crate::mcp::Listed;
 use crate::stage::{Ears, Sink, call};
 
 #[tokio::test]
@@ -73,6 +74,62 @@ async fn a_server_that_does_not_come_back_is_told_after_two_seconds_and_not_trie
         .expect("a number");
     assert!((1..=6).contains(&restarts), "{restarts}");
     assert!(ears.heard().contains("an MCP server is not back"));
+}
+
+/// Until `listed` answers again.
+async fn is_back(listed: &Listed) {
+    for _ in 0..60 {
+        if run(listed, "echo", json!({"text": "a"})).await == Ok(json!("a")) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    panic!("it was not had back");
+}
+
+#[tokio::test]
+async fn f14_a_server_that_hangs_is_left_after_a_call_that_was_late_and_comes_back() {
+    let ears = Ears::open();
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let mut def = tool_def("stop");
+    def.timeout_ms = Some(300);
+    let stop = listed.tool(&def, "small", "stop").expect("a tool");
+    let sink = Sink::with_room(10);
+    let failed = stop.run(call(json!({}), &sink)).await.expect_err("late");
+    assert_eq!(failed.class, ToolErrorClass::Timeout);
+    until("it is left", || {
+        ears.heard().contains("it could not be reached")
+    })
+    .await;
+    is_back(&listed).await;
+}
+
+#[tokio::test]
+async fn f14_a_server_that_does_not_read_is_left_and_comes_back() {
+    let ears = Ears::open();
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
+    let sink = Sink::with_room(10);
+    let stopped = tokio::spawn(tool(&listed, "stop").run(call(json!({}), &sink)));
+    until("it has the call", || stage.count("tools/call") == 1).await;
+    // More than a pipe holds.
+    let text = "x".repeat(60_000);
+    let calls = (0..5).map(|_| run(&listed, "echo", json!({"text": text})));
+    let began = Instant::now();
+    for failed in futures_util::future::join_all(calls).await {
+        let failed = failed.expect_err("nobody reads");
+        assert_eq!(failed.told, "The tool's server went away while it worked.");
+    }
+    // Their own time is 30 s.
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(25), "{took:?}");
+    assert!(stopped.await.expect("it ran").is_err());
+    until("it is told", || {
+        ears.heard().contains("it took nothing of what it was sent")
+    })
+    .await;
+    is_back(&listed).await;
 }
 
 #[tokio::test]
