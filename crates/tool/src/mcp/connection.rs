@@ -8,7 +8,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use turnwire_dial::{Dialer, Headers, Url};
 use turnwire_event::port::BoxFuture;
 
@@ -71,16 +71,16 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Opens one within `within`.
+    /// Opens one until `until`, which is `within` from now on or less.
     pub(crate) async fn open(
         server: &Arc<str>,
         way: &Way,
-        within: Duration,
+        (within, until): (Duration, Instant),
     ) -> Result<Self, NoConnection> {
         let meter = Arc::new(Meter::new());
         let (opening, held): (BoxFuture<'_, _>, _) = match way {
             Way::Program(program) => {
-                let started = timeout(within, program.start()).await;
+                let started = timeout_at(until, program.start()).await;
                 let started = started.map_err(|_| NoConnection::Silent(within))?;
                 let pipes = started.map_err(|why| NoConnection::Program(plain(&why)))?;
                 let stdin = Patient::new(pipes.stdin, &meter);
@@ -106,7 +106,7 @@ impl Connection {
         };
         let mut held = held;
         let begun = tokio::select! {
-            begun = timeout(within, opening) => begun,
+            begun = timeout_at(until, opening) => begun,
             () = meter.flooded() => return Err(flooded(&meter)),
         };
         let service = match begun {

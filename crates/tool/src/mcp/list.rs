@@ -7,7 +7,7 @@ use std::time::Duration;
 use rmcp::model::PaginatedRequestParams;
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::checked::InputSchema;
 use crate::mcp::error::said;
@@ -53,9 +53,12 @@ pub(crate) enum NoList {
     Endless,
 }
 
-/// Every tool of the server at the other end.
-pub(crate) async fn list(peer: &Peer<RoleClient>, within: Duration) -> Result<Vec<Found>, NoList> {
-    match timeout(within, pages(peer)).await {
+/// Every tool of the server at the other end, until `until`, which is `within` from now on or less.
+pub(crate) async fn list(
+    peer: &Peer<RoleClient>,
+    (within, until): (Duration, Instant),
+) -> Result<Vec<Found>, NoList> {
+    match timeout_at(until, pages(peer)).await {
         Ok(found) => found,
         Err(_) => Err(NoList::Silent(within)),
     }

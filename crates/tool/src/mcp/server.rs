@@ -64,14 +64,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Connects and keeps the connection.
+    /// Connects until `until` and keeps the connection; every later start has `within`.
     pub(crate) async fn start(
         name: &str,
         way: Way,
-        within: Duration,
+        (within, until): (Duration, Instant),
     ) -> Result<Arc<Self>, NoConnection> {
         let name: Arc<str> = name.into();
-        let connection = Connection::open(&name, &way, within).await?;
+        let connection = Connection::open(&name, &way, (within, until)).await?;
         let (told, session) = watch::channel(None);
         let (suspects, suspected) = mpsc::channel(SUSPECTS_MAX);
         let known = Arc::new(Mutex::default());
@@ -124,12 +124,13 @@ impl Server {
         let _ = self.suspects.try_send(session.life);
     }
 
-    /// What tools it has now.
-    pub(crate) async fn list(&self) -> Result<Vec<Found>, NoList> {
-        let Some(session) = self.session(self.within).await else {
+    /// What tools it has now, told until `until`.
+    pub(crate) async fn list(&self, until: Instant) -> Result<Vec<Found>, NoList> {
+        let wait = until.saturating_duration_since(Instant::now());
+        let Some(session) = self.session(wait).await else {
             return Err(NoList::Ended);
         };
-        let found = list(&session.peer, self.within).await?;
+        let found = list(&session.peer, (self.within, until)).await?;
         *self.known.lock() = names(&found);
         Ok(found)
     }
@@ -268,7 +269,8 @@ impl Keeper {
                 "server" => self.name.to_string()
             )
             .increment(1);
-            match Connection::open(&self.name, &self.way, self.within).await {
+            let until = Instant::now() + self.within;
+            match Connection::open(&self.name, &self.way, (self.within, until)).await {
                 Ok(connection) => return connection,
                 Err(why) => tracing::warn!(server = %self.name, %why, "an MCP server is not back"),
             }
@@ -289,7 +291,7 @@ impl Keeper {
     /// Says so if a server came back with other tools. The list that the pack was loaded with
     /// stays: a turn has the tools that it began with (S2-001).
     async fn compare(&self, peer: &Peer<RoleClient>) {
-        let Ok(found) = list(peer, self.within).await else {
+        let Ok(found) = list(peer, (self.within, Instant::now() + self.within)).await else {
             tracing::warn!(server = %self.name, "an MCP server that came back does not list its tools");
             return;
         };

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::Instant;
 use turnwire_dial::{Dialer, Headers, Url};
 use turnwire_pack::{McpServer, McpTransport, Service, ToolDef, ToolKind};
 
@@ -97,17 +98,19 @@ impl Servers {
 
     async fn one(&self, name: &str, def: &McpServer) -> Result<Listing, BadServer> {
         let within = Duration::from_millis(def.start_timeout_ms);
+        // One time for all that a start is: the program, the greeting and the list.
+        let until = Instant::now() + within;
         let server = match self.running(name, def) {
             Some(server) => server,
             None => {
                 let way = self
                     .way(name, def)
                     .map_err(|why| BadServer::new(name, why))?;
-                let started = Server::start(name, way, within).await;
+                let started = Server::start(name, way, (within, until)).await;
                 started.map_err(|why| BadServer::new(name, why))?
             }
         };
-        let tools = server.list().await;
+        let tools = server.list(until).await;
         let tools = tools.map_err(|why| BadServer::new(name, why))?;
         Ok(Listing {
             def: def.clone(),
