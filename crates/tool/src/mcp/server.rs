@@ -219,7 +219,11 @@ impl Keeper {
             self.tell(life, &connection);
             tracing::info!(server = %self.name, "the MCP server is back");
             let peer = connection.peer.clone();
-            self.compare(&peer).await;
+            let stop = self.stop.clone();
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.compare(&peer) => {}
+            }
         }
     }
 
