@@ -193,7 +193,7 @@ impl Keeper {
             let born = Instant::now();
             let end = self.watch(life, &mut connection).await;
             self.told.send_replace(None);
-            self.up(0.0);
+            self.up(-1.0);
             let why = match end {
                 End::Stopped => "nobody needs it any more".to_owned(),
                 End::Ended => "its side ended it".to_owned(),
@@ -288,8 +288,9 @@ impl Keeper {
         self.up(1.0);
     }
 
-    fn up(&self, up: f64) {
-        metrics::gauge!(metric::MCP_SERVER_UP, "server" => self.name.to_string()).set(up);
+    /// Counts connections: while a pack is replaced there may be two servers of one name.
+    fn up(&self, more: f64) {
+        metrics::gauge!(metric::MCP_SERVER_UP, "server" => self.name.to_string()).increment(more);
     }
 
     /// Says so if a server came back with other tools. The list that the pack was loaded with

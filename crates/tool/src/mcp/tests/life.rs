@@ -171,6 +171,7 @@ async fn s2_001_a_server_that_comes_back_with_other_tools_keeps_its_list_until_t
 
 #[tokio::test]
 async fn a_definition_that_has_not_changed_keeps_its_connection_and_another_does_not() {
+    let ears = Ears::open();
     let stage = Stage::new();
     let first = stage.good("good", &[]).await;
     let second = stage.good("good", &[]).await;
@@ -187,6 +188,13 @@ async fn a_definition_that_has_not_changed_keeps_its_connection_and_another_does
     // Whoever is bound to the old one still has it.
     assert!(run(&second, "echo", json!({})).await.is_ok());
     assert!(run(&third, "echo", json!({})).await.is_ok());
+    let up = |count: u32| format!(r#"mcp_server_up{{server="small"}} {count}"#);
+    assert_eq!(ears.counted("mcp_server_up"), [up(2)]);
+    drop(second);
+    until("the old one is left", || {
+        ears.counted("mcp_server_up") == [up(1)]
+    })
+    .await;
 }
 
 #[tokio::test]
