@@ -43,7 +43,9 @@ pub(crate) enum NoList {
     Silent(Duration),
     #[error("it does not list its tools: {0}")]
     Refused(String),
-    #[error("it ended while it listed its tools; run its `command` by hand to see why")]
+    #[error(
+        "it went while it listed its tools; run its `command` by hand, or look at what is at its `url`, to see why"
+    )]
     Ended,
     #[error("what it answers is not a list of tools")]
     Nonsense,

@@ -33,6 +33,9 @@ const TURNS_MAX: usize = 1_024;
 /// Suspicions that wait to be looked at; one is enough.
 const SUSPECTS_MAX: usize = 16;
 
+/// How long a pack that is read again waits for a server that is away.
+const AWAY_MAX: Duration = Duration::from_secs(2);
+
 /// For an answer to a ping: a server that is well gives it at once, whatever else it does.
 const PING_MAX: Duration = Duration::from_secs(5);
 
@@ -56,7 +59,8 @@ pub(crate) struct Server {
     session: watch::Receiver<Option<Session>>,
     /// Lives that seem to be over.
     suspects: mpsc::Sender<u64>,
-    known: Arc<Mutex<BTreeSet<String>>>,
+    /// What it listed last.
+    known: Arc<Mutex<Vec<Found>>>,
     served: Mutex<VecDeque<TurnId>>,
     within: Duration,
     stop: CancellationToken,
@@ -131,8 +135,29 @@ impl Server {
             return Err(NoList::Ended);
         };
         let found = list(&session.peer, (self.within, until)).await?;
-        *self.known.lock() = names(&found);
+        self.known.lock().clone_from(&found);
         Ok(found)
+    }
+
+    /// What tools it has now; those that it last listed if it is away or goes. A pack that is read
+    /// again with a server that it had before is not to be refused for that.
+    pub(crate) async fn list_again(&self, until: Instant) -> Result<Vec<Found>, NoList> {
+        let wait = until.min(Instant::now() + AWAY_MAX);
+        let now = match self.session.borrow().is_some() {
+            true => self.list(until).await,
+            false => self.list(wait).await,
+        };
+        let last = self.known.lock().clone();
+        match now {
+            Err(NoList::Ended | NoList::Silent(_)) if !last.is_empty() => {
+                tracing::warn!(
+                    server = %self.name,
+                    "an MCP server is away while the pack is read; the pack has the tools that it listed before"
+                );
+                Ok(last)
+            }
+            now => now,
+        }
     }
 
     /// Whether this is the first that it is told of a turn.
@@ -181,7 +206,7 @@ struct Keeper {
     within: Duration,
     told: watch::Sender<Option<Session>>,
     suspected: mpsc::Receiver<u64>,
-    known: Arc<Mutex<BTreeSet<String>>>,
+    known: Arc<Mutex<Vec<Found>>>,
     stop: CancellationToken,
 }
 
@@ -301,7 +326,7 @@ impl Keeper {
             return;
         };
         let now = names(&found);
-        let known = self.known.lock().clone();
+        let known = names(&self.known.lock());
         if now != known {
             let gone: Vec<&String> = known.difference(&now).collect();
             let new: Vec<&String> = now.difference(&known).collect();

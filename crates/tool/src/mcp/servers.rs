@@ -100,17 +100,21 @@ impl Servers {
         let within = Duration::from_millis(def.start_timeout_ms);
         // One time for all that a start is: the program, the greeting and the list.
         let until = Instant::now() + within;
-        let server = match self.running(name, def) {
-            Some(server) => server,
+        let (server, tools) = match self.running(name, def) {
+            Some(server) => {
+                let tools = server.list_again(until).await;
+                (server, tools)
+            }
             None => {
                 let way = self
                     .way(name, def)
                     .map_err(|why| BadServer::new(name, why))?;
                 let started = Server::start(name, way, (within, until)).await;
-                started.map_err(|why| BadServer::new(name, why))?
+                let server = started.map_err(|why| BadServer::new(name, why))?;
+                let tools = server.list(until).await;
+                (server, tools)
             }
         };
-        let tools = server.list(until).await;
         let tools = tools.map_err(|why| BadServer::new(name, why))?;
         Ok(Listing {
             def: def.clone(),

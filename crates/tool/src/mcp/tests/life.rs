@@ -76,6 +76,19 @@ async fn a_server_that_does_not_come_back_is_told_after_two_seconds_and_not_trie
     assert!(ears.heard().contains("an MCP server is not back"));
 }
 
+#[tokio::test]
+async fn a_pack_that_is_read_again_while_a_server_is_away_has_the_tools_that_it_listed() {
+    let ears = Ears::open();
+    let stage = Stage::new();
+    let once = stage.file("once").display().to_string();
+    let more = ["--once", once.as_str()];
+    let first = stage.good("good", &more).await;
+    run(&first, "die", json!({})).await.expect_err("a failure");
+    let second = stage.good("good", &more).await;
+    assert_eq!(second.servers().collect::<Vec<_>>(), [("small", 16)]);
+    assert!(ears.heard().contains("is away while the pack is read"));
+}
+
 /// Until `listed` answers again.
 async fn is_back(listed: &Listed) {
     for _ in 0..60 {
