@@ -20,6 +20,10 @@ use crate::mcp::quiet::Quiet;
 use crate::mcp::reader::Measured;
 use crate::mcp::writer::Patient;
 
+/// Requests over HTTP that wait for the head of their answer at once; more wait here, within their
+/// time. As many as turns that a person would wait for, and not so many that a server is flooded.
+const REQUESTS_MAX: usize = 64;
+
 /// For a connection to end in peace: to tell a session's end to a server, say.
 const CLOSE_MAX: Duration = Duration::from_secs(3);
 
@@ -99,6 +103,7 @@ impl Connection {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .max_sse_event_size(MESSAGE_BYTES_MAX);
                 config.retry_config = Arc::new(Twice);
+                config.max_concurrent_requests = REQUESTS_MAX;
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let link = Link::new(transport, server, &meter);
                 (Box::pin(Quiet.serve(link)), None)
