@@ -1,4 +1,4 @@
-//! One call to a server: within its times, with its progress, and ended by being dropped. A call
+//! One call to a server: within its time, with its progress, and ended by being dropped. A call
 //! that nobody waits for any more is told to the server as cancelled (S1-110 is for data services;
 //! a tool server is asked to stop).
 
@@ -22,15 +22,6 @@ use crate::mcp::server::Server;
 /// How long a call waits for a server that is away: as long as a person hardly notices, and as
 /// long as most need to come back.
 const AWAY_MAX: Duration = Duration::from_secs(2);
-
-/// How long a call may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Times {
-    /// Without a sign of life.
-    pub(crate) idle: Duration,
-    /// In all.
-    pub(crate) total: Duration,
-}
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,19 +82,19 @@ impl Hears for Deaf {
     }
 }
 
-/// Calls `tool` of `server`.
+/// Calls `tool` of `server`; it has `within` for the answer, progress or not.
 pub(crate) async fn call(
     server: &Server,
     tool: &str,
     arguments: Map<String, Value>,
-    times: Times,
+    within: Duration,
     ear: &mut dyn Hears,
 ) -> Result<CallToolResult, Lapse> {
     let mut count = Count {
         server,
         outcome: "cancelled",
     };
-    let given = ask(server, tool, arguments, times, ear).await;
+    let given = ask(server, tool, arguments, within, ear).await;
     count.outcome = match &given {
         Ok(result) if result.is_error == Some(true) => "error",
         Ok(_) => "ok",
@@ -130,7 +121,7 @@ async fn ask(
     server: &Server,
     tool: &str,
     arguments: Map<String, Value>,
-    times: Times,
+    within: Duration,
     ear: &mut dyn Hears,
 ) -> Result<CallToolResult, Lapse> {
     let session = server.session(AWAY_MAX).await.ok_or(Lapse::Away)?;
@@ -140,10 +131,10 @@ async fn ask(
     let mut request = CallToolRequest::new(params);
     request.extensions.insert(Arc::clone(&slot));
     let request = ClientRequest::CallToolRequest(request);
-    let options = PeerRequestOptions::with_timeout(times.idle).with_max_total_timeout(times.total);
+    let options = PeerRequestOptions::with_timeout(within);
     let sent = session.peer.send_request_with_option(request, options);
     let given = match sent.await {
-        Ok(handle) => Asked(Some(handle)).answer(steps, times, ear).await,
+        Ok(handle) => Asked(Some(handle)).answer(steps, within, ear).await,
         Err(ServiceError::TransportClosed) => Err(Given::Gone),
         Err(error) => Err(Given::Error(error)),
     };
@@ -202,11 +193,10 @@ impl Asked {
     async fn answer(
         mut self,
         mut steps: watch::Receiver<Option<Step>>,
-        times: Times,
+        within: Duration,
         ear: &mut dyn Hears,
     ) -> Result<ServerResult, Given> {
-        let began = Instant::now();
-        let mut idle = began + times.idle;
+        let late = Instant::now() + within;
         loop {
             let Some(handle) = &mut self.0 else {
                 return Err(Given::Gone);
@@ -230,14 +220,13 @@ impl Asked {
                     };
                 }
                 Ok(()) = steps.changed() => {
-                    idle = Instant::now() + times.idle;
                     let newest = *steps.borrow_and_update();
                     if let Some(step) = newest {
                         ear.step(step).await;
                     }
                 }
                 () = at(due) => ear.tell().await,
-                () = sleep_until(idle.min(began + times.total)) => return Err(Given::Late),
+                () = sleep_until(late) => return Err(Given::Late),
             }
         }
     }

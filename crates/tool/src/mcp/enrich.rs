@@ -14,7 +14,7 @@ use turnwire_pack::Service;
 
 use crate::connector::{BYTES_MAX, CALL_MAX, Transport};
 use crate::mcp::answer::words;
-use crate::mcp::call::{Deaf, Lapse, Times, call};
+use crate::mcp::call::{Deaf, Lapse, call};
 use crate::mcp::server::Server;
 
 /// What a server calls the tool that enriches.
@@ -40,15 +40,12 @@ impl Enrich {
 impl Transport for Enrich {
     fn send(&self, request: Bytes) -> BoxFuture<'static, Result<Answer, DialError>> {
         let (server, max_bytes) = (Arc::clone(&self.server), self.max_bytes);
-        let times = Times {
-            idle: self.timeout,
-            total: self.timeout,
-        };
+        let within = self.timeout;
         Box::pin(async move {
             let Ok(Value::Object(request)) = serde_json::from_slice(&request) else {
                 return Err(DialError::Refused);
             };
-            match call(&server, ENRICH, request, times, &mut Deaf).await {
+            match call(&server, ENRICH, request, within, &mut Deaf).await {
                 Ok(result) => {
                     let answer = answer(&result);
                     let fits = answer.body.len() <= max_bytes;

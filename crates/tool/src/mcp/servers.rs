@@ -159,7 +159,7 @@ struct Listing {
 }
 
 impl Listing {
-    fn total(&self) -> Duration {
+    fn call_timeout(&self) -> Duration {
         Duration::from_millis(self.def.call_timeout_ms)
     }
 }
@@ -187,7 +187,7 @@ impl Listed {
                 "the MCP server `{server}` has no tool `{theirs}`; write: one of {names}"
             ));
         };
-        let tool = Mcp::new(def, found, &listing.server, listing.total());
+        let tool = Mcp::new(def, found, &listing.server, listing.call_timeout());
         tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>)
             .map_err(|why| format!("tool `{theirs}` of the MCP server `{server}`: {why}"))
     }
@@ -198,7 +198,7 @@ impl Listed {
         let listing = self.listing(server)?;
         let made = listing.tools.iter().filter_map(|found| {
             let def = wild(server, found);
-            let tool = Mcp::new(&def, found, &listing.server, listing.total());
+            let tool = Mcp::new(&def, found, &listing.server, listing.call_timeout());
             tool.inspect_err(|why| {
                 let tool = &found.name;
                 tracing::warn!(server, tool, why, "a tool of an MCP server is left out");

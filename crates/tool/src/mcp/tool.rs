@@ -10,17 +10,15 @@ use turnwire_pack::ToolDef;
 
 use crate::checked::InputSchema;
 use crate::mcp::answer::{Answer, read};
-use crate::mcp::call::{Lapse, Times, call};
+use crate::mcp::call::{Lapse, call};
 use crate::mcp::list::Found;
 use crate::mcp::pace::Pace;
 use crate::mcp::server::Server;
 use crate::tool::{Call, Tool, ToolFailure};
 
-/// What a call may take beyond its own times, so that these end first and tell the reason; a
+/// What a call may take beyond its own time, so that this ends first and tells the reason; a
 /// server that is away is waited for too.
 const MARGIN: Duration = Duration::from_secs(3);
-/// Without a sign of life, where the pack does not say.
-const IDLE: Duration = Duration::from_secs(60);
 
 /// A tool behind a server.
 pub(crate) struct Mcp {
@@ -29,7 +27,7 @@ pub(crate) struct Mcp {
     theirs: String,
     input: Arc<InputSchema>,
     server: Arc<Server>,
-    times: Times,
+    within: Duration,
 }
 
 impl Mcp {
@@ -39,7 +37,7 @@ impl Mcp {
         def: &ToolDef,
         found: &Found,
         server: &Arc<Server>,
-        total: Duration,
+        call_timeout: Duration,
     ) -> Result<Self, String> {
         let input = match def.input_schema.is_null() {
             true => found.input.clone()?,
@@ -52,16 +50,13 @@ impl Mcp {
         if def.description.is_empty() {
             def.description.clone_from(&found.description);
         }
-        let idle = def.timeout_ms.map_or(IDLE, Duration::from_millis);
+        let within = def.timeout_ms.map_or(call_timeout, Duration::from_millis);
         Ok(Self {
             def,
             theirs: found.name.clone(),
             input,
             server: Arc::clone(server),
-            times: Times {
-                idle: idle.min(total),
-                total,
-            },
+            within,
         })
     }
 }
@@ -84,7 +79,7 @@ impl Tool for Mcp {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        Some(self.times.total + MARGIN)
+        Some(self.within + MARGIN)
     }
 
     fn status(&self) -> Option<&str> {
@@ -105,7 +100,7 @@ impl Tool for Mcp {
 
     fn run(&self, used: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         let (server, input) = (Arc::clone(&self.server), Arc::clone(&self.input));
-        let (theirs, times) = (self.theirs.clone(), self.times);
+        let (theirs, within) = (self.theirs.clone(), self.within);
         let status = self.def.progress_status.clone();
         let name = self.def.name.clone();
         Box::pin(async move {
@@ -118,7 +113,7 @@ impl Tool for Mcp {
             if server.first_of(turn_id) {
                 pace.begun().await;
             }
-            let given = call(&server, &theirs, arguments, times, &mut pace).await;
+            let given = call(&server, &theirs, arguments, within, &mut pace).await;
             match given.map(read) {
                 Ok(Answer::Good(value)) => Ok(value),
                 Ok(Answer::Error(words)) => Err(ToolFailure::internal(words)),

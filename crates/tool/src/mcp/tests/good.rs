@@ -180,7 +180,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 }
 
 #[tokio::test]
-async fn a_call_without_a_sign_of_life_ends_in_time_and_is_cancelled() {
+async fn a_call_without_a_result_ends_in_time_and_is_cancelled() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let mut def = tool_def("mute");
@@ -193,14 +193,33 @@ async fn a_call_without_a_sign_of_life_ends_in_time_and_is_cancelled() {
         stage.count("notifications/cancelled") == 1
     })
     .await;
-    // With progress the same time is no bound, the time in all is.
+    // Progress does not make it longer.
     let mut def = tool_def("slow");
-    def.timeout_ms = Some(5_000);
+    def.timeout_ms = Some(1_000);
     let slow = listed.tool(&def, "small", "slow").expect("a tool");
     let sink = Sink::with_room(1_000);
-    let input = json!({"seconds": 6.0, "steps": 12});
+    let input = json!({"seconds": 60.0, "steps": 300});
+    let failed = slow.run(call(input, &sink)).await.expect_err("late");
+    assert_eq!(failed.class, ToolErrorClass::Timeout);
+}
+
+#[tokio::test]
+async fn a_tools_own_time_counts_and_may_be_longer_than_its_servers() {
+    let stage = Stage::new();
+    let mut server = stage.def("good", &[]);
+    server.call_timeout_ms = 500;
+    let opened = stage.open(server).await;
+    let listed = opened.unwrap_or_else(|bad| panic!("{bad:?}"));
+    let input = json!({"seconds": 3.0, "steps": 1});
+    let failed = run(&listed, "slow", input.clone()).await;
+    let failed = failed.expect_err("the server's time is over");
+    assert_eq!(failed.class, ToolErrorClass::Timeout);
+    let mut def = tool_def("slow");
+    def.timeout_ms = Some(90_000);
+    let slow = listed.tool(&def, "small", "slow").expect("a tool");
+    assert_eq!(slow.timeout(), Some(Duration::from_secs(93)));
+    let sink = Sink::with_room(1_000);
     assert_eq!(slow.run(call(input, &sink)).await, Ok(json!("slowly done")));
-    assert_eq!(slow.timeout(), Some(Duration::from_secs(33)));
 }
 
 #[tokio::test]
