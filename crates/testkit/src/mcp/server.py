@@ -9,7 +9,8 @@ first start is good; the file says that there was one.
 Modes: good, never (no answer to initialize), nonsense (words that are no messages), refuses,
 endless (a line without end), flood (lines without end), dies (at once), schema (a tool without a
 schema), cursor (the same page for ever), many (too many tools), other (other tools when started
-again, with --once), forgets (400 for a session that it does not know, where 404 is right).
+again, with --once), forgets (400 for a session that it does not know, where 404 is right), moved
+(a redirect).
 """
 
 import base64
@@ -290,6 +291,9 @@ class Handler(BaseHTTPRequestHandler):
         session = self.headers.get("Mcp-Session-Id")
         if MODE == "dies":
             self.give(503, b"no", "text/plain")
+            return
+        if MODE == "moved":
+            self.give(307, Location="/mcp/")
             return
         if MODE == "nonsense":
             self.give(200, b"<html>hello</html>", "text/html")

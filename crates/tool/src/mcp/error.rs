@@ -57,6 +57,10 @@ pub(crate) enum NoConnection {
     Nonsense,
     #[error("nobody answers at its `url`; start it, or write another `url`")]
     Unreachable,
+    #[error("its `url` sends on to another address; write that one as its `url`")]
+    SentOn,
+    #[error("what it answers at its `url` is too large, or in an encoding that nobody asked for")]
+    Unreadable,
     #[error(
         "its `url` is not let out: the address is private; allow its host with the setting `dial.allow`, or write another `url`"
     )]
@@ -82,6 +86,10 @@ impl NoConnection {
             None => Self::Ended(String::new()),
             Some(StreamableHttpError::Client(Trouble::Dial(DialError::Refused))) => Self::NotLetOut,
             Some(StreamableHttpError::Client(Trouble::Flood(flood))) => Self::Flood(*flood),
+            Some(StreamableHttpError::Client(Trouble::Dial(DialError::Redirects))) => Self::SentOn,
+            Some(StreamableHttpError::Client(Trouble::Dial(
+                DialError::TooLarge { .. } | DialError::Encoded,
+            ))) => Self::Unreadable,
             Some(StreamableHttpError::Client(Trouble::Dial(_))) => Self::Unreachable,
             Some(StreamableHttpError::HttpStatus(status)) => Self::Status(status.status),
             Some(_) => Self::Nonsense,

@@ -249,6 +249,7 @@ async fn what_is_wrong_with_an_address_is_told() {
     for (mode, expected) in [
         ("nonsense", "what it answers is not MCP"),
         ("dies", "it answered HTTP 503"),
+        ("moved", "sends on to another address; write that one"),
         ("refuses", "it refused to begin: the licence has run out"),
     ] {
         let (_server, port) = Http::start(&stage, mode, None).await;
