@@ -235,13 +235,14 @@ pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
             checked(def, Arc::new(tool))
         }
         ToolKind::Mcp { server, tool } => {
+            // It checks its input itself: the schema is the server's.
             let made = servers.tool(def, server, tool);
             made.map_err(|why| BadTool::Unmade {
                 tool: def.name.clone(),
                 why,
             })
         }
-        ToolKind::Delegate { agent } => Ok(Arc::new(Delegate::new(def, agent))),
+        ToolKind::Delegate { agent } => checked(def, Arc::new(Delegate::new(def, agent))),
     }
 }
 
