@@ -21,9 +21,7 @@ pub(crate) fn run(args: &Serve) -> Result<ExitCode> {
 
 /// Sends the server's log to the standard error; the standard output is for its address.
 fn write_log(log: &Log) -> Result<()> {
-    // Its everyday lines quote what tool servers say; a filter that names it has the last word.
-    let filter = format!("rmcp=warn,{}", log.filter);
-    let filter = EnvFilter::try_new(filter)
+    let filter = EnvFilter::try_new(filter(&log.filter))
         .with_context(|| format!("log.filter cannot be {:?}", log.filter))?;
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let lines = tracing_subscriber::fmt()
@@ -35,4 +33,69 @@ fn write_log(log: &Log) -> Result<()> {
         Format::Json => lines.json().init(),
     }
     Ok(())
+}
+
+/// What is logged. The lines of `rmcp`, warnings too, have whole messages of tool servers in them,
+/// so there are none unless the filter itself names it: what comes later has the last word.
+fn filter(own: &str) -> String {
+    format!("rmcp=off,{own}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("lines").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(own: &str) -> String {
+        let lines = Lines::default();
+        let kept = lines.clone();
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::try_new(filter(own)).expect("a filter"))
+            .with_writer(move || kept.clone())
+            .finish();
+        tracing::subscriber::with_default(log, || {
+            tracing::warn!(target: "rmcp::service", "theirs");
+            tracing::error!(target: "turnwire_serve", "ours");
+        });
+        let lines = lines.0.lock().expect("lines").clone();
+        String::from_utf8(lines).expect("text")
+    }
+
+    #[test]
+    fn what_tool_servers_say_is_logged_only_if_the_filter_names_it() {
+        for own in ["info", "trace", "error", "turnwire_serve=debug"] {
+            let said = logged(own);
+            assert!(
+                said.contains("ours") && !said.contains("theirs"),
+                "{own}: {said}"
+            );
+        }
+        for own in [
+            "info,rmcp=warn",
+            "rmcp=debug,info",
+            "rmcp::service=warn,error",
+        ] {
+            let said = logged(own);
+            assert!(
+                said.contains("ours") && said.contains("theirs"),
+                "{own}: {said}"
+            );
+        }
+    }
 }
