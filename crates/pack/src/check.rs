@@ -38,6 +38,7 @@ use crate::model::ModelUse;
 use crate::pack::Pack;
 use crate::price::PriceTable;
 use crate::registry::Entry;
+use crate::tool::ALL_OF;
 
 use connector::Connectors;
 use folder::Folder;
@@ -341,6 +342,7 @@ fn pack(
     let prompts = folder.prompts.into_iter();
     let key_places = parts.minds.providers.key_places.into_iter();
     Pack {
+        tool_places: tool_places(&parts.tools, &parts.servers),
         written: written::digests(folder.tools.as_ref()),
         mcp_servers: parts.servers.servers,
         workers,
@@ -373,6 +375,18 @@ fn pack(
             .map(|(name, place)| (name, (place.line, place.column)))
             .collect(),
     }
+}
+
+/// Where tools and tool servers stand, by the words that agents have for them.
+fn tool_places(tools: &Tools, servers: &Servers) -> BTreeMap<String, (u64, u64)> {
+    let names = tools.known.names.iter().cloned();
+    let tools = names.zip(&tools.places);
+    let servers = servers.places.iter();
+    let servers = servers.map(|(name, place)| (format!("{ALL_OF}{name}"), place));
+    let places = tools.chain(servers);
+    places
+        .map(|(name, place)| (name, (place.line, place.column)))
+        .collect()
 }
 
 #[cfg(test)]

@@ -112,6 +112,9 @@ pub struct Pack {
     /// What the pack says of tools and tool servers before variables are filled in: tool, or
     /// `mcp:` and server → digest.
     pub(crate) written: BTreeMap<String, String>,
+    /// Where `tools.yaml` names tools and tool servers: tool, or `mcp:` and server → line and
+    /// column.
+    pub tool_places: BTreeMap<String, (u64, u64)>,
     /// Where `providers.yaml` says where the key of a provider is: name → line and column.
     pub key_places: BTreeMap<String, (u64, u64)>,
 }

@@ -12,6 +12,7 @@ mod look;
 mod keys;
 mod models;
 mod judge;
+mod tools;
 mod watch;
 
 use std::path::PathBuf;
@@ -25,10 +26,9 @@ use turnwire_dial::Dialer;
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Clock, Mint, Owner, metric};
 use turnwire_model::{ModelSet, Routing, Script, Scripted};
-use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError, Service};
+use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError};
 use turnwire_render::Policies;
-use turnwire_tool::toolbox::ALL_OF;
-use turnwire_tool::{Connector, Kit, NoVerify, Servers, Toolbox, Workshop, toolbox};
+use turnwire_tool::{Servers, Workshop};
 
 use look::Look;
 
@@ -321,7 +321,7 @@ fn draft(
 /// Everything made of a pack, its tool servers started.
 async fn load(draft: Draft, means: &Means, servers: &Servers) -> Result<Loaded, Broken> {
     let pack = draft.pack;
-    let tools = tools(&pack, means, servers).await?;
+    let tools = tools::tools(&pack, means, servers).await?;
     let routing = pack.routing.as_ref().map(Routing::new);
     let routing = Arc::new(routing.unwrap_or_default());
     let factory = Factory::with_tools(pack.clone(), draft.models, &tools, means.mint.clone())
@@ -335,46 +335,6 @@ async fn load(draft: Draft, means: &Means, servers: &Servers) -> Result<Loaded, 
         factory,
         pack,
     })
-}
-
-/// Every tool of the pack, ready to be called. Tool servers are listed here and never in a turn
-/// (S2-001).
-async fn tools(pack: &Pack, means: &Means, servers: &Servers) -> Result<Toolbox, Broken> {
-    let wrong = |file: &str, what: String| Finding::error(file, 1, 1, what);
-    let servers = servers.open(&pack.mcp_servers).await.map_err(|bad| {
-        let told = bad.iter().map(|bad| wrong("tools.yaml", bad.to_string()));
-        Broken::Wrong(told.collect())
-    })?;
-    let behind = |server: &str, service: &Service| servers.service(server, service);
-    let dialer = means.dialer.clone();
-    let connector = Connector::new(pack, dialer, &behind, Arc::new(NoVerify))
-        .map_err(|bad| Broken::Wrong(vec![wrong("connectors.yaml", bad.to_string())]))?;
-    let kit = Kit {
-        connector: Arc::new(connector),
-        clock: means.clock.clone(),
-        mint: means.mint.clone(),
-        dialer: means.dialer.clone(),
-        servers,
-        workshop: means.workshop.clone(),
-    };
-    toolbox(pack, &names(pack), &kit)
-        .map_err(|bad| Broken::Wrong(vec![wrong("tools.yaml", bad.to_string())]))
-}
-
-/// Every tool of the pack, and every word by which an agent has all tools of a server.
-fn names(pack: &Pack) -> Vec<String> {
-    let known = pack.tools.iter().map(|tool| tool.name.clone());
-    let mut names: Vec<String> = known.collect();
-    let agents = std::iter::once(&pack.orchestrator)
-        .chain(&pack.agents)
-        .chain(&pack.workers);
-    let words = agents.flat_map(|agent| &agent.tools);
-    for word in words.filter(|word| word.starts_with(ALL_OF)) {
-        if !names.contains(word) {
-            names.push(word.clone());
-        }
-    }
-    names
 }
 
 /// What the pack's scripts say together; none if it has none.

@@ -71,6 +71,19 @@ pub enum BadTool {
     },
 }
 
+impl BadTool {
+    /// Which tool, or which word for all tools of a server.
+    pub fn tool(&self) -> &str {
+        match self {
+            Self::Unknown(tool) | Self::Twice(NameTaken(tool)) => tool,
+            Self::Enricher { tool, .. }
+            | Self::Unmade { tool, .. }
+            | Self::Program { tool, .. }
+            | Self::Schema { tool, .. } => tool,
+        }
+    }
+}
+
 /// What tools are made with.
 #[derive(Clone)]
 pub struct Kit {

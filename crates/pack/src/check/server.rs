@@ -22,7 +22,7 @@ const CALL_MS: u64 = 30_000;
 pub(crate) struct Servers {
     pub(crate) servers: BTreeMap<String, McpServer>,
     /// Where the name of each stands.
-    places: BTreeMap<String, Place>,
+    pub(crate) places: BTreeMap<String, Place>,
     /// The names; hidden if the file is broken.
     pub(crate) known: Known,
 }

@@ -234,6 +234,28 @@ fn the_workshop_has_no_finding_and_one_of_each() {
     assert!(pack.tools.iter().any(|tool| tool.approval));
 }
 
+#[tokio::test]
+async fn a_tool_server_that_does_not_start_is_told_where_the_pack_names_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    write(&Files::market(), dir.path());
+    let file = dir.path().join("tools.yaml");
+    let mut text = std::fs::read_to_string(&file).expect("tools");
+    text.push_str("\nmcp_servers:\n  files: {command: [no-such-program]}\n");
+    std::fs::write(&file, &text).expect("tools");
+    let Err(Broken::Wrong(told)) = open(dir.path()).await.map(|_| ()) else {
+        panic!("it was opened");
+    };
+    let [told] = told.as_slice() else {
+        panic!("{told:?}");
+    };
+    let line = text.lines().count() as u64;
+    assert_eq!(
+        (&*told.file, told.line, told.column),
+        ("tools.yaml", line, 3)
+    );
+    assert!(told.what.contains("the MCP server `files`"), "{told}");
+}
+
 #[test]
 fn scripts_may_name_workers_and_tools_of_tool_servers() {
     let script = "scripts/10-researcher.yaml";

@@ -150,6 +150,8 @@ fn tool_servers_services_and_workers_arrive() {
         call_timeout_ms: 30_000,
     };
     assert_eq!(pack.mcp_servers["search"], search);
+    assert!(pack.tool_places.contains_key("mcp:search"));
+    assert!(pack.tool_places["read_notes"] > (1, 1));
     assert_eq!(pack.services["facts"].mcp.as_deref(), Some("facts"));
     assert_eq!(pack.services["facts"].url, "");
     let [worker] = pack.workers.as_slice() else {

@@ -1,0 +1,65 @@
+//! The tools of a pack, with the servers that they are of.
+
+use std::sync::Arc;
+
+use turnwire_pack::{Finding, Pack, Service};
+use turnwire_tool::toolbox::ALL_OF;
+use turnwire_tool::{Connector, Kit, NoVerify, Servers, Toolbox, toolbox};
+
+use super::{Broken, Means};
+
+/// Every tool of the pack, ready to be called. Tool servers are listed here and never in a turn
+/// (S2-001).
+pub(super) async fn tools(
+    pack: &Pack,
+    means: &Means,
+    servers: &Servers,
+) -> Result<Toolbox, Broken> {
+    let servers = servers.open(&pack.mcp_servers).await.map_err(|bad| {
+        let told = bad.iter().map(|bad| {
+            let server = format!("{ALL_OF}{}", bad.server);
+            wrong(pack, &server, bad.to_string())
+        });
+        Broken::Wrong(told.collect())
+    })?;
+    let behind = |server: &str, service: &Service| servers.service(server, service);
+    let dialer = means.dialer.clone();
+    let connector = Connector::new(pack, dialer, &behind, Arc::new(NoVerify)).map_err(|bad| {
+        let what = bad.to_string();
+        Broken::Wrong(vec![Finding::error("connectors.yaml", 1, 1, what)])
+    })?;
+    let kit = Kit {
+        connector: Arc::new(connector),
+        clock: means.clock.clone(),
+        mint: means.mint.clone(),
+        dialer: means.dialer.clone(),
+        servers,
+        workshop: means.workshop.clone(),
+    };
+    toolbox(pack, &names(pack), &kit)
+        .map_err(|bad| Broken::Wrong(vec![wrong(pack, bad.tool(), bad.to_string())]))
+}
+
+/// What is wrong with a tool, or with the server of a word for all tools of one, where the pack
+/// names it.
+fn wrong(pack: &Pack, tool: &str, what: String) -> Finding {
+    let place = pack.tool_places.get(tool).copied();
+    let (line, column) = place.unwrap_or((1, 1));
+    Finding::error("tools.yaml", line, column, what)
+}
+
+/// Every tool of the pack, and every word by which an agent has all tools of a server.
+fn names(pack: &Pack) -> Vec<String> {
+    let known = pack.tools.iter().map(|tool| tool.name.clone());
+    let mut names: Vec<String> = known.collect();
+    let agents = std::iter::once(&pack.orchestrator)
+        .chain(&pack.agents)
+        .chain(&pack.workers);
+    let words = agents.flat_map(|agent| &agent.tools);
+    for word in words.filter(|word| word.starts_with(ALL_OF)) {
+        if !names.contains(word) {
+            names.push(word.clone());
+        }
+    }
+    names
+}
