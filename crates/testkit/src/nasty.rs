@@ -273,7 +273,9 @@ fn has(pid: u32, mark: &str) -> bool {
         let of = |file: &&str| fs::read(thread.join(file)).is_ok_and(|bytes| told(&bytes));
         ["cmdline", "environ"].iter().any(of)
     };
-    threads.map(|thread| thread.path()).any(|path| marked(&path))
+    threads
+        .map(|thread| thread.path())
+        .any(|path| marked(&path))
 }
 
 fn told(pids: &[u32]) -> String {

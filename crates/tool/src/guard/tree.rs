@@ -135,7 +135,11 @@ fn chase() -> Vec<Found> {
     let mut killed: Vec<Found> = Vec::new();
     for _ in 0..CHASES_MAX {
         let own = children(getpid().as_raw_nonzero().get());
-        let fresh = |pid: &i32| killed.iter().all(|old| old.pid.as_raw_nonzero().get() != *pid);
+        let fresh = |pid: &i32| {
+            killed
+                .iter()
+                .all(|old| old.pid.as_raw_nonzero().get() != *pid)
+        };
         let fresh: Vec<Found> = own.into_iter().filter(fresh).filter_map(read).collect();
         if fresh.is_empty() {
             break;
