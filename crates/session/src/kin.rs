@@ -16,11 +16,13 @@ use crate::sessions::Sessions;
 pub const DEPTH_MAX: u8 = 3;
 
 impl Live {
-    /// The ring's tail, and the workers that had not ended there.
-    pub fn delegates(&self) -> (Position, Vec<SessionId>) {
+    /// The ring's tail, and the workers that had not ended there, each with the position of its
+    /// start.
+    pub fn delegates(&self) -> (Position, Vec<(SessionId, Position)>) {
         self.ring.look(|transcript, tail, _| {
             let open = transcript.open.iter().flat_map(|turn| &turn.delegates);
-            (tail, open.map(|open| open.worker_session_id).collect())
+            let open = open.map(|open| (open.worker_session_id, open.at));
+            (tail, open.collect())
         })
     }
 

@@ -42,7 +42,8 @@ pub enum ReplayError {
 /// A client on its way to the ring.
 pub struct CatchUp {
     live: Arc<Live>,
-    since: Position,
+    /// Where it begins: everything after this is told.
+    pub since: Position,
     /// Everything up to here has been told.
     at: Position,
     chunk: usize,

@@ -41,6 +41,8 @@ pub struct OpenDelegate {
     pub worker_session_id: SessionId,
     /// The tool use that asked for it.
     pub tool_use_id: ToolUseId,
+    /// Where it is said that it began.
+    pub at: Position,
 }
 
 /// A turn that has not ended.
@@ -171,6 +173,7 @@ impl OpenTurn {
             Body::DelegateStarted(worker) => self.delegates.push(OpenDelegate {
                 worker_session_id: worker.worker_session_id,
                 tool_use_id: worker.tool_use_id,
+                at,
             }),
             Body::DelegateCompleted(end) => self.end_delegate(end.worker_session_id, time),
             Body::DelegateFailed(end) => self.end_delegate(end.worker_session_id, time),

@@ -54,6 +54,8 @@ struct Awaited {
     whence: Whence,
     /// When to look for it and how long to wait after; none while it is not its turn.
     look: Option<(Instant, Duration)>,
+    /// Whether it had not ended where its employer was looked up: its end is then still to come.
+    open: bool,
     /// Whether its end was told before.
     over: bool,
 }
@@ -66,6 +68,7 @@ impl Awaited {
             depth,
             whence,
             look: None,
+            open: false,
             over: false,
         }
     }
@@ -316,10 +319,6 @@ impl Workers {
             return;
         }
         if let Some(worker) = self.awaited.iter_mut().find(|worker| worker.id == id) {
-            // Looked up before its start was told: it began after the client's place.
-            if let Whence::Tail(_) = worker.whence {
-                worker.whence = Whence::Start;
-            }
             worker.look = look;
             return;
         }

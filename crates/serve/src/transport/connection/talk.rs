@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::fold::replay::Missed;
-use turnwire_event::{ResponseId, TurnId, metric};
+use turnwire_event::{Position, ResponseId, TurnId, metric};
 use turnwire_hub::Closed;
 use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Error, Live, ReplayError};
@@ -160,7 +160,7 @@ impl Connection {
         if !filter.include_worker_sessions {
             running.workers = None;
         } else if running.workers.is_none() {
-            running.workers = self.workers_of(live, subscribe).await?;
+            running.workers = self.workers_of(live, subscribe, running.place.at).await?;
         }
         self.acknowledge(live, subscribe, &running, 0);
         Ok(running)
@@ -174,7 +174,7 @@ impl Connection {
         place: Place,
         count: u64,
     ) -> Result<Subscription, NoStart> {
-        let workers = self.workers_of(live, subscribe).await?;
+        let workers = self.workers_of(live, subscribe, place.at).await?;
         let started = Subscription::new(subscribe.filter.clone(), place, workers);
         self.acknowledge(live, subscribe, &started, count);
         Ok(started)
@@ -198,11 +198,12 @@ impl Connection {
     }
 
     /// The workers that come along, if they are asked for. Looked up after the place the
-    /// subscription starts from: none can begin unseen in between.
+    /// subscription starts from, which is `at`: none can begin unseen in between.
     async fn workers_of(
         &self,
         live: &Arc<Live>,
         subscribe: &Subscribe,
+        at: Position,
     ) -> Result<Option<Box<Workers>>, NoStart> {
         let filter = &subscribe.filter;
         if !filter.include_worker_sessions {
@@ -213,7 +214,8 @@ impl Connection {
             _ => Positions::new(),
         };
         let (streams, waker) = (self.streams.clone(), self.waker.clone());
-        let workers = Workers::of(streams, waker, self.name.clone(), (live, filter), named);
+        let (name, whence) = (self.name.clone(), (at, named));
+        let workers = Workers::of(streams, waker, name, (live, filter), whence);
         match Box::pin(workers).await {
             Ok(workers) => Ok(Some(workers)),
             Err(NoWorkers::Told(error)) => Err(error.into()),

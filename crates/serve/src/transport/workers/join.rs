@@ -41,13 +41,14 @@ impl From<SubscribeError> for NoWorkers {
 }
 
 impl Workers {
-    /// The workers of `live` for a client that stands at `since` in those it names.
+    /// The workers of `live` for a client that stands at `at` in it and at `since` in those it
+    /// names.
     pub(in super::super) async fn of(
         streams: Arc<Streams>,
         waker: Arc<AtomicWaker>,
         name: String,
         (live, filter): (&Arc<Live>, &Filter),
-        since: Positions,
+        (at, since): (Position, Positions),
     ) -> Result<Box<Self>, NoWorkers> {
         let (looked, open) = live.delegates();
         let mut workers = Box::new(Self {
@@ -60,8 +61,8 @@ impl Workers {
             turn: 0,
         });
         workers.take_named(live, filter, since).await?;
-        for id in open {
-            workers.take_open(live, id, live.id, 1).await?;
+        for found in open {
+            workers.take_open(live, found, (live.id, at), 1).await?;
         }
         Ok(workers)
     }
@@ -136,15 +137,22 @@ impl Workers {
         }
     }
 
-    /// Takes in a worker of `of` that has not ended, if the client does not name it.
+    /// Takes in a worker of `of` that has not ended and began at `began`, if the client stands
+    /// after that in `of`. Where it stands before, the start is still to be told, and the worker
+    /// is taken in then: until that it has no cursor, so that a client that is cut before it
+    /// hears of the worker is told of it from its start when it comes back.
     async fn take_open(
         &mut self,
         live: &Arc<Live>,
-        id: SessionId,
-        of: SessionId,
+        (id, began): (SessionId, Position),
+        (of, at): (SessionId, Position),
         depth: u8,
     ) -> Result<(), Error> {
-        if depth > DEPTH_MAX || self.awaited.iter().any(|worker| worker.id == id) {
+        if let Some(named) = self.awaited.iter_mut().find(|worker| worker.id == id) {
+            named.open = true;
+            return Ok(());
+        }
+        if depth > DEPTH_MAX || began > at {
             return Ok(());
         }
         let whence = match self.streams.sessions.live(&live.owner, id).await {
@@ -154,7 +162,9 @@ impl Workers {
             Err(Error::Quarantined) => return Ok(()),
             Err(error) => return Err(error),
         };
-        self.awaited.push(Awaited::new(id, of, depth, whence));
+        let mut worker = Awaited::new(id, of, depth, whence);
+        worker.open = true;
+        self.awaited.push(worker);
         Ok(())
     }
 
@@ -170,17 +180,12 @@ impl Workers {
             if at < looked || !self.awaited.iter().any(due) {
                 return;
             }
-            let (_, open) = of.delegates();
             any = true;
-            self.awaited.retain_mut(|worker| {
-                if !due(worker) {
-                    return true;
-                }
+            for worker in self.awaited.iter_mut().filter(|worker| due(worker)) {
                 worker.look = Some((Instant::now(), LOOK_FIRST));
-                worker.over = !open.contains(&worker.id);
-                // One that has ended and that the client knows nothing of has nothing to come.
-                !(worker.over && matches!(worker.whence, Whence::Tail(_) | Whence::Start))
-            });
+                // The end of one that was open is told after this, even if it has ended since.
+                worker.over = !worker.open;
+            }
         };
         wake(live, at, self.course.looked);
         for leg in &self.legs {
@@ -265,20 +270,21 @@ impl Workers {
         // Sat down before the look: news in between rings.
         let seat = found.ring.sit(self.waker.clone());
         let (looked, open) = found.delegates();
-        let place = match worker.whence {
+        let (place, from) = match worker.whence {
             Whence::Start => {
                 let whole = Box::pin(found.catch_up_whole(filter, Missed::Ends)).await?;
-                Place::before(START, whole)
+                let from = whole.since;
+                (Place::before(START, whole), from)
             }
-            Whence::Cursor(at) => Place::before(at, catch_up(&found, at, filter).await?),
+            Whence::Cursor(at) => (Place::before(at, catch_up(&found, at, filter).await?), at),
             Whence::Tail(at) => match found.ring.seek(at) {
-                Some(cursor) => Place::new(at, cursor),
-                None => Place::before(at, catch_up(&found, at, filter).await?),
+                Some(cursor) => (Place::new(at, cursor), at),
+                None => (Place::before(at, catch_up(&found, at, filter).await?), at),
             },
         };
-        for id in open {
-            let below = self.take_open(live, id, worker.id, worker.depth + 1);
-            below.await?;
+        for below in open {
+            let of = (worker.id, from);
+            self.take_open(live, below, of, worker.depth + 1).await?;
         }
         Ok(Some(Leg {
             id: worker.id,

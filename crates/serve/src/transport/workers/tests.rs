@@ -176,6 +176,34 @@ async fn s3_087_a_worker_that_is_missing_from_the_map_is_told_by_where_it_began(
 }
 
 #[tokio::test]
+async fn s3_087_a_worker_that_ends_before_the_first_fill_is_told_to_its_end() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let parent = stage.acting(None).await;
+    let mut worker = stage.acting(Some(parent.id())).await;
+    parent.delegates(worker.id()).await;
+    let after = parent.live.tail();
+    let half = worker.begins_to_say("one ").await;
+    let mut viewers = Vec::new();
+    for since in [plain(after), None] {
+        let viewer = stage.view(&parent.live, &with_workers(), since).await;
+        viewers.push(viewer.expect("accepted"));
+    }
+    worker.says(half, "two").await;
+    worker.has_said(half).await;
+    worker.ends().await;
+    parent.has_done(worker.id(), true).await;
+    for mut viewer in viewers {
+        let events = viewer.served().await;
+        let told = of(&events, worker.id());
+        assert_eq!(told.first(), Some(&"text.delta"), "{told:?}");
+        assert_eq!(told.last(), Some(&"turn.completed"));
+        let end = place(&events, EventType::DelegateCompleted);
+        assert_eq!(end, events.len() - 1, "all of the worker comes before");
+    }
+}
+
+#[tokio::test]
 async fn s3_087_the_map_says_where_each_worker_goes_on() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;

@@ -145,6 +145,15 @@ impl Kept {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f5_s3_087_a_client_that_is_cut_anywhere_gets_every_session_once_and_in_order() {
+    cut_often(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f5_s3_087_what_an_ack_or_a_ping_says_is_as_good_a_cursor() {
+    cut_often(true).await;
+}
+
+async fn cut_often(trusts: bool) {
     let (mut dice, mut cuts, mut round) = (Dice(0x9e37_79b9_7f4a_7c15), 0, 0);
     while cuts < CUTS {
         let dir = tempfile::tempdir().expect("a folder");
@@ -154,13 +163,14 @@ async fn f5_s3_087_a_client_that_is_cut_anywhere_gets_every_session_once_and_in_
             ..turnwire_session::Options::default()
         };
         let stage = Stage::with(dir.path(), options, 64).await;
-        cuts += play(&stage, &mut dice).await;
+        cuts += play(&stage, &mut dice, trusts).await;
         round += 1;
     }
 }
 
-/// One parent's life and one client's; gives back how often it was cut.
-async fn play(stage: &Stage, dice: &mut Dice) -> usize {
+/// One parent's life and one client's, which keeps its own cursors, or `trusts` what acks and
+/// pings say; gives back how often it was cut.
+async fn play(stage: &Stage, dice: &mut Dice, trusts: bool) -> usize {
     let parent = stage.acting(None).await;
     let root = parent.live.clone();
     let mut play = Play {
@@ -173,22 +183,33 @@ async fn play(stage: &Stage, dice: &mut Dice) -> usize {
         done: Vec::new(),
     };
     let (mut kept, mut cuts) = (Kept::default(), 0);
+    let mut at = cursors(root.id, START, &[]);
     for _ in 0..60 {
-        let at = cursors(root.id, START, &kept.events);
         let viewer = stage.view(&root, &with_workers(), Some(since(&at))).await;
         let mut viewer = viewer.unwrap_or_else(|error| panic!("{error} {at:?}"));
+        if trusts {
+            at = viewer.stands();
+        }
         for _ in 0..dice.below(6) {
             play.step(dice).await;
             for _ in 0..dice.below(4) {
                 viewer.fill().await.expect("served");
             }
+            // A ping comes after all that was told before it.
+            if trusts && dice.chance(20) {
+                kept.events.extend(viewer.came());
+                at = viewer.stands();
+            }
         }
-        if dice.chance(30) {
-            kept.events.extend(viewer.served().await);
-        }
-        let came = viewer.came();
-        let part = dice.below(came.len() + 1);
-        kept.events.extend(came.into_iter().take(part));
+        let mut came = if dice.chance(30) {
+            viewer.served().await
+        } else {
+            let came = viewer.came();
+            let part = dice.below(came.len() + 1);
+            came.into_iter().take(part).collect()
+        };
+        heed(&mut at, &came);
+        kept.events.append(&mut came);
         cuts += 1;
     }
     while play.hands.len() > 1 {
@@ -199,7 +220,6 @@ async fn play(stage: &Stage, dice: &mut Dice) -> usize {
         parent.acting.has_said(half).await;
     }
     parent.acting.ends().await;
-    let at = cursors(root.id, START, &kept.events);
     let viewer = stage.view(&root, &with_workers(), Some(since(&at))).await;
     kept.events.extend(viewer.expect("accepted").served().await);
     kept.judge(&parent.acting, &play.done, stage).await;

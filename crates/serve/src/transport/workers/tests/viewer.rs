@@ -37,8 +37,9 @@ impl Stage {
         let workers = if filter.include_worker_sessions {
             let named = since.map_or_else(|| Ok(Default::default()), |s| s.workers(live.id))?;
             let (streams, waker) = (self.streams.clone(), Arc::new(AtomicWaker::new()));
-            let workers = Workers::of(streams, waker, "ws-1".into(), (live, &filter), named).await;
-            match workers {
+            let whence = (place.at, named);
+            let workers = Workers::of(streams, waker, "ws-1".into(), (live, &filter), whence);
+            match workers.await {
                 Ok(workers) => Some(workers),
                 Err(NoWorkers::Told(error)) => return Err(error),
                 Err(NoWorkers::Session(error)) => panic!("{error}"),
@@ -93,6 +94,12 @@ impl Viewer {
         serde_json::from_value(serde_json::to_value(positions).expect("plain")).expect("a cursor")
     }
 
+    /// The same, as a client keeps it.
+    pub(super) fn stands(&self) -> HashMap<SessionId, Position> {
+        let positions = self.subscription.positions(&self.live).expect("workers");
+        positions.into_iter().collect()
+    }
+
     pub(super) fn behind(&self) -> u64 {
         self.subscription.behind(&self.live)
     }
@@ -129,6 +136,12 @@ pub(super) fn cursors(
     events: &[Event],
 ) -> HashMap<SessionId, Position> {
     let mut at = HashMap::from([(parent, from)]);
+    heed(&mut at, events);
+    at
+}
+
+/// Moves a client's cursors by what it was told.
+pub(super) fn heed(at: &mut HashMap<SessionId, Position>, events: &[Event]) {
     for event in events {
         at.insert(event.session_id, event.id);
         match &event.body {
@@ -140,7 +153,6 @@ pub(super) fn cursors(
             _ => {}
         }
     }
-    at
 }
 
 /// The cursors as a client sends them.
