@@ -227,6 +227,10 @@ impl Workers {
         let found = sessions.live(&live.owner, worker.id).await;
         let told = match found {
             Ok(found) if found.parent() == Some(worker.of) => {
+                // Before it enters: its own workers would stay behind.
+                if self.legs.len() >= self.streams.options.workers_max {
+                    return Ok(self.left_out(live, worker.id));
+                }
                 self.enter(live, filter, worker, found).await
             }
             Ok(_) => Ok(None),
@@ -235,12 +239,7 @@ impl Workers {
         match told {
             Ok(leg) => {
                 self.awaited.retain(|other| other.id != worker.id);
-                let full = self.legs.len() >= self.streams.options.workers_max;
-                match leg.filter(|_| !full) {
-                    Some(leg) => self.legs.push(leg),
-                    None if full => self.warn(live, "too_many_workers"),
-                    None => {}
-                }
+                self.legs.extend(leg);
                 Ok(true)
             }
             Err(ReplayError::Session(Error::SessionNotFound)) => {
@@ -257,6 +256,13 @@ impl Workers {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Leaves a worker out for which there is no room, and its own with it.
+    fn left_out(&mut self, live: &Arc<Live>, id: SessionId) -> bool {
+        self.warn(live, "too_many_workers");
+        self.leave(id);
+        true
     }
 
     /// The place of a worker that is there.

@@ -44,6 +44,26 @@ async fn s3_087_more_workers_than_may_are_left_out_with_a_warning() {
     assert!(of(&events, workers[2].id()).is_empty());
 }
 
+#[tokio::test]
+async fn s3_087_one_that_is_left_out_leaves_nothing_of_its_own_behind() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::with(dir.path(), turnwire_session::Options::default(), 1).await;
+    let parent = stage.acting(None).await;
+    for _ in 0..2 {
+        let worker = stage.acting(Some(parent.id())).await;
+        parent.delegates(worker.id()).await;
+        let below = stage.acting(Some(worker.id())).await;
+        worker.delegates(below.id()).await;
+    }
+    let mut viewer = stage
+        .view(&parent.live, &with_workers(), None)
+        .await
+        .expect("accepted");
+    viewer.served().await;
+    let stands = viewer.stands();
+    assert_eq!(stands.len(), 2, "the parent and one worker: {stands:?}");
+}
+
 /// The kinds of what a ring holds.
 fn viewer_log(live: &turnwire_session::Live) -> Vec<&'static str> {
     let mut kinds = Vec::new();
