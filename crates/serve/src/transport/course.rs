@@ -82,6 +82,11 @@ impl Course {
         }
     }
 
+    /// Whether something was read from the store that is not told yet.
+    pub(super) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Lets the end of a worker pass.
     pub(super) fn pass(&mut self, end: Position) {
         (self.wait, self.passed) = (None, Some(end));

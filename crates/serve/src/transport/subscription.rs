@@ -62,6 +62,15 @@ impl Subscription {
         Some(positions)
     }
 
+    /// Lets the workers go. What was read of the session itself and waits for them is read again.
+    pub(super) async fn leave_workers(&mut self, live: &Arc<Live>) -> Result<(), ReplayError> {
+        if self.workers.as_ref().is_some_and(|workers| workers.hold()) {
+            self.place.again(live, &self.filter).await?;
+        }
+        self.workers = None;
+        Ok(())
+    }
+
     /// When a worker that was not there is looked for again.
     pub(super) fn look_at(&self) -> Option<Instant> {
         self.workers.as_ref()?.look_at()

@@ -116,6 +116,11 @@ impl Workers {
         }
     }
 
+    /// Whether something of the parent was read that is not told yet.
+    pub(super) fn hold(&self) -> bool {
+        self.course.holds()
+    }
+
     /// The ends of all rings together: another number is news.
     pub(super) fn ends(&self) -> u64 {
         self.legs.iter().map(|leg| leg.live.ring.end()).sum()

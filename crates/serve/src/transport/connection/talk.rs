@@ -137,14 +137,8 @@ impl Connection {
         if let Some(since) = since {
             let at = since.position(live.id)?;
             let max = self.streams.options.replay_max;
-            let catch_up = match live.catch_up(at, filter, Missed::Ends, max).await {
-                Ok(catch_up) => catch_up,
-                Err(ReplayError::Expired) => return Err(SubscribeError::cursor_expired().into()),
-                Err(ReplayError::TooLarge(..)) => {
-                    return Err(SubscribeError::replay_too_large(max).into());
-                }
-                Err(ReplayError::Session(error)) => return Err(error.into()),
-            };
+            let catch_up = live.catch_up(at, filter, Missed::Ends, max).await;
+            let catch_up = catch_up.map_err(self.no_replay())?;
             let count = catch_up.count;
             let place = Place::before(at, catch_up);
             let started = self.started(live, subscribe, place, count).await?;
@@ -155,15 +149,41 @@ impl Connection {
             let place = live.ring.look(|_, tail, cursor| Place::new(tail, cursor));
             return self.started(live, subscribe, place, 0).await;
         };
-        // A new filter on a live connection: it goes on where it is.
-        running.filter = filter.clone();
-        if !filter.include_worker_sessions {
-            running.workers = None;
-        } else if running.workers.is_none() {
-            running.workers = self.workers_of(live, subscribe, running.place.at).await?;
+        if let Err(error) = self.change(live, subscribe, &mut running).await {
+            self.subscription = Some(running);
+            return Err(error);
         }
         self.acknowledge(live, subscribe, &running, 0);
         Ok(running)
+    }
+
+    /// A new filter on a live connection: it goes on where it is.
+    async fn change(
+        &self,
+        live: &Arc<Live>,
+        subscribe: &Subscribe,
+        running: &mut Subscription,
+    ) -> Result<(), NoStart> {
+        if !subscribe.filter.include_worker_sessions {
+            running
+                .leave_workers(live)
+                .await
+                .map_err(self.no_replay())?;
+        } else if running.workers.is_none() {
+            running.workers = self.workers_of(live, subscribe, running.place.at).await?;
+        }
+        running.filter = subscribe.filter.clone();
+        Ok(())
+    }
+
+    /// How a client is told that what it has missed cannot be told.
+    fn no_replay(&self) -> impl Fn(ReplayError) -> NoStart {
+        let max = self.streams.options.replay_max;
+        move |error| match error {
+            ReplayError::Expired => SubscribeError::cursor_expired().into(),
+            ReplayError::TooLarge(..) => SubscribeError::replay_too_large(max).into(),
+            ReplayError::Session(error) => error.into(),
+        }
     }
 
     /// A subscription from a place on, acknowledged.

@@ -64,6 +64,44 @@ async fn s3_087_one_that_is_left_out_leaves_nothing_of_its_own_behind() {
     assert_eq!(stands.len(), 2, "the parent and one worker: {stands:?}");
 }
 
+#[tokio::test]
+async fn s3_087_leaving_the_workers_out_in_mid_replay_loses_nothing_of_the_parent() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let mut parent = stage.acting(None).await;
+    let worker = stage.acting(Some(parent.id())).await;
+    parent.delegates(worker.id()).await;
+    parent.has_done(worker.id(), true).await;
+    let half = parent.begins_to_say("and so").await;
+    parent.has_said(half).await;
+    parent.ends().await;
+    let view = async |spec| {
+        let viewer = stage.view(&parent.live, spec, Some(START.into())).await;
+        viewer.expect("accepted")
+    };
+    let whole = view(&turnwire_event::FilterSpec::default())
+        .await
+        .served()
+        .await;
+    let ids = |events: &[turnwire_event::Event]| -> Vec<_> {
+        let own = events
+            .iter()
+            .filter(|event| event.session_id == parent.id());
+        own.map(|event| event.id).collect()
+    };
+    // Wherever it is in its replay.
+    for fills in 0..12 {
+        let mut viewer = view(&with_workers()).await;
+        for _ in 0..fills {
+            viewer.fill().await.expect("a fill");
+        }
+        let mut events = viewer.came();
+        viewer.leaves_workers().await;
+        events.extend(viewer.served().await);
+        assert_eq!(ids(&events), ids(&whole), "after {fills}");
+    }
+}
+
 /// The kinds of what a ring holds.
 fn viewer_log(live: &turnwire_session::Live) -> Vec<&'static str> {
     let mut kinds = Vec::new();

@@ -94,6 +94,12 @@ impl Viewer {
         serde_json::from_value(serde_json::to_value(positions).expect("plain")).expect("a cursor")
     }
 
+    /// Asks for the parent alone from now on.
+    pub(super) async fn leaves_workers(&mut self) {
+        let left = self.subscription.leave_workers(&self.live).await;
+        left.expect("read again");
+    }
+
     /// The same, as a client keeps it.
     pub(super) fn stands(&self) -> HashMap<SessionId, Position> {
         let positions = self.subscription.positions(&self.live).expect("workers");
