@@ -12,8 +12,10 @@ use crate::reads::blocking;
 use crate::replay::{CatchUp, ReplayError};
 use crate::sessions::Sessions;
 
-/// How far down workers of workers are told: as deep as they can be nested.
-pub const DEPTH_MAX: u8 = 3;
+/// How far down workers of workers are told: as deep as `session.worker_depth_max` may let them
+/// be nested, so that a stream has room for every level. It bounds the walk from a worker that a
+/// client names up to the session it watches.
+pub const DEPTH_MAX: u8 = 16;
 
 impl Live {
     /// The ring's tail, and the workers that had not ended there, each with the position of its

@@ -1,5 +1,7 @@
 //! Sessions: how many are held in memory, and how much of one is read at a time.
 
+use turnwire_session::kin::DEPTH_MAX;
+
 use super::section::section;
 use super::value::number;
 
@@ -14,7 +16,7 @@ section! {
         /// model calls of its own, and a handful is what a person can follow.
         workers_max: usize = "8", number(0..=1_000);
         /// How deep workers may have workers: each level multiplies what one turn can start.
-        worker_depth_max: usize = "3", number(0..=16);
+        worker_depth_max: usize = "3", number(0..=u64::from(DEPTH_MAX));
         /// How often messages in flight are stored: what a crash may cost of their text.
         checkpoint_ms: u64 = "250", number(10..=60_000);
         /// Messages a page when nobody says how many (S3-008).

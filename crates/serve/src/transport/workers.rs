@@ -327,10 +327,7 @@ impl Workers {
             worker.look = look;
             return;
         }
-        if depth > DEPTH_MAX {
-            return;
-        }
-        if self.is_full() {
+        if depth > DEPTH_MAX || self.is_full() {
             return self.warn(live, "too_many_workers");
         }
         let mut worker = Awaited::new(id, of, depth, Whence::Start);

@@ -152,7 +152,11 @@ impl Workers {
             named.open = true;
             return Ok(());
         }
-        if depth > DEPTH_MAX || began > at {
+        if began > at {
+            return Ok(());
+        }
+        if depth > DEPTH_MAX {
+            self.warn(live, "too_many_workers");
             return Ok(());
         }
         let whence = match self.streams.sessions.live(&live.owner, id).await {

@@ -102,6 +102,33 @@ async fn s3_087_leaving_the_workers_out_in_mid_replay_loses_nothing_of_the_paren
     }
 }
 
+#[tokio::test]
+async fn s3_087_a_worker_is_told_and_may_be_named_however_deep_it_is() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let mut levels = vec![stage.acting(None).await];
+    for level in 0..usize::from(turnwire_session::kin::DEPTH_MAX) {
+        let worker = stage.acting(Some(levels[level].id())).await;
+        levels[level].delegates(worker.id()).await;
+        levels.push(worker);
+    }
+    let (root, last) = (&levels[0], &levels[levels.len() - 1]);
+    let view = async |since| {
+        let viewer = stage.view(&root.live, &with_workers(), since).await;
+        viewer.unwrap_or_else(|error| panic!("{error}"))
+    };
+    let mut viewer = view(Some(START.into())).await;
+    let events = viewer.served().await;
+    assert_eq!(of(&events, last.id()).first(), Some(&"session.created"));
+    // And what it is told to come back with is taken.
+    let mut again = view(Some(since(&viewer.stands()))).await;
+    last.begins_to_say("deep").await;
+    for viewer in [&mut viewer, &mut again] {
+        let told = viewer.served().await;
+        assert!(of(&told, last.id()).contains(&"text.delta"), "{told:?}");
+    }
+}
+
 /// The kinds of what a ring holds.
 fn viewer_log(live: &turnwire_session::Live) -> Vec<&'static str> {
     let mut kinds = Vec::new();
