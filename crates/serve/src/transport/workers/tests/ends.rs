@@ -75,11 +75,11 @@ async fn s3_087_leaving_the_workers_out_in_mid_replay_loses_nothing_of_the_paren
     let half = parent.begins_to_say("and so").await;
     parent.has_said(half).await;
     parent.ends().await;
-    let view = async |spec| {
-        let viewer = stage.view(&parent.live, spec, Some(START.into())).await;
+    let view = async |spec: turnwire_event::FilterSpec| {
+        let viewer = stage.view(&parent.live, &spec, Some(START.into())).await;
         viewer.expect("accepted")
     };
-    let whole = view(&turnwire_event::FilterSpec::default())
+    let whole = view(turnwire_event::FilterSpec::default())
         .await
         .served()
         .await;
@@ -91,7 +91,7 @@ async fn s3_087_leaving_the_workers_out_in_mid_replay_loses_nothing_of_the_paren
     };
     // Wherever it is in its replay.
     for fills in 0..12 {
-        let mut viewer = view(&with_workers()).await;
+        let mut viewer = view(with_workers()).await;
         for _ in 0..fills {
             viewer.fill().await.expect("a fill");
         }
