@@ -27,7 +27,7 @@ pub(crate) struct Approve {
     /// Answer only this question
     #[arg(long, value_name = "ID")]
     pub(crate) approval: Option<ApprovalId>,
-    /// What to tell the model with it
+    /// What to say with it; the model is told what is said with --reject
     #[arg(long, value_name = "TEXT")]
     pub(crate) comment: Option<String>,
     /// Write JSON instead of text

@@ -23,7 +23,7 @@ pub struct Answer {
     pub approval_id: String,
     /// Whether the tool may act.
     pub decision: Decision,
-    /// What to tell the model with it.
+    /// What to say with it; the model is told what was said with a `reject`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = COMMENT_CHARS_MAX))]
     pub comment: Option<String>,
@@ -41,7 +41,7 @@ pub struct Answers {
     /// Whether the tool may act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// What to tell the model with it.
+    /// What to say with it; the model is told what was said with a `reject`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = COMMENT_CHARS_MAX))]
     pub comment: Option<String>,
