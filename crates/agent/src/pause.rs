@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use turnwire_event::body::approval::Requested;
-use turnwire_event::code::TurnStatus;
+use turnwire_event::code::{TurnKind, TurnStatus};
 use turnwire_event::port::{Outcome, Refusal};
 use turnwire_event::{ApprovalId, Body};
 use turnwire_model::Said;
@@ -29,12 +29,18 @@ pub(crate) struct Sifted {
 }
 
 /// Tells apart which of `uses` need a person's word.
-pub(crate) fn sift(means: &Means, uses: Vec<Use>) -> Sifted {
+pub(crate) fn sift(means: &Means, kind: TurnKind, uses: Vec<Use>) -> Sifted {
     let mut sifted = Sifted {
         now: Vec::new(),
         later: Vec::new(),
         unfit: Vec::new(),
     };
+    // Whoever a worker works for cannot wait for a person: what needs a word is refused, as it is
+    // for sub-agents, and no question is left behind that nobody waits for.
+    if kind == TurnKind::Worker {
+        sifted.now = uses;
+        return sifted;
+    }
     for asked in uses {
         match means.toolbox.get(&asked.name) {
             // One that cannot be read is refused as it always is.

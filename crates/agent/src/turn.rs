@@ -252,7 +252,7 @@ impl Telling<'_> {
             let why = BROKEN.to_owned();
             said.push(refuse(&self.desk, &call, &member.id, why).await?);
         }
-        let mut sifted = sift(&self.cast.means, others);
+        let mut sifted = sift(&self.cast.means, self.turn.input.kind, others);
         said.extend(sifted.refuse(&self.desk).await?);
         self.asked = sifted.later;
         let others = work(&self.desk, sifted.now);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use turnwire_event::body::approval::Answer;
-use turnwire_event::code::{Decision, ToolType, TurnStatus};
+use turnwire_event::code::{Decision, ToolType, TurnKind, TurnStatus};
 use turnwire_event::port::{BoxFuture, Resumed};
 use turnwire_event::row::NewMessage;
 use turnwire_event::{ApprovalId, ContentBlock, Message, Role, ToolUseId, TurnId, Ulid};
@@ -257,4 +257,21 @@ async fn a_sub_agent_can_ask_nobody() {
     let no = "not executed: a person has to allow this tool, and none can be asked here.";
     assert_eq!(told, [(json!(no), true)]);
     assert!(!troupe.everything().contains("approval.requested"));
+}
+
+#[tokio::test]
+async fn s3_081_a_worker_can_ask_nobody_and_leaves_no_question() {
+    let mut stage = Stage::script(
+        "- {when: {call: 1}, steps: [{tool: {name: pay, input: {cents: 5}}}]}\n\
+         - steps: [{text: without}]",
+    );
+    stage.kind = TurnKind::Worker;
+    let (recorder, provider) = (Arc::clone(&stage.recorder), Arc::clone(&stage.provider));
+    let stage = stage.guarded("pay", |_| async { panic!("nobody said yes") });
+    assert_eq!(stage.play().await.status, TurnStatus::Ok);
+    assert_eq!(
+        course(&recorder.lines()),
+        ["tool:pay tool.called", "tool:pay tool.failed"]
+    );
+    assert_eq!(provider.requests.lock().len(), 2, "the model goes on");
 }

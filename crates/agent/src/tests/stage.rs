@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::stream::BoxStream;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use turnwire_event::code::TurnKind;
 use turnwire_event::port::{
     BoxFuture, Emitter, History, HistoryBudget, HistoryError, Outcome, Resumed, TurnContext,
     TurnInput,
@@ -119,6 +120,8 @@ pub(super) struct Stage {
     pub(super) past: Past,
     /// What it goes on with.
     pub(super) resumed: Option<Resumed>,
+    /// What it is for.
+    pub(super) kind: TurnKind,
 }
 
 impl Stage {
@@ -133,6 +136,7 @@ impl Stage {
             options: Options::default(),
             past: Past(Ok(Vec::new())),
             resumed: None,
+            kind: TurnKind::Chat,
         }
     }
 
@@ -194,6 +198,7 @@ impl Stage {
             input.content.clear();
         }
         input.resumed = self.resumed;
+        input.kind = self.kind;
         (agent.assemble(&input).work)(TurnContext {
             delegate: Arc::new(turnwire_event::port::Nobody),
             wards: Arc::new(turnwire_event::port::Nobody),
@@ -209,7 +214,7 @@ pub(super) fn input() -> TurnInput {
         agent: None,
         resumed: None,
         cost_usd: 0.0,
-        kind: turnwire_event::code::TurnKind::Chat,
+        kind: TurnKind::Chat,
         session_id: SessionId(Ulid(1)),
         turn_id: TurnId(Ulid(2)),
         owner: Owner {
