@@ -135,10 +135,10 @@ pub(crate) fn fit(messages: Vec<Weighed>, budget: HistoryBudget) -> Vec<Weighed>
         bytes += turn.iter().map(|(_, bytes)| bytes).sum::<usize>();
         let newest = at + 1 == turns.len();
         let fits = count <= budget.messages_max && bytes <= budget.bytes_max;
-        // What it began with may be forgotten already.
-        let whole = turn
-            .first()
-            .is_some_and(|(first, _)| first.role == Role::User);
+        // What it began with may be forgotten already: also the turn that a leg goes on with.
+        let whole = turn.first().is_some_and(|(first, _)| {
+            first.role == Role::User && (newest || resumes(first).is_none())
+        });
         if !whole || !(newest || fits) {
             break;
         }
@@ -290,16 +290,20 @@ mod tests {
     fn a_leg_is_shown_with_the_turn_it_goes_on_with_or_not_at_all() {
         use Role::{Assistant, Tool, User};
         let past = [(1, User), (1, Assistant), (2, User), (2, Tool), (3, User)];
-        let shown = |messages_max, said: Vec<ContentBlock>| {
-            let messages = past.iter().enumerate().map(|(at, (turn, role))| {
-                let mut message = message(at as u128, *turn, *role);
-                if at == 2 {
-                    let paused = TurnId(Ulid(1)).to_string();
-                    message.metadata.insert(RESUMES.to_owned(), paused.into());
-                    message.content.clone_from(&said);
-                }
-                weigh(message)
-            });
+        let shown_from = |from, messages_max, said: Vec<ContentBlock>| {
+            let messages = past
+                .iter()
+                .enumerate()
+                .skip(from)
+                .map(|(at, (turn, role))| {
+                    let mut message = message(at as u128, *turn, *role);
+                    if at == 2 {
+                        let paused = TurnId(Ulid(1)).to_string();
+                        message.metadata.insert(RESUMES.to_owned(), paused.into());
+                        message.content.clone_from(&said);
+                    }
+                    weigh(message)
+                });
             let budget = HistoryBudget {
                 messages_max,
                 bytes_max: 10_000,
@@ -308,8 +312,11 @@ mod tests {
             let ids = fitted.iter().map(|(message, _)| message.id.0.0);
             ids.collect::<Vec<_>>()
         };
+        let shown = |messages_max, said| shown_from(0, messages_max, said);
         assert_eq!(shown(5, Vec::new()), [0, 1, 2, 3, 4]);
         assert_eq!(shown(4, Vec::new()), [4]);
+        // Its paused turn was forgotten before: the leg alone would begin with a result.
+        assert_eq!(shown_from(2, 5, Vec::new()), [4]);
         // Whoever says something goes on with nothing, whatever a client has put beside it.
         assert_eq!(shown(4, vec![ContentBlock::text("hi")]), [2, 3, 4]);
     }
