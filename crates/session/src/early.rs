@@ -15,6 +15,10 @@ const KEPT: Duration = Duration::from_secs(60);
 /// Stops kept at once: each is some 600 bytes at most, so a flood holds 6 MB.
 const KEPT_MAX: usize = 10_000;
 
+/// Stops kept at once of one owner: more than anyone presses in a minute, and few enough that one
+/// owner cannot take the places of all.
+const KEPT_OF_ONE_MAX: usize = 100;
+
 /// Which submit is meant: whose, where, by which key.
 pub(crate) type Meant = (Owner, SessionId, String);
 
@@ -29,6 +33,8 @@ struct Waiting {
     reasons: HashMap<Meant, (Instant, String)>,
     /// In the order they came.
     ages: VecDeque<(Instant, Meant)>,
+    /// How many of `ages` are whose.
+    counts: HashMap<Owner, usize>,
 }
 
 impl Waiting {
@@ -41,6 +47,12 @@ impl Waiting {
             let Some((came, meant)) = self.ages.pop_front() else {
                 return;
             };
+            if let Some(count) = self.counts.get_mut(&meant.0) {
+                *count -= 1;
+                if *count == 0 {
+                    self.counts.remove(&meant.0);
+                }
+            }
             // One that was used up and asked for again has a later time.
             if self.reasons.get(&meant).is_some_and(|kept| kept.0 == came) {
                 self.reasons.remove(&meant);
@@ -57,9 +69,11 @@ impl Early {
         if waiting.reasons.contains_key(&meant) {
             return Ok(()); // the first one counts, as with turns
         }
-        if waiting.ages.len() >= KEPT_MAX {
+        let own = waiting.counts.get(&meant.0).copied().unwrap_or_default();
+        if own >= KEPT_OF_ONE_MAX || waiting.ages.len() >= KEPT_MAX {
             return Err(Error::TooMany);
         }
+        waiting.counts.insert(meant.0.clone(), own + 1);
         waiting.ages.push_back((now, meant.clone()));
         waiting.reasons.insert(meant, (now, reason));
         Ok(())
@@ -84,9 +98,13 @@ mod tests {
     use turnwire_event::{TenantId, Ulid};
 
     fn meant(key: &str) -> Meant {
+        meant_by("p", key)
+    }
+
+    fn meant_by(who: &str, key: &str) -> Meant {
         let owner = Owner {
             tenant: TenantId(0),
-            principal: "p".parse().expect("a principal"),
+            principal: who.parse().expect("a principal"),
         };
         (owner, SessionId(Ulid(1)), key.to_owned())
     }
@@ -112,12 +130,31 @@ mod tests {
     fn no_more_are_kept_than_may_be() {
         let (early, now) = (Early::default(), Instant::now());
         for n in 0..KEPT_MAX {
-            let kept = early.keep(meant(&n.to_string()), String::new(), now);
+            let who = format!("p{}", n / KEPT_OF_ONE_MAX);
+            let kept = early.keep(meant_by(&who, &n.to_string()), String::new(), now);
             kept.expect("kept");
         }
         let one_more = || meant("more");
         let kept = early.keep(one_more(), String::new(), now);
         assert_eq!(kept, Err(Error::TooMany));
         assert_eq!(early.keep(one_more(), String::new(), now + KEPT), Ok(()));
+    }
+
+    #[test]
+    fn one_owner_cannot_take_the_places_of_all() {
+        let (early, now) = (Early::default(), Instant::now());
+        let keep =
+            |who: &str, n: usize, at| early.keep(meant_by(who, &n.to_string()), String::new(), at);
+        for n in 0..KEPT_OF_ONE_MAX {
+            keep("p", n, now).expect("kept");
+        }
+        assert_eq!(keep("p", 1_000, now), Err(Error::TooMany));
+        assert_eq!(keep("q", 1_000, now), Ok(()));
+        assert_eq!(keep("p", 1_000, now + KEPT), Ok(()));
+        assert_eq!(
+            early.waiting.lock().counts.len(),
+            1,
+            "nothing is left of others"
+        );
     }
 }
