@@ -340,6 +340,15 @@ impl Emitter for TurnEmitter {
     }
 
     fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(async move { self.live.sequencer.committed(at.seq).await.map_err(refusal) })
+        Box::pin(async move {
+            let durable = self.live.sequencer.committed(at.seq).await;
+            durable.map_err(refusal)?;
+            // Whoever waits for this acts on it: not once the turn is asked to stop, also where
+            // both became durable in the same breath.
+            match self.desk.lock().stopping {
+                true => Err(refusal(Refused::Cancelled)),
+                false => Ok(()),
+            }
+        })
     }
 }

@@ -30,6 +30,8 @@ enum When {
     MessageEnded,
     /// Right after the first `tool.called` has its place.
     FirstCalled,
+    /// Right when all of them are durable, before the producer hears of it.
+    Durable,
 }
 
 /// An emitter that cancels its turn.
@@ -71,7 +73,14 @@ impl Emitter for AtSeam {
     }
 
     fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
-        self.inner.committed(at)
+        Box::pin(async move {
+            let durable = self.inner.committed(at).await;
+            if self.when != When::Durable {
+                return durable;
+            }
+            self.cancel();
+            self.inner.committed(at).await
+        })
     }
 }
 
@@ -254,4 +263,11 @@ async fn s3_075_i_17_a_cancel_among_the_calls_leaves_the_rest_uncalled() {
         .map(|line| (line.kind, line.outcome))
         .collect();
     assert_eq!(lines, [(ReceiptKind::Tool, StopOutcome::Stopped)]);
+}
+
+#[tokio::test]
+async fn s3_075_nothing_is_executed_after_the_cancel_though_it_was_called_before() {
+    let (_sessions, _, events, written) = play(When::Durable).await;
+    assert_eq!(failed(&events), [(ToolErrorClass::Cancelled, true); 3]);
+    assert_eq!(written, [""; 0], "nothing was executed");
 }
