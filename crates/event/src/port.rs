@@ -3,6 +3,8 @@
 //! Producers know no session, log, hub or wire. They emit through `Emitter`, read through
 //! `History`, and are stopped by being dropped.
 
+mod wards;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,9 +16,7 @@ use crate::actor::Actor;
 use crate::body::Body;
 use crate::body::approval::Answer;
 use crate::body::turn::{TurnError, Versions};
-use crate::code::{
-    FailureMode, LlmErrorClass, ReceiptKind, StopOutcome, ToolType, TurnKind, TurnStatus,
-};
+use crate::code::{FailureMode, LlmErrorClass, ToolType, TurnKind, TurnStatus};
 use crate::content::{ContentBlock, StopReason, Usage};
 use crate::envelope::{Render, Trace};
 use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
@@ -24,6 +24,8 @@ use crate::kind::EventType;
 use crate::message::{Kept, Message};
 use crate::position::Position;
 use crate::row::NewMessage;
+
+pub use wards::{Ward, WardId, Wards};
 
 /// A boxed future, so that ports stay objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -148,25 +150,6 @@ pub trait History: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
 }
 
-/// Something of a turn that does not end when its future is dropped: a process, a worker. The
-/// turn's terminal waits for it, and its receipt names it.
-pub struct Ward {
-    /// What it is.
-    pub kind: ReceiptKind,
-    /// Which one.
-    pub id: String,
-    /// The tool use it works for.
-    pub tool_use_id: ToolUseId,
-    /// Resolves when it is gone, and says how; also when it ended long before the turn.
-    pub ended: BoxFuture<'static, StopOutcome>,
-}
-
-/// Who sees to it that nothing of a turn outlives it.
-pub trait Wards: Send + Sync {
-    /// Takes charge of `ward`. To be told right when it begins to be.
-    fn take(&self, ward: Ward);
-}
-
 /// What a worker is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
@@ -234,7 +217,9 @@ pub trait Delegate: Send + Sync {
 pub struct Nobody;
 
 impl Wards for Nobody {
-    fn take(&self, _: Ward) {}
+    fn take(&self, _: Ward) -> Result<(), Refusal> {
+        Ok(())
+    }
 }
 
 impl Delegate for Nobody {

@@ -114,6 +114,9 @@ pub struct Live {
     pub owner: Owner,
     /// How many sessions stand above it: none unless it is a worker.
     pub(crate) depth: usize,
+    /// How many workers there were under the turn that the first of them works for; unset unless
+    /// it was made as a worker by this process.
+    pub(crate) crowd: OnceLock<Arc<AtomicUsize>>,
     /// Where its order is made.
     pub sequencer: Arc<Sequencer>,
     /// Where its events are read.
@@ -165,6 +168,7 @@ impl Live {
             id,
             owner,
             depth,
+            crowd: OnceLock::new(),
             sequencer,
             ring,
             house,

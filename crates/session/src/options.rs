@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::run::LET_GO;
+
 /// How sessions behave.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -27,6 +29,8 @@ pub struct Options {
     pub queue_max: usize,
     /// Workers that one turn may have, one after the other or at once: each is a session.
     pub workers_max: usize,
+    /// Workers at every level under one turn of a person: it bounds what one message can start.
+    pub workers_all_max: usize,
     /// How deep workers of workers may go: each level multiplies what a turn may start.
     pub worker_depth_max: usize,
     /// How long the key of a submit stands for its turn.
@@ -43,6 +47,20 @@ pub struct Options {
     pub routing_policy_version: String,
 }
 
+/// What a worker's end may take beyond the bounds of its own stop: its terminal has to become
+/// durable, and the machine may be slow.
+const WORKER_SLACK: Duration = Duration::from_secs(1);
+
+impl Options {
+    /// How much longer than `stop_wait` a turn of a session so deep waits for its workers. They
+    /// are told to stop in the same moment and have the same bounds, at every level below: their
+    /// terminals stand before its own (S3-081).
+    pub(crate) fn worker_wait(&self, depth: usize) -> Duration {
+        let below = self.worker_depth_max.saturating_sub(depth);
+        (LET_GO + WORKER_SLACK) * u32::try_from(below).unwrap_or(u32::MAX)
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -57,6 +75,7 @@ impl Default for Options {
             open_max: 20_000,
             queue_max: 8,
             workers_max: 8,
+            workers_all_max: 32,
             worker_depth_max: 3,
             idempotency_ttl: Duration::from_secs(24 * 3600),
             checkpoint: Duration::from_millis(250),

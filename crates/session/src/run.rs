@@ -78,6 +78,7 @@ impl Run {
             }
         };
         self.emitter.seal();
+        self.wards.shut();
         self.close(outcome).await;
         self.ended = true;
         *self.live.idle_since.lock() = std::time::Instant::now();
@@ -116,7 +117,9 @@ impl Run {
             tracing::error!(session = %self.live.id, turn = %self.turn, "a producer does not let go");
         }
         let let_go = self.live.house.clock.now();
-        self.wards.gone(self.live.house.options.stop_wait).await;
+        let options = &self.live.house.options;
+        let more = options.worker_wait(self.live.depth);
+        self.wards.gone(options.stop_wait, more).await;
         let mut known = self.emitter.known();
         known.rest = Some(Rest {
             let_go,

@@ -221,7 +221,8 @@ impl Sessions {
                     running.stop.cancel();
                 }
             }
-            let gone = self.house.options.stop_wait + LET_GO + ENDED;
+            let gone =
+                self.house.options.stop_wait + self.house.options.worker_wait(0) + LET_GO + ENDED;
             let _ = tokio::time::timeout(gone, turns.wait()).await;
         }
         let all = async {

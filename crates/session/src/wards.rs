@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 use turnwire_event::body::turn::ReceiptLine;
 use turnwire_event::code::{ReceiptKind, StopOutcome};
 use turnwire_event::fold::{OpenTurn, Stopped, Stops};
-use turnwire_event::port::{Ward, Wards};
+use turnwire_event::port::{Refusal, Ward, WardId, Wards};
 use turnwire_event::{Clock, Timestamp, ToolUseId, metric};
 
 /// Wards of one turn at once: far more than its tools may start, and each is a small task.
@@ -28,8 +28,8 @@ const WARDS_MAX: usize = 1_024;
 /// Who has charge of the wards of one turn.
 pub(crate) struct Care {
     desk: Mutex<Desk>,
-    /// Told whenever the last one is gone.
-    empty: Notify,
+    /// Told whenever one is gone.
+    left: Notify,
     runtime: Handle,
     clock: Arc<dyn Clock>,
     this: Weak<Self>,
@@ -40,29 +40,30 @@ struct Desk {
     next: u64,
     alive: BTreeMap<u64, Kept>,
     noted: Vec<Gone>,
-    /// A cancel is being asked for: from here on every end is noted.
+    /// A cancel is being asked for: from here on every end is noted, and nothing more is taken.
     noting: bool,
-    /// The turn has its receipt: nothing more is taken.
-    over: bool,
+    /// The turn's work is done: nothing more is taken.
+    shut: bool,
 }
 
 struct Kept {
     kind: ReceiptKind,
-    id: String,
+    id: WardId,
     tool_use_id: ToolUseId,
     /// The task that watches it; none for the moment before it has begun.
     watch: Option<AbortHandle>,
 }
 
 impl Kept {
-    fn gone(self, outcome: StopOutcome, at: Timestamp) -> Gone {
-        Gone {
+    /// What a receipt says of it; none if it never began to be.
+    fn gone(self, outcome: StopOutcome, at: Timestamp) -> Option<Gone> {
+        Some(Gone {
             kind: self.kind,
-            id: self.id,
+            id: self.id.get()?.to_owned(),
             tool_use_id: self.tool_use_id,
             outcome,
             at,
-        }
+        })
     }
 }
 
@@ -117,30 +118,46 @@ impl Care {
     pub(crate) fn new(runtime: Handle, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             desk: Mutex::default(),
-            empty: Notify::new(),
+            left: Notify::new(),
             runtime,
             clock,
             this: this.clone(),
         })
     }
 
-    /// A cancel is about to be asked for: whatever ends after it belongs into the receipt.
+    /// A cancel is about to be asked for: nothing begins any more, and whatever ends after it
+    /// belongs into the receipt.
     pub(crate) fn note(&self) {
         self.desk.lock().noting = true;
     }
 
-    /// Waits until all are gone, no longer than `within`.
-    pub(crate) async fn gone(&self, within: Duration) {
+    /// The turn's work is done, however: nothing of it begins any more, also where a part of it
+    /// has not seen yet that it was stopped.
+    pub(crate) fn shut(&self) {
+        self.desk.lock().shut = true;
+    }
+
+    /// Waits until all are gone: no longer than `within`, and for workers `more`.
+    pub(crate) async fn gone(&self, within: Duration, more: Duration) {
+        let any = |_: &Kept| true;
+        if !self.gone_of(any, within).await {
+            let worker = |kept: &Kept| kept.kind == ReceiptKind::Worker;
+            self.gone_of(worker, more).await;
+        }
+    }
+
+    /// Waits until none of these is there. False if that takes too long.
+    async fn gone_of(&self, these: impl Fn(&Kept) -> bool, within: Duration) -> bool {
         let all = async {
             loop {
-                let told = self.empty.notified();
-                if self.desk.lock().alive.is_empty() {
+                let told = self.left.notified();
+                if !self.desk.lock().alive.values().any(&these) {
                     return;
                 }
                 told.await;
             }
         };
-        let _ = tokio::time::timeout(within, all).await;
+        tokio::time::timeout(within, all).await.is_ok()
     }
 
     /// The turn ends: what became of all that was there after the cancel. Nothing is taken any
@@ -149,7 +166,7 @@ impl Care {
         let now = self.clock.now();
         let (alive, mut noted) = {
             let mut desk = self.desk.lock();
-            desk.over = true;
+            desk.shut = true;
             (
                 std::mem::take(&mut desk.alive),
                 std::mem::take(&mut desk.noted),
@@ -164,7 +181,7 @@ impl Care {
             if let Some(watch) = kept.watch.take() {
                 watch.abort();
             }
-            noted.push(kept.gone(StopOutcome::Discarded, now));
+            noted.extend(kept.gone(StopOutcome::Discarded, now));
         }
         noted
     }
@@ -177,11 +194,10 @@ impl Care {
         };
         if desk.noting {
             let gone = kept.gone(outcome, self.clock.now());
-            desk.noted.push(gone);
+            desk.noted.extend(gone);
         }
-        if desk.alive.is_empty() {
-            self.empty.notify_waiters();
-        }
+        drop(desk);
+        self.left.notify_waiters();
     }
 }
 
@@ -205,15 +221,19 @@ impl Drop for Seat {
 }
 
 impl Wards for Care {
-    fn take(&self, ward: Ward) {
-        let Some(care) = self.this.upgrade() else {
-            return;
-        };
+    fn take(&self, ward: Ward) -> Result<(), Refusal> {
+        let care = self.this.upgrade().ok_or(Refusal::Ended)?;
         let number = {
             let mut desk = self.desk.lock();
-            if desk.over || desk.alive.len() + desk.noted.len() >= WARDS_MAX {
-                tracing::error!(id = ward.id, "a turn cannot wait for more: it ends without");
-                return;
+            if desk.noting {
+                return Err(Refusal::Cancelled);
+            }
+            if desk.shut {
+                return Err(Refusal::Ended);
+            }
+            if desk.alive.len() >= WARDS_MAX {
+                tracing::error!("a turn cannot wait for more: no more may begin");
+                return Err(Refusal::Unavailable);
             }
             let number = desk.next;
             desk.next += 1;
@@ -238,6 +258,7 @@ impl Wards for Care {
         if let Some(kept) = self.desk.lock().alive.get_mut(&number) {
             kept.watch = Some(watch.abort_handle());
         }
+        Ok(())
     }
 }
 

@@ -10,6 +10,8 @@
 //! does not outlive the turn that gave it its work, whatever becomes of that turn.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -70,8 +72,8 @@ impl Employer for Sessions {
                 ..submit.clone()
             },
             wards,
+            crowd: live.crowd.get().cloned().unwrap_or_default(),
             reserved: Mutex::default(),
-            jobs: Mutex::default(),
         })))
     }
 }
@@ -87,18 +89,20 @@ struct Terms {
     /// What a worker's turn is submitted with, but for its task.
     submit: Submit,
     wards: Arc<dyn Wards>,
+    /// How many workers there were in all, at every level, under the turn at the top.
+    crowd: Arc<AtomicUsize>,
     reserved: Mutex<Reserved>,
-    /// The workers that are waited for, or should have been.
-    jobs: Mutex<HashMap<SessionId, Job>>,
 }
 
-/// The ids that were given out.
+/// The ids that were given out, and what became of them.
 #[derive(Default)]
 struct Reserved {
     /// How many there were.
     count: usize,
     /// Those that are not used yet: an id makes one session.
     unused: HashSet<SessionId>,
+    /// The workers that are waited for, or should have been.
+    jobs: HashMap<SessionId, Job>,
 }
 
 impl Delegate for Employing {
@@ -116,6 +120,10 @@ impl Delegate for Employing {
         if reserved.count >= house.options.workers_max {
             return Err(NoWorker::TooMany);
         }
+        let most = house.options.workers_all_max;
+        let more = |count| (count < most).then_some(count + 1);
+        let counted = terms.crowd.fetch_update(Relaxed, Relaxed, more);
+        counted.map_err(|_| NoWorker::TooMany)?;
         reserved.count += 1;
         let id = SessionId(house.mint.ulid());
         reserved.unused.insert(id);
@@ -135,31 +143,26 @@ impl Delegate for Employing {
 
 impl Terms {
     async fn employ(&self, task: Task) -> WorkerEnd {
-        let id = task.worker_session_id;
-        if !self.reserved.lock().unused.remove(&id) {
-            tracing::error!(session = %id, "a worker was to run that was not reserved");
-            return WorkerEnd::Failed(FailureMode::Error);
-        }
-        // Dropped without a word, the worker never was.
+        let (id, limit) = (task.worker_session_id, task.limit);
         let (begun, job) = oneshot::channel::<Job>();
-        self.wards.take(Ward {
-            kind: ReceiptKind::Worker,
-            id: id.to_string(),
-            tool_use_id: task.tool_use_id,
-            ended: Box::pin(async move {
-                match job.await {
-                    Ok(job) => job.outcome().await,
-                    Err(_) => StopOutcome::Finished,
-                }
-            }),
+        // Before it begins: a turn that is to stop takes nobody on.
+        let taken = self.stop().and_then(|stop| {
+            let ward = Ward {
+                kind: ReceiptKind::Worker,
+                id: id.to_string().into(),
+                tool_use_id: task.tool_use_id,
+                ended: Box::pin(watched(job, stop)),
+            };
+            self.wards.take(ward).ok()
         });
-        let limit = task.limit;
-        let job = match self.begin(task) {
+        if taken.is_none() {
+            return WorkerEnd::Failed(FailureMode::CancelledByUser);
+        }
+        let job = match self.begin_once(task) {
             Ok(job) => job,
             Err(mode) => return WorkerEnd::Failed(mode),
         };
         let watch = Watch(job.clone());
-        self.jobs.lock().insert(id, job.clone());
         let _ = begun.send(job);
         let job = &watch.0;
         let mut late = false;
@@ -167,8 +170,29 @@ impl Terms {
             late = matches!(job.stop(DELEGATE_TIMEOUT), Requested::At(_));
         }
         let end = job.ended(late).await;
-        self.jobs.lock().remove(&id);
+        self.reserved.lock().jobs.remove(&id);
         end
+    }
+
+    /// Told when the turn must stop; none if it has ended or must stop already.
+    fn stop(&self) -> Option<CancellationToken> {
+        let slot = self.parent.slot.lock();
+        let running = slot.running.as_ref().filter(|turn| turn.id == self.turn)?;
+        (!running.stop.is_cancelled()).then(|| running.stop.clone())
+    }
+
+    /// Makes the session of an id that was given out. In one step: whoever looks for it finds
+    /// either that it can never be, or what there is to wait for.
+    fn begin_once(&self, task: Task) -> Result<Job, FailureMode> {
+        let id = task.worker_session_id;
+        let mut reserved = self.reserved.lock();
+        if !reserved.unused.remove(&id) {
+            tracing::error!(session = %id, "a worker was to run that was not reserved");
+            return Err(FailureMode::Error);
+        }
+        let job = self.begin(task)?;
+        reserved.jobs.insert(id, job.clone());
+        Ok(job)
     }
 
     async fn left(&self, tool_use_id: ToolUseId) -> Vec<SessionId> {
@@ -177,7 +201,12 @@ impl Terms {
         let left = open.filter(|worker| worker.tool_use_id == tool_use_id);
         let left: Vec<_> = left.map(|worker| worker.worker_session_id).collect();
         for id in &left {
-            let job = self.jobs.lock().remove(id);
+            let job = {
+                let mut reserved = self.reserved.lock();
+                // Taken out, it can never begin.
+                reserved.unused.remove(id);
+                reserved.jobs.remove(id)
+            };
             if let Some(job) = job {
                 let _ = job.settled().await;
             }
@@ -188,14 +217,7 @@ impl Terms {
     /// Makes the session with its turn.
     fn begin(&self, task: Task) -> Result<Job, FailureMode> {
         let sessions = self.sessions.upgrade().ok_or(FailureMode::Error)?;
-        let wanted = self
-            .parent
-            .slot
-            .lock()
-            .running
-            .as_ref()
-            .is_some_and(|turn| turn.id == self.turn && !turn.stop.is_cancelled());
-        if !wanted {
+        if self.stop().is_none() {
             return Err(FailureMode::CancelledByUser);
         }
         let submit = Submit {
@@ -206,7 +228,10 @@ impl Terms {
         let row = self.row(task);
         let founded = sessions
             .unwritten(row, self.parent.depth + 1)
-            .and_then(|blank| sessions.found_in(blank, submit, Box::new(|_| Vec::new())));
+            .and_then(|blank| {
+                let _ = blank.0.crowd.set(self.crowd.clone());
+                sessions.found_in(blank, submit, Box::new(|_| Vec::new()))
+            });
         let (live, taken) = founded.map_err(|error| {
             tracing::warn!(session = %self.parent.id, %error, "a worker could not be made");
             FailureMode::Error
@@ -265,6 +290,23 @@ impl Drop for Watch {
             self.0.stop(PARENT_CANCELLED);
         }
     }
+}
+
+/// What becomes of a worker, which stops with the turn it works for, also where that turn's own
+/// work does not let go of it.
+async fn watched(begun: oneshot::Receiver<Job>, stop: CancellationToken) -> StopOutcome {
+    // Dropped without a word, the worker never was.
+    let Ok(job) = begun.await else {
+        return StopOutcome::Stopped;
+    };
+    tokio::select! {
+        biased;
+        () = job.over.cancelled() => {}
+        () = stop.cancelled() => {
+            job.stop(PARENT_CANCELLED);
+        }
+    }
+    job.outcome().await
 }
 
 /// The end of a worker's turn, as stored, and its last words.

@@ -30,16 +30,17 @@ impl Drop for Process {
 fn begin(turn: &TurnContext, id: &str, tool: ToolUseId, ms: u64, outcome: StopOutcome) -> Process {
     let gone = Arc::new(Notify::new());
     let told = gone.clone();
-    turn.wards.take(Ward {
+    let ward = Ward {
         kind: ReceiptKind::Process,
-        id: id.to_owned(),
+        id: id.to_owned().into(),
         tool_use_id: tool,
         ended: Box::pin(async move {
             told.notified().await;
             tokio::time::sleep(Duration::from_millis(ms)).await;
             outcome
         }),
-    });
+    };
+    turn.wards.take(ward).expect("taken");
     Process { gone }
 }
 

@@ -178,8 +178,9 @@ async fn a_worker_that_takes_too_long_is_stopped_before_its_parent_is_told() {
     assert_eq!(end.reason, "delegate_timeout");
 }
 
-#[tokio::test]
-async fn a_turn_has_only_so_many_workers_and_they_go_only_so_deep() {
+/// How many sessions there are at each level when every turn asks for three workers, and what
+/// those were told that got none.
+async fn crowd(options: Options) -> (Vec<usize>, Vec<NoWorker>) {
     let dir = tempfile::tempdir().expect("a folder");
     let refused = Arc::new(Mutex::new(Vec::new()));
     let seen = refused.clone();
@@ -202,10 +203,6 @@ async fn a_turn_has_only_so_many_workers_and_they_go_only_so_deep() {
             OK
         }
     });
-    let options = Options {
-        workers_max: 2,
-        ..Options::default()
-    };
     let service = sessions(dir.path(), options, act).await;
     let me = owner("local");
     let parent = new_session(&service).await;
@@ -224,12 +221,99 @@ async fn a_turn_has_only_so_many_workers_and_they_go_only_so_deep() {
         }
         level = next;
     }
+    let refused = refused.lock().clone();
+    (sizes, refused)
+}
+
+#[tokio::test]
+async fn a_turn_has_only_so_many_workers_and_they_go_only_so_deep() {
+    let options = Options {
+        workers_max: 2,
+        ..Options::default()
+    };
+    let (sizes, refused) = crowd(options).await;
     assert_eq!(sizes, [1, 2, 4, 8], "two each, three levels");
-    let refused = refused.lock();
     let deep = refused.iter().filter(|why| **why == NoWorker::TooDeep);
     assert_eq!(deep.count(), 8);
     let many = refused.iter().filter(|why| **why == NoWorker::TooMany);
     assert_eq!(many.count(), 7);
+}
+
+#[tokio::test]
+async fn the_workers_of_workers_count_for_the_turn_at_the_top() {
+    let options = Options {
+        workers_max: 3,
+        workers_all_max: 9,
+        ..Options::default()
+    };
+    let (sizes, _) = crowd(options).await;
+    assert_eq!(sizes.iter().sum::<usize>(), 1 + 9, "{sizes:?}");
+}
+
+#[tokio::test]
+async fn a_worker_that_was_told_to_be_lost_never_begins() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let seen = ends.clone();
+    let act = acting(move |turn: TurnContext| {
+        let seen = seen.clone();
+        async move {
+            let task = announce(&turn).await.expect("a worker");
+            let ids = (task.worker_session_id, task.tool_use_id);
+            assert_eq!(turn.delegate.left(ids.1).await, [ids.0]);
+            let end = turn.delegate.run(task).await;
+            told(&turn, ids, &end);
+            seen.lock().push(end);
+            OK
+        }
+    });
+    let service = sessions(dir.path(), Options::default(), act).await;
+    let me = owner("local");
+    let parent = new_session(&service).await;
+    submit(&service, &me, parent, say("go"))
+        .await
+        .expect("accepted");
+    ended(&service, parent, 1).await;
+    assert_eq!(ends.lock().clone(), [WorkerEnd::Failed(FailureMode::Error)]);
+    let (workers, _) = service
+        .workers(&me, parent, None, 10)
+        .await
+        .expect("a list");
+    assert_eq!(workers.len(), 0);
+}
+
+#[tokio::test]
+async fn s3_081_a_worker_stops_with_a_turn_whose_work_does_not_let_go() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let act = acting(|turn: TurnContext| async move {
+        if turn.input.kind == TurnKind::Worker {
+            return hangs(turn).await;
+        }
+        let task = announce(&turn).await.expect("a worker");
+        // Not dropped with the turn's own work.
+        drop(tokio::spawn(turn.delegate.run(task)));
+        hangs(turn).await
+    });
+    // Longer than anyone waits for the end below.
+    let options = Options {
+        stop_wait: Duration::from_secs(600),
+        ..Options::default()
+    };
+    let service = sessions(dir.path(), options, act).await;
+    let me = owner("local");
+    let parent = new_session(&service).await;
+    let taken = submit(&service, &me, parent, say("go")).await;
+    let id = worker(&service, parent).await;
+    service
+        .cancel(&me, taken.expect("accepted").turn_id, None)
+        .await
+        .expect("asked");
+    ended(&service, parent, 1).await;
+    let own = log(&service, id).await;
+    let Body::TurnCancelled(end) = &own.last().expect("an end").body else {
+        panic!("{own:?}")
+    };
+    assert_eq!(end.reason, "parent_cancelled");
 }
 
 #[tokio::test]

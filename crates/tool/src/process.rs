@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
-use turnwire_event::code::{ReceiptKind, ToolErrorClass, ToolType};
-use turnwire_event::port::{BoxFuture, Ward};
+use turnwire_event::code::{ReceiptKind, StopOutcome, ToolErrorClass, ToolType};
+use turnwire_event::port::{BoxFuture, Ward, WardId};
 use turnwire_pack::{Output, ProcessDef, ProcessLimits, Stdin, ToolDef};
 
 use crate::guard::frame::How;
@@ -136,6 +137,23 @@ impl Plan {
     async fn run(&self, call: Call) -> Result<Value, ToolFailure> {
         let until = Instant::now() + self.limit;
         let spec = self.spec(&call)?;
+        // Before it begins to be, and while it waits for its place: a turn that is to stop lets
+        // nothing begin, and one that has taken it waits for its end.
+        let (begun, program) = oneshot::channel::<BoxFuture<'static, StopOutcome>>();
+        let id = WardId::default();
+        let taken = call.scene.wards.take(Ward {
+            kind: ReceiptKind::Process,
+            id: id.clone(),
+            tool_use_id: call.tool_use_id,
+            ended: Box::pin(async move {
+                match program.await {
+                    Ok(ended) => ended.await,
+                    // It never began.
+                    Err(_) => StopOutcome::Stopped,
+                }
+            }),
+        });
+        taken.map_err(|_| ToolFailure::new(ToolErrorClass::Cancelled, "The turn is to stop."))?;
         let started = timeout_at(until, self.workshop.call(spec)).await;
         let started = started.map_err(|_| {
             let told = "Too many programs are running; try again later.";
@@ -145,13 +163,9 @@ impl Plan {
             tracing::error!(error = ?error, "a program could not be started");
             ToolFailure::internal("The program of this tool could not be started.")
         })?;
-        // In the same breath as it begins to be: from here on the turn waits for it.
-        call.scene.wards.take(Ward {
-            kind: ReceiptKind::Process,
-            id: program.id().to_string(),
-            tool_use_id: call.tool_use_id,
-            ended: program.ended(),
-        });
+        // In the same breath as it begins to be.
+        id.name(program.id().to_string());
+        let _ = begun.send(program.ended());
         let Ok(done) = timeout_at(until, program.done()).await else {
             program.stop();
             program.done().await;

@@ -4,7 +4,7 @@ use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
 use crate::body::turn::{CancelRequested, ReceiptLine};
 use crate::clock::Timestamp;
-use crate::code::{Phase, ReceiptKind, StopOutcome, ToolType};
+use crate::code::{FailureMode, Phase, ReceiptKind, StopOutcome, ToolType};
 use crate::content::{ContentBlock, StopReason, Usage};
 use crate::fold::checkpoint::Checkpoint;
 use crate::fold::dispatch::Dispatch;
@@ -175,8 +175,16 @@ impl OpenTurn {
                 tool_use_id: worker.tool_use_id,
                 at,
             }),
-            Body::DelegateCompleted(end) => self.end_delegate(end.worker_session_id, time),
-            Body::DelegateFailed(end) => self.end_delegate(end.worker_session_id, time),
+            Body::DelegateCompleted(end) => {
+                self.end_delegate(end.worker_session_id, StopOutcome::Finished, time);
+            }
+            Body::DelegateFailed(end) => {
+                let outcome = match end.failure_mode {
+                    FailureMode::CancelledByUser => StopOutcome::Stopped,
+                    FailureMode::Timeout | FailureMode::Error => StopOutcome::Finished,
+                };
+                self.end_delegate(end.worker_session_id, outcome, time);
+            }
             Body::ApprovalRequested(question) => {
                 self.waiting.push(question.tool_use_id);
                 self.questions.push(question.approval_id);
@@ -225,9 +233,9 @@ impl OpenTurn {
         self.finish(ReceiptKind::Tool, id.to_string(), time);
     }
 
-    fn end_delegate(&mut self, id: SessionId, time: Timestamp) {
+    fn end_delegate(&mut self, id: SessionId, outcome: StopOutcome, time: Timestamp) {
         self.delegates.retain(|open| open.worker_session_id != id);
-        self.finish(ReceiptKind::Worker, id.to_string(), time);
+        self.end(ReceiptKind::Worker, id.to_string(), outcome, time);
     }
 
     /// Whether the turn may end as its producer says: what waits for a person's word may wait on.
@@ -245,12 +253,16 @@ impl OpenTurn {
 
     /// Notes for the receipt what ended by itself after the cancel was asked for.
     fn finish(&mut self, kind: ReceiptKind, id: String, time: Timestamp) {
+        self.end(kind, id, StopOutcome::Finished, time);
+    }
+
+    fn end(&mut self, kind: ReceiptKind, id: String, outcome: StopOutcome, time: Timestamp) {
         if let Some((_, asked)) = self.cancel {
             let ms = time.as_millis().saturating_sub(asked.as_millis()).max(0) as u64;
             self.finished.push(ReceiptLine {
                 kind,
                 id,
-                outcome: StopOutcome::Finished,
+                outcome,
                 ms,
             });
         }

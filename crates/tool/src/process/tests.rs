@@ -1,6 +1,7 @@
 //! Process tools without a guard: what is run, and what the model is told of it.
 
 use serde_json::json;
+use turnwire_event::port::{Refusal, Wards};
 use turnwire_pack::ToolKind;
 
 use super::*;
@@ -162,4 +163,29 @@ async fn without_a_guard_nothing_runs() {
         failure.expect_err("no guard").told,
         "The program of this tool could not be started."
     );
+}
+
+/// Takes nothing any more, or everything.
+struct Gate(Result<(), Refusal>);
+
+impl Wards for Gate {
+    fn take(&self, ward: Ward) -> Result<(), Refusal> {
+        assert_eq!(ward.id.get(), None, "it has not begun to be");
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn r_17_a_turn_that_is_to_stop_starts_no_program() {
+    for (taken, class) in [
+        (Err(Refusal::Cancelled), ToolErrorClass::Cancelled),
+        // It gets as far as the guard, of which there is none here.
+        (Ok(()), ToolErrorClass::Internal),
+    ] {
+        let mut call = call(json!({}), &Arc::default());
+        let scene = Arc::get_mut(&mut call.scene).expect("nobody else has it");
+        scene.wards = Arc::new(Gate(taken));
+        let failure = tool(process(&["true"])).expect("a tool").run(call).await;
+        assert_eq!(failure.expect_err("it does not run").class, class);
+    }
 }
