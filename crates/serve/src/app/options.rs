@@ -54,12 +54,17 @@ pub(super) fn store(config: &Config) -> sqlite::Options {
     }
 }
 
+/// What it takes at most, after its grace, until a killed program is seen to be gone: a turn that
+/// waits less would end before the programs it has started.
+const KILLED_MS: u64 = 2_000;
+
 /// Sessions'.
 pub(super) fn session(config: &Config) -> turnwire_session::Options {
     let ms = Duration::from_millis;
+    let killed_ms = config.tool.grace_ms + KILLED_MS;
     turnwire_session::Options {
         turn_timeout: ms(config.turn.timeout_ms),
-        stop_wait: ms(config.turn.stop_wait_ms),
+        stop_wait: ms(config.turn.stop_wait_ms.max(killed_ms)),
         queue_max: config.turn.queue_max,
         dm_types: config.turn.dm_types.clone(),
         idempotency_ttl: Duration::from_secs(config.turn.key_ttl_s),
@@ -69,6 +74,7 @@ pub(super) fn session(config: &Config) -> turnwire_session::Options {
         idle_unload: ms(config.session.idle_unload_ms),
         open_max: config.session.open_max,
         workers_max: config.session.workers_max,
+        workers_all_max: config.session.workers_all_max,
         worker_depth_max: config.session.worker_depth_max,
         checkpoint: ms(config.session.checkpoint_ms),
         retention: Duration::from_secs(config.store.retention_s),

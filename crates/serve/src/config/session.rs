@@ -15,6 +15,9 @@ section! {
         /// Workers that one turn may have, one after the other or at once: each is a session with
         /// model calls of its own, and a handful is what a person can follow.
         workers_max: usize = "8", number(0..=1_000);
+        /// Workers at every level under one turn of a person: four times what one turn may have,
+        /// so that workers of workers cannot multiply without end.
+        workers_all_max: usize = "32", number(0..=10_000);
         /// How deep workers may have workers: each level multiplies what one turn can start.
         worker_depth_max: usize = "3", number(0..=u64::from(DEPTH_MAX));
         /// How often messages in flight are stored: what a crash may cost of their text.

@@ -7,8 +7,8 @@ section! {
     /// Tools.
     Tool, "tool" {
         /// Time that a program has to end by itself after it was asked to (SIGTERM), before it is
-        /// killed with all that it started (S3-074): enough to tidy up. `turn.stop_wait_ms` should
-        /// be some seconds more.
+        /// killed with all that it started (S3-074): enough to tidy up. The end of a
+        /// turn waits at least 2 s more.
         grace_ms: u64 = "5000", number(0..=300_000);
         /// Programs of process tools that run at once; those that come later wait within the time
         /// of their own call. As many tool servers (MCP) may run as programs beside them. Each may

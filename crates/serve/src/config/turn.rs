@@ -10,7 +10,8 @@ section! {
         /// for.
         timeout_ms: u64 = "600000", number(10..=86_400_000);
         /// How long the end of a turn waits for processes and workers that were told to end: the
-        /// 5 s that a process has before it is killed, and what killing takes.
+        /// 5 s that a process has before it is killed, and what killing takes. Never less than
+        /// `tool.grace_ms` and 2 s; for workers 2 s more for each level that may be below.
         stop_wait_ms: u64 = "7000", number(0..=600_000);
         /// Turns that may wait in a session: more than a person types ahead, and few enough that
         /// the last is not forgotten; the next one gets 429.

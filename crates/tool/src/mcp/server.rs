@@ -142,11 +142,12 @@ impl Server {
     /// What tools it has now; those that it last listed if it is away or goes. A pack that is read
     /// again with a server that it had before is not to be refused for that.
     pub(crate) async fn list_again(&self, until: Instant) -> Result<Vec<Found>, NoList> {
-        let wait = until.min(Instant::now() + AWAY_MAX);
-        let now = match self.session.borrow().is_some() {
-            true => self.list(until).await,
-            false => self.list(wait).await,
+        let away = self.session.borrow().is_none();
+        let until = match away {
+            true => until.min(Instant::now() + AWAY_MAX),
+            false => until,
         };
+        let now = self.list(until).await;
         let last = self.known.lock().clone();
         match now {
             Err(NoList::Ended | NoList::Silent(_)) if !last.is_empty() => {
