@@ -478,7 +478,9 @@ async fn a_deleted_session_takes_its_workers_with_it() {
     let id = worker(&service, parent).await;
     let live = service.live(&me, id).await.expect("a session");
     let (told, erased) = std::sync::mpsc::channel();
-    service.on_erased(Arc::new(move |id| drop(told.send(id))));
+    service.on_erased(Arc::new(move |id| {
+        let _ = told.send(id);
+    }));
     assert_eq!(
         service.delete(&owner("other"), parent).await,
         Err(Error::SessionNotFound)

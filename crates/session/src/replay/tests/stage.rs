@@ -189,6 +189,7 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
         },
         replays: tokio::sync::Semaphore::new(2),
         policy: parking_lot::Mutex::new(crate::policy::Policy::new("builtin-1")),
+        erased: Default::default(),
         employer: Default::default(),
         quarantined: Default::default(),
     })
