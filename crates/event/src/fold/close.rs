@@ -299,8 +299,13 @@ fn receipt(open: &OpenTurn, stops: Option<&Stops>, ms: u64) -> Vec<ReceiptLine> 
         let of_tool = wards.iter().filter(|ward| ward.tool_use_id == t.id);
         of_tool.fold(line, |line, ward| with(line, &ward.line))
     });
-    // After a crash nobody saw them go: they are gone, and that is all that can be said.
-    let lost = open.delegates.iter().filter(|_| stops.is_none());
+    // Those that nobody saw go: after a crash, or because they were stopped before they began.
+    let seen = |worker: &&OpenDelegate| {
+        let id = worker.worker_session_id.to_string();
+        let mut lines = wards.iter().map(|ward| &ward.line);
+        lines.any(|line| line.kind == ReceiptKind::Worker && line.id == id)
+    };
+    let lost = open.delegates.iter().filter(|worker| !seen(worker));
     let lost =
         lost.map(|worker| stopped(ReceiptKind::Worker, worker.worker_session_id.to_string()));
     open.finished

@@ -14,6 +14,8 @@ use crate::code::{
 use crate::id::{CallId, EpisodeId, InvocationId, MessageId, ToolUseId, TurnId, Ulid};
 use crate::position::{Epoch, Position, Seq};
 
+mod receipt;
+
 const ASK_SHOP: ToolUseId = ToolUseId(Ulid(11));
 const ASK_REWARDS: ToolUseId = ToolUseId(Ulid(12));
 const SEARCH: ToolUseId = ToolUseId(Ulid(13));
@@ -302,78 +304,4 @@ fn a_turn_that_asked_for_nobody_has_a_trace_too_and_one_that_was_told_has_no_sec
     let ending = closing(&open, &failed(), time(2));
     let kinds: Vec<_> = names(&ending).into_iter().map(|(name, _)| name).collect();
     assert_eq!(kinds, ["turn.completed"]);
-}
-
-#[test]
-fn a_tool_has_the_worst_of_what_worked_for_it_and_what_did_not_let_go_is_told() {
-    let (open, end) = cancelled();
-    let ward = |id: &str, tool, outcome, ms| Stopped {
-        tool_use_id: tool,
-        line: ReceiptLine {
-            kind: ReceiptKind::Process,
-            id: id.to_owned(),
-            outcome,
-            ms,
-        },
-    };
-    let lines = |left_behind| {
-        let End::Cancelled { reason, asked, .. } = end.clone() else {
-            panic!("a cancel");
-        };
-        let wards = vec![
-            ward("1", ASK_SHOP, StopOutcome::Killed, 90),
-            ward("2", ASK_SHOP, StopOutcome::Stopped, 95),
-            ward("3", ASK_REWARDS, StopOutcome::Discarded, 7),
-            ward("4", SEARCH, StopOutcome::Finished, 2),
-        ];
-        let stops = Some(Stops {
-            let_go_ms: 12,
-            left_behind,
-            wards,
-        });
-        let end = End::Cancelled {
-            reason,
-            asked,
-            stops,
-        };
-        let ending = closing(&open, &end, time(1000));
-        let Some(Body::TurnCancelled(cancelled)) = ending.last().map(|c| &c.body) else {
-            panic!("{ending:?}");
-        };
-        let lines = cancelled.receipt.iter();
-        lines
-            .map(|line| (line.kind, line.id.clone(), line.outcome, line.ms))
-            .collect::<Vec<_>>()
-    };
-    let (stopped, killed, thrown) = (
-        StopOutcome::Stopped,
-        StopOutcome::Killed,
-        StopOutcome::Discarded,
-    );
-    let expected = |own| {
-        [
-            (ReceiptKind::Llm, CALL.to_string(), own, 12),
-            // Whatever is left behind is worse than what was killed.
-            (
-                ReceiptKind::Tool,
-                ASK_SHOP.to_string(),
-                if own == thrown { thrown } else { killed },
-                95,
-            ),
-            (ReceiptKind::Tool, ASK_REWARDS.to_string(), thrown, 12),
-            (ReceiptKind::Tool, SEARCH.to_string(), thrown, 12),
-            (ReceiptKind::Process, "1".to_owned(), killed, 90),
-            (ReceiptKind::Process, "2".to_owned(), stopped, 95),
-            (ReceiptKind::Process, "3".to_owned(), thrown, 7),
-            (
-                ReceiptKind::Process,
-                "4".to_owned(),
-                StopOutcome::Finished,
-                2,
-            ),
-            (ReceiptKind::Subagent, "shop".to_owned(), own, 12),
-        ]
-    };
-    assert_eq!(lines(false), expected(stopped));
-    assert_eq!(lines(true), expected(thrown));
 }
