@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::run::LET_GO;
+/// How long a stopped producer may take to let go before the turn is ended without it. Its
+/// events are refused from the first moment on, so nothing depends on this but tidiness.
+pub(crate) const LET_GO: Duration = Duration::from_secs(1);
 
 /// How sessions behave.
 #[derive(Clone, Debug)]

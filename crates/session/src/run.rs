@@ -19,11 +19,8 @@ use crate::cancel;
 use crate::emitter::TurnEmitter;
 use crate::ending::{self, Known};
 use crate::live::Live;
+use crate::options::LET_GO;
 use crate::wards::{Care, Rest};
-
-/// How long a stopped producer may take to let go before the turn is ended without it. Its
-/// events are refused from the first moment on, so nothing depends on this but tidiness.
-pub(crate) const LET_GO: Duration = Duration::from_secs(1);
 
 /// A running turn. Dropped before its end, as when the runtime goes away, it still ends the turn.
 pub(crate) struct Run {

@@ -103,12 +103,12 @@ fn flag_beats_environment_beats_file_beats_default() {
 fn what_is_unknown_is_named_at_its_place() {
     assert_eq!(
         refused("turn:\n  timeout_ms: 20\n  timeout: 5\n", &[], &[]),
-        "turnwire.yaml:3:3: unknown key in section turn: \"timeout\"; there are: timeout_ms, queue_max, key_ttl_s, dm_types"
+        "turnwire.yaml:3:3: unknown key in section turn: \"timeout\"; there are: timeout_ms, stop_wait_ms, queue_max, key_ttl_s, dm_types"
     );
     assert_eq!(
         refused("strem:\n  ping_ms: 5\n", &[], &[]),
         "turnwire.yaml:1:1: unknown section \"strem\"; there are: listen, http, stream, wire, turn, \
-         session, store, script, pack, model, dial, log"
+         session, store, script, pack, model, dial, tool, log"
     );
     assert_eq!(
         refused("", &[("TURNWIRE_LISTEN_PORT", "1")], &[]),
@@ -117,7 +117,7 @@ fn what_is_unknown_is_named_at_its_place() {
     );
     assert_eq!(
         refused("", &[], &[("turn.timeout", "1")]),
-        "--flag: there is no setting turn.timeout; section turn has: timeout_ms, queue_max, key_ttl_s, dm_types"
+        "--flag: there is no setting turn.timeout; section turn has: timeout_ms, stop_wait_ms, queue_max, key_ttl_s, dm_types"
     );
 }
 
