@@ -7,7 +7,6 @@
 //! ```
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;

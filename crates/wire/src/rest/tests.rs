@@ -63,6 +63,7 @@ fn s3_001_attach_names_session_model_token_and_url() {
         "routing_policy_version": "builtin-1",
         "workspace_path": "/w",
         "parent_session_id": null,
+        "agent": null,
         "tenant_id": "00000000-0000-0000-0000-000000000000",
         "principal": "local",
         "episode_id": "ep_00000000000000000000000002",
