@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId};
+use turnwire_event::{Body, Epoch, Event, MessageId, Position, Seq, SessionId};
 
 use super::reading::{Client, Item, Log, Stretch};
 use super::record::Subscribe;
@@ -112,7 +112,7 @@ fn parts<'a>(
     }
     for (id, part) in &mut parts {
         if *id != session && part.asked.since.is_some() {
-            part.replay_count = replayed(part);
+            part.replay_count = replayed(part, logs.get(id));
         }
     }
     parts
@@ -140,21 +140,43 @@ fn terminal(log: &Log<'_>) -> Option<Position> {
 
 /// How many persisted events of a worker were replayed, as far as it shows: up to the last message
 /// that came without its words. The acknowledgement does not say it of workers.
-fn replayed(part: &Stretch<'_>) -> u64 {
-    let (mut persisted, mut count, mut words, mut silent) = (0, 0, 0, false);
+fn replayed(part: &Stretch<'_>, log: Option<&Log<'_>>) -> u64 {
+    let (mut persisted, mut count) = (0, 0);
+    // The message that has begun and had no word yet, and how much was stored before it.
+    let mut silent = None;
     for item in &part.items {
         let Item::Event(_, _, event) = item else {
             continue;
         };
         persisted += u64::from(event.body.kind().is_persisted());
         match &event.body {
-            Body::MessageStart(_) => (words, silent) = (0, true),
+            Body::MessageStart(start) => silent = Some((start.message_id, persisted)),
             // The end of its call comes with it, unless the line was cut in between.
-            Body::MessageComplete(_) if silent && words == 0 => count = persisted + 1,
-            Body::MessageComplete(_) => silent = false,
-            body if !body.kind().is_persisted() => words += 1,
+            Body::MessageComplete(_) if silent.take().is_some() => count = persisted + 1,
+            body if !body.kind().is_persisted() => silent = None,
             _ => {}
         }
     }
-    count
+    match silent {
+        // Cut behind something stored that stands between its two ends: the end of its call was to
+        // come too.
+        Some((message, before)) if persisted > before => {
+            log.map_or(count, |log| upto_the_end(part, log, message).max(count))
+        }
+        _ => count,
+    }
+}
+
+/// How many events a worker's log has from the cursor to the end of a message's call.
+fn upto_the_end(part: &Stretch<'_>, log: &Log<'_>, message: MessageId) -> u64 {
+    let after = log
+        .events
+        .iter()
+        .filter(|e| Some(e.id) > part.asked.since && part.asked.filter.matches(&e.head()));
+    let place = after.zip(1u64..).find(|(event, _)| match &event.body {
+        Body::LlmCallCompleted(call) => call.message_id == message,
+        Body::LlmCallFailed(call) => call.message_id == Some(message),
+        _ => false,
+    });
+    place.map_or(0, |(_, place)| place)
 }

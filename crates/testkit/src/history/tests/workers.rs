@@ -2,13 +2,14 @@
 
 use serde_json::json;
 use turnwire_event::body::delegate;
+use turnwire_event::fold::replay::Missed;
 use turnwire_event::{
     Actor, Body, Epoch, Event, Filter, FilterSpec, Position, Seq, SessionId, ToolUseId, Ulid,
 };
 
 use super::super::record::{Connection, History, Line, SessionLog, Subscribe};
 use super::super::story::Story;
-use super::super::watchers::{event_frame, frame, logged, watched};
+use super::super::watchers::{event_frame, frame, logged, replayed, watched};
 use super::names;
 
 const PARENT: SessionId = SessionId(Ulid(0xfa));
@@ -16,7 +17,24 @@ const PARENT: SessionId = SessionId(Ulid(0xfa));
 /// A worker's story as one client of its parent saw it, cut once in the midst of it.
 fn carried(seed: u64) -> History {
     let mut worker = Story::new(seed);
-    let mut history = watched(&mut worker);
+    let history = watched(&mut worker);
+    let (first, second) = worker.events.split_at(worker.events.len() / 2);
+    seen_as(&worker, history, first, second)
+}
+
+/// A worker that was over when the client came, told in one go that is cut behind `cut` events.
+fn late(seed: u64, cut: usize) -> Option<History> {
+    let mut worker = Story::new(seed);
+    let history = watched(&mut worker);
+    let all = worker.events.len();
+    let start = Position::persisted(Epoch::FIRST, Seq(0));
+    let told = replayed(&worker, start, all, Missed::Ends);
+    let first = told.get(..cut).filter(|first| first.len() < told.len())?;
+    let second = replayed(&worker, first.last()?.id, all, Missed::Ends);
+    Some(seen_as(&worker, history, first, &second))
+}
+
+fn seen_as(worker: &Story, mut history: History, first: &[Event], second: &[Event]) -> History {
     let id = worker.session;
     let about = |seq, body| Event {
         id: Position::persisted(Epoch::FIRST, Seq(seq)),
@@ -38,7 +56,7 @@ fn carried(seed: u64) -> History {
     };
     let started = about(1, Body::DelegateStarted(started));
     let completed = about(2, Body::DelegateCompleted(completed));
-    let mut parent = Story::new(seed);
+    let mut parent = Story::new(0);
     parent.session = PARENT;
     parent.events = vec![started.clone(), completed.clone()];
     history.sessions.push(SessionLog {
@@ -70,19 +88,18 @@ fn carried(seed: u64) -> History {
             end: None,
         }
     };
-    let frames = |from: usize, to: usize| -> Vec<Line> {
-        let at = from..to;
-        at.map(|n| event_frame(n, &worker.events[n])).collect()
+    let frames = |events: &[Event]| -> Vec<Line> {
+        let numbered = events.iter().enumerate();
+        numbered.map(|(n, event)| event_frame(n, event)).collect()
     };
-    let half = worker.events.len() / 2;
-    let mut first = vec![event_frame(0, &started)];
-    first.extend(frames(0, half));
-    let mut second = frames(half, worker.events.len());
-    second.push(event_frame(0, &completed));
-    let cut = worker.events[half - 1].id;
+    let cut = first.last().map(|event| event.id);
+    let mut before = vec![event_frame(0, &started)];
+    before.extend(frames(first));
+    let mut after = frames(second);
+    after.push(event_frame(0, &completed));
     history.connections = vec![
-        connection(start, None, first),
-        connection(started.id, Some(cut), second),
+        connection(start, None, before),
+        connection(started.id, cut, after),
     ];
     history
 }
@@ -100,6 +117,15 @@ fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
 fn a_worker_between_its_start_and_its_end_is_clean() {
     for seed in 0..40 {
         assert_eq!(carried(seed).violations(), [], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_worker_told_afterwards_is_clean_wherever_it_is_cut() {
+    for seed in 0..4 {
+        for (cut, history) in (1..).map_while(|cut| Some((cut, late(seed, cut)?))) {
+            assert_eq!(history.violations(), [], "seed {seed}, cut behind {cut}");
+        }
     }
 }
 
