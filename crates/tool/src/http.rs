@@ -2,7 +2,6 @@
 //! it asks and what it sends along is the pack's; the model fills holes, a query or a body.
 
 mod address;
-mod secrets;
 mod answer;
 
 use std::sync::Arc;
@@ -14,11 +13,11 @@ use turnwire_event::code::ToolType;
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{HttpDef, Method, ToolDef};
 
+use crate::secrets::Secrets;
 use crate::tool::{Call, Tool, ToolFailure};
 
 use address::Address;
 use answer::{failure, judge};
-use secrets::Secrets;
 
 /// How long a request may take where the pack does not say; the same as a pack that is read has.
 const WAIT: Duration = Duration::from_secs(10);
@@ -77,7 +76,7 @@ impl Http {
             address,
             accept: media("accept", "application/json, text/*;q=0.9, */*;q=0.1")?,
             content_type: media("content-type", "application/json")?,
-            secrets: Secrets::new(http),
+            secrets: Secrets::of_http(http),
             headers,
             wait: own.min(WAIT_MAX),
             max_bytes: usize::try_from(http.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),

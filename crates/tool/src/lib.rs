@@ -14,6 +14,8 @@ pub mod input;
 mod checked;
 pub mod fit;
 pub mod live;
+mod percent;
+mod secrets;
 pub mod guard;
 pub mod workshop;
 mod process;

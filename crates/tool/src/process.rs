@@ -16,6 +16,7 @@ use turnwire_pack::{Output, ProcessDef, ProcessLimits, Stdin, ToolDef};
 
 use crate::guard::frame::How;
 use crate::guard::order::Limits;
+use crate::secrets::Secrets;
 use crate::tool::{Call, Tool, ToolFailure};
 use crate::workshop::{Done, Spec, Workshop};
 
@@ -60,6 +61,8 @@ struct Plan {
     args: Vec<Argument>,
     process: ProcessDef,
     limit: Duration,
+    /// What is in its environment and for nobody else.
+    secrets: Secrets,
     workshop: Arc<Workshop>,
 }
 
@@ -81,6 +84,7 @@ impl Process {
             program: found.to_str().ok_or_else(missing)?.to_owned(),
             args: args.iter().map(|arg| Argument::new(arg)).collect(),
             limit: limit.min(TIMEOUT_MAX),
+            secrets: Secrets::of_env(&process.env),
             process: ProcessDef {
                 output_bytes_max: process.output_bytes_max.min(OUTPUT_BYTES_MAX),
                 ..process.clone()
@@ -229,9 +233,11 @@ impl Plan {
             How::MissingFolder => "The program has no folder to work in.".to_owned(),
             How::Refused => "The program of this tool could not be started.".to_owned(),
         };
-        let shown = &done.output[..done.output.len().min(SHOWN_BYTES_MAX)];
-        let shown = String::from_utf8_lossy(shown);
-        let shown = shown.trim();
+        // Before it is cut, so that no part of a key is left.
+        let output = self
+            .secrets
+            .hide(String::from_utf8_lossy(&done.output).into_owned());
+        let shown = output[..output.floor_char_boundary(SHOWN_BYTES_MAX)].trim();
         if shown.is_empty() {
             return Err(ToolFailure::internal(told));
         }
@@ -241,11 +247,12 @@ impl Plan {
     fn read(&self, output: &[u8]) -> Result<Value, ToolFailure> {
         match self.process.output {
             Output::Json => serde_json::from_slice(output)
+                .map(|value| self.secrets.hide_in(value))
                 .map_err(|_| ToolFailure::internal("The program wrote something else than JSON.")),
             Output::Text => {
                 let text = String::from_utf8_lossy(output);
                 let text = text.strip_suffix('\n').unwrap_or(&text);
-                Ok(Value::String(text.to_owned()))
+                Ok(Value::String(self.secrets.hide(text.to_owned())))
             }
         }
     }

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 use turnwire_dial::{Dialer, Url};
 
+use crate::percent::encoded;
 use crate::tool::ToolFailure;
 
 /// Of an address that is filled; longer ones are refused by most servers.
@@ -311,19 +312,6 @@ fn text(value: &Value) -> String {
 
 fn short(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).collect()
-}
-
-/// `text` with everything percent-encoded that could mean something in an address.
-pub(super) fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 use turnwire_dial::{DialError, Reply};
 use turnwire_event::code::ToolErrorClass;
 
+use crate::secrets::Secrets;
 use crate::tool::ToolFailure;
-
-use super::secrets::Secrets;
 
 /// Of the body of an answer that is an error: enough to say what was wrong.
 const ERROR_BYTES_MAX: usize = 2 * 1_024;

@@ -21,6 +21,7 @@ use crate::mcp::list::Found;
 use crate::mcp::program::Program;
 use crate::mcp::server::Server;
 use crate::mcp::tool::Mcp;
+use crate::secrets::Secrets;
 use crate::tool::Tool;
 use crate::workshop::Workshop;
 
@@ -118,6 +119,7 @@ impl Servers {
         let tools = tools.map_err(|why| BadServer::new(name, why))?;
         Ok(Listing {
             def: def.clone(),
+            secrets: Arc::new(Secrets::of_server(&def.transport)),
             server,
             tools,
         })
@@ -154,13 +156,15 @@ impl Servers {
 /// One server and what it listed.
 struct Listing {
     def: McpServer,
+    secrets: Arc<Secrets>,
     server: Arc<Server>,
     tools: Vec<Found>,
 }
 
 impl Listing {
-    fn call_timeout(&self) -> Duration {
-        Duration::from_millis(self.def.call_timeout_ms)
+    fn made(&self, def: &ToolDef, found: &Found) -> Result<Mcp, String> {
+        let call_timeout = Duration::from_millis(self.def.call_timeout_ms);
+        Mcp::new(def, found, (&self.server, &self.secrets), call_timeout)
     }
 }
 
@@ -187,7 +191,7 @@ impl Listed {
                 "the MCP server `{server}` has no tool `{theirs}`; write: one of {names}"
             ));
         };
-        let tool = Mcp::new(def, found, &listing.server, listing.call_timeout());
+        let tool = listing.made(def, found);
         tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>)
             .map_err(|why| format!("tool `{theirs}` of the MCP server `{server}`: {why}"))
     }
@@ -198,7 +202,7 @@ impl Listed {
         let listing = self.listing(server)?;
         let made = listing.tools.iter().filter_map(|found| {
             let def = wild(server, found);
-            let tool = Mcp::new(&def, found, &listing.server, listing.call_timeout());
+            let tool = listing.made(&def, found);
             tool.inspect_err(|why| {
                 let tool = &found.name;
                 tracing::warn!(server, tool, why, "a tool of an MCP server is left out");

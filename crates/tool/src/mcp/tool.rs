@@ -14,6 +14,7 @@ use crate::mcp::call::{Lapse, call};
 use crate::mcp::list::Found;
 use crate::mcp::pace::Pace;
 use crate::mcp::server::Server;
+use crate::secrets::Secrets;
 use crate::tool::{Call, Tool, ToolFailure};
 
 /// What a call may take beyond its own time, so that this ends first and tells the reason; a
@@ -27,6 +28,8 @@ pub(crate) struct Mcp {
     theirs: String,
     input: Arc<InputSchema>,
     server: Arc<Server>,
+    /// What the server was given and is for nobody else.
+    secrets: Arc<Secrets>,
     within: Duration,
 }
 
@@ -36,7 +39,7 @@ impl Mcp {
     pub(crate) fn new(
         def: &ToolDef,
         found: &Found,
-        server: &Arc<Server>,
+        (server, secrets): (&Arc<Server>, &Arc<Secrets>),
         call_timeout: Duration,
     ) -> Result<Self, String> {
         let input = match def.input_schema.is_null() {
@@ -56,6 +59,7 @@ impl Mcp {
             theirs: found.name.clone(),
             input,
             server: Arc::clone(server),
+            secrets: Arc::clone(secrets),
             within,
         })
     }
@@ -102,7 +106,7 @@ impl Tool for Mcp {
         let (server, input) = (Arc::clone(&self.server), Arc::clone(&self.input));
         let (theirs, within) = (self.theirs.clone(), self.within);
         let status = self.def.progress_status.clone();
-        let name = self.def.name.clone();
+        let (name, secrets) = (self.def.name.clone(), Arc::clone(&self.secrets));
         Box::pin(async move {
             input.check(&used.input)?;
             let Value::Object(arguments) = used.input.clone() else {
@@ -115,18 +119,18 @@ impl Tool for Mcp {
             }
             let given = call(&server, &theirs, arguments, within, &mut pace).await;
             match given.map(read) {
-                Ok(Answer::Good(value)) => Ok(value),
-                Ok(Answer::Error(words)) => Err(ToolFailure::internal(words)),
+                Ok(Answer::Good(value)) => Ok(secrets.hide_in(value)),
+                Ok(Answer::Error(words)) => Err(ToolFailure::internal(secrets.hide(words))),
                 Ok(Answer::TooLarge) => Err(ToolFailure::internal(
                     "The tool's result is too large to be read; ask for less.",
                 )),
-                Err(lapse) => Err(failure(lapse)),
+                Err(lapse) => Err(failure(lapse, &secrets)),
             }
         })
     }
 }
 
-fn failure(lapse: Lapse) -> ToolFailure {
+fn failure(lapse: Lapse, secrets: &Secrets) -> ToolFailure {
     match lapse {
         Lapse::Away => ToolFailure::internal("The tool's server is not there now."),
         Lapse::Broke => ToolFailure::internal("The tool's server went away while it worked."),
@@ -135,8 +139,8 @@ fn failure(lapse: Lapse) -> ToolFailure {
             ToolErrorClass::Timeout,
             "The tool did not give a result in time.",
         ),
-        Lapse::Unfit(words) => ToolFailure::invalid_input(words),
-        Lapse::Refused(words) => ToolFailure::internal(words),
+        Lapse::Unfit(words) => ToolFailure::invalid_input(secrets.hide(words)),
+        Lapse::Refused(words) => ToolFailure::internal(secrets.hide(words)),
         Lapse::Other => {
             ToolFailure::internal("The tool wants something that cannot be given here.")
         }

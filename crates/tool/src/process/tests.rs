@@ -121,6 +121,34 @@ fn a_result_is_words_or_json_as_the_pack_says() {
 }
 
 #[test]
+fn g6_a_key_of_the_environment_is_in_no_result_and_no_failure() {
+    let key = "sk-of-a-program";
+    let plan = |output| {
+        let mut process = process(&["sh"]);
+        process.env = vec![
+            ("SERVICE_TOKEN".to_owned(), key.to_owned()),
+            ("REGION".to_owned(), "north-east".to_owned()),
+        ];
+        process.output = output;
+        tool(process).expect("a tool").plan
+    };
+    let text = plan(Output::Text);
+    let given = text.result(done(
+        How::Code(0),
+        b"SERVICE_TOKEN=sk-of-a-program in north-east",
+    ));
+    assert_eq!(given, Ok(json!("SERVICE_TOKEN=*** in north-east")));
+    let given =
+        plan(Output::Json).result(done(How::Code(0), b"{\"k\": [\"\\u0073k-of-a-program\"]}"));
+    assert_eq!(given, Ok(json!({"k": ["***"]})));
+    // Also where it stands at the end of what is shown.
+    let long = format!("{}{key}", "x".repeat(SHOWN_BYTES_MAX - 5));
+    let failure = text.result(done(How::Code(1), long.as_bytes()));
+    let told = failure.expect_err("a failure").told;
+    assert!(!told.contains("sk-"), "{told}");
+}
+
+#[test]
 fn a_failure_is_told_in_words_without_paths() {
     let plan = tool(process(&["sh"])).expect("a tool").plan;
     let told = |how, output: &[u8]| plan.result(done(how, output)).expect_err("a failure").told;

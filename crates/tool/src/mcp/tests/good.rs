@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use turnwire_event::Body;
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::port::Emission;
-use turnwire_pack::{Enricher, Service};
+use turnwire_pack::{Enricher, McpTransport, Service};
 
 use super::stage::{Stage, run, tool, tool_def, until};
 use crate::connector::{Connector, Given, NoVerify};
@@ -74,6 +74,21 @@ async fn results_are_read_as_a_model_is_given_them() {
     assert!(!failed.fatal);
     let big = run(&listed, "big", json!({"bytes": 2_000_000})).await;
     assert!(big.expect_err("too large").told.contains("too large"));
+}
+
+#[tokio::test]
+async fn g6_a_key_of_a_server_is_in_no_result_and_no_failure() {
+    let stage = Stage::new();
+    let mut def = stage.def("good", &[]);
+    let McpTransport::Stdio { env, .. } = &mut def.transport else {
+        panic!("a program")
+    };
+    env.push(("API_TOKEN".to_owned(), "sk-of-a-server".to_owned()));
+    let listed = stage.open(def).await.expect("a server");
+    let told = run(&listed, "env", json!({"name": "API_TOKEN"})).await;
+    assert_eq!(told, Ok(json!("***")));
+    let failed = run(&listed, "fail", json!({"text": "no sk-of-a-server"})).await;
+    assert_eq!(failed.expect_err("a failure").told, "no ***");
 }
 
 #[tokio::test]

@@ -1,50 +1,73 @@
-//! The keys that a tool sends along. A service that repeats them, as they are or in another form,
-//! does not get them to the model.
+//! The keys that a tool gives to a service or a program. One that repeats them, as they are or in
+//! another form, does not get them to the model.
 
 use serde_json::{Map, Value};
 use turnwire_dial::Url;
-use turnwire_pack::{HttpDef, Piece, pieces};
+use turnwire_pack::{HttpDef, McpTransport, Piece, pieces};
 
-use super::address::encoded;
+use crate::percent::encoded;
 
 /// Shorter texts are words, not keys.
 const SECRET_CHARS_MIN: usize = 8;
 /// What stands for a key.
 const HIDDEN: &str = "***";
-/// Parts of the names of headers and parameters that carry keys. The values of others (a version, a date) may
-/// well be in an answer and mean something there.
-const KEY_NAMES: [&str; 7] = [
-    "auth", "key", "token", "secret", "pass", "cookie", "session",
+/// Parts of the names of headers, parameters and variables that carry keys. The values of others
+/// (a version, a date) may well be in an answer and mean something there.
+const KEY_NAMES: [&str; 9] = [
+    "auth",
+    "key",
+    "token",
+    "secret",
+    "pass",
+    "cookie",
+    "session",
+    "pwd",
+    "credential",
 ];
 
 /// The keys in every form that is looked for, the longest first: a part that is taken out would
 /// leave the rest of the whole.
 #[derive(Clone, Default)]
-pub(super) struct Secrets(Vec<String>);
+pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// The keys of a tool: the values of those headers and parameters that carry any, whole and
-    /// each word of them.
-    pub(super) fn new(http: &HttpDef) -> Self {
+    /// The keys of an HTTP tool.
+    pub(crate) fn of_http(http: &HttpDef) -> Self {
         let mut all = Vec::new();
-        for (name, value) in &http.headers {
-            take(name, value, &mut all);
-        }
-        let own = written(&http.url).chain(read(&http.url));
-        for (name, value) in own.chain(http.query.iter().cloned()) {
-            for piece in pieces(&value) {
-                if let Piece::Text(text) = piece {
-                    take(&name, text, &mut all);
-                }
+        take_all(&http.headers, &mut all);
+        take_address(&http.url, &mut all);
+        take_filled(http.query.iter().cloned(), &mut all);
+        Self::sorted(all)
+    }
+
+    /// The keys of a tool server.
+    pub(crate) fn of_server(transport: &McpTransport) -> Self {
+        let mut all = Vec::new();
+        match transport {
+            McpTransport::Stdio { env, .. } => take_all(env, &mut all),
+            McpTransport::Http { url, headers } => {
+                take_all(headers, &mut all);
+                take_address(url, &mut all);
             }
         }
+        Self::sorted(all)
+    }
+
+    /// The keys in a program's environment.
+    pub(crate) fn of_env(env: &[(String, String)]) -> Self {
+        let mut all = Vec::new();
+        take_all(env, &mut all);
+        Self::sorted(all)
+    }
+
+    fn sorted(mut all: Vec<String>) -> Self {
         all.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         all.dedup();
         Self(all)
     }
 
     /// `text` without keys.
-    pub(super) fn hide(&self, text: String) -> String {
+    pub(crate) fn hide(&self, text: String) -> String {
         let hide = |text: String, secret: &String| {
             if text.contains(secret.as_str()) {
                 text.replace(secret.as_str(), HIDDEN)
@@ -56,7 +79,7 @@ impl Secrets {
     }
 
     /// The same for every text in `value`, names too, however they were written.
-    pub(super) fn hide_in(&self, value: Value) -> Value {
+    pub(crate) fn hide_in(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.hide(text)),
             Value::Array(items) => items.into_iter().map(|item| self.hide_in(item)).collect(),
@@ -79,7 +102,29 @@ impl Secrets {
     }
 }
 
-/// Adds the forms of a value, if its name says that it carries a key.
+fn take_all(pairs: &[(String, String)], all: &mut Vec<String>) {
+    for (name, value) in pairs {
+        take(name, value, all);
+    }
+}
+
+/// What stands in the parameters of an address.
+fn take_address(url: &str, all: &mut Vec<String>) {
+    take_filled(written(url).chain(read(url)), all);
+}
+
+/// What stands beside the places for fields in some parameters.
+fn take_filled(pairs: impl Iterator<Item = (String, String)>, all: &mut Vec<String>) {
+    for (name, value) in pairs {
+        for piece in pieces(&value) {
+            if let Piece::Text(text) = piece {
+                take(&name, text, all);
+            }
+        }
+    }
+}
+
+/// Adds the forms of a value, whole and each word of it, if its name says that it carries a key.
 fn take(name: &str, value: &str, all: &mut Vec<String>) {
     let name = name.to_ascii_lowercase();
     if !KEY_NAMES.iter().any(|part| name.contains(part)) {
