@@ -49,6 +49,7 @@ pub mod sessions;
 pub mod kin;
 mod found;
 mod erase;
+mod job;
 mod worker;
 mod accept;
 mod stop;

@@ -16,6 +16,7 @@ mod holding;
 mod messages;
 mod producer;
 mod turnstile;
+mod working;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,7 @@ pub use holding::{Seen, WINDOW, holding, status};
 pub use messages::{MUCH, message, remember, texts, tool};
 pub use producer::{Act, Acting, Gates, Through, acting, through, versions};
 pub use turnstile::{Turnstile, attended, gated, minding};
+pub use working::{Ends, counts, delegating, hangs, place, worker};
 
 pub const OK: Outcome = Outcome {
     reason: None,
