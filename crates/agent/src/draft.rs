@@ -10,7 +10,8 @@ use serde_json::Value;
 use turnwire_event::body::stream::{
     MessageStart, TextDelta, ThinkingDelta, ToolUseEnd, ToolUseInputDelta, ToolUseStart,
 };
-use turnwire_event::fold::message::{BLOCKS_MAX, parse_input, read_input};
+use turnwire_event::fold::input::{parse_input, read_input};
+use turnwire_event::fold::message::BLOCKS_MAX;
 use turnwire_event::{Body, Kept, MessageId, Mint, Role, ToolUseId};
 use turnwire_model::Delta;
 

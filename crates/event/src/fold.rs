@@ -4,6 +4,7 @@
 //! disagree about what an ended turn looks like.
 
 pub mod cut;
+pub mod input;
 pub mod message;
 pub mod checkpoint;
 pub mod replay;

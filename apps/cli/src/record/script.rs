@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::cut::{Cut, CutKind};
-use turnwire_event::fold::message::{BlockFold, read_input};
+use turnwire_event::fold::input::read_input;
+use turnwire_event::fold::message::BlockFold;
 use turnwire_event::row::StoredMessage;
 use turnwire_event::{ContentBlock, StopReason, Timestamp, Usage};
 
