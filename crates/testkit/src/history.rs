@@ -20,6 +20,8 @@ mod dump;
 #[cfg(test)]
 mod story;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod watchers;
 #[cfg(test)]
 mod viewers;

@@ -9,10 +9,11 @@ use turnwire_event::fold::replay::{self, Missed};
 use turnwire_event::{Body, Epoch, Event, Filter, Position, Seq};
 
 use super::chain::hex;
+use super::kept::{message_rows, other_rows};
 use super::record::{
     Connection, Fault, FaultKind, Frame, History, Line, LoggedEvent, Request, SessionLog, Subscribe,
 };
-use super::story::{Story, message_rows, other_rows};
+use super::story::Story;
 
 const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
