@@ -3,29 +3,12 @@
 // Ends with 0 and one line of JSON, or with 1 and what was wrong.
 
 import assert from "node:assert/strict";
-import { chromium } from "playwright-core";
+import { firstPage, open } from "./chromium.mjs";
 
 const [url, profile] = process.argv.slice(2);
-const complaints = [];
 
-const context = await chromium.launchPersistentContext(profile, {
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  headless: true,
-  args: [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
-});
-context.setDefaultTimeout(20_000);
-const page = context.pages()[0] ?? (await context.newPage());
-page.on("console", (message) => {
-  if (["error", "warning"].includes(message.type())) complaints.push(`console: ${message.text()}`);
-});
-page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+const context = await open(profile);
+const { page, complaints } = await firstPage(context);
 await page.addInitScript(() => {
   document.addEventListener("securitypolicyviolation", (violation) => {
     console.error(`policy: ${violation.violatedDirective} ${violation.blockedURI}`);

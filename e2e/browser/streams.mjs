@@ -7,7 +7,7 @@
 
 import { createInterface } from "node:readline";
 import { EventSource as PackageEventSource } from "eventsource";
-import { chromium } from "playwright-core";
+import { open } from "./chromium.mjs";
 
 const [kind, profile] = process.argv.slice(2);
 
@@ -31,18 +31,7 @@ function read(EventSource, url) {
 }
 
 async function inChromium() {
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    headless: true,
-    args: [
-      "--headless",
-      "--no-sandbox",
-      "--disable-gpu",
-      "--disable-background-networking",
-      "--disable-component-update",
-      "--disable-sync",
-    ],
-  });
+  const context = await open(profile);
   // Pages stay open to the end, so that a source that would come back can.
   return {
     async read({ base, path }) {
