@@ -111,7 +111,7 @@ async fn resume(
     params.done()?;
     let version = submit::version(&headers)?;
     let row = state.sessions.turn(&owner, id).await?;
-    if row.kind != TurnKind::Chat {
+    if !matches!(row.kind, TurnKind::Chat | TurnKind::Worker) {
         let detail =
             "Nobody waits for this turn: it has no chat stream. Its session has its events.";
         return Err(Fault::new(Code::StreamingDisabled, detail));

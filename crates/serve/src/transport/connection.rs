@@ -337,8 +337,11 @@ impl Connection {
             }
         };
         // The waker stands at the workers' rings too.
-        let workers = self.workers().is_some_and(|workers| {
-            let more = self.out.is_empty() && workers.has_more();
+        let workers = self.subscription.as_ref().is_some_and(|subscription| {
+            let (Some(workers), Ok(live)) = (&subscription.workers, &self.live) else {
+                return false;
+            };
+            let more = self.out.is_empty() && workers.has_more(live, subscription.place.at);
             more || workers.ends() != seen.workers
         });
         if self.streams.phase.now() == seen.phase && !workers {

@@ -35,6 +35,9 @@ pub(super) struct Course {
     /// Read from the store and not told yet.
     held: VecDeque<(Head, Bytes)>,
     pub(super) wait: Option<Wait>,
+    /// Whether it stood still for a worker since it last read the ring, which may have gone on
+    /// without it: that is not the client's doing.
+    stood: bool,
     /// The end of a worker that may be told, as the worker is.
     passed: Option<Position>,
     /// Where its open workers were looked up: one that has not shown up by then began before the
@@ -77,6 +80,7 @@ impl Course {
         Self {
             held: VecDeque::new(),
             wait: None,
+            stood: false,
             passed: None,
             looked,
         }
@@ -85,6 +89,11 @@ impl Course {
     /// Whether something was read from the store that is not told yet.
     pub(super) fn holds(&self) -> bool {
         !self.held.is_empty()
+    }
+
+    /// Stands still until a worker is told.
+    pub(super) fn stand(&mut self, wait: Wait) {
+        (self.wait, self.stood) = (Some(wait), true);
     }
 
     /// Lets the end of a worker pass.
@@ -131,14 +140,14 @@ impl Course {
         let (told, read) = self.tell_ring(place, live, filter, out);
         match read {
             Read::Upto(_) => {
-                place.live = true;
+                (place.live, self.stood) = (true, false);
                 Ok(told)
             }
             Read::Empty => {
-                place.live = true;
+                (place.live, self.stood) = (true, false);
                 Ok(Told::Nothing)
             }
-            Read::Behind if place.live => Ok(Told::Behind),
+            Read::Behind if place.live && !self.stood => Ok(Told::Behind),
             Read::Behind => {
                 place.again(live, filter).await?;
                 Ok(Told::Some)

@@ -42,7 +42,7 @@ impl Subscription {
         let workers = self.workers.as_ref();
         self.place.catch_up.is_some()
             || self.place.behind(live) > 0
-            || workers.is_some_and(|workers| workers.has_more())
+            || workers.is_some_and(|workers| workers.has_more(live, self.place.at))
     }
 
     /// How many events the rings have that this client has not been given.

@@ -103,17 +103,25 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// Whether a worker has something to tell, now or after another.
-    pub(super) fn has_more(&self) -> bool {
+    /// Whether a worker of `live`, which is told up to `at`, has something to tell, now or after
+    /// another.
+    pub(super) fn has_more(&self, live: &Live, at: Position) -> bool {
         let told = |leg: &Leg| {
             leg.course.has_more(&leg.place, &leg.live)
                 || leg.ends.is_some()
                 || leg.live.ring.is_ended()
         };
-        self.legs.iter().any(told) || self.waits().any(|wait| self.is_told(wait)) || {
-            let now = Instant::now();
-            self.look_at().is_some_and(|at| at <= now)
-        }
+        let due = || self.awaited.iter().any(|w| self.is_due(w, live, at));
+        let looks = || self.look_at().is_some_and(|at| at <= Instant::now());
+        self.legs.iter().any(told)
+            || self.waits().any(|wait| self.is_told(wait))
+            || looks()
+            || due()
+    }
+
+    /// The sessions of those that are told.
+    pub(super) fn lives(&self) -> impl Iterator<Item = &Arc<Live>> {
+        self.legs.iter().map(|leg| &leg.live)
     }
 
     /// Whether something of the parent was read that is not told yet.
@@ -220,7 +228,7 @@ impl Workers {
             Told::Ending(worker, end) => {
                 let wait = self.before_end(live, filter, worker, end).await?;
                 match wait {
-                    Some(wait) => self.course.wait = Some(wait),
+                    Some(wait) => self.course.stand(wait),
                     None => self.course.pass(end),
                 }
             }
@@ -274,7 +282,7 @@ impl Workers {
             Told::Ending(worker, end) => {
                 let wait = Box::pin(self.before_end(live, filter, worker, end)).await?;
                 match wait {
-                    Some(wait) => self.course_of(id).wait = Some(wait),
+                    Some(wait) => self.course_of(id).stand(wait),
                     None => self.course_of(id).pass(end),
                 }
             }

@@ -64,8 +64,19 @@ impl Connection {
         let id = turn
             .parse::<TurnId>()
             .or_else(|_| turn.parse::<ResponseId>().map(TurnId::from));
-        let requested =
-            id.map(|id| cancel::request(live, id, "user", reason.unwrap_or("user_cancel")));
+        let ask = |live: &Arc<Live>, id| {
+            cancel::request(live, id, "user", reason.unwrap_or("user_cancel"))
+        };
+        // A worker that comes along is stopped where it is seen.
+        let workers = self.workers().into_iter().flat_map(Workers::lives);
+        let requested = id.map(|id| match ask(live, id) {
+            Requested::NotRunning => {
+                let mut asked = workers.map(|worker| ask(worker, id));
+                let found = asked.find(|requested| !matches!(requested, Requested::NotRunning));
+                found.unwrap_or(Requested::NotRunning)
+            }
+            requested => requested,
+        });
         match requested {
             Ok(Requested::At(_) | Requested::Withdrawn(_)) => {}
             Ok(Requested::Already) => self.warn("redundant_cancel"),

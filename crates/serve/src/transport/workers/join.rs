@@ -172,30 +172,32 @@ impl Workers {
         Ok(())
     }
 
-    /// Gives their turn to workers that began before the place the client came from: their
-    /// session is told up to where they were looked up, and their start was not among it.
-    pub(super) fn wake(&mut self, live: &Arc<Live>, at: Position) -> bool {
-        if self.awaited.iter().all(|worker| worker.look.is_some()) {
+    /// Whether a worker that began before the place the client came from has its turn: its
+    /// employer is told up to where it was looked up, and its start was not among it. One whose
+    /// employer does not come along has its turn with those of the parent.
+    pub(super) fn is_due(&self, worker: &Awaited, live: &Live, at: Position) -> bool {
+        if worker.look.is_some() {
             return false;
         }
-        let mut any = false;
-        let mut wake = |of: &Arc<Live>, at: Position, looked: Position| {
-            let due = |worker: &Awaited| worker.look.is_none() && worker.of == of.id;
-            if at < looked || !self.awaited.iter().any(due) {
-                return;
-            }
-            any = true;
-            for worker in self.awaited.iter_mut().filter(|worker| due(worker)) {
-                worker.look = Some((Instant::now(), LOOK_FIRST));
-                // The end of one that was open is told after this, even if it has ended since.
-                worker.over = !worker.open;
-            }
-        };
-        wake(live, at, self.course.looked);
-        for leg in &self.legs {
-            wake(&leg.live, leg.place.at, leg.course.looked);
+        let leg = self.legs.iter().find(|leg| leg.id == worker.of);
+        let comes = || self.awaited.iter().any(|other| other.id == worker.of);
+        match leg {
+            Some(leg) => leg.place.at >= leg.course.looked,
+            None if worker.of != live.id && comes() => false,
+            None => at >= self.course.looked,
         }
-        any
+    }
+
+    /// Gives their turn to workers that are due.
+    pub(super) fn wake(&mut self, live: &Live, at: Position) -> bool {
+        let due = self.awaited.iter().map(|w| self.is_due(w, live, at));
+        let due: Vec<bool> = due.collect();
+        for (worker, _) in self.awaited.iter_mut().zip(&due).filter(|(_, due)| **due) {
+            worker.look = Some((Instant::now(), LOOK_FIRST));
+            // The end of one that was open is told after this, even if it has ended since.
+            worker.over = !worker.open;
+        }
+        due.contains(&true)
     }
 
     /// Looks for the workers whose turn it is.

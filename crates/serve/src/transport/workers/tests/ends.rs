@@ -202,6 +202,8 @@ async fn s3_092_a_client_that_falls_off_a_workers_ring_is_behind() {
     let worker = stage.acting(Some(parent.id())).await;
     parent.delegates(worker.id()).await;
     viewer.served().await;
+    // It has looked into the ring, and there was nothing.
+    assert_eq!(viewer.fill().await.expect("a fill"), Filled::Nothing);
     let half = worker.begins_to_say("a b c d e f g h").await;
     assert!(
         viewer.behind() >= 8,
@@ -216,4 +218,56 @@ async fn s3_092_a_client_that_falls_off_a_workers_ring_is_behind() {
         }
     }
     assert_eq!(filled, Filled::Behind);
+}
+
+#[tokio::test]
+async fn s3_092_a_client_that_is_told_a_worker_does_not_fall_off_its_parents_ring() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let options = turnwire_session::Options {
+        ring_events: 32,
+        ..turnwire_session::Options::default()
+    };
+    let stage = Stage::with(dir.path(), options, 64).await;
+    let parent = stage.acting(None).await;
+    let viewer = stage.view(&parent.live, &with_workers(), None).await;
+    let mut viewer = viewer.expect("accepted");
+    let mut worker = stage.acting(Some(parent.id())).await;
+    parent.delegates(worker.id()).await;
+    viewer.served().await;
+    worker.ends().await;
+    parent.has_done(worker.id(), true).await;
+    // The parent stands still before the end of its worker, and its ring goes on.
+    assert_eq!(viewer.fill().await.expect("a fill"), Filled::Some);
+    let half = parent.begins_to_say("a b c d e f g h").await;
+    parent.says(half, &"word ".repeat(60)).await;
+    let events = viewer.served().await;
+    let told = of(&events, parent.id());
+    assert_eq!(told.first(), Some(&"delegate.completed"), "{told:?}");
+    assert_eq!(told.last(), Some(&"text.delta"));
+}
+
+#[tokio::test]
+async fn s3_087_a_worker_is_told_whose_employer_is_over_and_not_named() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let parent = stage.acting(None).await;
+    let mut middle = stage.acting(Some(parent.id())).await;
+    parent.delegates(middle.id()).await;
+    let mut last = stage.acting(Some(middle.id())).await;
+    middle.delegates(last.id()).await;
+    let half = last.begins_to_say("one ").await;
+    let inside = last.live.tail();
+    last.has_said(half).await;
+    last.ends().await;
+    middle.has_done(last.id(), true).await;
+    middle.ends().await;
+    parent.has_done(middle.id(), true).await;
+    let map = since(&[(parent.id(), parent.live.tail()), (last.id(), inside)].into());
+    let viewer = stage.view(&parent.live, &with_workers(), Some(map)).await;
+    let mut viewer = viewer.unwrap_or_else(|error| panic!("{error}"));
+    let events = viewer.served().await;
+    let told = of(&events, last.id());
+    assert_eq!(told.first(), Some(&"message.complete"), "{told:?}");
+    assert_eq!(told.last(), Some(&"turn.completed"));
+    assert_eq!(viewer.stands().len(), 1, "it has left");
 }
