@@ -16,6 +16,7 @@ use server::{PATIENCE, Server};
 
 const SUBMIT: &str = "/turns HTTP/1.1";
 const STREAM: &str = "/stream";
+const CANCEL: &str = "/cancel HTTP/1.1";
 const READ_TURN: &str = "GET /turns/";
 
 /// A server whose kill begins a new epoch: cursors from before are of no use, and whoever comes
@@ -132,6 +133,23 @@ async fn ctrl_c_stops_a_turn_whose_acceptance_was_lost() {
     let turns = server.client().turns(id, None, None).await.expect("turns");
     let states: Vec<_> = turns.turns.iter().map(|turn| turn.state).collect();
     assert_eq!(states, [TurnState::Cancelled]);
+}
+
+#[tokio::test]
+async fn a_cancel_that_did_not_get_through_is_sent_again() {
+    let (_dir, server) = start();
+    let gate = Gate::to(&server.address);
+    let mut person = Person::at(&server, &["--server", gate.url(), "slow"]);
+    person.out("word word ");
+    gate.rule(&[(CANCEL, Fate::Cut)]);
+    person.signal(Signal::INT);
+    person.err("the cancel did not get through: ");
+    gate.met();
+    gate.met();
+    gate.rule(&[]);
+    person.err("cancelled ");
+    let done = person.done();
+    assert_eq!(done.code, Some(130), "{}", done.err);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use turnwire_event::{Body, ContentBlock, EventType, Position, SessionId, TurnId}
 
 use crate::paint::Tone;
 
-use super::stop::{Cancel, Slow, answered, slowly};
+use super::stop::{Cancel, NotSent, Sent, Slow, answered, slowly};
 use super::story::{self, Outcome};
 use super::teller::Teller;
 use super::unseen::{Found, Unseen};
@@ -175,12 +175,25 @@ impl Scene {
         Ok(self.teller.stops_still(seconds)?)
     }
 
-    fn cancel_answered(&mut self, answer: Result<(), String>) -> Result<Option<Ended>, Leave> {
-        self.cancel = None;
-        if let Err(error) = answer {
-            self.say(&format!(
-                "the cancel did not get through: {error}; Ctrl-C again leaves"
-            ))?;
+    /// A cancel that did not get through is sent again for as long as its turn runs.
+    fn cancel_answered(&mut self, answer: Result<(), NotSent>) -> Result<Option<Ended>, Leave> {
+        let tried = self.cancel.take().map_or(0, |sent| sent.tried);
+        let Err(NotSent { why, passing }) = answer else {
+            return Ok(None);
+        };
+        let turn = self.stopping.filter(|turn| self.running == Some(*turn));
+        match turn.filter(|_| passing) {
+            Some(turn) => {
+                self.cancel = Some(Sent::new(self.client.clone(), turn, tried + 1));
+                if tried == 0 {
+                    self.say(&format!(
+                        "the cancel did not get through: {why}; trying again, Ctrl-C again leaves"
+                    ))?;
+                }
+            }
+            None => self.say(&format!(
+                "the cancel did not get through: {why}; Ctrl-C again leaves"
+            ))?,
         }
         Ok(None)
     }
@@ -294,6 +307,9 @@ impl Scene {
         if [self.running, self.stopping].contains(&Some(turn)) {
             self.slow = None;
         }
+        if self.stopping == Some(turn) {
+            self.cancel = None;
+        }
         self.running = self.running.filter(|running| *running != turn);
         self.ended.push((turn, outcome));
         (turn, outcome)
@@ -369,9 +385,8 @@ impl Scene {
 
     /// Asks a turn to stop; the answer comes through `step`.
     pub(crate) fn stop(&mut self, turn: TurnId) {
-        let client = self.client.clone();
         self.stopping = Some(turn);
         self.slow = Some((Instant::now(), 0));
-        self.cancel = Some(tokio::spawn(async move { client.cancel(turn, None).await }));
+        self.cancel = Some(Sent::new(self.client.clone(), turn, 0));
     }
 }
