@@ -18,6 +18,7 @@ async function say(text) {
   await page.locator("#input").fill(text);
   await page.locator("#input").press("Enter");
 }
+const ends = async () => (await page.locator(".note").allInnerTexts()).filter((note) => note.includes("topped")).length;
 async function until(what, test) {
   const begun = Date.now();
   while (!(await test())) {
@@ -51,6 +52,26 @@ try {
   assert.match(lines.join("\n"), /^tool nap: killed after \d+\.\d s\nprocess of nap: killed after \d+\.\d s$/);
   assert.equal(await page.locator(".tool[data-state=cancelled] b").innerText(), "nap");
 
+  // A stop before the message has arrived: the turn ends before it has begun anything.
+  await page.route("**/turns", async (route) => {
+    await page.waitForTimeout(1_000);
+    await route.continue();
+  }, { times: 1 });
+  await say("nap");
+  await page.locator("#stop").click();
+  await until("the early stop", async () => (await ends()) === 2);
+  await idle();
+  assert.equal(await page.locator(".tool").count(), 1, "nothing began");
+
+  // A stop that the server could not take is asked for again.
+  await page.route("**/cancel", (route) => route.fulfill({ status: 503, json: { detail: "not now" } }), { times: 1 });
+  await say("nap");
+  await until("the second program", async () => (await page.locator(".tool[data-state=running]").count()) === 1);
+  await page.locator("#stop").click();
+  await until("the second stop", async () => (await ends()) === 3);
+  await idle();
+  assert.match(complaints.splice(0).join("\n"), /^console: [^\n]* 503 [^\n]*$/, "the one that was made");
+
   // A tool waits for a person; the page is loaded anew, and still asks.
   await say("take a note: buy <b>milk</b>");
   await until("the question", async () => (await page.locator(".ask button").count()) === 2);
@@ -64,7 +85,7 @@ try {
   await page.keyboard.press("Enter");
   await until("the answer", async () => (await log()).includes("Noted."));
   assert.equal(await page.locator(".ask span").innerText(), "Allowed by user.");
-  assert.equal(await page.locator("article.user").count(), 2, "answers are no message");
+  assert.equal(await page.locator("article.user").count(), 4, "answers are no message");
   await idle();
 
   // Someone else says no.

@@ -173,6 +173,7 @@ async fn i_20_what_is_anothers_answers_as_what_does_not_exist() {
         ("x-tenant-id", "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd"),
     ];
     let say = "{\"message\":\"hi\"}";
+    let answer = "{\"approval_id\":\"appr_00000000000000000000000000\",\"decision\":\"approve\"}";
     let rate = "{\"turn_id\":\"00000000000000000000000000\",\"rating\":1}";
     for (method, path, body) in [
         ("GET", "/sessions/S", ""),
@@ -187,6 +188,10 @@ async fn i_20_what_is_anothers_answers_as_what_does_not_exist() {
         ("POST", "/sessions/S/feedback", rate),
         ("GET", "/turns/T", ""),
         ("POST", "/turns/T/cancel", ""),
+        ("POST", "/sessions/S/cancel", ""),
+        ("POST", "/sessions/S/cancel", "{\"idempotency_key\":\"k\"}"),
+        ("GET", "/turns/T/approvals", ""),
+        ("POST", "/turns/T/approvals", answer),
     ] {
         let at = |s: &str, t: &str| path.replace('S', s).replace('T', t);
         let missing = house.ask(method, &at(nobody, no_turn), &[], body).await;
