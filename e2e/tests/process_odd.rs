@@ -92,12 +92,14 @@ os.execv(sys.argv[1], sys.argv[1:])";
     assert_eq!(nasty.processes(), [0; 0]);
 }
 
-/// Each process of it lives for a moment only: it starts the next one in a session of its own.
+/// Each process of it lives for a moment only and ignores TERM: it starts the next one in a session
+/// of its own.
 #[tokio::test]
 async fn r_17_a_chain_of_processes_that_hand_on_to_each_other_is_caught() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     let script = "ready; exec python3 -c '
-import os, time
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 until = time.monotonic() + 120
 while time.monotonic() < until:
     if os.fork():

@@ -162,7 +162,7 @@ async fn the_api_keeps_its_document_towards_owners() {
 "header.X-Turnwire-Principal" = "local"
 
 [[operations]]
-include-path-regex = "^/sessions/\\{{id\\}}/(turns|messages|events|tool-calls|llm-calls|feedback)$"
+include-path-regex = "^/sessions/\\{{id\\}}/(turns|messages|events|tool-calls|llm-calls|workers|cancel|feedback)$"
 parameters = {{ "path.id" = "{session}" }}
 
 [[operations]]
@@ -186,6 +186,8 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409, 410, 
         ("POST", "/sessions/{id}/turns", "202"),
         ("POST", "/sessions/{id}/turns", "422"),
         ("POST", "/turns/{id}/cancel", "202"),
+        ("POST", "/sessions/{id}/cancel", "200"),
+        ("GET", "/turns/{id}/approvals", "200"),
         ("GET", "/turns/{id}", "200"),
         ("GET", "/sessions/{id}/events", "200"),
         ("GET", "/sessions/{id}/messages", "200"),

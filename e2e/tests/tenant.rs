@@ -33,6 +33,8 @@ async fn g1_foreign_and_missing_are_answered_alike() {
     let requests = |session: &str, turn: &str| {
         let text = json!({"message": "hi"}).to_string();
         let rating = json!({"turn_id": turn, "rating": "up"}).to_string();
+        let asked = "appr_00000000000000000000000001";
+        let answer = json!({"approval_id": asked, "decision": "approve"}).to_string();
         vec![
             (Method::GET, format!("/sessions/{session}"), None),
             (Method::GET, format!("/sessions/{session}/events"), None),
@@ -53,6 +55,13 @@ async fn g1_foreign_and_missing_are_answered_alike() {
             ),
             (Method::GET, format!("/turns/{turn}"), None),
             (Method::POST, format!("/turns/{turn}/cancel"), None),
+            (Method::POST, format!("/sessions/{session}/cancel"), None),
+            (Method::GET, format!("/turns/{turn}/approvals"), None),
+            (
+                Method::POST,
+                format!("/turns/{turn}/approvals"),
+                Some(answer),
+            ),
             (Method::DELETE, format!("/sessions/{session}"), None),
         ]
     };

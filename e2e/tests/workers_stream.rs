@@ -77,11 +77,10 @@ async fn s3_085_s3_087_workers_come_along_where_they_are_asked_for() {
         let of = of.filter(|e| e.body.kind().is_persisted());
         of.map(|event| event.id).collect()
     };
-    let (alone, carried) = (theirs(&alone), theirs(&events));
-    assert!(
-        alone.iter().all(|id| carried.contains(id)),
-        "the same order"
-    );
+    let (alone, mut carried) = (theirs(&alone), theirs(&events));
+    // Those who watch a worker itself are noted in its log when they come and go.
+    carried.retain(|id| alone.contains(id));
+    assert_eq!(alone, carried, "the same order");
 
     // And all of it again when everything is over.
     rest.ended(turn).await.expect("ended");
@@ -90,6 +89,41 @@ async fn s3_085_s3_087_workers_come_along_where_they_are_asked_for() {
     assert_eq!(sessions(&told), sessions(&events));
     let workers = carried::judge(&rest, &[session]).await;
     assert_eq!(workers.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_085_a_worker_that_comes_along_is_stopped_where_it_is_seen() {
+    let server = Server::start(Options::pack(carried::pack())).await;
+    let rest = server.rest();
+    let session = rest.create().await.expect("a session");
+    let mut client = watch(&server, "client", session, Ask::live()).await;
+    let turn = rest.submit(session, "calm").await.expect("accepted");
+    let delegated = |e: &Event| matches!(e.body, Body::DelegateStarted(_));
+    client.until(delegated).await.expect("a worker");
+    // Asked for while the parent has nothing to say, they come all the same.
+    let ask = with_workers(Ask::live());
+    client.subscribed(&ask).await.expect("accepted");
+    let speaks = |e: &Event| matches!(e.body, Body::TextDelta(_)) && e.session_id != session;
+    let heard = client.until(speaks).await.expect("a worker's word");
+    let word = heard.last().expect("a word");
+    let cancel = json!({"type": "cancel", "turn_id": word.turn_id});
+    client.send(&cancel).await.expect("sent");
+    let worker = word.session_id;
+    let ends = |e: &Event| e.session_id == worker && e.body.kind().is_terminal();
+    let heard = client.until(ends).await.expect("its end");
+    let end = &heard.last().expect("an end").body;
+    assert!(matches!(end, Body::TurnCancelled(_)), "{end:?}");
+    // Its parent goes on, and a worker's turn has a stream of its own.
+    assert_eq!(
+        rest.turn(turn.turn_id).await.expect("a turn")["state"],
+        "running"
+    );
+    let stream = format!("/chat/{}/stream", word.turn_id.expect("a turn"));
+    let told = rest.get(&stream).await.expect("an answer");
+    assert_eq!(told.status, 200, "{}", told.body);
+    assert!(told.body.contains("event: cancelled"), "{}", told.body);
+    rest.ended(turn.turn_id).await.expect("ended");
+    carried::judge(&rest, &[session]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
