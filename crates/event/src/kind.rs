@@ -198,6 +198,32 @@ impl EventType {
                 | Self::PlanStepStarted
         )
     }
+
+    /// Whether it may still come from the work of a turn that was asked to stop: it ends what had
+    /// begun, or is nothing that clients see of the turn. Whatever else comes would be shown after
+    /// the cancel (D-79).
+    pub const fn is_closing(self) -> bool {
+        matches!(
+            self,
+            Self::TurnCompleted
+                | Self::TurnCancelled
+                | Self::ApprovalResolved
+                | Self::DispatchTraced
+                | Self::LlmCallCompleted
+                | Self::LlmCallFailed
+                | Self::ToolCompleted
+                | Self::ToolFailed
+                | Self::SubagentCompleted
+                | Self::SubagentFailed
+                | Self::DelegateCompleted
+                | Self::DelegateFailed
+                | Self::PlanStepCompleted
+                | Self::ToolUseEnd
+                | Self::MessageComplete
+                | Self::FeedbackRecorded
+                | Self::SupportNoted
+        )
+    }
 }
 
 impl fmt::Display for EventType {

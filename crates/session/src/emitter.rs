@@ -37,7 +37,7 @@ use crate::slot::Stoppable;
 struct Desk {
     /// Nothing of the producer is taken any more.
     sealed: bool,
-    /// The turn was asked to stop: nothing more of it is shown.
+    /// The turn was asked to stop: what has begun may end, and nothing else of it is taken.
     stopping: bool,
     /// A timer waits for what the gate holds.
     ticking: bool,
@@ -265,20 +265,6 @@ fn tell_call(rows: &mut [RowChange], theirs: Option<String>) {
     }
 }
 
-/// Whether a client would be shown something by it: not once the turn is asked to stop (D-79).
-fn is_shown(kind: EventType) -> bool {
-    matches!(
-        kind,
-        EventType::TextDelta
-            | EventType::ThinkingDelta
-            | EventType::StatusEmitted
-            | EventType::DataLoading
-            | EventType::DataLoaded
-            | EventType::ComponentRendered
-            | EventType::ErrorReported
-    )
-}
-
 fn refusal(refused: Refused) -> Refusal {
     metrics::counter!(metric::TURN_REFUSED_TOTAL).increment(1);
     match refused {
@@ -304,7 +290,7 @@ impl Emitter for TurnEmitter {
         if desk.sealed {
             return Err(refusal(Refused::Ended).into());
         }
-        if desk.stopping && is_shown(emission.body.kind()) {
+        if desk.stopping && !emission.body.kind().is_closing() {
             return Err(refusal(Refused::Cancelled).into());
         }
         if self.live.sequencer.is_full() {
@@ -345,9 +331,11 @@ impl Emitter for TurnEmitter {
             durable.map_err(refusal)?;
             // Whoever waits for this acts on it: not once the turn is asked to stop, also where
             // both became durable in the same breath.
-            match self.desk.lock().stopping {
-                true => Err(refusal(Refused::Cancelled)),
-                false => Ok(()),
+            let desk = self.desk.lock();
+            match (desk.stopping, desk.sealed) {
+                (true, _) => Err(refusal(Refused::Cancelled)),
+                (false, true) => Err(refusal(Refused::Ended)),
+                (false, false) => Ok(()),
             }
         })
     }

@@ -31,9 +31,9 @@ pub fn stopped(name: &str, events: &[Event]) -> Cancelled {
         .position(|e| e.body.kind() == EventType::TurnCancelRequested);
     let asked = asked.unwrap_or_else(|| panic!("{name}: nobody asked: {names:?}"));
     let (before, after) = events.split_at(asked);
-    for event in after {
+    for event in &after[1..] {
         let kind = event.body.kind();
-        assert!(!kind.is_start(), "{name}: {kind} after the cancel");
+        assert!(kind.is_closing(), "{name}: {kind} after the cancel");
     }
     // Children before parents, the trace and the terminal last: one sequence.
     let ranks: Vec<u8> = after.iter().filter_map(|event| rank(&event.body)).collect();
