@@ -114,9 +114,9 @@ pub struct Live {
     pub owner: Owner,
     /// How many sessions stand above it: none unless it is a worker.
     pub(crate) depth: usize,
-    /// How many workers there were under the turn that the first of them works for; unset unless
-    /// it was made as a worker by this process.
-    pub(crate) crowd: OnceLock<Arc<AtomicUsize>>,
+    /// How many workers there were under the turn that it works for. For its own first turn, which
+    /// takes it: later ones are not part of that work.
+    pub(crate) crowd: Mutex<Option<Arc<AtomicUsize>>>,
     /// Where its order is made.
     pub sequencer: Arc<Sequencer>,
     /// Where its events are read.
@@ -168,7 +168,7 @@ impl Live {
             id,
             owner,
             depth,
-            crowd: OnceLock::new(),
+            crowd: Mutex::new(None),
             sequencer,
             ring,
             house,

@@ -56,7 +56,7 @@ impl Employer for Sessions {
                 ..submit.clone()
             },
             wards,
-            crowd: live.crowd.get().cloned().unwrap_or_default(),
+            crowd: live.crowd.lock().take().unwrap_or_default(),
             reserved: Mutex::default(),
         })))
     }
@@ -213,7 +213,7 @@ impl Terms {
         let founded = sessions
             .unwritten(row, self.parent.depth + 1)
             .and_then(|blank| {
-                let _ = blank.0.crowd.set(self.crowd.clone());
+                *blank.0.crowd.lock() = Some(self.crowd.clone());
                 sessions.found_in(blank, submit, Box::new(|_| Vec::new()))
             });
         let (live, taken) = founded.map_err(|error| {

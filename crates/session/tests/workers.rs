@@ -195,6 +195,43 @@ async fn the_workers_of_workers_count_for_the_turn_at_the_top() {
 }
 
 #[tokio::test]
+async fn a_turn_that_a_person_gives_to_a_worker_has_workers_of_its_own() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ends = Ends::default();
+    let seen = ends.clone();
+    let act = acting(move |turn: TurnContext| {
+        let seen = seen.clone();
+        async move {
+            let end = delegate(&turn, LONG).await;
+            if turn.input.content[0].as_text() == Some("go") {
+                seen.lock().push(end);
+            }
+            OK
+        }
+    });
+    let options = Options {
+        workers_all_max: 2,
+        ..Options::default()
+    };
+    let service = sessions(dir.path(), options, act).await;
+    let parent = new_session(&service).await;
+    let me = owner("local");
+    let taken = submit(&service, &me, parent, say("go")).await;
+    taken.expect("accepted");
+    ended(&service, parent, 1).await;
+    // The worker and its own were all that the first turn may have.
+    let first = worker(&service, parent).await;
+    for turn in 2..=4 {
+        let taken = submit(&service, &me, first, say("go")).await;
+        taken.expect("accepted");
+        ended(&service, first, turn).await;
+    }
+    let done = |end: &_| matches!(end, Ok(WorkerEnd::Completed { success: true, .. }));
+    let ends = ends.lock();
+    assert!(ends.len() == 4 && ends.iter().all(done), "{ends:?}");
+}
+
+#[tokio::test]
 async fn a_worker_that_was_told_to_be_lost_never_begins() {
     let dir = tempfile::tempdir().expect("a folder");
     let ends = Arc::new(Mutex::new(Vec::new()));
