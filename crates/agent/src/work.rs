@@ -133,6 +133,18 @@ type Given = (Result<Value, ToolFailure>, Duration);
 pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, Refusal> {
     let means = desk.means;
     let mut last = None;
+    let mut ended = Vec::with_capacity(uses.len());
+    let (unasked, uses): (Vec<_>, Vec<_>) =
+        uses.into_iter().partition(|asked| is_unasked(means, asked));
+    for asked in unasked {
+        let why = ToolFailure::internal(UNASKED);
+        ended.push(Ended {
+            said: decline(desk, &asked, why.clone()).await?,
+            tool_type: means.kind(&asked.name),
+            remember: false,
+            given: Err(why),
+        });
+    }
     for asked in &uses {
         last = Some(announce(desk, asked).await?);
     }
@@ -140,14 +152,11 @@ pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, 
     if let Some(last) = last {
         desk.emitter.committed(last).await?;
     }
-    let mut ended = Vec::with_capacity(uses.len());
     let mut tasks: JoinSet<Given> = JoinSet::new();
     let mut running: HashMap<Id, Use> = HashMap::new();
     for asked in uses {
         let failure = match means.toolbox.get(&asked.name) {
             _ if asked.broken => ToolFailure::invalid_input(BROKEN),
-            // Whoever speaks has asked before; nobody else can.
-            Some(tool) if tool.approval() && !asked.allowed => ToolFailure::internal(UNASKED),
             Some(tool) => {
                 let task = run(desk, Arc::clone(tool), &asked);
                 running.insert(writer::spawn(&mut tasks, task).id(), asked);
@@ -184,6 +193,13 @@ pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, 
 }
 
 /// Says that a tool is about to act: to the person what is being done, to the log which tool.
+/// Whether a person has to allow it and has not: whoever speaks has asked before, and nobody else
+/// can.
+fn is_unasked(means: &Means, asked: &Use) -> bool {
+    let tool = means.toolbox.get(&asked.name).filter(|_| !asked.broken);
+    tool.is_some_and(|tool| tool.approval()) && !asked.allowed
+}
+
 async fn announce(desk: &Desk<'_>, asked: &Use) -> Result<turnwire_event::Position, Refusal> {
     let means = desk.means;
     let tool = means.toolbox.get(&asked.name).filter(|_| !asked.broken);

@@ -9,7 +9,7 @@ use turnwire_event::body::approval::Answer;
 use turnwire_event::code::{Decision, ToolType, TurnKind, TurnStatus};
 use turnwire_event::port::{BoxFuture, Resumed};
 use turnwire_event::row::NewMessage;
-use turnwire_event::{ApprovalId, ContentBlock, Message, Role, ToolUseId, TurnId, Ulid};
+use turnwire_event::{ApprovalId, Body, ContentBlock, Message, Role, ToolUseId, TurnId, Ulid};
 use turnwire_tool::{Call, Tool, ToolFailure};
 
 use super::stage::{Past, Stage, message};
@@ -257,6 +257,13 @@ async fn a_sub_agent_can_ask_nobody() {
     let no = "not executed: a person has to allow this tool, and none can be asked here.";
     assert_eq!(told, [(json!(no), true)]);
     assert!(!troupe.everything().contains("approval.requested"));
+    let lines = troupe.recorder.lines();
+    let ends: Vec<&str> = lines
+        .iter()
+        .filter(|line| line.starts_with("tool:search "))
+        .filter_map(|line| line.split(' ').nth(1))
+        .collect();
+    assert_eq!(ends, ["tool.failed"], "it is not even called");
 }
 
 #[tokio::test]
@@ -271,7 +278,13 @@ async fn s3_081_a_worker_can_ask_nobody_and_leaves_no_question() {
     assert_eq!(stage.play().await.status, TurnStatus::Ok);
     assert_eq!(
         course(&recorder.lines()),
-        ["tool:pay tool.called", "tool:pay tool.failed"]
+        ["tool:pay tool.failed"],
+        "it is not even called"
     );
+    let failed = recorder.bodies().into_iter().find_map(|it| match it.1 {
+        Body::ToolFailed(failed) => Some(failed.called),
+        _ => None,
+    });
+    assert_eq!(failed, Some(false));
     assert_eq!(provider.requests.lock().len(), 2, "the model goes on");
 }
