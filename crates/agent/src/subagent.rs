@@ -110,6 +110,7 @@ pub(crate) fn run(job: Job) -> impl Future<Output = Result<Answer, Miss>> + Send
     let live = Live::begin();
     let work = async move {
         let _live = live;
+        let _part = job.scene.wards.enter()?;
         watched(job).await
     };
     writer::scope(writer, work).instrument(span)

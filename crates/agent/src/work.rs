@@ -7,6 +7,7 @@
 //! everything that may have acted. A tool that fails, breaks or takes too long fails alone.
 
 use std::collections::HashMap;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -132,7 +133,6 @@ type Given = (Result<Value, ToolFailure>, Duration);
 /// the work: it is the last, and what still ran is dropped.
 pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, Refusal> {
     let means = desk.means;
-    let mut last = None;
     let mut ended = Vec::with_capacity(uses.len());
     let (unasked, uses): (Vec<_>, Vec<_>) =
         uses.into_iter().partition(|asked| is_unasked(means, asked));
@@ -145,6 +145,7 @@ pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, 
             given: Err(why),
         });
     }
+    let mut last = None;
     for asked in &uses {
         last = Some(announce(desk, asked).await?);
     }
@@ -192,7 +193,6 @@ pub(crate) async fn work(desk: &Desk<'_>, uses: Vec<Use>) -> Result<Vec<Ended>, 
     }
 }
 
-/// Says that a tool is about to act: to the person what is being done, to the log which tool.
 /// Whether a person has to allow it and has not: whoever speaks has asked before, and nobody else
 /// can.
 fn is_unasked(means: &Means, asked: &Use) -> bool {
@@ -200,6 +200,7 @@ fn is_unasked(means: &Means, asked: &Use) -> bool {
     tool.is_some_and(|tool| tool.approval()) && !asked.allowed
 }
 
+/// Says that a tool is about to act: to the person what is being done, to the log which tool.
 async fn announce(desk: &Desk<'_>, asked: &Use) -> Result<turnwire_event::Position, Refusal> {
     let means = desk.means;
     let tool = means.toolbox.get(&asked.name).filter(|_| !asked.broken);
@@ -256,8 +257,16 @@ fn run(
     async move {
         let _live = live;
         let begun = Instant::now();
-        // Called inside the task, so that a tool that breaks right away breaks only itself.
-        let given = timeout(limit, async { tool.run(call).await }).await;
+        // Inside the task, so that a tool that breaks right away breaks only itself.
+        let acting = async {
+            // A stop may have come since this was found to be durable: the session is about to
+            // drop the turn.
+            let Ok(_part) = call.scene.wards.enter() else {
+                return pending().await;
+            };
+            tool.run(call).await
+        };
+        let given = timeout(limit, acting).await;
         let given = given.unwrap_or_else(|_| {
             let told = format!("The tool gave no result within {} ms.", limit.as_millis());
             Err(ToolFailure::new(ToolErrorClass::Timeout, told))

@@ -25,7 +25,7 @@ use crate::message::{Kept, Message};
 use crate::position::Position;
 use crate::row::NewMessage;
 
-pub use wards::{Ward, WardId, Wards};
+pub use wards::{Part, Ward, WardId, Wards};
 
 /// A boxed future, so that ports stay objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use turnwire_event::code::ErrorCode;
 use turnwire_event::port::{Outcome, TurnContext, Work};
@@ -107,7 +108,11 @@ impl Run {
     /// Waits until the producer and all that it started are gone, each no longer than it may
     /// take. The turn still holds its session: whoever asks it to stop now is heard.
     async fn rest(&mut self, stopped: bool) -> Known {
-        let left_behind = stopped && !self.let_go().await;
+        let until = Instant::now() + LET_GO;
+        let mut left_behind = stopped && !self.let_go(until).await;
+        // What it had on tasks of their own was dropped with it, or before: one may be in the
+        // middle of something all the same.
+        left_behind |= !self.wards.let_go(until).await;
         if left_behind {
             metrics::counter!(metric::TURN_LET_GO_TIMEOUT_TOTAL).increment(1);
             tracing::error!(session = %self.live.id, turn = %self.turn, "a producer does not let go");
@@ -126,12 +131,12 @@ impl Run {
     }
 
     /// Stops the producer. False if it has not let go in time.
-    async fn let_go(&mut self) -> bool {
+    async fn let_go(&mut self, until: Instant) -> bool {
         let Some(work) = &mut self.work else {
             return true;
         };
         work.abort();
-        tokio::time::timeout(LET_GO, work).await.is_ok()
+        timeout_at(until, work).await.is_ok()
     }
 }
 

@@ -215,6 +215,7 @@ impl Slot {
         if let Some(running) = self.running.take() {
             running.stop.cancel();
         }
+            running.wards.shut();
         metrics::gauge!(metric::TURN_QUEUED).decrement(self.queue.len() as f64);
         self.queue.clear();
         self.moves += 1;

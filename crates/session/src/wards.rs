@@ -1,4 +1,5 @@
-//! What of a turn does not end with its future: processes and workers, kept while they live.
+//! What of a turn does not end with its future: processes and workers, kept while they live; and
+//! the parts of its own work that end with it, but each on a task of its own.
 //!
 //! ```text
 //!   take ──▶ alive ──ended by itself──▶ forgotten        before a cancel
@@ -16,10 +17,12 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::task::TaskTracker;
 use turnwire_event::body::turn::ReceiptLine;
 use turnwire_event::code::{ReceiptKind, StopOutcome};
 use turnwire_event::fold::{OpenTurn, Stopped, Stops};
-use turnwire_event::port::{Refusal, Ward, WardId, Wards};
+use turnwire_event::port::{Part, Refusal, Ward, WardId, Wards};
 use turnwire_event::{Clock, Timestamp, ToolUseId, metric};
 
 /// Wards of one turn at once: far more than its tools may start, and each is a small task.
@@ -30,6 +33,8 @@ pub(crate) struct Care {
     desk: Mutex<Desk>,
     /// Told whenever one is gone.
     left: Notify,
+    /// The parts of the turn's own work that have tasks of their own.
+    parts: TaskTracker,
     runtime: Handle,
     clock: Arc<dyn Clock>,
     this: Weak<Self>,
@@ -119,6 +124,7 @@ impl Care {
         Arc::new_cyclic(|this| Self {
             desk: Mutex::default(),
             left: Notify::new(),
+            parts: TaskTracker::new(),
             runtime,
             clock,
             this: this.clone(),
@@ -135,6 +141,13 @@ impl Care {
     /// has not seen yet that it was stopped.
     pub(crate) fn shut(&self) {
         self.desk.lock().shut = true;
+    }
+
+    /// Waits until every part of the turn's own work is gone, which was dropped with the whole.
+    /// False if that takes too long.
+    pub(crate) async fn let_go(&self, until: Instant) -> bool {
+        self.parts.close();
+        timeout_at(until, self.parts.wait()).await.is_ok()
     }
 
     /// Waits until all are gone: no longer than `within`, and for workers `more`.
@@ -220,17 +233,29 @@ impl Drop for Seat {
     }
 }
 
+impl Desk {
+    /// Whether anything may still begin.
+    fn is_open(&self) -> Result<(), Refusal> {
+        match (self.noting, self.shut) {
+            (true, _) => Err(Refusal::Cancelled),
+            (false, true) => Err(Refusal::Ended),
+            (false, false) => Ok(()),
+        }
+    }
+}
+
 impl Wards for Care {
+    fn enter(&self) -> Result<Part, Refusal> {
+        let desk = self.desk.lock();
+        desk.is_open()?;
+        Ok(Box::new(self.parts.token()))
+    }
+
     fn take(&self, ward: Ward) -> Result<(), Refusal> {
         let care = self.this.upgrade().ok_or(Refusal::Ended)?;
         let number = {
             let mut desk = self.desk.lock();
-            if desk.noting {
-                return Err(Refusal::Cancelled);
-            }
-            if desk.shut {
-                return Err(Refusal::Ended);
-            }
+            desk.is_open()?;
             if desk.alive.len() >= WARDS_MAX {
                 tracing::error!("a turn cannot wait for more: no more may begin");
                 return Err(Refusal::Unavailable);

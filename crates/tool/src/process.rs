@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use turnwire_event::code::{ReceiptKind, StopOutcome, ToolErrorClass, ToolType};
-use turnwire_event::port::{BoxFuture, Ward, WardId};
+use turnwire_event::port::{BoxFuture, Refusal, Ward, WardId};
 use turnwire_pack::{Output, ProcessDef, ProcessLimits, Stdin, ToolDef};
 
 use crate::guard::frame::How;
@@ -157,12 +157,15 @@ impl Plan {
                 }
             }),
         });
-        taken.map_err(|_| ToolFailure::new(ToolErrorClass::Cancelled, "The turn is to stop."))?;
-        let started = timeout_at(until, self.workshop.call(spec)).await;
-        let started = started.map_err(|_| {
+        taken.map_err(to_stop)?;
+        let slot = timeout_at(until, self.workshop.slot()).await;
+        let slot = slot.map_err(|_| {
             let told = "Too many programs are running; try again later.";
             ToolFailure::new(ToolErrorClass::Timeout, told)
         })?;
+        // It may have waited long: a stop since then lets nothing begin either.
+        let _part = call.scene.wards.enter().map_err(to_stop)?;
+        let started = slot.and_then(|slot| self.workshop.begin(spec, slot));
         let mut program = started.map_err(|error| {
             tracing::error!(error = ?error, "a program could not be started");
             ToolFailure::internal("The program of this tool could not be started.")
@@ -256,6 +259,10 @@ impl Plan {
             }
         }
     }
+}
+
+fn to_stop(_: Refusal) -> ToolFailure {
+    ToolFailure::new(ToolErrorClass::Cancelled, "The turn is to stop.")
 }
 
 fn limits(limits: ProcessLimits) -> Limits {

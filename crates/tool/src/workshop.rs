@@ -142,7 +142,21 @@ impl Workshop {
     /// Runs a program to its end. It waits for a free slot and for nothing else: when this
     /// returns, the program is starting, and whoever has the handle can take charge of it at once.
     pub async fn call(&self, spec: Spec) -> Result<Guarded, Unstarted> {
-        let slot = slot(&self.calls).await?;
+        let slot = self.slot().await?;
+        self.begin(spec, slot)
+    }
+
+    /// A free slot for a program that runs to its end.
+    pub(crate) async fn slot(&self) -> Result<OwnedSemaphorePermit, Unstarted> {
+        slot(&self.calls).await
+    }
+
+    /// Runs a program that has its slot.
+    pub(crate) fn begin(
+        &self,
+        spec: Spec,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<Guarded, Unstarted> {
         let most = spec.output_bytes_max;
         let order = line(&self.order(Mode::Call, spec));
         let child = self.spawn()?;

@@ -45,8 +45,18 @@ impl From<String> for WardId {
     }
 }
 
+/// A part of a turn's own work, held while it is there. The turn's terminal waits for it a little.
+pub type Part = Box<dyn Send>;
+
 /// Who sees to it that nothing of a turn outlives it.
 pub trait Wards: Send + Sync {
+    /// Lets a part of the turn's own work begin that has a task of its own. To be asked right
+    /// before it acts, also where it had to wait for something: once the turn is to stop, nothing
+    /// begins any more.
+    fn enter(&self) -> Result<Part, Refusal> {
+        Ok(Box::new(()))
+    }
+
     /// Takes charge of `ward`. To be asked before it begins to be: once the turn is to stop,
     /// nothing is taken any more, and what is not taken must not begin.
     fn take(&self, ward: Ward) -> Result<(), Refusal>;

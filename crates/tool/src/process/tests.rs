@@ -1,7 +1,7 @@
 //! Process tools without a guard: what is run, and what the model is told of it.
 
 use serde_json::json;
-use turnwire_event::port::{Refusal, Wards};
+use turnwire_event::port::{Part, Refusal, Wards};
 use turnwire_pack::ToolKind;
 
 use super::*;
@@ -193,10 +193,14 @@ async fn without_a_guard_nothing_runs() {
     );
 }
 
-/// Takes nothing any more, or everything.
-struct Gate(Result<(), Refusal>);
+/// Takes nothing any more, or everything; and lets what was taken begin, or not.
+struct Gate(Result<(), Refusal>, Result<(), Refusal>);
 
 impl Wards for Gate {
+    fn enter(&self) -> Result<Part, Refusal> {
+        self.1.map(|()| Box::new(()) as Part)
+    }
+
     fn take(&self, ward: Ward) -> Result<(), Refusal> {
         assert_eq!(ward.id.get(), None, "it has not begun to be");
         self.0
@@ -205,14 +209,17 @@ impl Wards for Gate {
 
 #[tokio::test]
 async fn r_17_a_turn_that_is_to_stop_starts_no_program() {
-    for (taken, class) in [
-        (Err(Refusal::Cancelled), ToolErrorClass::Cancelled),
+    let stop = Err(Refusal::Cancelled);
+    for (taken, entered, class) in [
+        (stop, Ok(()), ToolErrorClass::Cancelled),
+        // The stop came while it waited for its slot.
+        (Ok(()), stop, ToolErrorClass::Cancelled),
         // It gets as far as the guard, of which there is none here.
-        (Ok(()), ToolErrorClass::Internal),
+        (Ok(()), Ok(()), ToolErrorClass::Internal),
     ] {
         let mut call = call(json!({}), &Arc::default());
         let scene = Arc::get_mut(&mut call.scene).expect("nobody else has it");
-        scene.wards = Arc::new(Gate(taken));
+        scene.wards = Arc::new(Gate(taken, entered));
         let failure = tool(process(&["true"])).expect("a tool").run(call).await;
         assert_eq!(failure.expect_err("it does not run").class, class);
     }
