@@ -20,6 +20,7 @@ use crate::emitter::TurnEmitter;
 use crate::ending::{self, Known};
 use crate::live::Live;
 use crate::options::LET_GO;
+use crate::slot::Over;
 use crate::wards::{Care, Rest};
 
 /// A running turn. Dropped before its end, as when the runtime goes away, it still ends the turn.
@@ -34,6 +35,8 @@ pub(crate) struct Run {
     pub(crate) ready: Option<(Work, TurnContext)>,
     pub(crate) work: Option<JoinHandle<Outcome>>,
     pub(crate) ended: bool,
+    #[expect(dead_code, reason = "whoever waits is told when it is dropped")]
+    pub(crate) over: Arc<Over>,
     /// Where the session stood before the turn, and what was said with its start.
     pub(crate) begun: Position,
     pub(crate) heard: Vec<Message>,

@@ -49,8 +49,8 @@ pub(crate) struct Running {
     pub(crate) id: TurnId,
     /// Told when the turn must stop.
     pub(crate) stop: CancellationToken,
-    /// Told when the turn holds the lock no more: its terminal is placed, or its session is gone.
-    pub(crate) over: Over,
+    /// Told when all is over: its terminal is placed or its session is gone, and its task is done.
+    pub(crate) over: Arc<Over>,
     /// What does not end with its producer.
     pub(crate) wards: Arc<Care>,
     /// Where its events pass.
@@ -65,7 +65,9 @@ pub(crate) struct Running {
     pub(crate) alone: bool,
 }
 
-/// The end of a turn, for those who wait for it. Dropped with the turn's place, whoever takes it.
+/// The end of a turn, for those who wait for it. Held by the turn's place and by its task, and
+/// told when both are gone: one whose session was deleted has lost its place at once, and may
+/// still have programs that are on their way out.
 #[derive(Default)]
 pub(crate) struct Over(CancellationToken);
 
@@ -213,9 +215,9 @@ impl Slot {
     /// The session ends: nothing runs or waits any more.
     pub(crate) fn clear(&mut self) {
         if let Some(running) = self.running.take() {
+            running.wards.shut();
             running.stop.cancel();
         }
-            running.wards.shut();
         metrics::gauge!(metric::TURN_QUEUED).decrement(self.queue.len() as f64);
         self.queue.clear();
         self.moves += 1;

@@ -175,7 +175,7 @@ impl Sessions {
 }
 
 impl Live {
-    /// Told when the turn holds the lock no more, also if it never did.
+    /// Told when the turn holds the lock no more and nothing of it is left, also if it never did.
     pub(crate) fn over(&self, turn: TurnId) -> CancellationToken {
         let slot = self.slot.lock();
         let running = slot.running.as_ref().filter(|running| running.id == turn);

@@ -130,10 +130,11 @@ impl Live {
         let emitter = TurnEmitter::new(live, next.id, trace.clone(), bound.gate, &definition);
         *runner.definition.lock() = definition;
         let weak: Weak<TurnEmitter> = Arc::downgrade(&emitter);
+        let over = Arc::new(Over::default());
         slot.running = Some(Running {
             id: next.id,
             stop: stop.clone(),
-            over: Over::default(),
+            over: over.clone(),
             wards: wards.clone(),
             emitter: weak,
             on_disconnect: next.submit.on_disconnect,
@@ -165,6 +166,7 @@ impl Live {
             ready: Some((bound.work, context)),
             work: None,
             ended: false,
+            over,
             begun: told.at,
             heard,
         };
