@@ -1,5 +1,6 @@
-//! Removing a session with its workers: turns are stopped, connections closed, rows gone. Children
-//! go before their parents, so that whatever cuts it short, nothing is left without one.
+//! Removing a session with its workers: turns are stopped, connections closed, rows gone. Each is
+//! shut before it is looked for workers the last time, and children go before their parents, so
+//! that whatever comes between or cuts it short, nothing is left without one.
 
 use std::sync::Arc;
 
@@ -85,10 +86,15 @@ impl Erasing {
             tracing::error!(session = %self.live.id, %error, "the workers of a session cannot be read");
             AppendError::Busy
         })?;
+        // One that is open may have made a worker whose start waits behind this. Shut, it makes no
+        // more, and next time everyone it made is found.
+        let open = family.iter().filter_map(|id| self.registry.peek(*id));
+        let open: Vec<_> = open.filter(|live| live.ring.closed().is_none()).collect();
+        if !open.is_empty() {
+            open.iter().for_each(|live| live.shut());
+            return Ok(false);
+        }
         for id in family {
-            if let Some(open) = self.registry.peek(id) {
-                open.shut();
-            }
             store.delete(id)?;
             // Whoever opened it in between holds a session that is no more.
             if let Some(opened) = self.registry.remove(id) {
