@@ -27,6 +27,11 @@ pub enum Requested {
 /// The longest reason kept: a sentence, not a document.
 const REASON_CHARS_MAX: usize = 200;
 
+/// What is kept of a reason.
+pub(crate) fn kept(reason: &str) -> String {
+    reason.chars().take(REASON_CHARS_MAX).collect()
+}
+
 /// Asks `turn` to stop. From any client, any number of times, at any moment.
 pub fn request(live: &Arc<Live>, turn: TurnId, by: &str, reason: &str) -> Requested {
     request_in(live, &mut live.slot.lock(), turn, by, reason)
@@ -54,7 +59,7 @@ pub(crate) fn request_in(
             None => return Requested::NotRunning,
         },
     };
-    let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+    let reason = kept(reason);
     let body = Body::TurnCancelRequested(CancelRequested {
         by: by.to_owned(),
         reason: reason.clone(),

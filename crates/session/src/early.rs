@@ -1,7 +1,8 @@
 //! Stops that came before their submit: a person may press stop before the submit was answered,
 //! and the two may pass each other on the way.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -12,7 +13,8 @@ use crate::error::Error;
 /// How long a submit is waited for: longer than any request is under way.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// Stops kept at once: each is some 600 bytes at most, so a flood holds 6 MB.
+/// Stops kept at once: each is some 1.5 KB at most (a key of 255 bytes, a person of 128, a reason
+/// of 200 characters, and what holds them), so a flood holds 15 MB.
 const KEPT_MAX: usize = 10_000;
 
 /// Stops kept at once of one owner: more than anyone presses in a minute, and few enough that one
@@ -28,34 +30,44 @@ pub(crate) struct Early {
     waiting: Mutex<Waiting>,
 }
 
+/// A stop that waits.
+struct Stop {
+    number: u64,
+    reason: String,
+}
+
 #[derive(Default)]
 struct Waiting {
-    reasons: HashMap<Meant, (Instant, String)>,
-    /// In the order they came.
-    ages: VecDeque<(Instant, Meant)>,
-    /// How many of `ages` are whose.
+    stops: HashMap<Arc<Meant>, Stop>,
+    /// The same by number, which is the order they came in, with the time.
+    ages: BTreeMap<u64, (Instant, Arc<Meant>)>,
+    /// How many are whose.
     counts: HashMap<Owner, usize>,
+    next: u64,
 }
 
 impl Waiting {
     /// Forgets what has waited too long.
     fn tidy(&mut self, now: Instant) {
-        while let Some((came, _)) = self.ages.front() {
+        while let Some((_, (came, meant))) = self.ages.first_key_value() {
             if now.saturating_duration_since(*came) < KEPT {
                 return;
             }
-            let Some((came, meant)) = self.ages.pop_front() else {
-                return;
-            };
-            if let Some(count) = self.counts.get_mut(&meant.0) {
-                *count -= 1;
-                if *count == 0 {
-                    self.counts.remove(&meant.0);
-                }
-            }
-            // One that was used up and asked for again has a later time.
-            if self.reasons.get(&meant).is_some_and(|kept| kept.0 == came) {
-                self.reasons.remove(&meant);
+            let meant = meant.clone();
+            self.remove(&meant);
+        }
+    }
+
+    /// Takes one out; its place is free.
+    fn remove(&mut self, meant: &Meant) {
+        let Some(stop) = self.stops.remove(meant) else {
+            return;
+        };
+        self.ages.remove(&stop.number);
+        if let Some(count) = self.counts.get_mut(&meant.0) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&meant.0);
             }
         }
     }
@@ -66,16 +78,18 @@ impl Early {
     pub(crate) fn keep(&self, meant: Meant, reason: String, now: Instant) -> Result<(), Error> {
         let mut waiting = self.waiting.lock();
         waiting.tidy(now);
-        if waiting.reasons.contains_key(&meant) {
+        if waiting.stops.contains_key(&meant) {
             return Ok(()); // the first one counts, as with turns
         }
         let own = waiting.counts.get(&meant.0).copied().unwrap_or_default();
-        if own >= KEPT_OF_ONE_MAX || waiting.ages.len() >= KEPT_MAX {
+        if own >= KEPT_OF_ONE_MAX || waiting.stops.len() >= KEPT_MAX {
             return Err(Error::TooMany);
         }
         waiting.counts.insert(meant.0.clone(), own + 1);
-        waiting.ages.push_back((now, meant.clone()));
-        waiting.reasons.insert(meant, (now, reason));
+        let (number, meant) = (waiting.next, Arc::new(meant));
+        waiting.next += 1;
+        waiting.ages.insert(number, (now, meant.clone()));
+        waiting.stops.insert(meant, Stop { number, reason });
         Ok(())
     }
 
@@ -83,12 +97,12 @@ impl Early {
     pub(crate) fn reason(&self, meant: &Meant, now: Instant) -> Option<String> {
         let mut waiting = self.waiting.lock();
         waiting.tidy(now);
-        waiting.reasons.get(meant).map(|kept| kept.1.clone())
+        waiting.stops.get(meant).map(|stop| stop.reason.clone())
     }
 
     /// The submit was taken, and stopped: the stop is used up.
     pub(crate) fn done(&self, meant: &Meant) {
-        self.waiting.lock().reasons.remove(meant);
+        self.waiting.lock().remove(meant);
     }
 }
 
@@ -150,6 +164,10 @@ mod tests {
         }
         assert_eq!(keep("p", 1_000, now), Err(Error::TooMany));
         assert_eq!(keep("q", 1_000, now), Ok(()));
+        // One that is used up has left its place.
+        early.done(&meant_by("p", "0"));
+        assert_eq!(keep("p", 1_001, now), Ok(()));
+        assert_eq!(keep("p", 1_002, now), Err(Error::TooMany));
         assert_eq!(keep("p", 1_000, now + KEPT), Ok(()));
         assert_eq!(
             early.waiting.lock().counts.len(),

@@ -131,7 +131,7 @@ impl Sessions {
         })
         .await?;
         if turns.is_empty() {
-            let reason = reason.unwrap_or_else(|| REASON.to_owned());
+            let reason = cancel::kept(reason.as_deref().unwrap_or(REASON));
             let meant = (owner.clone(), session, key);
             self.early.keep(meant, reason, Instant::now())?;
             return Ok(None);
