@@ -88,7 +88,12 @@ impl Sessions {
             let remaining = asked.remaining();
             if fresh.is_empty() {
                 let next = asked.leg;
-                return Ok(Answered { remaining, next });
+                // Nothing goes on with it, and never will: the conversation went on without.
+                let late = words.first().filter(|_| remaining == 0 && next.is_none());
+                return match late {
+                    Some(word) => Err(Error::ApprovalResolved(word.approval_id)),
+                    None => Ok(Answered { remaining, next }),
+                };
             }
             self.admit()?;
             let leg = match remaining {

@@ -48,6 +48,9 @@ async fn another_message_takes_the_questions_back() {
         let late = answer(&after, turn, vec![word]).await;
         assert_eq!(late, Err(Error::ApprovalResolved(asked[1].id)));
     }
+    // Nor does it help to say again what was taken: nothing will come of it.
+    let again = answer(&after, turn, vec![yes(&asked[0])]).await;
+    assert_eq!(again, Err(Error::ApprovalResolved(asked[0].id)));
     // A model is told that nobody allowed it.
     let past = after.messages(&owner("local"), id, None, 100).await;
     let past = past.expect("messages").0;
