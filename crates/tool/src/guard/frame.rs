@@ -39,7 +39,7 @@ pub struct Start {
 pub struct End {
     /// How the program itself ended.
     pub how: How,
-    /// Whether it was told to end before it did.
+    /// Whether it was told to end before it did, or what it left behind was before it was killed.
     pub asked: bool,
     /// Whether anything had to be killed.
     pub killed: bool,

@@ -58,6 +58,8 @@ pub(super) struct Watch {
     how: Option<How>,
     /// Whether somebody wanted the end before the program had come to its own.
     asked: bool,
+    /// Whether somebody wanted it while anything was left.
+    wished: bool,
     /// Whether TERM was sent, which is done once.
     told: bool,
     killed: bool,
@@ -126,6 +128,7 @@ impl Watch {
             errors: errors.unwrap_or_default(),
             how: None,
             asked: false,
+            wished: false,
             told: false,
             killed: false,
             crowd: false,
@@ -169,18 +172,21 @@ impl Watch {
             let next = [ask_at, kill_at, look_at].into_iter().flatten().min();
             match self.next(next) {
                 Some(Event::Asked) => {
-                    self.asked |= self.how.is_none();
+                    self.wish();
                     self.report.hush();
                     if !self.told {
                         ask_at = Some(Instant::now());
                     }
                 }
-                Some(Event::Closed) if !self.told && !self.asked => {
-                    // The server is done with it, or dead: all is over within the grace.
-                    let now = Instant::now();
-                    self.asked = self.how.is_none();
-                    ask_at.get_or_insert(now + CLOSED.min(self.grace / 2));
-                    kill_at.get_or_insert(now + self.grace);
+                Some(Event::Closed) => {
+                    let first = !self.told && !self.asked;
+                    self.wish();
+                    if first {
+                        // The server is done with it, or dead: all is over within the grace.
+                        let now = Instant::now();
+                        ask_at.get_or_insert(now + CLOSED.min(self.grace / 2));
+                        kill_at.get_or_insert(now + self.grace);
+                    }
                 }
                 Some(Event::Gone(pid, status)) if pid == self.program => {
                     self.how = Some(how(status));
@@ -190,7 +196,7 @@ impl Watch {
                         ask_at = Some(Instant::now() + LEFT);
                     }
                 }
-                Some(Event::Closed | Event::Gone(..) | Event::Empty | Event::Drained) | None => {}
+                Some(Event::Gone(..) | Event::Empty | Event::Drained) | None => {}
             }
         }
         self.end()
@@ -211,6 +217,11 @@ impl Watch {
             _ => {}
         }
         event
+    }
+
+    fn wish(&mut self) {
+        self.wished = true;
+        self.asked |= self.how.is_none();
     }
 
     /// The program's group, as long as the id is surely its own.
@@ -264,7 +275,8 @@ impl Watch {
         let how = stage::said(&self.token, how, &self.errors.lock()).unwrap_or(how);
         End {
             how,
-            asked: self.asked,
+            // What a program left behind and somebody had killed did not end by itself.
+            asked: self.asked || (self.wished && self.killed),
             killed: self.killed,
             crowd: self.crowd,
             cut: self.open > 0 && !self.report.is_quiet(),
