@@ -74,7 +74,9 @@ async fn r_17_nothing_of_any_program_is_left_when_its_end_is_told() {
             | Kind::Grandchild
             | Kind::Escapee
             | Kind::EndlessDeaf
-            | Kind::Headless => &[StopOutcome::Killed],
+            | Kind::Headless
+            | Kind::Holder
+            | Kind::Stopper => &[StopOutcome::Killed],
         };
         assert!(expected.contains(&outcome), "{kind:?}: {outcome:?}");
     }

@@ -96,6 +96,8 @@ async fn r_17_nothing_is_left_six_seconds_and_a_slack_after_the_server_is_killed
         Kind::Endless,
         Kind::EndlessDeaf,
         Kind::Headless,
+        Kind::Holder,
+        Kind::Stopper,
     ];
     let mut server = server(&nasty, dir.path(), &kinds).await;
     server.kill();

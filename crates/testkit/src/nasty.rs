@@ -35,11 +35,16 @@ pub enum Kind {
     /// Has a descendant in a session of its own whose first thread has ended while another one
     /// goes on, so that the process table calls it dead; it ignores TERM.
     Headless,
+    /// Takes hold of all that leads to and from its guard, as far as it is let, writes which pipes
+    /// could be opened by name, and ignores TERM.
+    Holder,
+    /// Stops its guard, once, and ignores TERM.
+    Stopper,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Silent,
         Self::IgnoresTerm,
         Self::Grandchild,
@@ -48,6 +53,8 @@ impl Kind {
         Self::Endless,
         Self::EndlessDeaf,
         Self::Headless,
+        Self::Holder,
+        Self::Stopper,
     ];
 
     /// Its file name.
@@ -61,6 +68,8 @@ impl Kind {
             Self::Endless => "endless",
             Self::EndlessDeaf => "endless-deaf",
             Self::Headless => "headless",
+            Self::Holder => "holder",
+            Self::Stopper => "stopper",
         }
     }
 
@@ -68,7 +77,7 @@ impl Kind {
     pub fn processes(self) -> usize {
         match self {
             Self::Silent | Self::IgnoresTerm | Self::Endless | Self::EndlessDeaf => 1,
-            Self::Leaver => 1,
+            Self::Leaver | Self::Holder | Self::Stopper => 1,
             Self::Escapee | Self::Headless => 2,
             Self::Grandchild => 3,
         }
@@ -117,6 +126,30 @@ threading.Thread(target=rest).start()
 ctypes.CDLL(None).pthread_exit(None)
 ' \"$out\";;
                 esac"
+            }
+            // The numbers are those of pidfd_open and pidfd_getfd.
+            Self::Holder => {
+                "trap '' TERM; exec python3 -c '
+import ctypes, os, stat, sys, time
+system = ctypes.CDLL(None).syscall
+guard, held = os.getppid(), []
+handle = system(434, guard, 0)
+for stream in range(3):
+    try:
+        held.append(os.open(f\"/proc/{guard}/fd/{stream}\", os.O_WRONLY))
+        if stat.S_ISFIFO(os.fstat(held[-1]).st_mode):
+            print(stream, flush=True)
+    except OSError:
+        pass
+    system(438, handle, stream, 0)
+open(os.path.dirname(sys.argv[1]) + \"/\" + str(os.getpid()), \"w\").close()
+time.sleep(600)
+' \"$out\""
+            }
+            Self::Stopper => {
+                "trap '' TERM
+                grep -qa __guard /proc/$PPID/cmdline && kill -STOP $PPID
+                ready; exec sleep 600"
             }
         }
     }

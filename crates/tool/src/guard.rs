@@ -2,12 +2,16 @@
 //! or the server it works for (S3-074, R-17).
 //!
 //! ```text
-//! server ── pipe ──▶ guard (own session, reaper of all below) ──▶ program ──▶ whatever it starts
-//!    the pipe's end = the server is gone       the guard's end = the program is killed
+//! server ─ socket ─▶ guard (own session, reaper of all below) ──▶ program ──▶ whatever it starts
+//!   the socket's end = the server is gone      the guard's end = the program is killed
 //! ```
 //! Orphans come to the guard and to nobody else, so the tree below it is empty exactly when the
 //! system says that the guard has no child. Ending means TERM to all, the grace, then KILL until
 //! none is left; it is the same for a program that ends by itself and leaves others behind.
+//!
+//! A program has the rights of its guard, so it can stop or kill it, but not unseen: the socket
+//! cannot be opened a second time, the server's death wakes a guard that is stopped, and what a
+//! guard does not end in time the server does (`kill_rest`).
 //!
 //! `run` is the whole of `turnwire __guard`; the server's side is the workshop. It works with
 //! threads alone: what it waits for is one child, two pipes and a clock.
@@ -17,6 +21,7 @@ pub mod order;
 #[cfg_attr(not(target_os = "linux"), path = "guard/tree_other.rs")]
 mod tree;
 mod event;
+mod server;
 mod signals;
 mod pump;
 mod stage;
@@ -30,7 +35,10 @@ use std::sync::mpsc::channel;
 use frame::End;
 use order::Order;
 use pump::Report;
+use server::Server;
 use watch::Watch;
+
+pub(crate) use tree::kill_rest;
 
 /// The word that makes a guard of this binary.
 pub const WORD: &str = "__guard";
@@ -54,7 +62,8 @@ pub fn run() -> ExitCode {
 fn guard(words: &[OsString]) -> ExitCode {
     let (tell, hear) = channel();
     // Before anything is started: a signal that ends the guard must find nothing to guard.
-    if signals::listen(&tell).is_err() || tree::adopt().is_err() {
+    let bound = Server::bind().and_then(|server| signals::listen(&tell, server));
+    if bound.is_err() || tree::adopt().is_err() {
         return ExitCode::FAILURE;
     }
     let Some(order) = read_order() else {

@@ -10,12 +10,14 @@
 
 mod folders;
 mod spec;
+mod frames;
 mod keeper;
 mod talk;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -159,8 +162,8 @@ impl Workshop {
     ) -> Result<Guarded, Unstarted> {
         let most = spec.output_bytes_max;
         let order = line(&self.order(Mode::Call, spec));
-        let child = self.spawn()?;
-        Keeper::call(child, order, most, self.grace, slot)
+        let guard = self.spawn(Mode::Call)?;
+        Keeper::call(guard, order, most, self.grace, slot)
     }
 
     /// Runs a program to talk with on its standard streams, such as a tool server. When this
@@ -174,11 +177,10 @@ impl Workshop {
     pub async fn pipe(&self, spec: Spec) -> Result<Piped, Unstarted> {
         let slot = slot(&self.talks).await?;
         let order = line(&self.order(Mode::Pipe, spec));
-        let mut child = self.spawn()?;
+        let mut guard = self.spawn(Mode::Pipe)?;
         let gone = || Unstarted::Process(io::ErrorKind::BrokenPipe.into());
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (mut input, output) = (input.ok_or_else(gone)?, output.ok_or_else(gone)?);
-        let program = Keeper::pipe(child, self.grace, slot)?;
+        let output = guard.child.stdout.take().ok_or_else(gone)?;
+        let (mut input, program) = Keeper::pipe(guard, self.grace, slot)?;
         // Dropped here, the guard never reads a whole order and starts nothing.
         input.write_all(&order).await.map_err(Unstarted::Process)?;
         Ok(Piped {
@@ -210,8 +212,8 @@ impl Workshop {
     }
 
     /// A guard without an order. It is not killed when its handle is dropped, for then nobody
-    /// would see to what is below it: it sees its pipe closed and does that itself.
-    fn spawn(&self) -> Result<Child, Unstarted> {
+    /// would see to what is below it: it sees its input closed and does that itself.
+    fn spawn(&self, mode: Mode) -> Result<Guard, Unstarted> {
         // Where whoever started the server had the ends of children ignored, the system would reap
         // guards itself, and an id could be another's by the time it is signalled. What is set by
         // this stays set.
@@ -220,15 +222,39 @@ impl Workshop {
             .guard
             .split_first()
             .ok_or_else(|| Unstarted::Process(io::ErrorKind::NotFound.into()))?;
-        Command::new(program)
-            .args(args)
-            .env_clear()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(Unstarted::Process)
+        let (input, reads) = socket().map_err(Unstarted::Process)?;
+        let (frames, tells) = socket().map_err(Unstarted::Process)?;
+        let mut command = Command::new(program);
+        command.args(args).env_clear().stdin(reads);
+        match mode {
+            Mode::Call => command.stdout(tells).stderr(Stdio::null()),
+            // The program's own, which may open it by name: a pipe.
+            Mode::Pipe => command.stdout(Stdio::piped()).stderr(tells),
+        };
+        Ok(Guard {
+            child: command.spawn().map_err(Unstarted::Process)?,
+            input,
+            frames,
+        })
     }
+}
+
+/// A guard that was started, and the server's ends of what leads to it.
+struct Guard {
+    child: Child,
+    /// What the guard reads; its end is the wish to end.
+    input: UnixStream,
+    /// What the guard tells.
+    frames: UnixStream,
+}
+
+/// Two ends, ours and the guard's. A program can open a pipe of its guard through the process
+/// table, and hold it or write to it; a socket it cannot.
+fn socket() -> io::Result<(UnixStream, Stdio)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let theirs = theirs.into_std()?;
+    theirs.set_nonblocking(false)?;
+    Ok((ours, Stdio::from(OwnedFd::from(theirs))))
 }
 
 async fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Unstarted> {

@@ -20,7 +20,13 @@ async fn every_program_is_as_hard_to_end_as_it_says() {
         assert!(nasty.processes().len() >= kind.processes(), "{kind:?}");
         let pid = i32::try_from(child.id()).expect("an id");
         let pid = rustix::process::Pid::from_raw(pid).expect("an id");
-        let ends = !matches!(kind, Kind::IgnoresTerm | Kind::EndlessDeaf);
+        let deaf = [
+            Kind::IgnoresTerm,
+            Kind::EndlessDeaf,
+            Kind::Holder,
+            Kind::Stopper,
+        ];
+        let ends = !deaf.contains(&kind);
         if ends {
             // The one that ends by itself may be gone already.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
@@ -38,6 +44,8 @@ async fn every_program_is_as_hard_to_end_as_it_says() {
                 | Kind::Escapee
                 | Kind::Leaver
                 | Kind::Headless
+                | Kind::Holder
+                | Kind::Stopper
         );
         assert_eq!(!nasty.processes().is_empty(), stays, "{kind:?}");
         let mark = nasty.mark().to_owned();

@@ -7,7 +7,7 @@ use rustix::process::{Pid, WaitStatus};
 pub(super) enum Event {
     /// The program shall end.
     Asked,
-    /// The server has closed the input of a talk.
+    /// The server has closed the input of a talk, or is dead.
     Closed,
     /// A process is reaped.
     Gone(Pid, WaitStatus),

@@ -21,6 +21,11 @@ const ERROR_BYTES_MAX: usize = 64 * 1_024;
 /// What a program may still write once it was told to end. Then the pipe is closed: one that
 /// writes without end is not fed with time.
 const LAST_BYTES_MAX: usize = 64 * 1_024;
+/// What tells, beside a hang-up, that the server has closed its side. A hang-up is told unasked.
+#[cfg(target_os = "linux")]
+const CLOSED: rustix::event::PollFlags = rustix::event::PollFlags::RDHUP;
+#[cfg(not(target_os = "linux"))]
+const CLOSED: rustix::event::PollFlags = rustix::event::PollFlags::empty();
 /// What is kept of the beginning of the standard error, for the word of the second stage.
 const KEPT_BYTES: usize = 256;
 
@@ -198,12 +203,11 @@ pub(super) fn forward(to: ChildStdin) {
 /// Tells when the server has closed the standard input, also while the program takes nothing and
 /// the way to it is stuck.
 pub(super) fn closing(tell: Sender<Event>) {
-    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::event::{PollFd, poll};
     thread::spawn(move || {
         let stdin = io::stdin();
         loop {
-            // A hang-up is told without being asked for.
-            let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
+            let mut fds = [PollFd::new(&stdin, CLOSED)];
             match poll(&mut fds, None) {
                 Err(rustix::io::Errno::INTR) => {}
                 Ok(_) | Err(_) => break,

@@ -15,6 +15,8 @@ use rustix::process::{
 
 /// Where a line of the table has the number of threads, counted from the state on.
 const THREADS_FIELD: usize = 17;
+/// Where it has the moment at which the process began.
+const BEGAN_FIELD: usize = 19;
 
 /// Looks at the guard's own children in one round of killing: each takes less than a millisecond.
 const CHASES_MAX: usize = 32;
@@ -25,6 +27,9 @@ pub(super) struct Found {
     pub(super) pid: Pid,
     parent: Pid,
     group: Option<Pid>,
+    session: Option<Pid>,
+    /// Together with the id it names one process and no other.
+    began: Option<u64>,
 }
 
 /// From now on every orphan below comes to this process, and no signal to the server's group or
@@ -38,18 +43,34 @@ pub(super) fn adopt() -> io::Result<()> {
 
 /// All that live below this process.
 pub(super) fn below() -> Vec<Found> {
+    of(getpid())
+}
+
+/// All that live below `guard` or are in its session, and what is below those. A guard that is
+/// dead has none below it, and still its session.
+fn of(guard: Pid) -> Vec<Found> {
     let mut children: HashMap<Pid, Vec<Found>> = HashMap::new();
+    let mut all = Vec::new();
     for found in table() {
         children.entry(found.parent).or_default().push(found);
+        if found.session == Some(guard) && found.pid != guard {
+            all.push(found);
+        }
     }
-    let mut all = Vec::new();
-    let mut next = vec![getpid()];
+    let mut next: Vec<Pid> = all.iter().map(|found| found.pid).collect();
+    next.push(guard);
     while let Some(parent) = next.pop() {
         for found in children.remove(&parent).unwrap_or_default() {
             next.push(found.pid);
             all.push(found);
         }
     }
+    once(all)
+}
+
+fn once(mut all: Vec<Found>) -> Vec<Found> {
+    all.sort_unstable_by_key(|found| found.pid.as_raw_nonzero());
+    all.dedup_by_key(|found| found.pid);
     all
 }
 
@@ -92,8 +113,7 @@ pub(super) fn ask(group: Option<Pid>) -> Vec<Found> {
     }
     // Some may have been born, or have moved between two reads of the table.
     all.extend(below());
-    all.sort_unstable_by_key(|found| found.pid.as_raw_nonzero());
-    all.dedup_by_key(|found| found.pid);
+    let all = once(all);
     let outside = all
         .iter()
         .filter(|found| group.is_none() || found.group != group);
@@ -105,36 +125,49 @@ pub(super) fn ask(group: Option<Pid>) -> Vec<Found> {
     all
 }
 
-/// Kills all that live below, group by group, because a group dies at once and one by one a
-/// crowd may grow faster than it dies.
+/// Kills all that live below.
 pub(super) fn kill(group: Option<Pid>) -> Vec<Found> {
-    let chased = chase();
-    let all = below();
+    kill_of(getpid(), group)
+}
+
+/// Kills what is left of the program of a guard that did not do it, for the server; says whether
+/// there was anything. The guard itself is spared, so that orphans still come to it, and must not
+/// have been reaped, so that its id is its own.
+pub(crate) fn kill_rest(guard: Pid, _program: Option<Pid>) -> bool {
+    !kill_of(guard, None).is_empty()
+}
+
+/// Group by group, because a group dies at once and one by one a crowd may grow faster than it
+/// dies.
+fn kill_of(guard: Pid, group: Option<Pid>) -> Vec<Found> {
+    let chased = chase(guard);
+    let mut all = of(guard);
     let mut groups: Vec<Pid> = all.iter().filter_map(|found| found.group).collect();
     groups.extend(group);
     groups.sort_unstable_by_key(|group| group.as_raw_nonzero());
     groups.dedup();
-    let own = getpgrp();
-    for group in groups.into_iter().filter(|group| *group != own) {
+    // A program may have joined the group of its guard; then it dies alone.
+    let spared = [Some(guard), Some(getpgrp())];
+    for group in groups
+        .into_iter()
+        .filter(|group| !spared.contains(&Some(*group)))
+    {
         send(group, Signal::KILL);
     }
     for found in &all {
         signal(found, Signal::KILL);
     }
-    let mut all = all;
     all.extend(chased);
-    all.sort_unstable_by_key(|found| found.pid.as_raw_nonzero());
-    all.dedup_by_key(|found| found.pid);
-    all
+    once(all)
 }
 
 /// Kills the guard's own children, found by one short list and not by the whole table. A process
 /// that forks and ends, again and again, is the guard's child each time, and gone before a look
 /// through the table is over.
-fn chase() -> Vec<Found> {
+fn chase(guard: Pid) -> Vec<Found> {
     let mut killed: Vec<Found> = Vec::new();
     for _ in 0..CHASES_MAX {
-        let own = children(getpid().as_raw_nonzero().get());
+        let own = children(guard.as_raw_nonzero().get());
         let fresh = |pid: &i32| {
             killed
                 .iter()
@@ -163,8 +196,7 @@ fn signal(found: &Found, signal: Signal) {
         return;
     };
     let now = read(found.pid.as_raw_nonzero().get());
-    // Its parent may have died meanwhile; then it is the guard's.
-    if now.is_some_and(|now| now.parent == found.parent || now.parent == getpid()) {
+    if now.is_some_and(|now| now.began == found.began) {
         let _ = pidfd_send_signal(handle, signal);
     }
 }
@@ -194,11 +226,13 @@ fn parse(pid: i32, line: &[u8]) -> Option<Found> {
         _ => {}
     }
     let id = |at: usize| Some(Pid::from_raw(fields.get(at)?.parse().ok()?));
-    let (parent, group) = (id(1)??, id(2)?);
+    let (parent, group, session) = (id(1)??, id(2)?, id(3)?);
     Some(Found {
         pid: Pid::from_raw(pid)?,
         parent,
         group,
+        session,
+        began: fields.get(BEGAN_FIELD).and_then(|at| at.parse().ok()),
     })
 }
 

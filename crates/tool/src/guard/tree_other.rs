@@ -39,3 +39,10 @@ pub(super) fn kill(group: Option<Pid>) -> Vec<Found> {
     }
     Vec::new()
 }
+
+/// Kills what is left of the program of a guard that did not do it, for the server; what else
+/// there may be cannot be known.
+pub(crate) fn kill_rest(_guard: Pid, program: Option<Pid>) -> bool {
+    kill(program);
+    false
+}

@@ -1,26 +1,39 @@
 //! The keeper of one guard: a task that reads its frames, passes on the wish to end, and tells
 //! when nothing of the program is left. It outlives whoever asked for the program.
+//!
+//! ```text
+//! wish ── guard: TERM, grace, KILL ──▶ end
+//!   ╰──── grace + SLACK: the guard has not, so the server kills the rest, then the guard ──▶ end
+//! ```
 
 use std::future::pending;
 use std::io;
 use std::time::Duration;
 
-use bytes::{Buf as _, BytesMut};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStdin};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::process::Child;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use turnwire_event::code::StopOutcome;
 use turnwire_event::port::BoxFuture;
 
-use super::Unstarted;
-use crate::guard::frame::{End, Frame, HEAD_BYTES, How};
+use super::frames::Frames;
+use super::{Guard, Unstarted};
+use crate::guard::frame::{End, Frame, How};
+use crate::guard::kill_rest;
 use crate::live::Live;
 
-/// Beyond the grace, until it is told that a program may still be there: killing takes the system
-/// a moment, and a machine that is busy another.
-const SLACK: Duration = Duration::from_secs(2);
+/// Beyond the grace, until the server kills what a guard has not: killing takes the system a
+/// moment, and a machine that is busy another.
+const SLACK: Duration = Duration::from_secs(1);
+/// From then until it is told that a program may still be there.
+const KILLING: Duration = Duration::from_secs(1);
+/// Between two rounds of killing by the server.
+const ROUND: Duration = Duration::from_millis(100);
+/// Rounds for what is left of a guard that is dead or has told the end: five seconds.
+const ROUNDS_MAX: usize = 50;
 /// How long a guard may take to go once it has told the end.
 const LEAVE: Duration = Duration::from_secs(5);
 
@@ -85,12 +98,12 @@ impl Guarded {
 /// What is held of a guard's input, and so how the wish to end reaches it.
 enum Hold {
     /// The order is being written.
-    Writing(BoxFuture<'static, ChildStdin>),
-    /// The guard has its order; closing this is the wish to end.
-    Open { _input: ChildStdin },
+    Writing(BoxFuture<'static, UnixStream>),
+    /// The guard has its order; closing this is the wish to end, beside the signal.
+    Open { _input: UnixStream },
     /// It is closed.
     Closed,
-    /// The input is somebody else's: the wish is a signal.
+    /// The input is somebody else's: the wish is a signal alone.
     Given,
 }
 
@@ -103,92 +116,95 @@ pub(super) struct Keeper {
     output: Vec<u8>,
     most: usize,
     over: bool,
+    grace: Duration,
     /// Whether the guard was told to end it.
     asked: bool,
+    /// When the server does what the guard has not.
+    kill_at: Option<Instant>,
+    /// When it is told that this did not help.
+    late_at: Option<Instant>,
+    /// Whether the server had to.
+    forced: bool,
     end: Option<End>,
 }
 
 impl Keeper {
     /// Keeps a guard that is to run one call.
     pub(super) fn call(
-        mut child: Child,
+        guard: Guard,
         order: Vec<u8>,
         most: usize,
         grace: Duration,
         slot: OwnedSemaphorePermit,
     ) -> Result<Guarded, Unstarted> {
-        let frames = child.stdout.take();
-        let hold = child.stdin.take().map_or(Hold::Closed, |mut input| {
-            Hold::Writing(Box::pin(async move {
-                // A guard that does not take it is seen by the end of its frames.
-                let _ = input.write_all(&order).await;
-                input
-            }))
-        });
-        Self::start(child, frames, hold, most, grace, slot)
+        let mut input = guard.input;
+        let hold = Hold::Writing(Box::pin(async move {
+            // A guard that does not take it is seen by the end of its frames.
+            let _ = input.write_all(&order).await;
+            input
+        }));
+        let frames = Frames::new(guard.frames);
+        let keeper = Self::new(guard.child, hold, most, grace)?;
+        Ok(keeper.start(frames, slot))
     }
 
-    /// Keeps a guard whose program others talk with.
+    /// Keeps a guard whose program others talk with, on what is given back.
     pub(super) fn pipe(
-        mut child: Child,
+        guard: Guard,
         grace: Duration,
         slot: OwnedSemaphorePermit,
-    ) -> Result<Guarded, Unstarted> {
-        let frames = child.stderr.take();
-        Self::start(child, frames, Hold::Given, 0, grace, slot)
+    ) -> Result<(UnixStream, Guarded), Unstarted> {
+        let frames = Frames::new(guard.frames);
+        let keeper = Self::new(guard.child, Hold::Given, 0, grace)?;
+        Ok((guard.input, keeper.start(frames, slot)))
     }
 
-    fn start(
-        child: Child,
-        frames: Option<impl AsyncRead + Unpin + Send + 'static>,
-        hold: Hold,
-        most: usize,
-        grace: Duration,
-        slot: OwnedSemaphorePermit,
-    ) -> Result<Guarded, Unstarted> {
-        let gone = || Unstarted::Process(io::ErrorKind::BrokenPipe.into());
-        let frames = frames.ok_or_else(gone)?;
-        let id = child.id().ok_or_else(gone)?;
-        let keeper = Self {
-            guard: pid(id).ok_or_else(gone)?,
+    fn new(child: Child, hold: Hold, most: usize, grace: Duration) -> Result<Self, Unstarted> {
+        let guard = child.id().and_then(pid);
+        Ok(Self {
+            guard: guard.ok_or_else(|| Unstarted::Process(io::ErrorKind::BrokenPipe.into()))?,
             child,
             hold,
             program: None,
             output: Vec::new(),
             most,
             over: false,
+            grace,
             asked: false,
+            kill_at: None,
+            late_at: None,
+            forced: false,
             end: None,
-        };
+        })
+    }
+
+    fn start(self, frames: Frames<UnixStream>, slot: OwnedSemaphorePermit) -> Guarded {
+        let id = self.guard.as_raw_nonzero().get().unsigned_abs();
         let (stop, stopped) = oneshot::channel();
         let (tell_ended, ended) = watch::channel(None);
         let (tell_done, done) = oneshot::channel();
         let live = Live::begin();
         tokio::spawn(async move {
             let _held = (slot, live);
-            let done = keeper
-                .keep(Frames::new(frames), stopped, grace, &tell_ended)
-                .await;
+            let done = self.keep(frames, stopped, &tell_ended).await;
             tell_ended.send_replace(Some(done.end.outcome()));
             let _ = tell_done.send(done);
         });
-        Ok(Guarded {
+        Guarded {
             id,
             stop: Some(stop),
             ended,
             done,
-        })
+        }
     }
 
     async fn keep(
         mut self,
-        mut frames: Frames<impl AsyncRead + Unpin>,
+        mut frames: Frames<UnixStream>,
         stopped: oneshot::Receiver<()>,
-        grace: Duration,
         ended: &watch::Sender<Option<StopOutcome>>,
     ) -> Done {
         let mut stopped = Some(stopped);
-        let mut late = None;
         while self.end.is_none() {
             tokio::select! {
                 frame = frames.next() => match frame {
@@ -198,14 +214,19 @@ impl Keeper {
                 input = written(&mut self.hold) => self.hold = Hold::Open { _input: input },
                 () = wished(&mut stopped) => {
                     stopped = None;
-                    late = Some(Instant::now() + grace + SLACK);
                     self.ask();
                 }
-                () = due(late) => {
-                    late = None;
+                () = due(self.late_at) => {
+                    self.late_at = None;
                     let guard = self.child.id().unwrap_or_default();
                     tracing::error!(guard, "a program cannot be killed");
                     ended.send_replace(Some(StopOutcome::Discarded));
+                }
+                () = due(self.kill_at) => {
+                    self.kill_at = Some(Instant::now() + ROUND);
+                    if self.kill().await {
+                        break;
+                    }
                 }
             }
         }
@@ -221,7 +242,7 @@ impl Keeper {
                 self.over |= bytes.len() > room;
                 self.output
                     .extend_from_slice(&bytes[..bytes.len().min(room)]);
-                if self.over && !self.asked {
+                if self.over {
                     self.ask();
                 }
             }
@@ -234,32 +255,77 @@ impl Keeper {
     }
 
     fn ask(&mut self) {
-        self.asked = true;
-        match self.hold {
-            Hold::Writing(_) | Hold::Open { .. } | Hold::Closed => self.hold = Hold::Closed,
-            // The guard is not reaped before this task does it, so the id is its own.
-            Hold::Given => drop(kill_process(self.guard, Signal::TERM)),
+        if self.asked {
+            return;
         }
+        self.asked = true;
+        let kill_at = Instant::now() + self.grace + SLACK;
+        self.kill_at = Some(kill_at);
+        self.late_at = Some(kill_at + KILLING);
+        if !matches!(self.hold, Hold::Given) {
+            self.hold = Hold::Closed;
+        }
+        // The guard is not reaped before this task does it, so the id is its own. The program may
+        // have stopped it: then it goes on.
+        for signal in [Signal::TERM, Signal::CONT] {
+            let _ = kill_process(self.guard, signal);
+        }
+    }
+
+    /// Does what the guard has not: kills what is left of the program, and where that is nothing,
+    /// the guard. Says whether nothing is left.
+    async fn kill(&mut self) -> bool {
+        if !self.forced {
+            self.forced = true;
+            let guard = self.child.id().unwrap_or_default();
+            tracing::warn!(guard, "a guard does not end its program; it is ended here");
+        }
+        if self.kill_rest().await {
+            return false;
+        }
+        let _ = kill_process(self.guard, Signal::KILL);
+        true
+    }
+
+    /// Kills what is left of the program; says whether there was anything.
+    async fn kill_rest(&mut self) -> bool {
+        let (guard, program) = (self.guard, self.program);
+        let killed = tokio::task::spawn_blocking(move || kill_rest(guard, program)).await;
+        // Where nobody looked, something may be there.
+        killed.unwrap_or(true)
+    }
+
+    /// The same until nothing is left, or until it seems that the system cannot do it.
+    async fn kill_all(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            if !self.kill_rest().await {
+                break;
+            }
+            self.forced = true;
+            sleep(ROUND).await;
+        }
+        let _ = kill_process(self.guard, Signal::KILL);
     }
 
     /// The guard has told the end, or is dead.
     async fn leave(mut self) -> Done {
-        let end = self.end.take().unwrap_or_else(|| {
-            // It was killed: the program died with it, and here goes the rest of its group.
-            if let Some(program) = self.program {
-                let _ = kill_process_group(program, Signal::KILL);
+        let end = match self.end.take() {
+            Some(end) => end,
+            None => {
+                // It was killed, or talks nonsense: the program dies with it, and here goes the
+                // rest of its session.
+                self.kill_all().await;
+                End {
+                    asked: self.asked,
+                    killed: self.program.is_some() || self.forced,
+                    ..End::unstarted(How::Refused)
+                }
             }
-            End {
-                asked: self.asked,
-                killed: self.program.is_some(),
-                ..End::unstarted(How::Refused)
-            }
-        });
-        if tokio::time::timeout(LEAVE, self.child.wait())
-            .await
-            .is_err()
-        {
+        };
+        if timeout(LEAVE, self.child.wait()).await.is_err() {
             tracing::error!("a guard has told the end of its program and does not go");
+            self.kill_all().await;
+            let _ = timeout(LEAVE, self.child.wait()).await;
         }
         Done {
             end,
@@ -269,37 +335,8 @@ impl Keeper {
     }
 }
 
-/// Frames out of bytes, also when waiting for one is given up in between.
-struct Frames<R> {
-    from: R,
-    read: BytesMut,
-}
-
-impl<R: AsyncRead + Unpin> Frames<R> {
-    fn new(from: R) -> Self {
-        let read = BytesMut::new();
-        Self { from, read }
-    }
-
-    /// The next one; none at the end, or when what comes is none.
-    async fn next(&mut self) -> Option<Frame> {
-        loop {
-            if let Some(head) = self.read.first_chunk::<HEAD_BYTES>() {
-                let (tag, length) = Frame::head(*head).ok()?;
-                if self.read.len() >= HEAD_BYTES + length {
-                    self.read.advance(HEAD_BYTES);
-                    return Frame::read(tag, self.read.split_to(length).to_vec()).ok();
-                }
-            }
-            if self.from.read_buf(&mut self.read).await.ok()? == 0 {
-                return None;
-            }
-        }
-    }
-}
-
 /// The input of a guard, once it has its order.
-async fn written(hold: &mut Hold) -> ChildStdin {
+async fn written(hold: &mut Hold) -> UnixStream {
     match hold {
         Hold::Writing(writing) => writing.await,
         Hold::Open { .. } | Hold::Closed | Hold::Given => pending().await,

@@ -1,6 +1,7 @@
 //! A program to talk with.
 
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::net::UnixStream;
+use tokio::process::ChildStdout;
 
 use super::keeper::Guarded;
 
@@ -8,8 +9,8 @@ use super::keeper::Guarded;
 /// streams of bytes and can be given away; `program` is to be kept, for dropping it ends all.
 #[derive(Debug)]
 pub struct Piped {
-    /// What is written here the program reads.
-    pub input: ChildStdin,
+    /// What is written here the program reads; there is nothing to read in it.
+    pub input: UnixStream,
     /// What the program writes. Its end comes when nothing of the program is left.
     pub output: ChildStdout,
     /// The program itself.

@@ -121,10 +121,48 @@ async fn programs_that_are_talked_with_leave_room_for_calls() {
 }
 
 #[tokio::test]
-async fn a_guard_that_does_not_go_is_told_as_such_and_does_not_hold_the_turn() {
-    let (workshop, _) = workshop(&["/bin/sh", "-c", "trap '' TERM; exec sleep 8"]);
+async fn a_guard_that_does_not_go_is_killed_with_all_below_and_its_slot_is_free_again() {
+    let script = "trap '' TERM; (trap '' TERM; exec sleep 600) & echo $! > \"$0\"; exec sleep 600";
+    let (_, dir) = workshop(&[]);
+    fs::create_dir_all(&dir).expect("a folder");
+    let file = dir.join("below");
+    let path = file.to_str().expect("plain letters");
+    let (workshop, _) = workshop(&["/bin/sh", "-c", script, path]);
+    let workshop = workshop.with_room(1);
     let guarded = workshop.call(spec()).await.expect("a process");
+    let below = loop {
+        match fs::read_to_string(&file) {
+            Ok(pid) if pid.ends_with('\n') => break pid.trim().to_owned(),
+            _ => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    };
     let ended = guarded.ended();
     drop(guarded);
-    assert_eq!(ended.await, StopOutcome::Discarded);
+    assert_eq!(ended.await, StopOutcome::Killed);
+    if cfg!(target_os = "linux") {
+        let state = fs::read_to_string(format!("/proc/{below}/stat")).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+    }
+    let more = tokio::time::timeout(Duration::from_secs(20), workshop.call(spec())).await;
+    drop(more.expect("there is room").expect("a process"));
+    fs::remove_dir_all(dir).expect("cleaned");
+}
+
+/// As if the program had forged it: the guard lives, and so may what is below it.
+#[tokio::test]
+async fn a_guard_that_tells_the_end_and_stays_is_killed() {
+    let end = guard::frame::Frame::End(End::unstarted(How::Code(0))).to_bytes();
+    let (_, dir) = workshop(&[]);
+    fs::create_dir_all(&dir).expect("a folder");
+    let file = dir.join("end");
+    fs::write(&file, end).expect("a file");
+    let path = file.to_str().expect("plain letters");
+    let (workshop, _) = workshop(&["/bin/sh", "-c", "cat \"$0\"; exec sleep 600", path]);
+    let mut guarded = workshop.call(spec()).await.expect("a process");
+    assert_eq!(guarded.done().await.end.how, How::Code(0));
+    if cfg!(target_os = "linux") {
+        let guard = PathBuf::from(format!("/proc/{}", guarded.id()));
+        assert!(!guard.exists(), "it is gone");
+    }
+    fs::remove_dir_all(dir).expect("cleaned");
 }
