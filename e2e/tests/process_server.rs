@@ -18,7 +18,8 @@ const DIR: &str = "TURNWIRE_TEST_DIR";
 /// mark.
 const SCRIPTS: &str = "scripts";
 
-/// How long after the server's end a program may still be there: five of grace, one to kill.
+/// How long after the server's end a program may still be there, as docs/tools.md tells: five of
+/// grace, one to wake, kill and reap.
 const PROMISE: Duration = Duration::from_secs(6);
 /// What a machine that does much else may add, until a guard has its turn and until this looks.
 const SLACK: Duration = Duration::from_secs(3);
@@ -114,12 +115,14 @@ async fn r_17_programs_that_heed_term_go_at_once_with_a_server_that_is_killed() 
     server.kill();
     // One of the two is talked with, and has a moment to go by itself.
     let took = nasty.until_gone(WITHIN).await;
+    println!("nothing is left after {took:?}");
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[tokio::test]
 async fn r_17_a_program_dies_with_its_guard_also_when_no_server_can_see_to_it() {
     let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
+    // Not what a program has started: nothing binds that to the guard.
     let kinds = [Kind::Silent, Kind::IgnoresTerm, Kind::EndlessDeaf];
     let mut server = server(&nasty, dir.path(), &kinds).await;
     signal(server.0.id(), Signal::STOP);
