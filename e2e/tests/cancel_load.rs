@@ -106,6 +106,7 @@ async fn r_17_a_server_that_is_killed_leaves_no_program_and_no_turn_without_its_
         Kind::Grandchild,
         Kind::Escapee,
         Kind::Endless,
+        Kind::Stopper,
         Kind::Delegate,
     ];
     let nasty = Nasty::new();

@@ -258,7 +258,12 @@ async fn a_program_that_is_gone_since_the_start_is_told_without_its_path() {
 
 #[tokio::test]
 async fn r_17_a_program_that_takes_too_long_is_gone_when_the_model_is_told() {
-    for kind in [Kind::Silent, Kind::IgnoresTerm, Kind::Escapee] {
+    for kind in [
+        Kind::Silent,
+        Kind::IgnoresTerm,
+        Kind::Escapee,
+        Kind::Stopper,
+    ] {
         let nasty = Nasty::new();
         let process = process(&nasty.command(kind));
         let limit = Duration::from_millis(1_500);

@@ -22,6 +22,8 @@ pub enum Kind {
     Escapee,
     /// A program that writes without end and ignores TERM.
     Endless,
+    /// A program that stops its guard and ignores TERM.
+    Stopper,
     /// A slow tool of a tool server.
     Mcp,
     /// A slow data service; sub-agents alone ask it.
@@ -57,13 +59,14 @@ const AGENTS: [&str; 3] = ["shop", "rewards", "support"];
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Sleep,
         Self::Http,
         Self::Ignores,
         Self::Grandchild,
         Self::Escapee,
         Self::Endless,
+        Self::Stopper,
         Self::Mcp,
         Self::Ccs,
         Self::Delegate,
@@ -75,6 +78,7 @@ impl Kind {
             Self::Ignores => nasty.program(nasty::Kind::IgnoresTerm),
             Self::Grandchild => nasty.program(nasty::Kind::Grandchild),
             Self::Escapee => nasty.program(nasty::Kind::Escapee),
+            Self::Stopper => nasty.program(nasty::Kind::Stopper),
             // Slowly enough that no bound of its output ends it.
             Self::Endless => nasty.write(
                 "drips",
@@ -88,7 +92,7 @@ impl Kind {
     /// How many processes say that they are set up, for each tool.
     pub fn processes(self) -> usize {
         match self {
-            Self::Ignores | Self::Endless | Self::Delegate => 1,
+            Self::Ignores | Self::Endless | Self::Stopper | Self::Delegate => 1,
             Self::Escapee => 2,
             Self::Grandchild => 3,
             Self::Sleep | Self::Http | Self::Mcp | Self::Ccs => 0,
@@ -98,7 +102,7 @@ impl Kind {
     /// How many processes the receipt of the turn names, for each tool: a worker's are in its own.
     pub fn lines(self) -> usize {
         match self {
-            Self::Ignores | Self::Grandchild | Self::Escapee | Self::Endless => 1,
+            Self::Ignores | Self::Grandchild | Self::Escapee | Self::Endless | Self::Stopper => 1,
             Self::Sleep | Self::Http | Self::Mcp | Self::Ccs | Self::Delegate => 0,
         }
     }
@@ -106,7 +110,9 @@ impl Kind {
     /// What becomes of the tool.
     pub fn outcome(self) -> StopOutcome {
         match self {
-            Self::Ignores | Self::Grandchild | Self::Escapee | Self::Endless => StopOutcome::Killed,
+            Self::Ignores | Self::Grandchild | Self::Escapee | Self::Endless | Self::Stopper => {
+                StopOutcome::Killed
+            }
             Self::Sleep | Self::Http | Self::Mcp | Self::Delegate => StopOutcome::Stopped,
             Self::Ccs => StopOutcome::Discarded,
         }
@@ -127,7 +133,7 @@ impl Kind {
             Self::Http => ("drip", json!({})),
             Self::Mcp => ("slow_mcp", json!({"seconds": 60})),
             Self::Delegate => ("dig", json!({"task": path})),
-            Self::Ignores | Self::Grandchild | Self::Escapee | Self::Endless => {
+            Self::Ignores | Self::Grandchild | Self::Escapee | Self::Endless | Self::Stopper => {
                 ("program", json!({"path": path}))
             }
             Self::Ccs => ("ask_shop", json!({"query": "ccs"})),
