@@ -8,6 +8,7 @@ mod digest;
 mod nearest;
 mod place;
 mod finding;
+pub mod effort;
 mod files;
 mod definition;
 mod registry;

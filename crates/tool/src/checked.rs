@@ -8,6 +8,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use turnwire_event::code::ToolType;
 use turnwire_event::port::BoxFuture;
+use turnwire_pack::effort::{self, Effort};
 
 use crate::shelf::size;
 use crate::tool::{Call, Tool, ToolFailure};
@@ -27,19 +28,26 @@ pub(crate) struct BadSchema(pub(crate) String);
 pub(crate) struct InputSchema {
     text: Value,
     validator: Validator,
+    effort: Effort,
 }
 
 impl InputSchema {
-    /// The schema that `text` is. Null is any object. Nothing is fetched for it.
+    /// The schema that `text` is. Null is any object. Nothing is fetched for it. One that could
+    /// take for ever is refused: a check cannot be stopped.
     pub(crate) fn new(text: &Value) -> Result<Self, BadSchema> {
         let text = match text {
             Value::Null => json!({"type": "object"}),
             Value::Object(_) => text.clone(),
             _ => return Err(BadSchema("it must be an object".to_owned())),
         };
-        let validator = jsonschema::validator_for(&text);
+        let effort = Effort::new(&text).map_err(|why| BadSchema(bounded(why.to_string())))?;
+        let validator = effort::validator(&text);
         let validator = validator.map_err(|why| BadSchema(bounded(why.to_string())))?;
-        Ok(Self { text, validator })
+        Ok(Self {
+            text,
+            validator,
+            effort,
+        })
     }
 
     /// The schema as a model is shown it.
@@ -47,13 +55,18 @@ impl InputSchema {
         &self.text
     }
 
-    /// Whether `input` fits. Its size comes first: judging takes longer the larger it is.
+    /// Whether `input` fits. Its size comes first, and then the steps that judging it takes: a
+    /// thread that judges does nothing else, and hears no cancel.
     pub(crate) fn check(&self, input: &Value) -> Result<(), ToolFailure> {
         if !input.is_object() {
             return Err(ToolFailure::invalid_input("The input must be an object."));
         }
         if size(input) > INPUT_BYTES_MAX {
             let told = format!("The input is larger than {INPUT_BYTES_MAX} bytes.");
+            return Err(ToolFailure::invalid_input(told));
+        }
+        if !self.effort.affords(input) {
+            let told = "The input is too large and too deep to be checked; write a simpler one.";
             return Err(ToolFailure::invalid_input(told));
         }
         self.validator.validate(input).map_err(|why| {

@@ -62,7 +62,7 @@ pub enum BadTool {
         why: String,
     },
     /// Its input schema is none.
-    #[error("tool `{tool}`: its input_schema is not a JSON Schema: {why}")]
+    #[error("tool `{tool}`: its input_schema cannot be used: {why}")]
     Schema {
         /// Which tool.
         tool: String,

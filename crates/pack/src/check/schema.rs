@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::folder;
 use super::page::Page;
+use crate::effort::{self, Effort, Heavy};
 use crate::files::Files;
 use crate::finding::{Findings, Known, shown};
 use crate::nearest::nearest;
@@ -37,12 +38,10 @@ impl<'a> Schemas<'a> {
     ) -> Option<Value> {
         match &field.value {
             Value::Object(_) => {
-                if let Err(Unusable { what, .. }) = usable(&field.value) {
-                    page.error(
-                        field.place,
-                        format!("`{name}` is not a JSON Schema: {what}"),
-                    )
-                    .write("for example `{type: object, properties: {…}}`");
+                if let Err(why) = usable(&field.value) {
+                    let told = format!("`{name}` {}", why.told());
+                    let example = "for example `{type: object, properties: {…}}`";
+                    page.error(field.place, told).write(why.write(example));
                     return None;
                 }
                 Some(field.value.clone())
@@ -96,14 +95,11 @@ fn file(files: &Files, path: &str, found: &mut Findings) -> Option<Value> {
     };
     match usable(&schema) {
         Ok(()) => Some(schema),
-        Err(Unusable { what, pointer }) => {
-            found
-                .error(
-                    path,
-                    place(text, &pointer),
-                    format!("this is not a JSON Schema: {what}"),
-                )
-                .write("for example `{\"type\": \"object\", \"properties\": {…}}`");
+        Err(why) => {
+            let told = format!("this {}", why.told());
+            let example = "for example `{\"type\": \"object\", \"properties\": {…}}`";
+            let found = found.error(path, place(text, &why.pointer), told);
+            found.write(why.write(example));
             None
         }
     }
@@ -113,11 +109,46 @@ fn file(files: &Files, path: &str, found: &mut Findings) -> Option<Value> {
 struct Unusable {
     what: String,
     pointer: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It is no schema.
+    None,
+    /// It is one that takes too long, or leads where nobody follows.
+    Heavy,
+}
+
+impl Unusable {
+    fn told(&self) -> String {
+        let told = match self.kind {
+            Kind::None => "is not a JSON Schema",
+            Kind::Heavy => "cannot be checked in bounded time",
+        };
+        format!("{told}: {}", self.what)
+    }
+
+    /// What to write instead; `example` for one that is none.
+    fn write(&self, example: &'static str) -> &'static str {
+        match self.kind {
+            Kind::None => example,
+            Kind::Heavy => {
+                "fewer parts, and `$ref` as `#` or `#/…` from inside the data it describes"
+            }
+        }
+    }
 }
 
 /// Whether data can be checked against a schema; else the reason.
 fn usable(schema: &Value) -> Result<(), Unusable> {
-    let wrong = |what: String, pointer: String| Err(Unusable { what, pointer });
+    let wrong = |what: String, pointer: String| {
+        Err(Unusable {
+            what,
+            pointer,
+            kind: Kind::None,
+        })
+    };
     if !schema.is_object() {
         return wrong("it is not an object".to_owned(), String::new());
     }
@@ -130,13 +161,23 @@ fn usable(schema: &Value) -> Result<(), Unusable> {
         };
         return wrong(what, at);
     }
+    if let Err(Heavy { what, pointer }) = Effort::new(schema) {
+        let heavy = Unusable {
+            what,
+            pointer,
+            kind: Kind::Heavy,
+        };
+        let same = |found: &Unusable| found.pointer == heavy.pointer;
+        return Err(culprit(schema, schema, "").filter(same).unwrap_or(heavy));
+    }
     // References to elsewhere are not followed, and fail here.
-    if jsonschema::validator_for(schema).is_ok() {
+    if effort::validator(schema).is_ok() {
         return Ok(());
     }
     Err(culprit(schema, schema, "").unwrap_or_else(|| Unusable {
         what: "a `$ref` leads out of it, or a `pattern` is not one".to_owned(),
         pointer: String::new(),
+        kind: Kind::None,
     }))
 }
 
@@ -159,13 +200,17 @@ fn culprit(part: &Value, root: &Value, pointer: &str) -> Option<Unusable> {
             },
             ("pattern", Some(pattern)) => {
                 let alone = serde_json::json!({ "pattern": pattern });
-                let is_one = jsonschema::validator_for(&alone).is_ok();
+                let is_one = effort::validator(&alone).is_ok();
                 (!is_one).then(|| format!("the `pattern` `{}` is not one", shown(pattern)))
             }
             _ => None,
         };
         if let Some(what) = what {
-            return Some(Unusable { what, pointer });
+            return Some(Unusable {
+                what,
+                pointer,
+                kind: Kind::None,
+            });
         }
         if let Some(found) = culprit(below, root, &pointer) {
             return Some(found);

@@ -8,7 +8,7 @@ first start is good; the file says that there was one.
 
 Modes: good, never (no answer to initialize), nonsense (words that are no messages), refuses,
 endless (a line without end), flood (lines without end), dies (at once), schema (a tool without a
-schema), cursor (the same page for ever), many (too many tools), other (other tools when started
+schema, and one with a schema that takes for ever), cursor (the same page for ever), many (too many tools), other (other tools when started
 again, with --once), forgets (400 for a session that it does not know, where 404 is right), moved
 (a redirect).
 """
@@ -76,6 +76,14 @@ def text(words, **more):
     return {"content": [{"type": "text", "text": words}], **more}
 
 
+def doubling():
+    """A tool whose input takes 2^30 steps to check."""
+    defs = {"d0": {"type": "object"}}
+    for at in range(1, 31):
+        defs[f"d{at}"] = {"allOf": [{"$ref": f"#/$defs/d{at - 1}"}] * 2}
+    return {"name": "doubling", "inputSchema": {"type": "object", "$defs": defs, "$ref": "#/$defs/d30"}}
+
+
 def tools(params):
     if MODE == "cursor":
         return {"tools": TOOLS[:1], "nextCursor": "again"}
@@ -84,7 +92,7 @@ def tools(params):
         some = [tool(f"t{page}_{n}") for n in range(100)]
         return {"tools": some, "nextCursor": str(page + 1)} if page < 4 else {"tools": some}
     if MODE == "schema":
-        return {"tools": TOOLS[:1] + [{"name": "broken", "inputSchema": {"type": "nothing"}}]}
+        return {"tools": TOOLS[:1] + [{"name": "broken", "inputSchema": {"type": "nothing"}}, doubling()]}
     if MODE == "other" and AGAIN:
         return {"tools": TOOLS[1:] + [tool("new")]}
     # Two pages, so that the second is asked for.

@@ -146,3 +146,30 @@ fn a_schema_that_is_none_is_named_when_the_tool_is_made() {
         assert!(why.0.chars().count() <= TOLD_CHARS_MAX, "{why}");
     }
 }
+
+#[tokio::test]
+async fn f14_an_input_that_would_take_for_ever_to_check_is_not_checked() {
+    let twice = json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]});
+    let schema = json!({"type": "object", "additionalProperties": twice});
+    let (tool, runs) = checked(schema).expect("a schema");
+    let sink = Sink::with_room(0);
+    let deep = |depth| (0..depth).fold(json!({}), |inner, _| json!({"a": inner}));
+    let failure = tool.run(call(deep(60), &sink)).await.expect_err("too deep");
+    assert_eq!(failure.class, ToolErrorClass::InvalidInput);
+    assert!(failure.told.contains("write a simpler one"));
+    assert_eq!(runs.load(Ordering::Relaxed), 0);
+    assert!(tool.run(call(deep(6), &sink)).await.is_ok());
+}
+
+#[test]
+fn a_schema_that_takes_for_ever_is_named_when_the_tool_is_made() {
+    let mut defs = serde_json::Map::new();
+    defs.insert("d0".to_owned(), json!({"type": "object"}));
+    for at in 1..=30 {
+        let before = json!({"$ref": format!("#/$defs/d{}", at - 1)});
+        defs.insert(format!("d{at}"), json!({"allOf": [before, before]}));
+    }
+    let why = checked(json!({"type": "object", "$defs": defs, "$ref": "#/$defs/d30"}));
+    let why = why.map(|_| ()).expect_err("too much");
+    assert!(why.0.contains("more than 20000 steps"), "{why}");
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rmcp::model::PaginatedRequestParams;
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use crate::checked::InputSchema;
@@ -72,10 +73,13 @@ async fn pages(peer: &Peer<RoleClient>) -> Result<Vec<Found>, NoList> {
     for _ in 0..PAGES_MAX {
         let asked = PaginatedRequestParams::default().with_cursor(cursor);
         let page = peer.list_tools(Some(asked)).await.map_err(refused)?;
-        found.extend(page.tools.into_iter().map(of));
-        if found.len() > TOOLS_MAX {
+        if found.len() + page.tools.len() > TOOLS_MAX {
             return Err(NoList::Many);
         }
+        // Every schema is compiled: work for a thread that nobody waits on.
+        let tools = page.tools;
+        let compiled = spawn_blocking(move || tools.into_iter().map(of).collect::<Vec<_>>());
+        found.extend(compiled.await.map_err(|_| NoList::Nonsense)?);
         cursor = page.next_cursor;
         if cursor.is_none() {
             return Ok(found);
@@ -109,5 +113,5 @@ fn judged(schema: Value) -> Result<Arc<InputSchema>, String> {
         ));
     }
     let judged = InputSchema::new(&schema).map(Arc::new);
-    judged.map_err(|why| format!("its input schema is not a JSON Schema: {}", said(&why.0)))
+    judged.map_err(|why| format!("its input schema cannot be used: {}", said(&why.0)))
 }

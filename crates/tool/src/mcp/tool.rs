@@ -34,21 +34,15 @@ pub(crate) struct Mcp {
 }
 
 impl Mcp {
-    /// The tool `found` of `server` as `def` says; what `def` leaves open is as the server says.
-    /// Fails in words if it cannot be used.
+    /// The tool `found` of `server` as `def` says; its input, and what `def` leaves open, is as the
+    /// server says. Fails in words if it cannot be used.
     pub(crate) fn new(
         def: &ToolDef,
         found: &Found,
         (server, secrets): (&Arc<Server>, &Arc<Secrets>),
         call_timeout: Duration,
     ) -> Result<Self, String> {
-        let input = match def.input_schema.is_null() {
-            true => found.input.clone()?,
-            false => {
-                let own = InputSchema::new(&def.input_schema).map(Arc::new);
-                own.map_err(|why| format!("its input_schema is not a JSON Schema: {why}"))?
-            }
-        };
+        let input = found.input.clone()?;
         let mut def = def.clone();
         if def.description.is_empty() {
             def.description.clone_from(&found.description);

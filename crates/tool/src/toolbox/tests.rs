@@ -228,12 +228,12 @@ fn an_http_tool_that_cannot_be_made_is_named() {
         (
             "https://a.example/",
             json!({"type": "sideways"}),
-            "tool `weather`: its input_schema is",
+            "tool `weather`: its input_schema cannot be used: ",
         ),
         (
             "https://a.example/",
             json!("object"),
-            "tool `weather`: its input_schema is",
+            "tool `weather`: its input_schema cannot be used: ",
         ),
     ] {
         let mut pack = pack();

@@ -305,6 +305,12 @@ fn a_mistake_in_a_schema_file_is_told_where_it_stands() {
                 "{file}:2:70: error: this is not a JSON Schema: the `pattern` `(` is not one; {why}"
             ),
         ),
+        (
+            "{\"type\": \"object\",\n \"properties\": {\"items\": {\"items\":\n {\"pattern\": \"((a{99}){99}){99}\"}}}}\n",
+            format!(
+                "{file}:3:2: error: this cannot be checked in bounded time: it is more than 20000 steps for one value, with references followed and repeats written out; write: fewer parts, and `$ref` as `#` or `#/…` from inside the data it describes"
+            ),
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(told(&[Write(file, text)]), [expected]);

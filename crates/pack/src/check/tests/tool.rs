@@ -220,6 +220,16 @@ fn an_input_schema_can_be_met_and_asks_for_no_principal() {
             Swap(
                 "tools.yaml",
                 schema,
+                "{type: object, properties: {query: {anyOf: [{$ref: '#/properties/query'}]}}}",
+            ),
+            &[
+                "tools.yaml:7:19: error: `input_schema` cannot be checked in bounded time: a `$ref` leads back to where it stands without going into the data; write: fewer parts, and `$ref` as `#` or `#/…` from inside the data it describes",
+            ],
+        ),
+        (
+            Swap(
+                "tools.yaml",
+                schema,
                 "{properties: {query: {type: string}}}",
             ),
             &[

@@ -1,0 +1,254 @@
+//! Schemas that are weighed and inputs that are walked.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// `d1` to `d<n>`, each of the one before twice, as `twice` puts it.
+fn doubled(n: usize, twice: impl Fn(Value) -> Value) -> Value {
+    let mut defs = serde_json::Map::new();
+    defs.insert("d0".to_owned(), json!({"type": "object"}));
+    for at in 1..=n {
+        let before = json!({"$ref": format!("#/$defs/d{}", at - 1)});
+        defs.insert(format!("d{at}"), twice(before));
+    }
+    json!({"type": "object", "$defs": defs, "$ref": format!("#/$defs/d{n}")})
+}
+
+/// An object in an object, `depth` times.
+fn nested(field: &str, depth: usize) -> Value {
+    (0..depth).fold(json!({}), |inner, _| json!({ field: inner }))
+}
+
+/// Checks `input` if it may be checked, and never for long.
+fn checked(schema: &Value, input: &Value) -> Option<bool> {
+    let from = Instant::now();
+    let effort = Effort::new(schema).unwrap_or_else(|why| panic!("{why}: {schema}"));
+    let fits = effort.affords(input).then(|| {
+        let validator = validator(schema).unwrap_or_else(|why| panic!("{why}: {schema}"));
+        validator.validate(input).is_ok()
+    });
+    let took = from.elapsed();
+    assert!(took < Duration::from_secs(60), "{took:?}");
+    fits
+}
+
+fn weigh(schema: &Value) -> Result<(), Heavy> {
+    Effort::new(schema).map(|_| ())
+}
+
+fn refused(schema: &Value) -> Heavy {
+    weigh(schema).expect_err("too much")
+}
+
+#[test]
+fn a_schema_that_doubles_at_one_place_is_refused() {
+    for twice in ["allOf", "anyOf", "oneOf"] {
+        let why = refused(&doubled(20, |before| json!({ twice: [before, before] })));
+        assert!(why.what.contains("more than 20000 steps"), "{why}");
+    }
+    let both = refused(&doubled(20, |before| json!({"if": before, "then": before})));
+    assert!(both.what.contains("steps"), "{both}");
+    let by_field = |before| json!({"dependentSchemas": {"a": before, "b": before}});
+    assert!(refused(&doubled(20, by_field)).what.contains("steps"));
+    // Each takes what is below it again for what is left over.
+    let left = |before| json!({"allOf": [before], "unevaluatedProperties": false});
+    assert!(refused(&doubled(20, left)).what.contains("steps"));
+    let good = doubled(6, |before| json!({"allOf": [before, before]}));
+    assert_eq!(checked(&good, &json!({})), Some(true));
+}
+
+#[test]
+fn a_reference_that_goes_round_without_going_into_the_data_is_refused() {
+    for schema in [
+        json!({"$ref": "#"}),
+        json!({"allOf": [{"$ref": "#"}]}),
+        json!({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"not": {"$ref": "#/$defs/a"}}},
+            "properties": {"x": {"$ref": "#/$defs/a"}}}),
+        json!({"$id": "http://a/b", "allOf": [{"$ref": "http://a/b#"}]}),
+    ] {
+        let why = refused(&schema);
+        assert!(why.what.contains("leads back"), "{schema}: {why}");
+    }
+    let why = refused(&doubled(100, |before| before));
+    assert!(why.what.contains("inside each other"), "{why}");
+}
+
+#[test]
+fn a_tree_is_a_good_schema() {
+    let tree = json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#"}}},
+        "required": ["name"],
+    });
+    let leaf = json!({"name": "leaf"});
+    let input = (0..20).fold(
+        leaf,
+        |inner, _| json!({"name": "a", "children": [inner, inner.get("x")]}),
+    );
+    assert_eq!(checked(&tree, &input), Some(false), "null is no child");
+    let leaf = json!({"name": "leaf"});
+    let input = (0..20).fold(leaf, |inner, _| json!({"name": "a", "children": [inner]}));
+    assert_eq!(checked(&tree, &input), Some(true));
+    // Two kinds with the same field, as people write expressions.
+    let kinds = json!({
+        "$defs": {"e": {"anyOf": [
+            {"type": "object", "properties": {"op": {"const": "and"}, "of": {"$ref": "#/$defs/e"}}},
+            {"type": "object", "properties": {"op": {"const": "or"}, "of": {"$ref": "#/$defs/e"}}},
+        ]}},
+        "type": "object",
+        "$ref": "#/$defs/e",
+    });
+    assert_eq!(checked(&kinds, &nested("of", 5)), Some(true));
+}
+
+#[test]
+fn an_input_that_doubles_its_schema_at_every_level_is_not_checked() {
+    let both = json!({
+        "type": "object",
+        "additionalProperties": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
+    });
+    assert_eq!(checked(&both, &nested("a", 5)), Some(true));
+    assert_eq!(checked(&both, &nested("a", 60)), None);
+    let list = json!({"type": ["object", "array"], "additionalProperties": {"$ref": "#"},
+        "items": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}});
+    let deep = (0..60).fold(json!([]), |inner, _| json!([inner]));
+    assert_eq!(checked(&list, &json!({"a": deep})), None);
+    // A way that doubles with the depth of the schema and not of the data.
+    let wide = doubled(
+        40,
+        |before| json!({"properties": {"a": before, "b": before}}),
+    );
+    assert_eq!(checked(&wide, &nested("a", 30)), Some(true));
+}
+
+#[test]
+fn the_heaviest_that_passes_is_checked_in_a_moment() {
+    let parts: Vec<Value> = (0..3_000)
+        .map(|at| json!({"maxLength": 5, "title": at.to_string()}))
+        .collect();
+    let many = json!({"type": "object", "additionalProperties": {"anyOf": parts}});
+    let fields: serde_json::Map<String, Value> = (0..100)
+        .map(|at| (at.to_string(), json!("longer than five")))
+        .collect();
+    assert_eq!(checked(&many, &Value::Object(fields.clone())), Some(false));
+    let more: serde_json::Map<String, Value> = (0..3_000)
+        .map(|at| (at.to_string(), json!("longer than five")))
+        .collect();
+    assert_eq!(checked(&many, &Value::Object(more)), None);
+    // A stack that is used as deep as it may be.
+    let chain = doubled(60, |before| json!({"allOf": [before]}));
+    assert!(refused(&chain).what.contains("inside each other"));
+    let mut deep = doubled(28, |before| json!({"anyOf": [before]}));
+    deep["$defs"]["d0"] = json!({"type": "object", "additionalProperties": {"$ref": "#"}});
+    assert_eq!(checked(&deep, &nested("a", 3)), Some(true));
+    assert_eq!(checked(&deep, &nested("a", 30)), None);
+}
+
+#[test]
+fn patterns_are_tried_within_bounds() {
+    let with = |pattern: &str| json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
+    let long = json!({"a": "a".repeat(60_000)});
+    let short = json!({"a": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"});
+    // As the generators of schemas write them.
+    let mail = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$";
+    assert_eq!(
+        checked(&with(mail), &json!({"a": "a.b@example.com"})),
+        Some(true)
+    );
+    assert_eq!(
+        checked(&with(mail), &json!({"a": "a..b@example.com"})),
+        Some(false)
+    );
+    let uuid = "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000)$";
+    let fields: serde_json::Map<String, Value> = (0..100)
+        .map(|at| (format!("f{at}"), json!({"pattern": uuid})))
+        .collect();
+    assert_eq!(weigh(&json!({"properties": fields})), Ok(()));
+    assert_eq!(checked(&with(r"\S"), &long), Some(true));
+    assert_eq!(checked(&with("(a+)+$"), &short), Some(false));
+    assert_eq!(checked(&with("^(?=(a+)+$)"), &short), Some(false));
+    assert_eq!(checked(&with(r"^(a|a)*\1$"), &short), Some(false));
+    assert_eq!(checked(&with(r"^(?=(a+)+$)"), &long), None);
+    assert_eq!(checked(&with("(a{1,50}){1,50}$"), &long), None);
+    assert!(
+        refused(&with("((a{100}){100}){100}"))
+            .what
+            .contains("steps")
+    );
+    let fields: serde_json::Map<String, Value> = (0..1_000)
+        .map(|at| (at.to_string(), json!({"pattern": ".{1,1000}"})))
+        .collect();
+    assert!(
+        refused(&json!({"properties": fields}))
+            .what
+            .contains("steps")
+    );
+    let big = with(r"\w{19000}");
+    assert_eq!((weigh(&big), validator(&big).is_err()), (Ok(()), true));
+    assert_eq!(
+        checked(
+            &json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"format": "regex"}}}),
+            &json!({"a": "((((a{900}){900}){900}){900}"})
+        ),
+        Some(true)
+    );
+}
+
+#[test]
+fn what_a_pattern_is_with_its_repeats_written_out() {
+    for (pattern, size) in [
+        ("", 1),
+        ("abc", 3),
+        (r"\d{4}-\d{2}", 7),
+        ("[a-z]{64}", 64),
+        ("(ab){3}", 9),
+        ("((a{10}){10}){10}", 1_110),
+        ("a{2,}", 2),
+        ("a{1,30}", 30),
+        (r"\p{L}{2}", 1_000),
+        ("(a{99999999999999999999}){99999999999999999999}", u64::MAX),
+        ("(((", 3),
+        (")))", 1),
+        ("[{5}]", 1),
+    ] {
+        assert_eq!(pattern::size(pattern), size, "{pattern}");
+    }
+}
+
+#[test]
+fn a_reference_that_cannot_be_followed_is_told() {
+    for (schema, told, pointer) in [
+        (json!({"$ref": "#a"}), "`#a` is not followed", "/$ref"),
+        (
+            json!({"properties": {"x": {"$ref": "#/none"}}}),
+            "`#/none`",
+            "/properties/x/$ref",
+        ),
+        (json!({"$ref": "http://a/b"}), "`http://a/b`", "/$ref"),
+        (json!({"$dynamicRef": "#"}), "`$dynamicRef`", "/$dynamicRef"),
+        (
+            json!({"$defs": {"a": {"$id": "b"}}}),
+            "a `$id` inside",
+            "/$defs/a",
+        ),
+        (
+            json!({"$schema": "http://json-schema.org/draft-04/schema#", "items": [{"id": "b"}]}),
+            "an `id` inside",
+            "/items/0",
+        ),
+    ] {
+        let why = refused(&schema);
+        let told = told.replace("an `id`", "a `id`");
+        assert!(why.what.contains(&told), "{why}");
+        assert_eq!(why.pointer, pointer);
+    }
+    for good in [
+        json!({"$id": "http://a/b", "properties": {"$id": {"$ref": "http://a/b#/$defs/c d"}, "id": {"$ref": "#/$defs/c%20d"}}, "$defs": {"c d": {"id": "x"}}}),
+        json!({"$defs": {"a/b~c": {}}, "items": {"$ref": "#/$defs/a~1b~0c"}}),
+    ] {
+        assert_eq!(weigh(&good), Ok(()), "{good}");
+    }
+}
