@@ -99,7 +99,7 @@ fn bounds(page: &mut Page<'_>, source: Option<&LimitsSource>) -> ProcessLimits {
             * number(|limits| &limits.file_mb, "file_mb", (0, 4_096), 64).min(4_096),
         // Fewer than 8 and its own libraries cannot be opened; 1024 is what a shell is given.
         open_files: number(|limits| &limits.open_files, "open_files", (8, 1_024), 64),
-        // The system counts all of the server's user, so the bound is higher than one needs.
+        // Of this program alone: a runtime with its helpers has a few, 4096 are a machine's.
         processes: number(|limits| &limits.processes, "processes", (1, 4_096), 64),
     }
 }
