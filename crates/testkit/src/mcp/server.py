@@ -9,8 +9,9 @@ first start is good; the file says that there was one.
 Modes: good, never (no answer to initialize), nonsense (words that are no messages), refuses,
 endless (a line without end), flood (lines without end), dies (at once), schema (a tool without a
 schema, and one with a schema that takes for ever), cursor (the same page for ever), many (too many tools), other (other tools when started
-again, with --once), forgets (400 for a session that it does not know, where 404 is right), moved
-(a redirect).
+again, with --once), ttl (says that its list stays good), forgets (400 for a session that it does
+not know, where 404 is right), moved (a redirect), hangs (no answer to a ping or a call over HTTP),
+breaks and ends (streams of events that are broken off, or ended, as soon as they are begun).
 """
 
 import base64
@@ -93,6 +94,8 @@ def tools(params):
         return {"tools": some, "nextCursor": str(page + 1)} if page < 4 else {"tools": some}
     if MODE == "schema":
         return {"tools": TOOLS[:1] + [{"name": "broken", "inputSchema": {"type": "nothing"}}, doubling()]}
+    if MODE == "ttl":
+        return {"tools": TOOLS, "ttlMs": 3_600_000, "cacheScope": "public"}
     if MODE == "other" and AGAIN:
         return {"tools": TOOLS[1:] + [tool("new")]}
     # Two pages, so that the second is asked for.
@@ -287,7 +290,27 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
-        self.give(405)
+        note({"http": "GET"})
+        if MODE not in ("breaks", "ends"):
+            self.give(405)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        if MODE == "breaks":
+            self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.close_connection = True
+        self.wfile.write(b"retry: 0\n\n")
+
+    def hang(self):
+        """Until the other side goes."""
+        self.close_connection = True
+        try:
+            self.connection.recv(1)
+        except OSError:
+            pass
+        note({"http": "gone"})
 
     def do_DELETE(self):
         note({"http": "DELETE", "session": self.headers.get("Mcp-Session-Id")})
@@ -322,6 +345,9 @@ class Handler(BaseHTTPRequestHandler):
                 self.give(404)
             return
         params = message.get("params") or {}
+        if MODE == "hangs" and message["method"] in ("ping", "tools/call"):
+            self.hang()
+            return
         if params.get("name") == "status":
             given = params.get("arguments") or {}
             body = given.get("body", "").replace("ID", json.dumps(message["id"]))

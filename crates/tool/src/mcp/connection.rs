@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::service::{Peer, RoleClient, RunningServiceCancellationToken, ServiceExt as _};
+use rmcp::service::{
+    ClientCacheConfig, Peer, RoleClient, RunningServiceCancellationToken, ServiceExt as _,
+};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
@@ -127,8 +129,12 @@ impl Connection {
             Err(_) if meter.has_stray() => return Err(NoConnection::Stray),
             Err(_) => return Err(NoConnection::Silent(within)),
         };
+        // What a server listed is asked for when it is wanted, and not remembered for it.
+        let peer = service.peer().clone();
+        let forgets = ClientCacheConfig::disabled();
+        peer.set_response_cache_config(forgets).await;
         Ok(Self {
-            peer: service.peer().clone(),
+            peer,
             token: service.cancellation_token(),
             over: Some(Box::pin(async move {
                 let _ = service.waiting().await;

@@ -89,6 +89,16 @@ async fn a_pack_that_is_read_again_while_a_server_is_away_has_the_tools_that_it_
     assert!(ears.heard().contains("is away while the pack is read"));
 }
 
+#[tokio::test]
+async fn s2_001_a_pack_that_is_read_again_has_the_tools_of_now_however_long_a_list_is_said_to_hold()
+{
+    let stage = Stage::new();
+    let _first = stage.good("ttl", &[]).await;
+    let _second = stage.good("ttl", &[]).await;
+    assert_eq!(stage.count("tools/list"), 2);
+    assert_eq!(stage.count("initialize"), 1, "it was kept");
+}
+
 /// Until `listed` answers again.
 async fn is_back(listed: &Listed) {
     for _ in 0..60 {
