@@ -8,13 +8,14 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, ServerResult,
 };
-use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
 
+use crate::mcp::asked::Asked;
 use crate::mcp::error::{Unsent, said, unsent};
 use crate::mcp::link::{Slot, Step};
 use crate::mcp::server::Server;
@@ -22,6 +23,9 @@ use crate::mcp::server::Server;
 /// How long a call waits for a server that is away: as long as a person hardly notices, and as
 /// long as most need to come back.
 const AWAY_MAX: Duration = Duration::from_secs(2);
+
+/// Why a call is cancelled.
+const NEEDLESS: &str = "the turn does not need it any more";
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +138,7 @@ async fn ask(
     let options = PeerRequestOptions::with_timeout(within);
     let sent = session.peer.send_request_with_option(request, options);
     let given = match sent.await {
-        Ok(handle) => Asked(Some(handle)).answer(steps, within, ear).await,
+        Ok(handle) => answer(Asked::new(handle, NEEDLESS), steps, within, ear).await,
         Err(ServiceError::TransportClosed) => Err(Given::Gone),
         Err(error) => Err(Given::Error(error)),
     };
@@ -186,48 +190,37 @@ enum Given {
     Error(ServiceError),
 }
 
-/// A request that a server has. Dropping it before it is answered tells the server to stop.
-struct Asked(Option<RequestHandle<RoleClient>>);
-
-impl Asked {
-    async fn answer(
-        mut self,
-        mut steps: watch::Receiver<Option<Step>>,
-        within: Duration,
-        ear: &mut dyn Hears,
-    ) -> Result<ServerResult, Given> {
-        let late = Instant::now() + within;
-        loop {
-            let Some(handle) = &mut self.0 else {
-                return Err(Given::Gone);
-            };
-            let due = ear.due();
-            tokio::select! {
-                biased;
-                answer = &mut handle.rx => {
-                    self.0 = None;
-                    // The last step came before the answer and is never kept back.
-                    if steps.has_changed().is_ok_and(|is| is) {
-                        let last = *steps.borrow_and_update();
-                        if let Some(step) = last {
-                            ear.step(step).await;
-                        }
-                    }
-                    ear.tell().await;
-                    return match answer {
-                        Ok(answer) => answer.map_err(Given::Error),
-                        Err(_) => Err(Given::Gone),
-                    };
-                }
-                Ok(()) = steps.changed() => {
-                    let newest = *steps.borrow_and_update();
-                    if let Some(step) = newest {
+/// The answer to what was asked, while `ear` hears how far it is.
+async fn answer(
+    mut asked: Asked,
+    mut steps: watch::Receiver<Option<Step>>,
+    within: Duration,
+    ear: &mut dyn Hears,
+) -> Result<ServerResult, Given> {
+    let late = Instant::now() + within;
+    loop {
+        let due = ear.due();
+        tokio::select! {
+            biased;
+            answer = asked.answer() => {
+                // The last step came before the answer and is never kept back.
+                if steps.has_changed().is_ok_and(|is| is) {
+                    let last = *steps.borrow_and_update();
+                    if let Some(step) = last {
                         ear.step(step).await;
                     }
                 }
-                () = at(due) => ear.tell().await,
-                () = sleep_until(late) => return Err(Given::Late),
+                ear.tell().await;
+                return answer.ok_or(Given::Gone)?.map_err(Given::Error);
             }
+            Ok(()) = steps.changed() => {
+                let newest = *steps.borrow_and_update();
+                if let Some(step) = newest {
+                    ear.step(step).await;
+                }
+            }
+            () = at(due) => ear.tell().await,
+            () = sleep_until(late) => return Err(Given::Late),
         }
     }
 }
@@ -236,21 +229,5 @@ async fn at(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
         None => std::future::pending().await,
-    }
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        let Some(handle) = self.0.take() else {
-            return;
-        };
-        // Outside a runtime the server is going down, and the connection with it.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let _ = handle
-                    .cancel(Some("the turn does not need it any more".to_owned()))
-                    .await;
-            });
-        }
     }
 }

@@ -21,6 +21,7 @@ use sse_stream::{Sse, SseStream};
 use turnwire_dial::{DialError, Dialer, Headers, Incoming, Method, Request, Url};
 
 use crate::mcp::meter::{Ends, Flood, Gauge, MESSAGE_BYTES_MAX, Meter};
+use crate::mcp::streams::Streams;
 
 /// Until there is a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -55,8 +56,9 @@ fn trouble(why: impl Into<Trouble>) -> Error {
     StreamableHttpError::Client(why.into())
 }
 
-/// Takes up a stream of events again that broke: once at once, once a little later. One that the
-/// server ended in peace is opened again after a while. More is the supervisor's.
+/// Takes up a stream of events again that broke: once, and once a little later if that failed. One
+/// that the server ended in peace is opened again after a while. More is the supervisor's. How
+/// often one is asked for that is given and breaks is not asked here: see [`Streams`].
 #[derive(Debug)]
 pub(crate) struct Twice;
 
@@ -78,6 +80,7 @@ pub(crate) struct Client {
     /// Those of the pack; a key may be among them.
     headers: Headers,
     meter: Arc<Meter>,
+    streams: Arc<Streams>,
 }
 
 impl Client {
@@ -92,6 +95,7 @@ impl Client {
             url: url.clone(),
             headers: headers.clone(),
             meter: Arc::clone(meter),
+            streams: Arc::default(),
         }
     }
 
@@ -250,6 +254,8 @@ impl StreamableHttpClient for Client {
             &headers,
         )?;
         request.accept = EVENTS.into();
+        let wait = self.streams.wait(session_id.as_ref(), event_id.is_some());
+        tokio::time::sleep(wait).await;
         let incoming = self.dialer.open(request).await.map_err(trouble)?;
         match incoming.status() {
             200..300 if incoming.content_type() == EVENTS => Ok(self.events(incoming)),

@@ -14,14 +14,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rmcp::model::{ClientRequest, PingRequest};
-use rmcp::service::{Peer, RoleClient, ServiceError};
+use rmcp::model::{ClientRequest, PingRequest, ServerResult};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use turnwire_event::port::BoxFuture;
 use turnwire_event::{TurnId, metric};
 
+use crate::mcp::asked::Asked;
 use crate::mcp::backoff::Backoff;
 use crate::mcp::connection::{Connection, Way};
 use crate::mcp::error::{NoConnection, Unsent, unsent};
@@ -38,6 +39,10 @@ const AWAY_MAX: Duration = Duration::from_secs(2);
 
 /// For an answer to a ping: a server that is well gives it at once, whatever else it does.
 const PING_MAX: Duration = Duration::from_secs(5);
+/// Pings without an answer until a program is left: it reads all from one pipe.
+const PINGS: usize = 1;
+/// The same over HTTP, where one that does a thing after the other may be at a call of ours.
+const PINGS_OVER_HTTP: usize = 2;
 
 /// For a server to be gone that is told to: longer than a connection and a program have together.
 const OVER_MAX: Duration = Duration::from_secs(5);
@@ -187,17 +192,35 @@ enum End {
     Suspected,
 }
 
-/// Whether a server that somebody doubts is there: asked with a ping. One that says anything at
-/// all meanwhile is there and busy; one over HTTP has a way of its own for every message, so that
-/// a slow one says nothing of the others.
-async fn lives(peer: Peer<RoleClient>, meter: Arc<Meter>, over_http: bool) -> bool {
+/// Whether a server that somebody doubts is there: asked with pings, `times` at most. One that says
+/// anything at all meanwhile is there and busy.
+async fn lives(peer: Peer<RoleClient>, meter: Arc<Meter>, times: usize) -> bool {
     let before = meter.heard();
-    let ping = ClientRequest::PingRequest(PingRequest::default());
-    match timeout(PING_MAX, peer.send_request(ping)).await {
-        Ok(Err(ServiceError::TransportSend(why))) => matches!(unsent(&why), Unsent::Bad(_)),
-        Ok(Ok(_) | Err(_)) => true,
-        Err(_) => over_http || meter.heard() > before,
+    for _ in 0..times {
+        match ping(&peer).await {
+            Some(Err(ServiceError::TransportSend(why))) => {
+                return matches!(unsent(&why), Unsent::Bad(_));
+            }
+            Some(_) => return true,
+            None if meter.heard() > before => return true,
+            None => {}
+        }
     }
+    false
+}
+
+/// The answer to a ping; none if there is none in its time.
+async fn ping(peer: &Peer<RoleClient>) -> Option<Result<ServerResult, ServiceError>> {
+    let ping = ClientRequest::PingRequest(PingRequest::default());
+    let asked = async {
+        let options = PeerRequestOptions::with_timeout(PING_MAX);
+        let handle = peer.send_request_with_option(ping, options).await?;
+        // Dropped when it is late, so that it does not wait on where a call could.
+        let mut asked = Asked::new(handle, "it was not answered in time");
+        let answer = asked.answer().await;
+        answer.unwrap_or(Err(ServiceError::TransportClosed))
+    };
+    timeout(PING_MAX, asked).await.ok()
 }
 
 /// What keeps a server.
@@ -256,7 +279,10 @@ impl Keeper {
     /// Waits until this life is over.
     async fn watch(&mut self, life: u64, connection: &mut Connection) -> End {
         let meter = Arc::clone(&connection.meter);
-        let over_http = matches!(self.way, Way::Address { .. });
+        let pings = match self.way {
+            Way::Program(_) => PINGS,
+            Way::Address { .. } => PINGS_OVER_HTTP,
+        };
         let mut asking: Option<BoxFuture<'static, bool>> = None;
         loop {
             let is_asked = asking.is_some();
@@ -279,7 +305,7 @@ impl Keeper {
                     asking = None;
                 }
                 () = meter.doubted(), if !is_asked => {
-                    asking = Some(Box::pin(lives(connection.peer.clone(), Arc::clone(&meter), over_http)));
+                    asking = Some(Box::pin(lives(connection.peer.clone(), Arc::clone(&meter), pings)));
                 }
                 suspect = self.suspected.recv() => match suspect {
                     Some(suspect) if suspect == life => return End::Suspected,

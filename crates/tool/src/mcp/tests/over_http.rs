@@ -8,8 +8,8 @@ use turnwire_event::Body;
 use turnwire_event::code::ToolErrorClass;
 use turnwire_pack::{McpServer, McpTransport};
 
-use super::stage::{Stage, def, program, run, tool, until};
-use crate::stage::{Sink, call};
+use super::stage::{Stage, def, program, run, tool, tool_def, until};
+use crate::stage::{Ears, Sink, call};
 
 /// A server; dropping it ends it.
 struct Http(Child);
@@ -265,4 +265,68 @@ async fn what_is_wrong_with_an_address_is_told() {
     });
     let told = stage.refused(metadata).await;
     assert!(told.contains("is not let out"), "{told}");
+}
+
+#[tokio::test]
+async fn f14_a_server_over_http_that_hangs_is_left_and_no_ping_waits_on() {
+    let ears = Ears::open();
+    let stage = Stage::new();
+    let (_server, port) = Http::start(&stage, "hangs", None).await;
+    let listed = stage
+        .open(at(&port))
+        .await
+        .unwrap_or_else(|bad| panic!("{bad:?}"));
+    let mut def = tool_def("echo");
+    def.timeout_ms = Some(300);
+    let echo = listed.tool(&def, "small", "echo").expect("a tool");
+    let sink = Sink::with_room(10);
+    let failed = echo.run(call(json!({}), &sink)).await.expect_err("late");
+    assert_eq!(failed.class, ToolErrorClass::Timeout);
+    until("it is pinged again", || stage.count("ping") == 2).await;
+    // The call and the first ping: each ended when it was late.
+    let gone = || {
+        stage
+            .got()
+            .iter()
+            .filter(|got| got["http"] == "gone")
+            .count()
+    };
+    until("the first ping is ended", || gone() >= 2).await;
+    until("the server is told", || {
+        stage.count("notifications/cancelled") >= 2
+    })
+    .await;
+    until("it is left", || {
+        ears.heard().contains("it could not be reached")
+    })
+    .await;
+    until("it is had back", || stage.count("initialize") >= 2).await;
+    until("nothing waits on", || gone() == 3).await;
+}
+
+#[tokio::test]
+async fn f14_a_server_that_breaks_its_streams_off_is_not_asked_as_fast_as_it_answers() {
+    for mode in ["breaks", "ends"] {
+        let stage = Stage::new();
+        let (_server, port) = Http::start(&stage, mode, None).await;
+        let listed = stage
+            .open(at(&port))
+            .await
+            .unwrap_or_else(|bad| panic!("{bad:?}"));
+        let asked = || {
+            stage
+                .got()
+                .iter()
+                .filter(|got| got["http"] == "GET")
+                .count()
+        };
+        until("it is asked again", || asked() >= 2).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        // After 0.25, 0.75 and 1.75 s, and then later.
+        assert!(asked() <= 6, "{mode}: {}", asked());
+        assert_eq!(
+            run(&listed, "echo", json!({"text": "a"})).await,
+            Ok(json!("a"))
+        );
+    }
 }
