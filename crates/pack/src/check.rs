@@ -361,6 +361,7 @@ fn pack(
             .filter_map(|prompt| prompt.source.map(|text| (prompt.name, text)))
             .collect(),
         services: parts.connectors.services,
+        service_places: parts.connectors.places,
         enrichers: parts.connectors.enrichers,
         tools: parts.tools.tools,
         locales: parts.locales,

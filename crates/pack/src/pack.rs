@@ -115,6 +115,8 @@ pub struct Pack {
     /// Where `tools.yaml` names tools and tool servers: tool, or `mcp:` and server → line and
     /// column.
     pub tool_places: BTreeMap<String, (u64, u64)>,
+    /// Where `connectors.yaml` names services: name → line and column.
+    pub service_places: BTreeMap<String, (u64, u64)>,
     /// Where `providers.yaml` says where the key of a provider is: name → line and column.
     pub key_places: BTreeMap<String, (u64, u64)>,
 }

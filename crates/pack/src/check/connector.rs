@@ -21,6 +21,8 @@ const BYTES_MAX: u64 = 1 << 20;
 /// What `connectors.yaml` says.
 pub(crate) struct Connectors {
     pub(crate) services: BTreeMap<String, Service>,
+    /// Where the name of each stands: line and column.
+    pub(crate) places: BTreeMap<String, (u64, u64)>,
     pub(crate) enrichers: Vec<Enricher>,
     /// Whether the file is broken.
     pub(crate) hidden: bool,
@@ -36,10 +38,12 @@ pub(crate) fn check(
 ) -> Connectors {
     let mut page = Page { file: FILE, found };
     let mut services = BTreeMap::new();
+    let mut places = BTreeMap::new();
     for (name, service) in source.iter().flat_map(|source| &source.services.0) {
         page.id_form(name, "name of a service");
         let service = service_of(&mut page, service, servers, vars);
         services.insert(name.value.clone(), service);
+        places.insert(name.value.clone(), (name.place.line, name.place.column));
     }
     let known = Known {
         names: services.keys().cloned().collect(),
@@ -64,6 +68,7 @@ pub(crate) fn check(
     }
     Connectors {
         services,
+        places,
         enrichers,
         hidden: source.is_none(),
     }

@@ -9,6 +9,7 @@ use turnwire_session::{SystemClock, SystemMint};
 
 use super::*;
 
+mod behind;
 mod provider;
 
 fn means() -> Means {

@@ -25,8 +25,10 @@ pub(super) async fn tools(
     let behind = |server: &str, service: &Service| servers.service(server, service);
     let dialer = means.dialer.clone();
     let connector = Connector::new(pack, dialer, &behind, Arc::new(NoVerify)).map_err(|bad| {
+        let place = bad.service().and_then(|name| pack.service_places.get(name));
+        let (line, column) = place.copied().unwrap_or((1, 1));
         let what = bad.to_string();
-        Broken::Wrong(vec![Finding::error("connectors.yaml", 1, 1, what)])
+        Broken::Wrong(vec![Finding::error("connectors.yaml", line, column, what)])
     })?;
     let kit = Kit {
         connector: Arc::new(connector),

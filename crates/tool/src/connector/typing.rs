@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
-use turnwire_pack::Enricher;
+use turnwire_pack::{Enricher, effort};
 
 /// A pack's connectors cannot be used as they stand. `check` finds most of this earlier, with
 /// its place.
@@ -42,6 +42,16 @@ pub enum BadConnector {
     },
 }
 
+impl BadConnector {
+    /// The service that is wrong, if it is one.
+    pub fn service(&self) -> Option<&str> {
+        match self {
+            Self::Url(service) | Self::Behind { service, .. } => Some(service),
+            Self::Service(_) | Self::Version(_) | Self::Twice(_) | Self::Schema { .. } => None,
+        }
+    }
+}
+
 /// What one enricher answers.
 pub(crate) struct Typed {
     pub(crate) enricher_id: String,
@@ -62,7 +72,7 @@ impl Typed {
     fn new(enricher: &Enricher) -> Result<Self, BadConnector> {
         let schema = enricher.payload_schema.as_ref();
         let compile = |schema: &Value| {
-            jsonschema::validator_for(schema).map_err(|why| BadConnector::Schema {
+            effort::validator(schema).map_err(|why| BadConnector::Schema {
                 enricher_id: enricher.enricher_id.clone(),
                 why: why.to_string(),
             })
