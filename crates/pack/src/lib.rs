@@ -37,7 +37,7 @@ pub use locale::{Line, Locales};
 pub use model::ModelUse;
 pub use nearest::{listed, nearest};
 pub use pack::{Limits, Pack};
-pub use piece::{Piece, pieces};
+pub use piece::{Piece, is_plain, pieces};
 pub use price::{PriceDef, PriceTable};
 pub use provider::{DialectName, KeyRef, ParamsDef, ProviderDef, RetriesDef, TimeoutsDef};
 pub use registry::{Entry, Lifecycle, Registry};

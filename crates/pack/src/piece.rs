@@ -35,6 +35,12 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
+/// Whether this can stand in path or query of an address as it is. An apostrophe is written
+/// percent-encoded there by some and not by others.
+pub fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-._~!$&()*+,;=:@%/?".contains(c)
+}
+
 /// Whether this can be the name of a field.
 fn is_field(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

@@ -6,7 +6,7 @@ use super::filled::{self, Vars};
 use super::page::Page;
 use super::url::{self, Asked, Wrong};
 use crate::finding::{Known, shown};
-use crate::piece::{Piece, pieces};
+use crate::piece::{Piece, is_plain, pieces};
 use crate::place::At;
 
 /// A tool's or a tool server's address, in words.
@@ -95,7 +95,8 @@ fn look(text: &str, takes_fields: bool) -> Result<(), Wrong> {
         );
     }
     let path = &base[base.find(host).unwrap_or(0) + host.len()..];
-    if !path.chars().chain(query.chars()).all(is_plain) {
+    let fits = |c: char| is_plain(c) || matches!(c, '{' | '}');
+    if !path.chars().chain(query.chars()).all(fits) {
         return wrong(
             "has characters that an address cannot carry",
             "them percent-encoded",
@@ -134,11 +135,6 @@ pub(crate) fn is_braced(text: &str) -> bool {
         Piece::Text(text) => !text.contains(['{', '}']),
         Piece::Field(_) => true,
     })
-}
-
-/// Whether this can stand in path or query.
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@%/?{}".contains(c)
 }
 
 /// Whether a host is an address in numbers that is not written as addresses are: a mistake or a

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 use turnwire_dial::{Dialer, Url};
+use turnwire_pack::is_plain;
 
 use crate::percent::encoded;
 use crate::tool::ToolFailure;
@@ -222,8 +223,7 @@ fn parts(
 
 /// What the pack wrote as a part of an address, as it is.
 fn plain(text: &str) -> Result<String, BadAddress> {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=:@%/?".contains(&byte);
-    if text.bytes().all(fits) {
+    if text.chars().all(is_plain) {
         Ok(text.to_owned())
     } else {
         Err(BadAddress::new(

@@ -99,6 +99,12 @@ fn a_url_is_one_that_can_be_called() {
             ],
         ),
         (
+            "https://api.example.com/v1/it's",
+            &[
+                "29:10: error: the url has characters that an address cannot carry; write: them percent-encoded",
+            ],
+        ),
+        (
             "https://api.example.com/v1/../admin",
             &[
                 "29:10: error: the url has `.` or `..` as a part of its path; write: the path without",
