@@ -6,6 +6,8 @@ use serde_json::Value;
 
 /// What stands before the name of a tool server in a list of tools: all of its tools.
 pub(crate) const ALL_OF: &str = "mcp:";
+/// What the tools that ask a sub-agent begin with; they are made, not written.
+pub(crate) const ASK: &str = "ask_";
 
 /// How many things a render tool shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -3,14 +3,13 @@
 use super::manifest::Manifest;
 use super::model::{self, DEFAULT};
 use super::page::{Page, TIMEOUT_MS_MAX, values};
-use super::tool::ASK;
 use crate::definition::{Definition, History, Kind, OnCancel, SubAgentRef};
 use crate::finding::{Known, shown};
 use crate::nearest::{listed, nearest};
 use crate::place::{At, Place};
 use crate::source::agent::{AgentSource, HistorySource, OrchestratorSource, WorkerSource};
 use crate::source::form::Either;
-use crate::tool::ALL_OF;
+use crate::tool::{ALL_OF, ASK};
 
 const KINDS: [(&str, Kind); 3] = [
     ("orchestrator", Kind::Orchestrator),

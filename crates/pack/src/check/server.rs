@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::address;
 use super::filled::{self, Vars};
 use super::page::{Page, TIMEOUT_MS_MAX};
-use crate::finding::{Findings, Known};
+use crate::finding::{Findings, Known, shown};
 use crate::place::{At, Place};
 use crate::source::tool::{ServerSource, ToolsSource};
-use crate::tool::{ALL_OF, McpServer, McpTransport};
+use crate::tool::{ALL_OF, ASK, McpServer, McpTransport};
 
 const FILE: &str = "tools.yaml";
 /// Servers of one pack: each is a program that runs, or a connection that is held.
@@ -35,6 +35,13 @@ pub(crate) fn check(source: Option<&ToolsSource>, vars: Vars<'_>, found: &mut Fi
     let written = source.map_or(&[][..], |source| &source.mcp_servers.0);
     for (name, source) in written {
         page.id_form(name, "name of a tool server");
+        if format!("{}_", name.value).starts_with(ASK) {
+            let what = format!(
+                "the tools of the tool server `{}` would begin with `{ASK}`, as only the tools that ask a sub-agent do",
+                shown(&name.value)
+            );
+            page.error(name.place, what).write("another name");
+        }
         servers.insert(name.value.clone(), server(&mut page, source, vars));
         places.insert(name.value.clone(), name.place);
     }

@@ -15,15 +15,13 @@ use super::schema::Schemas;
 use crate::finding::{Findings, Known, shown};
 use crate::place::{At, Place};
 use crate::source::tool::{Connector, ToolSource, ToolsSource};
-use crate::tool::{Function, ToolDef, ToolKind};
+use crate::tool::{ASK, Function, ToolDef, ToolKind};
 
 use data::Through;
 
 pub(crate) use hand::Hands;
 
 const FILE: &str = "tools.yaml";
-/// What the tools that ask a sub-agent begin with; they are made, not written.
-pub(crate) const ASK: &str = "ask_";
 /// What a tool that shows data begins with.
 const RENDER: &str = "render_";
 

@@ -75,6 +75,22 @@ fn a_tool_server_is_a_program_or_a_service() {
             ),
             (
                 "mcp_servers:\n",
+                "mcp_servers:\n  ask: {command: [x]}\n",
+                &[
+                    "2:3: error: the tools of the tool server `ask` would begin with `ask_`, as only the tools that ask a sub-agent do; write: another name",
+                    "2:3: warning: nobody uses the tool server `ask`; write: `mcp:ask` in `tools` of an agent, a tool with `server: ask`, or no entry",
+                ],
+            ),
+            (
+                "mcp_servers:\n",
+                "mcp_servers:\n  ask_us: {command: [x]}\n",
+                &[
+                    "2:3: error: the tools of the tool server `ask_us` would begin with `ask_`, as only the tools that ask a sub-agent do; write: another name",
+                    "2:3: warning: nobody uses the tool server `ask_us`; write: `mcp:ask_us` in `tools` of an agent, a tool with `server: ask_us`, or no entry",
+                ],
+            ),
+            (
+                "mcp_servers:\n",
                 "mcp_servers:\n  My-Files: {command: [x]}\n",
                 &[
                     "2:3: error: `My-Files` is not a valid name of a tool server; write: `my_files` (a to z, 0 to 9 and _, beginning with a letter, at most 48 characters)",
