@@ -120,6 +120,11 @@ impl Http {
         text(&self.post(&path, &body, 202)?, "turn_id")
     }
 
+    /// Stops a turn and waits for its end; gives how it ended.
+    pub fn stop(&mut self, turn: &str) -> io::Result<Value> {
+        self.post(&format!("/turns/{turn}/cancel?wait=true"), "{}", 200)
+    }
+
     /// Waits until a turn has ended.
     pub fn await_turn(&mut self, turn: &str) -> io::Result<()> {
         let request = format!(

@@ -11,6 +11,7 @@ pub mod idle;
 pub mod models;
 pub mod replay;
 pub mod sse;
+pub mod stop;
 pub mod turns;
 
 use std::io;
@@ -84,6 +85,8 @@ pub enum Part {
     Dispatch,
     /// Turns whose words come from a provider of models.
     Models,
+    /// Turns that are stopped.
+    Stop,
     /// Idle WebSockets.
     Idle,
     /// Idle streams.
@@ -92,7 +95,7 @@ pub enum Part {
 
 impl Part {
     /// All, in the order of the report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Fanout,
         Self::Sse,
         Self::Append,
@@ -101,6 +104,7 @@ impl Part {
         Self::Chat,
         Self::Dispatch,
         Self::Models,
+        Self::Stop,
         Self::Idle,
         Self::IdleSse,
     ];
@@ -113,6 +117,7 @@ impl Part {
             | Self::Chat
             | Self::Dispatch
             | Self::Models
+            | Self::Stop
             | Self::Idle
             | Self::IdleSse => true,
             Self::Fanout | Self::Sse | Self::Append => false,
@@ -131,6 +136,7 @@ impl Part {
             Self::Chat => chat::run(bench),
             Self::Dispatch => dispatch::run(bench),
             Self::Models => models::run(bench),
+            Self::Stop => stop::run(bench),
             Self::Idle => idle::run(bench, idle::Kind::WebSockets),
             Self::IdleSse => idle::run(bench, idle::Kind::Streams),
         }?;
