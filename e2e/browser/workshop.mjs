@@ -53,8 +53,9 @@ try {
   assert.equal(await page.locator(".tool[data-state=cancelled] b").innerText(), "nap");
 
   // A stop before the message has arrived: the turn ends before it has begun anything.
+  const heard = page.waitForResponse((response) => response.url().endsWith("/cancel"));
   await page.route("**/turns", async (route) => {
-    await page.waitForTimeout(1_000);
+    await heard;
     await route.continue();
   }, { times: 1 });
   await say("nap");
