@@ -4,6 +4,7 @@
 
 mod argument;
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -157,14 +158,24 @@ impl Plan {
                 }
             }),
         });
-        taken.map_err(to_stop)?;
+        match taken {
+            Ok(()) => {}
+            Err(Refusal::Cancelled | Refusal::Ended) => return pending().await,
+            Err(Refusal::Unavailable) => {
+                let told = "Too much runs in this turn; no program may begin.";
+                return Err(ToolFailure::internal(told));
+            }
+        }
         let slot = timeout_at(until, self.workshop.slot()).await;
         let slot = slot.map_err(|_| {
             let told = "Too many programs are running; try again later.";
             ToolFailure::new(ToolErrorClass::Timeout, told)
         })?;
-        // It may have waited long: a stop since then lets nothing begin either.
-        let _part = call.scene.wards.enter().map_err(to_stop)?;
+        // It may have waited long: a stop since then lets nothing begin either. The session is
+        // about to drop the turn, and tells what became of its tools.
+        let Ok(_part) = call.scene.wards.enter() else {
+            return pending().await;
+        };
         let started = slot.and_then(|slot| self.workshop.begin(spec, slot));
         let mut program = started.map_err(|error| {
             tracing::error!(error = ?error, "a program could not be started");
@@ -259,10 +270,6 @@ impl Plan {
             }
         }
     }
-}
-
-fn to_stop(_: Refusal) -> ToolFailure {
-    ToolFailure::new(ToolErrorClass::Cancelled, "The turn is to stop.")
 }
 
 fn limits(limits: ProcessLimits) -> Limits {
