@@ -94,25 +94,30 @@ os.execv(sys.argv[1], sys.argv[1:])";
 
 /// Each process of it lives for a moment only and ignores TERM: it starts the next one in a session
 /// of its own.
-#[tokio::test]
-async fn r_17_a_chain_of_processes_that_hand_on_to_each_other_is_caught() {
-    let (shop, nasty) = (Shop::open(), Nasty::new());
-    let script = "ready; exec python3 -c '
-import os, signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
+const CHAIN: &str = "trap '' TERM; ready; exec python3 -c '
+import os, time
 until = time.monotonic() + 120
 while time.monotonic() < until:
     if os.fork():
         os._exit(0)
     os.setsid()
 '";
-    let mut guarded = shop.written(&nasty, script).await;
-    nasty.until_ready(1).await;
-    let since = Instant::now();
-    let done = guarded.done().await;
-    assert_eq!((done.end.how, done.end.killed), (How::Code(0), true));
-    assert_eq!(nasty.processes(), [0; 0]);
-    assert!(since.elapsed() < 3 * WITHIN, "{:?}", since.elapsed());
+
+#[tokio::test]
+async fn r_17_a_chain_of_processes_that_hand_on_to_each_other_is_caught() {
+    for asked in [false, true] {
+        let (shop, nasty) = (Shop::open(), Nasty::new());
+        let mut guarded = shop.written(&nasty, CHAIN).await;
+        nasty.until_ready(1).await;
+        let since = Instant::now();
+        if asked {
+            guarded.stop();
+        }
+        let done = guarded.done().await;
+        assert!(done.end.killed, "{:?}", done.end);
+        assert_eq!(nasty.processes(), [0; 0]);
+        assert!(since.elapsed() < 3 * WITHIN, "{:?}", since.elapsed());
+    }
 }
 
 /// The system counts what all programs of the user have, and their threads: with its bound one

@@ -32,6 +32,10 @@ const SLACK: Duration = Duration::from_secs(1);
 const KILLING: Duration = Duration::from_secs(1);
 /// Between two rounds of killing by the server.
 const ROUND: Duration = Duration::from_millis(100);
+/// Rounds in a row in which nothing was found, before it is taken that nothing is there: a look
+/// through the table of processes is not one moment, and one that forks and goes may slip through.
+/// Meanwhile a guard that is only slow has time to tell the end.
+const EMPTY_ROUNDS: usize = 5;
 /// Rounds for what is left of a guard that is dead or has told the end: five seconds.
 const ROUNDS_MAX: usize = 50;
 /// How long a guard may take to go once it has told the end.
@@ -123,8 +127,12 @@ pub(super) struct Keeper {
     kill_at: Option<Instant>,
     /// When it is told that this did not help.
     late_at: Option<Instant>,
-    /// Whether the server had to.
+    /// Whether it has begun to.
+    begun: bool,
+    /// Whether it killed anything.
     forced: bool,
+    /// The newest rounds in a row in which nothing was left to kill.
+    empty: usize,
     end: Option<End>,
 }
 
@@ -173,7 +181,9 @@ impl Keeper {
             asked: false,
             kill_at: None,
             late_at: None,
+            begun: false,
             forced: false,
+            empty: 0,
             end: None,
         })
     }
@@ -275,33 +285,40 @@ impl Keeper {
     /// Does what the guard has not: kills what is left of the program, and where that is nothing,
     /// the guard. Says whether nothing is left.
     async fn kill(&mut self) -> bool {
-        if !self.forced {
-            self.forced = true;
+        if !self.begun {
+            self.begun = true;
             let guard = self.child.id().unwrap_or_default();
             tracing::warn!(guard, "a guard does not end its program; it is ended here");
         }
-        if self.kill_rest().await {
+        self.kill_rest().await;
+        if self.empty < EMPTY_ROUNDS {
+            // The program may have stopped it again.
+            let _ = kill_process(self.guard, Signal::CONT);
             return false;
         }
         let _ = kill_process(self.guard, Signal::KILL);
         true
     }
 
-    /// Kills what is left of the program; says whether there was anything.
-    async fn kill_rest(&mut self) -> bool {
+    /// One round: kills what is left of the program.
+    async fn kill_rest(&mut self) {
         let (guard, program) = (self.guard, self.program);
         let killed = tokio::task::spawn_blocking(move || kill_rest(guard, program)).await;
-        // Where nobody looked, something may be there.
-        killed.unwrap_or(true)
+        match killed {
+            Ok(false) => self.empty += 1,
+            Ok(true) => (self.empty, self.forced) = (0, true),
+            // Where nobody looked, something may be there.
+            Err(_) => self.empty = 0,
+        }
     }
 
     /// The same until nothing is left, or until it seems that the system cannot do it.
     async fn kill_all(&mut self) {
         for _ in 0..ROUNDS_MAX {
-            if !self.kill_rest().await {
+            if self.empty >= EMPTY_ROUNDS {
                 break;
             }
-            self.forced = true;
+            self.kill_rest().await;
             sleep(ROUND).await;
         }
         let _ = kill_process(self.guard, Signal::KILL);
@@ -310,7 +327,10 @@ impl Keeper {
     /// The guard has told the end, or is dead.
     async fn leave(mut self) -> Done {
         let end = match self.end.take() {
-            Some(end) => end,
+            Some(end) => End {
+                killed: end.killed || self.forced,
+                ..end
+            },
             None => {
                 // It was killed, or talks nonsense: the program dies with it, and here goes the
                 // rest of its session.
@@ -324,6 +344,7 @@ impl Keeper {
         };
         if timeout(LEAVE, self.child.wait()).await.is_err() {
             tracing::error!("a guard has told the end of its program and does not go");
+            self.empty = 0;
             self.kill_all().await;
             let _ = timeout(LEAVE, self.child.wait()).await;
         }
