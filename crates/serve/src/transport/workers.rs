@@ -88,6 +88,13 @@ struct Leg {
     _seat: Seat,
 }
 
+impl Leg {
+    /// Whether it is told as far as it is to be.
+    fn is_over(&self) -> bool {
+        self.ends.is_some_and(|end| self.place.at >= end)
+    }
+}
+
 /// The workers of one connection.
 pub(super) struct Workers {
     streams: Arc<Streams>,
@@ -107,9 +114,11 @@ impl Workers {
     /// another.
     pub(super) fn has_more(&self, live: &Live, at: Position) -> bool {
         let told = |leg: &Leg| {
-            leg.course.has_more(&leg.place, &leg.live)
-                || leg.ends.is_some()
-                || leg.live.ring.is_ended()
+            leg.live.ring.is_ended()
+                || match leg.is_over() {
+                    true => !self.employs(leg.id),
+                    false => leg.course.has_more(&leg.place, &leg.live),
+                }
         };
         let due = || self.awaited.iter().any(|w| self.is_due(w, live, at));
         let looks = || self.look_at().is_some_and(|at| at <= Instant::now());
@@ -160,6 +169,12 @@ impl Workers {
     pub(super) fn look_at(&self) -> Option<Instant> {
         let looks = self.awaited.iter().filter_map(|worker| worker.look);
         looks.map(|(at, _)| at).min()
+    }
+
+    /// Whether a worker of this one is told or awaited.
+    fn employs(&self, id: SessionId) -> bool {
+        self.legs.iter().any(|leg| leg.of == id)
+            || self.awaited.iter().any(|worker| worker.of == id)
     }
 
     fn waits(&self) -> impl Iterator<Item = Wait> {
@@ -251,7 +266,11 @@ impl Workers {
         if leg.live.ring.closed() == Some(Closed::Quarantined) {
             return Ok(self.lost(live, id, Some("worker_quarantined")));
         }
-        if leg.ends.is_some_and(|end| leg.place.at >= end) {
+        if leg.is_over() {
+            // Those below it that were named are told to their end first.
+            if self.employs(id) {
+                return Ok(Told::Nothing);
+            }
             self.leave(id);
             return Ok(Told::Some);
         }

@@ -247,7 +247,7 @@ async fn s3_092_a_client_that_is_told_a_worker_does_not_fall_off_its_parents_rin
 }
 
 #[tokio::test]
-async fn s3_087_a_worker_is_told_whose_employer_is_over_and_not_named() {
+async fn s3_087_a_worker_is_told_whose_employer_is_over_named_or_not() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;
@@ -262,12 +262,16 @@ async fn s3_087_a_worker_is_told_whose_employer_is_over_and_not_named() {
     middle.has_done(last.id(), true).await;
     middle.ends().await;
     parent.has_done(middle.id(), true).await;
-    let map = since(&[(parent.id(), parent.live.tail()), (last.id(), inside)].into());
-    let viewer = stage.view(&parent.live, &with_workers(), Some(map)).await;
-    let mut viewer = viewer.unwrap_or_else(|error| panic!("{error}"));
-    let events = viewer.served().await;
-    let told = of(&events, last.id());
-    assert_eq!(told.first(), Some(&"message.complete"), "{told:?}");
-    assert_eq!(told.last(), Some(&"turn.completed"));
-    assert_eq!(viewer.stands().len(), 1, "it has left");
+    let over = middle.live.tail();
+    for named in [None, Some((middle.id(), over))] {
+        let at = [(parent.id(), parent.live.tail()), (last.id(), inside)];
+        let map = since(&at.into_iter().chain(named).collect());
+        let viewer = stage.view(&parent.live, &with_workers(), Some(map)).await;
+        let mut viewer = viewer.unwrap_or_else(|error| panic!("{error}"));
+        let events = viewer.served().await;
+        let told = of(&events, last.id());
+        assert_eq!(told.first(), Some(&"message.complete"), "{told:?}");
+        assert_eq!(told.last(), Some(&"turn.completed"));
+        assert_eq!(viewer.stands().len(), 1, "it has left");
+    }
 }
