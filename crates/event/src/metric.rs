@@ -79,7 +79,7 @@ metrics! {
     TURN_COMPLETED_TOTAL = "turn.completed_total", "Turns ended without a cancel, by status";
     TURN_CANCELLED_TOTAL = "turn.cancelled_total", "Turns ended by a cancel, by phase";
     TURN_REFUSED_TOTAL = "turn.emission_refused_total", "Events refused because their turn had ended or was stopping";
-    TURN_LET_GO_TIMEOUT_TOTAL = "turn.let_go_timeout_total", "Turns ended although their producer had not let go a second after it was stopped";
+    TURN_LET_GO_TIMEOUT_TOTAL = "turn.let_go_timeout_total", "Turns ended although their producer, or a tool or sub-agent of it, had not let go a second after it was stopped";
     TURN_LEFT_BEHIND_TOTAL = "turn.left_behind_total", "Processes and workers that were still there when their turn ended";
     TURN_QUEUED = "turn.queued", "Turns accepted that wait for the one before";
     TURN_REPEATED_TOTAL = "turn.repeated_total", "Submits answered by the turn that an earlier one with the same key made";
