@@ -105,13 +105,15 @@ def tools(params):
 
 
 def envelope(asked):
+    # A service that repeats its own key, if it has one.
+    token = {"token": os.environ["API_TOKEN"]} if "API_TOKEN" in os.environ else {}
     return {
         "enricher_id": asked.get("enricher_id"),
         "domain_type": asked.get("domain_type"),
         "principal": asked.get("principal"),
         "version": asked.get("version"),
         "status": "ok",
-        "payload": {"offers": [{"offer_id": "o-1", "title": "One"}]},
+        "payload": {"offers": [{"offer_id": "o-1", "title": "One"}], **token},
     }
 
 

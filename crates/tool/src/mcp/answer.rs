@@ -4,6 +4,7 @@
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
+use crate::secrets::Secrets;
 use crate::shelf::size;
 
 /// Of what the model is given: an agent takes a result of 1 MiB, and what stands around it needs
@@ -23,27 +24,28 @@ pub(crate) enum Answer {
     TooLarge,
 }
 
-/// What `result` is to a model.
-pub(crate) fn read(result: CallToolResult) -> Answer {
+/// What `result` is to a model, without `secrets`. They are taken out before anything is cut: the
+/// beginning of a key would not be known again.
+pub(crate) fn read(result: CallToolResult, secrets: &Secrets) -> Answer {
     if result.is_error == Some(true) {
         let words = words(&result.content);
         let words = match (words.is_empty(), &result.structured_content) {
-            (true, Some(structure)) => structure.to_string(),
+            (true, Some(structure)) => secrets.hide_in(structure.clone()).to_string(),
             (true, None) => "The tool failed and does not say why.".to_owned(),
-            (false, _) => words,
+            (false, _) => secrets.hide(words),
         };
         return Answer::Error(words.chars().take(ERROR_CHARS_MAX).collect());
     }
     if let Some(structure) = result.structured_content.filter(|value| !value.is_null()) {
         return match size(&structure) > RESULT_BYTES_MAX {
             true => Answer::TooLarge,
-            false => Answer::Good(structure),
+            false => Answer::Good(secrets.hide_in(structure)),
         };
     }
     let words = words(&result.content);
     match size(&Value::from(words.as_str())) > RESULT_BYTES_MAX {
         true => Answer::TooLarge,
-        false => Answer::Good(Value::from(words)),
+        false => Answer::Good(Value::from(secrets.hide(words))),
     }
 }
 
@@ -95,6 +97,10 @@ mod tests {
         serde_json::from_value(value).expect("a result")
     }
 
+    fn read(result: CallToolResult) -> Answer {
+        super::read(result, &Secrets::default())
+    }
+
     #[test]
     fn texts_are_joined_and_the_rest_is_described() {
         let read = read(result(json!({"content": [
@@ -135,6 +141,21 @@ mod tests {
         assert_eq!(words.len(), ERROR_CHARS_MAX);
         let mute = read(result(json!({"content": [], "isError": true})));
         assert!(matches!(mute, Answer::Error(words) if !words.is_empty()));
+    }
+
+    #[test]
+    fn g6_a_key_where_an_error_is_cut_leaves_nothing_of_itself() {
+        let secrets = Secrets::of_env(&[("API_KEY".to_owned(), "sk-at-the-cut".to_owned())]);
+        let before = "x".repeat(ERROR_CHARS_MAX - 6);
+        let long = format!("{before}sk-at-the-cut and more");
+        let said = json!({"content": [{"type": "text", "text": long}], "isError": true});
+        let expected = format!("{before}*** an");
+        assert_eq!(super::read(result(said), &secrets), Answer::Error(expected));
+        // Eight bytes of it are `{"why":"`.
+        let structure = json!({"why": &long[8..]});
+        let said = json!({"content": [], "structuredContent": structure, "isError": true});
+        let expected = format!("{{\"why\":\"{}*** an", &before[8..]);
+        assert_eq!(super::read(result(said), &secrets), Answer::Error(expected));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
 
 use crate::mcp::asked::Asked;
-use crate::mcp::error::{Unsent, said, unsent};
+use crate::mcp::error::{Unsent, unsent};
 use crate::mcp::link::{Slot, Step};
 use crate::mcp::server::Server;
 
@@ -38,9 +38,9 @@ pub(crate) enum Lapse {
     Cut,
     /// It took too long.
     Timeout,
-    /// The server says that the input does not fit.
+    /// The server says that the input does not fit, in all its words.
     Unfit(String),
-    /// The server refused, in these words.
+    /// The server refused, in all its words.
     Refused(String),
     /// The server wants something that nobody here gives, or answered something else.
     Other,
@@ -156,7 +156,7 @@ async fn ask(
             Err(Lapse::Broke)
         }
         Err(Given::Error(ServiceError::McpError(refused))) => {
-            let words = said(&refused.message);
+            let words = refused.message.into_owned();
             Err(match refused.code {
                 ErrorCode::INVALID_PARAMS => Lapse::Unfit(words),
                 _ => Lapse::Refused(words),

@@ -225,7 +225,10 @@ impl Listed {
     pub fn service(&self, server: &str, service: &Service) -> Result<Arc<dyn Transport>, String> {
         let listing = self.listing(server)?;
         if listing.tools.iter().any(|found| found.name == ENRICH) {
-            return Ok(Arc::new(Enrich::new(&listing.server, service)));
+            return Ok(Arc::new(Enrich::new(
+                (&listing.server, &listing.secrets),
+                service,
+            )));
         }
         Err(format!(
             "the MCP server `{server}` has no tool `{ENRICH}`, so no data service is behind it"

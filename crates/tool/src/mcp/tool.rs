@@ -11,6 +11,7 @@ use turnwire_pack::ToolDef;
 use crate::checked::InputSchema;
 use crate::mcp::answer::{Answer, read};
 use crate::mcp::call::{Lapse, call};
+use crate::mcp::error::said;
 use crate::mcp::list::Found;
 use crate::mcp::pace::Pace;
 use crate::mcp::server::Server;
@@ -112,9 +113,9 @@ impl Tool for Mcp {
                 pace.begun().await;
             }
             let given = call(&server, &theirs, arguments, within, &mut pace).await;
-            match given.map(read) {
-                Ok(Answer::Good(value)) => Ok(secrets.hide_in(value)),
-                Ok(Answer::Error(words)) => Err(ToolFailure::internal(secrets.hide(words))),
+            match given.map(|result| read(result, &secrets)) {
+                Ok(Answer::Good(value)) => Ok(value),
+                Ok(Answer::Error(words)) => Err(ToolFailure::internal(words)),
                 Ok(Answer::TooLarge) => Err(ToolFailure::internal(
                     "The tool's result is too large to be read; ask for less.",
                 )),
@@ -125,6 +126,8 @@ impl Tool for Mcp {
 }
 
 fn failure(lapse: Lapse, secrets: &Secrets) -> ToolFailure {
+    // Keys first: the beginning of one that was cut would not be known again.
+    let told = |words: String| said(&secrets.hide(words));
     match lapse {
         Lapse::Away => ToolFailure::internal("The tool's server is not there now."),
         Lapse::Broke => ToolFailure::internal("The tool's server went away while it worked."),
@@ -133,10 +136,27 @@ fn failure(lapse: Lapse, secrets: &Secrets) -> ToolFailure {
             ToolErrorClass::Timeout,
             "The tool did not give a result in time.",
         ),
-        Lapse::Unfit(words) => ToolFailure::invalid_input(secrets.hide(words)),
-        Lapse::Refused(words) => ToolFailure::internal(secrets.hide(words)),
+        Lapse::Unfit(words) => ToolFailure::invalid_input(told(words)),
+        Lapse::Refused(words) => ToolFailure::internal(told(words)),
         Lapse::Other => {
             ToolFailure::internal("The tool wants something that cannot be given here.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g6_a_key_where_a_refusal_is_cut_leaves_nothing_of_itself() {
+        let secrets = Secrets::of_env(&[("API_KEY".to_owned(), "sk-at-the-cut".to_owned())]);
+        let before = "x".repeat(294);
+        let words = format!("{before}sk-at-the-cut and more");
+        let expected = format!("{before}*** an");
+        for lapse in [Lapse::Unfit(words.clone()), Lapse::Refused(words)] {
+            let told = failure(lapse, &secrets).told;
+            assert_eq!(told, expected);
         }
     }
 }

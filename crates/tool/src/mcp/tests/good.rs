@@ -89,6 +89,10 @@ async fn g6_a_key_of_a_server_is_in_no_result_and_no_failure() {
     assert_eq!(told, Ok(json!("***")));
     let failed = run(&listed, "fail", json!({"text": "no sk-of-a-server"})).await;
     assert_eq!(failed.expect_err("a failure").told, "no ***");
+    let service = listed.service("small", &service()).expect("it enriches");
+    let given = service.send("{}".into()).await.expect("an envelope");
+    let given: Value = serde_json::from_slice(&given.body).expect("JSON");
+    assert_eq!(given["payload"]["token"], "***");
 }
 
 #[tokio::test]
@@ -262,16 +266,20 @@ async fn ten_calls_at_once_each_get_their_own_answer() {
     futures_util::future::join_all(calls).await;
 }
 
-#[tokio::test]
-async fn s2_044_a_data_service_behind_a_server_is_asked_through_the_one_connector() {
-    let stage = Stage::new();
-    let listed = stage.good("good", &[]).await;
-    let service = Service {
+/// A data service behind the server.
+fn service() -> Service {
+    Service {
         url: String::new(),
         mcp: Some("small".to_owned()),
         timeout_ms: 10_000,
         max_bytes: 1_048_576,
-    };
+    }
+}
+
+#[tokio::test]
+async fn s2_044_a_data_service_behind_a_server_is_asked_through_the_one_connector() {
+    let stage = Stage::new();
+    let listed = stage.good("good", &[]).await;
     let enricher = Enricher {
         enricher_id: "offer_search".to_owned(),
         domain_type: "offer_list".to_owned(),
@@ -281,7 +289,7 @@ async fn s2_044_a_data_service_behind_a_server_is_asked_through_the_one_connecto
         item_id: "id".to_owned(),
         payload_schema: None,
     };
-    let services = BTreeMap::from([("market".to_owned(), service)]);
+    let services = BTreeMap::from([("market".to_owned(), service())]);
     let connector = Connector::over(&services, &[enricher], Arc::new(NoVerify), |_, service| {
         Ok(listed.service("small", service).expect("it enriches"))
     });
