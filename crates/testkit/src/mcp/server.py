@@ -11,7 +11,8 @@ endless (a line without end), flood (lines without end), dies (at once), schema 
 schema, and one with a schema that takes for ever), cursor (the same page for ever), many (too many tools), other (other tools when started
 again, with --once), ttl (says that its list stays good), forgets (400 for a session that it does
 not know, where 404 is right), moved (a redirect), hangs (no answer to a ping or a call over HTTP),
-breaks and ends (streams of events that are broken off, or ended, as soon as they are begun).
+breaks and ends (streams of events that are broken off, or ended, as soon as they are begun), serial
+(over HTTP one request after the other, with nothing said before a request is done).
 """
 
 import base64
@@ -27,6 +28,7 @@ MODE = sys.argv[1]
 OPTIONS = dict(zip(sys.argv[2::2], sys.argv[3::2]))
 JOURNAL = OPTIONS.get("--journal")
 LOCK = threading.Lock()
+TURN = threading.Lock()
 CANCELLED = {}
 REPLIES = {}
 
@@ -349,6 +351,14 @@ class Handler(BaseHTTPRequestHandler):
         params = message.get("params") or {}
         if MODE == "hangs" and message["method"] in ("ping", "tools/call"):
             self.hang()
+            return
+        if MODE == "serial":
+            try:
+                with TURN:
+                    given = answer(message, session, lambda *_: None, lambda *_: "nobody")
+                    self.give(200, json.dumps(given).encode())
+            except OSError:
+                self.close_connection = True
             return
         if params.get("name") == "status":
             given = params.get("arguments") or {}

@@ -129,6 +129,7 @@ async fn ask(
     ear: &mut dyn Hears,
 ) -> Result<CallToolResult, Lapse> {
     let session = server.session(AWAY_MAX).await.ok_or(Lapse::Away)?;
+    let open = session.open.begin(Instant::now() + within);
     let (slot, steps) = watch::channel(None);
     let slot: Slot = Arc::new(slot);
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
@@ -142,7 +143,7 @@ async fn ask(
         Err(ServiceError::TransportClosed) => Err(Given::Gone),
         Err(error) => Err(Given::Error(error)),
     };
-    drop(slot);
+    drop((slot, open));
     match given {
         Ok(ServerResult::CallToolResult(result)) => Ok(result),
         Ok(_) => Err(Lapse::Other),

@@ -18,6 +18,7 @@ use crate::mcp::error::NoConnection;
 use crate::mcp::http::{Client, Twice};
 use crate::mcp::link::Link;
 use crate::mcp::meter::{MESSAGE_BYTES_MAX, Meter};
+use crate::mcp::open::Open;
 use crate::mcp::quiet::Quiet;
 use crate::mcp::reader::Measured;
 use crate::mcp::writer::Patient;
@@ -70,6 +71,8 @@ pub(crate) enum Way {
 pub(crate) struct Connection {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) meter: Arc<Meter>,
+    /// The calls that are under way on it.
+    pub(crate) open: Arc<Open>,
     /// None once it has ended.
     over: Option<BoxFuture<'static, ()>>,
     token: RunningServiceCancellationToken,
@@ -140,6 +143,7 @@ impl Connection {
                 let _ = service.waiting().await;
             })),
             meter,
+            open: Arc::default(),
             held,
         })
     }

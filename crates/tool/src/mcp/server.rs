@@ -14,20 +14,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rmcp::model::{ClientRequest, PingRequest, ServerResult};
-use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
+use rmcp::service::{Peer, RoleClient};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use turnwire_event::port::BoxFuture;
 use turnwire_event::{TurnId, metric};
 
-use crate::mcp::asked::Asked;
 use crate::mcp::backoff::Backoff;
 use crate::mcp::connection::{Connection, Way};
-use crate::mcp::error::{NoConnection, Unsent, unsent};
+use crate::mcp::error::NoConnection;
 use crate::mcp::list::{Found, NoList, list};
 use crate::mcp::meter::Meter;
+use crate::mcp::open::Open;
+use crate::mcp::pulse::{lives, ping};
 
 /// Turns that a server remembers having begun to serve; one that is forgotten is told of again.
 const TURNS_MAX: usize = 1_024;
@@ -37,11 +37,9 @@ const SUSPECTS_MAX: usize = 16;
 /// How long a pack that is read again waits for a server that is away.
 const AWAY_MAX: Duration = Duration::from_secs(2);
 
-/// For an answer to a ping: a server that is well gives it at once, whatever else it does.
-const PING_MAX: Duration = Duration::from_secs(5);
 /// Pings without an answer until a program is left: it reads all from one pipe.
 const PINGS: usize = 1;
-/// The same over HTTP, where one that does a thing after the other may be at a call of ours.
+/// The same over HTTP, where one that does a thing after the other may be at what we have dropped.
 const PINGS_OVER_HTTP: usize = 2;
 
 /// For a server to be gone that is told to: longer than a connection and a program have together.
@@ -55,6 +53,8 @@ pub(crate) struct Session {
     pub(crate) peer: Peer<RoleClient>,
     /// Of its connection; who doubts it says so here, and the server is asked.
     pub(crate) meter: Arc<Meter>,
+    /// The calls that are under way.
+    pub(crate) open: Arc<Open>,
 }
 
 /// A server that is kept.
@@ -192,37 +192,6 @@ enum End {
     Suspected,
 }
 
-/// Whether a server that somebody doubts is there: asked with pings, `times` at most. One that says
-/// anything at all meanwhile is there and busy.
-async fn lives(peer: Peer<RoleClient>, meter: Arc<Meter>, times: usize) -> bool {
-    let before = meter.heard();
-    for _ in 0..times {
-        match ping(&peer).await {
-            Some(Err(ServiceError::TransportSend(why))) => {
-                return matches!(unsent(&why), Unsent::Bad(_));
-            }
-            Some(_) => return true,
-            None if meter.heard() > before => return true,
-            None => {}
-        }
-    }
-    false
-}
-
-/// The answer to a ping; none if there is none in its time.
-async fn ping(peer: &Peer<RoleClient>) -> Option<Result<ServerResult, ServiceError>> {
-    let ping = ClientRequest::PingRequest(PingRequest::default());
-    let asked = async {
-        let options = PeerRequestOptions::with_timeout(PING_MAX);
-        let handle = peer.send_request_with_option(ping, options).await?;
-        // Dropped when it is late, so that it does not wait on where a call could.
-        let mut asked = Asked::new(handle, "it was not answered in time");
-        let answer = asked.answer().await;
-        answer.unwrap_or(Err(ServiceError::TransportClosed))
-    };
-    timeout(PING_MAX, asked).await.ok()
-}
-
 /// What keeps a server.
 struct Keeper {
     name: Arc<str>,
@@ -278,7 +247,7 @@ impl Keeper {
 
     /// Waits until this life is over.
     async fn watch(&mut self, life: u64, connection: &mut Connection) -> End {
-        let meter = Arc::clone(&connection.meter);
+        let (meter, open) = (Arc::clone(&connection.meter), Arc::clone(&connection.open));
         let pings = match self.way {
             Way::Program(_) => PINGS,
             Way::Address { .. } => PINGS_OVER_HTTP,
@@ -305,7 +274,11 @@ impl Keeper {
                     asking = None;
                 }
                 () = meter.doubted(), if !is_asked => {
-                    asking = Some(Box::pin(lives(connection.peer.clone(), Arc::clone(&meter), pings)));
+                    let peer = connection.peer.clone();
+                    let (meter, open) = (Arc::clone(&meter), Arc::clone(&open));
+                    asking = Some(Box::pin(async move {
+                        lives(|| ping(peer.clone()), pings, &meter, &open).await
+                    }));
                 }
                 suspect = self.suspected.recv() => match suspect {
                     Some(suspect) if suspect == life => return End::Suspected,
@@ -335,8 +308,14 @@ impl Keeper {
 
     fn tell(&self, life: u64, connection: &Connection) {
         let peer = connection.peer.clone();
-        let meter = Arc::clone(&connection.meter);
-        self.told.send_replace(Some(Session { life, peer, meter }));
+        let (meter, open) = (Arc::clone(&connection.meter), Arc::clone(&connection.open));
+        let session = Session {
+            life,
+            peer,
+            meter,
+            open,
+        };
+        self.told.send_replace(Some(session));
         self.up(1.0);
     }
 

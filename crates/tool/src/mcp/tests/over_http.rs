@@ -305,6 +305,35 @@ async fn f14_a_server_over_http_that_hangs_is_left_and_no_ping_waits_on() {
 }
 
 #[tokio::test]
+async fn f14_a_call_survives_that_another_is_late_at_a_server_that_does_one_after_the_other() {
+    let stage = Stage::new();
+    let (_server, port) = Http::start(&stage, "serial", None).await;
+    let listed = stage
+        .open(at(&port))
+        .await
+        .unwrap_or_else(|bad| panic!("{bad:?}"));
+    let timed = |theirs: &str, timeout_ms: u64| {
+        let mut def = tool_def(theirs);
+        def.timeout_ms = Some(timeout_ms);
+        listed.tool(&def, "small", theirs).expect("a tool")
+    };
+    let sink = Sink::with_room(10);
+    // Longer than two pings wait.
+    let input = json!({"seconds": 14, "steps": 1});
+    let long = tokio::spawn(timed("slow", 120_000).run(call(input, &sink)));
+    until("the server has the call", || stage.count("tools/call") == 1).await;
+    let late = timed("echo", 300).run(call(json!({}), &sink)).await;
+    assert_eq!(late.expect_err("late").class, ToolErrorClass::Timeout);
+    assert_eq!(long.await.expect("it ran"), Ok(json!("slowly done")));
+    assert!(stage.count("ping") >= 1, "it was doubted");
+    assert_eq!(
+        run(&listed, "echo", json!({"text": "a"})).await,
+        Ok(json!("a"))
+    );
+    assert_eq!(stage.count("initialize"), 1, "it was not left");
+}
+
+#[tokio::test]
 async fn f14_a_server_that_breaks_its_streams_off_is_not_asked_as_fast_as_it_answers() {
     for mode in ["breaks", "ends"] {
         let stage = Stage::new();
