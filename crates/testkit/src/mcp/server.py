@@ -108,7 +108,7 @@ def tools(params):
 
 def envelope(asked):
     # A service that repeats its own key, if it has one.
-    token = {"token": os.environ["API_TOKEN"]} if "API_TOKEN" in os.environ else {}
+    token = {"token": os.environ["SMALL_API_TOKEN"]} if "SMALL_API_TOKEN" in os.environ else {}
     return {
         "enricher_id": asked.get("enricher_id"),
         "domain_type": asked.get("domain_type"),

@@ -83,9 +83,9 @@ async fn g6_a_key_of_a_server_is_in_no_result_and_no_failure() {
     let McpTransport::Stdio { env, .. } = &mut def.transport else {
         panic!("a program")
     };
-    env.push(("API_TOKEN".to_owned(), "sk-of-a-server".to_owned()));
+    env.push(("SMALL_API_TOKEN".to_owned(), "sk-of-a-server".to_owned()));
     let listed = stage.open(def).await.expect("a server");
-    let told = run(&listed, "env", json!({"name": "API_TOKEN"})).await;
+    let told = run(&listed, "env", json!({"name": "SMALL_API_TOKEN"})).await;
     assert_eq!(told, Ok(json!("***")));
     let failed = run(&listed, "fail", json!({"text": "no sk-of-a-server"})).await;
     assert_eq!(failed.expect_err("a failure").told, "no ***");
