@@ -5,7 +5,7 @@ use super::{Heavy, Steps};
 
 /// Parts of a schema, each as often as it applies to one value: more than any that people write,
 /// and a few milliseconds.
-const PARTS_MAX: u64 = 20_000;
+pub(super) const PARTS_MAX: u64 = 20_000;
 /// Parts inside each other that apply to one value: a check nests as deep as they do.
 const NESTED_MAX: usize = 64;
 /// How often a part is taken where what is left over is asked for.
@@ -13,12 +13,7 @@ pub(super) const AGAIN: u64 = 4;
 
 /// Fails with the part at which a schema is too much for one value.
 pub(super) fn weigh(parts: &[Part], pointers: &[String]) -> Result<(), Heavy> {
-    let mut scale = Scale {
-        parts,
-        pointers,
-        left: Steps(PARTS_MAX),
-        above: Vec::new(),
-    };
+    let mut scale = Scale::new(parts, pointers);
     let mut known = vec![false; parts.len()];
     let mut into = vec![0];
     while let Some(at) = into.pop() {
@@ -36,9 +31,21 @@ struct Scale<'a> {
     left: Steps,
     /// Parts that are being weighed, each inside the one before.
     above: Vec<Index>,
+    /// Which have told what applies to what is in a value: once, however often they apply.
+    entered: Vec<bool>,
 }
 
-impl Scale<'_> {
+impl<'a> Scale<'a> {
+    fn new(parts: &'a [Part], pointers: &'a [String]) -> Self {
+        Self {
+            parts,
+            pointers,
+            left: Steps(PARTS_MAX),
+            above: Vec::new(),
+            entered: vec![false; parts.len()],
+        }
+    }
+
     /// Weighs a part with all that applies to the same value; what applies to what is in it is
     /// put into `into`.
     fn part(&mut self, at: Index, weight: u64, into: &mut Vec<Index>) -> Result<(), Heavy> {
@@ -69,7 +76,9 @@ impl Scale<'_> {
             self.part(below, weight.saturating_add(1), into)?;
         }
         self.above.pop();
-        into.extend(part.into());
+        if !std::mem::replace(&mut self.entered[at], true) {
+            into.extend(part.into());
+        }
         Ok(())
     }
 }
@@ -79,5 +88,31 @@ pub(super) fn weight_inside(part: &Part, weight: u64) -> u64 {
     match part.again {
         true => weight.saturating_mul(AGAIN),
         false => weight,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::effort::part::parts;
+
+    #[test]
+    fn what_is_in_a_part_is_entered_once_however_often_the_part_applies() {
+        let fields: serde_json::Map<String, Value> =
+            (0..500).map(|at| (at.to_string(), json!({}))).collect();
+        let mut defs =
+            serde_json::Map::from_iter([("d0".to_owned(), json!({"properties": fields}))]);
+        for at in 1..=10 {
+            let before = json!({"$ref": format!("#/$defs/d{}", at - 1)});
+            defs.insert(format!("d{at}"), json!({"allOf": [before, before]}));
+        }
+        let schema = json!({"$ref": "#/$defs/d10", "$defs": defs});
+        let (parts, pointers) = parts(&schema).expect("parts");
+        let mut into = Vec::new();
+        let mut scale = Scale::new(&parts, &pointers);
+        assert_eq!(scale.part(0, 1, &mut into), Ok(()));
+        assert_eq!(into.len(), 500);
     }
 }
