@@ -8,23 +8,24 @@
 //! input  ──▶ walk: the steps that its check takes, counted ──▶ checked?
 //! ```
 //! Both walks end after a fixed number of steps. They take every branch, where a check stops at
-//! the first that decides, so that no check takes many more.
+//! the first that decides, so that no check takes many more. No pattern goes back in its text: one
+//! that had to give up would have the whole check run again.
 
+mod keyword;
 mod pattern;
 mod reference;
 mod part;
 mod weigh;
 mod walk;
+mod engine;
+mod loose;
 
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use part::{Part, parts};
 
-/// Of a compiled pattern; those that people write have a hundredth of it.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Ways that a pattern with a look around may try; those that people write need a few hundred.
-const BACKTRACKS_MAX: usize = 10_000;
+pub use loose::loose;
 
 /// Why a schema is too much.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +35,21 @@ pub struct Heavy {
     pub what: String,
     /// The JSON pointer of the part of the schema that is.
     pub pointer: String,
+    /// What kind of too much.
+    pub why: Why,
+}
+
+/// What is too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its parts, or where a reference leads.
+    Parts,
+    /// A pattern that is none.
+    NoPattern,
+    /// A pattern, when it is compiled.
+    Large,
+    /// A pattern with a look-around or a back-reference.
+    GoesBack,
 }
 
 impl Heavy {
@@ -41,6 +57,7 @@ impl Heavy {
         Self {
             what: what.into(),
             pointer: pointer.to_owned(),
+            why: Why::Parts,
         }
     }
 }
@@ -56,10 +73,12 @@ impl Effort {
     /// That of `schema`.
     ///
     /// # Errors
-    /// Fails if one value alone can be too much, or a reference leads nowhere.
+    /// Fails if one value alone can be too much, a reference leads nowhere, or a pattern cannot be
+    /// tried in one pass.
     pub fn new(schema: &Value) -> Result<Self, Heavy> {
         let (parts, pointers) = parts(schema)?;
         weigh::weigh(&parts, &pointers)?;
+        engine::usable(&parts, &pointers)?;
         Ok(Self { parts })
     }
 
@@ -74,12 +93,8 @@ impl Effort {
 /// # Errors
 /// Fails if it is no schema.
 pub fn validator(schema: &Value) -> Result<Validator, ValidationError<'static>> {
-    let patterns = PatternOptions::fancy_regex()
-        .backtrack_limit(BACKTRACKS_MAX)
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX);
     jsonschema::options()
-        .with_pattern_options(patterns)
+        .with_pattern_options(engine::usual())
         // Or the data would be compiled.
         .with_format("regex", |_: &str| true)
         .build(schema)

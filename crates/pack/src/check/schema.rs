@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::folder;
 use super::page::Page;
-use crate::effort::{self, Effort, Heavy};
+use crate::effort::{self, Effort, Heavy, Why};
 use crate::files::Files;
 use crate::finding::{Findings, Known, shown};
 use crate::nearest::nearest;
@@ -117,14 +117,14 @@ enum Kind {
     /// It is no schema.
     None,
     /// It is one that takes too long, or leads where nobody follows.
-    Heavy,
+    Heavy(Why),
 }
 
 impl Unusable {
     fn told(&self) -> String {
         let told = match self.kind {
             Kind::None => "is not a JSON Schema",
-            Kind::Heavy => "cannot be checked in bounded time",
+            Kind::Heavy(_) => "cannot be checked in bounded time",
         };
         format!("{told}: {}", self.what)
     }
@@ -133,7 +133,9 @@ impl Unusable {
     fn write(&self, example: &'static str) -> &'static str {
         match self.kind {
             Kind::None => example,
-            Kind::Heavy => {
+            Kind::Heavy(Why::GoesBack) => "a pattern without look-around and back-reference",
+            Kind::Heavy(Why::Large) => "a pattern with smaller repeats, or `maxLength`",
+            Kind::Heavy(Why::Parts | Why::NoPattern) => {
                 "fewer parts, and `$ref` as `#` or `#/…` from inside the data it describes"
             }
         }
@@ -161,11 +163,15 @@ fn usable(schema: &Value) -> Result<(), Unusable> {
         };
         return wrong(what, at);
     }
-    if let Err(Heavy { what, pointer }) = Effort::new(schema) {
+    if let Err(Heavy { what, pointer, why }) = Effort::new(schema) {
+        let kind = match why {
+            Why::NoPattern => Kind::None,
+            why => Kind::Heavy(why),
+        };
         let heavy = Unusable {
             what,
             pointer,
-            kind: Kind::Heavy,
+            kind,
         };
         let same = |found: &Unusable| found.pointer == heavy.pointer;
         return Err(culprit(schema, schema, "").filter(same).unwrap_or(heavy));
@@ -175,13 +181,13 @@ fn usable(schema: &Value) -> Result<(), Unusable> {
         return Ok(());
     }
     Err(culprit(schema, schema, "").unwrap_or_else(|| Unusable {
-        what: "a `$ref` leads out of it, or a `pattern` is not one".to_owned(),
+        what: "a `$ref` leads out of it".to_owned(),
         pointer: String::new(),
         kind: Kind::None,
     }))
 }
 
-/// The `$ref` or `pattern` that makes a schema unusable.
+/// The `$ref` that makes a schema unusable.
 fn culprit(part: &Value, root: &Value, pointer: &str) -> Option<Unusable> {
     if let Value::Array(items) = part {
         let mut items = items.iter().enumerate();
@@ -198,11 +204,6 @@ fn culprit(part: &Value, root: &Value, pointer: &str) -> Option<Unusable> {
                 )),
                 Some(_) => None,
             },
-            ("pattern", Some(pattern)) => {
-                let alone = serde_json::json!({ "pattern": pattern });
-                let is_one = effort::validator(&alone).is_ok();
-                (!is_one).then(|| format!("the `pattern` `{}` is not one", shown(pattern)))
-            }
             _ => None,
         };
         if let Some(what) = what {

@@ -55,10 +55,8 @@ impl Part {
 
 /// Every part of `schema` that can be reached, the whole first, and where each stands.
 pub(super) fn parts(schema: &Value) -> Result<(Vec<Part>, Vec<String>), Heavy> {
-    let root = Root::new(schema);
-    root.is_one()?;
     let mut found = Found {
-        root,
+        root: Root::new(schema)?,
         known: HashMap::new(),
         all: Vec::new(),
         pointers: Vec::new(),

@@ -1,32 +1,80 @@
 //! How large a pattern is when its repeats are written out, and what it costs to try it.
 
-/// Of a class of Unicode, which is a table.
-const CLASS: u64 = 500;
-/// Of a pattern that may go back, at least: it may try many ways for each letter.
-const WAYS: u64 = 64;
-
+/// Of a class of Unicode; how large its table is, is seen when it is compiled.
+const CLASS: u64 = 4;
 /// A pattern as a cost.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pattern {
+    pub(super) text: String,
     pub(super) size: u64,
-    goes_back: bool,
+    /// Parts of it that may be at work at the same letter.
+    at_once: u64,
 }
 
 impl Pattern {
     pub(super) fn new(pattern: &str) -> Self {
+        let size = size(pattern);
         Self {
-            size: size(pattern),
-            goes_back: goes_back(pattern),
+            text: pattern.to_owned(),
+            size,
+            at_once: at_once(pattern).unwrap_or(size),
         }
     }
 
     /// Steps that trying it on `text` takes.
     pub(super) fn cost(&self, text: &str) -> u64 {
-        let bytes = text.len() as u64;
-        match self.goes_back {
-            true => bytes.saturating_mul(self.size.max(WAYS)),
-            false => bytes.saturating_mul(self.size) / 8,
+        (text.len() as u64).saturating_mul(self.at_once) / 8
+    }
+}
+
+/// Parts of `pattern` at work at once, if it begins with one repeat that is entered once: that is
+/// at one count at a time, however high it counts.
+fn at_once(pattern: &str) -> Option<u64> {
+    let anchored = pattern.strip_prefix('^');
+    let from = anchored.unwrap_or(pattern);
+    let atom = atom(from)?;
+    let (part, rest) = from.split_at(atom);
+    let (count, rest) = rest.strip_prefix('{')?.split_once('}')?;
+    if rest.starts_with(['{', '*', '+', '?']) || rest.contains('|') {
+        return None;
+    }
+    let least = count.split(',').next()?.parse::<u64>().ok()?;
+    match (anchored, rest) {
+        (Some(_), rest) => Some(size(part).saturating_add(size(rest))),
+        // It is found as soon as it has been there often enough.
+        (None, "") => Some(size(part).saturating_mul(least.max(1))),
+        (None, _) => None,
+    }
+}
+
+/// Bytes of the letter or class that `pattern` begins with.
+fn atom(pattern: &str) -> Option<usize> {
+    let mut chars = pattern.char_indices();
+    let (_, first) = chars.next()?;
+    match first {
+        '(' | ')' | '|' | '*' | '+' | '?' | '{' | '^' | '$' => None,
+        '\\' => {
+            let (_, escaped) = chars.next()?;
+            let end = match (escaped, chars.clone().next()) {
+                ('p' | 'P' | 'u' | 'x', Some((_, '{'))) => chars.find(|&(_, c)| c == '}')?.0 + 1,
+                ('w' | 'W' | 'd' | 'D' | 's' | 'S' | '.' | '-' | '/', next) => {
+                    next.map_or(pattern.len(), |(at, _)| at)
+                }
+                _ => return None,
+            };
+            Some(end)
         }
+        '[' => {
+            while let Some((at, next)) = chars.next() {
+                match next {
+                    '\\' => drop(chars.next()),
+                    ']' => return Some(at + 1),
+                    _ => {}
+                }
+            }
+            None
+        }
+        other => Some(other.len_utf8()),
     }
 }
 
@@ -95,23 +143,4 @@ pub(super) fn size(pattern: &str) -> u64 {
     }
     let open = open.into_iter().fold(0, u64::saturating_add);
     sum.saturating_add(last).saturating_add(open).max(1)
-}
-
-/// Whether a pattern may need what goes back: a look ahead or behind, or what a group held.
-fn goes_back(pattern: &str) -> bool {
-    let mut before = None;
-    let mut escaped = false;
-    for next in pattern.chars() {
-        let found = match (before, next) {
-            (Some('?'), '=' | '!' | '<' | '>') => true,
-            (Some('\\'), 'k' | '1'..='9') => escaped,
-            _ => false,
-        };
-        if found {
-            return true;
-        }
-        escaped = next == '\\' && !escaped;
-        before = Some(next);
-    }
-    false
 }

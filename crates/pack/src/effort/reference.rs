@@ -1,31 +1,31 @@
 //! Where a `$ref` leads. Only ways within the schema from its root are followed: `#` and `#/…`.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::Value;
 
 use super::Heavy;
+use super::keyword::Under;
 use crate::finding::shown;
 
 /// A schema in which every reference that is followed counts from the root.
-#[derive(Clone, Copy)]
 pub(super) struct Root<'a> {
     schema: &'a Value,
     id: &'a str,
+    /// All of it that is no data, by where it is in memory: only that is looked at for names.
+    parts: HashSet<*const Value>,
 }
 
 impl<'a> Root<'a> {
-    pub(super) fn new(schema: &'a Value) -> Self {
+    /// Fails if a part of `schema` has a name that references could count from.
+    pub(super) fn new(schema: &'a Value) -> Result<Self, Heavy> {
         let id = schema["$id"].as_str().unwrap_or_default();
         let id = id.split('#').next().unwrap_or_default();
-        Self { schema, id }
-    }
-
-    /// Fails if a part of the schema has a name that references could count from.
-    pub(super) fn is_one(&self) -> Result<(), Heavy> {
-        let old = has_old(self.schema);
-        let mut below: Vec<(&Value, String)> = children(self.schema, "").collect();
-        while let Some((part, pointer)) = below.pop() {
+        let old = has_old(schema);
+        let mut parts = HashSet::from([std::ptr::from_ref(schema)]);
+        let mut below = children(schema, Under::Part, "");
+        while let Some((part, under, pointer)) = below.pop() {
             let name = ["$id", "id"].into_iter().find(|&key| {
                 let counts = key == "$id" || old;
                 counts && part.get(key).is_some_and(Value::is_string)
@@ -34,9 +34,10 @@ impl<'a> Root<'a> {
                 let what = format!("it has a `{name}` inside, and only its root may have one");
                 return Err(Heavy::new(what, &pointer));
             }
-            below.extend(children(part, &pointer));
+            parts.insert(part);
+            below.extend(children(part, under, &pointer));
         }
-        Ok(())
+        Ok(Self { schema, id, parts })
     }
 
     /// What `reference` leads to.
@@ -45,10 +46,11 @@ impl<'a> Root<'a> {
             Some(rest) if rest.is_empty() || rest.starts_with('#') => rest,
             _ => reference,
         };
-        match at.strip_prefix('#') {
+        let target = match at.strip_prefix('#') {
             Some(pointer) => self.schema.pointer(&decoded(pointer)?),
             None => (at.is_empty() && !reference.is_empty()).then_some(self.schema),
-        }
+        };
+        target.filter(|&target| self.parts.contains(&std::ptr::from_ref(target)))
     }
 
     pub(super) fn lost(&self, reference: &str, pointer: &str) -> Heavy {
@@ -79,12 +81,23 @@ fn has_old(schema: &Value) -> bool {
     false
 }
 
-fn children<'a>(part: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a Value, String)> {
-    let pairs = part.as_object().into_iter().flatten();
-    let pairs = pairs.map(|(key, value)| (value, below(pointer, key)));
-    let items = part.as_array().into_iter().flatten().enumerate();
-    let items = items.map(|(at, value)| (value, below(pointer, &at.to_string())));
-    pairs.chain(items).collect::<Vec<_>>().into_iter()
+/// What stands in a part and is no data.
+fn children<'a>(part: &'a Value, under: Under, pointer: &str) -> Vec<(&'a Value, Under, String)> {
+    match part {
+        Value::Object(pairs) => {
+            let pairs = pairs.iter();
+            pairs
+                .filter_map(|(key, value)| Some((value, under.key(key)?, below(pointer, key))))
+                .collect()
+        }
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items
+                .map(|(at, value)| (value, under, below(pointer, &at.to_string())))
+                .collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
 }
 
 /// The pointer of what `key` of the part at `pointer` holds.

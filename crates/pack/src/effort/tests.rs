@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod loose;
+mod pattern;
+
 /// `d1` to `d<n>`, each of the one before twice, as `twice` puts it.
 fn doubled(n: usize, twice: impl Fn(Value) -> Value) -> Value {
     let mut defs = serde_json::Map::new();
@@ -148,77 +151,6 @@ fn the_heaviest_that_passes_is_checked_in_a_moment() {
 }
 
 #[test]
-fn patterns_are_tried_within_bounds() {
-    let with = |pattern: &str| json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
-    let long = json!({"a": "a".repeat(60_000)});
-    let short = json!({"a": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"});
-    // As the generators of schemas write them.
-    let mail = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$";
-    assert_eq!(
-        checked(&with(mail), &json!({"a": "a.b@example.com"})),
-        Some(true)
-    );
-    assert_eq!(
-        checked(&with(mail), &json!({"a": "a..b@example.com"})),
-        Some(false)
-    );
-    let uuid = "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000)$";
-    let fields: serde_json::Map<String, Value> = (0..100)
-        .map(|at| (format!("f{at}"), json!({"pattern": uuid})))
-        .collect();
-    assert_eq!(weigh(&json!({"properties": fields})), Ok(()));
-    assert_eq!(checked(&with(r"\S"), &long), Some(true));
-    assert_eq!(checked(&with("(a+)+$"), &short), Some(false));
-    assert_eq!(checked(&with("^(?=(a+)+$)"), &short), Some(false));
-    assert_eq!(checked(&with(r"^(a|a)*\1$"), &short), Some(false));
-    assert_eq!(checked(&with(r"^(?=(a+)+$)"), &long), None);
-    assert_eq!(checked(&with("(a{1,50}){1,50}$"), &long), None);
-    assert!(
-        refused(&with("((a{100}){100}){100}"))
-            .what
-            .contains("steps")
-    );
-    let fields: serde_json::Map<String, Value> = (0..1_000)
-        .map(|at| (at.to_string(), json!({"pattern": ".{1,1000}"})))
-        .collect();
-    assert!(
-        refused(&json!({"properties": fields}))
-            .what
-            .contains("steps")
-    );
-    let big = with(r"\w{19000}");
-    assert_eq!((weigh(&big), validator(&big).is_err()), (Ok(()), true));
-    assert_eq!(
-        checked(
-            &json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"format": "regex"}}}),
-            &json!({"a": "((((a{900}){900}){900}){900}"})
-        ),
-        Some(true)
-    );
-}
-
-#[test]
-fn what_a_pattern_is_with_its_repeats_written_out() {
-    for (pattern, size) in [
-        ("", 1),
-        ("abc", 3),
-        (r"\d{4}-\d{2}", 7),
-        ("[a-z]{64}", 64),
-        ("(ab){3}", 9),
-        ("((a{10}){10}){10}", 1_110),
-        ("a{2,}", 2),
-        ("a{1,30}", 30),
-        (r"\p{L}{2}", 1_000),
-        ("(a{99999999999999999999}){99999999999999999999}", u64::MAX),
-        ("(((", 3),
-        (")))", 1),
-        ("[{5}]", 1),
-    ] {
-        assert_eq!(pattern::size(pattern), size, "{pattern}");
-    }
-}
-
-#[test]
 fn a_reference_that_cannot_be_followed_is_told() {
     for (schema, told, pointer) in [
         (json!({"$ref": "#a"}), "`#a` is not followed", "/$ref"),
@@ -250,5 +182,34 @@ fn a_reference_that_cannot_be_followed_is_told() {
         json!({"$defs": {"a/b~c": {}}, "items": {"$ref": "#/$defs/a~1b~0c"}}),
     ] {
         assert_eq!(weigh(&good), Ok(()), "{good}");
+    }
+}
+
+#[test]
+fn a_name_in_data_is_no_name_of_a_part() {
+    let file = json!({"$id": "a", "id": "b"});
+    for good in [
+        json!({"properties": {"x": {"default": file}}}),
+        json!({"examples": [file], "const": file}),
+        json!({"properties": {"x": {"enum": [file, {"y": file}]}}}),
+    ] {
+        assert_eq!(weigh(&good), Ok(()), "{good}");
+    }
+    // A field may be called as a keyword is, and data is not a part that is referred to.
+    for (bad, told, pointer) in [
+        (
+            json!({"properties": {"default": {"$id": "a"}}}),
+            "a `$id` inside",
+            "/properties/default",
+        ),
+        (
+            json!({"default": {"x": {"$id": "a"}}, "items": {"$ref": "#/default/x"}}),
+            "is not followed",
+            "/items/$ref",
+        ),
+    ] {
+        let why = refused(&bad);
+        assert!(why.what.contains(told), "{why}");
+        assert_eq!(why.pointer, pointer);
     }
 }

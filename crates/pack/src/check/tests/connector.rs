@@ -311,6 +311,18 @@ fn a_mistake_in_a_schema_file_is_told_where_it_stands() {
                 "{file}:3:2: error: this cannot be checked in bounded time: it is more than 20000 steps for one value, with references followed and repeats written out; write: fewer parts, and `$ref` as `#` or `#/…` from inside the data it describes"
             ),
         ),
+        (
+            "{\"type\": \"object\",\n \"properties\": {\"items\": {\"items\":\n {\"pattern\": \"^(?!a)b{2}\"}}}}\n",
+            format!(
+                "{file}:3:14: error: this cannot be checked in bounded time: the `pattern` `^(?!a)b{{2}}` looks around or refers back; write: a pattern without look-around and back-reference"
+            ),
+        ),
+        (
+            "{\"type\": \"object\",\n \"properties\": {\"items\": {\"items\":\n {\"pattern\": \"^\\\\p{L}{4000}$\"}}}}\n",
+            format!(
+                "{file}:3:14: error: this cannot be checked in bounded time: the `pattern` `^\\p{{L}}{{4000}}$` is too large with its repeats written out; write: a pattern with smaller repeats, or `maxLength`"
+            ),
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(told(&[Write(file, text)]), [expected]);

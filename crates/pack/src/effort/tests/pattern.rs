@@ -1,0 +1,142 @@
+//! Patterns that are used and those that are not.
+
+use super::*;
+use crate::effort::pattern::{Pattern, size};
+
+fn with(pattern: &str) -> Value {
+    json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}})
+}
+
+#[test]
+fn patterns_are_tried_within_bounds() {
+    let long = json!({"a": "a".repeat(60_000)});
+    let short = json!({"a": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"});
+    let uuid = "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000)$";
+    let fields: serde_json::Map<String, Value> = (0..100)
+        .map(|at| (format!("f{at}"), json!({"pattern": uuid})))
+        .collect();
+    assert_eq!(weigh(&json!({"properties": fields})), Ok(()));
+    assert_eq!(checked(&with(r"\S"), &long), Some(true));
+    assert_eq!(checked(&with("(a+)+$"), &short), Some(false));
+    assert_eq!(checked(&with("(a{1,50}){1,50}$"), &long), None);
+    let steps = refused(&with("((a{100}){100}){100}"));
+    assert!(steps.what.contains("steps"), "{steps}");
+    let fields: serde_json::Map<String, Value> = (0..1_000)
+        .map(|at| (at.to_string(), json!({"pattern": ".{1,1000}"})))
+        .collect();
+    let steps = refused(&json!({"properties": fields}));
+    assert!(steps.what.contains("steps"), "{steps}");
+    assert_eq!(
+        checked(
+            &json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"format": "regex"}}}),
+            &json!({"a": "((((a{900}){900}){900}){900}"})
+        ),
+        Some(true)
+    );
+}
+
+#[test]
+fn a_pattern_that_goes_back_in_its_text_is_refused() {
+    // Such a pattern can give up, and then the whole check is run again, many times.
+    for pattern in [
+        r"^(a|a)*\1$",
+        "^(?=(a+)+$)",
+        "(?<!a)b{2,5}",
+        "^(?!x).{1,4096}$",
+        r"^(?<q>.)\k<q>$",
+        r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$",
+    ] {
+        let why = refused(&with(pattern));
+        assert_eq!(
+            (why.why, &*why.pointer),
+            (Why::GoesBack, "/properties/a/pattern"),
+            "{why}"
+        );
+        assert!(why.what.contains("looks around or refers back"), "{why}");
+        let key = refused(&json!({"patternProperties": {pattern: {}}}));
+        assert_eq!(key.why, Why::GoesBack);
+        assert!(key.pointer.starts_with("/patternProperties/"), "{key:?}");
+        assert!(validator(&with(pattern)).is_err(), "{pattern}");
+    }
+    assert_eq!(refused(&with("(")).why, Why::NoPattern);
+}
+
+#[test]
+fn patterns_that_people_write_are_used() {
+    for (pattern, fits, not) in [
+        (
+            r"^[\p{L}\p{N} .'-]{1,50}$",
+            "Zoë O'Neil".to_owned(),
+            "a/b".to_owned(),
+        ),
+        ("^.{1,4096}$", "a".repeat(4_096), "a".repeat(4_097)),
+        ("^.{1,4096}$", "ü".repeat(4_096), String::new()),
+        (r"^[\s\S]{1,5000}$", "a\n".repeat(2_500), "a".repeat(60_000)),
+        (r"^\w{1,19000}$", "a".repeat(19_000), "-".to_owned()),
+        (r"\S{1,500}", "a".repeat(60_000), " ".repeat(60_000)),
+    ] {
+        assert_eq!(checked(&with(pattern), &json!({"a": fits})), Some(true));
+        assert_eq!(checked(&with(pattern), &json!({"a": not})), Some(false));
+    }
+    let any = with(r"[\s\S]{0,5000}");
+    assert_eq!(checked(&any, &json!({"a": "a".repeat(60_000)})), Some(true));
+}
+
+#[test]
+fn a_pattern_that_is_too_large_when_it_is_compiled_is_told_as_that() {
+    let why = refused(&with(r"^\p{L}{4000}$"));
+    assert_eq!(why.why, Why::Large);
+    assert!(why.what.contains("is too large with its repeats"), "{why}");
+    let fields: serde_json::Map<String, Value> = (0..20)
+        .map(|at| {
+            (
+                at.to_string(),
+                json!({"pattern": format!("^{at}\\p{{L}}{{200}}$")}),
+            )
+        })
+        .collect();
+    let why = refused(&json!({"properties": fields}));
+    assert_eq!(why.why, Why::Large);
+    assert!(why.what.contains("together with the others"), "{why}");
+}
+
+#[test]
+fn what_a_pattern_is_with_its_repeats_written_out() {
+    for (pattern, expected) in [
+        ("", 1),
+        ("abc", 3),
+        (r"\d{4}-\d{2}", 7),
+        ("[a-z]{64}", 64),
+        ("(ab){3}", 9),
+        ("((a{10}){10}){10}", 1_110),
+        ("a{2,}", 2),
+        ("a{1,30}", 30),
+        (r"\p{L}{2}", 8),
+        ("(a{99999999999999999999}){99999999999999999999}", u64::MAX),
+        ("(((", 3),
+        (")))", 1),
+        ("[{5}]", 1),
+    ] {
+        assert_eq!(size(pattern), expected, "{pattern}");
+    }
+}
+
+#[test]
+fn a_repeat_at_the_beginning_costs_as_much_as_one_of_it() {
+    let text = "a".repeat(8_000);
+    for (pattern, cost) in [
+        ("^a{1,500}$", 2_000),
+        (r"^\p{L}{1,500}$", 5_000),
+        ("[^a]{1,500}", 1_000),
+        ("[^a]{3,500}", 3_000),
+        ("^a{1,500}b{1,500}$", 502_000),
+        // These may be at many counts at a time.
+        ("a{1,500}$", 501_000),
+        ("^a*a{1,500}$", 504_000),
+        ("^a{1,50}{1,10}$", 502_000),
+        ("^(a{1,50}){1,10}$", 512_000),
+        ("^a{1,500}|a{1,500}$", 1_003_000),
+    ] {
+        assert_eq!(Pattern::new(pattern).cost(&text), cost, "{pattern}");
+    }
+}
