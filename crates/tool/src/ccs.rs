@@ -80,6 +80,10 @@ impl Tool for Ccs {
         self.def.approval
     }
 
+    fn judge(&self, input: &Value) -> Option<Result<(), ToolFailure>> {
+        Some(self.input.check(input))
+    }
+
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         let (typed, connector) = (Arc::clone(&self.typed), Arc::clone(&self.connector));
         let (input, wait) = (Arc::clone(&self.input), self.wait);

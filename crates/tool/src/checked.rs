@@ -40,8 +40,18 @@ impl InputSchema {
             Value::Object(_) => text.clone(),
             _ => return Err(BadSchema("it must be an object".to_owned())),
         };
-        let effort = Effort::new(&text).map_err(|why| BadSchema(bounded(why.to_string())))?;
-        let validator = effort::validator(&text);
+        Self::judging(text.clone(), &text)
+    }
+
+    /// The schema of a tool that checks its input itself: a pattern that is not tried here is left
+    /// to it, and shown to the model all the same.
+    pub(crate) fn checked_again(text: &Value) -> Result<Self, BadSchema> {
+        Self::judging(text.clone(), &effort::loose(text))
+    }
+
+    fn judging(text: Value, judge: &Value) -> Result<Self, BadSchema> {
+        let effort = Effort::new(judge).map_err(|why| BadSchema(bounded(why.to_string())))?;
+        let validator = effort::validator(judge);
         let validator = validator.map_err(|why| BadSchema(bounded(why.to_string())))?;
         Ok(Self {
             text,
@@ -131,6 +141,10 @@ impl Tool for Checked {
 
     fn server(&self) -> Option<&str> {
         self.inner.server()
+    }
+
+    fn judge(&self, input: &Value) -> Option<Result<(), ToolFailure>> {
+        Some(self.schema.check(input))
     }
 
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {

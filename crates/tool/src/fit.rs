@@ -8,6 +8,9 @@ use crate::tool::{Tool, ToolFailure};
 /// Whether `input` is one that `tool` takes, by its schema alone. What does not fit is told in a
 /// sentence the model can act on.
 pub fn fits(tool: &dyn Tool, input: &Value) -> Result<(), ToolFailure> {
+    if let Some(judged) = tool.judge(input) {
+        return judged;
+    }
     match InputSchema::new(&tool.input_schema()) {
         Ok(schema) => schema.check(input),
         // A pack with such a tool is refused; without a schema nothing can be said of an input.

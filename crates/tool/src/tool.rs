@@ -119,6 +119,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Whether it takes `input`, if it can say so without reading its schema anew.
+    fn judge(&self, _input: &Value) -> Option<Result<(), ToolFailure>> {
+        None
+    }
+
     /// Does it. Nothing happens before the future is polled, and dropping it stops the work; a
     /// request that a data service already has is not cut, its answer is thrown away (S1-110).
     fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>>;

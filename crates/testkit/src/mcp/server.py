@@ -8,7 +8,7 @@ first start is good; the file says that there was one.
 
 Modes: good, never (no answer to initialize), nonsense (words that are no messages), refuses,
 endless (a line without end), flood (lines without end), dies (at once), schema (a tool without a
-schema, and one with a schema that takes for ever), cursor (the same page for ever), many (too many tools), other (other tools when started
+schema, one with a schema that takes for ever, and one with a pattern that looks around), cursor (the same page for ever), many (too many tools), other (other tools when started
 again, with --once), ttl (says that its list stays good), forgets (400 for a session that it does
 not know, where 404 is right), moved (a redirect), hangs (no answer to a ping or a call over HTTP),
 breaks and ends (streams of events that are broken off, or ended, as soon as they are begun), serial
@@ -87,6 +87,12 @@ def doubling():
     return {"name": "doubling", "inputSchema": {"type": "object", "$defs": defs, "$ref": "#/$defs/d30"}}
 
 
+def mail():
+    """A tool whose input has a pattern as generators of schemas write it."""
+    to = {"type": "string", "pattern": "^(?!\\.)(?!.*\\.\\.)([a-z.]*)@[a-z.]+$"}
+    return {"name": "mail", "inputSchema": {"type": "object", "properties": {"to": to}, "required": ["to"]}}
+
+
 def tools(params):
     if MODE == "cursor":
         return {"tools": TOOLS[:1], "nextCursor": "again"}
@@ -95,7 +101,7 @@ def tools(params):
         some = [tool(f"t{page}_{n}") for n in range(100)]
         return {"tools": some, "nextCursor": str(page + 1)} if page < 4 else {"tools": some}
     if MODE == "schema":
-        return {"tools": TOOLS[:1] + [{"name": "broken", "inputSchema": {"type": "nothing"}}, doubling()]}
+        return {"tools": TOOLS[:1] + [{"name": "broken", "inputSchema": {"type": "nothing"}}, doubling(), mail()]}
     if MODE == "ttl":
         return {"tools": TOOLS, "ttlMs": 3_600_000, "cacheScope": "public"}
     if MODE == "other" and AGAIN:

@@ -173,3 +173,19 @@ fn a_schema_that_takes_for_ever_is_named_when_the_tool_is_made() {
     let why = why.map(|_| ()).expect_err("too much");
     assert!(why.0.contains("more than 20000 steps"), "{why}");
 }
+
+#[test]
+fn a_pattern_that_looks_around_is_left_to_a_tool_that_checks_again() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"to": {"type": "string", "pattern": "^(?!x)a", "maxLength": 9}},
+        "patternProperties": {"^(?!to)": {"type": "integer"}},
+        "additionalProperties": false,
+    });
+    let why = InputSchema::new(&schema).map(|_| ()).expect_err("not here");
+    assert!(why.0.contains("looks around or refers back"), "{why}");
+    let again = InputSchema::checked_again(&schema).expect("a schema");
+    assert_eq!(again.text(), &schema);
+    assert_eq!(again.check(&json!({"to": "xa", "other": 5})), Ok(()));
+    assert!(again.check(&json!({"to": "longer than nine"})).is_err());
+}

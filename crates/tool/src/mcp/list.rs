@@ -112,6 +112,6 @@ fn judged(schema: Value) -> Result<Arc<InputSchema>, String> {
             "its input schema has more than {SCHEMA_BYTES_MAX} bytes"
         ));
     }
-    let judged = InputSchema::new(&schema).map(Arc::new);
+    let judged = InputSchema::checked_again(&schema).map(Arc::new);
     judged.map_err(|why| format!("its input schema cannot be used: {}", said(&why.0)))
 }

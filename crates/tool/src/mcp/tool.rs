@@ -97,6 +97,10 @@ impl Tool for Mcp {
         Some(&self.server.name)
     }
 
+    fn judge(&self, input: &Value) -> Option<Result<(), ToolFailure>> {
+        Some(self.input.check(input))
+    }
+
     fn run(&self, used: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         let (server, input) = (Arc::clone(&self.server), Arc::clone(&self.input));
         let (theirs, within) = (self.theirs.clone(), self.within);

@@ -7,6 +7,7 @@ use serde_json::json;
 use turnwire_pack::McpTransport;
 
 use super::stage::{Stage, def, run, tool_def};
+use crate::fit::fits;
 
 /// What is told of a server in `mode` that has `start_ms` to start.
 async fn told(mode: &str, start_ms: u64) -> String {
@@ -91,7 +92,13 @@ async fn a_tool_without_a_schema_that_can_be_used_is_left_out_of_all_and_refused
     let listed = stage.good("schema", &[]).await;
     let all = listed.all("small").expect("tools");
     let names: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
-    assert_eq!(names, ["small_echo"]);
+    assert_eq!(names, ["small_echo", "small_mail"]);
+    // Its server looks at the pattern itself; the model is shown it.
+    let mail = &all[1];
+    let shown = mail.input_schema()["properties"]["to"]["pattern"].to_string();
+    assert!(shown.contains("(?!"), "{shown}");
+    assert_eq!(fits(&**mail, &json!({"to": "a@b"})), Ok(()));
+    assert!(fits(&**mail, &json!({"to": 5})).is_err());
     let broken = listed.tool(&tool_def("broken"), "small", "broken");
     let told = broken.map(|_| ()).expect_err("no schema");
     assert!(
