@@ -21,46 +21,41 @@ const SUM_BYTES_MAX: u64 = 32 << 20;
 /// Of what is remembered while a pattern is tried.
 const MEMORY_BYTES_MAX: usize = 1 << 20;
 
-/// How patterns are compiled.
-pub(super) fn options(bytes_max: usize) -> PatternOptions<Regex> {
+/// How patterns are compiled, each within `bytes_max`.
+fn options(bytes_max: usize) -> PatternOptions<Regex> {
     let options = PatternOptions::regex().size_limit(bytes_max);
     options.dfa_size_limit(MEMORY_BYTES_MAX)
 }
 
-/// The same for all of a schema.
+/// How the patterns of a schema are compiled.
 pub(super) fn usual() -> PatternOptions<Regex> {
     options(BYTES_MAX)
 }
 
-/// Why a pattern cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    None,
-    Large,
-    GoesBack,
+fn compiles<E>(pattern: &str, options: PatternOptions<E>) -> bool {
+    let alone = json!({ "pattern": pattern });
+    let options = jsonschema::options().with_pattern_options(options);
+    options.build(&alone).is_ok()
 }
 
-/// The size that `pattern` has when it is compiled, at most. Only for those that have been weighed.
-pub(super) fn bytes(pattern: &str) -> Result<usize, Fault> {
-    let within = |pattern: &str, bytes| {
-        let alone = json!({ "pattern": pattern });
-        let options = jsonschema::options().with_pattern_options(options(bytes));
-        options.build(&alone).is_ok()
-    };
-    if let Some(bytes) = BYTES.into_iter().find(|&bytes| within(pattern, bytes)) {
-        return Ok(bytes);
-    }
+/// The size that `pattern` has when it is compiled, at most; none if it cannot be used. Only for
+/// those that have been weighed.
+pub(super) fn bytes(pattern: &str) -> Option<usize> {
+    let mut sizes = BYTES.into_iter();
+    sizes.find(|&bytes| compiles(pattern, options(bytes)))
+}
+
+/// Why `pattern` cannot be used.
+fn fault(pattern: &str) -> (&'static str, Why) {
     let once = once(pattern);
-    if within(&once, BYTES_MAX) {
-        return Err(Fault::Large);
+    if compiles(&once, usual()) {
+        return ("is too large with its repeats written out", Why::Large);
     }
     let going_back = PatternOptions::fancy_regex().size_limit(BYTES_MAX);
-    let options = jsonschema::options().with_pattern_options(going_back);
-    match options.build(&json!({ "pattern": once })) {
-        Ok(_) => Err(Fault::GoesBack),
-        // That engine does not know the names of groups.
-        Err(_) if once.contains(r"\k<") => Err(Fault::GoesBack),
-        Err(_) => Err(Fault::None),
+    // That engine does not know the names of groups.
+    match compiles(&once, going_back) || once.contains(r"\k<") {
+        true => ("looks around or refers back", Why::GoesBack),
+        false => ("is not one", Why::NoPattern),
     }
 }
 
@@ -76,11 +71,9 @@ pub(super) fn usable(parts: &[Part], pointers: &[String]) -> Result<(), Heavy> {
                 continue;
             }
             let (what, why) = match bytes(text) {
-                Ok(bytes) if left.spend(bytes as u64).is_ok() => continue,
-                Ok(_) => ("is too large together with the others", Why::Large),
-                Err(Fault::Large) => ("is too large with its repeats written out", Why::Large),
-                Err(Fault::GoesBack) => ("looks around or refers back", Why::GoesBack),
-                Err(Fault::None) => ("is not one", Why::NoPattern),
+                Some(bytes) if left.spend(bytes as u64).is_ok() => continue,
+                Some(_) => ("is too large together with the others", Why::Large),
+                None => fault(text),
             };
             let mut at = below(pointer, key);
             if key == "patternProperties" {
@@ -99,38 +92,29 @@ pub(super) fn usable(parts: &[Part], pointers: &[String]) -> Result<(), Heavy> {
 /// `pattern` with every count of a repeat as one.
 fn once(pattern: &str) -> String {
     let mut once = String::with_capacity(pattern.len());
-    let mut rest = pattern;
+    let mut chars = pattern.chars().peekable();
     let mut in_class = false;
-    while let Some(next) = rest.chars().next() {
-        let mut end = next.len_utf8();
+    while let Some(next) = chars.next() {
+        once.push(next);
         match next {
             '\\' => {
-                let escaped = rest[end..].chars().next();
-                end += escaped.map_or(0, char::len_utf8);
-                if rest[end..].starts_with('{') {
-                    end = rest.find('}').map_or(end, |at| at + 1);
-                }
-                // A count, but for those that are named in braces.
-                if !matches!(escaped, Some('p' | 'P' | 'u' | 'x')) {
-                    end = 1 + escaped.map_or(0, char::len_utf8);
+                let Some(escaped) = chars.next() else {
+                    break;
+                };
+                once.push(escaped);
+                // Braces with a name or a number in them, and no count.
+                if matches!(escaped, 'p' | 'P' | 'u' | 'x') {
+                    once.extend(chars.next_if_eq(&'{'));
                 }
             }
             '[' => in_class = true,
             ']' => in_class = false,
-            '{' if !in_class => {
-                if let Some((count, _)) = rest[end..].split_once('}')
-                    && count.starts_with(|c: char| c.is_ascii_digit())
-                    && count.chars().all(|c| c.is_ascii_digit() || c == ',')
-                {
-                    once.push_str("{1}");
-                    rest = &rest[end + count.len() + 1..];
-                    continue;
-                }
+            '{' if !in_class && chars.peek().is_some_and(char::is_ascii_digit) => {
+                while chars.next_if(|c| c.is_ascii_digit() || *c == ',').is_some() {}
+                once.push('1');
             }
             _ => {}
         }
-        once.push_str(&rest[..end]);
-        rest = &rest[end..];
     }
     once
 }

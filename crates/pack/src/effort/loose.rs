@@ -39,10 +39,10 @@ fn faulty(schema: &Value, found: &mut HashSet<String>) {
                     if !seen.insert(text) {
                         continue;
                     }
-                    if left.spend(pattern::size(text)).is_err() {
+                    if left.spend(pattern::work(text)).is_err() {
                         return;
                     }
-                    if engine::bytes(text).is_err() {
+                    if engine::bytes(text).is_none() {
                         found.insert(text.to_owned());
                     }
                 }

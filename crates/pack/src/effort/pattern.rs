@@ -6,18 +6,18 @@ const CLASS: u64 = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     pub(super) text: String,
-    pub(super) size: u64,
+    /// Steps that making it ready takes.
+    pub(super) work: u64,
     /// Parts of it that may be at work at the same letter.
     at_once: u64,
 }
 
 impl Pattern {
     pub(super) fn new(pattern: &str) -> Self {
-        let size = size(pattern);
         Self {
             text: pattern.to_owned(),
-            size,
-            at_once: at_once(pattern).unwrap_or(size),
+            work: work(pattern),
+            at_once: at_once(pattern).unwrap_or_else(|| size(pattern)),
         }
     }
 
@@ -76,6 +76,20 @@ fn atom(pattern: &str) -> Option<usize> {
         }
         other => Some(other.len_utf8()),
     }
+}
+
+/// Steps that making `pattern` ready takes: its parts, and the classes in it that have another
+/// meaning in a schema. All of it is read anew for each of those.
+pub(super) fn work(pattern: &str) -> u64 {
+    let mut chars = pattern.chars();
+    let mut classes = 0_u64;
+    while let Some(next) = chars.next() {
+        if next == '\\' {
+            let class = chars.next().is_some_and(|c| "sSdDwWc".contains(c));
+            classes += u64::from(class);
+        }
+    }
+    size(pattern).saturating_add(classes.saturating_mul(classes) / 4)
 }
 
 /// Parts of `pattern`, each as often as it is repeated. Never less than one.

@@ -59,7 +59,7 @@ impl<'a> Scale<'a> {
             return Err(Heavy::new(what, pointer));
         }
         let patterns = part.by_pattern.iter().map(|(pattern, _)| pattern);
-        let patterns = patterns.chain(&part.pattern).map(|pattern| pattern.size);
+        let patterns = patterns.chain(&part.pattern).map(|pattern| pattern.work);
         let patterns = patterns.fold(0, u64::saturating_add);
         self.left.spend(weight.saturating_add(patterns)).map_err(|_| {
             let what = format!(

@@ -26,6 +26,10 @@ fn patterns_are_tried_within_bounds() {
         .collect();
     let steps = refused(&json!({"properties": fields}));
     assert!(steps.what.contains("steps"), "{steps}");
+    // Each is replaced by reading all of it again.
+    let classes = refused(&with(&r"\s\d".repeat(5_000)));
+    assert!(classes.what.contains("steps"), "{classes}");
+    assert_eq!(weigh(&with(&r"\s\d".repeat(20))), Ok(()));
     assert_eq!(
         checked(
             &json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"format": "regex"}}}),
