@@ -195,7 +195,7 @@ async fn s1_005_after_the_terminal_there_is_nothing_more() {
             let answer = asked(&scene, turn, query, &lines).await;
             assert_eq!((answer.status, answer.body.as_str()), (204, ""), "{cursor}");
         }
-        let line = path(turn).replace("GET", "HEAD");
+        let line = path(turn).replacen("GET", "HEAD", 1);
         let head = raw(scene.server.addr(), &line, &[&header], b"").await;
         assert_eq!(head.status, 204);
     }
@@ -316,7 +316,7 @@ async fn d_05_a_head_is_answered_and_does_not_attend() {
     let scene = scene().await;
     let stream = running(&scene, "mine").await;
     let turn = stream.turn();
-    let line = path(turn).replace("GET", "HEAD");
+    let line = path(turn).replacen("GET", "HEAD", 1);
     let head = raw(scene.server.addr(), &line, &[], b"").await;
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     assert_eq!(
