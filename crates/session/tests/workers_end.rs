@@ -3,15 +3,25 @@
 
 mod stage;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use turnwire_event::Body;
 use turnwire_event::code::{FailureMode, TurnKind};
 use turnwire_event::port::{NoWorker, TurnContext, WorkerEnd};
-use turnwire_session::{Error, Options};
+use turnwire_event::{Body, SessionId};
+use turnwire_session::{Error, Options, Sessions};
 
 use stage::*;
+
+/// A session whose turn has begun.
+async fn going(dir: &Path, act: Act) -> (Arc<Sessions>, SessionId) {
+    let service = sessions(dir, Options::default(), act).await;
+    let parent = new_session(&service).await;
+    let taken = submit(&service, &owner("local"), parent, say("go")).await;
+    taken.expect("accepted");
+    (service, parent)
+}
 
 #[tokio::test]
 async fn s3_081_a_worker_stops_with_a_turn_whose_work_does_not_let_go() {
@@ -63,12 +73,7 @@ async fn a_worker_does_not_outlive_the_turn_that_dropped_it() {
         );
         panic!("the producer breaks")
     });
-    let service = sessions(dir.path(), Options::default(), act).await;
-    let me = owner("local");
-    let parent = new_session(&service).await;
-    submit(&service, &me, parent, say("go"))
-        .await
-        .expect("accepted");
+    let (service, parent) = going(dir.path(), act).await;
     let events = ended(&service, parent, 1).await;
     assert_eq!(
         names(&events)[2..],
@@ -128,12 +133,7 @@ async fn a_server_that_drains_lets_a_running_turn_delegate() {
 async fn a_server_that_ends_ends_workers_and_parents() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, _) = delegating(LONG, hangs);
-    let service = sessions(dir.path(), Options::default(), act).await;
-    let me = owner("local");
-    let parent = new_session(&service).await;
-    submit(&service, &me, parent, say("go"))
-        .await
-        .expect("accepted");
+    let (service, parent) = going(dir.path(), act).await;
     let id = worker(&service, parent).await;
     service.drain(Duration::from_millis(10)).await;
     assert_each_ends_once(&log(&service, parent).await);
@@ -154,12 +154,7 @@ async fn after_a_crash_workers_are_ended_before_their_parents() {
         let _ = delegate(&turn, LONG).await;
         OK
     });
-    let service = sessions(dir.path(), Options::default(), act).await;
-    let me = owner("local");
-    let parent = new_session(&service).await;
-    submit(&service, &me, parent, say("go"))
-        .await
-        .expect("accepted");
+    let (service, parent) = going(dir.path(), act).await;
     let mut line = vec![parent];
     for _ in 0..3 {
         line.push(worker(&service, line[line.len() - 1]).await);
@@ -200,12 +195,8 @@ async fn after_a_crash_workers_are_ended_before_their_parents() {
 async fn a_deleted_session_takes_its_workers_with_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, _) = delegating(LONG, hangs);
-    let service = sessions(dir.path(), Options::default(), act).await;
+    let (service, parent) = going(dir.path(), act).await;
     let me = owner("local");
-    let parent = new_session(&service).await;
-    submit(&service, &me, parent, say("go"))
-        .await
-        .expect("accepted");
     let id = worker(&service, parent).await;
     let live = service.live(&me, id).await.expect("a session");
     let (told, erased) = std::sync::mpsc::channel();
