@@ -1,58 +1,136 @@
-//! Campaigns of any length: `kills N`, `cuts N`, `cancels N`, `chat-cuts N`, `both N`. They run
-//! in rounds, each on a fresh server and judged by itself, so that memory stays bounded; the seed of each round is
-//! printed before it begins, and `TURNWIRE_SEED` plays a campaign again.
+//! Campaigns of any length: `kills N`, `cuts N`, `stops N`, `workers N`; `cargo xtask campaign` runs
+//! them. They run in rounds, each on a fresh server and judged by itself, so that memory stays
+//! bounded and a violation ends its round alone. The seed of each round is printed before it begins,
+//! and `TURNWIRE_SEED` plays a campaign again.
 
+use std::fmt::Debug;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use turnwire_e2e::{both, cancels, chat_cuts, cuts, kills};
+use turnwire_e2e::stops::campaign;
+use turnwire_e2e::{both, cancels, carried, chat_cuts, cuts, kills};
 use turnwire_testkit::dice::Dice;
 
-const USAGE: &str = "usage: turnwire-e2e kills|cuts|cancels|chat-cuts|both COUNT";
+const USAGE: &str = "\
+usage: turnwire-e2e kills|cuts|stops|workers N
+  kills    SIGKILL of the server under load, on the session wire and on both wires
+  cuts     connections cut at random bytes and resumed, on the session and the chat wire
+  stops    turns cancelled at random moments, with tools of every kind among them
+  workers  connections that carry worker sessions, cut and resumed";
 
-/// How much of each kind one server is put through.
-const ROUND: [(&str, usize); 5] = [
-    ("kills", 50),
-    ("cuts", 5_000),
-    ("cancels", 500),
-    ("chat-cuts", 5_000),
-    ("both", 50),
-];
+/// What a campaign does.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Kills,
+    Cuts,
+    Stops,
+    Workers,
+}
+
+impl Kind {
+    fn read(name: &str) -> Option<Self> {
+        match name {
+            "kills" => Some(Self::Kills),
+            "cuts" => Some(Self::Cuts),
+            "stops" => Some(Self::Stops),
+            "workers" => Some(Self::Workers),
+            _ => None,
+        }
+    }
+
+    /// Trials that one server is put through.
+    fn round(self) -> usize {
+        match self {
+            Self::Kills => 50,
+            Self::Cuts => 5_000,
+            Self::Stops | Self::Workers => 500,
+        }
+    }
+}
+
+/// Runs one round and prints what it saw; rounds of a kind with two scenarios take turns. Panics on
+/// a violation.
+async fn round(kind: Kind, number: usize, trials: usize, dice: Dice) {
+    fn show(report: impl Debug) {
+        println!("{report:?}");
+    }
+    match (kind, number % 2) {
+        (Kind::Kills, 0) => show(kills::run(trials, dice).await),
+        (Kind::Kills, _) => show(both::run(trials, dice).await),
+        (Kind::Cuts, 0) => show(cuts::run(trials, dice).await),
+        (Kind::Cuts, _) => show(chat_cuts::run(trials, dice).await),
+        (Kind::Stops, 0) => show(campaign::run(trials, dice).await),
+        (Kind::Stops, _) => show(cancels::run(trials, dice).await),
+        (Kind::Workers, _) => show(carried::run(trials, dice).await),
+    }
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, count] = &arguments[..] else {
+    let [name, count] = &arguments[..] else {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;
     };
-    let round = ROUND.iter().find(|(name, _)| name == kind);
-    let (Some((_, round)), Ok(count)) = (round, count.parse::<usize>()) else {
+    let count = count.parse::<usize>().ok().filter(|count| *count > 0);
+    let (Some(kind), Some(count)) = (Kind::read(name), count) else {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;
     };
     let mut dice = Dice::from_env();
     let begun = Instant::now();
-    let mut done = 0;
-    while done < count {
-        let part = (*round).min(count - done);
+    let (mut done, mut violations) = (0, 0);
+    // Two rounds at least, so that both scenarios of a kind have their turn.
+    let part = kind.round().min(count.div_ceil(2));
+    for number in 0.. {
+        if done >= count {
+            break;
+        }
+        let trials = part.min(count - done);
         let seeded = dice.fork();
         println!(
-            "{done} of {count} {kind}, next round has seed {}",
+            "{done} of {count} {name}, next round has seed {}",
             seeded.seed()
         );
-        match kind.as_str() {
-            "kills" => println!("{:?}", kills::run(part, seeded).await),
-            "cuts" => println!("{:?}", cuts::run(part, seeded).await),
-            "chat-cuts" => println!("{:?}", chat_cuts::run(part, seeded).await),
-            "both" => println!("{:?}", both::run(part, seeded).await),
-            _ => println!("{:?}", cancels::run(part, seeded).await),
+        // A violation panics in the round's task, which ends that task alone.
+        if tokio::spawn(round(kind, number, trials, seeded))
+            .await
+            .is_err()
+        {
+            violations += 1;
         }
-        done += part;
+        done += trials;
     }
-    println!(
-        "{count} {kind} without a broken promise in {:?}",
-        begun.elapsed()
-    );
-    ExitCode::SUCCESS
+    println!("{}", verdict(name, count, violations));
+    println!("in {:.0} s", begun.elapsed().as_secs_f64());
+    ExitCode::from(u8::from(violations > 0))
+}
+
+/// What a campaign shows. Without a violation in N trials the true rate is below 3/N with 95 %
+/// confidence (the rule of three).
+fn verdict(name: &str, trials: usize, violations: usize) -> String {
+    let counts = format!("{name}: {trials} trials, {violations} rounds with violations");
+    if violations > 0 {
+        return counts;
+    }
+    let bound = 300.0 / trials as f64;
+    format!("{counts}; with 95 % confidence fewer than 3/{trials} = {bound:.4} % of trials violate")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_is_given_only_without_violations() {
+        assert_eq!(
+            verdict("kills", 1_000, 0),
+            "kills: 1000 trials, 0 rounds with violations; with 95 % confidence fewer than \
+             3/1000 = 0.3000 % of trials violate"
+        );
+        assert_eq!(
+            verdict("cuts", 10, 2),
+            "cuts: 10 trials, 2 rounds with violations"
+        );
+    }
 }

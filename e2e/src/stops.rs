@@ -9,6 +9,7 @@ mod house;
 mod kind;
 mod told;
 mod cell;
+pub mod campaign;
 
 pub use cell::{Cell, Way, after, watch};
 pub use house::House;

@@ -1,8 +1,9 @@
-//! The house's own checks and chores, as a library so that `cargo test` can call them.
+//! Checks and tasks of this repository, as a library so that `cargo test` can call them.
 //!
 //! `cargo xtask tidy` reads the sources and the dependency graph and names what breaks the rules
-//! of CONTRIBUTING.md; `schema` writes the JSON Schemas; `test` runs everything CI runs. A check
-//! is a pure function from text to findings, so each one is shown a bad example in its tests.
+//! of CONTRIBUTING.md; `schema` writes the JSON Schemas; `test` runs everything CI runs; `campaign`
+//! runs long fault campaigns; `size` reports lines, crates and build time. A check is a pure function
+//! from text to findings, so each one is shown a bad example in its tests.
 
 pub mod finding;
 pub mod scan;
@@ -10,13 +11,16 @@ pub mod source;
 pub mod path;
 pub mod order;
 pub mod words;
-pub mod size;
+pub mod large;
 pub mod metadata;
 pub mod edges;
 pub mod licence;
 pub mod tidy;
 pub mod schema;
 pub mod trace;
+pub mod step;
+pub mod size;
+pub mod campaign;
 pub mod suite;
 
 pub use finding::Finding;

@@ -1,15 +1,18 @@
-//! `cargo xtask tidy | schema | trace | test`.
+//! `cargo xtask tidy | schema | trace | test | campaign | size`.
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use turnwire_xtask::{schema, source, suite, tidy, trace};
+use turnwire_xtask::{campaign, schema, size, source, suite, tidy, trace};
 
 const HELP: &str = "\
-cargo xtask tidy     check the rules of the house; reports large files and functions
-cargo xtask schema   write schema/*.json from the types
-cargo xtask trace    write which tests answer which requirement into docs/wires/*.md
-cargo xtask test     install what the tests need, then format check, lints and all tests
+cargo xtask tidy              check the rules of CONTRIBUTING.md; reports large files and functions
+cargo xtask schema            write schema/*.json from the types
+cargo xtask trace             write which tests answer which requirement into docs/wires/*.md
+cargo xtask test [NAME]       install what the tests need, then format check, lints and all tests,
+                              or those whose name contains NAME
+cargo xtask campaign KIND N   N trials of kills, cuts, stops or workers
+cargo xtask size [--no-build] lines, crates, binary size and the time of a cold release build
 ";
 
 fn main() -> Result<ExitCode> {
@@ -32,7 +35,19 @@ fn main() -> Result<ExitCode> {
         }
         Some("schema") => schema::write(&root).map(|()| ExitCode::SUCCESS),
         Some("trace") => trace::write(&root, &source::all(&root)?).map(|()| ExitCode::SUCCESS),
-        Some("test") => suite::run(&root).map(|()| ExitCode::SUCCESS),
+        Some("test") => {
+            let passed = suite::run(&root, std::env::args().nth(2).as_deref())?;
+            Ok(ExitCode::from(u8::from(!passed)))
+        }
+        Some("campaign") => {
+            let mut arguments = std::env::args().skip(2);
+            let (kind, trials) = (arguments.next(), arguments.next());
+            campaign::run(&root, kind.as_deref(), trials.as_deref()).map(|()| ExitCode::SUCCESS)
+        }
+        Some("size") => {
+            let build = std::env::args().nth(2).as_deref() != Some("--no-build");
+            size::run(&root, build).map(|()| ExitCode::SUCCESS)
+        }
         Some("help" | "--help" | "-h") | None => {
             print!("{HELP}");
             Ok(ExitCode::SUCCESS)

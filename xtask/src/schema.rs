@@ -11,14 +11,14 @@ use crate::finding::Finding;
 
 /// Each schema file with what it must hold.
 pub fn files() -> Vec<(String, Value)> {
-    let openapi = openapi::document(openapi::Limits::default());
+    let openapi = openapi::generate(openapi::Limits::default());
     let of_wires = [
         ("event", turnwire_event::schema::event()),
         ("message", turnwire_event::schema::message()),
         ("openapi", openapi),
     ];
     let of_wires = of_wires.map(|(name, schema)| (format!("schema/{name}.json"), schema));
-    let of_packs = turnwire_pack::schema::all();
+    let of_packs = turnwire_pack::schema::generate().into_iter();
     let of_packs = of_packs.map(|(name, schema)| (format!("schema/pack/{name}.json"), schema));
     of_wires.into_iter().chain(of_packs).collect()
 }

@@ -1,54 +1,180 @@
-//! What has grown large: files over 400 lines and functions over 70. Reported, not refused: the
-//! question is "what is the second noun here?", and only a reader can answer it.
+//! `cargo xtask size`: how large the project is and how long it takes to build, in one table.
+//!
+//! Lines are lines of Rust files that are not blank. *Product* is what ships, *test* is code that only
+//! tests compile, *kit* is what tests, benchmarks and tasks are made of. A module that begins with
+//! `#[cfg(test)]` inside a product file counts as test.
 
-use crate::finding::Finding;
-use crate::scan::{block_end, is_name};
-use crate::source::Source;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-/// Lines after which a file is reported.
-pub const FILE_LINES_MAX: usize = 400;
-/// Lines after which a function is reported.
-pub const FUNCTION_LINES_MAX: usize = 70;
+use anyhow::{Context as _, Result, bail};
 
-/// Files and functions over their size.
-pub fn large(sources: &[Source]) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for source in sources {
-        let lines = source.text.lines().count();
-        if lines > FILE_LINES_MAX {
-            let message = format!("{lines} lines (over {FILE_LINES_MAX})");
-            found.push(Finding::about(&source.path, message));
-        }
-        functions(source, &mut found);
-    }
-    found
+use crate::metadata::Metadata;
+use crate::source::{self, Source};
+use crate::step::{cargo, clock, step};
+
+/// Members that are no part of the product.
+const KIT: [&str; 4] = ["crates/testkit", "e2e", "bench", "xtask"];
+/// Where the cold build goes.
+const TARGET: &str = "target/size";
+
+/// Lines of one member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lines {
+    product: usize,
+    test: usize,
+    kit: usize,
 }
 
-fn functions(source: &Source, found: &mut Vec<Finding>) {
-    let code = &source.scan.code;
-    for (at, _) in code.match_indices("fn ") {
-        if at > 0 && is_name(code.as_bytes()[at - 1]) {
-            continue;
-        }
-        let name_at = at + "fn ".len();
-        let length = code.as_bytes()[name_at..]
-            .iter()
-            .take_while(|&&b| is_name(b))
-            .count();
-        let Some(stop) = code[at..].find(['{', ';']).map(|stop| at + stop) else {
-            continue;
-        };
-        if length == 0 || code.as_bytes()[stop] == b';' {
-            continue;
-        }
-        let first = source.scan.line(at);
-        let lines = source.scan.line(block_end(code, stop) - 1) - first + 1;
-        if lines > FUNCTION_LINES_MAX {
-            let name = &code[name_at..name_at + length];
-            let message = format!("`{name}` has {lines} lines (over {FUNCTION_LINES_MAX})");
-            found.push(Finding::at(&source.path, first, message));
-        }
+/// Prints the report. `build` makes a cold release build as the README's first command does.
+pub fn run(root: &Path, build: bool) -> Result<()> {
+    let sources = source::all(root)?;
+    print!("{}", table(&lines(&sources)));
+    let metadata = Metadata::read(root)?;
+    let third_party = metadata.packages.len() - metadata.members().count();
+    let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
+    let locked = lock.lines().filter(|line| *line == "[[package]]").count();
+    println!("crates locked: {locked}, of them {third_party} third-party crates for this platform");
+    println!("crates in the binary: {}", in_binary(root)?);
+    println!("test binaries: {}", test_binaries(&sources));
+    if build {
+        let built = step("cold release build", || cold_build(root))?;
+        println!(
+            "binary: {:.1} MB; build: {} of wall time, {} of CPU",
+            built.bytes as f64 / 1e6,
+            clock(built.wall),
+            clock(built.cpu)
+        );
     }
+    Ok(())
+}
+
+/// Lines by member, in path order.
+fn lines(sources: &[Source]) -> BTreeMap<&str, Lines> {
+    let mut members: BTreeMap<&str, Lines> = BTreeMap::new();
+    for source in sources {
+        let lines = members.entry(source.member()).or_default();
+        let written = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
+        let all = written(&source.text);
+        if KIT.contains(&source.member()) && !source.is_test() {
+            lines.kit += all;
+            continue;
+        }
+        let inside = source.text.find("\n#[cfg(test)]\nmod tests {");
+        let product = match (source.is_test(), inside) {
+            (true, _) => 0,
+            (false, Some(at)) => written(&source.text[..at]),
+            (false, None) => all,
+        };
+        lines.product += product;
+        lines.test += all - product;
+    }
+    members
+}
+
+fn table(members: &BTreeMap<&str, Lines>) -> String {
+    let row = |name: &str, lines: Lines| {
+        format!(
+            "{name:<16}{:>9}{:>9}{:>9}\n",
+            lines.product, lines.test, lines.kit
+        )
+    };
+    let mut text = format!("{:<16}{:>9}{:>9}{:>9}\n", "lines", "product", "test", "kit");
+    let mut total = Lines::default();
+    for (name, lines) in members {
+        text += &row(name, *lines);
+        total.product += lines.product;
+        total.test += lines.test;
+        total.kit += lines.kit;
+    }
+    text + &row("total", total)
+}
+
+/// Crates that are linked into `turnwire`, build tools and macros among them.
+fn in_binary(root: &Path) -> Result<usize> {
+    let asked = Command::new(cargo())
+        .args(["tree", "-p", "turnwire", "-e", "no-dev", "--prefix", "none"])
+        .args(["--format", "{p}"])
+        .current_dir(root)
+        .output()
+        .context("starting cargo tree")?;
+    if !asked.status.success() {
+        bail!(
+            "cargo tree failed: {}",
+            String::from_utf8_lossy(&asked.stderr)
+        );
+    }
+    let text = String::from_utf8(asked.stdout)?;
+    let crates: BTreeSet<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    Ok(crates.len())
+}
+
+/// Binaries that tests are linked into: unit tests of each crate and each file under `tests/`.
+fn test_binaries(sources: &[Source]) -> usize {
+    let units: BTreeSet<&str> = sources
+        .iter()
+        .filter(|source| source.module().is_some())
+        .map(Source::member)
+        .collect();
+    let integration = sources.iter().filter(|source| {
+        let inside = source
+            .path
+            .strip_prefix(source.member())
+            .unwrap_or_default();
+        let Some(inside) = inside.strip_prefix("/tests/") else {
+            return false;
+        };
+        !inside.contains('/') || inside.ends_with("/main.rs") && inside.matches('/').count() == 1
+    });
+    units.len() + integration.count()
+}
+
+/// What a cold build took.
+struct Built {
+    bytes: u64,
+    wall: Duration,
+    cpu: Duration,
+}
+
+fn cold_build(root: &Path) -> Result<Built> {
+    let target = root.join(TARGET);
+    if target.exists() {
+        std::fs::remove_dir_all(&target)?;
+    }
+    let (begun, before) = (Instant::now(), children_cpu()?);
+    let status = Command::new(cargo())
+        .args(["build", "--release", "-q"])
+        .env("CARGO_TARGET_DIR", &target)
+        .current_dir(root)
+        .status()
+        .context("starting cargo build")?;
+    if !status.success() {
+        bail!("cargo build failed ({status})");
+    }
+    let built = Built {
+        bytes: target.join("release/turnwire").metadata()?.len(),
+        wall: begun.elapsed(),
+        cpu: children_cpu()?.saturating_sub(before),
+    };
+    std::fs::remove_dir_all(&target)?;
+    Ok(built)
+}
+
+/// CPU time of the processes that were started here and have ended (Linux).
+fn children_cpu() -> Result<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").context("reading /proc/self/stat")?;
+    parse_children_cpu(&stat).context("/proc/self/stat has another form")
+}
+
+/// Fields 16 and 17, counted from the process id; the name before may hold blanks. A tick is 10 ms.
+fn parse_children_cpu(stat: &str) -> Option<Duration> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ').skip(13);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(Duration::from_millis((user + system) * 10))
 }
 
 #[cfg(test)]
@@ -56,17 +182,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_files_and_functions_are_told() {
-        let body = "    x();\n".repeat(FUNCTION_LINES_MAX - 1);
-        let text = format!("fn fits() {{\n{}}}\nfn long() {{\n{body}}}\n", &body[9..]);
-        let source = Source::new("crates/a/src/b.rs", &text);
-        let found: Vec<_> = large(&[source]).iter().map(Finding::to_string).collect();
-        assert_eq!(
-            found,
-            ["crates/a/src/b.rs:71: `long` has 71 lines (over 70)"]
-        );
-        let source = Source::new("crates/a/src/b.rs", &"\n".repeat(401));
-        let found: Vec<_> = large(&[source]).iter().map(Finding::to_string).collect();
-        assert_eq!(found, ["crates/a/src/b.rs: 401 lines (over 400)"]);
+    fn lines_are_counted_by_what_they_are_for() {
+        let sources = [
+            Source::new(
+                "crates/a/src/lib.rs",
+                "//! A.\n\nfn a() {}\n\n#[cfg(test)]\nmod tests {\n}\n",
+            ),
+            Source::new("crates/a/tests/it/main.rs", "//! T.\nfn t() {}\n"),
+            Source::new("e2e/src/lib.rs", "//! Kit.\n"),
+            Source::new("e2e/tests/it/main.rs", "//! T.\n"),
+        ];
+        let counted = lines(&sources);
+        let of = |product, test, kit| Lines { product, test, kit };
+        assert_eq!(counted["crates/a"], of(2, 5, 0));
+        assert_eq!(counted["e2e"], of(0, 1, 1));
+        assert!(table(&counted).ends_with("total                   2        6        1\n"));
+        assert_eq!(test_binaries(&sources), 4);
+    }
+
+    #[test]
+    fn cpu_of_children_is_read_from_the_stat_line() {
+        let stat = "7 (a b) c) S 1 2 3 4 5 6 7 8 9 10 150 50 250 100 20 0";
+        assert_eq!(parse_children_cpu(stat), Some(Duration::from_millis(3_500)));
+        assert_eq!(parse_children_cpu("7 (a) S 1"), None);
     }
 }

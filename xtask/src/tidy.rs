@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::finding::Finding;
 use crate::metadata::Metadata;
 use crate::source::{self, Source};
-use crate::{edges, licence, order, size, words};
+use crate::{edges, large, licence, order, words};
 
 /// What tidy has to say.
 #[derive(Debug, Default)]
@@ -43,6 +43,6 @@ pub fn judge(sources: &[Source], metadata: &Metadata) -> Report {
     failures.extend(licence::refused(metadata));
     Report {
         failures,
-        remarks: size::large(sources),
+        remarks: large::all(sources),
     }
 }

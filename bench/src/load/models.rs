@@ -306,6 +306,8 @@ fn thirds(all: &[Heard], looks: &[(u64, f64)], settle: Duration) -> [Third; 3] {
 /// Runs it.
 pub async fn run(args: &Args) -> io::Result<Outcome> {
     let Target { server, pid } = args.target;
+    // The client asks for the TLS provider of the process, though it speaks plain HTTP here.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().no_proxy().tcp_nodelay(true);
     let client = client.read_timeout(SILENCE_MAX).build();
     let client = client.map_err(io::Error::other)?;

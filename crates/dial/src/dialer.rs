@@ -94,6 +94,9 @@ impl Dialer {
 
     fn resolving(options: Options, lookup: Arc<dyn Lookup>) -> Result<Self, DialError> {
         let allow: Arc<[Allow]> = options.allow.into();
+        // The HTTP client takes TLS from the provider of the process, which the first dialer
+        // installs; for later ones it is there already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .dns_resolver(Guarded::new(lookup, Arc::clone(&allow)))
             .redirect(reqwest::redirect::Policy::none())

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -187,6 +188,7 @@ impl<'de> Deserialize<'de> for Actor {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Actor {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Actor".into()

@@ -63,6 +63,7 @@ macro_rules! bodies {
             }
 
             /// The JSON Schema of each payload, by dotted type name.
+            #[cfg(feature = "schema")]
             pub fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
                 vec![$((EventType::$variant.name(), generator.subschema_for::<$payload>())),+]
             }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use jiff::civil::Date;
 use jiff::{Span, tz};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -73,6 +74,7 @@ impl<'de> Deserialize<'de> for Day {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Day {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Day".into()

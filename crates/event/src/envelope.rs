@@ -3,7 +3,6 @@
 //! Writing is done once, by the sequencer, around payload bytes that are already JSON; those
 //! bytes are hashed, stored and sent. Reading is for the client, the sweep and tests.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -15,7 +14,8 @@ use crate::kind::EventType;
 use crate::position::Position;
 
 /// The W3C trace an event belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trace {
     /// 32 hex digits.
     pub trace_id: String,
@@ -26,7 +26,8 @@ pub struct Trace {
 }
 
 /// What the rendering policy decided for an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RenderPolicy {
     /// As it is.
@@ -40,7 +41,8 @@ pub enum RenderPolicy {
 }
 
 /// The stamp of the interceptor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Render {
     /// What was decided.
     pub policy: RenderPolicy,

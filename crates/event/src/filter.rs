@@ -1,7 +1,6 @@
 //! What a connection wants to see: a spec as the client writes it, resolved strictly to a
 //! bitset of types and a list of actors.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
@@ -9,7 +8,8 @@ use crate::envelope::Head;
 use crate::kind::{EventType, TypeSet};
 
 /// A filter as a client writes it and as the server echoes it, presets expanded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct FilterSpec {
     /// Type names; null is all.

@@ -22,6 +22,7 @@ pub mod row;
 pub mod fold;
 pub mod port;
 pub mod metric;
+#[cfg(feature = "schema")]
 pub mod schema;
 
 pub use actor::{Actor, ActorKind};

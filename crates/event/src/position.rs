@@ -11,6 +11,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -161,6 +162,7 @@ impl<'de> Deserialize<'de> for Position {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Position {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "EventId".into()

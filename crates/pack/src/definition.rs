@@ -1,6 +1,5 @@
 //! What an agent is: the orchestrator, a sub-agent or a worker, as its file defines it.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The agent that speaks, whatever its id.
@@ -18,7 +17,8 @@ pub enum Kind {
 }
 
 /// What becomes of a sub-agent's work when the person cancels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnCancel {
     /// It is thrown away.

@@ -1,13 +1,13 @@
 //! The status ids that may be emitted: the union of the platform's fragment and the verticals'.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use turnwire_event::RenderPolicy;
 
 use crate::digest::Digest;
 
 /// Whether an id may still be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
     /// It may.

@@ -1,8 +1,7 @@
-//! JSON Schemas of the files of a pack, for editors. They come from the shapes that `check`
-//! reads, so that they cannot say something else.
+//! JSON Schemas of the files of a pack, for editors and for `check`. The committed files are built
+//! in. They are generated from the shapes that `check` reads (feature `schema`, which `xtask` alone
+//! turns on), and a test compares the two, so that they cannot say something else.
 
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::place::At;
@@ -15,36 +14,62 @@ use crate::source::status::EntrySource;
 use crate::source::text::{LocaleSource, OverridesSource};
 use crate::source::tool::ToolsSource;
 
-/// Each kind of file with its schema: name, schema.
-pub fn all() -> [(&'static str, Value); 12] {
-    [
-        ("pack", of::<ManifestSource>("pack.yaml")),
-        (
-            "orchestrator",
-            of::<OrchestratorSource>("orchestrator.yaml"),
-        ),
-        (
-            "agent",
-            of::<AgentSource>("verticals/<vertical>/agent.yaml"),
-        ),
-        ("worker", of::<WorkerSource>("workers/<id>/agent.yaml")),
-        (
-            "status_events",
-            of::<Vec<At<EntrySource>>>("status_events.yaml"),
-        ),
-        ("connectors", of::<ConnectorsSource>("connectors.yaml")),
-        ("tools", of::<ToolsSource>("tools.yaml")),
-        ("overrides", of::<OverridesSource>("overrides.yaml")),
-        ("locale", of::<LocaleSource>("locales/<tag>.yaml")),
-        ("providers", of::<ProvidersSource>("providers.yaml")),
-        ("routing", of::<RoutingSource>("routing.yaml")),
-        ("prices", of::<PricesSource>("prices.yaml")),
-    ]
+/// The shape of a file that has a committed schema.
+pub(crate) trait Described {
+    /// The schema as JSON text.
+    const SCHEMA: &'static str;
 }
 
-pub(crate) fn of<T: JsonSchema>(title: &str) -> Value {
-    let generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
-    let mut schema = generator.into_root_schema_for::<T>();
+/// Lists the kinds of files: the shape, the name of its schema, where such a file lies in a pack.
+macro_rules! kinds {
+    ($($shape:ty, $name:literal, $file:literal;)*) => {
+        $(impl Described for $shape {
+            const SCHEMA: &'static str =
+                include_str!(concat!("../../../schema/pack/", $name, ".json"));
+        })*
+
+        /// Each kind of file with its schema, generated from the shape: name, schema.
+        #[cfg(feature = "schema")]
+        pub fn generate() -> Vec<(&'static str, Value)> {
+            vec![$(($name, generated::<$shape>($file))),*]
+        }
+
+        /// The committed schema of a kind of file as a validator.
+        #[cfg(test)]
+        pub(crate) fn validator(name: &str) -> jsonschema::Validator {
+            let schema = match name {
+                $($name => of::<$shape>(),)*
+                other => panic!("no schema is named {other}"),
+            };
+            jsonschema::validator_for(&schema).expect("a usable schema")
+        }
+    };
+}
+
+kinds! {
+    ManifestSource, "pack", "pack.yaml";
+    OrchestratorSource, "orchestrator", "orchestrator.yaml";
+    AgentSource, "agent", "verticals/<vertical>/agent.yaml";
+    WorkerSource, "worker", "workers/<id>/agent.yaml";
+    Vec<At<EntrySource>>, "status_events", "status_events.yaml";
+    ConnectorsSource, "connectors", "connectors.yaml";
+    ToolsSource, "tools", "tools.yaml";
+    OverridesSource, "overrides", "overrides.yaml";
+    LocaleSource, "locale", "locales/<tag>.yaml";
+    ProvidersSource, "providers", "providers.yaml";
+    RoutingSource, "routing", "routing.yaml";
+    PricesSource, "prices", "prices.yaml";
+}
+
+/// The committed schema of a file.
+pub(crate) fn of<T: Described>() -> Value {
+    serde_json::from_str(T::SCHEMA).expect("a committed schema is JSON")
+}
+
+#[cfg(feature = "schema")]
+fn generated<T: schemars::JsonSchema>(title: &str) -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12();
+    let mut schema = schemars::SchemaGenerator::new(settings).into_root_schema_for::<T>();
     schema.insert("title".to_owned(), title.into());
     schema.to_value()
 }
@@ -55,14 +80,6 @@ mod tests {
 
     use super::*;
     use crate::files::Files;
-
-    fn schema(name: &str) -> jsonschema::Validator {
-        let (_, schema) = all()
-            .into_iter()
-            .find(|(known, _)| *known == name)
-            .expect("a schema of this name");
-        jsonschema::validator_for(&schema).expect("a usable schema")
-    }
 
     /// Which schema a file of a pack has.
     fn kind(path: &str) -> Option<&str> {
@@ -85,7 +102,7 @@ mod tests {
                     continue;
                 };
                 let value: Value = serde_saphyr::from_str(text).expect("a good pack is YAML");
-                let validator = schema(kind);
+                let validator = validator(kind);
                 let wrong: Vec<String> = validator
                     .iter_errors(&value)
                     .map(|error| format!("{path}: {error}"))
@@ -185,13 +202,13 @@ mod tests {
         ];
         for (name, text) in cases {
             let value: Value = serde_json::from_str(text).expect("JSON");
-            assert!(!schema(name).is_valid(&value), "{name} takes {text}");
+            assert!(!validator(name).is_valid(&value), "{name} takes {text}");
         }
         let good = r#"{"name": "a", "version": "1", "flags": {"ai_assistant_a": {"share": 0.5}}}"#;
         let good: Value = serde_json::from_str(good).expect("JSON");
-        assert!(schema("pack").is_valid(&good));
+        assert!(validator("pack").is_valid(&good));
         let good = r#"{"rules": [{"use": "a:b", "when": {"kind": ["chat"], "agent": "shop"}, "fallback": "c:d"}]}"#;
         let good: Value = serde_json::from_str(good).expect("JSON");
-        assert!(schema("routing").is_valid(&good));
+        assert!(validator("routing").is_valid(&good));
     }
 }

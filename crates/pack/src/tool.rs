@@ -1,6 +1,5 @@
 //! Tools, and the services and enrichers behind them, as the pack declares them.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -10,7 +9,8 @@ pub(crate) const ALL_OF: &str = "mcp:";
 pub(crate) const ASK: &str = "ask_";
 
 /// How many things a render tool shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// A list of items.
@@ -20,7 +20,8 @@ pub enum Shape {
 }
 
 /// A function that is built in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Function {
     /// Says the time.
@@ -77,7 +78,8 @@ pub enum ToolKind {
 }
 
 /// How a service is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     /// To read.
@@ -128,7 +130,8 @@ fn names(pairs: &[(String, String)]) -> Vec<&str> {
 }
 
 /// What a program is given on its standard input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Stdin {
     /// The tool's input, as JSON.
@@ -138,7 +141,8 @@ pub enum Stdin {
 }
 
 /// What a program writes on its standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Output {
     /// Words.

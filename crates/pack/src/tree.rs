@@ -255,20 +255,20 @@ mod tests {
 
     #[test]
     fn strays_are_found_at_every_depth() {
-        let manifest = schema::of::<ManifestSource>("pack.yaml");
+        let manifest = schema::of::<ManifestSource>();
         let text = "nam: a\nfan_out: {kap: 3}\nlimits:\n  calls: 1\nflags:\n  ai_assistant_a: {shre: 1}\n  ai_assistant_b: true\nmodels: {any: thing}\n";
         assert_eq!(
             misfits(&manifest, text),
             ["nam 1:1", "kap 2:11", "calls 4:3", "shre 6:20"]
         );
-        let tools = schema::of::<ToolsSource>("tools.yaml");
+        let tools = schema::of::<ToolsSource>();
         let text = "tools:\n  - {name: a, input_schema: {any: thing}}\n  - {nme: b}\n";
         assert_eq!(misfits(&tools, text), ["nme 3:6"]);
     }
 
     #[test]
     fn values_of_the_wrong_kind_are_found_at_every_depth() {
-        let manifest = schema::of::<ManifestSource>("pack.yaml");
+        let manifest = schema::of::<ManifestSource>();
         let cases: [(&str, &[&str]); 6] = [
             ("- a\n- {b: c}\n", &["object 1:1"]),
             ("text\n", &["object 1:1"]),

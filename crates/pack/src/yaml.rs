@@ -1,14 +1,13 @@
 //! One YAML file in, its shape out, or findings that say in plain words where it stops making
 //! sense: where the YAML breaks off, or every key and value that does not fit.
 
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Error, MessageFormatter as _};
 
 use crate::finding::{Findings, shown};
 use crate::nearest::{listed, nearest};
 use crate::place::{At, Place};
-use crate::schema;
+use crate::schema::{self, Described};
 use crate::tree::{Misfit, Tree};
 
 /// A map, and how one is written.
@@ -16,7 +15,7 @@ const PAIRS: (&str, &str) = ("`key: value` pairs", "`key: value`, a line for eac
 
 /// Reads a file. Of one whose only mistakes are numbers and truths that are none, the rest is
 /// still read: what is left out has a default.
-pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
+pub(crate) fn read<T: DeserializeOwned + Described>(
     file: &str,
     text: &str,
     found: &mut Findings,
@@ -25,7 +24,7 @@ pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
         Ok(read) => return Some(read),
         Err(error) => error,
     };
-    let schema = schema::of::<T>(file);
+    let schema = schema::of::<T>();
     let tree = match serde_saphyr::from_str::<At<Tree>>(text) {
         Ok(tree) => tree,
         // Not YAML at all, which matters more than where the shape was left first.

@@ -65,8 +65,9 @@ pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
 /// there is no such path.
 pub(crate) fn preflight(path: &str) -> Option<Response> {
     let methods: Vec<&str> = operations()
+        .iter()
         .filter(|operation| operation.path == path)
-        .map(|operation| operation.method.name())
+        .map(|operation| operation.method.as_str())
         .collect();
     let methods = HeaderValue::from_str(&methods.join(", ")).ok();
     let mut answer = Response::new(Body::empty());

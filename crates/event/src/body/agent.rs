@@ -1,10 +1,10 @@
 //! `agent.*`: what operators count of failures. No enricher, no person (D-27).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A failure was told to a client.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorEmit {
     /// The sub-agent at fault; none where several are.
     pub sub_agent_id: Option<String>,

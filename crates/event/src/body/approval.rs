@@ -1,14 +1,14 @@
 //! `approval.*`: a tool waits for a person. A turn that asks ends as paused; the answers open
 //! another, which goes on where it stopped.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::{Decision, ToolType};
 use crate::id::{ApprovalId, ToolUseId};
 
 /// A person is asked whether a tool may act.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Requested {
     /// Which question.
     pub approval_id: ApprovalId,
@@ -21,7 +21,8 @@ pub struct Requested {
 }
 
 /// The question has its answer. It belongs to no turn: the one that asked has ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Resolved {
     /// Which question.
     pub approval_id: ApprovalId,
@@ -35,7 +36,8 @@ pub struct Resolved {
 }
 
 /// An answer as the turn that goes on is told it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// Which question.
     pub approval_id: ApprovalId,

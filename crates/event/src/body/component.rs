@@ -1,6 +1,5 @@
 //! `component.*`: one component for the person.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -8,7 +7,8 @@ use crate::code::ToolType;
 use crate::id::ToolUseId;
 
 /// The tool use that rendered a component.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
     /// Which use.
     pub id: ToolUseId,
@@ -20,7 +20,8 @@ pub struct ToolCall {
 }
 
 /// A component is there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rendered {
     /// The component: payload only.
     pub component: Value,

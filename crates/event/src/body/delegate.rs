@@ -1,14 +1,14 @@
 //! `delegate.*`: work is given to a worker session. `delegate.started` is durable before the
 //! worker begins, and the worker's own terminal before its end is told here.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::FailureMode;
 use crate::id::{SessionId, ToolUseId};
 
 /// A worker is about to begin.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Started {
     /// Its session.
     pub worker_session_id: SessionId,
@@ -19,7 +19,8 @@ pub struct Started {
 }
 
 /// A worker has ended its turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completed {
     /// Its session.
     pub worker_session_id: SessionId,
@@ -30,7 +31,8 @@ pub struct Completed {
 }
 
 /// A worker did not get to its end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failed {
     /// Its session.
     pub worker_session_id: SessionId,

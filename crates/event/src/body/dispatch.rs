@@ -1,13 +1,13 @@
 //! `dispatch.traced`: which sub-agents a turn asked and how they did; once a turn, before its
 //! terminal, whatever became of the turn (S2-064).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::{CapBehavior, DispatchOutcome};
 
 /// How one sub-agent did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentOutcome {
     /// Which sub-agent.
     pub sub_agent_id: String,
@@ -18,7 +18,8 @@ pub struct AgentOutcome {
 }
 
 /// The routing decision of a turn.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Traced {
     /// The sub-agents that ran, in the order they began.
     pub sub_agents_invoked: Vec<String>,

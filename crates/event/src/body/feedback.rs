@@ -1,12 +1,12 @@
 //! `feedback.*`: what a person thought of it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{MessageId, TurnId};
 
 /// Feedback on a message or a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recorded {
     /// The message it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,5 @@
 //! `llm.*`: a model call begins and ends once.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::{CallPurpose, LlmErrorClass};
@@ -8,7 +7,8 @@ use crate::content::{StopReason, Usage};
 use crate::id::{CallId, MessageId};
 
 /// A model is about to be called.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallStarted {
     /// Which call.
     pub call_id: CallId,
@@ -24,7 +24,8 @@ pub struct CallStarted {
 }
 
 /// A model call ended as it should. Vouches for the message row of the same commit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallCompleted {
     /// Which call.
     pub call_id: CallId,
@@ -39,7 +40,8 @@ pub struct CallCompleted {
 }
 
 /// A model call ended otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallFailed {
     /// Which call.
     pub call_id: CallId,

@@ -1,17 +1,18 @@
 //! `mcp.*`: a tool server connects and lists its tools. Live only, and on its way out (S1-029).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Server {
     /// Its name in the pack.
     pub server: String,
 }
 
 /// A server has listed its tools.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Listed {
     /// Its name in the pack.
     pub server: String,
@@ -20,7 +21,8 @@ pub struct Listed {
 }
 
 /// A server is at work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Progressed {
     /// Its name in the pack.
     pub server: String,

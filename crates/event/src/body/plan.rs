@@ -1,12 +1,12 @@
 //! `plan.*`: one step of a plan: expected slots, then exactly one completion (D-78).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::{SlotStatus, StepStatus};
 
 /// A step was opened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepStarted {
     /// Which step; `turn-<turn_id>-<n>` for the n-th dispatch of a turn.
     pub plan_step_id: String,
@@ -21,7 +21,8 @@ pub struct StepStarted {
 }
 
 /// How a slot ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlotEnd {
     /// The sub-agent.
     pub subagent: String,
@@ -32,7 +33,8 @@ pub struct SlotEnd {
 }
 
 /// A step is over.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepCompleted {
     /// Which step.
     pub plan_step_id: String,

@@ -1,10 +1,10 @@
 //! `route.*`: which model serves the turn.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The model was chosen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Decided {
     /// The model, `provider:model`.
     pub model: String,

@@ -1,6 +1,5 @@
 //! `message.*`, `text.*`, `thinking.*`, `tool.use_*`: a message as the model writes it. Transient.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use serde_json::Value;
@@ -10,7 +9,8 @@ use crate::id::{MessageId, ToolUseId};
 use crate::message::Role;
 
 /// A message begins.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageStart {
     /// Which message.
     pub message_id: MessageId,
@@ -21,7 +21,8 @@ pub struct MessageStart {
 }
 
 /// More words.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TextDelta {
     /// Which message.
     pub message_id: MessageId,
@@ -32,7 +33,8 @@ pub struct TextDelta {
 }
 
 /// More reasoning.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThinkingDelta {
     /// Which message.
     pub message_id: MessageId,
@@ -48,7 +50,8 @@ pub struct ThinkingDelta {
 }
 
 /// The model begins to ask for a tool.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolUseStart {
     /// Which message.
     pub message_id: MessageId,
@@ -61,7 +64,8 @@ pub struct ToolUseStart {
 }
 
 /// More of the tool's input, as raw text that need not parse yet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolUseInputDelta {
     /// Which message.
     pub message_id: MessageId,
@@ -74,7 +78,8 @@ pub struct ToolUseInputDelta {
 }
 
 /// The tool's input is whole.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolUseEnd {
     /// Which message.
     pub message_id: MessageId,
@@ -87,7 +92,8 @@ pub struct ToolUseEnd {
 }
 
 /// A message is whole, or as whole as it will get.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageComplete {
     /// Which message.
     pub message_id: MessageId,

@@ -1,13 +1,13 @@
 //! `subagent.*`: a sub-agent works inside the turn. `subagent.started` is durable before it does.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::{AgentErrorClass, DispatchOutcome};
 use crate::id::{EpisodeId, InvocationId, ToolUseId};
 
 /// What a sub-agent inherits: references and short values, never a history (S2-015, S2-016).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Context {
     /// On whose behalf; the turn's, unchanged.
     pub principal: String,
@@ -24,7 +24,8 @@ pub struct Context {
 }
 
 /// A sub-agent is about to work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Started {
     /// Which invocation.
     pub invocation_id: InvocationId,
@@ -39,7 +40,8 @@ pub struct Started {
 }
 
 /// A sub-agent gave its answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completed {
     /// Which invocation.
     pub invocation_id: InvocationId,
@@ -56,7 +58,8 @@ pub struct Completed {
 }
 
 /// A sub-agent gave none (axis 1).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failed {
     /// Which invocation.
     pub invocation_id: InvocationId,

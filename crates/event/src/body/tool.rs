@@ -1,13 +1,13 @@
 //! `tool.*`: a tool runs. `tool.called` is durable before the tool acts.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::{ToolErrorClass, ToolType};
 use crate::id::ToolUseId;
 
 /// A tool is about to act.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Called {
     /// Which use.
     pub tool_use_id: ToolUseId,
@@ -20,7 +20,8 @@ pub struct Called {
 }
 
 /// A tool gave its result. Vouches for the result's message row of the same commit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completed {
     /// Which use.
     pub tool_use_id: ToolUseId,
@@ -37,7 +38,8 @@ pub struct Completed {
 }
 
 /// A tool gave none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failed {
     /// Which use.
     pub tool_use_id: ToolUseId,

@@ -1,6 +1,5 @@
 //! `turn.*`: a turn starts, may be asked to stop, and ends exactly once.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::body::approval::Answer;
@@ -11,7 +10,8 @@ use crate::content::{ContentBlock, Usage};
 use crate::id::{EpisodeId, MessageId, TurnId};
 
 /// The versions of everything a turn was bound to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Versions {
     /// Of the agent's definition.
     pub agent_definition: String,
@@ -24,7 +24,8 @@ pub struct Versions {
 }
 
 /// A turn was accepted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Started {
     /// The message that holds the input.
     pub user_message_id: MessageId,
@@ -57,7 +58,8 @@ pub struct Started {
 }
 
 /// What failed, in codes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnError {
     /// The code.
     pub code: ErrorCode,
@@ -115,7 +117,8 @@ impl From<ErrorCode> for TurnError {
 }
 
 /// A message that was cut, and how many bytes of text are kept of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Partial {
     /// The message; none if the turn had none open.
     pub message_id: Option<MessageId>,
@@ -124,7 +127,8 @@ pub struct Partial {
 }
 
 /// A turn ended, not by a cancel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completed {
     /// How.
     pub status: TurnStatus,
@@ -140,7 +144,8 @@ pub struct Completed {
 }
 
 /// Someone asked a turn to stop. Its position is the cancel's: nothing starts after it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CancelRequested {
     /// Who: `user`, or `system` for a timeout or a shutdown.
     pub by: String,
@@ -149,7 +154,8 @@ pub struct CancelRequested {
 }
 
 /// One line of the receipt: what ran when the cancel came, and what became of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceiptLine {
     /// What it is.
     pub kind: ReceiptKind,
@@ -162,7 +168,8 @@ pub struct ReceiptLine {
 }
 
 /// A turn ended by a cancel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cancelled {
     /// What was said with the cancel.
     pub reason: String,

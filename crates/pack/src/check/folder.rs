@@ -1,13 +1,13 @@
 //! Which file of the folder is what, and their contents as shapes. A file that cannot be read
 //! leaves `None` behind: what is made of it is then unknown, not absent.
 
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::files::{FILES_MAX, Files, bytes_max};
 use crate::finding::{Findings, shown};
 use crate::nearest::nearest;
 use crate::place::{At, Place};
+use crate::schema::Described;
 use crate::source::agent::{AgentSource, OrchestratorSource, WorkerSource};
 use crate::source::connector::ConnectorsSource;
 use crate::source::manifest::ManifestSource;
@@ -255,7 +255,7 @@ fn is_misnamed(files: &Files, meant: &str) -> bool {
     files.iter().any(|(path, _)| stands_for(files, path, meant))
 }
 
-fn required<T: DeserializeOwned + JsonSchema>(
+fn required<T: DeserializeOwned + Described>(
     files: &Files,
     path: &str,
     example: &str,
@@ -272,7 +272,7 @@ fn required<T: DeserializeOwned + JsonSchema>(
     yaml::read(path, text(files, path, found)?, found)
 }
 
-fn optional<T: DeserializeOwned + JsonSchema + Default>(
+fn optional<T: DeserializeOwned + Described + Default>(
     files: &Files,
     path: &str,
     found: &mut Findings,
@@ -283,7 +283,7 @@ fn optional<T: DeserializeOwned + JsonSchema + Default>(
     yaml::read(path, text(files, path, found)?, found)
 }
 
-fn doc<T: DeserializeOwned + JsonSchema>(
+fn doc<T: DeserializeOwned + Described>(
     files: &Files,
     path: &str,
     name: &str,

@@ -2,11 +2,14 @@
 //! write it, and one text or a list of them. All pass values on without buffering, so that places
 //! are kept.
 
+#[cfg(feature = "schema")]
 use std::borrow::Cow;
+#[cfg(feature = "schema")]
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -52,6 +55,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
     }
 }
 
+#[cfg(feature = "schema")]
 impl<V: JsonSchema> JsonSchema for Pairs<V> {
     fn inline_schema() -> bool {
         true
@@ -67,7 +71,7 @@ impl<V: JsonSchema> JsonSchema for Pairs<V> {
 }
 
 /// What a short form can be.
-pub(crate) trait Short: Sized + JsonSchema {
+pub(crate) trait Short: Sized {
     /// What is expected in its place.
     const WANTED: &'static str;
 
@@ -137,7 +141,8 @@ impl<'de, S: Short, L: Deserialize<'de>> Deserialize<'de> for Either<S, L> {
     }
 }
 
-impl<S: Short, L: JsonSchema> JsonSchema for Either<S, L> {
+#[cfg(feature = "schema")]
+impl<S: Short + JsonSchema, L: JsonSchema> JsonSchema for Either<S, L> {
     fn inline_schema() -> bool {
         true
     }
@@ -222,6 +227,7 @@ impl<'de> Deserialize<'de> for Many {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Many {
     fn inline_schema() -> bool {
         true

@@ -1,7 +1,7 @@
 //! `locales/<tag>.yaml` and `overrides.yaml` as they are written.
 
-use schemars::JsonSchema;
 use serde::Deserialize;
+#[cfg(feature = "schema")]
 use turnwire_event::RenderPolicy;
 
 use super::form::{Either, Pairs};
@@ -11,11 +11,12 @@ use crate::place::At;
 pub(crate) type LocaleSource = Pairs<At<Either<String, LineSource>>>;
 
 /// A text with the form it has inside a sentence.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LineSource {
     /// The sentence.
-    #[schemars(required)]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub(crate) message: Option<At<String>>,
     /// The same as a part of a sentence, for when several are shown as one.
     pub(crate) phrase: Option<At<String>>,
@@ -25,11 +26,12 @@ pub(crate) struct LineSource {
 pub(crate) type OverridesSource = Pairs<Pairs<At<ChangeSource>>>;
 
 /// What changes: at least one of the two.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeSource {
     /// How it is shown instead.
-    #[schemars(with = "Option<RenderPolicy>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<RenderPolicy>"))]
     pub(crate) policy: Option<At<String>>,
     /// Which text of the locale files is shown instead; for status ids only.
     pub(crate) render_key: Option<At<String>>,

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 use turnwire_dial::{Dialer, Headers, Url};
+use turnwire_event::port::BoxFuture;
 use turnwire_pack::{McpServer, McpTransport, Service, ToolDef, ToolKind};
 
 use crate::connector::Transport;
@@ -60,7 +61,16 @@ impl Servers {
     }
 
     /// Starts every server of `defs` that does not run yet, and lists the tools of all.
-    pub async fn open(
+    ///
+    /// Boxed, so that the machinery below it is compiled in this crate and not in its caller's.
+    pub fn open<'a>(
+        &'a self,
+        defs: &'a BTreeMap<String, McpServer>,
+    ) -> BoxFuture<'a, Result<Arc<Listed>, Vec<BadServer>>> {
+        Box::pin(self.open_all(defs))
+    }
+
+    async fn open_all(
         &self,
         defs: &BTreeMap<String, McpServer>,
     ) -> Result<Arc<Listed>, Vec<BadServer>> {
@@ -91,7 +101,11 @@ impl Servers {
     }
 
     /// Ends all servers, in peace where that does not take long. They do not come back.
-    pub async fn close(&self) {
+    pub fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.close_all())
+    }
+
+    async fn close_all(&self) {
         let kept: Vec<_> = self.kept.lock().drain().collect();
         let left = kept.iter().filter_map(|(_, (_, server))| server.upgrade());
         join_all(left.map(|server| async move { server.close().await })).await;

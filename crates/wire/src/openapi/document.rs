@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::operation::{Answer, Operation, Problem, Tag};
 use super::parameter::{PRINCIPAL, Parameter, TENANT};
-use super::schemas::{Limits, Schemas, given};
+use super::schemas::{Schemas, given};
+use super::served::Limits;
 use super::table::operations;
 use crate::problem::{self, Code, MEDIA_TYPE};
 
@@ -35,8 +36,8 @@ const BODY: [Code; 6] = [
 /// Ways in which a query can be no query.
 const QUERY: [Code; 2] = [Code::InvalidRequest, Code::UnknownField];
 
-/// The OpenAPI document of a server with these limits.
-pub fn document(limits: Limits) -> Value {
+/// Generates the OpenAPI document of a server with these limits from the table and the types.
+pub fn generate(limits: Limits) -> Value {
     let mut schemas = Schemas::new(limits);
     let mut paths = Map::new();
     for operation in operations() {

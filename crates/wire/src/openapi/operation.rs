@@ -9,7 +9,7 @@ use crate::problem::Code;
 /// The methods that are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "each is its own name")]
-pub enum Method {
+pub(super) enum Method {
     Get,
     Post,
     Delete,
@@ -17,7 +17,7 @@ pub enum Method {
 
 impl Method {
     /// As on the request line.
-    pub const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
@@ -71,7 +71,7 @@ impl Tag {
 }
 
 /// One operation of the API.
-pub struct Operation {
+pub(super) struct Operation {
     /// Its method.
     pub method: Method,
     /// Its path, with names in braces.

@@ -7,32 +7,11 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
+use super::served::Limits;
 use crate::rest::event::EVENT_SCHEMA;
 
 /// Where the document keeps its schemas.
 const PLACE: &str = "#/components/schemas/";
-
-/// Numbers of the document that are settings of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Items a page of a list has if nothing is said, and at most.
-    pub list_page: (usize, usize),
-    /// Messages a page.
-    pub messages_page: (usize, usize),
-    /// Events a page.
-    pub events_page: (usize, usize),
-}
-
-impl Default for Limits {
-    /// Those of a server whose settings say nothing else.
-    fn default() -> Self {
-        Self {
-            list_page: (50, 200),
-            messages_page: (50, 200),
-            events_page: (200, 1_000),
-        }
-    }
-}
 
 /// The schemas that were named so far.
 pub(super) struct Schemas {

@@ -13,7 +13,7 @@ use super::operation::{Answer, Operation};
 use super::schemas::{Schemas, Shape};
 
 /// Every operation of the API, in the order of the document.
-pub fn operations() -> impl Iterator<Item = &'static Operation> {
+pub(super) fn operations() -> impl Iterator<Item = &'static Operation> {
     [
         session::OPERATIONS,
         turn::OPERATIONS,

@@ -3,14 +3,14 @@
 
 mod words;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Code, Problem};
 
 /// Whether the same request can succeed later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
     /// The same request fails again.
@@ -35,8 +35,9 @@ pub struct Help {
 }
 
 /// 200 of `GET /problems/{code}` as JSON.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ProblemType")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ProblemType"))]
 pub struct Description {
     /// The `type` of such problems: where this description is.
     #[serde(rename = "type")]
@@ -60,8 +61,9 @@ pub struct Description {
 }
 
 /// 200 of `GET /problems` as JSON, by status.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ProblemTypeList")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ProblemTypeList"))]
 pub struct List {
     /// Every type of problem there is.
     pub problems: Vec<Description>,

@@ -1,7 +1,7 @@
 //! `/turns/{id}/approvals`: what a paused turn has asked, and what a person says to it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "schema")]
 use serde_json::{Value, json};
 use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_event::row::ApprovalRow;
@@ -14,44 +14,47 @@ pub const COMMENT_CHARS_MAX: usize = 500;
 pub const ANSWERS_MAX: usize = 256;
 
 /// What a person says to one question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ApprovalAnswer")]
+#[cfg_attr(feature = "schema", schemars(rename = "ApprovalAnswer"))]
 pub struct Answer {
     /// Which question.
-    #[schemars(with = "ApprovalId")]
+    #[cfg_attr(feature = "schema", schemars(with = "ApprovalId"))]
     pub approval_id: String,
     /// Whether the tool may act.
     pub decision: Decision,
     /// What to say with it; the model is told what was said with a `reject`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = COMMENT_CHARS_MAX))]
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMENT_CHARS_MAX)))]
     pub comment: Option<String>,
 }
 
 /// `POST /turns/{id}/approvals`: one answer, or several that are taken together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ApprovalAnswers", extend("oneOf" = one_or_several()))]
+#[cfg_attr(feature = "schema", schemars(rename = "ApprovalAnswers", extend("oneOf" = one_or_several())))]
 pub struct Answers {
     /// Which question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<ApprovalId>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<ApprovalId>"))]
     pub approval_id: Option<String>,
     /// Whether the tool may act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
     /// What to say with it; the model is told what was said with a `reject`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = COMMENT_CHARS_MAX))]
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMENT_CHARS_MAX)))]
     pub comment: Option<String>,
     /// Several answers; all are taken or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = ANSWERS_MAX))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = ANSWERS_MAX)))]
     pub answers: Option<Vec<Answer>>,
 }
 
 /// One answer or a list of them, and never both or neither.
+#[cfg(feature = "schema")]
 fn one_or_several() -> Value {
     let absent = json!({ "type": "null" });
     json!([
@@ -86,8 +89,9 @@ impl Answers {
 }
 
 /// 200 or 202 of `POST /turns/{id}/approvals`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ApprovalsAnswered")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ApprovalsAnswered"))]
 pub struct Answered {
     /// The paused turn.
     pub turn_id: TurnId,
@@ -98,7 +102,8 @@ pub struct Answered {
 }
 
 /// A question whether a tool may act.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Approval {
     /// Which question.
     pub approval_id: ApprovalId,
@@ -137,8 +142,9 @@ impl From<ApprovalRow> for Approval {
 }
 
 /// 200 of `GET /turns/{id}/approvals`, in the order they were asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ApprovalList")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ApprovalList"))]
 pub struct List {
     /// The turn that asked.
     pub turn_id: TurnId,

@@ -1,33 +1,35 @@
 //! `/chat/stream`: one turn whose answer is its own stream, with a session made if none is named.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+#[cfg(feature = "schema")]
 use turnwire_event::SessionId;
 use turnwire_event::code::{OnBusy, OnDisconnect};
 
 use super::content::Input;
 pub use super::turn::LOCATION_CHARS_MAX;
+#[cfg(feature = "schema")]
 use super::turn::{DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, LOCALE_PATTERN};
 use super::whole;
 
 /// `POST /chat/stream`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Chat {
     /// The session that goes on; a new one if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<SessionId>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<SessionId>"))]
     pub session_id: Option<String>,
     /// What the person says.
     pub message: Input,
     /// The language the person wants; else that of `Accept-Language`, else `en` (D-19).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LOCALE_BYTES_MAX), regex(pattern = LOCALE_PATTERN))]
+    #[cfg_attr(feature = "schema", schemars(length(max = LOCALE_BYTES_MAX), regex(pattern = LOCALE_PATTERN)))]
     pub locale: Option<String>,
     /// Where the person is, in the client's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LOCATION_CHARS_MAX))]
+    #[cfg_attr(feature = "schema", schemars(length(max = LOCATION_CHARS_MAX)))]
     pub location: Option<String>,
     /// Whatever the client wants to find again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +43,7 @@ pub struct Chat {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "whole::option"
     )]
-    #[schemars(range(max = DISCONNECT_GRACE_MS_MAX))]
+    #[cfg_attr(feature = "schema", schemars(range(max = DISCONNECT_GRACE_MS_MAX)))]
     pub disconnect_grace_ms: Option<u64>,
     /// What happens when the session is busy; the turn is refused if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]

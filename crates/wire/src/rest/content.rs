@@ -3,12 +3,14 @@
 //! Blocks are kept as JSON until they are checked, so that a block no model here takes is told
 //! apart from one that makes no sense.
 
+#[cfg(feature = "schema")]
 use std::borrow::Cow;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use turnwire_event::ContentBlock;
 
 /// The `message` of a turn, as it was sent.
@@ -97,6 +99,7 @@ fn read(at: usize, block: Value) -> Result<ContentBlock, BadContent> {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Input {
     fn schema_name() -> Cow<'static, str> {
         "Input".into()
@@ -104,7 +107,7 @@ impl JsonSchema for Input {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         // Something must be said: a text that is blank is no message.
-        let said = json!({ "type": "string", "pattern": "\\S" });
+        let said = serde_json::json!({ "type": "string", "pattern": "\\S" });
         json_schema!({
             "description": "What a person says: words, or a list of text blocks.",
             "anyOf": [
@@ -159,6 +162,8 @@ impl<'de> Deserialize<'de> for Input {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn content(message: Value) -> Result<Vec<ContentBlock>, BadContent> {

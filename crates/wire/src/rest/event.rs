@@ -1,22 +1,26 @@
 //! `/sessions/{id}/events`: the log as it is stored, byte for byte, with its hashes if asked.
 
+#[cfg(feature = "schema")]
 use std::borrow::Cow;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use turnwire_event::Position;
 
 /// Where the OpenAPI document keeps the schema of an event.
+#[cfg(feature = "schema")]
 pub(crate) const EVENT_SCHEMA: &str = "#/components/schemas/Event";
 
 /// 200 of `GET /sessions/{id}/events`, oldest first; read by clients. The server writes it with
 /// `write`, so that events stay the stored bytes.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "EventList")]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "EventList"))]
 pub struct List {
     /// The events, as the log has them.
-    #[schemars(with = "Vec<Stored>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Stored>"))]
     pub events: Vec<Box<RawValue>>,
     /// What to send as `since` for later ones; null at the end.
     pub next: Option<Position>,
@@ -29,8 +33,10 @@ pub struct List {
 }
 
 /// An event in the log, for the schema alone: `schema/event.json` says what it holds.
+#[cfg(feature = "schema")]
 struct Stored;
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Stored {
     fn inline_schema() -> bool {
         true

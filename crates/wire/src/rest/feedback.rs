@@ -1,14 +1,21 @@
 //! `/sessions/{id}/feedback`: what a person thought of a message or a turn.
 
+#[cfg(feature = "schema")]
 use std::borrow::Cow;
 use std::fmt;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::{Number, Value, json};
-use turnwire_event::{MessageId, Position};
+use serde_json::Number;
+#[cfg(feature = "schema")]
+use serde_json::{Value, json};
+#[cfg(feature = "schema")]
+use turnwire_event::MessageId;
+use turnwire_event::Position;
 
+#[cfg(feature = "schema")]
 use super::turn::TurnName;
 
 /// The longest rating in characters: a word, a number or a few stars.
@@ -37,27 +44,29 @@ impl fmt::Display for Rating {
 }
 
 /// `POST /sessions/{id}/feedback`; exactly one of the two ids.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = exactly_one()))]
+#[cfg_attr(feature = "schema", schemars(extend("oneOf" = exactly_one())))]
 pub struct Feedback {
     /// The message it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<MessageId>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<MessageId>"))]
     pub message_id: Option<String>,
     /// The turn it is about, by turn id or response id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<TurnName>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<TurnName>"))]
     pub turn_id: Option<String>,
     /// The rating.
     pub rating: Rating,
     /// In words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = COMMENT_CHARS_MAX))]
+    #[cfg_attr(feature = "schema", schemars(length(max = COMMENT_CHARS_MAX)))]
     pub comment: Option<String>,
 }
 
 /// About a message or about a turn, and never both or neither.
+#[cfg(feature = "schema")]
 fn exactly_one() -> Value {
     let about = |one: &str, other: &str| json!({ "required": [one], "properties": { one: { "type": "string" }, other: { "type": "null" } } });
     json!([
@@ -67,13 +76,15 @@ fn exactly_one() -> Value {
 }
 
 /// 202 of `POST /sessions/{id}/feedback`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "FeedbackRecorded")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "FeedbackRecorded"))]
 pub struct Recorded {
     /// Where it stands in the log.
     pub position: Position,
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for Rating {
     fn schema_name() -> Cow<'static, str> {
         "Rating".into()

@@ -1,13 +1,13 @@
 //! `/sessions/{id}/llm-calls`: which models were called, by whom, how it went, what it cost (D-04).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnwire_event::code::{CallPurpose, CallState, LlmErrorClass};
 use turnwire_event::row::LlmCallRow;
 use turnwire_event::{Actor, CallId, StopReason, Timestamp, TurnId, Usage};
 
 /// A model call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LlmCall {
     /// Which call.
     pub call_id: CallId,
@@ -58,8 +58,9 @@ impl From<LlmCallRow> for LlmCall {
 }
 
 /// 200 of `GET /sessions/{id}/llm-calls`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "LlmCallList")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "LlmCallList"))]
 pub struct List {
     /// The model calls.
     pub llm_calls: Vec<LlmCall>,

@@ -1,6 +1,5 @@
 //! `/sessions`: making, listing and attaching to sessions.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwire_event::row::{SessionRow, TurnRow};
@@ -9,9 +8,10 @@ use turnwire_event::{EpisodeId, SessionId, Timestamp};
 use super::turn::Turn;
 
 /// `POST /sessions`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "SessionCreate")]
+#[cfg_attr(feature = "schema", schemars(rename = "SessionCreate"))]
 pub struct Create {
     /// The folder the session works in.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,8 +22,9 @@ pub struct Create {
 }
 
 /// 201 of `POST /sessions`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "SessionCreated")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "SessionCreated"))]
 pub struct Created {
     /// The new session.
     pub session_id: SessionId,
@@ -32,7 +33,8 @@ pub struct Created {
 }
 
 /// A session in lists, and the part of it that needs no token.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Session {
     /// Its id.
     pub session_id: SessionId,
@@ -48,7 +50,7 @@ pub struct Session {
     #[serde(default)]
     pub agent: Option<String>,
     /// Its tenant.
-    #[schemars(extend("format" = "uuid"))]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "uuid")))]
     pub tenant_id: String,
     /// Whose it is inside the tenant.
     pub principal: String,
@@ -88,8 +90,9 @@ impl From<SessionRow> for Session {
 }
 
 /// 200 of `GET /sessions/{id}`: the session and a ticket to its stream (S3-001).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "SessionAttached")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "SessionAttached"))]
 pub struct Attached {
     /// The session.
     #[serde(flatten)]
@@ -116,8 +119,9 @@ impl Attached {
 }
 
 /// 200 of `GET /sessions`, newest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "SessionList")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "SessionList"))]
 pub struct List {
     /// The sessions.
     pub sessions: Vec<Session>,
@@ -126,7 +130,8 @@ pub struct List {
 }
 
 /// A worker of a session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worker {
     /// Its session.
     #[serde(flatten)]
@@ -145,8 +150,9 @@ impl From<(SessionRow, Option<TurnRow>)> for Worker {
 }
 
 /// 200 of `GET /sessions/{id}/workers`, newest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "WorkerList")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "WorkerList"))]
 pub struct Workers {
     /// The workers.
     pub workers: Vec<Worker>,

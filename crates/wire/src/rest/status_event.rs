@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnwire_event::RenderPolicy;
 
 /// 200.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusEvents {
     /// Every entry, in the order of the registry.
     pub status_events: Vec<StatusEvent>,
@@ -17,7 +17,8 @@ pub struct StatusEvents {
 }
 
 /// One entry of the registry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusEvent {
     /// The identifier, `data.event_id` of a `status` frame.
     pub id: String,
@@ -43,7 +44,8 @@ pub struct StatusEvent {
 }
 
 /// Whether an entry is in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
     /// It is.
@@ -53,7 +55,8 @@ pub enum Lifecycle {
 }
 
 /// How often an identifier was emitted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Emissions {
     /// In all.
     pub total: u64,

@@ -1,13 +1,13 @@
 //! `/sessions/{id}/tool-calls`: which tools ran, and how they ended.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnwire_event::code::{ToolState, ToolType};
 use turnwire_event::row::ToolCallRow;
 use turnwire_event::{Timestamp, ToolUseId, TurnId};
 
 /// A tool call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
     /// Which use.
     pub tool_use_id: ToolUseId,
@@ -40,8 +40,9 @@ impl From<ToolCallRow> for ToolCall {
 }
 
 /// 200 of `GET /sessions/{id}/tool-calls`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ToolCallList")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ToolCallList"))]
 pub struct List {
     /// The tool calls.
     pub tool_calls: Vec<ToolCall>,

@@ -1,7 +1,9 @@
 //! `/sessions/{id}/turns` and `/turns/{id}`: submitting, reading and cancelling turns.
 
+#[cfg(feature = "schema")]
 use std::borrow::Cow;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -29,8 +31,10 @@ pub const LOCATION_CHARS_MAX: usize = 1_024;
 pub const REASON_CHARS_MAX: usize = 1_024;
 
 /// A turn by its turn id or its response id, for schemas alone.
+#[cfg(feature = "schema")]
 pub(crate) struct TurnName;
 
+#[cfg(feature = "schema")]
 impl JsonSchema for TurnName {
     fn schema_name() -> Cow<'static, str> {
         "TurnName".into()
@@ -46,15 +50,16 @@ impl JsonSchema for TurnName {
 }
 
 /// `POST /sessions/{id}/turns`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "TurnSubmit")]
+#[cfg_attr(feature = "schema", schemars(rename = "TurnSubmit"))]
 pub struct Submit {
     /// What the person says.
     pub message: Input,
     /// The language the person wants; else that of `Accept-Language`, else `en` (D-19).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LOCALE_BYTES_MAX), regex(pattern = LOCALE_PATTERN))]
+    #[cfg_attr(feature = "schema", schemars(length(max = LOCALE_BYTES_MAX), regex(pattern = LOCALE_PATTERN)))]
     pub locale: Option<String>,
     /// What happens when those who watch leave; the turn goes on if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,14 +70,14 @@ pub struct Submit {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "whole::option"
     )]
-    #[schemars(range(max = DISCONNECT_GRACE_MS_MAX))]
+    #[cfg_attr(feature = "schema", schemars(range(max = DISCONNECT_GRACE_MS_MAX)))]
     pub disconnect_grace_ms: Option<u64>,
     /// What happens when the session is busy; the turn is refused if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_busy: Option<OnBusy>,
     /// Where the person is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LOCATION_CHARS_MAX))]
+    #[cfg_attr(feature = "schema", schemars(length(max = LOCATION_CHARS_MAX)))]
     pub location: Option<String>,
     /// Whatever should be kept with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +87,7 @@ pub struct Submit {
     pub origin: Option<Origin>,
     /// What kind of message the turn is for, where its origin is `dm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = DM_TYPE_PATTERN))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = DM_TYPE_PATTERN)))]
     pub dm_type: Option<String>,
 }
 
@@ -107,8 +112,9 @@ impl Submit {
 }
 
 /// 202 of `POST /sessions/{id}/turns`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "TurnAccepted")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "TurnAccepted"))]
 pub struct Accepted {
     /// The new turn.
     pub turn_id: TurnId,
@@ -121,19 +127,21 @@ pub struct Accepted {
 }
 
 /// `POST /turns/{id}/cancel`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "TurnCancel")]
+#[cfg_attr(feature = "schema", schemars(rename = "TurnCancel"))]
 pub struct Cancel {
     /// What to say with it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = REASON_CHARS_MAX))]
+    #[cfg_attr(feature = "schema", schemars(length(max = REASON_CHARS_MAX)))]
     pub reason: Option<String>,
 }
 
 /// 202 of `POST /turns/{id}/cancel`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "TurnCancelAccepted")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "TurnCancelAccepted"))]
 pub struct CancelAccepted {
     /// The turn.
     pub turn_id: TurnId,
@@ -145,22 +153,24 @@ pub struct CancelAccepted {
 pub const KEY_PATTERN: &str = "^[!-~]{1,255}$";
 
 /// `POST /sessions/{id}/cancel`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionCancel {
     /// What to say with it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = REASON_CHARS_MAX))]
+    #[cfg_attr(feature = "schema", schemars(length(max = REASON_CHARS_MAX)))]
     pub reason: Option<String>,
     /// The `Idempotency-Key` of the submit whose turn is meant, whether it has come or not; else
     /// the turn that runs now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = KEY_PATTERN))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = KEY_PATTERN)))]
     pub idempotency_key: Option<String>,
 }
 
 /// 202 and 200 of `POST /sessions/{id}/cancel`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionCancelAccepted {
     /// The turn; none if nothing runs (200), or if the submit with the key has not come (202).
     pub turn_id: Option<TurnId>,
@@ -173,21 +183,23 @@ pub struct SessionCancelAccepted {
 }
 
 /// The event that ended a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "TurnTerminal")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "TurnTerminal"))]
 pub struct Terminal {
     /// Its id.
     pub id: Option<Position>,
     /// `turn.completed` or `turn.cancelled`.
     #[serde(rename = "type")]
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub kind: EventType,
     /// What it says.
     pub payload: Value,
 }
 
 /// A turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turn {
     /// Its id.
     pub turn_id: TurnId,
@@ -260,8 +272,9 @@ fn before(started: Position) -> Position {
 }
 
 /// 200 of `GET /sessions/{id}/turns`, newest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "TurnList")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "TurnList"))]
 pub struct List {
     /// The turns.
     pub turns: Vec<Turn>,

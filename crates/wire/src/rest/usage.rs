@@ -1,7 +1,6 @@
 //! `GET /usage`: what a tenant's model calls came to, by day and model. Sums outlive the sessions
 //! they were made in.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use turnwire_event::{Day, TenantId, Usage};
 
@@ -12,8 +11,9 @@ pub const DAYS_MAX: u16 = 366;
 pub const DAYS: u16 = 30;
 
 /// 200.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "UsageReport")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "UsageReport"))]
 pub struct Report {
     /// The first day (UTC).
     pub from: Day,
@@ -26,8 +26,9 @@ pub struct Report {
 }
 
 /// What one tenant's calls of one model came to on one day.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "UsageRow")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "UsageRow"))]
 pub struct Row {
     /// The day on which the calls ended (UTC).
     pub day: Day,
@@ -44,8 +45,9 @@ pub struct Row {
 }
 
 /// What several rows come to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "UsageTotals")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "UsageTotals"))]
 pub struct Totals {
     /// How many calls ended.
     pub calls: u64,

@@ -183,11 +183,7 @@ fn tool_servers_services_and_workers_arrive() {
 #[test]
 fn an_editor_takes_what_the_check_takes() {
     for (name, text) in [("tools", TOOLS), ("worker", WORKER)] {
-        let (_, schema) = crate::schema::all()
-            .into_iter()
-            .find(|(known, _)| *known == name)
-            .expect("a schema of this name");
-        let validator = jsonschema::validator_for(&schema).expect("a usable schema");
+        let validator = crate::schema::validator(name);
         let value: serde_json::Value = serde_saphyr::from_str(text).expect("YAML");
         let wrong: Vec<String> = validator
             .iter_errors(&value)

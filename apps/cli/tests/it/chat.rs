@@ -1,0 +1,7 @@
+//! `turnwire chat`.
+
+mod conversation;
+mod cut;
+mod line;
+mod lost;
+mod workshop;

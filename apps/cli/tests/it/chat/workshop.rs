@@ -1,0 +1,258 @@
+//! `turnwire chat` with tools that act: a program that does not want to end, a tool that waits for
+//! a person's word, and a worker with a session of its own.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use turnwire_client::Client;
+use turnwire_event::code::{ApprovalState, Decision};
+use turnwire_event::{SessionId, TurnId};
+use turnwire_wire::rest::approval::Answer;
+
+use crate::person::{Person, Terminal, ask, session};
+use crate::server::{BINARY, PATIENCE, Server};
+
+/// A nap that ignores TERM, and says when it does.
+const DEAF: &str =
+    r#"command: [sh, -c, "trap '' TERM; : > $1; exec sleep $0", "{seconds}", READY]"#;
+
+/// Long enough that the wait for it is told, on a machine that does much else.
+const SETTINGS: &str = "tool:\n  grace_ms: 4000\n";
+
+struct Workshop {
+    dir: tempfile::TempDir,
+    server: Server,
+}
+
+impl Workshop {
+    fn open() -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let pack = dir.path().join("pack");
+        copy(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs/workshop"),
+            &pack,
+        );
+        let ready = dir.path().join("ready");
+        let ready = ready.to_str().expect("text");
+        let tools = fs::read_to_string(pack.join("tools.yaml")).expect("tools");
+        let nap = r#"command: [sleep, "{seconds}"]"#;
+        assert!(tools.contains(nap), "{tools}");
+        let tools = tools.replace(nap, &DEAF.replace("READY", ready));
+        fs::write(pack.join("tools.yaml"), tools).expect("tools");
+        let home = dir.path().join("home");
+        fs::create_dir(&home).expect("a folder");
+        fs::write(home.join("turnwire.yaml"), SETTINGS).expect("settings");
+        let more = [OsStr::new("--pack"), pack.as_os_str()];
+        let server = Server::serve(&home, "127.0.0.1:0", &more);
+        Self { dir, server }
+    }
+
+    fn until_napping(&self) {
+        let ready: PathBuf = self.dir.path().join("ready");
+        let begun = Instant::now();
+        while !ready.exists() {
+            assert!(begun.elapsed() < PATIENCE, "it never naps");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a pack") {
+        let entry = entry.expect("a file");
+        let to = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).expect("copied")),
+        }
+    }
+}
+
+/// The newest turn of the newest session.
+async fn newest(client: &Client) -> (SessionId, TurnId) {
+    let sessions = client.sessions(None, Some(1)).await.expect("sessions");
+    let session = sessions.sessions[0].session_id;
+    let turns = client.turns(session, None, Some(1)).await.expect("turns");
+    (session, turns.turns[0].turn_id)
+}
+
+#[test]
+fn s3_074_a_stop_tells_what_is_waited_for_and_names_what_was_killed() {
+    let workshop = Workshop::open();
+    let mut person = Person::at(&workshop.server, &["nap"]);
+    person.out("I wait for two minutes.");
+    workshop.until_napping();
+    person.signal(Signal::INT);
+    let done = person.done();
+    assert_eq!(done.code, Some(130), "{}", done.err);
+    let lines: Vec<_> = done.err.lines().collect();
+    assert_eq!(lines[0], "stopping…");
+    assert_eq!(lines[1], "stopping… 1 s; waiting for nap to end");
+    assert_eq!(lines[2], "cancelled while tools were at work (user_cancel)");
+    assert!(
+        lines[3].starts_with("  tool nap: killed after "),
+        "{lines:?}"
+    );
+    assert!(
+        lines[4].starts_with("  process of nap: killed after "),
+        "{lines:?}"
+    );
+    assert!(lines[5].starts_with("stopped in "), "{lines:?}");
+    assert!(lines[5].ends_with(" s, nothing left running"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_paused_turn_asks_on_the_terminal_and_goes_on_with_the_answer() {
+    let workshop = Workshop::open();
+    let mut terminal = Terminal::at(&workshop.server, &[]);
+    terminal.sees("> ");
+    terminal.types("take a note: buy milk\n");
+    terminal.sees("allow take_note {\"note\":\"take a note: buy milk\"}? [y/N, or a comment] ");
+    terminal.types("y\n");
+    terminal.sees("Noted.");
+    terminal.sees("> ");
+    terminal.types("take a note: sell milk\n");
+    terminal.sees("? [y/N, or a comment] ");
+    terminal.types("not today\n");
+    terminal.sees("I did not write it down.");
+    terminal.sees("> ");
+    let client = workshop.server.client();
+    let (session, _) = newest(&client).await;
+    let turns = client
+        .turns(session, None, None)
+        .await
+        .expect("turns")
+        .turns;
+    let mut answers = Vec::new();
+    for turn in turns {
+        let list = client.approvals(turn.turn_id).await.expect("questions");
+        answers.extend(list.approvals.into_iter().map(|it| (it.state, it.comment)));
+    }
+    answers.sort_by_key(|(_, comment)| comment.is_some());
+    assert_eq!(
+        answers,
+        [
+            (ApprovalState::Approved, None),
+            (ApprovalState::Rejected, Some("not today".to_owned()))
+        ]
+    );
+    terminal.types("show my notes\n");
+    terminal.sees("buy milk");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.done(), Some(0));
+}
+
+#[tokio::test]
+async fn an_answer_from_elsewhere_ends_the_question() {
+    let workshop = Workshop::open();
+    let mut terminal = Terminal::at(&workshop.server, &[]);
+    terminal.sees("> ");
+    terminal.types("take a note: buy milk\n");
+    terminal.sees("? [y/N, or a comment] ");
+    let client = workshop.server.client();
+    let (_, turn) = newest(&client).await;
+    let questions = client.approvals(turn).await.expect("questions").approvals;
+    let answer = Answer {
+        approval_id: questions[0].approval_id.to_string(),
+        decision: Decision::Approve,
+        comment: Some("go on".into()),
+    };
+    client.answer(turn, vec![answer]).await.expect("taken");
+    terminal.sees("allowed elsewhere: take_note {\"note\":\"take a note: buy milk\"}: go on");
+    terminal.sees("Noted.");
+    terminal.sees("> ");
+}
+
+#[test]
+fn what_was_typed_before_the_question_is_no_answer_to_it() {
+    let workshop = Workshop::open();
+    let mut terminal = Terminal::at(&workshop.server, &[]);
+    terminal.sees("> ");
+    terminal.types("take a note: buy milk\nyes\n");
+    terminal.sees("? [y/N, or a comment] ");
+    terminal.types("n\n");
+    terminal.sees("I did not write it down.");
+    terminal.sees("This is a workshop.");
+    terminal.sees("> ");
+    terminal.types("take a note: sell milk\n");
+    terminal.sees("? [y/N, or a comment] ");
+    terminal.signal(Signal::INT);
+    terminal.sees("to answer: turnwire approve ");
+    terminal.sees("to come back: ");
+    assert_eq!(terminal.done(), Some(130));
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_it_says_how_to_answer_and_asks_when_someone_comes_back() {
+    let workshop = Workshop::open();
+    let server = &workshop.server;
+    let done = ask(server, &["take a note: buy milk"], "");
+    assert_eq!((done.code, done.out.as_str()), (Some(0), ""));
+    let (id, turn) = newest(&server.client()).await;
+    assert_eq!(session(&done.err), id);
+    let told = format!(
+        "the turn waits for a person to allow: take_note {{\"note\":\"take a note: buy milk\"}}\n\
+         to answer: turnwire approve {turn} --server {}\n",
+        server.url()
+    );
+    assert!(done.err.starts_with(&told), "{}", done.err);
+    let mut terminal = Terminal::at(server, &["--session", "last"]);
+    terminal.sees("? [y/N, or a comment] ");
+    terminal.types("y\n");
+    terminal.sees("Noted.");
+    drop(terminal);
+    let again = Command::new(BINARY)
+        .args(["approve", &turn.to_string(), "--server", &server.url()])
+        .output()
+        .expect("the binary runs");
+    let err = String::from_utf8_lossy(&again.stderr);
+    assert!(err.contains("asks nothing that has no answer"), "{err}");
+}
+
+#[tokio::test]
+async fn a_worker_is_a_line_when_it_begins_and_one_with_a_way_in_when_it_ends() {
+    let workshop = Workshop::open();
+    let server = &workshop.server;
+    let done = ask(server, &["look into tea"], "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let lines: Vec<_> = done.err.lines().collect();
+    let (worker, task) = lines[0]
+        .strip_prefix("worker ")
+        .and_then(|rest| rest.split_once(" works on: "))
+        .unwrap_or_else(|| panic!("{lines:?}"));
+    assert!(task.ends_with("look into tea"), "{task}");
+    let look = format!("to look: turnwire tail {worker} --server {}", server.url());
+    let ended = format!("worker on \"{task}\" is done; {look}");
+    assert!(lines.contains(&ended.as_str()), "{lines:?}");
+    let worker: SessionId = worker.parse().expect("a session");
+    let turns = server.client().turns(worker, None, None).await;
+    assert_eq!(turns.expect("the worker's turns").turns.len(), 1);
+}
+
+#[test]
+fn a_worker_that_is_stopped_is_named_by_its_task() {
+    let workshop = Workshop::open();
+    let mut person = Person::at(&workshop.server, &["look into tea"]);
+    person.err(" works on: ");
+    person.signal(Signal::INT);
+    let done = person.done();
+    assert_eq!(done.code, Some(130), "{}", done.err);
+    for told in [
+        "look into tea\": stopped after ",
+        "\n  worker on \"",
+        "\n  tool research: stopped after ",
+        ", nothing left running\n",
+    ] {
+        assert!(done.err.contains(told), "{told:?} {}", done.err);
+    }
+    assert!(
+        !done.err.contains("to look: "),
+        "the receipt says it: {}",
+        done.err
+    );
+}

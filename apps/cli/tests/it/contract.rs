@@ -1,0 +1,154 @@
+//! `docs/wires/session.md` against the code: its examples are frames, its tables are the tables.
+
+use serde_json::Value;
+use turnwire_event::body::turn::Cancelled;
+use turnwire_event::{Event, EventType, Filter, Lane, Message};
+use turnwire_wire::rest::session::Attached;
+use turnwire_wire::session::{self, ClientFrame, Close, Reconnect, SessionSummary, Since};
+
+const PAGE: &str = include_str!("../../../../docs/wires/session.md");
+
+/// The JSON examples of the page.
+fn examples() -> Vec<Value> {
+    let blocks = PAGE.split("```json\n").skip(1);
+    blocks
+        .map(|block| {
+            let json = block.split("```").next().expect("an end");
+            serde_json::from_str(json).unwrap_or_else(|error| panic!("{error} in {json}"))
+        })
+        .collect()
+}
+
+fn of<T: serde::de::DeserializeOwned>(value: &Value) -> T {
+    serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error} in {value}"))
+}
+
+/// The frame the server would write for what an example says.
+fn written(example: &Value) -> Value {
+    let mut out = Vec::new();
+    match example["type"].as_str().expect("a type") {
+        "subscribe_ack" => {
+            let filter = Filter::resolve(&of(&example["resolved_filter"])).expect("a filter");
+            let since: Option<Since> = of(&example["since"]);
+            let ack = session::Ack {
+                resolved_filter: filter.spec(),
+                since: since.as_ref(),
+                snapshot: of(&example["snapshot"]),
+                replay_event_count: of(&example["replay_event_count"]),
+                positions: of(&example["positions"]),
+            };
+            session::ack(&ack, &mut out);
+        }
+        "subscribe_error" => session::subscribe_error(&of(example), &mut out),
+        "event" => {
+            let event = Event::read(example["event"].to_string().as_bytes()).expect("an event");
+            session::event_frame(&event.to_bytes(), &mut out);
+        }
+        "snapshot" => {
+            let summary: SessionSummary = of(&example["session"]);
+            let messages: Vec<Message> = of(&example["messages"]);
+            let at = of(&example["snapshot_at_event_id"]);
+            session::snapshot(&summary, &messages, at, &mut out);
+        }
+        "ping" => {
+            let nonce: String = of(&example["nonce"]);
+            let positions: Option<session::Positions> = of(&example["positions"]);
+            session::ping(
+                &nonce,
+                of(&example["position"]),
+                positions.as_ref(),
+                &mut out,
+            );
+        }
+        kind => panic!("an example of a frame {kind} that nobody writes"),
+    }
+    serde_json::from_slice(&out).expect("a frame")
+}
+
+#[test]
+fn examples_are_the_frames_the_code_reads_and_writes() {
+    let mut seen = Vec::new();
+    for example in examples() {
+        let Some(kind) = example["type"].as_str() else {
+            continue;
+        };
+        seen.push(kind.to_owned());
+        match (kind, ClientFrame::read(&example.to_string())) {
+            ("subscribe", Ok(ClientFrame::Subscribe(_)))
+            | ("cancel", Ok(ClientFrame::Cancel { .. })) => {}
+            ("subscribe" | "cancel", read) => panic!("{read:?}"),
+            _ => assert_eq!(written(&example), example),
+        }
+    }
+    let expected = [
+        "subscribe",
+        "subscribe_ack",
+        "subscribe_error",
+        "event",
+        "snapshot",
+        "cancel",
+        "ping",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn the_receipt_and_the_attach_of_the_page_are_read() {
+    let whole = examples();
+    let has = |key: &str| whole.iter().find(|example| example.get(key).is_some());
+    let _: Cancelled = of(has("receipt").expect("a receipt"));
+    let attached: Attached = of(has("attach_token").expect("an attach"));
+    assert!(attached.ws_url.ends_with(&attached.attach_token));
+}
+
+#[test]
+fn the_table_of_closes_is_the_table() {
+    let rows = PAGE.lines().filter(|line| line.starts_with("| 1"));
+    let told: Vec<(String, bool)> = rows
+        .map(|row| {
+            let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+            (
+                format!("{} {}", cells[0], cells[1]),
+                cells[3].starts_with("yes"),
+            )
+        })
+        .collect();
+    let known: Vec<(String, bool)> = Close::ALL
+        .iter()
+        .map(|close| {
+            let resumes = close.reconnect() == Reconnect::Resume;
+            (format!("{} `{}`", close.code(), close.name()), resumes)
+        })
+        .collect();
+    assert_eq!(told, known);
+}
+
+#[test]
+fn s3_019_preset_chat_is_the_list_of_the_page() {
+    let list = PAGE
+        .split("what a view for end users needs:")
+        .nth(1)
+        .expect("the list");
+    let list = list.split(".\n\n").next().expect("its end");
+    let mut told: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+    let mut known: Vec<&str> = Filter::chat().types().iter().map(EventType::name).collect();
+    told.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(told, known);
+}
+
+#[test]
+fn s3_020_preset_full_is_the_catalog_and_the_streaming_types() {
+    let full: Vec<_> = Filter::full().types().iter().collect();
+    let expected: Vec<_> = EventType::ALL
+        .iter()
+        .copied()
+        .filter(|kind| matches!(kind.lane(), Lane::Persisted | Lane::Streaming))
+        .collect();
+    assert_eq!(full, expected);
+    assert_eq!(
+        full.len(),
+        50,
+        "43 of the catalog and 7 of a message in flight"
+    );
+}

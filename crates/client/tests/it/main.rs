@@ -1,0 +1,5 @@
+//! Tests of the Rust client, in one binary.
+
+mod registry;
+mod submit;
+mod watch;

@@ -1,0 +1,151 @@
+//! The conversation in Responses. Items that nobody stored are sent without their ids.
+
+use serde_json::{Value, json};
+use turnwire_model::Dialect;
+use turnwire_model::dialect::openai_responses::OpenAiResponses;
+
+use crate::replay::vendor::{Result, Vendor, halves, list, named, string, told};
+
+pub(crate) struct Responses;
+
+fn reasoning(id: &str, summary: &str, sealed: &str) -> Value {
+    let summary = match summary {
+        "" => json!([]),
+        text => json!([{"type": "summary_text", "text": text}]),
+    };
+    json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": sealed})
+}
+
+fn call(n: &str, city: &str) -> Value {
+    json!({
+        "type": "function_call",
+        "id": format!("fc_{n}"),
+        "call_id": format!("call_resp_{n}"),
+        "name": "get_weather",
+        "arguments": json!({"city": city}).to_string(),
+    })
+}
+
+fn message(id: &str, phase: &str, text: &str) -> Value {
+    let content = json!([{"type": "output_text", "text": text}]);
+    json!({
+        "type": "message", "id": id, "role": "assistant", "phase": phase, "content": content,
+    })
+}
+
+impl Vendor for Responses {
+    fn name(&self) -> &'static str {
+        "openai_responses"
+    }
+
+    fn dialect(&self) -> &'static dyn Dialect {
+        &OpenAiResponses
+    }
+
+    fn turns(&self) -> Vec<Value> {
+        vec![
+            json!([
+                reasoning("rs_a", "Two cities, so two calls.", "gAAA-one"),
+                reasoning("rs_b", "", "gAAA-hidden"),
+                message("msg_a", "commentary", "I look at both: Größe 🚢…"),
+                call("a", "Köln"),
+                call("b", "Rome"),
+            ]),
+            json!([
+                reasoning("rs_c", "Rome failed. Again.", "gAAA-two"),
+                call("c", "Rome")
+            ]),
+            json!([message("msg_b", "final_answer", "20 degrees in both.")]),
+        ]
+    }
+
+    fn seals(&self) -> &'static [&'static str] {
+        &[
+            "gAAA",
+            "rs_a",
+            "msg_a",
+            "fc_a",
+            "call_resp_",
+            "commentary",
+            "Two cities",
+        ]
+    }
+
+    fn sent(&self, turn: &Value) -> Value {
+        let mut turn = turn.clone();
+        for item in turn.as_array_mut().expect("items") {
+            item.as_object_mut().expect("an item").shift_remove("id");
+        }
+        turn
+    }
+
+    fn stream(&self, turn: &Value) -> String {
+        let response = |status: &str| json!({"id": "resp_1", "status": status, "output": []});
+        let mut events = vec![json!({"type": "response.created", "response": response("queued")})];
+        for (place, item) in list(turn).iter().enumerate() {
+            let mut begun = item.clone();
+            let mut deltas = Vec::new();
+            let delta = |event: &str, piece: &str| json!({"type": event, "output_index": place, "delta": piece});
+            match item["type"].as_str().expect("a type") {
+                "message" => {
+                    begun["content"] = json!([]);
+                    for (n, part) in list(&item["content"]).iter().enumerate() {
+                        let words = part["text"].as_str().expect("words");
+                        deltas.extend(halves(words).map(|piece| {
+                            let mut delta = delta("response.output_text.delta", piece);
+                            delta["content_index"] = n.into();
+                            delta
+                        }));
+                    }
+                }
+                "function_call" => {
+                    begun["arguments"] = "".into();
+                    let arguments = item["arguments"].as_str().expect("arguments");
+                    let event = "response.function_call_arguments.delta";
+                    deltas.extend(halves(arguments).map(|piece| delta(event, piece)));
+                }
+                _ => {
+                    begun["summary"] = json!([]);
+                    let event = "response.reasoning_summary_text.delta";
+                    for part in list(&item["summary"]) {
+                        let words = part["text"].as_str().expect("words");
+                        deltas.extend(halves(words).map(|piece| delta(event, piece)));
+                    }
+                }
+            }
+            let kind = "response.output_item.added";
+            events.push(json!({"type": kind, "output_index": place, "item": begun}));
+            events.extend(deltas);
+            let kind = "response.output_item.done";
+            events.push(json!({"type": kind, "output_index": place, "item": item}));
+        }
+        let whole = response("completed");
+        events.push(json!({"type": "response.completed", "response": whole}));
+        named(&events)
+    }
+
+    fn turns_in(&self, body: &Value) -> Vec<Value> {
+        let is_heard =
+            |item: &Value| item["role"] == "user" || item["type"] == "function_call_output";
+        let turns = list(&body["input"]).split(is_heard);
+        let turns = turns.filter(|items| !items.is_empty());
+        turns.map(|items| json!(items)).collect()
+    }
+
+    fn results_in(&self, body: &Value) -> Vec<Result> {
+        let items = list(&body["input"]).iter();
+        let results = items.filter(|item| item["type"] == "function_call_output");
+        results
+            .map(|item| {
+                let (content, is_error) = told(item["output"].as_str().expect("a string"));
+                (string(&item["call_id"]), content, is_error)
+            })
+            .collect()
+    }
+
+    fn calls(&self, turn: &Value) -> Vec<String> {
+        let calls = list(turn).iter();
+        let calls = calls.filter(|item| item["type"] == "function_call");
+        calls.map(|item| string(&item["call_id"])).collect()
+    }
+}

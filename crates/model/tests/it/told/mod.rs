@@ -1,0 +1,108 @@
+//! What a stream says, read in pieces, and deltas as lines that can be compared at a glance.
+
+pub(crate) mod message;
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+use turnwire_model::sse::Sse;
+use turnwire_model::{Delta, Dialect, Frame, ModelError};
+
+/// What a stream says, and how it failed if it did.
+pub(crate) type Told = (Vec<Delta>, Option<ModelError>);
+
+/// A stream that comes in pieces.
+pub(crate) fn decode_pieces<'a>(
+    dialect: &dyn Dialect,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Told {
+    let mut sse = Sse::default();
+    let mut decoder = dialect.decoder();
+    let mut out = VecDeque::new();
+    for mut piece in pieces {
+        while let Some(frame) = sse.pull(&mut piece).expect("a stream of events") {
+            if let Err(error) = decoder.step(frame, &mut out) {
+                return (out.into(), Some(error));
+            }
+        }
+    }
+    let error = decoder.end(&mut out).err();
+    (out.into(), error)
+}
+
+/// Frames without names, one after the other.
+pub(crate) fn steps<S: AsRef<str>>(dialect: &dyn Dialect, frames: &[S]) -> Told {
+    let mut decoder = dialect.decoder();
+    let mut out = VecDeque::new();
+    for data in frames {
+        let frame = Frame {
+            event: None,
+            data: data.as_ref(),
+        };
+        if let Err(error) = decoder.step(frame, &mut out) {
+            return (out.into(), Some(error));
+        }
+    }
+    let error = decoder.end(&mut out).err();
+    (out.into(), error)
+}
+
+/// The deltas of a stream that ends well, as lines.
+pub(crate) fn lines(told: Told) -> Vec<String> {
+    assert_eq!(told.1, None, "{:#?}", told.0);
+    told.0.iter().map(line).collect()
+}
+
+/// A delta in a line.
+pub(crate) fn line(delta: &Delta) -> String {
+    match delta {
+        Delta::Begun { response_id } => format!("begun {response_id}"),
+        Delta::Keep { block, data } => format!("{block} keep {data}"),
+        Delta::Text { block, text } => format!("{block} text {text}"),
+        Delta::Thinking {
+            block,
+            text,
+            signature,
+        } => match signature {
+            None => format!("{block} thinking {text}"),
+            Some(signature) => format!("{block} thinking {text}[{signature}]"),
+        },
+        Delta::ToolStart {
+            block,
+            name,
+            provider_id,
+        } => format!(
+            "{block} tool {name} {}",
+            provider_id.as_deref().unwrap_or("-")
+        ),
+        Delta::ToolInput { block, fragment } => format!("{block} input {fragment}"),
+        Delta::ToolEnd { block } => format!("{block} end"),
+        Delta::Spent { .. } => panic!("a decoder is asked what was spent"),
+        Delta::Stop { reason, usage } => {
+            assert_eq!(usage.cost_usd, 0.0, "prices are not the vendor's word");
+            format!(
+                "stop {reason:?} {}+{}={} reasoning {} cached {}",
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.total_tokens,
+                usage.reasoning_tokens,
+                usage.cached_tokens
+            )
+        }
+    }
+}
+
+/// What has gone out as lines once these events are in, and nothing else came.
+pub(crate) fn so_far(dialect: &dyn Dialect, events: &[Value]) -> Vec<String> {
+    let mut decoder = dialect.decoder();
+    let mut out = VecDeque::new();
+    for event in events {
+        let data = event.to_string();
+        let frame = Frame {
+            event: None,
+            data: &data,
+        };
+        decoder.step(frame, &mut out).expect("an event");
+    }
+    out.iter().map(line).collect()
+}

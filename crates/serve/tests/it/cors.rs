@@ -1,0 +1,66 @@
+//! Pages of other sites over the whole server: let in where listed, refused everywhere else, on
+//! every path, the WebSocket's too.
+
+use crate::house::House;
+use axum::http::StatusCode;
+use turnwire_wire::openapi::operations;
+
+const SITE: &str = "http://localhost:3000";
+const LIST: [(&str, &str); 1] = [(
+    "TURNWIRE_HTTP_CORS_ORIGINS",
+    "https://a.test, http://localhost:3000",
+)];
+
+#[tokio::test]
+async fn a_listed_site_makes_sessions_and_reads_where_they_are() {
+    let house = House::open_with(&LIST).await;
+    let made = house
+        .ask("POST", "/sessions", &[("origin", SITE)], "{}")
+        .await;
+    assert_eq!(made.status, StatusCode::CREATED);
+    assert_eq!(made.header("access-control-allow-origin"), SITE);
+    assert!(
+        made.header("access-control-expose-headers")
+            .contains("Location")
+    );
+    assert_eq!(made.header("vary"), "Origin");
+    assert!(!made.has("access-control-allow-credentials"));
+}
+
+#[tokio::test]
+async fn the_websocket_passes_the_same_guard() {
+    let house = House::open_with(&LIST).await;
+    let path = "/sessions/x/stream?attach=x";
+    let listed = house.ask("GET", path, &[("origin", SITE)], "").await;
+    // Let in, and told what is wrong behind the guard.
+    assert_eq!(listed.status, StatusCode::NOT_FOUND);
+    assert_eq!(listed.body["code"], "session_not_found");
+    assert_eq!(listed.header("access-control-allow-origin"), SITE);
+    let foreign = house
+        .ask("GET", path, &[("origin", "http://b.test")], "")
+        .await;
+    assert_eq!(foreign.status, StatusCode::FORBIDDEN);
+    assert_eq!(foreign.body["code"], "origin_not_allowed");
+    assert!(!foreign.has("access-control-allow-origin"));
+}
+
+#[tokio::test]
+async fn a_preflight_is_answered_on_every_path_that_is_served() {
+    let (open, closed) = (House::open_with(&LIST).await, House::open().await);
+    let asks = [("origin", SITE), ("access-control-request-method", "POST")];
+    for operation in operations() {
+        let names = ["{id}", "{code}", "{response_id}"];
+        let path = names
+            .iter()
+            .fold(operation.path.clone(), |path, name| path.replace(name, "x"));
+        let answer = open.ask("OPTIONS", &path, &asks, "").await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT, "{path}");
+        let methods = answer.header("access-control-allow-methods");
+        let has = methods.split(", ").any(|method| method == operation.method);
+        assert!(has, "{path}: {methods}");
+        // Without the setting there is no preflight, and no other site.
+        let refused = closed.ask("OPTIONS", &path, &asks, "").await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{path}");
+        assert!(!refused.has("vary") && !refused.has("access-control-allow-methods"));
+    }
+}

@@ -1,0 +1,4 @@
+//! Approvals: decided, and gone before they are decided.
+
+mod decisions;
+mod gone;

@@ -1,0 +1,117 @@
+//! A turn is bound when it begins: to the versions, the budget and the gate of that moment.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use turnwire_event::body::turn::Versions;
+use turnwire_event::code::{ErrorCode, TurnStatus};
+use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
+use turnwire_event::{Body, Event, Mint};
+use turnwire_log::reserve::Reserve;
+use turnwire_session::{Options, Sessions, SystemMint};
+
+use crate::stage::*;
+
+/// Binds as `then` does, to a version that a test moves on; breaks at version 0.
+struct Versioned {
+    version: AtomicU32,
+    then: Acting,
+}
+
+impl Producer for Versioned {
+    fn history(&self) -> HistoryBudget {
+        self.then.history()
+    }
+    fn bind(&self, input: &TurnInput) -> Bound {
+        let version = self.version.load(Ordering::SeqCst);
+        assert!(version > 0, "nothing to bind to");
+        Bound {
+            versions: Versions {
+                agent_definition: version.to_string(),
+                ..Versions::default()
+            },
+            ..self.then.bind(input)
+        }
+    }
+}
+
+async fn versioned(dir: &std::path::Path, act: Act) -> (Arc<Sessions>, Arc<Versioned>) {
+    let producer = Arc::new(Versioned {
+        version: AtomicU32::new(1),
+        then: Acting(act, through()),
+    });
+    let parts = (
+        Arc::new(SystemMint) as Arc<dyn Mint>,
+        Reserve::new(dir.join("reserve"), 0),
+    );
+    let sessions = produced(dir, Options::default(), parts, producer.clone()).await;
+    (sessions, producer)
+}
+
+/// The versions in starts and in traces.
+fn bound(events: &[Event]) -> (Vec<&str>, Vec<&str>) {
+    let starts = events.iter().filter_map(|event| match &event.body {
+        Body::TurnStarted(start) => Some(start.versions.agent_definition.as_str()),
+        _ => None,
+    });
+    let traces = events.iter().filter_map(|event| match &event.body {
+        Body::DispatchTraced(trace) => Some(trace.agent_definition_version.as_str()),
+        _ => None,
+    });
+    (starts.collect(), traces.collect())
+}
+
+#[tokio::test]
+async fn s2_001_a_turn_in_line_is_bound_when_it_starts_and_one_withdrawn_to_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gate, act) = Turnstile::new();
+    let (sessions, producer) = versioned(dir.path(), act).await;
+    let id = new_session(&sessions).await;
+    let running = enqueue(&sessions, id, "1").await;
+    enqueue(&sessions, id, "2").await;
+    let withdrawn = enqueue(&sessions, id, "3").await;
+    assert_eq!(sessions.agent_definition(), "1");
+    let cancelled = sessions
+        .cancel(&owner("local"), withdrawn.turn_id, None)
+        .await;
+    cancelled.expect("taken");
+    producer.version.store(2, Ordering::SeqCst);
+    gate.open(2);
+    let events = ended(&sessions, id, 3).await;
+    assert_each_ends_once(&events);
+    assert_eq!(bound(&events), (vec!["1", "", "2"], vec!["", "1", "2"]));
+    let row = sessions.turn(&owner("local"), running.turn_id).await;
+    assert_eq!(row.expect("a turn").agent_definition, "1");
+    assert_eq!(sessions.agent_definition(), "2");
+}
+
+#[tokio::test]
+async fn a_producer_that_breaks_while_it_binds_fails_that_turn_alone() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, producer) = versioned(dir.path(), acting(|_| async { OK })).await;
+    let id = new_session(&sessions).await;
+    producer.version.store(0, Ordering::SeqCst);
+    for (count, text) in [(1, "breaks"), (2, "works")] {
+        let accepted = submit(&sessions, &owner("local"), id, say(text)).await;
+        accepted.expect("accepted");
+        ended(&sessions, id, count).await;
+        producer.version.store(1, Ordering::SeqCst);
+    }
+    let events = log(&sessions, id).await;
+    assert_each_ends_once(&events);
+    let ends: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::TurnCompleted(end) => Some((end.status, end.error.as_ref().map(|e| e.code))),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            (TurnStatus::Failed, Some(ErrorCode::InternalError)),
+            (TurnStatus::Ok, None)
+        ]
+    );
+    assert_eq!(bound(&events), (vec!["", "1"], vec!["", "1"]));
+}

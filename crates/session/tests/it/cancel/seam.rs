@@ -1,0 +1,316 @@
+//! The seam: a cancel between a model's last word and its tools, in the very moment (S3-075). The
+//! agent is the real one; what cancels is the emitter it speaks through.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use turnwire_agent::Agent;
+use turnwire_event::code::{Phase, ReceiptKind, StopOutcome, ToolErrorClass};
+use turnwire_event::port::{
+    Bound, BoxFuture, Emission, EmitError, Emitter, HistoryBudget, MessageEnd, Producer, Refusal,
+    TurnContext, TurnInput,
+};
+use turnwire_event::{Body, ContentBlock, Event, EventType, Position, SessionId, TurnId};
+use turnwire_log::reserve::Reserve;
+use turnwire_model::{Script, Scripted};
+use turnwire_session::cancel::{self, Requested};
+use turnwire_session::{Live, Options, Sessions, SystemMint};
+use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
+
+use crate::stage::*;
+
+/// When the cancel comes.
+#[derive(Clone, Copy, PartialEq)]
+enum When {
+    /// Right after the message and its call have ended.
+    MessageEnded,
+    /// Right after the first `tool.called` has its place.
+    FirstCalled,
+    /// Right when the producer hears that all of them are durable, before the first one acts.
+    Durable,
+}
+
+/// An emitter that cancels its turn.
+struct AtSeam {
+    inner: Arc<dyn Emitter>,
+    live: Arc<Live>,
+    turn: TurnId,
+    when: When,
+    asked: Mutex<Option<Requested>>,
+}
+
+impl AtSeam {
+    fn cancel(&self) {
+        let mut asked = self.asked.lock();
+        asked.get_or_insert_with(|| cancel::request(&self.live, self.turn, "user", "user_cancel"));
+    }
+}
+
+impl Emitter for AtSeam {
+    fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
+        let kind = emission.body.kind();
+        let placed = self.inner.emit(emission);
+        if self.when == When::FirstCalled && kind == EventType::ToolCalled {
+            self.cancel();
+        }
+        placed
+    }
+
+    fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+        let content = self.inner.complete(end);
+        if self.when == When::MessageEnded {
+            self.cancel();
+        }
+        content
+    }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        self.inner.ready()
+    }
+
+    fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(async move {
+            let durable = self.inner.committed(at).await;
+            if self.when == When::Durable {
+                self.cancel();
+            }
+            durable
+        })
+    }
+}
+
+/// A tool whose doing can be seen.
+struct WriteFile(PathBuf);
+
+impl Tool for WriteFile {
+    fn name(&self) -> &'static str {
+        "write_file"
+    }
+    fn description(&self) -> &'static str {
+        "Writes a file."
+    }
+    fn input_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+    fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        let path = self.0.join(call.input["name"].as_str().unwrap_or("file"));
+        Box::pin(async move {
+            std::fs::write(path, "written").expect("a file");
+            Ok(json!({}))
+        })
+    }
+}
+
+/// The agent, with its turns' emitters wrapped.
+struct Wrapped {
+    agent: Agent,
+    when: When,
+    sessions: Arc<Mutex<Option<Arc<Sessions>>>>,
+}
+
+impl Producer for Wrapped {
+    fn history(&self) -> HistoryBudget {
+        self.agent.history()
+    }
+
+    fn bind(&self, input: &TurnInput) -> Bound {
+        let assembly = self.agent.assemble(input);
+        let (sessions, when) = (self.sessions.clone(), self.when);
+        let work = assembly.work;
+        Bound {
+            versions: assembly.versions,
+            history: assembly.history,
+            gate: through()(),
+            work: Box::new(move |mut turn: TurnContext| {
+                Box::pin(async move {
+                    let sessions = sessions.lock().clone().expect("the service");
+                    let (owner, id) = (&turn.input.owner, turn.input.session_id);
+                    let live = sessions.live(owner, id).await.expect("the session");
+                    turn.emitter = Arc::new(AtSeam {
+                        inner: turn.emitter.clone(),
+                        live,
+                        turn: turn.input.turn_id,
+                        when,
+                        asked: Mutex::new(None),
+                    });
+                    work(turn).await
+                })
+            }),
+        }
+    }
+}
+
+const THREE: &str = "- steps:
+    - {text: I will write}
+    - {tool: {name: write_file, input: {name: one}}}
+    - {tool: {name: write_file, input: {name: two}}}
+    - {tool: {name: write_file, input: {name: three}}}
+    - {text: written}
+";
+
+/// Plays a turn that writes three files. Gives its log and the names of the files there are.
+async fn play(when: When) -> (Arc<Sessions>, SessionId, Vec<Event>, Vec<String>) {
+    let (dir, files) = (tempfile::tempdir(), tempfile::tempdir());
+    let (dir, files) = (dir.expect("a folder"), files.expect("a folder"));
+    let script = Script::parse("script", THREE).expect("a script");
+    let tools = Toolbox::new().with(Arc::new(WriteFile(files.path().to_owned())));
+    let agent = Agent::new(
+        turnwire_agent::Options::default(),
+        Arc::new(Scripted::new(script)),
+        tools.expect("one tool"),
+        Arc::new(SystemMint),
+    );
+    let known = Arc::new(Mutex::new(None));
+    let producer = Arc::new(Wrapped {
+        agent,
+        when,
+        sessions: known.clone(),
+    });
+    let parts = (
+        Arc::new(SystemMint) as Arc<dyn turnwire_event::Mint>,
+        Reserve::new(dir.path().join("reserve"), 0),
+    );
+    let sessions = produced(dir.path(), Options::default(), parts, producer).await;
+    *known.lock() = Some(sessions.clone());
+    let id = new_session(&sessions).await;
+    submit(&sessions, &owner("local"), id, say("hi"))
+        .await
+        .expect("accepted");
+    let events = settled(&sessions, id).await;
+    *known.lock() = None;
+    let written = std::fs::read_dir(files.path()).expect("a folder");
+    let mut written: Vec<String> = written
+        .map(|entry| entry.expect("a file").file_name().display().to_string())
+        .collect();
+    written.sort();
+    // The store goes with its folder: nothing is read of it after this.
+    (sessions, id, events, written)
+}
+
+fn failed(events: &[Event]) -> Vec<(ToolErrorClass, bool)> {
+    let failed = events.iter().filter_map(|event| match &event.body {
+        Body::ToolFailed(tool) => Some((tool.error_class, tool.called)),
+        _ => None,
+    });
+    failed.collect()
+}
+
+#[tokio::test]
+async fn s3_075_d_87_a_cancel_at_the_seam_calls_nothing() {
+    let (_sessions, _, events, written) = play(When::MessageEnded).await;
+    let expected = [
+        "turn.started",
+        "route.decided",
+        "llm.call_started",
+        "llm.call_completed",
+        "turn.cancel_requested",
+        "tool.failed",
+        "tool.failed",
+        "tool.failed",
+        "dispatch.traced",
+        "turn.cancelled",
+    ];
+    assert_eq!(names(&events), expected);
+    assert_eq!(failed(&events), [(ToolErrorClass::Cancelled, false); 3]);
+    assert_eq!(written, [""; 0], "nothing was executed");
+    let Some(Body::TurnCancelled(end)) = events.last().map(|event| &event.body) else {
+        panic!("{events:?}");
+    };
+    assert_eq!((end.phase, end.receipt.len()), (Phase::Seam, 0));
+}
+
+#[tokio::test]
+async fn s3_075_i_17_a_cancel_among_the_calls_leaves_the_rest_uncalled() {
+    let (_sessions, _, events, written) = play(When::FirstCalled).await;
+    let expected = [
+        "turn.started",
+        "route.decided",
+        "llm.call_started",
+        "llm.call_completed",
+        "tool.called",
+        "turn.cancel_requested",
+        "tool.failed",
+        "tool.failed",
+        "tool.failed",
+        "dispatch.traced",
+        "turn.cancelled",
+    ];
+    assert_eq!(names(&events), expected);
+    let (cancelled, dropped) = (ToolErrorClass::Cancelled, false);
+    assert_eq!(
+        failed(&events),
+        [
+            (cancelled, true),
+            (cancelled, dropped),
+            (cancelled, dropped)
+        ]
+    );
+    assert_eq!(written, [""; 0], "nothing was executed");
+    let Some(Body::TurnCancelled(end)) = events.last().map(|event| &event.body) else {
+        panic!("{events:?}");
+    };
+    let lines: Vec<_> = end
+        .receipt
+        .iter()
+        .map(|line| (line.kind, line.outcome))
+        .collect();
+    assert_eq!(lines, [(ReceiptKind::Tool, StopOutcome::Stopped)]);
+}
+
+#[tokio::test]
+async fn s3_075_whoever_waits_to_act_is_told_that_the_turn_is_to_stop_or_has_ended() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let live: Arc<OnceLock<Arc<Live>>> = Arc::default();
+    let told: Arc<Mutex<Vec<Result<(), Refusal>>>> = Arc::default();
+    let (go, late) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let given = (live.clone(), told.clone(), go.clone(), late.clone());
+    let act = acting(move |turn| {
+        let (live, told, go, late) = given.clone();
+        async move {
+            go.notified().await;
+            let first = turn.input.content[0].as_text() == Some("stop");
+            call_tool(&turn, ids());
+            let live = live.get().expect("a session");
+            let at = live.sequencer.last();
+            turn.emitter.committed(at).await.expect("durable");
+            if first {
+                cancel::request(live, turn.input.turn_id, "user", "enough");
+                // It is durable, so this does not wait: the turn goes on for a moment.
+                let answer = turn.emitter.committed(at).await;
+                told.lock().push(answer);
+                return std::future::pending().await;
+            }
+            tokio::spawn(async move {
+                go.notified().await;
+                let answer = turn.emitter.committed(at).await;
+                told.lock().push(answer);
+                late.notify_one();
+            });
+            panic!("the producer breaks");
+        }
+    });
+    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    let here = sessions.live(&owner("local"), id).await.expect("a session");
+    assert!(live.set(here).is_ok());
+    for (n, text) in ["stop", "break"].into_iter().enumerate() {
+        let accepted = submit(&sessions, &owner("local"), id, say(text)).await;
+        accepted.expect("accepted");
+        go.notify_one();
+        ended(&sessions, id, n + 1).await;
+    }
+    go.notify_one();
+    late.notified().await;
+    let expected = [Err(Refusal::Cancelled), Err(Refusal::Ended)];
+    assert_eq!(*told.lock(), expected);
+}
+
+#[tokio::test]
+async fn s3_075_nothing_is_executed_after_the_cancel_though_it_was_called_before() {
+    let (_sessions, _, events, written) = play(When::Durable).await;
+    assert_eq!(failed(&events), [(ToolErrorClass::Cancelled, true); 3]);
+    assert_eq!(written, [""; 0], "nothing was executed");
+}

@@ -1,0 +1,351 @@
+//! What does not end with a turn's future: the terminal waits for it, in every kind of ending,
+//! and the receipt says what became of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use turnwire_event::body::turn::ReceiptLine;
+use turnwire_event::code::{ReceiptKind, StopOutcome, TurnState, TurnStatus};
+use turnwire_event::port::{TurnContext, Ward};
+use turnwire_event::{Body, Event, ToolUseId};
+use turnwire_session::{Error, Options};
+
+use crate::stage::*;
+
+/// Something that ends when it is told to, and so long after the turn's own work is gone.
+struct Process {
+    gone: Arc<Notify>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.gone.notify_one();
+    }
+}
+
+/// Takes one on for the turn: it is gone `ms` after the process is dropped.
+fn begin(turn: &TurnContext, id: &str, tool: ToolUseId, ms: u64, outcome: StopOutcome) -> Process {
+    let gone = Arc::new(Notify::new());
+    let told = gone.clone();
+    let ward = Ward {
+        kind: ReceiptKind::Process,
+        id: id.to_owned().into(),
+        tool_use_id: tool,
+        ended: Box::pin(async move {
+            told.notified().await;
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            outcome
+        }),
+    };
+    turn.wards.take(ward).expect("taken");
+    Process { gone }
+}
+
+fn receipt(events: &[Event]) -> Vec<ReceiptLine> {
+    match events.last().map(|event| event.body.clone()) {
+        Some(Body::TurnCancelled(end)) => end.receipt,
+        other => panic!("no cancel: {other:?}"),
+    }
+}
+
+fn shapes(lines: &[ReceiptLine]) -> Vec<(ReceiptKind, &str, StopOutcome)> {
+    let lines = lines.iter();
+    lines
+        .map(|line| (line.kind, line.id.as_str(), line.outcome))
+        .collect()
+}
+
+fn patient(stop_wait: Duration) -> Options {
+    Options {
+        stop_wait,
+        ..Options::default()
+    }
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn s3_074_the_terminal_waits_for_a_process_and_the_receipt_says_how_it_went() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ids = ids();
+    let act = acting(move |turn| async move {
+        call_tool(&turn, ids);
+        let _killed = begin(&turn, "11", ids.2, 300, StopOutcome::Killed);
+        let _soon = begin(&turn, "12", ids.2, 1, StopOutcome::Stopped);
+        std::future::pending().await
+    });
+    let sessions = sessions(dir.path(), patient(LONG), act).await;
+    let (id, of) = (new_session(&sessions).await, owner("local"));
+    let turn = submit(&sessions, &of, id, say("hi"))
+        .await
+        .expect("accepted");
+    logged(&sessions, id, "tool.called").await;
+    let asked = Instant::now();
+    let state = sessions.cancel(&of, turn.turn_id, None).await;
+    assert_eq!(state, Ok(TurnState::Cancelling));
+    // While it waits: stopping, nothing new, and a second cancel changes nothing.
+    assert_eq!(
+        crate::stage::state(&sessions, turn.turn_id).await,
+        TurnState::Cancelling
+    );
+    let busy = submit(&sessions, &of, id, say("more")).await;
+    assert_eq!(busy, Err(Error::TurnInFlight(turn.turn_id)));
+    let again = sessions.cancel(&of, turn.turn_id, Some("again".into()));
+    assert_eq!(again.await, Ok(TurnState::Cancelling));
+    let ended = sessions.ended(&of, turn.turn_id, LONG).await;
+    let row = ended.expect("a turn").expect("an end");
+    assert_eq!(row.state, TurnState::Cancelled);
+    assert!(asked.elapsed() >= Duration::from_millis(300));
+    let events = log(&sessions, id).await;
+    assert_each_ends_once(&events);
+    let expected = [
+        "turn.started",
+        "llm.call_started",
+        "llm.call_completed",
+        "tool.called",
+        "turn.cancel_requested",
+        "tool.failed",
+        "dispatch.traced",
+        "turn.cancelled",
+    ];
+    assert_eq!(names(&events), expected);
+    let of_turn: Vec<Event> = events
+        .into_iter()
+        .filter(|event| event.turn_id.is_some())
+        .collect();
+    let lines = receipt(&of_turn);
+    let tool = ids.2.to_string();
+    assert_eq!(
+        shapes(&lines),
+        [
+            (ReceiptKind::Tool, tool.as_str(), StopOutcome::Killed),
+            (ReceiptKind::Process, "12", StopOutcome::Stopped),
+            (ReceiptKind::Process, "11", StopOutcome::Killed),
+        ]
+    );
+    assert!(
+        lines[0].ms >= 300 && lines[0].ms == lines[2].ms,
+        "{lines:?}"
+    );
+    assert!(lines[1].ms < lines[2].ms, "{lines:?}");
+}
+
+#[tokio::test]
+async fn what_never_ends_is_told_as_such_and_does_not_hold_the_turn() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ids = ids();
+    let act = acting(move |turn| async move {
+        call_tool(&turn, ids);
+        let never = begin(&turn, "11", ids.2, 0, StopOutcome::Stopped);
+        std::mem::forget(never);
+        std::future::pending().await
+    });
+    let sessions = sessions(dir.path(), patient(Duration::from_millis(200)), act).await;
+    let (id, of) = (new_session(&sessions).await, owner("local"));
+    let turn = submit(&sessions, &of, id, say("hi"))
+        .await
+        .expect("accepted");
+    logged(&sessions, id, "tool.called").await;
+    sessions
+        .cancel(&of, turn.turn_id, None)
+        .await
+        .expect("asked");
+    let lines = receipt(&settled(&sessions, id).await);
+    let tool = ids.2.to_string();
+    let may_go_on = StopOutcome::Discarded;
+    assert_eq!(
+        shapes(&lines),
+        [
+            (ReceiptKind::Tool, tool.as_str(), may_go_on),
+            (ReceiptKind::Process, "11", may_go_on),
+        ]
+    );
+    assert!(lines[1].ms >= 200, "{lines:?}");
+}
+
+#[tokio::test]
+async fn s1_110_what_is_in_process_has_the_time_at_which_it_was_gone() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ids = ids();
+    let act = acting(move |turn| async move {
+        start_message(&turn, ids);
+        let _slow = begin(&turn, "11", ids.2, 400, StopOutcome::Stopped);
+        std::future::pending().await
+    });
+    let sessions = sessions(dir.path(), patient(LONG), act).await;
+    let (id, of) = (new_session(&sessions).await, owner("local"));
+    let turn = submit(&sessions, &of, id, say("hi"))
+        .await
+        .expect("accepted");
+    logged(&sessions, id, "llm.call_started").await;
+    sessions
+        .cancel(&of, turn.turn_id, None)
+        .await
+        .expect("asked");
+    let lines = receipt(&settled(&sessions, id).await);
+    assert_eq!(lines[0].kind, ReceiptKind::Llm);
+    assert!(
+        lines[1].ms >= 400 && lines[0].ms < lines[1].ms,
+        "the call did not wait for the process: {lines:?}"
+    );
+}
+
+/// How each kind of ending waits: none of them writes its terminal before the process is gone.
+#[tokio::test]
+async fn every_other_ending_waits_too() {
+    for (how, status) in [
+        ("done", TurnStatus::Ok),
+        ("left open", TurnStatus::Failed),
+        ("panic", TurnStatus::Failed),
+    ] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let ids = ids();
+        let act = acting(move |turn| async move {
+            let _slow = begin(&turn, "11", ids.2, 250, StopOutcome::Stopped);
+            match how {
+                "panic" => panic!("a producer breaks"),
+                "left open" => start_message(&turn, ids),
+                _ => {}
+            }
+            OK
+        });
+        let sessions = sessions(dir.path(), patient(LONG), act).await;
+        let (id, of) = (new_session(&sessions).await, owner("local"));
+        let begun = Instant::now();
+        submit(&sessions, &of, id, say("hi"))
+            .await
+            .expect("accepted");
+        let events = settled(&sessions, id).await;
+        assert!(begun.elapsed() >= Duration::from_millis(250), "{how}");
+        assert_each_ends_once(&events);
+        let Some(Body::TurnCompleted(end)) = events.last().map(|event| &event.body) else {
+            panic!("{how}: {events:?}");
+        };
+        assert_eq!(end.status, status, "{how}");
+    }
+}
+
+#[tokio::test]
+async fn s3_077_a_cancel_that_comes_while_a_finished_turn_waits_ends_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ids = ids();
+    let act = acting(move |turn| async move {
+        let slow = begin(&turn, "11", ids.2, 400, StopOutcome::Killed);
+        drop(slow);
+        emit(&turn, status("checking"));
+        OK
+    });
+    let sessions = sessions(dir.path(), patient(LONG), act).await;
+    let (id, of) = (new_session(&sessions).await, owner("local"));
+    let turn = submit(&sessions, &of, id, say("hi"))
+        .await
+        .expect("accepted");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let state = sessions.cancel(&of, turn.turn_id, None).await;
+    assert_eq!(state, Ok(TurnState::Cancelling));
+    let events = settled(&sessions, id).await;
+    assert_each_ends_once(&events);
+    let lines = receipt(&events);
+    assert_eq!(
+        shapes(&lines),
+        [(ReceiptKind::Process, "11", StopOutcome::Killed)]
+    );
+}
+
+#[tokio::test]
+async fn s3_071_d_44_a_timeout_waits_and_tells_the_same() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ids = ids();
+    let act = acting(move |turn| async move {
+        call_tool(&turn, ids);
+        let _slow = begin(&turn, "11", ids.2, 200, StopOutcome::Killed);
+        std::future::pending().await
+    });
+    let options = Options {
+        turn_timeout: Duration::from_millis(100),
+        ..patient(LONG)
+    };
+    let sessions = sessions(dir.path(), options, act).await;
+    let id = new_session(&sessions).await;
+    submit(&sessions, &owner("local"), id, say("hi"))
+        .await
+        .expect("accepted");
+    let events = settled(&sessions, id).await;
+    assert_eq!(
+        names(&events)[4..],
+        [
+            "turn.cancel_requested",
+            "tool.failed",
+            "dispatch.traced",
+            "turn.cancelled"
+        ]
+    );
+    let tool = ids.2.to_string();
+    assert_eq!(
+        shapes(&receipt(&events)),
+        [
+            (ReceiptKind::Tool, tool.as_str(), StopOutcome::Killed),
+            (ReceiptKind::Process, "11", StopOutcome::Killed),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_waits_for_processes() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ids = ids();
+    let act = acting(move |turn| async move {
+        call_tool(&turn, ids);
+        let _slow = begin(&turn, "11", ids.2, 600, StopOutcome::Killed);
+        std::future::pending().await
+    });
+    let sessions = sessions(dir.path(), patient(LONG), act).await;
+    let id = new_session(&sessions).await;
+    submit(&sessions, &owner("local"), id, say("hi"))
+        .await
+        .expect("accepted");
+    logged(&sessions, id, "tool.called").await;
+    let begun = Instant::now();
+    sessions.drain(Duration::from_millis(1)).await;
+    assert!(begun.elapsed() >= Duration::from_millis(600));
+    let events = log(&sessions, id).await;
+    let Some(Body::TurnCompleted(end)) = events.last().map(|event| &event.body) else {
+        panic!("{events:?}");
+    };
+    assert_eq!(end.reason.as_deref(), Some("server_shutdown"));
+}
+
+#[tokio::test]
+async fn a_session_that_is_deleted_does_not_wait() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ids = ids();
+    let act = acting(move |turn| async move {
+        call_tool(&turn, ids);
+        let never = begin(&turn, "11", ids.2, 0, StopOutcome::Stopped);
+        std::mem::forget(never);
+        std::future::pending().await
+    });
+    let sessions = sessions(dir.path(), patient(LONG), act).await;
+    let (id, of) = (new_session(&sessions).await, owner("local"));
+    let turn = submit(&sessions, &of, id, say("hi"))
+        .await
+        .expect("accepted");
+    logged(&sessions, id, "tool.called").await;
+    sessions
+        .cancel(&of, turn.turn_id, None)
+        .await
+        .expect("asked");
+    let waiting = {
+        let (sessions, of) = (sessions.clone(), of.clone());
+        tokio::spawn(async move { sessions.ended(&of, turn.turn_id, LONG).await })
+    };
+    let begun = Instant::now();
+    sessions.delete(&of, id).await.expect("deleted");
+    let waited = waiting.await.expect("the task");
+    assert!(
+        matches!(waited, Err(Error::TurnNotFound | Error::SessionNotFound)),
+        "{waited:?}"
+    );
+    assert!(begun.elapsed() < LONG / 2);
+}

@@ -1,0 +1,313 @@
+//! Turns that dispatch: however they end, everything they opened is closed, children before
+//! parents, and one trace stands before the terminal.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use turnwire_event::body::plan::StepStarted;
+use turnwire_event::body::subagent::{Completed, Context, Started};
+use turnwire_event::body::{llm, tool};
+use turnwire_event::code::{
+    CallPurpose, CapBehavior, DispatchOutcome, ReceiptKind, StopOutcome, ToolType,
+};
+use turnwire_event::port::{Emission, Outcome, TurnContext};
+use turnwire_event::row::{NewMessage, Scope};
+use turnwire_event::{
+    Actor, Body, ContentBlock, Event, InvocationId, MessageId, Mint as _, Role, SessionId,
+    StopReason, ToolUseId, Usage,
+};
+use turnwire_session::{Options, Sessions, SystemMint};
+
+use crate::stage::*;
+
+fn put(turn: &TurnContext, by: &Actor, body: Body) {
+    let taken = turn.emitter.emit(Emission::new(by.clone(), body));
+    taken.expect("taken");
+}
+
+fn called(name: &str, tool_type: ToolType) -> (ToolUseId, Body) {
+    let (.., tool_use_id) = ids();
+    let body = Body::ToolCalled(tool::Called {
+        tool_use_id,
+        tool_name: name.into(),
+        tool_type,
+        input_summary: "2 bytes".into(),
+    });
+    (tool_use_id, body)
+}
+
+fn done(tool_use_id: ToolUseId, name: &str, tool_type: ToolType) -> Body {
+    Body::ToolCompleted(tool::Completed {
+        tool_use_id,
+        tool_name: name.into(),
+        tool_type,
+        duration_ms: 1,
+        result_summary: "2 bytes".into(),
+        result_sha256: String::new(),
+    })
+}
+
+/// A sub-agent begins, and asks its model.
+fn ask(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) {
+    let (tool_use_id, call) = called(&format!("ask_{id}"), ToolType::SubAgent);
+    put(turn, &Actor::ORCHESTRATOR, call);
+    let invocation_id = InvocationId(SystemMint.ulid());
+    let input = &turn.input;
+    let started = Started {
+        invocation_id,
+        sub_agent_id: id.into(),
+        tool_use_id,
+        plan_step_id: "step".into(),
+        context: Context {
+            principal: input.owner.principal.as_str().into(),
+            user_id: input.owner.principal.as_str().into(),
+            episode_id: input.episode_id,
+            locale: input.locale.clone(),
+            location: None,
+            prior_context: None,
+        },
+    };
+    put(turn, &Actor::ORCHESTRATOR, Body::SubagentStarted(started));
+    let (call_id, message_id, _) = ids();
+    let by = Actor::subagent(id);
+    let call = llm::CallStarted {
+        call_id,
+        model: "m".into(),
+        purpose: CallPurpose::Subagent,
+        attempt: 1,
+        first: false,
+    };
+    put(turn, &by, Body::LlmCallStarted(call));
+    let body = Body::LlmCallCompleted(llm::CallCompleted {
+        call_id,
+        message_id,
+        content_sha256: String::new(),
+        stop_reason: StopReason::ToolUse,
+        usage: Usage::default(),
+    });
+    let mut answer = Emission::new(by, body);
+    answer.message = Some(NewMessage {
+        kept: turnwire_event::Kept::default(),
+        id: MessageId(SystemMint.ulid()),
+        role: Role::Assistant,
+        content: vec![ContentBlock::text("inner")],
+        metadata: serde_json::Map::new(),
+        scope: Scope::Agent(id.into()),
+    });
+    turn.emitter.emit(answer).expect("taken");
+    (tool_use_id, invocation_id)
+}
+
+/// Two of three are asked: rewards is done, shop waits for a data service.
+fn fan_out(turn: &TurnContext) {
+    let step = StepStarted {
+        plan_step_id: "step".into(),
+        expected_subagents: vec!["shop".into(), "rewards".into()],
+        cap: 2,
+        dropped: vec!["receipts".into()],
+        deadline_ms: 1_000,
+    };
+    put(turn, &Actor::ORCHESTRATOR, Body::PlanStepStarted(step));
+    ask(turn, "shop");
+    let (tool_use_id, invocation_id) = ask(turn, "rewards");
+    let (shop, rewards) = (Actor::subagent("shop"), Actor::subagent("rewards"));
+    put(turn, &shop, status("searching"));
+    put(turn, &shop, called("search", ToolType::Ccs).1);
+    let completed = Completed {
+        invocation_id,
+        sub_agent_id: "rewards".into(),
+        tool_use_id,
+        outcome: DispatchOutcome::Success,
+        latency_ms: 7,
+        status_events: 0,
+    };
+    put(turn, &rewards, Body::SubagentCompleted(completed));
+    let done = done(tool_use_id, "ask_rewards", ToolType::SubAgent);
+    put(turn, &Actor::ORCHESTRATOR, done);
+}
+
+/// What the turn had open is closed like this, whoever ended it.
+const CLOSED: [&str; 5] = [
+    "tool.failed tool:search",
+    "subagent.failed subagent:shop",
+    "tool.failed tool:ask_shop",
+    "plan.step_completed orchestrator",
+    "dispatch.traced orchestrator",
+];
+
+fn told(events: &[Event]) -> Vec<String> {
+    let of_turn = events.iter().filter(|event| event.turn_id.is_some());
+    of_turn
+        .map(|event| format!("{} {}", event.body.kind().name(), event.actor))
+        .collect()
+}
+
+/// Law 6: every tool that was called has one end before the terminal.
+fn assert_each_tool_ends_once(events: &[Event]) {
+    let mut open = std::collections::HashSet::new();
+    for event in events {
+        match &event.body {
+            Body::ToolCalled(tool) => assert!(open.insert(tool.tool_use_id)),
+            Body::ToolCompleted(tool) => assert!(open.remove(&tool.tool_use_id)),
+            Body::ToolFailed(tool) => {
+                assert_eq!(open.remove(&tool.tool_use_id), tool.called);
+            }
+            body if body.kind().is_terminal() => assert!(open.is_empty(), "{open:?}"),
+            _ => {}
+        }
+    }
+}
+
+fn assert_closed(events: &[Event], terminal: &str, shop: DispatchOutcome) {
+    assert_each_ends_once(events);
+    assert_each_tool_ends_once(events);
+    let told = told(events);
+    let mut expected: Vec<&str> = CLOSED.to_vec();
+    expected.push(terminal);
+    assert_eq!(told[told.len() - 6..], expected);
+    let traces: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::DispatchTraced(trace) => Some(trace),
+            _ => None,
+        })
+        .collect();
+    let [trace] = traces[..] else {
+        panic!("{traces:?}")
+    };
+    assert_eq!(trace.sub_agents_invoked, ["shop", "rewards"]);
+    assert_eq!(
+        (trace.intent_count, trace.cap, trace.cap_behavior),
+        (3, 2, CapBehavior::Over)
+    );
+    let outcomes = trace.outcomes.iter();
+    let outcomes: Vec<_> = outcomes
+        .map(|end| (end.sub_agent_id.as_str(), end.outcome))
+        .collect();
+    assert_eq!(
+        outcomes,
+        [("rewards", DispatchOutcome::Success), ("shop", shop)]
+    );
+    assert_eq!(
+        (&trace.agent_definition_version, &trace.prompt_version),
+        (&"7".to_owned(), &"3".to_owned()),
+        "as the start said"
+    );
+}
+
+/// A turn that fans out, says so, and does as `then` says.
+fn fanning(then: Option<Outcome>) -> (Act, Arc<Notify>) {
+    let out = Arc::new(Notify::new());
+    let told = out.clone();
+    let act = acting(move |turn| {
+        let (told, then) = (told.clone(), then.clone());
+        async move {
+            fan_out(&turn);
+            let at = turn.emitter.emit(Emission::new(
+                Actor::subagent("shop"),
+                status("still searching"),
+            ));
+            let durable = turn.emitter.committed(at.expect("taken")).await;
+            durable.expect("durable");
+            told.notify_one();
+            match then {
+                Some(outcome) => outcome,
+                None => std::future::pending().await,
+            }
+        }
+    });
+    (act, out)
+}
+
+async fn fanned(dir: &std::path::Path, then: Option<Outcome>) -> (Arc<Sessions>, SessionId) {
+    let (act, out) = fanning(then);
+    let sessions = sessions(dir, Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    accepted.expect("accepted");
+    out.notified().await;
+    (sessions, id)
+}
+
+#[tokio::test]
+async fn s2_064_law_6_a_cancel_in_a_fan_out_closes_all_of_it_and_says_what_became_of_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, id) = fanned(dir.path(), None).await;
+    let me = owner("local");
+    let live = sessions.live(&me, id).await.expect("a session");
+    let turn = live.current_turn().expect("a turn");
+    let asked = sessions.cancel(&me, turn, None).await;
+    asked.expect("taken");
+    let events = settled(&sessions, id).await;
+    assert_closed(&events, "turn.cancelled system", DispatchOutcome::Discarded);
+    let Body::TurnCancelled(end) = terminal(&events, turn) else {
+        panic!("a cancel")
+    };
+    let lines = end.receipt.iter().map(|line| (line.kind, line.outcome));
+    assert_eq!(
+        lines.collect::<Vec<_>>(),
+        [
+            (ReceiptKind::Tool, StopOutcome::Stopped),
+            (ReceiptKind::Tool, StopOutcome::Discarded),
+            (ReceiptKind::Subagent, StopOutcome::Stopped),
+        ],
+        "ask_shop, its data service, and shop itself"
+    );
+}
+
+#[tokio::test]
+async fn s2_064_law_6_after_a_crash_in_a_fan_out_the_sweep_closes_all_of_it_once() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (_sessions, id) = fanned(dir.path(), None).await;
+    let image = crashed(dir.path());
+    let (act, _) = fanning(None);
+    let swept = sessions(image.path(), Options::default(), act.clone()).await;
+    let events = settled(&swept, id).await;
+    assert_closed(&events, "turn.completed system", DispatchOutcome::Failure);
+    // Once more finds nothing to do.
+    let again = crashed(image.path());
+    let twice = sessions(again.path(), Options::default(), act).await;
+    assert_eq!(told(&log(&twice, id).await), told(&events));
+}
+
+#[tokio::test]
+async fn s2_064_law_6_a_shutdown_and_an_end_with_loose_ends_close_all_of_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, id) = fanned(dir.path(), None).await;
+    sessions.drain(std::time::Duration::ZERO).await;
+    let events = settled(&sessions, id).await;
+    assert_closed(&events, "turn.completed system", DispatchOutcome::Failure);
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, id) = fanned(dir.path(), Some(OK)).await;
+    let events = settled(&sessions, id).await;
+    assert_closed(&events, "turn.completed system", DispatchOutcome::Failure);
+}
+
+#[tokio::test]
+async fn s2_064_every_turn_has_one_trace_asked_or_not_run_or_withdrawn() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, gate) = gated(dir.path()).await;
+    let id = new_session(&sessions).await;
+    let first = enqueue(&sessions, id, "1").await;
+    let withdrawn = enqueue(&sessions, id, "2").await;
+    enqueue(&sessions, id, "3").await;
+    for turn in [withdrawn.turn_id, first.turn_id] {
+        let cancelled = sessions.cancel(&owner("local"), turn, None).await;
+        cancelled.expect("taken");
+    }
+    gate.open(2);
+    let events = ended(&sessions, id, 3).await;
+    assert_each_ends_once(&events);
+    let mut of_turns = std::collections::HashMap::new();
+    for event in &events {
+        let Some(turn) = event.turn_id else { continue };
+        let kinds: &mut Vec<_> = of_turns.entry(turn).or_default();
+        kinds.push(event.body.kind().name());
+    }
+    assert_eq!(of_turns.len(), 3);
+    for kinds in of_turns.values() {
+        let traces = kinds.iter().filter(|kind| **kind == "dispatch.traced");
+        assert_eq!(traces.count(), 1, "{kinds:?}");
+        assert_eq!(kinds[kinds.len() - 2], "dispatch.traced");
+    }
+}

@@ -1,0 +1,72 @@
+//! A session made with its first turn: one commit, one session in memory, whoever looks.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use turnwire_session::{NewSession, Options, Place, Sessions};
+
+use crate::stage::*;
+
+/// Opens every session as soon as the store knows it. Gives back those it found without a turn.
+async fn open_all(sessions: Arc<Sessions>, over: Arc<AtomicBool>) -> (usize, usize) {
+    let me = owner("local");
+    let mut seen = HashSet::new();
+    let mut bare = 0;
+    while !over.load(Ordering::Acquire) {
+        for row in sessions.list(&me, None, 1000).await.expect("a list").0 {
+            if seen.insert(row.id) {
+                bare += usize::from(row.turn_count == 0);
+                sessions.live(&me, row.id).await.expect("a session");
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    (seen.len(), bare)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_session_and_its_first_turn_are_one_for_whoever_opens_it_meanwhile() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gate, act) = Turnstile::new();
+    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let over = Arc::new(AtomicBool::new(false));
+    let listers: Vec<_> = (0..3)
+        .map(|_| tokio::spawn(open_all(sessions.clone(), over.clone())))
+        .collect();
+    let mut made = Vec::new();
+    for _ in 0..25 {
+        let crowd: Vec<_> = (0..8)
+            .map(|_| {
+                let sessions = sessions.clone();
+                tokio::spawn(async move {
+                    let place = Place::New(NewSession::default());
+                    sessions
+                        .submit(&owner("local"), place, say("1"), None)
+                        .await
+                })
+            })
+            .collect();
+        for one in crowd {
+            made.push(one.await.expect("a task").expect("accepted"));
+        }
+    }
+    over.store(true, Ordering::Release);
+    for lister in listers {
+        let (seen, bare) = lister.await.expect("a lister");
+        assert!(seen > 0, "it looked while sessions were made");
+        assert_eq!(bare, 0, "no session without its turn");
+    }
+    for accepted in &made {
+        let live = sessions.live(&owner("local"), accepted.session_id).await;
+        let live = live.expect("not damaged");
+        assert_eq!(live.current_turn(), Some(accepted.turn_id), "one session");
+        enqueue(&sessions, accepted.session_id, "2").await;
+    }
+    gate.open(2 * made.len());
+    for accepted in &made {
+        let events = ended(&sessions, accepted.session_id, 2).await;
+        assert_each_ends_once(&events);
+        assert_eq!(started(&events), ["1", "2"]);
+    }
+}

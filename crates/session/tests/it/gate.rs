@@ -1,0 +1,387 @@
+//! The gate of a turn: what it holds back keeps its place, goes on when it is due, and is never
+//! lost nor behind the end.
+
+use std::sync::{Arc, OnceLock, mpsc};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::{mcp, stream};
+use turnwire_event::code::{ErrorCode, TurnState, TurnStatus};
+use turnwire_event::port::{Emission, EmitError, Gate, MessageEnd, Onward, Outcome, Refusal};
+use turnwire_event::{Actor, Body, Event, EventType, Position, StopReason, TypeSet, Usage};
+use turnwire_log::Writer;
+use turnwire_log::reserve::Reserve;
+use turnwire_session::{EventsQuery, Live, Options, Sessions, SystemMint, cancel};
+
+use crate::stage::*;
+
+type Facts = Arc<Mutex<Vec<String>>>;
+
+fn note(facts: &Facts, fact: impl Into<String>) {
+    facts.lock().push(fact.into());
+}
+
+async fn run(sessions: &Arc<Sessions>) -> Vec<Event> {
+    let id = new_session(sessions).await;
+    let accepted = submit(sessions, &owner("local"), id, say("hi")).await;
+    accepted.expect("accepted");
+    settled(sessions, id).await
+}
+
+/// Lets other tasks run; no time passes.
+async fn others() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_held_goes_on_when_it_is_due_and_a_timer_lives_only_so_long() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gates, seen) = holding();
+    let facts = Facts::default();
+    let (told, at) = (facts.clone(), seen.clone());
+    let act = acting(move |turn| {
+        let (facts, seen) = (told.clone(), at.clone());
+        async move {
+            tokio::time::pause();
+            for name in ["first", "second"] {
+                emit(&turn, status(name));
+                tokio::time::advance(Duration::from_millis(100)).await;
+                // Inside the window: it does not begin anew.
+                emit(&turn, status(name));
+                tokio::time::advance(Duration::from_millis(49)).await;
+                others().await;
+                note(&facts, format!("{:?}", seen.lock().flushed));
+                // Timers count whole milliseconds.
+                tokio::time::advance(Duration::from_millis(2)).await;
+                others().await;
+                note(&facts, format!("{:?}", seen.lock().flushed));
+                // Long after: nothing is held, nobody flushes.
+                tokio::time::advance(Duration::from_secs(5)).await;
+                others().await;
+            }
+            tokio::time::resume();
+            OK
+        }
+    });
+    let sessions = passing(dir.path(), gates, act).await;
+    let events = run(&sessions).await;
+    assert_eq!(*facts.lock(), ["[]", "[2]", "[2]", "[2, 2]"]);
+    let names = names(&events);
+    assert_eq!(names[1..5], ["status.emitted"; 4]);
+    assert_eq!(names[5..], ["dispatch.traced", "turn.completed"]);
+}
+
+#[tokio::test]
+async fn the_place_of_what_is_held_is_the_newest_there_is() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gates, _) = holding();
+    let places: Arc<Mutex<Vec<Position>>> = Arc::default();
+    let told = places.clone();
+    let act = acting(move |turn| {
+        let places = told.clone();
+        async move {
+            for body in [recorded(), status("one"), status("two")] {
+                let at = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
+                places.lock().push(at.expect("taken"));
+            }
+            let last = *places.lock().last().expect("a place");
+            turn.emitter.committed(last).await.expect("durable");
+            OK
+        }
+    });
+    let sessions = passing(dir.path(), gates, act).await;
+    let events = run(&sessions).await;
+    let recorded = events
+        .iter()
+        .find(|event| matches!(event.body, Body::FeedbackRecorded(_)));
+    let at = recorded.expect("an event").id;
+    assert_eq!(*places.lock(), [at, at, at]);
+}
+
+fn recorded() -> Body {
+    Body::FeedbackRecorded(Recorded {
+        message_id: None,
+        turn_id: None,
+        rating: "1".into(),
+        comment: None,
+    })
+}
+
+#[tokio::test]
+async fn a_message_and_a_turn_end_behind_what_is_held() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gates, seen) = holding();
+    let act = acting(move |turn| async move {
+        let (call_id, message_id, tool) = ids();
+        start_message(&turn, (call_id, message_id, tool));
+        emit(&turn, status("one"));
+        let end = MessageEnd {
+            kept: turnwire_event::Kept::default(),
+            provider_response_id: None,
+            call_id,
+            message_id,
+            stop_reason: StopReason::MaxTokens,
+            usage: Usage::default(),
+            failure: Some(turnwire_event::code::LlmErrorClass::Internal),
+            tools: Vec::new(),
+        };
+        turn.emitter.complete(end).expect("taken");
+        emit(&turn, status("two"));
+        OK
+    });
+    let sessions = passing(dir.path(), gates, act).await;
+    let events = run(&sessions).await;
+    assert_eq!(
+        names(&events),
+        [
+            "turn.started",
+            "llm.call_started",
+            "status.emitted",
+            "llm.call_failed",
+            "status.emitted",
+            "dispatch.traced",
+            "turn.completed"
+        ]
+    );
+    assert_eq!(seen.lock().flushed, [1, 1]);
+}
+
+#[tokio::test]
+async fn d_79_a_cancel_comes_behind_what_is_held_and_nothing_is_shown_after_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gates, _) = holding();
+    let live: Arc<OnceLock<Arc<Live>>> = Arc::default();
+    let go = Arc::new(Notify::new());
+    let facts = Facts::default();
+    let given = (live.clone(), go.clone(), facts.clone());
+    let act = acting(move |turn| {
+        let (live, go, facts) = given.clone();
+        async move {
+            go.notified().await;
+            let live = live.get().expect("a session");
+            emit(&turn, status("before"));
+            // No await from here on: the turn is asked to stop and goes on for a moment.
+            cancel::request(live, turn.input.turn_id, "user", "enough");
+            for body in shown_to_clients() {
+                let refused = turn.emitter.emit(Emission::new(Actor::ORCHESTRATOR, body));
+                note(&facts, format!("{:?}", refused.expect_err("refused")));
+            }
+            std::future::pending().await
+        }
+    });
+    let sessions = passing(dir.path(), gates, act).await;
+    let id = new_session(&sessions).await;
+    let here = sessions.live(&owner("local"), id).await.expect("a session");
+    assert!(live.set(here).is_ok());
+    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    accepted.expect("accepted");
+    go.notify_one();
+    let events = settled(&sessions, id).await;
+    let refused = format!("{:?}", EmitError::Refused(Refusal::Cancelled));
+    assert_eq!(*facts.lock(), vec![refused; shown_to_clients().len()]);
+    assert_eq!(
+        names(&events),
+        [
+            "turn.started",
+            "status.emitted",
+            "turn.cancel_requested",
+            "dispatch.traced",
+            "turn.cancelled"
+        ]
+    );
+}
+
+/// One of each of what a client would be shown while a turn works.
+fn shown_to_clients() -> Vec<Body> {
+    let (_, message_id, tool_use_id) = ids();
+    let server = || mcp::Server {
+        server: "files".into(),
+    };
+    vec![
+        status("after"),
+        Body::TextDelta(stream::TextDelta {
+            message_id,
+            content_block_index: 0,
+            text: "more".into(),
+        }),
+        Body::ToolUseStart(stream::ToolUseStart {
+            message_id,
+            content_block_index: 0,
+            tool_use_id,
+            tool_name: "echo".into(),
+        }),
+        Body::McpListToolsStarted(server()),
+        Body::McpListToolsCompleted(mcp::Listed {
+            server: "files".into(),
+            tool_count: 1,
+        }),
+        Body::McpSessionStarted(server()),
+        Body::McpSessionProgressed(mcp::Progressed {
+            server: "files".into(),
+            progress: 0.5,
+            total: None,
+        }),
+    ]
+}
+
+#[tokio::test]
+async fn a_panic_and_a_shutdown_lose_nothing_that_is_held() {
+    for panics in [true, false] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (gates, seen) = holding();
+        let act = acting(move |turn| async move {
+            emit(&turn, status("held"));
+            assert!(!panics, "as the test wants");
+            std::future::pending().await
+        });
+        let sessions = passing(dir.path(), gates, act).await;
+        let id = new_session(&sessions).await;
+        let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+        accepted.expect("accepted");
+        while seen.lock().taken == 0 {
+            tokio::task::yield_now().await;
+        }
+        sessions.drain(Duration::ZERO).await;
+        let events = settled(&sessions, id).await;
+        assert_eq!(
+            names(&events),
+            [
+                "turn.started",
+                "status.emitted",
+                "dispatch.traced",
+                "turn.completed"
+            ]
+        );
+    }
+}
+
+/// Keeps the writer busy until something is sent or the sender is gone.
+fn occupy(writer: &Arc<Writer>) -> mpsc::Sender<()> {
+    let (free, freed) = mpsc::channel::<()>();
+    let (busy, is_busy) = mpsc::channel();
+    writer.run(Box::new(move |_| {
+        busy.send(()).expect("the test");
+        let _ = freed.recv_timeout(Duration::from_secs(20));
+        Ok(())
+    }));
+    is_busy.recv().expect("the writer");
+    free
+}
+
+#[tokio::test]
+async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_up() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gates, seen) = holding();
+    let writer = writer(dir.path(), Reserve::new(dir.path().join("reserve"), 0));
+    let facts: Arc<Mutex<Option<(usize, usize)>>> = Arc::default();
+    let given = (facts.clone(), seen.clone(), writer.clone());
+    let act = acting(move |turn| {
+        let (facts, seen, writer) = given.clone();
+        async move {
+            let _busy = occupy(&writer);
+            emit(&turn, status("held"));
+            for taken in 1.. {
+                match turn.emitter.emit(Emission::new(Actor::USER, recorded())) {
+                    Ok(_) => {}
+                    Err(EmitError::Full(back)) => {
+                        assert_eq!(back.body, recorded(), "it comes back");
+                        *facts.lock() = Some((taken, seen.lock().taken));
+                        break;
+                    }
+                    Err(EmitError::Refused(refused)) => panic!("{refused}"),
+                }
+            }
+            // The turn ends now, with the outbox full and a status held.
+            OK
+        }
+    });
+    let producer = Arc::new(Acting(act, gates));
+    let sessions = over(writer, Options::default(), Arc::new(SystemMint), producer).await;
+    let id = new_session(&sessions).await;
+    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let turn = accepted.expect("accepted").turn_id;
+    while state(&sessions, turn).await != TurnState::Completed {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // The row is in the store a moment before the events can be read.
+    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    let last = live.sequencer.last().seq;
+    live.sequencer.committed(last).await.expect("committed");
+    let (sent, taken) = facts.lock().expect("it was full");
+    assert_eq!(taken, sent, "the status and all but the last");
+    let but = TypeSet::filterable().iter();
+    let but = but.filter(|&kind| kind != EventType::FeedbackRecorded);
+    let query = EventsQuery {
+        since: None,
+        types: Some(but.collect()),
+        limit: 100,
+    };
+    let page = sessions.events(&owner("local"), id, query).await;
+    let events = page.expect("the log").events;
+    let kinds: Vec<_> = events.iter().map(|e| e.head.kind.name()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "session.created",
+            "turn.started",
+            "status.emitted",
+            "dispatch.traced",
+            "turn.completed"
+        ]
+    );
+}
+
+/// Breaks where a test says.
+struct Broken {
+    take: bool,
+}
+
+impl Gate for Broken {
+    fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
+        assert!(!self.take, "a gate that breaks");
+        out(emission, None);
+    }
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+    fn flush(&mut self, _: Onward<'_>) {
+        panic!("a gate that breaks");
+    }
+}
+
+#[tokio::test]
+async fn a_gate_that_breaks_ends_no_more_than_its_turn() {
+    for take in [true, false] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let gates: Gates = Arc::new(move || Box::new(Broken { take }));
+        let act = acting(|turn| async move {
+            emit(&turn, status("one"));
+            OK
+        });
+        let sessions = passing(dir.path(), gates, act).await;
+        let id = new_session(&sessions).await;
+        for turns in 1..=2 {
+            let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+            accepted.expect("accepted");
+            let events = ended(&sessions, id, turns).await;
+            assert_each_ends_once(&events);
+            let Some(Body::TurnCompleted(end)) = events.last().map(|e| &e.body) else {
+                panic!("a terminal")
+            };
+            let expected = if take {
+                Outcome {
+                    reason: None,
+                    status: TurnStatus::Failed,
+                    error: Some(ErrorCode::InternalError.into()),
+                }
+            } else {
+                OK
+            };
+            assert_eq!((end.status, &end.error), (expected.status, &expected.error));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Those who leave while a turn waits, after it has ended, or without a word.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnwire_event::Body;
+use turnwire_event::code::TurnState;
+use turnwire_log::reserve::Reserve;
+use turnwire_session::{Bound, Options, SystemMint};
+
+use crate::stage::*;
+
+#[tokio::test]
+async fn whoever_leaves_the_session_while_a_turn_waits_has_left_it_when_it_starts() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, gate) = gated(dir.path()).await;
+    let id = new_session(&sessions).await;
+    let me = owner("local");
+    enqueue(&sessions, id, "1").await;
+    let live = sessions.live(&me, id).await.expect("a session");
+    let watcher = live.watch();
+    let minds = minding(Bound::Session, "2", 0);
+    let waits = submit(&sessions, &me, id, minds).await.expect("accepted");
+    assert_eq!(waits.state, TurnState::Queued);
+    drop(watcher);
+    gate.open(1); // for the first; the second ends because nobody is there
+    let events = ended(&sessions, id, 2).await;
+    let Body::TurnCancelled(end) = terminal(&events, waits.turn_id) else {
+        panic!("a cancel")
+    };
+    assert_eq!(end.reason, "client_disconnected");
+}
+
+#[tokio::test]
+async fn a_turn_in_line_that_nobody_watched_or_that_is_watched_again_runs() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, gate) = gated(dir.path()).await;
+    let me = owner("local");
+    for watched in [false, true] {
+        let id = new_session(&sessions).await;
+        let live = sessions.live(&me, id).await.expect("a session");
+        drop(live.watch()); // before the turn is there
+        enqueue(&sessions, id, "1").await;
+        let minds = minding(Bound::Session, "2", 0);
+        let waits = submit(&sessions, &me, id, minds).await.expect("accepted");
+        let again = watched.then(|| {
+            drop(live.watch());
+            live.watch()
+        });
+        gate.open(2);
+        let events = ended(&sessions, id, 2).await;
+        let end = terminal(&events, waits.turn_id);
+        assert!(matches!(end, Body::TurnCompleted(_)), "{end:?}");
+        drop(again);
+    }
+}
+
+#[tokio::test]
+async fn the_stream_of_a_turn_that_is_over_leaves_no_other_turn() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, gate) = gated(dir.path()).await;
+    let id = new_session(&sessions).await;
+    let me = owner("local");
+    let (_, stream) = attended(&sessions, id, minding(Bound::Stream, "1", 0)).await;
+    gate.open(1);
+    ended(&sessions, id, 1).await;
+    let minds = minding(Bound::Session, "2", 0);
+    let runs = submit(&sessions, &me, id, minds).await.expect("accepted");
+    drop(stream);
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    gate.open(1);
+    let events = ended(&sessions, id, 2).await;
+    let end = terminal(&events, runs.turn_id);
+    assert!(matches!(end, Body::TurnCompleted(_)), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_quiet_leaving_ends_the_grace_of_an_older_one() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, gate) = gated(dir.path()).await;
+    for whose in [Bound::Stream, Bound::Session] {
+        let id = new_session(&sessions).await;
+        let (accepted, stream) = attended(&sessions, id, minding(whose, "1", 60)).await;
+        let live = stream.live().clone();
+        drop(stream);
+        let watcher = live.watch();
+        live.attend(accepted.turn_id).leave_quietly();
+        watcher.leave_quietly();
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        gate.open(1);
+        let events = ended(&sessions, id, 1).await;
+        let end = terminal(&events, accepted.turn_id);
+        assert!(matches!(end, Body::TurnCompleted(_)), "{whose:?}: {end:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_in_line_that_was_left_ends_when_the_disk_has_room() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (first, _gate) = gated(dir.path()).await;
+    let id = new_session(&first).await;
+    enqueue(&first, id, "1").await;
+    let minds = minding(Bound::Stream, "2", 0);
+    let waits = submit(&first, &owner("local"), id, minds).await;
+    let waits = waits.expect("accepted").turn_id;
+    let image = crashed(dir.path());
+    // The reserve cannot be held where there is no folder: to the writer the disk is full.
+    let room = image.path().join("room");
+    let reserve = Reserve::new(room.join("reserve"), 0);
+    let (gate, act) = Turnstile::new();
+    let parts = (Arc::new(SystemMint) as _, reserve);
+    let after = service(image.path(), Options::default(), act, parts).await;
+    assert!(after.storage_full());
+    let live = after.live(&owner("local"), id).await.expect("a session");
+    drop(live.attend(waits));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(state(&after, waits).await, TurnState::Queued);
+    std::fs::create_dir(&room).expect("room");
+    let events = ended(&after, id, 2).await;
+    assert!(matches!(terminal(&events, waits), Body::TurnCancelled(_)));
+    drop(gate);
+}

@@ -1,0 +1,185 @@
+//! What a session's past leaves room for: what no model sees takes none, notes have their own, and
+//! a budget that grows again is filled again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
+use turnwire_event::row::Scope;
+use turnwire_event::{Body, ContentBlock, Event, Mint, Role, SessionId};
+use turnwire_log::reserve::Reserve;
+use turnwire_session::{Options, Sessions, SystemMint};
+
+use crate::stage::*;
+
+async fn turn(sessions: &Arc<Sessions>, id: SessionId, text: &str, count: usize) -> Vec<Event> {
+    let accepted = submit(sessions, &owner("local"), id, say(text)).await;
+    accepted.expect("accepted");
+    ended(sessions, id, count).await
+}
+
+/// How many messages each turn was not told of.
+fn omitted(events: &[Event]) -> Vec<u64> {
+    let starts = events.iter().filter_map(|event| match &event.body {
+        Body::TurnStarted(start) => Some(start.history_omitted),
+        _ => None,
+    });
+    starts.collect()
+}
+
+#[tokio::test]
+async fn a_large_list_takes_no_room_of_what_the_orchestrator_is_told() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let given = told.clone();
+    let act = acting(move |turn| {
+        let told = given.clone();
+        async move {
+            let recent = turn.history.recent(MUCH).await.expect("a history");
+            *told.lock() = recent.iter().map(|message| message.text()).collect();
+            let (.., tool_use_id) = ids();
+            let list = ContentBlock::Data {
+                data_id: "data_1".into(),
+                data_type: "offer_list".into(),
+                key: serde_json::json!({}),
+                items: serde_json::json!(["x".repeat(100_000)]),
+            };
+            let card = ContentBlock::Component {
+                tool_use_id,
+                component: serde_json::json!({"type": "card"}),
+            };
+            for block in [list, card.clone(), card.clone(), card] {
+                let mut shown = message(Role::Tool, "", Scope::Shared);
+                shown.content = vec![block];
+                tool(&turn, shown);
+            }
+            OK
+        }
+    });
+    let first = sessions(dir.path(), Options::default(), act.clone()).await;
+    let id = new_session(&first).await;
+    turn(&first, id, "one", 1).await;
+    turn(&first, id, "two", 2).await;
+    assert_eq!(*told.lock(), ["one", "two"]);
+    let (listed, _) = first
+        .messages(&owner("local"), id, None, 20)
+        .await
+        .expect("a page");
+    assert_eq!(listed.len(), 10, "clients are shown all of it");
+    let image = crashed(dir.path());
+    let again = sessions(image.path(), Options::default(), act).await;
+    // By memory, and by the store.
+    for sessions in [first, again] {
+        let events = turn(&sessions, id, "three", 3).await;
+        assert_eq!(*told.lock(), ["one", "two", "three"]);
+        assert_eq!(omitted(&events), [0, 0, 0]);
+    }
+}
+
+#[tokio::test]
+async fn s1_144_a_long_exchange_does_not_push_out_the_notes_which_have_a_bound_of_their_own() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let told: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
+    let given = told.clone();
+    let act = acting(move |turn| {
+        let told = given.clone();
+        async move {
+            let now = turn.input.content[0].as_text().expect("text").to_owned();
+            let budget = HistoryBudget {
+                messages_max: 2,
+                bytes_max: 1_000,
+            };
+            let past = turn.history.of_agent("shop", budget).await;
+            told.lock().push(texts(&past.expect("a history")));
+            match now.as_str() {
+                "long" => {
+                    remember(&turn, "likes oats");
+                    for _ in 0..3 {
+                        let much = "x".repeat(2_000);
+                        tool(
+                            &turn,
+                            message(Role::Tool, &much, Scope::Agent("shop".into())),
+                        );
+                    }
+                }
+                "short" => {
+                    let said = message(Role::User, "request", Scope::Agent("shop".into()));
+                    tool(&turn, said);
+                }
+                "many" => (0..20).for_each(|n| remember(&turn, &format!("note {n}"))),
+                _ => (0..3).for_each(|_| remember(&turn, &"y".repeat(6_000))),
+            }
+            OK
+        }
+    });
+    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    for (count, text) in (1..).zip(["long", "short", "many", "large", "large"]) {
+        turn(&sessions, id, text, count).await;
+    }
+    let told = told.lock();
+    assert!(told[0].is_empty());
+    assert_eq!(told[1], ["likes oats"]);
+    assert_eq!(told[2], ["likes oats", "request"]);
+    let mut newest: Vec<_> = (4..20).map(|n| format!("note {n}")).collect();
+    newest.push("request".into());
+    assert_eq!(told[3], newest, "the newest sixteen");
+    let lengths: Vec<_> = told[4].iter().map(String::len).collect();
+    assert_eq!(lengths, [6_000, 6_000, 7], "16 KiB of them");
+}
+
+/// A producer whose budget a test sets, as a reload does.
+struct Reloaded(Acting, Arc<AtomicUsize>);
+
+impl Producer for Reloaded {
+    fn history(&self) -> HistoryBudget {
+        HistoryBudget {
+            messages_max: self.1.load(Ordering::SeqCst),
+            bytes_max: 10_000,
+        }
+    }
+    fn bind(&self, input: &TurnInput) -> Bound {
+        Bound {
+            history: self.history(),
+            ..self.0.bind(input)
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_budget_that_shrinks_and_grows_again_is_filled_from_the_store() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let given = told.clone();
+    let act = acting(move |turn| {
+        let told = given.clone();
+        async move {
+            let recent = turn.history.recent(MUCH).await.expect("a history");
+            *told.lock() = texts(&recent);
+            OK
+        }
+    });
+    let budget = Arc::new(AtomicUsize::new(10));
+    let producer = Arc::new(Reloaded(Acting(act, through()), budget.clone()));
+    let parts = (
+        Arc::new(SystemMint) as Arc<dyn Mint>,
+        Reserve::new(dir.path().join("reserve"), 0),
+    );
+    let sessions = produced(dir.path(), Options::default(), parts, producer).await;
+    let id = new_session(&sessions).await;
+    let cases = [
+        ("1", 10, &["1"][..], 0),
+        ("2", 10, &["1", "2"], 0),
+        ("3", 10, &["1", "2", "3"], 0),
+        ("4", 2, &["3", "4"], 2),
+        ("5", 2, &["4", "5"], 3),
+        ("6", 10, &["1", "2", "3", "4", "5", "6"], 0),
+    ];
+    for (count, (text, messages_max, expected, left_out)) in (1..).zip(cases) {
+        budget.store(messages_max, Ordering::SeqCst);
+        let events = turn(&sessions, id, text, count).await;
+        assert_eq!(*told.lock(), expected);
+        assert_eq!(omitted(&events).last(), Some(&left_out));
+    }
+}

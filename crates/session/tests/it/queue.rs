@@ -1,0 +1,373 @@
+//! Turns that wait: in order, bounded, durable, withdrawn by a cancel, started by themselves.
+
+use std::sync::Arc;
+
+use turnwire_event::code::{OnBusy, Phase, TurnState};
+use turnwire_event::{Body, ContentBlock, Mint, Role, TurnId, Ulid};
+use turnwire_log::reserve::Reserve;
+use turnwire_session::cancel::{self, Requested};
+use turnwire_session::{Error, Options, SystemMint};
+
+use crate::stage::*;
+
+#[tokio::test]
+async fn turns_in_line_run_one_after_the_other_in_order() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gate, act) = Turnstile::new();
+    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    let first = enqueue(&sessions, id, "1").await;
+    assert_eq!(
+        first.state,
+        TurnState::Running,
+        "an idle session is not busy"
+    );
+    let mut accepted = Vec::new();
+    for text in ["2", "3", "4"] {
+        let turn = enqueue(&sessions, id, text).await;
+        assert_eq!(turn.state, TurnState::Queued);
+        assert_eq!(state(&sessions, turn.turn_id).await, TurnState::Queued);
+        accepted.push(turn);
+    }
+    let refused = submit(&sessions, &owner("local"), id, say("5")).await;
+    assert_eq!(refused, Err(Error::TurnInFlight(first.turn_id)));
+    gate.open(4);
+    let events = ended(&sessions, id, 4).await;
+    assert_each_ends_once(&events);
+    assert_eq!(started(&events), ["1", "2", "3", "4"]);
+    assert_eq!(gate.ran(), ["1", "2", "3", "4"]);
+    for turn in &accepted {
+        let row = sessions.turn(&owner("local"), turn.turn_id).await;
+        let row = row.expect("a turn");
+        let start = events.iter().find(|e| e.turn_id == Some(turn.turn_id));
+        assert_eq!(row.started, start.expect("a start").id);
+        assert!(
+            turn.position < row.started,
+            "a cursor before the whole turn"
+        );
+        assert_eq!(row.state, TurnState::Completed);
+        assert_eq!(row.wire_version.as_deref(), Some("0.5"));
+    }
+    let Some(Body::TurnStarted(start)) = events
+        .iter()
+        .map(|e| &e.body)
+        .find(|b| matches!(b, Body::TurnStarted(_)))
+    else {
+        panic!("a start")
+    };
+    assert_eq!(start.wire_version.as_deref(), Some("0.5"));
+}
+
+#[tokio::test]
+async fn the_line_is_bounded_and_a_full_one_is_not_interrupted() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gate, act) = Turnstile::new();
+    let options = Options {
+        queue_max: 2,
+        ..Options::default()
+    };
+    let sessions = sessions(dir.path(), options, act).await;
+    let id = new_session(&sessions).await;
+    let running = enqueue(&sessions, id, "1").await;
+    enqueue(&sessions, id, "2").await;
+    enqueue(&sessions, id, "3").await;
+    for on_busy in [OnBusy::Enqueue, OnBusy::Interrupt] {
+        let refused = submit(&sessions, &owner("local"), id, busy(on_busy, "4")).await;
+        assert_eq!(refused, Err(Error::QueueFull));
+    }
+    assert_eq!(state(&sessions, running.turn_id).await, TurnState::Running);
+    gate.open(3);
+    let events = ended(&sessions, id, 3).await;
+    assert_eq!(started(&events), ["1", "2", "3"]);
+    assert!(!names(&events).contains(&"turn.cancel_requested"));
+}
+
+#[tokio::test]
+async fn an_interrupt_stops_what_runs_and_is_next() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gate, act) = Turnstile::new();
+    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    let idle = submit(&sessions, &owner("local"), id, busy(OnBusy::Interrupt, "1")).await;
+    let running = idle.expect("accepted");
+    assert_eq!(running.state, TurnState::Running);
+    enqueue(&sessions, id, "2").await;
+    let urgent = submit(&sessions, &owner("local"), id, busy(OnBusy::Interrupt, "3")).await;
+    assert_eq!(urgent.expect("accepted").state, TurnState::Queued);
+    gate.open(2);
+    let events = ended(&sessions, id, 3).await;
+    assert_each_ends_once(&events);
+    assert_eq!(started(&events), ["1", "3", "2"]);
+    let Body::TurnCancelled(end) = terminal(&events, running.turn_id) else {
+        panic!("a cancel")
+    };
+    assert_eq!(end.reason, "interrupted");
+}
+
+/// Gives ids, and remembers the last.
+#[derive(Default)]
+struct Remembering(parking_lot::Mutex<Option<Ulid>>);
+
+impl Remembering {
+    fn last(&self) -> Ulid {
+        self.0.lock().expect("an id")
+    }
+}
+
+impl Mint for Remembering {
+    fn ulid(&self) -> Ulid {
+        let id = SystemMint.ulid();
+        *self.0.lock() = Some(id);
+        id
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_that_was_withdrawn_stops_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gate, act) = Turnstile::new();
+    let mint = Arc::new(Remembering::default());
+    let parts = (
+        mint.clone() as _,
+        Reserve::new(dir.path().join("reserve"), 0),
+    );
+    let sessions = service(dir.path(), Options::default(), act, parts).await;
+    let id = new_session(&sessions).await;
+    let running = enqueue(&sessions, id, "1").await.turn_id;
+    let me = owner("local");
+    let live = sessions.live(&me, id).await.expect("a session");
+    let urgent = submit(&sessions, &me, id, busy(OnBusy::Interrupt, "2"));
+    tokio::pin!(urgent);
+    // It is in line, and its row is not known to be written: nothing else has run since.
+    let urgent_id = tokio::select! {
+        biased;
+        accepted = &mut urgent => panic!("{accepted:?}"),
+        () = std::future::ready(()) => {
+            let at = live.sequencer.last();
+            let turn = TurnId(mint.last());
+            let withdrawn = cancel::request(&live, turn, "user", "no");
+            assert!(matches!(withdrawn, Requested::Withdrawn(end) if end > at), "{withdrawn:?}");
+            turn
+        }
+    };
+    assert_eq!(urgent.await.expect("accepted").turn_id, urgent_id);
+    gate.open(1);
+    let events = ended(&sessions, id, 2).await;
+    let end = terminal(&events, running);
+    assert!(matches!(end, Body::TurnCompleted(_)), "{end:?}");
+}
+
+/// A turn that is in the middle of a message with a tool, and goes on when told.
+fn in_a_message(
+    go: Arc<tokio::sync::Notify>,
+    shown: Arc<parking_lot::Mutex<Vec<(Role, String)>>>,
+) -> Act {
+    acting(move |turn| {
+        let (go, shown) = (go.clone(), shown.clone());
+        async move {
+            let budget = turnwire_event::port::HistoryBudget {
+                messages_max: 50,
+                bytes_max: 100_000,
+            };
+            let past = turn.history.recent(budget).await.expect("a past");
+            *shown.lock() = past.iter().map(|m| (m.role, m.text())).collect();
+            if turn.input.content == [ContentBlock::text("next")] {
+                return OK;
+            }
+            let made = ids();
+            start_message(&turn, made);
+            go.notified().await;
+            let end = turnwire_event::port::MessageEnd {
+                kept: turnwire_event::Kept::default(),
+                provider_response_id: None,
+                call_id: made.0,
+                message_id: made.1,
+                stop_reason: turnwire_event::StopReason::EndTurn,
+                usage: turnwire_event::Usage::default(),
+                failure: Some(turnwire_event::code::LlmErrorClass::Transport),
+                tools: Vec::new(),
+            };
+            turn.emitter.complete(end).expect("taken");
+            OK
+        }
+    })
+}
+
+#[tokio::test]
+async fn cancelling_one_in_line_beside_a_running_turn_leaves_that_one_as_it_is() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (go, shown) = (Arc::new(tokio::sync::Notify::new()), Arc::default());
+    let act = in_a_message(go.clone(), Arc::clone(&shown));
+    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    let running = enqueue(&sessions, id, "first").await;
+    let waiting = enqueue(&sessions, id, "second").await;
+    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    while live.snapshot(10).await.expect("a snapshot").messages.len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let state = sessions
+        .cancel(
+            &owner("local"),
+            waiting.turn_id,
+            Some("changed my mind".into()),
+        )
+        .await;
+    assert_eq!(state, Ok(TurnState::Cancelled));
+    let again = sessions
+        .cancel(&owner("local"), waiting.turn_id, None)
+        .await;
+    assert_eq!(again, Ok(TurnState::Cancelled));
+    let snapshot = live.snapshot(10).await.expect("a snapshot");
+    assert_eq!(snapshot.current_turn, Some(running.turn_id));
+    assert_eq!(snapshot.row.turn_count, 2);
+    let told: Vec<_> = snapshot
+        .messages
+        .iter()
+        .map(|m| (m.role, m.text()))
+        .collect();
+    let expected = [
+        (Role::User, "first".into()),
+        (Role::User, "second".into()),
+        (Role::Assistant, "half an ".into()),
+    ];
+    assert_eq!(told, expected);
+    let events = log(&sessions, id).await;
+    let of_it: Vec<&Body> = events
+        .iter()
+        .filter(|e| e.turn_id == Some(waiting.turn_id))
+        .map(|e| &e.body)
+        .collect();
+    let [
+        Body::TurnStarted(_),
+        Body::TurnCancelRequested(asked),
+        Body::DispatchTraced(_),
+        Body::TurnCancelled(end),
+    ] = of_it[..]
+    else {
+        panic!("{of_it:?}")
+    };
+    assert_eq!(
+        (asked.by.as_str(), asked.reason.as_str()),
+        ("user", "changed my mind")
+    );
+    assert_eq!(
+        (end.phase, end.receipt.len(), end.partial.message_id),
+        (Phase::Queued, 0, None)
+    );
+    go.notify_one();
+    let events = ended(&sessions, id, 2).await;
+    assert_each_ends_once(&events);
+    assert!(matches!(
+        terminal(&events, running.turn_id),
+        Body::TurnCompleted(_)
+    ));
+    while submit(&sessions, &owner("local"), id, say("next"))
+        .await
+        .is_err()
+    {
+        tokio::task::yield_now().await;
+    }
+    ended(&sessions, id, 3).await;
+    let expected = [
+        (Role::User, "first".to_owned()),
+        (Role::Assistant, "half an ".into()),
+        (Role::User, "second".into()),
+        (Role::User, "next".into()),
+    ];
+    assert_eq!(*shown.lock(), expected, "turn by turn, none forgotten");
+}
+
+#[tokio::test]
+async fn a_frame_withdraws_one_in_line_once() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gate, act) = Turnstile::new();
+    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    enqueue(&sessions, id, "1").await;
+    let waiting = enqueue(&sessions, id, "2").await.turn_id;
+    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    let first = cancel::request(&live, waiting, "user", "no");
+    assert!(matches!(first, Requested::Withdrawn(_)), "{first:?}");
+    assert_eq!(
+        cancel::request(&live, waiting, "user", "no"),
+        Requested::NotRunning
+    );
+    gate.open(1);
+    let events = ended(&sessions, id, 2).await;
+    assert_each_ends_once(&events);
+    assert_eq!(gate.ran(), ["1"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_cancel_and_the_start_of_one_in_line_exclude_each_other() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gate, act) = Turnstile::new();
+    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let (mut withdrawn, mut stopped) = (0, 0);
+    for round in 0..60 {
+        let id = new_session(&sessions).await;
+        let running = enqueue(&sessions, id, "1").await.turn_id;
+        let waiting = enqueue(&sessions, id, "2").await.turn_id;
+        let live = sessions.live(&owner("local"), id).await.expect("a session");
+        let other = live.clone();
+        let stop = tokio::spawn(async move { cancel::request(&other, running, "user", "x") });
+        for _ in 0..round {
+            tokio::task::yield_now().await;
+        }
+        // Whenever it comes: it waits, it runs, but it is never lost in between.
+        match cancel::request(&live, waiting, "user", "y") {
+            Requested::Withdrawn(_) => withdrawn += 1,
+            Requested::At(_) => stopped += 1,
+            other => panic!("{other:?}"),
+        }
+        stop.await.expect("asked");
+        let events = ended(&sessions, id, 2).await;
+        assert_each_ends_once(&events);
+        assert!(matches!(terminal(&events, waiting), Body::TurnCancelled(_)));
+    }
+    assert_eq!(withdrawn + stopped, 60);
+    assert!(withdrawn > 0, "the first rounds come before the start");
+    gate.open(1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_crowd_in_line_runs_once_each_in_the_order_of_acceptance() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (gate, act) = Turnstile::new();
+    gate.open(1_000);
+    let options = Options {
+        queue_max: 64,
+        ..Options::default()
+    };
+    let sessions = sessions(dir.path(), options, act).await;
+    let id = new_session(&sessions).await;
+    let crowd: Vec<_> = (0..32)
+        .map(|n| {
+            let sessions = sessions.clone();
+            tokio::spawn(async move { enqueue(&sessions, id, &n.to_string()).await.turn_id })
+        })
+        .collect();
+    let mut turns = Vec::new();
+    for one in crowd {
+        turns.push(one.await.expect("accepted"));
+    }
+    let events = ended(&sessions, id, 32).await;
+    assert_each_ends_once(&events);
+    // Ids are given under the lock that accepts, and rise.
+    turns.sort();
+    let starts = events
+        .iter()
+        .filter(|e| matches!(e.body, Body::TurnStarted(_)));
+    assert_eq!(starts.filter_map(|e| e.turn_id).collect::<Vec<_>>(), turns);
+    assert_eq!(gate.ran(), started(&events));
+    let mut running = 0;
+    for event in events.iter().filter(|e| e.turn_id.is_some()) {
+        running += match event.body.kind() {
+            kind if kind.is_terminal() => -1,
+            turnwire_event::EventType::TurnStarted => 1,
+            _ => 0,
+        };
+        assert!(running <= 1, "one turn in flight");
+    }
+}

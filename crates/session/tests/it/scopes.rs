@@ -1,0 +1,211 @@
+//! Who is shown which message: clients what is shared, the orchestrator also what is private to
+//! it, a sub-agent its own of earlier turns and what every sub-agent is shown.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use turnwire_event::port::HistoryBudget;
+use turnwire_event::row::Scope;
+use turnwire_event::{Body, Event, MessageId, Role, SessionId};
+use turnwire_session::{Error, Options, Sessions};
+
+use crate::stage::*;
+
+/// What the last turn was told, by who asked.
+#[derive(Default)]
+struct Told {
+    orchestrator: Vec<String>,
+    shop: Vec<String>,
+    rewards: Vec<String>,
+    hidden: Vec<MessageId>,
+}
+
+/// Every turn says something to everyone, named after what was said to it.
+fn telling(told: Arc<Mutex<Told>>) -> Act {
+    acting(move |turn| {
+        let told = told.clone();
+        async move {
+            let recent = turn.history.recent(MUCH).await.expect("a history");
+            let shop = turn.history.of_agent("shop", MUCH).await.expect("it");
+            let rewards = turn.history.of_agent("rewards", MUCH).await.expect("it");
+            let now = texts(&recent).pop().expect("the input");
+            let mut told = told.lock();
+            told.orchestrator = texts(&recent);
+            told.shop = texts(&shop);
+            told.rewards = texts(&rewards);
+            let agent = |id: &str| Scope::Agent(id.into());
+            let said = |who: &str| format!("{now} {who}");
+            for (who, scope) in [
+                ("shop", agent("shop")),
+                ("rewards", agent("rewards")),
+                ("private", Scope::Private),
+            ] {
+                let id = tool(&turn, message(Role::Tool, &said(who), scope));
+                told.hidden.push(id);
+            }
+            remember(&turn, &said("note"));
+            tool(&turn, message(Role::Tool, &said("shared"), Scope::Shared));
+            OK
+        }
+    })
+}
+
+async fn turn(sessions: &Arc<Sessions>, id: SessionId, text: &str, count: usize) -> Vec<Event> {
+    let accepted = submit(sessions, &owner("local"), id, say(text)).await;
+    accepted.expect("accepted");
+    ended(sessions, id, count).await
+}
+
+#[tokio::test]
+async fn d_46_s1_144_everyone_is_told_their_own_by_memory_and_by_the_store_alike() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let told: Arc<Mutex<Told>> = Arc::default();
+    let first = sessions(dir.path(), Options::default(), telling(told.clone())).await;
+    let id = new_session(&first).await;
+    turn(&first, id, "one", 1).await;
+    assert!(told.lock().shop.is_empty() && told.lock().rewards.is_empty());
+    let image = crashed(dir.path());
+    // The session in memory, and one that reads everything anew.
+    let again = sessions(image.path(), Options::default(), telling(told.clone())).await;
+    for sessions in [first, again] {
+        turn(&sessions, id, "two", 2).await;
+        let told = told.lock();
+        assert_eq!(
+            told.orchestrator,
+            ["one", "one private", "one shared", "two"]
+        );
+        assert_eq!(told.shop, ["one note", "one shop"]);
+        assert_eq!(told.rewards, ["one note", "one rewards"]);
+    }
+}
+
+#[tokio::test]
+async fn d_46_s1_030_clients_are_shown_what_is_shared_and_never_a_note() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let told: Arc<Mutex<Told>> = Arc::default();
+    let sessions = sessions(dir.path(), Options::default(), telling(told.clone())).await;
+    let id = new_session(&sessions).await;
+    let events = turn(&sessions, id, "one", 1).await;
+    assert!(
+        events
+            .iter()
+            .all(|event| !String::from_utf8_lossy(&event.to_bytes()).contains("note")),
+        "no event of it, hidden or not"
+    );
+    let me = owner("local");
+    let shared = ["one", "one shared"];
+    let (listed, next) = sessions.messages(&me, id, None, 10).await.expect("a page");
+    assert_eq!(
+        (texts(&listed), next),
+        (shared.map(str::to_owned).into(), None)
+    );
+    let before = listed.last().map(|message| message.id);
+    let (older, _) = sessions
+        .messages(&me, id, before, 10)
+        .await
+        .expect("a page");
+    assert_eq!(texts(&older), ["one"]);
+    let live = sessions.live(&me, id).await.expect("a session");
+    let snapshot = live.snapshot(10).await.expect("a snapshot");
+    assert_eq!(texts(&snapshot.messages), shared);
+    let hidden = told.lock().hidden.clone();
+    for hidden in hidden {
+        let page = sessions.messages(&me, id, Some(hidden), 10).await;
+        assert_eq!(page.expect_err("hidden"), Error::MessageNotFound);
+    }
+}
+
+#[tokio::test]
+async fn a_sub_agent_is_shown_whole_turns_that_fit_and_nothing_of_the_turn_at_hand() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let told: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
+    let given = told.clone();
+    let act = acting(move |turn| {
+        let told = given.clone();
+        async move {
+            let now = turn.input.content[0].as_text().expect("text").to_owned();
+            for part in ["request", "answer"] {
+                let said = message(
+                    Role::User,
+                    &format!("{now} {part}"),
+                    Scope::Agent("shop".into()),
+                );
+                tool(&turn, said);
+            }
+            let mut all = Vec::new();
+            for (messages_max, bytes_max) in [
+                (100, 100_000),
+                (4, 100_000),
+                (3, 100_000),
+                (1, 9),
+                (100, 90),
+            ] {
+                let budget = HistoryBudget {
+                    messages_max,
+                    bytes_max,
+                };
+                let past = turn.history.of_agent("shop", budget).await;
+                all.push(texts(&past.expect("a history")));
+            }
+            *told.lock() = all;
+            OK
+        }
+    });
+    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    for (count, text) in (1..).zip(["1", "2", "3"]) {
+        turn(&sessions, id, text, count).await;
+    }
+    let newest = ["2 request", "2 answer"].map(str::to_owned).to_vec();
+    let all = [
+        ["1 request", "1 answer"].map(str::to_owned).to_vec(),
+        newest.clone(),
+    ]
+    .concat();
+    assert_eq!(
+        *told.lock(),
+        [all.clone(), all, newest.clone(), Vec::new(), newest]
+    );
+}
+
+#[tokio::test]
+async fn the_start_says_how_much_is_left_out_at_turn_borders() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let shown: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let given = shown.clone();
+    // The budget of the stage: four messages a turn. Each turn adds its input, a result that is
+    // private, one that is shared, and one of a sub-agent, which counts for nobody here.
+    let act = acting(move |turn| {
+        let shown = given.clone();
+        async move {
+            let recent = turn.history.recent(MUCH).await.expect("a history");
+            shown.lock().push(recent.len());
+            tool(
+                &turn,
+                message(Role::Tool, "shop", Scope::Agent("shop".into())),
+            );
+            tool(&turn, message(Role::Tool, "private", Scope::Private));
+            tool(&turn, message(Role::Tool, "shared", Scope::Shared));
+            OK
+        }
+    });
+    let first = sessions(dir.path(), Options::default(), act.clone()).await;
+    let id = new_session(&first).await;
+    let mut events = Vec::new();
+    for count in 1..=3 {
+        events = turn(&first, id, "hi", count).await;
+    }
+    let image = crashed(dir.path());
+    let again = sessions(image.path(), Options::default(), act).await;
+    let reread = turn(&again, id, "hi", 4).await;
+    let omitted = |events: &[Event]| -> Vec<u64> {
+        let starts = events.iter().filter_map(|event| match &event.body {
+            Body::TurnStarted(start) => Some(start.history_omitted),
+            _ => None,
+        });
+        starts.collect()
+    };
+    assert_eq!(*shown.lock(), [1, 4, 4, 4]);
+    assert_eq!(omitted(&events), [0, 0, 3]);
+    assert_eq!(omitted(&reread), [0, 0, 3, 6]);
+}

@@ -1,0 +1,209 @@
+//! What an event is stamped with on its way: how it is shown, its span, its turn, and what wires
+//! would otherwise have to remember.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::Notify;
+use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::llm::{CallCompleted, CallStarted};
+use turnwire_event::code::CallPurpose;
+use turnwire_event::port::{Emission, Gate, Onward};
+use turnwire_event::row::Scope;
+use turnwire_event::{Actor, Body, EventType, RenderPolicy, Role, StopReason, Trace, Usage};
+
+use crate::stage::*;
+
+fn recorded() -> Body {
+    Body::FeedbackRecorded(Recorded {
+        message_id: None,
+        turn_id: None,
+        rating: "1".into(),
+        comment: None,
+    })
+}
+
+/// Hides the calls of tools, and nothing else.
+struct Hiding;
+
+impl Gate for Hiding {
+    fn take(&mut self, emission: Emission, _: Instant, out: Onward<'_>) {
+        let hides = emission.body.kind() == EventType::ToolCalled;
+        out(emission, hides.then(|| RenderPolicy::Suppress.into()));
+    }
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+    fn flush(&mut self, _: Onward<'_>) {}
+}
+
+#[tokio::test]
+async fn s1_046_a_hidden_tool_is_closed_hidden_live_and_after_a_crash() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let called = Arc::new(Notify::new());
+    let told = called.clone();
+    let act = acting(move |turn| {
+        let told = told.clone();
+        async move {
+            let (.., tool) = ids();
+            let at = turn.emitter.emit(Emission::new(
+                Actor::ORCHESTRATOR,
+                Body::ToolCalled(turnwire_event::body::tool::Called {
+                    tool_use_id: tool,
+                    tool_name: "search".into(),
+                    tool_type: turnwire_event::code::ToolType::Ccs,
+                    input_summary: String::new(),
+                }),
+            ));
+            let durable = turn.emitter.committed(at.expect("taken")).await;
+            durable.expect("durable");
+            told.notify_one();
+            std::future::pending().await
+        }
+    });
+    let sessions = passing(dir.path(), Arc::new(|| Box::new(Hiding)), act.clone()).await;
+    let id = new_session(&sessions).await;
+    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    let turn = accepted.expect("accepted").turn_id;
+    called.notified().await;
+    let image = crashed(dir.path());
+    let stopped = sessions.cancel(&owner("local"), turn, None).await;
+    stopped.expect("taken");
+    let live = settled(&sessions, id).await;
+    let after = passing(image.path(), through(), act).await;
+    let swept = settled(&after, id).await;
+    for events in [live, swept] {
+        let mut failed = events.iter();
+        let failed = failed.find(|event| matches!(event.body, Body::ToolFailed(_)));
+        let render = failed.and_then(|event| event.render.clone());
+        assert_eq!(render.map(|r| r.policy), Some(RenderPolicy::Suppress));
+    }
+}
+
+#[tokio::test]
+async fn s1_046_the_end_of_a_tool_is_hidden_exactly_if_its_call_is() {
+    let gates: [(Gates, _); 2] = [
+        (Arc::new(|| Box::new(Hiding)), Some(RenderPolicy::Suppress)),
+        (through(), None),
+    ];
+    for (gates, expected) in gates {
+        let dir = tempfile::tempdir().expect("a folder");
+        let act = acting(move |turn| async move {
+            tool(&turn, message(Role::Tool, "found", Scope::Private));
+            OK
+        });
+        let sessions = passing(dir.path(), gates, act).await;
+        let id = new_session(&sessions).await;
+        let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+        accepted.expect("accepted");
+        let events = settled(&sessions, id).await;
+        let tools = events.iter().filter_map(|event| match &event.body {
+            Body::ToolCalled(_) | Body::ToolCompleted(_) => {
+                Some(event.render.as_ref().map(|render| render.policy))
+            }
+            _ => None,
+        });
+        assert_eq!(tools.collect::<Vec<_>>(), [expected, expected]);
+    }
+}
+
+#[tokio::test]
+async fn an_event_has_the_span_it_happened_in_and_feedback_has_no_turn() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let trace = |span: &str| Trace {
+        trace_id: "a".repeat(32),
+        span_id: span.repeat(16),
+        parent_span_id: None,
+    };
+    let inner = Arc::new(trace("b"));
+    let given = inner.clone();
+    let act = acting(move |turn| {
+        let inner = given.clone();
+        async move {
+            let mut emission = Emission::new(Actor::subagent("shop"), status("one"));
+            emission.trace = Some(inner);
+            turn.emitter.emit(emission).expect("taken");
+            emit(&turn, status("two"));
+            emit(&turn, recorded());
+            assert_eq!(
+                turn.input.trace.map(|t| t.span_id.clone()),
+                Some("c".repeat(16))
+            );
+            OK
+        }
+    });
+    let sessions = passing(dir.path(), through(), act).await;
+    let id = new_session(&sessions).await;
+    let mut said = say("hi");
+    said.trace = Some(trace("c"));
+    let accepted = submit(&sessions, &owner("local"), id, said).await;
+    accepted.expect("accepted");
+    let events = settled(&sessions, id).await;
+    let spans: Vec<_> = events
+        .iter()
+        .filter(|event| event.turn_id.is_some())
+        .map(|event| event.trace.as_ref().map(|t| t.span_id[..1].to_owned()))
+        .collect();
+    let (own, inner) = (Some("c".to_owned()), Some("b".to_owned()));
+    let [ref start, ref one, ref two, ref traced, ref end] = spans[..] else {
+        panic!("{spans:?}")
+    };
+    assert_eq!(
+        [start, one, two, traced, end],
+        [&own, &inner, &own, &own, &own]
+    );
+    let feedback = events
+        .iter()
+        .find(|event| matches!(event.body, Body::FeedbackRecorded(_)));
+    assert_eq!(feedback.expect("feedback").turn_id, None);
+    assert_eq!(
+        terminal(&events, events[1].turn_id.expect("a turn"))
+            .kind()
+            .name(),
+        "turn.completed"
+    );
+}
+
+#[tokio::test]
+async fn only_the_first_call_of_the_orchestrator_is_first() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let act = acting(move |turn| async move {
+        for (actor, purpose) in [
+            (Actor::subagent("early"), CallPurpose::Subagent),
+            (Actor::ORCHESTRATOR, CallPurpose::Orchestrate),
+            (Actor::subagent("shop"), CallPurpose::Subagent),
+            (Actor::ORCHESTRATOR, CallPurpose::Compose),
+        ] {
+            let (call_id, message_id, _) = ids();
+            let started = Body::LlmCallStarted(CallStarted {
+                call_id,
+                model: "m".into(),
+                purpose,
+                attempt: 1,
+                first: true,
+            });
+            let completed = Body::LlmCallCompleted(CallCompleted {
+                call_id,
+                message_id,
+                content_sha256: String::new(),
+                stop_reason: StopReason::EndTurn,
+                usage: Usage::default(),
+            });
+            for body in [started, completed] {
+                let taken = turn.emitter.emit(Emission::new(actor.clone(), body));
+                taken.expect("taken");
+            }
+        }
+        OK
+    });
+    let sessions = passing(dir.path(), through(), act).await;
+    let id = new_session(&sessions).await;
+    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    accepted.expect("accepted");
+    let events = settled(&sessions, id).await;
+    let first = events.iter().filter_map(|event| match &event.body {
+        Body::LlmCallStarted(call) => Some(call.first),
+        _ => None,
+    });
+    assert_eq!(first.collect::<Vec<_>>(), [false, true, false, false]);
+}

@@ -1,0 +1,181 @@
+//! Streams of a turn: whose leaving counts, when, and whose does not.
+
+use std::time::Duration;
+
+use turnwire_event::Body;
+use turnwire_event::code::{Phase, TurnState};
+use turnwire_session::{Bound, Place, Submit};
+
+use crate::stage::*;
+
+fn bound(text: &str, grace_ms: u64) -> Submit {
+    minding(Bound::Stream, text, grace_ms)
+}
+
+#[tokio::test]
+async fn d_05_the_last_stream_of_a_turn_ends_it_whoever_else_watches() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, _gate) = gated(dir.path()).await;
+    let id = new_session(&sessions).await;
+    let (accepted, stream) = attended(&sessions, id, bound("hi", 0)).await;
+    let live = stream.live().clone();
+    let watcher = live.watch();
+    let second = live.attend(accepted.turn_id);
+    drop(stream);
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert_eq!(
+        live.current_turn(),
+        Some(accepted.turn_id),
+        "one stream is left"
+    );
+    drop(second);
+    let events = ended(&sessions, id, 1).await;
+    let Some(Body::TurnCancelled(end)) = events
+        .iter()
+        .map(|e| &e.body)
+        .find(|b| b.kind().is_terminal())
+    else {
+        panic!("a cancel")
+    };
+    assert_eq!(end.reason, "client_disconnected");
+    drop(watcher);
+}
+
+#[tokio::test]
+async fn a_watcher_of_the_session_who_leaves_is_no_stream() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, gate) = gated(dir.path()).await;
+    let id = new_session(&sessions).await;
+    let (accepted, stream) = attended(&sessions, id, bound("hi", 0)).await;
+    drop(stream.live().watch());
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert_eq!(stream.live().current_turn(), Some(accepted.turn_id));
+    // A server that drains lets its streams go without counting them.
+    let live = stream.live().clone();
+    stream.leave_quietly();
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert_eq!(live.current_turn(), Some(accepted.turn_id));
+    gate.open(1);
+    let events = ended(&sessions, id, 1).await;
+    assert!(!names(&events).contains(&"turn.cancel_requested"));
+}
+
+#[tokio::test]
+async fn one_in_line_is_withdrawn_when_its_last_stream_leaves() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, gate) = gated(dir.path()).await;
+    let id = new_session(&sessions).await;
+    let me = owner("local");
+    submit(&sessions, &me, id, say("1"))
+        .await
+        .expect("accepted");
+    let (gone, stream) = attended(&sessions, id, bound("2", 0)).await;
+    let (stays, kept) = attended(&sessions, id, bound("3", 0)).await;
+    assert_eq!(
+        (gone.state, stays.state),
+        (TurnState::Queued, TurnState::Queued)
+    );
+    drop(stream);
+    let events = ended(&sessions, id, 1).await;
+    let Some(Body::TurnCancelled(end)) = events
+        .iter()
+        .map(|e| &e.body)
+        .find(|b| b.kind().is_terminal())
+    else {
+        panic!("a cancel")
+    };
+    assert_eq!(end.phase, Phase::Queued);
+    gate.open(2);
+    let events = ended(&sessions, id, 3).await;
+    assert_each_ends_once(&events);
+    assert_eq!(gate.ran(), ["1", "3"]);
+    drop(kept);
+}
+
+#[tokio::test]
+async fn a_grace_spans_the_start_of_one_in_line() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, gate) = gated(dir.path()).await;
+    let id = new_session(&sessions).await;
+    let me = owner("local");
+    submit(&sessions, &me, id, say("1"))
+        .await
+        .expect("accepted");
+    let (accepted, stream) = attended(&sessions, id, bound("2", 200)).await;
+    let live = stream.live().clone();
+    drop(stream);
+    gate.open(1);
+    while live.current_turn() != Some(accepted.turn_id) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let events = ended(&sessions, id, 2).await;
+    assert_each_ends_once(&events);
+    let ends = events
+        .iter()
+        .filter(|e| e.turn_id == Some(accepted.turn_id));
+    let Some(Body::TurnCancelled(end)) = ends.map(|e| &e.body).find(|b| b.kind().is_terminal())
+    else {
+        panic!("a cancel")
+    };
+    assert_ne!(end.phase, Phase::Queued, "it had started");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_while_its_turn_is_accepted_has_left_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, gate) = gated(dir.path()).await;
+    let me = owner("local");
+    let (mut cut, mut whole) = (0, 0);
+    for yields in 0..60 {
+        let id = new_session(&sessions).await;
+        let asked = sessions.submit_attended(&me, Place::In(id), bound("hi", 0), None);
+        let patience = async {
+            for _ in 0..yields {
+                tokio::task::yield_now().await;
+            }
+        };
+        let kept = tokio::select! {
+            biased;
+            done = asked => Some(done.expect("accepted")),
+            () = patience => None,
+        };
+        match kept {
+            Some(kept) => {
+                whole += 1;
+                drop(kept);
+                ended(&sessions, id, 1).await;
+            }
+            None => {
+                cut += 1;
+                let live = sessions.live(&me, id).await.expect("a session");
+                let any =
+                    live.current_turn().is_some() || !started(&log(&sessions, id).await).is_empty();
+                if any {
+                    ended(&sessions, id, 1).await;
+                }
+            }
+        }
+        assert_each_ends_once(&log(&sessions, id).await);
+    }
+    assert!(cut > 0, "{cut} were cut, {whole} were not");
+    assert_eq!(
+        gate.ran().len(),
+        gate.ran().iter().filter(|said| *said == "hi").count()
+    );
+}
+
+#[tokio::test]
+async fn after_a_restart_one_in_line_runs_though_nobody_attends() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (first, _gate) = gated(dir.path()).await;
+    let id = new_session(&first).await;
+    let me = owner("local");
+    submit(&first, &me, id, say("1")).await.expect("accepted");
+    let (_, _stream) = attended(&first, id, bound("2", 0)).await;
+    let image = crashed(dir.path());
+    let (after, gate) = gated(image.path()).await;
+    gate.open(1);
+    let events = ended(&after, id, 2).await;
+    assert_each_ends_once(&events);
+    assert_eq!(gate.ran(), ["2"]);
+}

@@ -1,0 +1,214 @@
+//! The rules around turns: the lock, owners, history, deletion, watchers that leave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnwire_event::code::OnDisconnect;
+use turnwire_event::port::HistoryBudget;
+use turnwire_event::{Body, Event, Filter};
+use turnwire_session::{Error, Live, Options, Sessions, Submit};
+
+use crate::stage::*;
+
+#[tokio::test]
+async fn s3_011_a_second_turn_is_told_which_one_runs() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let sessions = sessions(
+        dir.path(),
+        Options::default(),
+        acting(|_| std::future::pending()),
+    )
+    .await;
+    let id = new_session(&sessions).await;
+    let first = submit(&sessions, &owner("local"), id, say("one"))
+        .await
+        .expect("accepted");
+    let second = submit(&sessions, &owner("local"), id, say("two")).await;
+    assert_eq!(second, Err(Error::TurnInFlight(first.turn_id)));
+}
+
+#[tokio::test]
+async fn law_10_another_owner_finds_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let sessions = sessions(
+        dir.path(),
+        Options::default(),
+        acting(|_| std::future::pending()),
+    )
+    .await;
+    let id = new_session(&sessions).await;
+    let turn = submit(&sessions, &owner("local"), id, say("one"))
+        .await
+        .expect("accepted")
+        .turn_id;
+    let eve = owner("eve");
+    assert_eq!(
+        sessions.attach(&eve, id).await.err(),
+        Some(Error::SessionNotFound)
+    );
+    assert_eq!(
+        submit(&sessions, &eve, id, say("x")).await.err(),
+        Some(Error::SessionNotFound)
+    );
+    assert_eq!(
+        sessions.messages(&eve, id, None, 10).await.err(),
+        Some(Error::SessionNotFound)
+    );
+    assert_eq!(
+        sessions.turn(&eve, turn).await.err(),
+        Some(Error::TurnNotFound)
+    );
+    assert_eq!(
+        sessions.cancel(&eve, turn, None).await.err(),
+        Some(Error::TurnNotFound)
+    );
+    assert_eq!(
+        sessions.delete(&eve, id).await.err(),
+        Some(Error::SessionNotFound)
+    );
+    assert!(
+        sessions
+            .list(&eve, None, 10)
+            .await
+            .expect("a list")
+            .0
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn the_model_is_shown_a_bounded_past_and_the_turn_says_so() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let shown = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let seen = shown.clone();
+    let act = acting(move |turn| {
+        let seen = seen.clone();
+        async move {
+            let budget = HistoryBudget {
+                messages_max: 4,
+                bytes_max: 10_000,
+            };
+            let past = turn.history.recent(budget).await.expect("a past");
+            *seen.lock() = past.iter().map(turnwire_event::Message::text).collect();
+            OK
+        }
+    });
+    let sessions = sessions(dir.path(), Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    for at in 0..7 {
+        while let Err(error) =
+            submit(&sessions, &owner("local"), id, say(&format!("say {at}"))).await
+        {
+            assert!(matches!(error, Error::TurnInFlight(_)), "{error}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(*shown.lock(), ["say 3", "say 4", "say 5", "say 6"]);
+    let starts = log(&sessions, id).await;
+    let omitted: Vec<u64> = starts
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::TurnStarted(start) => Some(start.history_omitted),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(omitted, [0, 0, 0, 0, 1, 2, 3]);
+}
+
+#[tokio::test]
+async fn a_deleted_session_stops_its_turn_and_is_gone() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let sessions = sessions(
+        dir.path(),
+        Options::default(),
+        acting(|_| std::future::pending()),
+    )
+    .await;
+    let id = new_session(&sessions).await;
+    let turn = submit(&sessions, &owner("local"), id, say("one"))
+        .await
+        .expect("accepted")
+        .turn_id;
+    let live = sessions.live(&owner("local"), id).await.expect("a session");
+    sessions.delete(&owner("local"), id).await.expect("deleted");
+    assert_eq!(live.ring.closed(), Some(turnwire_hub::Closed::Deleted));
+    assert_eq!(
+        sessions.attach(&owner("local"), id).await.err(),
+        Some(Error::SessionNotFound)
+    );
+    assert_eq!(
+        sessions.turn(&owner("local"), turn).await.err(),
+        Some(Error::TurnNotFound)
+    );
+    assert!(
+        live.catch_up(
+            live.sequencer.last(),
+            &Filter::full(),
+            turnwire_event::fold::replay::Missed::Ends,
+            10
+        )
+        .await
+        .is_err()
+    );
+}
+
+/// A turn that never ends by itself, and asks to be cancelled when the last watcher leaves.
+async fn cancelled_when_left(dir: &std::path::Path, grace_ms: u64) -> (Arc<Sessions>, Arc<Live>) {
+    let sessions = sessions(dir, Options::default(), acting(|_| std::future::pending())).await;
+    let id = new_session(&sessions).await;
+    let asked = Submit {
+        on_disconnect: OnDisconnect::Cancel,
+        disconnect_grace_ms: grace_ms,
+        ..say("hi")
+    };
+    let accepted = submit(&sessions, &owner("local"), id, asked).await;
+    accepted.expect("accepted");
+    let live = sessions.live(&owner("local"), id).await;
+    (sessions, live.expect("a session"))
+}
+
+#[tokio::test]
+async fn on_disconnect_cancel_waits_for_the_grace_and_for_the_last_watcher() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, live) = cancelled_when_left(dir.path(), 60).await;
+    let id = live.id;
+    let (one, two) = (live.watch(), live.watch());
+    drop(one);
+    tokio::time::sleep(Duration::from_millis(120)).await;
+    assert!(live.current_turn().is_some(), "one still watches");
+    drop(two);
+    let back = live.watch();
+    tokio::time::sleep(Duration::from_millis(120)).await;
+    assert!(
+        live.current_turn().is_some(),
+        "someone came back within the grace"
+    );
+    drop(back);
+    let events = settled(&sessions, id).await;
+    let Some(Body::TurnCancelled(end)) = events
+        .iter()
+        .rev()
+        .find_map(|e| matches!(e.body, Body::TurnCancelled(_)).then(|| e.body.clone()))
+    else {
+        panic!("a cancel")
+    };
+    assert_eq!(end.reason, "client_disconnected");
+}
+
+#[tokio::test]
+async fn a_grace_counts_from_its_own_leaving() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, live) = cancelled_when_left(dir.path(), 2_000).await;
+    let id = live.id;
+    drop(live.watch());
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    drop(live.watch());
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    let asked = |events: &[Event]| names(events).contains(&"turn.cancel_requested");
+    assert!(
+        !asked(&log(&sessions, id).await),
+        "the first leaving's grace is over, the second's is not"
+    );
+    assert!(asked(&settled(&sessions, id).await));
+}

@@ -1,0 +1,262 @@
+//! The words of a turn on their way through the gate that packs have: a deny list, and text that is
+//! gathered.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use turnwire_event::body::llm::CallStarted;
+use turnwire_event::body::stream::{MessageStart, TextDelta, ThinkingDelta};
+use turnwire_event::code::CallPurpose;
+use turnwire_event::port::{Emission, MessageEnd, TurnContext};
+use turnwire_event::{
+    Actor, Body, CallId, ContentBlock, Event, MessageId, Position, Role, StopReason, Usage,
+};
+use turnwire_pack::{Cohort, Files, check};
+use turnwire_render::Policies;
+use turnwire_session::Live;
+
+use crate::stage::*;
+
+const GATHER: &str = "ai_assistant_gather_text";
+
+/// Gates of a pack that denies a word; text is gathered for those with the flag.
+fn denying(flags: &[&str]) -> Gates {
+    let files = Files::from_pairs([
+        (
+            "pack.yaml",
+            "name: market\nversion: \"1\"\ndefault_locale: en\n\
+             models: {default: \"scripted:market\"}\nfan_out: {cap: 3}\n\
+             flags: {ai_assistant_gather_text: false}\nlimits: {status_window_ms: 150}\n",
+        ),
+        (
+            "orchestrator.yaml",
+            "id: orchestrator\nversion: \"1\"\nkind: orchestrator\ndescription: Speaks.\n\
+             model: default\nprompt_blocks: [persona]\nsub_agents: []\ndeny_words: [secret]\n",
+        ),
+        (
+            "overrides.yaml",
+            "ai_assistant_gather_text: {text.delta: {policy: batch}}\n",
+        ),
+        ("prompts/persona.md", "You help."),
+        ("locales/en.yaml", "status.none: \"None\"\n"),
+    ]);
+    let report = check(&files, &|_| None);
+    let pack = report
+        .pack
+        .unwrap_or_else(|| panic!("{:#?}", report.findings));
+    let policies = Policies::new(Arc::new(pack));
+    let cohort = Cohort {
+        id: "c".into(),
+        flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
+    };
+    Arc::new(move || policies.gate(&cohort, "en"))
+}
+
+/// A turn that speaks, and what can be seen of it from outside.
+#[derive(Clone)]
+struct Speaker {
+    turn: TurnContext,
+    live: Arc<Live>,
+    message_id: MessageId,
+}
+
+impl Speaker {
+    fn say(&self, text: &str) {
+        let body = Body::TextDelta(TextDelta {
+            message_id: self.message_id,
+            content_block_index: 0,
+            text: text.into(),
+        });
+        emit(&self.turn, body);
+    }
+
+    fn think(&self) {
+        let body = Body::ThinkingDelta(ThinkingDelta {
+            message_id: self.message_id,
+            content_block_index: 1,
+            text: "hm".into(),
+            signature: None,
+            after_text: false,
+        });
+        emit(&self.turn, body);
+    }
+
+    /// Time passes, and whatever waited for it has run.
+    async fn wait(&self, ms: u64) {
+        tokio::time::advance(Duration::from_millis(ms)).await;
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// What a client has read of the message by now.
+    fn read(&self) -> String {
+        let message = self
+            .live
+            .ring
+            .look(|transcript, _, _| transcript.in_flight());
+        let content = message.map(|message| message.content).unwrap_or_default();
+        words(&content)
+    }
+}
+
+/// Begins a message that has no words yet.
+fn begin(turn: &TurnContext, call_id: CallId, message_id: MessageId) -> Position {
+    let model = "m".to_owned();
+    emit(
+        turn,
+        Body::LlmCallStarted(CallStarted {
+            call_id,
+            model: model.clone(),
+            purpose: CallPurpose::Compose,
+            attempt: 1,
+            first: false,
+        }),
+    );
+    let start = Body::MessageStart(MessageStart {
+        message_id,
+        role: Role::Assistant,
+        model,
+    });
+    let emission = Emission::new(Actor::ORCHESTRATOR, start);
+    turn.emitter.emit(emission).expect("taken")
+}
+
+fn words(content: &[ContentBlock]) -> String {
+    content.iter().filter_map(ContentBlock::as_text).collect()
+}
+
+/// Runs a turn that speaks as `speech` says, its clock standing still. Gives every event of it,
+/// and the message it made.
+async fn spoken<F>(gates: Gates, speech: impl Fn(Speaker) -> F + Send + Sync + 'static) -> Spoken
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let dir = tempfile::tempdir().expect("a folder");
+    let (live, go): (Arc<OnceLock<Arc<Live>>>, _) = (Arc::default(), Arc::new(Notify::new()));
+    let whole: Arc<Mutex<String>> = Arc::default();
+    let (given, speech) = ((live.clone(), go.clone(), whole.clone()), Arc::new(speech));
+    let act = acting(move |turn| {
+        let ((live, go, whole), speech) = (given.clone(), speech.clone());
+        async move {
+            go.notified().await;
+            let (call_id, message_id, _) = ids();
+            let here = begin(&turn, call_id, message_id);
+            let speaker = Speaker {
+                turn: turn.clone(),
+                live: live.get().expect("a session").clone(),
+                message_id,
+            };
+            // What is said from here on is seen at once.
+            turn.emitter.committed(here).await.expect("durable");
+            tokio::time::pause();
+            speech(speaker).await;
+            tokio::time::resume();
+            let end = MessageEnd {
+                kept: turnwire_event::Kept::default(),
+                provider_response_id: None,
+                call_id,
+                message_id,
+                stop_reason: StopReason::EndTurn,
+                usage: Usage::default(),
+                failure: None,
+                tools: Vec::new(),
+            };
+            *whole.lock() = words(&turn.emitter.complete(end).expect("taken"));
+            OK
+        }
+    });
+    let sessions = passing(dir.path(), gates, act).await;
+    let id = new_session(&sessions).await;
+    let here = sessions.live(&owner("local"), id).await.expect("a session");
+    assert!(live.set(here.clone()).is_ok());
+    let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
+    accepted.expect("accepted");
+    go.notify_one();
+    let ended = settled(&sessions, id).await;
+    let end = ended.last().map(|event| &event.body);
+    let Some(Body::TurnCompleted(end)) = end else {
+        panic!("{end:?}")
+    };
+    assert_eq!(end.status, OK.status, "the speech broke");
+    let events = Mutex::new(Vec::new());
+    here.ring.read(
+        0,
+        here.ring.first(),
+        1_000,
+        &|entry, _| {
+            events
+                .lock()
+                .push(Event::read(&entry.bytes).expect("an event"));
+            0
+        },
+        &mut |_| {},
+    );
+    let message = whole.lock().clone();
+    Spoken {
+        events: events.into_inner(),
+        message,
+    }
+}
+
+struct Spoken {
+    events: Vec<Event>,
+    message: String,
+}
+
+#[tokio::test]
+async fn a_denied_word_is_veiled_though_a_window_ends_inside_it() {
+    let spoken = spoken(denying(&[GATHER]), |speaker| async move {
+        speaker.say("a sec");
+        speaker.wait(200).await;
+        assert_eq!(speaker.read(), "a ", "a window has ended");
+        speaker.say("ret plan, se");
+        speaker.wait(200).await;
+        speaker.say("crets are ");
+        speaker.wait(10).await;
+        speaker.say("words");
+    });
+    let said = spoken.await.message;
+    assert_eq!(said, "a ••• plan, secrets are words");
+}
+
+#[tokio::test]
+async fn a_window_is_as_long_after_a_pause_as_ever() {
+    let spoken = spoken(denying(&[GATHER]), |speaker| async move {
+        speaker.wait(1_000).await;
+        for (said, all) in [("one ", "one "), ("two ", "one two ")] {
+            let earlier = speaker.read();
+            speaker.say(said);
+            speaker.wait(140).await;
+            assert_eq!(speaker.read(), earlier, "{said} is gathered for 150 ms");
+            speaker.wait(20).await;
+            assert_eq!(speaker.read(), all);
+            speaker.wait(1_000).await;
+        }
+    });
+    spoken.await;
+}
+
+#[tokio::test]
+async fn what_is_thought_after_held_words_says_that_it_comes_after_them() {
+    let spoken = spoken(denying(&[]), |speaker| async move {
+        speaker.say("sec");
+        speaker.think();
+    });
+    let events = spoken.await.events;
+    let mut words = false;
+    let mut thought = 0;
+    for event in &events {
+        match &event.body {
+            Body::TextDelta(delta) => words |= !delta.text.is_empty(),
+            Body::ThinkingDelta(delta) => {
+                thought += 1;
+                assert_eq!(delta.after_text, words);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!((words, thought), (true, 1));
+}

@@ -1,0 +1,5 @@
+//! Worker sessions: their turns, their end, their deletion.
+
+mod delete;
+mod end;
+mod turns;

@@ -1,0 +1,262 @@
+//! Workers: sessions of their own for work that a turn gives away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use turnwire_event::Body;
+use turnwire_event::code::{FailureMode, TurnKind, TurnState};
+use turnwire_event::port::{NoWorker, TurnContext, WorkerEnd};
+use turnwire_session::{Error, Options};
+
+use crate::stage::*;
+
+#[tokio::test]
+async fn s3_086_a_worker_is_a_session_with_its_own_log_from_1() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (act, ends) = delegating(LONG, counts);
+    let service = sessions(dir.path(), Options::default(), act).await;
+    let me = owner("local");
+    let parent = new_session(&service).await;
+    submit(&service, &me, parent, say("go"))
+        .await
+        .expect("accepted");
+    let events = ended(&service, parent, 1).await;
+    let expected = WorkerEnd::Completed {
+        success: true,
+        text: "one, two, three".into(),
+    };
+    assert_eq!(ends.lock().clone(), [Ok(expected)]);
+    assert_eq!(
+        names(&events),
+        [
+            "turn.started",
+            "tool.called",
+            "delegate.started",
+            "delegate.completed",
+            "tool.completed",
+            "dispatch.traced",
+            "turn.completed"
+        ]
+    );
+    let id = worker(&service, parent).await;
+    let own = log(&service, id).await;
+    assert_eq!(own[0].body.kind().name(), "session.created");
+    assert_eq!((own[0].id.seq.0, own[0].session_id), (1, id));
+    let Body::TurnStarted(start) = &own[1].body else {
+        panic!("a start")
+    };
+    assert_eq!(start.kind, TurnKind::Worker);
+    assert_each_ends_once(&own);
+    // What the worker has in its log is there before its parent tells of it.
+    let end = own.last().expect("a terminal").timestamp;
+    assert!(end <= place(&events, "delegate.completed").timestamp);
+    let row = service.attach(&me, id).await.expect("leave").session;
+    assert_eq!(
+        (row.parent, row.agent.as_deref()),
+        (Some(parent), Some("counter"))
+    );
+    assert_eq!(row.owner, me);
+    let (listed, _) = service.list(&me, None, 10).await.expect("a list");
+    assert_eq!(
+        listed.iter().map(|row| row.id).collect::<Vec<_>>(),
+        [parent]
+    );
+    let other = service.workers(&owner("other"), parent, None, 10).await;
+    assert_eq!(other.err(), Some(Error::SessionNotFound));
+    assert_eq!(
+        service.attach(&owner("other"), id).await.err(),
+        Some(Error::SessionNotFound)
+    );
+}
+
+#[tokio::test]
+async fn s3_088_a_worker_is_cancelled_by_its_own_turn_and_the_parent_goes_on() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (act, ends) = delegating(LONG, hangs);
+    let service = sessions(dir.path(), Options::default(), act).await;
+    let me = owner("local");
+    let parent = new_session(&service).await;
+    submit(&service, &me, parent, say("go"))
+        .await
+        .expect("accepted");
+    let id = worker(&service, parent).await;
+    let (turns, _) = service.turns(&me, id, None, 1).await.expect("turns");
+    let state = service.cancel(&me, turns[0].id, None).await;
+    assert_eq!(state, Ok(TurnState::Cancelling));
+    let events = ended(&service, parent, 1).await;
+    assert_eq!(
+        ends.lock().clone(),
+        [Ok(WorkerEnd::Failed(FailureMode::CancelledByUser))]
+    );
+    assert_eq!(names(&events).last(), Some(&"turn.completed"));
+    let own = log(&service, id).await;
+    assert_eq!(names(&own).last(), Some(&"turn.cancelled"));
+    // A person may talk to it later; the agent stays the worker's.
+    submit(&service, &me, id, say("again"))
+        .await
+        .expect("accepted");
+}
+
+#[tokio::test]
+async fn a_worker_that_takes_too_long_is_stopped_before_its_parent_is_told() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (act, ends) = delegating(Duration::from_millis(50), hangs);
+    let service = sessions(dir.path(), Options::default(), act).await;
+    let me = owner("local");
+    let parent = new_session(&service).await;
+    submit(&service, &me, parent, say("go"))
+        .await
+        .expect("accepted");
+    ended(&service, parent, 1).await;
+    assert_eq!(
+        ends.lock().clone(),
+        [Ok(WorkerEnd::Failed(FailureMode::Timeout))]
+    );
+    let own = log(&service, worker(&service, parent).await).await;
+    let Body::TurnCancelled(end) = &own.last().expect("an end").body else {
+        panic!("a cancel")
+    };
+    assert_eq!(end.reason, "delegate_timeout");
+}
+
+/// How many sessions there are at each level when every turn asks for three workers, and what
+/// those were told that got none.
+async fn crowd(options: Options) -> (Vec<usize>, Vec<NoWorker>) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let refused = Arc::new(Mutex::new(Vec::new()));
+    let seen = refused.clone();
+    let act = acting(move |turn: TurnContext| {
+        let seen = seen.clone();
+        async move {
+            for _ in 0..3 {
+                let (tool, end) = match announce(&turn).await {
+                    Ok(task) => {
+                        let ids = (task.worker_session_id, task.tool_use_id);
+                        (ids, turn.delegate.run(task).await)
+                    }
+                    Err(why) => {
+                        seen.lock().push(why);
+                        return OK;
+                    }
+                };
+                told(&turn, tool, &end);
+            }
+            OK
+        }
+    });
+    let service = sessions(dir.path(), options, act).await;
+    let me = owner("local");
+    let parent = new_session(&service).await;
+    submit(&service, &me, parent, say("go"))
+        .await
+        .expect("accepted");
+    ended(&service, parent, 1).await;
+    let mut level = vec![parent];
+    let mut sizes = Vec::new();
+    while !level.is_empty() {
+        sizes.push(level.len());
+        let mut next = Vec::new();
+        for id in level {
+            let (workers, _) = service.workers(&me, id, None, 10).await.expect("a list");
+            next.extend(workers.into_iter().map(|(row, _)| row.id));
+        }
+        level = next;
+    }
+    let refused = refused.lock().clone();
+    (sizes, refused)
+}
+
+#[tokio::test]
+async fn a_turn_has_only_so_many_workers_and_they_go_only_so_deep() {
+    let options = Options {
+        workers_max: 2,
+        ..Options::default()
+    };
+    let (sizes, refused) = crowd(options).await;
+    assert_eq!(sizes, [1, 2, 4, 8], "two each, three levels");
+    let deep = refused.iter().filter(|why| **why == NoWorker::TooDeep);
+    assert_eq!(deep.count(), 8);
+    let many = refused.iter().filter(|why| **why == NoWorker::TooMany);
+    assert_eq!(many.count(), 7);
+}
+
+#[tokio::test]
+async fn the_workers_of_workers_count_for_the_turn_at_the_top() {
+    let options = Options {
+        workers_max: 3,
+        workers_all_max: 9,
+        ..Options::default()
+    };
+    let (sizes, _) = crowd(options).await;
+    assert_eq!(sizes.iter().sum::<usize>(), 1 + 9, "{sizes:?}");
+}
+
+#[tokio::test]
+async fn a_turn_that_a_person_gives_to_a_worker_has_workers_of_its_own() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ends = Ends::default();
+    let seen = ends.clone();
+    let act = acting(move |turn: TurnContext| {
+        let seen = seen.clone();
+        async move {
+            let end = delegate(&turn, LONG).await;
+            if turn.input.content[0].as_text() == Some("go") {
+                seen.lock().push(end);
+            }
+            OK
+        }
+    });
+    let options = Options {
+        workers_all_max: 2,
+        ..Options::default()
+    };
+    let service = sessions(dir.path(), options, act).await;
+    let parent = new_session(&service).await;
+    let me = owner("local");
+    let taken = submit(&service, &me, parent, say("go")).await;
+    taken.expect("accepted");
+    ended(&service, parent, 1).await;
+    // The worker and its own were all that the first turn may have.
+    let first = worker(&service, parent).await;
+    for turn in 2..=4 {
+        let taken = submit(&service, &me, first, say("go")).await;
+        taken.expect("accepted");
+        ended(&service, first, turn).await;
+    }
+    let done = |end: &_| matches!(end, Ok(WorkerEnd::Completed { success: true, .. }));
+    let ends = ends.lock();
+    assert!(ends.len() == 4 && ends.iter().all(done), "{ends:?}");
+}
+
+#[tokio::test]
+async fn a_worker_that_was_told_to_be_lost_never_begins() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let seen = ends.clone();
+    let act = acting(move |turn: TurnContext| {
+        let seen = seen.clone();
+        async move {
+            let task = announce(&turn).await.expect("a worker");
+            let ids = (task.worker_session_id, task.tool_use_id);
+            assert_eq!(turn.delegate.left(ids.1).await, [ids.0]);
+            let end = turn.delegate.run(task).await;
+            told(&turn, ids, &end);
+            seen.lock().push(end);
+            OK
+        }
+    });
+    let service = sessions(dir.path(), Options::default(), act).await;
+    let me = owner("local");
+    let parent = new_session(&service).await;
+    submit(&service, &me, parent, say("go"))
+        .await
+        .expect("accepted");
+    ended(&service, parent, 1).await;
+    assert_eq!(ends.lock().clone(), [WorkerEnd::Failed(FailureMode::Error)]);
+    let (workers, _) = service
+        .workers(&me, parent, None, 10)
+        .await
+        .expect("a list");
+    assert_eq!(workers.len(), 0);
+}

@@ -1,0 +1,135 @@
+//! The OpenAPI document as a server gives it: the committed file with the limits of that server.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+/// The document with the default limits; `cargo xtask schema` writes it.
+const COMMITTED: &str = include_str!("../../../../schema/openapi.json");
+
+/// Numbers of the document that are settings of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Default and largest page of a list.
+    pub list_page: (usize, usize),
+    /// Default and largest page of messages.
+    pub messages_page: (usize, usize),
+    /// Default and largest page of events.
+    pub events_page: (usize, usize),
+}
+
+impl Default for Limits {
+    /// The limits of a server with default settings.
+    fn default() -> Self {
+        Self {
+            list_page: (50, 200),
+            messages_page: (50, 200),
+            events_page: (200, 1_000),
+        }
+    }
+}
+
+impl Limits {
+    /// The page sizes of the list at `path`.
+    fn page(self, path: &str) -> (usize, usize) {
+        match path.rsplit('/').next() {
+            Some("messages") => self.messages_page,
+            Some("events") => self.events_page,
+            Some(_) | None => self.list_page,
+        }
+    }
+}
+
+/// One operation of the API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The method, as on the request line.
+    pub method: String,
+    /// The path, with names in braces.
+    pub path: String,
+}
+
+/// The OpenAPI document of a server with these limits.
+pub fn document(limits: Limits) -> Value {
+    let mut document = committed();
+    let paths = document["paths"].as_object_mut();
+    for (path, operations) in paths.into_iter().flatten() {
+        let (default, max) = limits.page(path);
+        let operations = operations.as_object_mut().into_iter().flatten();
+        let parameters = operations.filter_map(|(_, operation)| operation.get_mut("parameters"));
+        let parameters = parameters.filter_map(Value::as_array_mut).flatten();
+        for parameter in parameters.filter(|parameter| parameter["name"] == "limit") {
+            parameter["schema"]["maximum"] = max.into();
+            parameter["schema"]["default"] = default.into();
+        }
+    }
+    document
+}
+
+/// Every operation of the API, in the order of the document.
+pub fn operations() -> &'static [Operation] {
+    static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+        let document = committed();
+        let mut all = Vec::new();
+        for (path, operations) in document["paths"].as_object().into_iter().flatten() {
+            let methods = operations.as_object().into_iter().flatten();
+            all.extend(methods.map(|(method, _)| Operation {
+                method: method.to_ascii_uppercase(),
+                path: path.clone(),
+            }));
+        }
+        all
+    });
+    &OPERATIONS
+}
+
+fn committed() -> Value {
+    serde_json::from_str(COMMITTED).expect("the committed document is JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_those_of_the_server() {
+        let limits = Limits {
+            list_page: (3, 4),
+            messages_page: (5, 6),
+            events_page: (7, 8),
+        };
+        let document = document(limits);
+        for (path, default, max) in [
+            ("/sessions", 3, 4),
+            ("/sessions/{id}/turns", 3, 4),
+            ("/sessions/{id}/messages", 5, 6),
+            ("/sessions/{id}/events", 7, 8),
+        ] {
+            let parameters = document["paths"][path]["get"]["parameters"].as_array();
+            let limit = parameters
+                .expect("a list")
+                .iter()
+                .find(|p| p["name"] == "limit");
+            let schema = &limit.expect("a limit")["schema"];
+            assert_eq!(
+                (&schema["default"], &schema["maximum"]),
+                (&default.into(), &max.into())
+            );
+        }
+    }
+
+    #[test]
+    fn default_limits_leave_the_committed_document_as_it_is() {
+        assert_eq!(document(Limits::default()), committed());
+    }
+
+    #[test]
+    fn operations_are_those_of_the_document() {
+        let has = |method: &str, path: &str| {
+            let mut all = operations().iter();
+            all.any(|operation| operation.method == method && operation.path == path)
+        };
+        assert!(has("GET", "/sessions") && has("POST", "/sessions"));
+        assert!(has("DELETE", "/sessions/{id}") && !has("DELETE", "/sessions"));
+    }
+}

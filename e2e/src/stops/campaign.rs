@@ -1,0 +1,102 @@
+//! Stops at random moments under load, in every way, of turns with models, programs, pages, tool
+//! servers and workers; in the end nothing of them is left.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use turnwire_event::{EventType, SessionId};
+use turnwire_testkit::dice::Dice;
+use turnwire_testkit::nasty::Nasty;
+use turnwire_testkit::provider::{Answer, Message};
+
+use super::{Fan, House, Kind, Way, stopped, watch};
+use crate::load;
+
+const SESSIONS: usize = 50;
+/// How late a stop may come after its submit was answered.
+const LATEST_MS: u64 = 300;
+
+/// What a campaign has seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// Stops.
+    pub stops: usize,
+    /// Of them after the turn had ended by itself.
+    pub late: usize,
+}
+
+/// Makes so many stops on one server, and judges.
+pub async fn run(stops: usize, mut dice: Dice) -> Report {
+    let nasty = Nasty::new();
+    let house = Arc::new(House::open(Duration::from_millis(200)).await);
+    let needles = Arc::new(furnish(&house, &nasty));
+    let sessions = load::sessions(&house.rest, SESSIONS).await;
+    let left = Arc::new(AtomicUsize::new(stops));
+    let tasks = sessions.iter().map(|&session| {
+        let (house, needles) = (house.clone(), needles.clone());
+        tokio::spawn(stop(house, session, needles, dice.fork(), left.clone()))
+    });
+    let tasks: Vec<_> = tasks.collect();
+    let mut late = 0;
+    for task in tasks {
+        late += task.await.expect("a stopper");
+    }
+    // Every turn has its end: nothing of any of them may be there now.
+    assert_eq!(nasty.processes(), [0; 0]);
+    house.sockets_closed().await;
+    load::judge(&house.rest, &sessions).await;
+    Report { stops, late }
+}
+
+fn furnish(house: &House, nasty: &Nasty) -> Vec<String> {
+    let words = Answer::text(["One ", "two ", "three ", "four ", "five ", "six."]);
+    let words = words.frames_every(Duration::from_millis(25));
+    house.fake.always("load-words-", words);
+    let mut needles = vec!["load-words-".to_owned()];
+    for kind in Kind::ALL {
+        for fan in [Fan::One, Fan::Agents] {
+            let needle = format!("load-{kind:?}-{fan:?}-");
+            house
+                .fake
+                .always(&needle, Message::new(kind.parts(fan, nasty)));
+            needles.push(needle);
+        }
+    }
+    needles
+}
+
+/// Stops turns in one session until enough have been stopped in all.
+async fn stop(
+    house: Arc<House>,
+    session: SessionId,
+    needles: Arc<Vec<String>>,
+    mut dice: Dice,
+    left: Arc<AtomicUsize>,
+) -> usize {
+    let rest = house.rest.clone();
+    let mut client = watch(&rest, "stopper", session).await;
+    let mut late = 0;
+    while left
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1))
+        .is_ok()
+    {
+        let needle = &needles[dice.index(needles.len())];
+        let turn = rest.submit(session, needle).await.expect("taken").turn_id;
+        tokio::time::sleep(dice.millis(0, LATEST_MS)).await;
+        let way = Way::ALL[dice.index(Way::ALL.len())];
+        way.stop(&rest, &mut client, (session, turn)).await;
+        if dice.chance(30) {
+            rest.cancel(turn).await.expect("an answer");
+        }
+        let mut seen = client.turn(turn).await.expect("the end");
+        seen.retain(|event| event.turn_id == Some(turn));
+        let last = seen.last().map(|event| event.body.kind());
+        if last == Some(EventType::TurnCompleted) {
+            late += 1;
+            continue;
+        }
+        stopped(&format!("{needle} {way:?}"), &seen);
+    }
+    late
+}

@@ -1,0 +1,4 @@
+//! Tools that need an approval.
+
+mod kills;
+mod turns;

@@ -1,0 +1,21 @@
+//! F14, SC-23 (c): cancels at random moments.
+
+use turnwire_e2e::cancels;
+use turnwire_testkit::cases::Case;
+use turnwire_testkit::dice::Dice;
+
+/// `cargo xtask campaign stops N` makes more of them.
+const CANCELS: usize = 100;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_077_every_cancel_is_one_of_the_cases() {
+    let report = cancels::run(CANCELS, Dice::from_env()).await;
+    println!("{report:?}");
+    assert!(report.values().sum::<usize>() >= CANCELS, "{report:?}");
+    for case in [Case::Silent, Case::Llm, Case::Tool, Case::LaterLlm] {
+        assert!(
+            report.contains_key(&case),
+            "{case:?} never came: {report:?}"
+        );
+    }
+}

@@ -1,0 +1,68 @@
+//! F14: stops at random moments under load, after which nothing is left; and a server that is killed
+//! with tools running. `cargo xtask campaign stops N` makes more of them.
+
+use std::time::Duration;
+
+use serde_json::json;
+use turnwire_e2e::load;
+use turnwire_e2e::stops::{Fan, House, Kind, campaign};
+use turnwire_testkit::dice::Dice;
+use turnwire_testkit::nasty::Nasty;
+use turnwire_testkit::provider::Message;
+
+const STOPS: usize = 100;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_077_r_17_stops_at_random_moments_under_load_leave_nothing() {
+    let report = campaign::run(STOPS, Dice::from_env()).await;
+    println!("{report:?}");
+    assert!(
+        report.late * 2 < report.stops,
+        "most stops must find a turn that runs: {report:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r_17_a_server_that_is_killed_leaves_no_program_and_no_turn_without_its_end() {
+    let kinds = [
+        Kind::Ignores,
+        Kind::Grandchild,
+        Kind::Escapee,
+        Kind::Endless,
+        Kind::Stopper,
+        Kind::Delegate,
+    ];
+    let nasty = Nasty::new();
+    let mut house = House::open(Duration::from_secs(5)).await;
+    let (mut sessions, mut turns, mut processes) = (Vec::new(), Vec::new(), 0);
+    for n in 0..20 {
+        let kind = kinds[n % kinds.len()];
+        let needle = format!("killed-{n}-");
+        house
+            .fake
+            .always(&needle, Message::new(kind.parts(Fan::One, &nasty)));
+        let session = house.rest.create().await.expect("a session");
+        let turn = house.rest.submit(session, &needle).await.expect("taken");
+        sessions.push(session);
+        turns.push(turn.turn_id);
+        processes += kind.processes();
+    }
+    nasty.until_ready(processes).await;
+    house.server.kill9().await;
+    let took = nasty.until_gone(Duration::from_secs(30)).await;
+    println!("nothing is left {took:?} after the server was killed");
+    // Five of grace; a machine that is busy may take longer, but not twice as long.
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    house.server.run().await.expect("it starts again");
+    for turn in turns {
+        let row = house.rest.turn(turn).await.expect("a turn");
+        assert_eq!(row["state"], "completed", "{row}");
+        let end = &row["terminal"]["payload"];
+        assert_eq!(
+            (&end["status"], &end["reason"]),
+            (&json!("failed"), &json!("server_restart"))
+        );
+    }
+    assert_eq!(nasty.processes(), [0; 0]);
+    load::judge(&house.rest, &sessions).await;
+}

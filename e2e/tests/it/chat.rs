@@ -1,0 +1,14 @@
+//! The chat wire (SSE).
+
+mod ask;
+mod bad;
+mod both_wires;
+mod cuts;
+mod leave;
+mod metrics;
+mod queue;
+mod repeat;
+mod resume;
+mod slow;
+mod versions;
+mod wire;

@@ -1,0 +1,22 @@
+//! F1 on both wires at once.
+
+use turnwire_e2e::both;
+use turnwire_testkit::dice::Dice;
+
+/// `cargo xtask campaign kills N` makes more of them.
+const KILLS: usize = 5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_both_wires_tell_one_story_when_the_server_is_killed() {
+    let report = both::run(KILLS, Dice::from_env()).await;
+    println!("{report:?}");
+    assert_eq!(report.clients, 20, "{report:?}");
+    assert!(report.streamed > 0 && report.posted > 0, "{report:?}");
+    assert!(report.old > 0 && report.swept > 0, "{report:?}");
+    assert!(report.cuts > 0, "{report:?}");
+    assert_eq!(
+        report.endings,
+        2 * (report.streamed + report.posted),
+        "both viewers of every turn are told its end: {report:?}"
+    );
+}

@@ -1,0 +1,20 @@
+//! Packs: orchestrator, sub-agents, statuses and data services.
+
+mod batch;
+mod cancel;
+mod compose;
+mod context;
+mod demo;
+mod envelope;
+mod failure;
+mod fanout;
+mod leaks;
+mod limits;
+mod old;
+mod origin;
+mod pack;
+mod principal;
+mod reference;
+mod reload;
+mod shown;
+mod status;

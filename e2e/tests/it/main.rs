@@ -1,0 +1,15 @@
+//! Tests of the whole system: the real server process, real sockets, real crashes. One binary.
+
+mod workshop;
+
+mod approval;
+mod cancel;
+mod chat;
+mod engine;
+mod mcp;
+mod models;
+mod parsers;
+mod process;
+mod server;
+mod session;
+mod workers;

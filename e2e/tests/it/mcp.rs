@@ -1,0 +1,4 @@
+//! MCP servers.
+
+mod reference;
+mod servers;

@@ -1,0 +1,8 @@
+//! Tools that are programs, and their guards.
+
+mod fight;
+mod guard;
+mod odd;
+mod server;
+mod talk;
+mod tool;

@@ -1,0 +1,126 @@
+//! Programs that turn against their guard, by the real binary. They have its rights, so they can
+//! stop and kill it; they are ended all the same.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use turnwire_event::code::StopOutcome;
+use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_testkit::server::binary;
+use turnwire_tool::Workshop;
+use turnwire_tool::guard::frame::How;
+
+use crate::workshop::{GRACE, Shop, WITHIN, row};
+
+#[tokio::test]
+async fn r_17_a_program_cannot_hold_open_what_leads_to_its_guard() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let mut guarded = shop.nasty(&nasty, Kind::Holder).await;
+    guarded.stop();
+    let done = guarded.done().await;
+    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!((done.end.asked, done.end.killed), (true, true));
+    assert_eq!(String::from_utf8_lossy(&done.output), "", "it opened none");
+}
+
+#[tokio::test]
+async fn r_17_a_program_to_talk_with_that_turns_against_its_guard_is_ended() {
+    for kind in [Kind::Holder, Kind::Stopper] {
+        let (shop, nasty) = (Shop::open(), Nasty::new());
+        let spec = shop.spec(&nasty.command(kind));
+        let piped = shop.workshop.pipe(spec).await.expect("a guard");
+        nasty.until_ready(kind.processes()).await;
+        let ended = piped.program.ended();
+        drop(piped);
+        assert_eq!(ended.await, StopOutcome::Killed, "{kind:?}");
+        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+    }
+}
+
+/// A guard that never comes to do anything again: the server does it, and the slot is free.
+#[tokio::test]
+async fn r_17_what_a_guard_cannot_end_the_server_ends() {
+    let (mut shop, nasty) = (Shop::open(), Nasty::new());
+    shop.workshop = shop.workshop.with_room(1);
+    let script = "case ${1-} in
+        '') (setsid sh \"$0\" out </dev/null >/dev/null 2>&1 &)
+            trap '' TERM; ready; while :; do kill -STOP $PPID; done;;
+        out) trap '' TERM; ready; exec sleep 600;;
+        esac";
+    let guarded = shop.written(&nasty, script).await;
+    nasty.until_ready(2).await;
+    let (guard, ended) = (guarded.id(), guarded.ended());
+    drop(guarded);
+    assert_eq!(ended.await, StopOutcome::Killed);
+    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(row(guard), None, "the guard is gone too");
+    let next = tokio::time::timeout(WITHIN, shop.workshop.call(shop.script("exit 0"))).await;
+    let mut next = next.expect("there is room").expect("a guard");
+    assert_eq!(next.done().await.end.how, How::Code(0));
+}
+
+#[tokio::test]
+async fn r_17_a_program_that_kills_its_guard_dies_with_all_of_its_session() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    // One child in the group of the program, and one in a group of its own.
+    let script = "case ${1-} in
+        '') sh \"$0\" near & sh \"$0\" far &
+            while [ ! -e \"$out-near\" ] || [ ! -e \"$out-far\" ]; do sleep 0.02; done
+            ready; kill -KILL $PPID; exec sleep 600;;
+        near) trap '' TERM; ready; : > \"$out-near\"; exec sleep 600;;
+        far) trap '' TERM; ready; exec python3 -c '
+import os, sys, time
+os.setpgid(0, 0)
+open(sys.argv[1], \"w\").close()
+time.sleep(600)' \"$out-far\";;
+        esac";
+    let mut guarded = shop.written(&nasty, script).await;
+    nasty.until_ready(3).await;
+    let done = guarded.done().await;
+    assert_eq!((done.end.asked, done.end.killed), (false, true));
+    assert_eq!(done.end.how, How::Refused);
+    nasty.until_gone(WITHIN).await;
+}
+
+/// The program is done; a stop comes while what it left behind has its grace.
+#[tokio::test]
+async fn what_a_stop_had_killed_is_not_told_as_finished() {
+    // Long enough for the stop to come in it, on a busy machine too.
+    let (shop, nasty) = (Shop::with_grace(WITHIN / 4), Nasty::new());
+    let guarded = shop.nasty(&nasty, Kind::Leaver).await;
+    while nasty.processes().len() > 1 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let ended = guarded.ended();
+    drop(guarded);
+    assert_eq!(ended.await, StopOutcome::Killed);
+    assert_eq!(nasty.processes(), [0; 0]);
+}
+
+/// As a plain user, which a server should be: root may look into everything.
+#[tokio::test]
+async fn r_17_a_program_of_a_plain_user_cannot_look_into_its_guard() {
+    let shop = Shop::open();
+    let mut guard: Vec<OsString> = vec![binary().into(), "__guard".into()];
+    if rustix::process::geteuid().is_root() {
+        let nobody = [
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+        ];
+        guard = nobody
+            .map(OsString::from)
+            .into_iter()
+            .chain(guard)
+            .collect();
+    }
+    let plain = Workshop::new(shop.dir.path().join("work"), guard, GRACE);
+    let script = "ls /proc/$PPID/fd; cat /proc/$PPID/environ; echo looked";
+    let mut spec = shop.script(script);
+    spec.dir = PathBuf::from("/");
+    let done = plain.call(spec).await.expect("a guard").done().await;
+    assert_eq!(String::from_utf8_lossy(&done.output), "looked\n");
+}

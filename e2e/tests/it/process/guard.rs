@@ -1,0 +1,302 @@
+//! F14: programs under guard, by the real binary: whatever a program does, nothing of it is left,
+//! and it is known when. Each test looks into the process table at the very moment at which the
+//! end is told.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use turnwire_event::code::StopOutcome;
+use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_tool::guard::frame::How;
+use turnwire_tool::guard::order::Limits;
+
+use crate::workshop::{GRACE, Shop, WITHIN, row};
+
+fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("an id"), signal).expect("a signal");
+}
+
+#[tokio::test]
+async fn s3_074_a_program_that_ignores_term_is_killed_after_the_grace() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let guarded = shop.nasty(&nasty, Kind::IgnoresTerm).await;
+    let (ended, since) = (guarded.ended(), Instant::now());
+    drop(guarded);
+    assert_eq!(ended.await, StopOutcome::Killed);
+    assert!(since.elapsed() >= GRACE, "{:?}", since.elapsed());
+    assert_eq!(nasty.processes(), [0; 0]);
+}
+
+#[tokio::test]
+async fn s3_074_a_program_that_heeds_term_is_not_killed() {
+    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
+    let guarded = shop.nasty(&nasty, Kind::Silent).await;
+    let (ended, since) = (guarded.ended(), Instant::now());
+    drop(guarded);
+    assert_eq!(ended.await, StopOutcome::Stopped);
+    assert!(since.elapsed() < WITHIN, "it did not wait for the grace");
+    assert_eq!(nasty.processes(), [0; 0]);
+}
+
+#[tokio::test]
+async fn s3_074_a_program_is_asked_once_and_may_tidy_up() {
+    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
+    // A second TERM would end it before its file is there.
+    let script = "trap 'trap \"exit 9\" TERM; sleep 0.3; : > tidied; exit 0' TERM; ready
+                  while :; do sleep 0.05; done";
+    let mut guarded = shop.written(&nasty, script).await;
+    nasty.until_ready(1).await;
+    guarded.stop();
+    let done = guarded.done().await;
+    assert_eq!((done.end.how, done.end.killed), (How::Code(0), false));
+    let folder = shop.spec(&["true"]).dir;
+    assert!(folder.join("tidied").exists());
+}
+
+#[tokio::test]
+async fn r_17_nothing_of_any_program_is_left_when_its_end_is_told() {
+    for kind in Kind::ALL {
+        let (shop, nasty) = (Shop::open(), Nasty::new());
+        let guarded = shop.nasty(&nasty, kind).await;
+        let (guard, ended) = (guarded.id(), guarded.ended());
+        drop(guarded);
+        let outcome = ended.await;
+        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        assert_eq!(row(guard), None, "{kind:?}: the guard is gone too");
+        // What was about to end by itself may have been faster.
+        let expected: &[StopOutcome] = match kind {
+            Kind::Silent | Kind::Endless => &[StopOutcome::Stopped],
+            Kind::Leaver => &[StopOutcome::Killed, StopOutcome::Finished],
+            Kind::IgnoresTerm
+            | Kind::Grandchild
+            | Kind::Escapee
+            | Kind::EndlessDeaf
+            | Kind::Headless
+            | Kind::Holder
+            | Kind::Stopper => &[StopOutcome::Killed],
+        };
+        assert!(expected.contains(&outcome), "{kind:?}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn r_17_what_a_program_leaves_behind_is_ended_with_it() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let mut guarded = shop.nasty(&nasty, Kind::Leaver).await;
+    let done = guarded.done().await;
+    assert_eq!(nasty.processes(), [0; 0]);
+    assert_eq!(done.end.how, How::Code(0));
+    assert_eq!(
+        (done.end.asked, done.end.killed, done.end.left),
+        (false, true, 1)
+    );
+    assert_eq!(done.output, b"left\n");
+    assert_eq!(guarded.ended().await, StopOutcome::Finished);
+}
+
+#[tokio::test]
+async fn r_17_a_program_that_writes_without_end_is_ended_and_no_more_is_kept_than_may_be() {
+    for kind in [Kind::Endless, Kind::EndlessDeaf] {
+        let (shop, nasty) = (Shop::open(), Nasty::new());
+        let mut guarded = shop.nasty(&nasty, kind).await;
+        let done = guarded.done().await;
+        assert!(done.over, "{kind:?}");
+        assert_eq!(done.output.len(), 100_000);
+        assert_eq!(nasty.processes(), [0; 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_program_has_its_input_and_its_code_is_told() {
+    let shop = Shop::open();
+    let mut spec = shop.script("cat; echo secret >&2; exit 3");
+    spec.input = Some("x".repeat(90_000));
+    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let done = guarded.done().await;
+    assert_eq!(done.output, "x".repeat(90_000).as_bytes());
+    assert_eq!(done.end.how, How::Code(3));
+    assert_eq!(
+        (done.end.asked, done.end.left, done.over),
+        (false, 0, false)
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_reads_nothing_holds_nobody_up() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    // More than any pipe holds.
+    let input = Some("x".repeat(1_000_000));
+    let mut spec = shop.script("exit 0");
+    spec.input = input.clone();
+    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    assert_eq!(guarded.done().await.end.how, How::Code(0));
+    let mut spec = shop.spec(&nasty.command(Kind::Silent));
+    spec.input = input;
+    let guarded = shop.workshop.call(spec).await.expect("a guard");
+    nasty.until_ready(1).await;
+    let ended = guarded.ended();
+    drop(guarded);
+    assert_eq!(ended.await, StopOutcome::Stopped);
+    assert_eq!(nasty.processes(), [0; 0]);
+}
+
+#[tokio::test]
+async fn what_cannot_run_is_told_and_never_waited_for() {
+    let shop = Shop::open();
+    let folder = shop.spec(&["true"]).dir;
+    let plain = folder.join("plain");
+    std::fs::write(&plain, "no program").expect("a file");
+    let mut lost = shop.spec(&["true"]);
+    lost.dir = folder.join("missing");
+    let mut nul = shop.spec(&["true"]);
+    nul.args.push("a\0b".to_owned());
+    let mut large = shop.spec(&["true"]);
+    large.args.push("x".repeat(1_000_000));
+    let cases = [
+        (shop.spec(&["no-such-program"]), How::MissingProgram),
+        (shop.spec(&["/no/such/program"]), How::MissingProgram),
+        (shop.spec(&[plain.to_str().expect("text")]), How::Refused),
+        (lost, How::MissingFolder),
+        (nul, How::Refused),
+        (large, How::Refused),
+        // Its own word for the same, which is not the guard's.
+        (shop.script("exit 127"), How::Code(127)),
+    ];
+    for (spec, expected) in cases {
+        let told = format!("{spec:?}");
+        let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+        assert_eq!(guarded.done().await.end.how, expected, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn r_17_nothing_of_the_servers_environment_reaches_a_program() {
+    let shop = Shop::open();
+    let mut spec = shop.script("env; pwd; cat /proc/$PPID/environ | tr '\\0' '\\n'");
+    spec.env = vec![("TOKEN".to_owned(), "given".to_owned())];
+    let folder = spec.dir.to_str().expect("text").to_owned();
+    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let output = String::from_utf8(guarded.done().await.output).expect("text");
+    let mut lines: Vec<&str> = output.lines().collect();
+    lines.sort_unstable();
+    let path = format!("PATH={}", std::env::var("PATH").expect("a path"));
+    let mut expected = vec![
+        folder.clone(),
+        format!("HOME={folder}"),
+        "LANG=C.UTF-8".to_owned(),
+        path,
+        // The shell's own.
+        format!("PWD={folder}"),
+        format!("TMPDIR={folder}"),
+        "TOKEN=given".to_owned(),
+    ];
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test]
+async fn r_17_limits_bind() {
+    let shop = Shop::open();
+    let run = async |script: &str, limits: Limits| {
+        let mut spec = shop.script(script);
+        spec.limits = limits;
+        let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+        let done = guarded.done().await;
+        let output = String::from_utf8(done.output).expect("text");
+        (done.end.how, output.trim().to_owned())
+    };
+    let none = Limits::default();
+    assert_eq!(run("ulimit -c", none).await, (How::Code(0), "0".to_owned()));
+    let files = Limits {
+        files: Some(50),
+        ..none
+    };
+    let told = (How::Code(0), "50".to_owned());
+    assert_eq!(run("ulimit -n", files).await, told);
+    let memory = Limits {
+        memory_bytes: Some(64 * 1_024 * 1_024),
+        ..none
+    };
+    let (how, output) = run("x=x; while :; do x=$x$x; done; echo alive", memory).await;
+    assert!(how != How::Code(0) && output.is_empty(), "{how:?} {output}");
+    let file = Limits {
+        file_bytes: Some(4_096),
+        ..none
+    };
+    let script = "head -c 100000 /dev/zero > large; wc -c < large";
+    assert_eq!(run(script, file).await, (How::Code(0), "4096".to_owned()));
+    let cpu = Limits {
+        cpu_s: Some(1),
+        ..none
+    };
+    let (how, _) = run("while :; do :; done", cpu).await;
+    assert!(matches!(how, How::Signal(_)), "{how:?}");
+}
+
+#[tokio::test]
+async fn r_17_a_crowd_of_processes_is_killed_at_once() {
+    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
+    // No bomb, which would hit what else runs here.
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (trap '' TERM; setsid sleep 600) & done
+                  ready; wait";
+    let few = Limits {
+        processes: Some(4),
+        ..Limits::default()
+    };
+    let mut spec = shop.spec(&turnwire_testkit::nasty::shell(
+        &nasty.write("crowd", script),
+    ));
+    spec.limits = few;
+    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let done = guarded.done().await;
+    assert!(done.end.crowd && done.end.killed, "{:?}", done.end);
+    assert_eq!(nasty.processes(), [0; 0]);
+    // Within the bound nothing happens to it.
+    let mut spec = shop.script("sleep 0.6 & sleep 0.6; wait; echo done");
+    spec.limits = few;
+    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let done = guarded.done().await;
+    assert_eq!((done.end.how, done.end.crowd), (How::Code(0), false));
+}
+
+#[tokio::test]
+async fn r_17_a_guard_that_is_told_to_go_ends_its_program_first() {
+    for kind in [Kind::Silent, Kind::Escapee] {
+        for sent in [Signal::TERM, Signal::INT, Signal::HUP] {
+            let (shop, nasty) = (Shop::open(), Nasty::new());
+            let mut guarded = shop.nasty(&nasty, kind).await;
+            let session = row(guarded.id()).expect("a guard")[3].clone();
+            assert_eq!(session, guarded.id().to_string(), "no terminal reaches it");
+            signal(guarded.id(), sent);
+            let done = guarded.done().await;
+            assert!(done.end.asked, "{kind:?} {sent:?}");
+            assert_eq!(nasty.processes(), [0; 0], "{kind:?} {sent:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn r_17_a_program_dies_with_its_guard() {
+    for kind in [Kind::Silent, Kind::IgnoresTerm, Kind::Grandchild] {
+        let (shop, nasty) = (Shop::open(), Nasty::new());
+        let mut guarded = shop.nasty(&nasty, kind).await;
+        signal(guarded.id(), Signal::KILL);
+        let done = guarded.done().await;
+        assert!(done.end.killed, "{kind:?}");
+        nasty.until_gone(WITHIN).await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_is_stopped_can_be_ended() {
+    let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
+    let guarded = shop.nasty(&nasty, Kind::Silent).await;
+    for pid in nasty.processes() {
+        signal(pid, Signal::STOP);
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let ended = guarded.ended();
+    drop(guarded);
+    assert_eq!(ended.await, StopOutcome::Stopped);
+}

@@ -1,0 +1,133 @@
+//! Guards where things are odd: a server that does not read, signals that are ignored, processes
+//! that live for a moment, a user that runs much else.
+
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_testkit::server::binary;
+use turnwire_tool::Workshop;
+use turnwire_tool::guard::frame::{Frame, HEAD_BYTES, How};
+use turnwire_tool::guard::order::{Limits, Mode, Order};
+
+use crate::workshop::{GRACE, Shop, WITHIN};
+
+/// What a guard writes to the server, as it is.
+fn frames(mut bytes: &[u8]) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    while let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() {
+        let (tag, length) = Frame::head(*head).expect("a head");
+        let (body, rest) = rest.split_at(length);
+        frames.push(Frame::read(tag, body.to_vec()).expect("a frame"));
+        bytes = rest;
+    }
+    frames
+}
+
+#[test]
+fn nothing_is_cut_of_a_program_whose_server_does_not_read_for_a_while() {
+    let dir = tempfile::tempdir().expect("a folder");
+    // As much as the two pipes hold, so that it ends long before anybody reads.
+    let script = "head -c 100000 /dev/zero; : > ended";
+    let order = serde_json::to_vec(&Order {
+        mode: Mode::Call,
+        program: "/bin/sh".to_owned(),
+        args: vec!["-c".to_owned(), script.to_owned()],
+        env: [("PATH".to_owned(), std::env::var("PATH").expect("a path"))].into(),
+        dir: dir.path().to_owned(),
+        limits: Limits::default(),
+        grace_ms: 500,
+        input: None,
+    });
+    let mut guard = Command::new(binary())
+        .arg("__guard")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a guard");
+    let mut input = guard.stdin.take().expect("its input");
+    input.write_all(&order.expect("a line")).expect("an order");
+    input.write_all(b"\n").expect("an order");
+    let until = Instant::now() + WITHIN;
+    while !dir.path().join("ended").exists() {
+        assert!(Instant::now() < until, "it does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Longer than a guard waits for output that does not come.
+    std::thread::sleep(Duration::from_secs(5));
+    let mut told = Vec::new();
+    let mut output = guard.stdout.take().expect("its output");
+    output.read_to_end(&mut told).expect("frames");
+    guard.wait().expect("it goes");
+    let frames = frames(&told);
+    let bytes = |frame: &Frame| match frame {
+        Frame::Output(bytes) => bytes.len(),
+        _ => 0,
+    };
+    assert_eq!(frames.iter().map(bytes).sum::<usize>(), 100_000);
+    let Some(Frame::End(end)) = frames.last() else {
+        panic!("no end: {:?}", frames.last());
+    };
+    assert_eq!((end.how, end.asked, end.cut), (How::Code(0), false, false));
+}
+
+#[tokio::test]
+async fn r_17_a_guard_sees_ends_also_where_whoever_started_it_ignores_those_of_children() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let script = "import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])";
+    let guard = ["python3", "-c", script].map(OsString::from);
+    let guard = [&guard[..], &[binary().into(), "__guard".into()]].concat();
+    let deaf = Workshop::new(shop.dir.path().join("work"), guard, GRACE);
+    let mut guarded = deaf.call(shop.script("exit 3")).await.expect("a guard");
+    assert_eq!(guarded.done().await.end.how, How::Code(3));
+    let spec = shop.spec(&nasty.command(Kind::Leaver));
+    let done = deaf.call(spec).await.expect("a guard").done().await;
+    assert_eq!((done.end.how, done.end.left), (How::Code(0), 1));
+    assert_eq!(nasty.processes(), [0; 0]);
+}
+
+/// Each process of it lives for a moment only and ignores TERM: it starts the next one in a session
+/// of its own.
+const CHAIN: &str = "trap '' TERM; ready; exec python3 -c '
+import os, time
+until = time.monotonic() + 120
+while time.monotonic() < until:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+'";
+
+#[tokio::test]
+async fn r_17_a_chain_of_processes_that_hand_on_to_each_other_is_caught() {
+    for asked in [false, true] {
+        let (shop, nasty) = (Shop::open(), Nasty::new());
+        let mut guarded = shop.written(&nasty, CHAIN).await;
+        nasty.until_ready(1).await;
+        let since = Instant::now();
+        if asked {
+            guarded.stop();
+        }
+        let done = guarded.done().await;
+        assert!(done.end.killed, "{:?}", done.end);
+        assert_eq!(nasty.processes(), [0; 0]);
+        assert!(since.elapsed() < 3 * WITHIN, "{:?}", since.elapsed());
+    }
+}
+
+/// The system counts what all programs of the user have, and their threads: with its bound one
+/// would fail for what others do.
+#[tokio::test]
+async fn a_program_is_not_bound_by_what_else_its_user_runs() {
+    let shop = Shop::open();
+    let mut spec = shop.script("grep '^Max processes' /proc/self/limits");
+    spec.limits.processes = Some(4);
+    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let told = String::from_utf8(guarded.done().await.output).expect("text");
+    let own = std::fs::read_to_string("/proc/self/limits").expect("limits");
+    let own = own.lines().find(|line| line.starts_with("Max processes"));
+    assert_eq!(told.lines().next(), own);
+}

@@ -1,0 +1,148 @@
+//! G7: the server dies, by its own will or not, and its programs die with it. The server here is a
+//! process that has a workshop and nothing else.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use turnwire_testkit::nasty::{Kind, Nasty, shell};
+
+use crate::workshop::{WITHIN, at, row, spec};
+
+const DIR: &str = "TURNWIRE_TEST_DIR";
+/// The file with what to run. In the environment it would make the server one of those with the
+/// mark.
+const SCRIPTS: &str = "scripts";
+
+/// How long after the server's end a program may still be there, as docs/tools.md tells: five of
+/// grace, one to wake, kill and reap.
+const PROMISE: Duration = Duration::from_secs(6);
+/// What a machine that does much else may add, until a guard has its turn and until this looks.
+const SLACK: Duration = Duration::from_secs(3);
+
+/// No test by itself: the process that the others kill. It runs every script that it is given,
+/// half of them to talk with, tells that it does, and then waits for ever.
+#[tokio::test]
+#[ignore = "the server of the other tests"]
+async fn a_server_with_programs() {
+    let dir = PathBuf::from(std::env::var_os(DIR).expect("a folder"));
+    let scripts = std::fs::read_to_string(dir.join(SCRIPTS)).expect("scripts");
+    let workshop = at(&dir, Duration::from_secs(5));
+    let (mut calls, mut talks) = (Vec::new(), Vec::new());
+    for script in scripts.lines() {
+        let spec = spec(&workshop, &shell(script.as_ref()));
+        calls.push(workshop.call(spec.clone()).await.expect("a guard"));
+        talks.push(workshop.pipe(spec).await.expect("a guard"));
+    }
+    println!("running {} {}", calls.len(), talks.len());
+    std::future::pending::<()>().await;
+}
+
+/// The process; a test that fails leaves it no more than one that does not.
+struct Server(Child);
+
+impl Server {
+    fn kill(&mut self) {
+        self.0.kill().expect("killed");
+        self.0.wait().expect("it is dead");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The process with programs of these kinds, when all are set up.
+async fn server(nasty: &Nasty, dir: &Path, kinds: &[Kind]) -> Server {
+    let scripts: Vec<String> = kinds
+        .iter()
+        .map(|kind| nasty.command(*kind)[1].clone())
+        .collect();
+    std::fs::write(dir.join(SCRIPTS), scripts.join("\n")).expect("a file");
+    let mut child = Command::new(std::env::current_exe().expect("this file"))
+        .args([
+            "--ignored",
+            "--exact",
+            "process::server::a_server_with_programs",
+            "--nocapture",
+        ])
+        .env(DIR, dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let output = BufReader::new(child.stdout.take().expect("its output"));
+    let mut lines = output.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("running")), "it runs them");
+    let count: usize = kinds.iter().map(|kind| kind.processes()).sum();
+    let server = Server(child);
+    nasty.until_ready(2 * count).await;
+    server
+}
+
+#[tokio::test]
+async fn r_17_nothing_is_left_six_seconds_and_a_slack_after_the_server_is_killed() {
+    let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
+    let kinds = [
+        Kind::Silent,
+        Kind::IgnoresTerm,
+        Kind::Grandchild,
+        Kind::Escapee,
+        Kind::Endless,
+        Kind::EndlessDeaf,
+        Kind::Headless,
+        Kind::Holder,
+        Kind::Stopper,
+    ];
+    let mut server = server(&nasty, dir.path(), &kinds).await;
+    server.kill();
+    let took = nasty.until_gone(WITHIN).await;
+    println!("nothing is left after {took:?}");
+    // Counted from the moment at which the server is dead and reaped.
+    assert!(took <= PROMISE + SLACK, "{took:?}");
+}
+
+#[tokio::test]
+async fn r_17_programs_that_heed_term_go_at_once_with_a_server_that_is_killed() {
+    let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
+    let mut server = server(&nasty, dir.path(), &[Kind::Silent]).await;
+    server.kill();
+    // One of the two is talked with, and has a moment to go by itself.
+    let took = nasty.until_gone(WITHIN).await;
+    println!("nothing is left after {took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test]
+async fn r_17_a_program_dies_with_its_guard_also_when_no_server_can_see_to_it() {
+    let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
+    // Not what a program has started: nothing binds that to the guard.
+    let kinds = [Kind::Silent, Kind::IgnoresTerm, Kind::EndlessDeaf];
+    let mut server = server(&nasty, dir.path(), &kinds).await;
+    signal(server.0.id(), Signal::STOP);
+    let guards = children(server.0.id());
+    assert_eq!(guards.len(), 2 * kinds.len());
+    for guard in guards {
+        signal(guard, Signal::KILL);
+    }
+    nasty.until_gone(WITHIN).await;
+    server.kill();
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("an id"), signal).expect("a signal");
+}
+
+/// The processes whose parent is `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let parent = parent.to_string();
+    let table = std::fs::read_dir("/proc").expect("a table").flatten();
+    let ids = table.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(|pid| row(*pid).is_some_and(|row| row[1] == parent))
+        .collect()
+}

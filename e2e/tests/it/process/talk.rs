@@ -1,0 +1,127 @@
+//! Programs to talk with on their standard streams, under guard by the real binary.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use turnwire_event::code::StopOutcome;
+use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_tool::guard::frame::How;
+use turnwire_tool::workshop::Piped;
+
+use crate::workshop::{GRACE, Shop, WITHIN};
+
+#[tokio::test]
+async fn a_program_is_talked_with_and_goes_when_its_input_ends() {
+    let shop = Shop::with_grace(WITHIN);
+    let spec = shop.spec(&["cat"]);
+    let Piped {
+        mut input,
+        mut output,
+        mut program,
+    } = shop.workshop.pipe(spec).await.expect("a guard");
+    let mut answer = [0; 6];
+    for word in [b"hello\n", b"again\n"] {
+        input.write_all(word).await.expect("it listens");
+        output.read_exact(&mut answer).await.expect("it answers");
+        assert_eq!(&answer, word);
+    }
+    // Far more than a pipe holds, both ways at once.
+    let much = vec![b'x'; 1_000_000];
+    let write = async {
+        input.write_all(&much).await.expect("it listens");
+        drop(input);
+    };
+    let mut back = Vec::new();
+    let (_, read) = tokio::join!(write, output.read_to_end(&mut back));
+    read.expect("it answers");
+    assert_eq!(back.len(), much.len());
+    let done = program.done().await;
+    assert_eq!((done.end.how, done.end.killed), (How::Code(0), false));
+}
+
+#[tokio::test]
+async fn s3_074_a_program_that_does_not_go_when_its_input_ends_is_ended_within_the_grace() {
+    for kind in [
+        Kind::Silent,
+        Kind::IgnoresTerm,
+        Kind::Escapee,
+        Kind::Grandchild,
+    ] {
+        let (shop, nasty) = (Shop::open(), Nasty::new());
+        let spec = shop.spec(&nasty.command(kind));
+        let piped = shop.workshop.pipe(spec).await.expect("a guard");
+        nasty.until_ready(kind.processes()).await;
+        let since = Instant::now();
+        drop(piped.input);
+        let outcome = piped.program.ended().await;
+        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        let expected = match kind {
+            Kind::Silent => StopOutcome::Stopped,
+            _ => StopOutcome::Killed,
+        };
+        assert_eq!(outcome, expected, "{kind:?}");
+        assert!(since.elapsed() >= GRACE / 2, "it had time to go by itself");
+    }
+}
+
+#[tokio::test]
+async fn s3_074_a_program_is_ended_by_its_handle_while_others_hold_its_streams() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let spec = shop.spec(&nasty.command(Kind::Grandchild));
+    let piped = shop.workshop.pipe(spec).await.expect("a guard");
+    nasty.until_ready(3).await;
+    let ended = piped.program.ended();
+    let (input, mut output) = (piped.input, piped.output);
+    drop(piped.program);
+    assert_eq!(ended.await, StopOutcome::Killed);
+    assert_eq!(nasty.processes(), [0; 0]);
+    let mut rest = Vec::new();
+    output.read_to_end(&mut rest).await.expect("its end");
+    drop(input);
+}
+
+#[tokio::test]
+async fn r_17_a_program_that_takes_nothing_is_ended_when_the_server_lets_go() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let spec = shop.spec(&nasty.command(Kind::IgnoresTerm));
+    let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
+    nasty.until_ready(1).await;
+    // Until all pipes on the way are full.
+    let much = vec![b'x'; 1_000_000];
+    let full = tokio::time::timeout(Duration::from_secs(1), piped.input.write_all(&much)).await;
+    assert!(full.is_err(), "nobody takes it");
+    let ended = piped.program.ended();
+    drop(piped.input);
+    assert_eq!(ended.await, StopOutcome::Killed);
+    assert_eq!(nasty.processes(), [0; 0]);
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_told_and_its_output_ends() {
+    let shop = Shop::open();
+    let spec = shop.spec(&["no-such-program"]);
+    let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
+    let mut rest = Vec::new();
+    piped.output.read_to_end(&mut rest).await.expect("its end");
+    assert_eq!(rest, [0; 0]);
+    assert_eq!(piped.program.done().await.end.how, How::MissingProgram);
+}
+
+#[tokio::test]
+async fn what_a_program_says_on_its_standard_error_without_end_holds_nobody_up() {
+    let (shop, nasty) = (Shop::open(), Nasty::new());
+    let script = nasty.write("loud", "ready; yes \"$MARK\" >&2 & cat; kill $!; wait");
+    let spec = shop.spec(&turnwire_testkit::nasty::shell(&script));
+    let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
+    nasty.until_ready(1).await;
+    piped.input.write_all(b"hello").await.expect("it listens");
+    let mut answer = [0; 5];
+    piped
+        .output
+        .read_exact(&mut answer)
+        .await
+        .expect("it answers");
+    drop(piped.input);
+    piped.program.done().await;
+    assert_eq!(nasty.processes(), [0; 0]);
+}

@@ -1,0 +1,329 @@
+//! F14: process tools, as an agent calls them, with guards of the real binary: what the model is
+//! told, and that a call is not over before its program is.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use turnwire_dial::Dialer;
+use turnwire_event::code::{ReceiptKind, StopOutcome, ToolErrorClass};
+use turnwire_event::port::{
+    BoxFuture, Emission, EmitError, Emitter, MessageEnd, Nobody, Refusal, Ward, Wards,
+};
+use turnwire_event::{
+    Clock, ContentBlock, EpisodeId, Mint, Owner, Position, SessionId, TenantId, Timestamp,
+    ToolUseId, TurnId, Ulid,
+};
+use turnwire_pack::{Files, Output, ProcessDef, ProcessLimits, Stdin, ToolDef, ToolKind, check};
+use turnwire_testkit::nasty::{Kind, Nasty};
+use turnwire_tool::{
+    BadTool, Call, Connector, Kit, NoVerify, Scene, Shelf, Tool, ToolFailure, toolbox,
+};
+
+use crate::workshop::{GRACE, Shop, WITHIN, row};
+
+/// A clock, a mint and an emitter of which no process tool makes use.
+struct Unused;
+
+impl Clock for Unused {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(0)
+    }
+}
+
+impl Mint for Unused {
+    fn ulid(&self) -> Ulid {
+        Ulid(9)
+    }
+}
+
+impl Emitter for Unused {
+    fn emit(&self, _: Emission) -> Result<Position, EmitError> {
+        Err(Refusal::Ended.into())
+    }
+
+    fn complete(&self, _: MessageEnd) -> Result<Vec<ContentBlock>, Refusal> {
+        Err(Refusal::Ended)
+    }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn committed(&self, _: Position) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(std::future::ready(Err(Refusal::Ended)))
+    }
+}
+
+/// Keeps what a turn would wait for.
+#[derive(Default)]
+struct Kept(Mutex<Vec<Ward>>);
+
+impl Wards for Kept {
+    fn take(&self, ward: Ward) -> Result<(), Refusal> {
+        self.0.lock().expect("a lock").push(ward);
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn one(&self) -> Ward {
+        let mut wards = self.0.lock().expect("a lock");
+        assert_eq!(wards.len(), 1);
+        wards.remove(0)
+    }
+}
+
+/// A tool with the wards of its turn.
+struct Bench {
+    shop: Shop,
+    tool: Arc<dyn Tool>,
+    wards: Arc<Kept>,
+}
+
+fn process<T: AsRef<str>>(command: &[T]) -> ProcessDef {
+    ProcessDef {
+        command: command
+            .iter()
+            .map(|word| word.as_ref().to_owned())
+            .collect(),
+        env: Vec::new(),
+        stdin: Stdin::Input,
+        output: Output::Text,
+        output_bytes_max: 10_000,
+        limits: ProcessLimits {
+            cpu_s: 20,
+            memory_bytes: 1_000_000_000,
+            file_bytes: 1_000_000,
+            open_files: 100,
+            processes: 50,
+        },
+    }
+}
+
+fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, BadTool> {
+    let report = check(&Files::market(), &|_| None);
+    let mut pack = report.pack.expect("the pack that is built in");
+    pack.tools.push(ToolDef {
+        name: "run".to_owned(),
+        description: "Runs a program.".to_owned(),
+        kind: ToolKind::Process(process),
+        input_schema: json!({"type": "object", "properties": {"word": {"type": "string"}}}),
+        status: None,
+        timeout_ms: Some(u64::try_from(limit.as_millis()).expect("a limit")),
+        remember: false,
+        approval: false,
+        progress_status: None,
+    });
+    let dialer = Arc::new(Dialer::new(turnwire_dial::Options::default()).expect("a dialer"));
+    let connector = Connector::new(
+        &pack,
+        Arc::clone(&dialer),
+        &|_, _| Err(String::new()),
+        Arc::new(NoVerify),
+    );
+    let Shop { dir, workshop } = shop;
+    let workshop = Arc::new(workshop);
+    let kit = Kit {
+        connector: Arc::new(connector.expect("a connector")),
+        clock: Arc::new(Unused),
+        mint: Arc::new(Unused),
+        dialer,
+        workshop: Arc::clone(&workshop),
+        servers: Arc::default(),
+    };
+    let tools = toolbox(&pack, &["run".to_owned()], &kit)?;
+    drop(kit);
+    let tool = Arc::clone(tools.get("run").expect("the tool"));
+    let shop = Shop {
+        workshop: crate::workshop::at(dir.path(), GRACE),
+        dir,
+    };
+    Ok(Bench {
+        shop,
+        tool,
+        wards: Arc::default(),
+    })
+}
+
+/// A tool that runs `command`.
+fn bench<T: AsRef<str>>(command: &[T]) -> Bench {
+    make(Shop::open(), process(command), WITHIN).expect("a tool")
+}
+
+impl Bench {
+    fn run(&self, input: Value) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        self.tool.run(Call {
+            tool_use_id: ToolUseId(Ulid(7)),
+            input,
+            emitter: Arc::new(Unused),
+            scene: Arc::new(Scene {
+                delegate: Arc::new(Nobody),
+                wards: Arc::clone(&self.wards) as Arc<dyn Wards>,
+                owner: Owner {
+                    tenant: TenantId(0),
+                    principal: "user-42".parse().expect("a principal"),
+                },
+                session_id: SessionId(Ulid(1)),
+                turn_id: TurnId(Ulid(2)),
+                episode_id: EpisodeId(Ulid(3)),
+                locale: "en".to_owned(),
+                location: None,
+                agent: None,
+                trace: None,
+                shelf: Shelf::new(),
+                definition: "market@1".to_owned(),
+            }),
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_program_gets_arguments_and_input_and_gives_words() {
+    let bench = bench(&[
+        "sh",
+        "-c",
+        "echo \"$1|$2\"; cat",
+        "sh",
+        "--word={word}",
+        "{word}",
+    ]);
+    let word = "two words; $(touch hacked) `id` \"";
+    let given = bench.run(json!({"word": word})).await;
+    let told = format!("--word={word}|{word}\n{}", json!({"word": word}));
+    assert_eq!(given, Ok(json!(told)));
+    let folder = bench.shop.spec(&["true"]).dir;
+    assert_eq!(std::fs::read_dir(folder).expect("a folder").count(), 0);
+    let ward = bench.wards.one();
+    assert_eq!(ward.kind, ReceiptKind::Process);
+    assert_eq!(ward.tool_use_id, ToolUseId(Ulid(7)));
+    assert_eq!(ward.ended.await, StopOutcome::Finished);
+}
+
+#[tokio::test]
+async fn an_input_that_does_not_fit_starts_nothing() {
+    let bench = bench(&["touch", "{word}"]);
+    for input in [json!({"word": "--help"}), json!({"word": 5}), json!([])] {
+        let failure = bench.run(input).await.expect_err("it does not fit");
+        assert_eq!(failure.class, ToolErrorClass::InvalidInput);
+    }
+    assert!(bench.wards.0.lock().expect("a lock").is_empty());
+}
+
+#[tokio::test]
+async fn a_program_works_in_the_folder_of_its_session() {
+    let bench = bench(&["sh", "-c", "pwd; cat note 2>/dev/null; echo kept > note"]);
+    let folder = bench.shop.spec(&["true"]).dir;
+    let first = bench.run(json!({})).await.expect("its folder");
+    assert_eq!(first, json!(folder.to_str()));
+    let second = bench.run(json!({})).await.expect("the same");
+    assert_eq!(second, json!(format!("{}\nkept", folder.display())));
+}
+
+#[tokio::test]
+async fn json_and_codes_are_told_as_they_are() {
+    let mut of_json = process(&["sh", "-c", "echo '{\"a\": [1, 2]}'"]);
+    of_json.output = Output::Json;
+    let bench = make(Shop::open(), of_json, WITHIN).expect("a tool");
+    assert_eq!(bench.run(json!({})).await, Ok(json!({"a": [1, 2]})));
+    let bench = self::bench(&[
+        "sh",
+        "-c",
+        "echo no such city; echo /secret/path >&2; exit 4",
+    ]);
+    let failure = bench.run(json!({})).await.expect_err("a code");
+    assert_eq!(
+        failure,
+        ToolFailure::internal("The program ended with code 4. It wrote:\nno such city")
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_is_gone_since_the_start_is_told_without_its_path() {
+    let nasty = Nasty::new();
+    let script = nasty.write("short", "exit 0");
+    let path = script.to_str().expect("text").to_owned();
+    let bench = self::bench(&[&path]);
+    std::fs::remove_file(&script).expect("it goes");
+    let failure = bench.run(json!({})).await.expect_err("it is not there");
+    let told = "The program of this tool is not there.";
+    assert_eq!(failure, ToolFailure::internal(told));
+    let made = make(Shop::open(), process(&[&path]), WITHIN).err();
+    assert!(matches!(made, Some(BadTool::Program { .. })), "{made:?}");
+    let told = made.expect("an error").to_string();
+    assert!(told.contains("install it"), "{told}");
+}
+
+#[tokio::test]
+async fn r_17_a_program_that_takes_too_long_is_gone_when_the_model_is_told() {
+    for kind in [
+        Kind::Silent,
+        Kind::IgnoresTerm,
+        Kind::Escapee,
+        Kind::Stopper,
+    ] {
+        let nasty = Nasty::new();
+        let process = process(&nasty.command(kind));
+        let limit = Duration::from_millis(1_500);
+        let bench = make(Shop::open(), process, limit).expect("a tool");
+        let failure = bench.run(json!({})).await.expect_err("too long");
+        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        assert_eq!(failure.class, ToolErrorClass::Timeout);
+        assert_eq!(
+            failure.told,
+            "The program was not done within 1500 ms and was ended."
+        );
+    }
+}
+
+#[tokio::test]
+async fn r_17_a_program_that_writes_too_much_is_ended_and_the_model_is_told() {
+    let nasty = Nasty::new();
+    let bench = bench(&nasty.command(Kind::Endless));
+    let failure = bench.run(json!({})).await.expect_err("too much");
+    assert_eq!(nasty.processes(), [0; 0]);
+    let told = "The program wrote more than 10000 bytes and was ended.";
+    assert_eq!(failure, ToolFailure::internal(told));
+}
+
+#[tokio::test]
+async fn r_17_dropping_a_call_ends_its_program_and_its_ward_says_when() {
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Leaver) {
+        let nasty = Nasty::new();
+        let mut process = process(&nasty.command(kind));
+        process.output_bytes_max = u64::MAX;
+        let bench = make(Shop::open(), process, WITHIN).expect("a tool");
+        let running = tokio::spawn(bench.run(json!({})));
+        nasty.until_ready(kind.processes()).await;
+        running.abort();
+        let ward = bench.wards.one();
+        let outcome = ward.ended.await;
+        assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
+        assert_ne!(outcome, StopOutcome::Discarded, "{kind:?}");
+    }
+}
+
+/// Whatever moment it is dropped at, what was begun is known to the turn and ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r_17_a_call_that_is_dropped_at_any_moment_leaves_nothing() {
+    let nasty = Nasty::new();
+    let bench = bench(&nasty.command(Kind::Escapee));
+    for at in 0..30 {
+        let running = tokio::spawn(bench.run(json!({})));
+        tokio::time::sleep(Duration::from_millis(2 * at)).await;
+        running.abort();
+        let _ = running.await;
+    }
+    let wards = std::mem::take(&mut *bench.wards.0.lock().expect("a lock"));
+    assert!(!wards.is_empty());
+    let since = Instant::now();
+    for ward in wards {
+        assert_ne!(ward.ended.await, StopOutcome::Discarded);
+        // One that was stopped before its program began has no name.
+        if let Some(id) = ward.id.get() {
+            assert_eq!(row(id.parse().expect("an id")), None);
+        }
+    }
+    assert_eq!(nasty.processes(), [0; 0]);
+    assert!(since.elapsed() < WITHIN, "{:?}", since.elapsed());
+}

@@ -1,0 +1,19 @@
+//! F1: the server is killed under load.
+
+use turnwire_e2e::kills;
+use turnwire_testkit::dice::Dice;
+
+/// `cargo xtask campaign kills N` makes more of them.
+const KILLS: usize = 5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_nothing_is_lost_when_the_server_is_killed_under_load() {
+    let report = kills::run(KILLS, Dice::from_env()).await;
+    println!("{report:?}");
+    assert!(report.turns > 50, "{report:?}");
+    assert!(
+        report.swept >= KILLS,
+        "the kills hit running turns: {report:?}"
+    );
+    assert!(report.cuts > 0, "{report:?}");
+}

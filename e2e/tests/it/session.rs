@@ -1,0 +1,12 @@
+//! The session wire (WebSocket).
+
+mod attach;
+mod cuts;
+mod delete;
+mod frozen;
+mod input;
+mod order;
+mod replay;
+mod snapshot;
+mod subscribe;
+mod turn;

@@ -1,0 +1,22 @@
+//! F5: lines are cut anywhere and readers resume.
+
+use turnwire_e2e::cuts;
+use turnwire_testkit::dice::Dice;
+
+/// `cargo xtask campaign cuts N` makes more of them.
+const CUTS: usize = 300;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f5_nothing_is_lost_or_sent_twice_when_lines_are_cut() {
+    let report = cuts::run(CUTS, Dice::from_env()).await;
+    println!("{report:?}");
+    assert!(report.cuts >= CUTS, "{report:?}");
+    assert!(
+        report.inside * 2 >= report.cuts,
+        "half of them inside a message: {report:?}"
+    );
+    assert!(
+        report.restarted * 2 >= report.cuts,
+        "half of them before a restart: {report:?}"
+    );
+}

@@ -1,0 +1,5 @@
+//! Worker sessions.
+
+mod cancel;
+mod order;
+mod stream;

@@ -1,0 +1,239 @@
+//! Workers on their parent's stream, with the real binary (S3-085, S3-087).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use turnwire_e2e::carried;
+use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId};
+use turnwire_testkit::dice::Dice;
+use turnwire_testkit::rest::Rest;
+use turnwire_testkit::server::{Options, Server};
+use turnwire_testkit::watch::{Ask, Client, Frozen, Seen};
+
+/// `cargo xtask campaign workers N` makes more of them.
+const CUTS: usize = 100;
+
+const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
+
+fn with_workers(ask: Ask) -> Ask {
+    ask.filter(json!({"include_worker_sessions": true}))
+}
+
+fn sessions(events: &[Event]) -> BTreeSet<SessionId> {
+    events.iter().map(|event| event.session_id).collect()
+}
+
+async fn watch(server: &Server, name: &str, session: SessionId, ask: Ask) -> Client {
+    let client = Client::connect(&server.rest(), name, session).await;
+    let mut client = client.expect("a connection");
+    client.subscribed(&ask).await.expect("accepted");
+    client
+}
+
+/// All events up to the end of the parent's first turn.
+async fn to_the_end(client: &mut Client, session: SessionId) -> Vec<Event> {
+    let ends = |e: &Event| e.session_id == session && e.body.kind().is_terminal();
+    client.until(ends).await.expect("the end of the turn")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_085_s3_087_workers_come_along_where_they_are_asked_for() {
+    let server = Server::start(Options::pack(carried::pack())).await;
+    let rest = server.rest();
+    let session = rest.create().await.expect("a session");
+    let mut plain = watch(&server, "plain", session, Ask::since(START)).await;
+    let mut whole = watch(&server, "whole", session, with_workers(Ask::since(START))).await;
+    let turn = rest
+        .submit(session, "calm")
+        .await
+        .expect("accepted")
+        .turn_id;
+
+    // Others come when a worker is in the midst of its work: live, with a snapshot, on the worker.
+    let began = |e: &Event| matches!(e.body, Body::TextDelta(_)) && e.session_id != session;
+    let mut events = whole.until(began).await.expect("a worker's word");
+    let worker = events.last().expect("an event").session_id;
+    let mut joined = watch(&server, "joined", session, with_workers(Ask::live())).await;
+    let mut shown = watch(&server, "shown", session, with_workers(Ask::snapshot())).await;
+    let mut direct = watch(&server, "direct", worker, Ask::since(START)).await;
+
+    events.extend(to_the_end(&mut whole, session).await);
+    let alone = to_the_end(&mut plain, session).await;
+    assert_eq!(sessions(&alone), BTreeSet::from([session]), "S3-085");
+    let of_parent = |events: &[Event]| -> Vec<Position> {
+        let mine = events.iter().filter(|event| event.session_id == session);
+        mine.map(|event| event.id).collect()
+    };
+    assert_eq!(of_parent(&alone), of_parent(&events));
+    assert_eq!(sessions(&events).len(), 4, "two workers, and one below");
+    for client in [&mut joined, &mut shown] {
+        let events = to_the_end(client, session).await;
+        assert!(sessions(&events).contains(&worker), "joined in the midst");
+    }
+    let alone = direct
+        .until(|e| e.body.kind().is_terminal())
+        .await
+        .expect("its end");
+    let theirs = |events: &[Event]| -> Vec<Position> {
+        let of = events.iter().filter(|e| e.session_id == worker);
+        let of = of.filter(|e| e.body.kind().is_persisted());
+        of.map(|event| event.id).collect()
+    };
+    let (alone, mut carried) = (theirs(&alone), theirs(&events));
+    // Those who watch a worker itself are noted in its log when they come and go.
+    carried.retain(|id| alone.contains(id));
+    assert_eq!(alone, carried, "the same order");
+
+    // And all of it again when everything is over.
+    rest.ended(turn).await.expect("ended");
+    let mut late = watch(&server, "late", session, with_workers(Ask::since(START))).await;
+    let told = to_the_end(&mut late, session).await;
+    assert_eq!(sessions(&told), sessions(&events));
+    let workers = carried::judge(&rest, &[session]).await;
+    assert_eq!(workers.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_085_a_worker_that_comes_along_is_stopped_where_it_is_seen() {
+    let server = Server::start(Options::pack(carried::pack())).await;
+    let rest = server.rest();
+    let session = rest.create().await.expect("a session");
+    let mut client = watch(&server, "client", session, Ask::live()).await;
+    let turn = rest.submit(session, "calm").await.expect("accepted");
+    let delegated = |e: &Event| matches!(e.body, Body::DelegateStarted(_));
+    client.until(delegated).await.expect("a worker");
+    // Asked for while the parent has nothing to say, they come all the same.
+    let ask = with_workers(Ask::live());
+    client.subscribed(&ask).await.expect("accepted");
+    let speaks = |e: &Event| matches!(e.body, Body::TextDelta(_)) && e.session_id != session;
+    let heard = client.until(speaks).await.expect("a worker's word");
+    let word = heard.last().expect("a word");
+    let cancel = json!({"type": "cancel", "turn_id": word.turn_id});
+    client.send(&cancel).await.expect("sent");
+    let worker = word.session_id;
+    let ends = |e: &Event| e.session_id == worker && e.body.kind().is_terminal();
+    let heard = client.until(ends).await.expect("its end");
+    let end = &heard.last().expect("an end").body;
+    assert!(matches!(end, Body::TurnCancelled(_)), "{end:?}");
+    // Its parent goes on, and a worker's turn has a stream of its own.
+    assert_eq!(
+        rest.turn(turn.turn_id).await.expect("a turn")["state"],
+        "running"
+    );
+    let stream = format!("/chat/{}/stream", word.turn_id.expect("a turn"));
+    let told = rest.get(&stream).await.expect("an answer");
+    assert_eq!(told.status, 200, "{}", told.body);
+    assert!(told.body.contains("event: cancelled"), "{}", told.body);
+    rest.ended(turn.turn_id).await.expect("ended");
+    carried::judge(&rest, &[session]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_087_a_ping_says_where_every_session_stands() {
+    let options = Options::pack(carried::pack()).set("stream", "ping_ms", 20);
+    let server = Server::start(options).await;
+    let rest = server.rest();
+    let session = rest.create().await.expect("a session");
+    let ask = Ask::since(START).filter(json!({
+        "event_types": ["turn.completed"], "include_worker_sessions": true
+    }));
+    let mut client = watch(&server, "quiet", session, ask.clone()).await;
+    client.answers = false;
+    rest.submit(session, "both").await.expect("accepted");
+    // Nothing passes the filter for a while, so that pings come; one of them tells of a worker.
+    let positions = loop {
+        let Seen::Frame(frame) = client.next().await.expect("a frame") else {
+            continue;
+        };
+        assert_eq!(frame["type"], "ping", "{frame}");
+        let pong = json!({"type": "pong", "nonce": frame["nonce"]});
+        client.send(&pong).await.expect("sent");
+        let positions = frame["positions"].as_object().cloned().expect("positions");
+        assert_eq!(positions[&session.to_string()], frame["position"]);
+        if positions.len() > 1 {
+            break positions;
+        }
+    };
+    let parse = |id: &str, at: &serde_json::Value| {
+        let at = at.as_str().and_then(|at| at.parse().ok());
+        (
+            id.parse::<SessionId>().expect("a session"),
+            at.expect("an id"),
+        )
+    };
+    let mut at: BTreeMap<SessionId, Position> =
+        positions.iter().map(|(id, at)| parse(id, at)).collect();
+    drop(client);
+    let since = at.remove(&session).expect("its own");
+    let again = Ask {
+        since: Some(since),
+        ..ask
+    }
+    .workers(at.clone());
+    let mut client = watch(&server, "again", session, again).await;
+    let events = to_the_end(&mut client, session).await;
+    assert!(at.keys().all(|worker| sessions(&events).contains(worker)));
+    carried::judge(&rest, &[session]).await;
+}
+
+/// Waits until the log says that a client was too slow.
+async fn closed(rest: &Rest, session: SessionId) {
+    let begun = Instant::now();
+    loop {
+        let events = rest.events(session).await.expect("a log");
+        if events.iter().any(|e| e.text.contains("client_too_slow")) {
+            return;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "nobody is too slow"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_087_s3_093_a_client_too_slow_for_a_worker_is_closed_and_comes_back() {
+    let options = Options::pack(carried::pack())
+        .set("stream", "queue_max", 50)
+        .set("stream", "send_buffer_bytes", 4_096);
+    let server = Server::start(options).await;
+    let rest = server.rest();
+    let session = rest.create().await.expect("a session");
+    let ask = with_workers(Ask::since(START));
+    let frozen = Frozen::connect(&rest, "frozen", session, &ask).await;
+    let frozen = frozen.expect("a connection");
+    // All that comes in numbers is the worker's.
+    rest.submit(session, "much").await.expect("accepted");
+    closed(&rest, session).await;
+    let (events, _, end) = frozen.thaw().await;
+    assert_eq!(end.code(), "client_too_slow", "{end}");
+    let mut at = BTreeMap::new();
+    for event in &events {
+        if let Body::DelegateStarted(start) = &event.body {
+            at.entry(start.worker_session_id).or_insert(START);
+        }
+        at.insert(event.session_id, event.id);
+    }
+    let since = at.remove(&session).expect("the start of the turn");
+    assert_eq!(at.len(), 1, "the worker had begun");
+    let mut back = watch(
+        &server,
+        "frozen",
+        session,
+        with_workers(Ask::since(since)).workers(at),
+    )
+    .await;
+    to_the_end(&mut back, session).await;
+    carried::judge(&rest, &[session]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f5_s3_087_workers_are_told_whole_and_once_however_lines_are_cut() {
+    let (report, workers) = carried::run(CUTS, Dice::from_env()).await;
+    println!("{report:?}, {workers} workers");
+    assert!(report.cuts >= CUTS, "{report:?}");
+    assert!(report.restarted * 2 >= report.CUTS, "{report:?}");
+    assert!(workers > 20, "{workers} workers");
+}

@@ -1,0 +1,172 @@
+//! The tests of the binaries, one case each, in the order they start: the longest of the last run
+//! first, so that no long test is left alone at the end.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::build::TestBinary;
+use super::serial::is_serial;
+
+/// How long a test is taken to run before it has run once.
+const UNKNOWN: Duration = Duration::from_secs(1);
+
+/// One test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Its binary.
+    pub binary: TestBinary,
+    /// Its path inside the binary.
+    pub name: String,
+    /// Whether it runs while no other does.
+    pub serial: bool,
+}
+
+impl Case {
+    /// The name in reports: `e2e it: chat::cuts::…`.
+    pub fn label(&self) -> String {
+        format!("{}: {}", self.binary.label, self.name)
+    }
+}
+
+/// What is run, and what is not.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// The tests.
+    pub cases: Vec<Case>,
+    /// Labels of tests that carry `#[ignore]`: helper processes of other tests.
+    pub ignored: Vec<String>,
+}
+
+impl Catalog {
+    /// Asks every binary for its tests.
+    pub fn read(binaries: &[TestBinary]) -> Result<Self> {
+        let mut catalog = Self::default();
+        for binary in binaries {
+            let ignored = list(binary, &["--list", "--format=terse", "--ignored"])?;
+            for name in list(binary, &["--list", "--format=terse"])? {
+                let case = Case {
+                    serial: is_serial(&binary.label, &name),
+                    binary: binary.clone(),
+                    name,
+                };
+                if ignored.contains(&case.name) {
+                    catalog.ignored.push(case.label());
+                } else {
+                    catalog.cases.push(case);
+                }
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// Leaves only the tests whose label contains `filter`.
+    pub fn retain(&mut self, filter: &str) {
+        self.cases.retain(|case| case.label().contains(filter));
+    }
+
+    /// Puts the longest tests first.
+    pub fn sort(&mut self, times: &Times) {
+        let known = |case: &Case| times.0.get(&case.label()).copied().unwrap_or(UNKNOWN);
+        self.cases
+            .sort_by_key(|case| std::cmp::Reverse(known(case)));
+    }
+}
+
+fn list(binary: &TestBinary, args: &[&str]) -> Result<Vec<String>> {
+    let asked = Command::new(&binary.path)
+        .args(args)
+        .current_dir(&binary.dir)
+        .output()
+        .with_context(|| format!("starting {}", binary.path.display()))?;
+    if !asked.status.success() {
+        bail!("{} cannot list its tests ({})", binary.label, asked.status);
+    }
+    let text = String::from_utf8(asked.stdout)?;
+    let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// How long each test took in the last run, by label.
+#[derive(Debug, Default)]
+pub struct Times(BTreeMap<String, Duration>);
+
+impl Times {
+    /// Reads the file of the last run; nothing is known without one.
+    pub fn read(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let pairs = text.lines().filter_map(|line| line.split_once(' '));
+        let times = pairs.filter_map(|(millis, label)| {
+            let time = Duration::from_millis(millis.parse().ok()?);
+            Some((label.to_owned(), time))
+        });
+        Self(times.collect())
+    }
+
+    /// Notes how long a test took.
+    pub fn note(&mut self, label: String, took: Duration) {
+        self.0.insert(label, took);
+    }
+
+    /// Writes the file for the next run.
+    pub fn write(&self, file: &Path) -> Result<()> {
+        let lines = self.0.iter();
+        let text: String = lines
+            .map(|(label, time)| format!("{} {label}\n", time.as_millis()))
+            .collect();
+        std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalog(names: &[&str]) -> Catalog {
+        let case = |name: &&str| Case {
+            binary: TestBinary {
+                label: "e2e it".to_owned(),
+                path: "it".into(),
+                dir: ".".into(),
+            },
+            name: (*name).to_owned(),
+            serial: false,
+        };
+        Catalog {
+            cases: names.iter().map(case).collect(),
+            ignored: Vec::new(),
+        }
+    }
+
+    fn names(catalog: &Catalog) -> Vec<&str> {
+        catalog
+            .cases
+            .iter()
+            .map(|case| case.name.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn long_and_unknown_tests_start_first() {
+        let folder = std::env::temp_dir().join(format!("xtask-times-{}", std::process::id()));
+        let mut times = Times::default();
+        times.note("e2e it: quick".to_owned(), Duration::from_millis(5));
+        times.note("e2e it: long one".to_owned(), Duration::from_secs(9));
+        times.write(&folder).expect("a file");
+        let times = Times::read(&folder);
+        std::fs::remove_file(&folder).expect("the file is there");
+        let mut catalog = catalog(&["quick", "new", "long one"]);
+        catalog.sort(&times);
+        assert_eq!(names(&catalog), ["long one", "new", "quick"]);
+    }
+
+    #[test]
+    fn a_filter_keeps_what_contains_it() {
+        let mut catalog = catalog(&["chat::cuts", "chat::ask", "kills"]);
+        catalog.retain("it: chat");
+        assert_eq!(names(&catalog), ["chat::cuts", "chat::ask"]);
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the repository itself, in one binary.
+
+mod schema;
+mod tidy;
