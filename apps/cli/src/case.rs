@@ -137,7 +137,7 @@ impl Case {
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let file = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("reading {file}"))?;
-        let case: Self = serde_saphyr::from_str(&text)
+        let case: Self = turnwire_pack::erased::from_str(&text)
             .map_err(|error| anyhow::anyhow!("{file}: {}", error.without_snippet()))?;
         if case.version != VERSION {
             bail!(

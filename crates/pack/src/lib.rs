@@ -7,6 +7,7 @@
 mod digest;
 mod nearest;
 mod place;
+pub mod erased;
 mod finding;
 pub mod effort;
 mod files;

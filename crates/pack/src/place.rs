@@ -2,11 +2,14 @@
 
 #[cfg(feature = "schema")]
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 
 #[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_saphyr::{Location, Spanned};
+use serde_saphyr::Location;
 
 /// A line and a column, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +45,46 @@ pub(crate) struct At<T> {
     pub(crate) place: Place,
 }
 
+/// The name by which the YAML parser is asked for a value with its place. `serde_saphyr::Spanned`
+/// asks so too; it is not used itself because it compiles `T` seventeen times, for values that come
+/// from elsewhere. A parser that did not know the name would give the value alone, at [`Place::TOP`].
+const WITH_PLACE: &str = "__yaml_spanned";
+
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<T>::deserialize(deserializer)?;
-        Ok(Self {
-            value: spanned.value,
-            place: spanned.referenced.into(),
-        })
+        deserializer.deserialize_newtype_struct(WITH_PLACE, AtVisitor(PhantomData))
+    }
+}
+
+struct AtVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for AtVisitor<T> {
+    type Value = At<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value with its place")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<At<T>, D::Error> {
+        inner.deserialize_any(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut parts: A) -> Result<At<T>, A::Error> {
+        let (mut value, mut place) = (None, Place::TOP);
+        while let Some(part) = parts.next_key::<String>()? {
+            match part.as_str() {
+                "value" => value = Some(parts.next_value()?),
+                "referenced" => place = parts.next_value::<Location>()?.into(),
+                "defined" => {
+                    parts.next_value::<Location>()?;
+                }
+                _ => {
+                    parts.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        let value = value.ok_or_else(|| A::Error::missing_field("value"))?;
+        Ok(At { value, place })
     }
 }
 

@@ -4,6 +4,7 @@
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Error, MessageFormatter as _};
 
+use crate::erased;
 use crate::finding::{Findings, shown};
 use crate::nearest::{listed, nearest};
 use crate::place::{At, Place};
@@ -20,12 +21,12 @@ pub(crate) fn read<T: DeserializeOwned + Described>(
     text: &str,
     found: &mut Findings,
 ) -> Option<T> {
-    let error = match serde_saphyr::from_str(text) {
+    let error = match erased::from_str(text) {
         Ok(read) => return Some(read),
         Err(error) => error,
     };
     let schema = schema::of::<T>();
-    let tree = match serde_saphyr::from_str::<At<Tree>>(text) {
+    let tree = match erased::from_str::<At<Tree>>(text) {
         Ok(tree) => tree,
         // Not YAML at all, which matters more than where the shape was left first.
         Err(error) => {
@@ -55,7 +56,7 @@ pub(crate) fn read<T: DeserializeOwned + Described>(
         found.error(file, place, what).instead = instead;
         rest = rest.and_then(|rest| without(rest, misfit));
     }
-    rest.and_then(|rest| serde_saphyr::from_str(&rest).ok())
+    rest.and_then(|rest| erased::from_str(&rest).ok())
 }
 
 /// The text with nothing in the place of a number or a truth, all else where it was.

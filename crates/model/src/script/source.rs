@@ -152,5 +152,5 @@ pub(crate) struct UsageSource {
 
 /// Reads the YAML.
 pub(crate) fn read(yaml: &str) -> Result<Vec<Spanned<RuleSource>>, Wrong> {
-    serde_saphyr::from_str(yaml).map_err(Wrong::from)
+    turnwire_pack::erased::from_str(yaml).map_err(Wrong::from)
 }

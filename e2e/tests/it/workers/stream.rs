@@ -234,6 +234,6 @@ async fn f5_s3_087_workers_are_told_whole_and_once_however_lines_are_cut() {
     let (report, workers) = carried::run(CUTS, Dice::from_env()).await;
     println!("{report:?}, {workers} workers");
     assert!(report.cuts >= CUTS, "{report:?}");
-    assert!(report.restarted * 2 >= report.CUTS, "{report:?}");
+    assert!(report.restarted * 2 >= report.cuts, "{report:?}");
     assert!(workers > 20, "{workers} workers");
 }

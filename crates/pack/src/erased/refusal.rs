@@ -1,0 +1,83 @@
+//! Errors on their way through trait objects.
+
+use std::fmt::{self, Display};
+
+use serde::de::{self, Expected, Unexpected};
+
+/// Why a value was not taken.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The error is kept, in its own type, by the adapter that met it.
+    Kept,
+    Custom(String),
+    InvalidType(String, String),
+    InvalidValue(String, String),
+    InvalidLength(usize, String),
+    UnknownVariant(String, &'static [&'static str]),
+    UnknownField(String, &'static [&'static str]),
+    MissingField(&'static str),
+    DuplicateField(&'static str),
+}
+
+impl Refusal {
+    /// The error again, in another type.
+    pub(crate) fn into_error<E: de::Error>(self) -> E {
+        match self {
+            Self::Kept => E::custom("an error was lost"),
+            Self::Custom(message) => E::custom(message),
+            Self::InvalidType(found, wanted) => {
+                E::invalid_type(Unexpected::Other(&found), &wanted.as_str())
+            }
+            Self::InvalidValue(found, wanted) => {
+                E::invalid_value(Unexpected::Other(&found), &wanted.as_str())
+            }
+            Self::InvalidLength(length, wanted) => E::invalid_length(length, &wanted.as_str()),
+            Self::UnknownVariant(variant, allowed) => E::unknown_variant(&variant, allowed),
+            Self::UnknownField(field, allowed) => E::unknown_field(&field, allowed),
+            Self::MissingField(field) => E::missing_field(field),
+            Self::DuplicateField(field) => E::duplicate_field(field),
+        }
+    }
+}
+
+impl Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl de::Error for Refusal {
+    fn custom<T: Display>(message: T) -> Self {
+        Self::Custom(message.to_string())
+    }
+
+    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        Self::InvalidType(found.to_string(), wanted.to_string())
+    }
+
+    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        Self::InvalidValue(found.to_string(), wanted.to_string())
+    }
+
+    fn invalid_length(length: usize, wanted: &dyn Expected) -> Self {
+        Self::InvalidLength(length, wanted.to_string())
+    }
+
+    fn unknown_variant(variant: &str, allowed: &'static [&'static str]) -> Self {
+        Self::UnknownVariant(variant.to_owned(), allowed)
+    }
+
+    fn unknown_field(field: &str, allowed: &'static [&'static str]) -> Self {
+        Self::UnknownField(field.to_owned(), allowed)
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::MissingField(field)
+    }
+
+    fn duplicate_field(field: &'static str) -> Self {
+        Self::DuplicateField(field)
+    }
+}
