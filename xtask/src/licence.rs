@@ -24,8 +24,8 @@ const ALLOWED: &[&str] = &[
 /// Refused anywhere in the graph.
 const REFUSED: &[(&str, &str)] = &[
     (
-        "ring",
-        "one crypto provider in the graph, and it is not this one",
+        "aws-lc-rs",
+        "one crypto provider in the graph, and it is ring (docs/decisions/0020)",
     ),
     (
         "openssl-sys",

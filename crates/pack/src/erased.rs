@@ -2,7 +2,7 @@
 //!
 //! A serde deserializer is generic over the visitor of every type that is read, so the YAML parser
 //! would be compiled once more for each of about a hundred shapes. Here it is compiled once, for
-//! [`SinkRef`], and a type is compiled once, for [`Handle`]:
+//! `SinkRef`, and a type is compiled once, for [`Handle`]:
 //!
 //! ```text
 //! YAML deserializer ── SinkRef ──▶ dyn Sink ──▶ the type's visitor
@@ -14,14 +14,16 @@
 //! a [`Refusal`] and is made again, by the same constructor, where it leaves.
 
 mod refusal;
-mod sink;
-mod source;
+mod port;
+mod parser;
+mod handle;
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::Error;
 
+use handle::Handle;
+use parser::Slot;
 use refusal::Refusal;
-use source::{Handle, Slot};
 
 /// Reads one YAML document, as `serde_saphyr::from_str` does.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {

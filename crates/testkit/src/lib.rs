@@ -2,7 +2,7 @@
 //! a checker that reads it, and clients, servers, data services and model providers
 //! that misbehave on purpose.
 //!
-//! Only `e2e` and `bench` depend on it.
+//! Only `e2e`, `bench` and the tests of `apps/cli` depend on it.
 
 pub mod dice;
 pub mod script;

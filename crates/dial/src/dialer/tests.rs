@@ -371,5 +371,6 @@ fn g5_proxies_of_the_environment_are_not_used() {
 }
 
 mod stream;
+mod tls;
 mod site;
 mod request;

@@ -1,25 +1,65 @@
-//! Ports for servers that are killed and started again. They lie below those the system gives
-//! to outgoing connections, so that nobody takes one while its server is down.
+//! Ports for servers that are killed and started again. They lie below those that the system gives
+//! to outgoing connections, so that none is taken while its server is down. Tests run side by side in
+//! processes of their own: a port belongs to the process that holds the lock on its file.
 
+use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::Mutex;
 
 const LOW: u16 = 20_000;
 const COUNT: u16 = 12_000;
 
-/// A loopback address that nobody listens on, and that this process gives once.
+/// The locks of this process's ports. The system lets them go when the process ends.
+static CLAIMED: Mutex<Vec<File>> = Mutex::new(Vec::new());
+
+/// A loopback address that nobody listens on, and that no other test is given while this process
+/// lives.
 pub fn free() -> SocketAddr {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Test processes may run side by side: begin where another is not likely to be.
+    let folder = std::env::temp_dir().join("turnwire-test-ports");
+    std::fs::create_dir_all(&folder).expect("a folder for locks");
+    // Begin where another process is not likely to be.
     let offset = (std::process::id() % u32::from(COUNT)) as u16;
-    for _ in 0..COUNT {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed) % COUNT;
-        // 7 and the count have no common divisor: neighbours in time are not neighbours here.
-        let place = (u32::from(offset) + u32::from(step) * 7) % u32::from(COUNT);
-        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, LOW + place as u16));
+    for step in 0..COUNT {
+        let port = LOW + (offset + step) % COUNT;
+        let lock = File::options()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(folder.join(port.to_string()))
+            .expect("a file to lock");
+        // A lock is of its file handle: a port that this process holds is refused here too.
+        if lock.try_lock().is_err() {
+            continue;
+        }
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         if TcpListener::bind(addr).is_ok() {
+            CLAIMED.lock().expect("no panic holds it").push(lock);
             return addr;
         }
     }
     panic!("no free port between {LOW} and {}", LOW + COUNT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_port_is_given_twice() {
+        let mut ports: Vec<u16> = (0..50).map(|_| free().port()).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 50);
+    }
+
+    #[test]
+    fn a_port_that_another_holds_is_passed_over() {
+        let mine = free();
+        let path = std::env::temp_dir().join("turnwire-test-ports");
+        let other = File::open(path.join(mine.port().to_string())).expect("the file is there");
+        assert!(
+            other.try_lock().is_err(),
+            "held for as long as this process lives"
+        );
+    }
 }

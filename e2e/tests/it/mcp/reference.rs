@@ -1,7 +1,6 @@
 //! The public reference MCP servers, as they are published: `server-everything` over pipes and
 //! over streamable HTTP, `server-filesystem` over pipes.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -11,6 +10,7 @@ use turnwire_e2e::engine::{Stage, only};
 use turnwire_e2e::mcp::{Say, program, said, service, stage};
 use turnwire_e2e::probe;
 use turnwire_testkit::environment::javascript;
+use turnwire_testkit::server::free_port;
 
 /// The file that a reference server is.
 fn file(name: &str) -> String {
@@ -148,14 +148,9 @@ impl Drop for Service {
     }
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
 #[tokio::test]
 async fn server_everything_is_used_over_http_and_again_after_it_was_started_anew() {
-    let port = free_port();
+    let port = free_port().port();
     let server = Service::start(port).await;
     let stage = stage("everything", &service(&server.url), &everything()).await;
     tried(&stage).await;

@@ -13,8 +13,8 @@ use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::server::{Options, Server};
 use turnwire_wire::openapi::{Limits, document, operations};
 
-/// Requests for each operation and kind of generation: a run stays under half a minute.
-const EXAMPLES: &str = "20";
+/// Requests for each operation and kind of generation: a run stays under twenty seconds.
+const EXAMPLES: &str = "10";
 
 /// What every run is told. Answers that a right request can get, because a schema cannot know what
 /// exists: a cursor of another session is 410. Links are those of the document alone: guessed ones

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use turnwire_client::Client;
+use turnwire_testkit::server::free_port;
 
 /// The command.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_turnwire");
@@ -24,7 +25,7 @@ impl Server {
     /// A server of `dir` that plays `script`, on a free port.
     pub(crate) fn start(dir: &Path, script: &str) -> Self {
         std::fs::write(dir.join("script.yaml"), script).expect("a script");
-        Self::listen(dir, "127.0.0.1:0")
+        Self::listen(dir, &free_port().to_string())
     }
 
     #[allow(dead_code, reason = "not every test kills it")]

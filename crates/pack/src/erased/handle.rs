@@ -1,5 +1,5 @@
-//! Where values come from: a deserializer as a trait object, and [`Handle`], the one deserializer
-//! that types are compiled for.
+//! The side of a type: [`Handle`], the one deserializer that types are compiled for, and what holds
+//! their visitors and seeds.
 
 use std::fmt;
 
@@ -7,107 +7,11 @@ use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
+use super::port::{Choice, Content, Entries, Hint, Items, Scalar, Seed, Sink, Source};
 use super::refusal::Refusal;
-use super::sink::{Choice, Content, Entries, Items, Scalar, Seed, Sink, SinkRef, keep, settle};
 
-/// Which kind of value a type asks its deserializer for.
-#[derive(Clone, Copy)]
-pub(crate) enum Hint {
-    Any,
-    Bool,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    F32,
-    F64,
-    Char,
-    Str,
-    String,
-    Bytes,
-    ByteBuf,
-    Option,
-    Unit,
-    UnitStruct(&'static str),
-    Newtype(&'static str),
-    Seq,
-    Tuple(usize),
-    TupleStruct(&'static str, usize),
-    Map,
-    Struct(&'static str, &'static [&'static str]),
-    Enum(&'static str, &'static [&'static str]),
-    Identifier,
-    Ignored,
-}
-
-/// A deserializer, asked once.
-pub(crate) trait Source<'de> {
-    fn give(&mut self, hint: Hint, sink: &mut dyn Sink<'de>) -> Result<(), Refusal>;
-}
-
-/// A deserializer, and the error that it met.
-pub(crate) struct Slot<'de, D: Deserializer<'de>> {
-    deserializer: Option<D>,
-    error: Option<D::Error>,
-}
-
-impl<'de, D: Deserializer<'de>> Slot<'de, D> {
-    pub(crate) fn new(deserializer: D) -> Self {
-        Self {
-            deserializer: Some(deserializer),
-            error: None,
-        }
-    }
-
-    /// The result in the deserializer's own type of error.
-    pub(crate) fn settle<T>(self, done: Result<T, Refusal>) -> Result<T, D::Error> {
-        settle(done, self.error)
-    }
-}
-
-impl<'de, D: Deserializer<'de>> Source<'de> for Slot<'de, D> {
-    fn give(&mut self, hint: Hint, sink: &mut dyn Sink<'de>) -> Result<(), Refusal> {
-        let again = || Refusal::Custom("a value is read once".to_owned());
-        let from = self.deserializer.take().ok_or_else(again)?;
-        let sink = SinkRef(sink);
-        let done = match hint {
-            Hint::Any => from.deserialize_any(sink),
-            Hint::Bool => from.deserialize_bool(sink),
-            Hint::I8 => from.deserialize_i8(sink),
-            Hint::I16 => from.deserialize_i16(sink),
-            Hint::I32 => from.deserialize_i32(sink),
-            Hint::I64 => from.deserialize_i64(sink),
-            Hint::U8 => from.deserialize_u8(sink),
-            Hint::U16 => from.deserialize_u16(sink),
-            Hint::U32 => from.deserialize_u32(sink),
-            Hint::U64 => from.deserialize_u64(sink),
-            Hint::F32 => from.deserialize_f32(sink),
-            Hint::F64 => from.deserialize_f64(sink),
-            Hint::Char => from.deserialize_char(sink),
-            Hint::Str => from.deserialize_str(sink),
-            Hint::String => from.deserialize_string(sink),
-            Hint::Bytes => from.deserialize_bytes(sink),
-            Hint::ByteBuf => from.deserialize_byte_buf(sink),
-            Hint::Option => from.deserialize_option(sink),
-            Hint::Unit => from.deserialize_unit(sink),
-            Hint::UnitStruct(name) => from.deserialize_unit_struct(name, sink),
-            Hint::Newtype(name) => from.deserialize_newtype_struct(name, sink),
-            Hint::Seq => from.deserialize_seq(sink),
-            Hint::Tuple(length) => from.deserialize_tuple(length, sink),
-            Hint::TupleStruct(name, length) => from.deserialize_tuple_struct(name, length, sink),
-            Hint::Map => from.deserialize_map(sink),
-            Hint::Struct(name, fields) => from.deserialize_struct(name, fields, sink),
-            Hint::Enum(name, variants) => from.deserialize_enum(name, variants, sink),
-            Hint::Identifier => from.deserialize_identifier(sink),
-            Hint::Ignored => from.deserialize_ignored_any(sink),
-        };
-        keep(done, &mut self.error)
-    }
-}
+/// What an access object that gives nothing is answered.
+const NOTHING: Refusal = Refusal::Custom(String::new());
 
 /// The one deserializer that types are compiled for.
 pub(crate) struct Handle<'a, 'de>(&'a mut dyn Source<'de>);
@@ -118,10 +22,7 @@ impl<'a, 'de> Handle<'a, 'de> {
     }
 
     fn ask<V: Visitor<'de>>(self, hint: Hint, visitor: V) -> Result<V::Value, Refusal> {
-        let mut holder = Holder {
-            visitor: Some(visitor),
-            value: None,
-        };
+        let mut holder = Holder::new(visitor);
         self.0.give(hint, &mut holder)?;
         holder.take()
     }
@@ -223,15 +124,20 @@ struct Holder<'de, V: Visitor<'de>> {
 }
 
 impl<'de, V: Visitor<'de>> Holder<'de, V> {
-    fn visit(&mut self, with: impl FnOnce(V) -> Result<V::Value, Refusal>) -> Result<(), Refusal> {
-        let again = || Refusal::Custom("a visitor takes one value".to_owned());
-        self.value = Some(with(self.visitor.take().ok_or_else(again)?)?);
-        Ok(())
+    fn new(visitor: V) -> Self {
+        Self {
+            visitor: Some(visitor),
+            value: None,
+        }
+    }
+
+    // Whoever visits consumes a `SinkRef`, of which there is one for each holder.
+    fn visitor(&mut self) -> V {
+        self.visitor.take().expect("a visitor takes one value")
     }
 
     fn take(self) -> Result<V::Value, Refusal> {
-        let nothing = || Refusal::Custom("no value was given".to_owned());
-        self.value.ok_or_else(nothing)
+        self.value.ok_or(NOTHING)
     }
 }
 
@@ -244,7 +150,8 @@ impl<'de, V: Visitor<'de>> Sink<'de> for Holder<'de, V> {
     }
 
     fn scalar(&mut self, value: Scalar<'_, 'de>) -> Result<(), Refusal> {
-        self.visit(|visitor| match value {
+        let visitor = self.visitor();
+        let made = match value {
             Scalar::Bool(value) => visitor.visit_bool(value),
             Scalar::I64(value) => visitor.visit_i64(value),
             Scalar::U64(value) => visitor.visit_u64(value),
@@ -258,27 +165,34 @@ impl<'de, V: Visitor<'de>> Sink<'de> for Holder<'de, V> {
             Scalar::ByteBuf(value) => visitor.visit_byte_buf(value),
             Scalar::Unit => visitor.visit_unit(),
             Scalar::None => visitor.visit_none(),
-        })
+        };
+        self.value = Some(made?);
+        Ok(())
     }
 
     fn some(&mut self, value: &mut dyn Source<'de>) -> Result<(), Refusal> {
-        self.visit(|visitor| visitor.visit_some(Handle(value)))
+        self.value = Some(self.visitor().visit_some(Handle(value))?);
+        Ok(())
     }
 
     fn newtype(&mut self, value: &mut dyn Source<'de>) -> Result<(), Refusal> {
-        self.visit(|visitor| visitor.visit_newtype_struct(Handle(value)))
+        self.value = Some(self.visitor().visit_newtype_struct(Handle(value))?);
+        Ok(())
     }
 
     fn seq(&mut self, items: &mut dyn Items<'de>) -> Result<(), Refusal> {
-        self.visit(|visitor| visitor.visit_seq(ItemsHandle(items)))
+        self.value = Some(self.visitor().visit_seq(ItemsHandle(items))?);
+        Ok(())
     }
 
     fn map(&mut self, entries: &mut dyn Entries<'de>) -> Result<(), Refusal> {
-        self.visit(|visitor| visitor.visit_map(EntriesHandle(entries)))
+        self.value = Some(self.visitor().visit_map(EntriesHandle(entries))?);
+        Ok(())
     }
 
     fn variant(&mut self, choice: &mut dyn Choice<'de>) -> Result<(), Refusal> {
-        self.visit(|visitor| visitor.visit_enum(ChoiceHandle(choice)))
+        self.value = Some(self.visitor().visit_enum(ChoiceHandle(choice))?);
+        Ok(())
     }
 }
 
@@ -297,15 +211,13 @@ impl<'de, S: DeserializeSeed<'de>> SeedHolder<'de, S> {
     }
 
     fn take(self) -> Result<S::Value, Refusal> {
-        let nothing = || Refusal::Custom("no value was given".to_owned());
-        self.value.ok_or_else(nothing)
+        self.value.ok_or(NOTHING)
     }
 }
 
 impl<'de, S: DeserializeSeed<'de>> Seed<'de> for SeedHolder<'de, S> {
     fn read(&mut self, value: &mut dyn Source<'de>) -> Result<(), Refusal> {
-        let again = || Refusal::Custom("a seed reads one value".to_owned());
-        let seed = self.seed.take().ok_or_else(again)?;
+        let seed = self.seed.take().expect("a seed reads one value");
         self.value = Some(seed.deserialize(Handle(value))?);
         Ok(())
     }
@@ -403,10 +315,7 @@ fn content<'de, V: Visitor<'de>>(
     of: Content,
     visitor: V,
 ) -> Result<V::Value, Refusal> {
-    let mut holder = Holder {
-        visitor: Some(visitor),
-        value: None,
-    };
+    let mut holder = Holder::new(visitor);
     choice.content(of, &mut holder)?;
     holder.take()
 }

@@ -1,5 +1,5 @@
-//! What values are put into: a visitor as a trait object, and the access objects that visitors are
-//! given, as trait objects too.
+//! The side of the parser: the one visitor and the one seed that a deserializer is compiled for, and
+//! adapters that keep the errors it makes.
 
 use std::fmt;
 
@@ -7,72 +7,11 @@ use serde::de::{
     self, DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
+use super::port::{Choice, Content, Entries, Hint, Items, Scalar, Seed, Sink, Source};
 use super::refusal::Refusal;
-use super::source::{Slot, Source};
-
-/// A value without parts.
-pub(crate) enum Scalar<'v, 'de> {
-    Bool(bool),
-    I64(i64),
-    U64(u64),
-    F64(f64),
-    Char(char),
-    Str(&'v str),
-    Borrowed(&'de str),
-    String(String),
-    Bytes(&'v [u8]),
-    BorrowedBytes(&'de [u8]),
-    ByteBuf(Vec<u8>),
-    Unit,
-    None,
-}
-
-/// A visitor.
-pub(crate) trait Sink<'de> {
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
-    fn scalar(&mut self, value: Scalar<'_, 'de>) -> Result<(), Refusal>;
-    fn some(&mut self, value: &mut dyn Source<'de>) -> Result<(), Refusal>;
-    fn newtype(&mut self, value: &mut dyn Source<'de>) -> Result<(), Refusal>;
-    fn seq(&mut self, items: &mut dyn Items<'de>) -> Result<(), Refusal>;
-    fn map(&mut self, entries: &mut dyn Entries<'de>) -> Result<(), Refusal>;
-    fn variant(&mut self, choice: &mut dyn Choice<'de>) -> Result<(), Refusal>;
-}
-
-/// A seed: reads one value.
-pub(crate) trait Seed<'de> {
-    fn read(&mut self, value: &mut dyn Source<'de>) -> Result<(), Refusal>;
-}
-
-/// The elements of a list. False at its end.
-pub(crate) trait Items<'de> {
-    fn next(&mut self, seed: &mut dyn Seed<'de>) -> Result<bool, Refusal>;
-    fn size_hint(&self) -> Option<usize>;
-}
-
-/// The entries of a map. False at its end.
-pub(crate) trait Entries<'de> {
-    fn key(&mut self, seed: &mut dyn Seed<'de>) -> Result<bool, Refusal>;
-    fn value(&mut self, seed: &mut dyn Seed<'de>) -> Result<(), Refusal>;
-    fn size_hint(&self) -> Option<usize>;
-}
-
-/// What a variant holds.
-#[derive(Clone, Copy)]
-pub(crate) enum Content {
-    Tuple(usize),
-    Struct(&'static [&'static str]),
-}
-
-/// A variant of an enum: first which, then what it holds.
-pub(crate) trait Choice<'de> {
-    fn which(&mut self, seed: &mut dyn Seed<'de>) -> Result<(), Refusal>;
-    fn unit(&mut self) -> Result<(), Refusal>;
-    fn newtype(&mut self, seed: &mut dyn Seed<'de>) -> Result<(), Refusal>;
-    fn content(&mut self, of: Content, sink: &mut dyn Sink<'de>) -> Result<(), Refusal>;
-}
 
 /// A result, or the error that an adapter kept.
-pub(crate) fn settle<T, E: de::Error>(done: Result<T, Refusal>, kept: Option<E>) -> Result<T, E> {
+fn settle<T, E: de::Error>(done: Result<T, Refusal>, kept: Option<E>) -> Result<T, E> {
     done.map_err(|refusal| match kept {
         Some(error) => error,
         None => refusal.into_error(),
@@ -80,7 +19,7 @@ pub(crate) fn settle<T, E: de::Error>(done: Result<T, Refusal>, kept: Option<E>)
 }
 
 /// Keeps the error of a result.
-pub(crate) fn keep<T, E>(done: Result<T, E>, kept: &mut Option<E>) -> Result<T, Refusal> {
+fn keep<T, E>(done: Result<T, E>, kept: &mut Option<E>) -> Result<T, Refusal> {
     done.map_err(|error| {
         *kept = Some(error);
         Refusal::Kept
@@ -88,7 +27,7 @@ pub(crate) fn keep<T, E>(done: Result<T, E>, kept: &mut Option<E>) -> Result<T, 
 }
 
 /// The one visitor that a deserializer is compiled for.
-pub(crate) struct SinkRef<'a, 'de>(pub(crate) &'a mut dyn Sink<'de>);
+struct SinkRef<'a, 'de>(&'a mut dyn Sink<'de>);
 
 impl SinkRef<'_, '_> {
     fn done<E: de::Error>(done: Result<(), Refusal>) -> Result<(), E> {
@@ -280,6 +219,66 @@ impl<'de, A: EnumAccess<'de>> Choice<'de> for KeptChoice<'de, A> {
         let done = match of {
             Content::Tuple(length) => variant.tuple_variant(length, SinkRef(sink)),
             Content::Struct(fields) => variant.struct_variant(fields, SinkRef(sink)),
+        };
+        keep(done, &mut self.error)
+    }
+}
+
+/// A deserializer, and the error that it met.
+pub(crate) struct Slot<'de, D: Deserializer<'de>> {
+    deserializer: Option<D>,
+    error: Option<D::Error>,
+}
+
+impl<'de, D: Deserializer<'de>> Slot<'de, D> {
+    pub(crate) fn new(deserializer: D) -> Self {
+        Self {
+            deserializer: Some(deserializer),
+            error: None,
+        }
+    }
+
+    /// The result in the deserializer's own type of error.
+    pub(crate) fn settle<T>(self, done: Result<T, Refusal>) -> Result<T, D::Error> {
+        settle(done, self.error)
+    }
+}
+
+impl<'de, D: Deserializer<'de>> Source<'de> for Slot<'de, D> {
+    fn give(&mut self, hint: Hint, sink: &mut dyn Sink<'de>) -> Result<(), Refusal> {
+        let again = || Refusal::Custom("a value is read once".to_owned());
+        let from = self.deserializer.take().ok_or_else(again)?;
+        let sink = SinkRef(sink);
+        let done = match hint {
+            Hint::Any => from.deserialize_any(sink),
+            Hint::Bool => from.deserialize_bool(sink),
+            Hint::I8 => from.deserialize_i8(sink),
+            Hint::I16 => from.deserialize_i16(sink),
+            Hint::I32 => from.deserialize_i32(sink),
+            Hint::I64 => from.deserialize_i64(sink),
+            Hint::U8 => from.deserialize_u8(sink),
+            Hint::U16 => from.deserialize_u16(sink),
+            Hint::U32 => from.deserialize_u32(sink),
+            Hint::U64 => from.deserialize_u64(sink),
+            Hint::F32 => from.deserialize_f32(sink),
+            Hint::F64 => from.deserialize_f64(sink),
+            Hint::Char => from.deserialize_char(sink),
+            Hint::Str => from.deserialize_str(sink),
+            Hint::String => from.deserialize_string(sink),
+            Hint::Bytes => from.deserialize_bytes(sink),
+            Hint::ByteBuf => from.deserialize_byte_buf(sink),
+            Hint::Option => from.deserialize_option(sink),
+            Hint::Unit => from.deserialize_unit(sink),
+            Hint::UnitStruct(name) => from.deserialize_unit_struct(name, sink),
+            Hint::Newtype(name) => from.deserialize_newtype_struct(name, sink),
+            Hint::Seq => from.deserialize_seq(sink),
+            Hint::Tuple(length) => from.deserialize_tuple(length, sink),
+            Hint::TupleStruct(name, length) => from.deserialize_tuple_struct(name, length, sink),
+            Hint::Map => from.deserialize_map(sink),
+            Hint::Struct(name, fields) => from.deserialize_struct(name, fields, sink),
+            Hint::Enum(name, variants) => from.deserialize_enum(name, variants, sink),
+            Hint::Identifier => from.deserialize_identifier(sink),
+            Hint::Ignored => from.deserialize_ignored_any(sink),
         };
         keep(done, &mut self.error)
     }

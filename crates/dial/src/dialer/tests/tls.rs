@@ -1,0 +1,109 @@
+//! HTTPS with the system's store of authorities: whom a certificate of a known authority names is
+//! spoken to, and nobody else.
+//!
+//! The store is read from a file that a variable of the environment names, so the client is a process
+//! of its own.
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::TlsAcceptor;
+
+use super::*;
+
+/// What the client is asked to call: pairs of a URL and what must come of it.
+const CALLS: &str = "TURNWIRE_TEST_TLS_CALLS";
+
+fn authority(name: &str) -> (String, Issuer<'static, KeyPair>) {
+    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    let pem = params.self_signed(&key).expect("a certificate").pem();
+    (pem, Issuer::new(params, key))
+}
+
+/// A server for `name` that says `hi`, with a certificate of `issuer`; gives its port.
+async fn serve(name: &str, issuer: &Issuer<'static, KeyPair>) -> u16 {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec![name.to_owned()]).expect("parameters");
+    let certificate = params.signed_by(&key, issuer).expect("a certificate");
+    let private = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], private)
+        .expect("a certificate with its key");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            // A client that refuses the certificate leaves in the handshake.
+            let Ok(mut socket) = acceptor.accept(socket).await else {
+                continue;
+            };
+            let mut buffer = [0; 4_096];
+            let mut seen = Vec::new();
+            while !seen.ends_with(b"{}") {
+                match socket.read(&mut buffer).await {
+                    Ok(n) if n > 0 => seen.extend_from_slice(&buffer[..n]),
+                    _ => break,
+                }
+            }
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
+            let _ = socket.write_all(answer).await;
+            let _ = socket.shutdown().await;
+        }
+    });
+    port
+}
+
+/// No test by itself: the client of the one below.
+#[tokio::test]
+#[ignore = "the client of another test"]
+async fn client() {
+    let calls = std::env::var(CALLS).expect("what to call");
+    let dialer = named(&["127.0.0.1"], &["127.0.0.0/8"]);
+    for call in calls.lines() {
+        let (url, fate) = call.split_once(' ').expect("a URL and its fate");
+        let url: Url = url.parse().expect("a URL");
+        let answer = dialer.post_json(&url, "{}", LIMITS).await;
+        match fate {
+            "spoken" => assert_eq!(answer, ok(200, "hi"), "{url}"),
+            _ => assert_eq!(answer, Err(DialError::Unconnected), "{url}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_whom_a_known_authority_names_is_spoken_to() {
+    let (pem, known) = authority("known");
+    let (_, stranger) = authority("stranger");
+    let (good, bad) = (
+        serve("a.test", &known).await,
+        serve("a.test", &stranger).await,
+    );
+    let folder = std::env::temp_dir().join(format!("turnwire-dial-{}.pem", std::process::id()));
+    std::fs::write(&folder, pem).expect("a file");
+    let calls = format!(
+        "https://a.test:{good}/ spoken\n\
+         https://a.test:{bad}/ refused\n\
+         https://b.test:{good}/ refused\n\
+         https://a.test:{good}/ spoken"
+    );
+    let mut other = tokio::process::Command::new(std::env::current_exe().expect("this test"));
+    other
+        .args(["--ignored", "--exact", "dialer::tests::tls::client"])
+        .env("SSL_CERT_FILE", &folder)
+        .env_remove("SSL_CERT_DIR")
+        .env(CALLS, calls);
+    let run = other.output().await.expect("it ran");
+    std::fs::remove_file(&folder).expect("the file is there");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(said.contains("1 passed"), "{said}");
+}
