@@ -75,7 +75,7 @@ async fn client() {
         let answer = dialer.post_json(&url, "{}", LIMITS).await;
         match fate {
             "spoken" => assert_eq!(answer, ok(200, "hi"), "{url}"),
-            _ => assert_eq!(answer, Err(DialError::Unconnected), "{url}"),
+            _ => assert_eq!(answer, Err(DialError::Unreachable), "{url}"),
         }
     }
 }
