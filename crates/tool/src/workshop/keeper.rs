@@ -327,7 +327,10 @@ impl Keeper {
     /// The guard has told the end, or is dead.
     async fn leave(mut self) -> Done {
         let end = match self.end.take() {
+            // A guard that was stopped meanwhile may find its program dead before it finds that it
+            // was asked to end it: what the server killed was asked for.
             Some(end) => End {
+                asked: end.asked || self.forced,
                 killed: end.killed || self.forced,
                 ..end
             },
