@@ -1,11 +1,5 @@
 //! A workshop with guards of the real binary, for tests of programs.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "each test file takes what it needs"
-)]
-
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -19,39 +13,39 @@ use turnwire_tool::guard::order::Limits;
 use turnwire_tool::workshop::{Guarded, Spec};
 
 /// Short, so that a test of a killing does not take long.
-pub const GRACE: Duration = Duration::from_millis(500);
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// Far beyond the grace, for a machine that does much else.
-pub const WITHIN: Duration = Duration::from_secs(20);
+pub(crate) const WITHIN: Duration = Duration::from_secs(20);
 
 /// A workshop in a folder of its own.
-pub struct Shop {
-    pub dir: TempDir,
-    pub workshop: Workshop,
+pub(crate) struct Shop {
+    pub(crate) dir: TempDir,
+    pub(crate) workshop: Workshop,
 }
 
 impl Shop {
-    pub fn open() -> Self {
+    pub(crate) fn open() -> Self {
         Self::with_grace(GRACE)
     }
 
-    pub fn with_grace(grace: Duration) -> Self {
+    pub(crate) fn with_grace(grace: Duration) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let workshop = at(dir.path(), grace);
         Self { dir, workshop }
     }
 
     /// A program of `command` in the folder of a session.
-    pub fn spec<T: AsRef<str>>(&self, command: &[T]) -> Spec {
+    pub(crate) fn spec<T: AsRef<str>>(&self, command: &[T]) -> Spec {
         spec(&self.workshop, command)
     }
 
     /// A shell script as a program.
-    pub fn script(&self, script: &str) -> Spec {
+    pub(crate) fn script(&self, script: &str) -> Spec {
         self.spec(&["/bin/sh", "-c", script])
     }
 
     /// A program that is hard to end, set up and running.
-    pub async fn nasty(&self, nasty: &Nasty, kind: Kind) -> Guarded {
+    pub(crate) async fn nasty(&self, nasty: &Nasty, kind: Kind) -> Guarded {
         let spec = self.spec(&nasty.command(kind));
         let guarded = self.workshop.call(spec).await.expect("a guard");
         nasty.until_ready(kind.processes()).await;
@@ -59,20 +53,20 @@ impl Shop {
     }
 
     /// One more script with the mark of `nasty`, running.
-    pub async fn written(&self, nasty: &Nasty, script: &str) -> Guarded {
+    pub(crate) async fn written(&self, nasty: &Nasty, script: &str) -> Guarded {
         let spec = self.spec(&shell(&nasty.write("own", script)));
         self.workshop.call(spec).await.expect("a guard")
     }
 }
 
 /// A workshop in `dir`.
-pub fn at(dir: &Path, grace: Duration) -> Workshop {
+pub(crate) fn at(dir: &Path, grace: Duration) -> Workshop {
     let guard = vec![binary().into(), OsString::from("__guard")];
     Workshop::new(dir.join("work"), guard, grace)
 }
 
 /// A program of `command` in the folder of a session.
-pub fn spec<T: AsRef<str>>(workshop: &Workshop, command: &[T]) -> Spec {
+pub(crate) fn spec<T: AsRef<str>>(workshop: &Workshop, command: &[T]) -> Spec {
     let (program, args) = command.split_first().expect("a program");
     Spec {
         program: program.as_ref().to_owned(),
@@ -86,7 +80,7 @@ pub fn spec<T: AsRef<str>>(workshop: &Workshop, command: &[T]) -> Spec {
 }
 
 /// What a process table says about `pid`, after its name: state, parent, group, session.
-pub fn row(pid: u32) -> Option<Vec<String>> {
+pub(crate) fn row(pid: u32) -> Option<Vec<String>> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = line.rsplit_once(')')?;
     Some(rest.split_whitespace().map(str::to_owned).collect())

@@ -1,7 +1,5 @@
 //! Someone who talks with the binary: types, reads both outputs as they come, presses Ctrl-C.
 
-#![allow(dead_code, reason = "not every test needs all of it")]
-
 use std::fs::File;
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, Stdio};

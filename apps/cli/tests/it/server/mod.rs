@@ -21,14 +21,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    #[allow(dead_code, reason = "not every test plays a script of its own")]
     /// A server of `dir` that plays `script`, on a free port.
     pub(crate) fn start(dir: &Path, script: &str) -> Self {
         std::fs::write(dir.join("script.yaml"), script).expect("a script");
         Self::listen(dir, &free_port().to_string())
     }
 
-    #[allow(dead_code, reason = "not every test kills it")]
     /// The same again, on the same port, after it was killed.
     pub(crate) fn again(&self, dir: &Path) -> Self {
         Self::listen(dir, &self.address)
@@ -70,7 +68,6 @@ impl Server {
         Client::new(&self.url()).expect("an address")
     }
 
-    #[allow(dead_code, reason = "not every test kills it")]
     /// SIGKILL, at once.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("killed");

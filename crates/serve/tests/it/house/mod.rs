@@ -1,7 +1,5 @@
 //! A whole server on a folder of its own, asked without sockets.
 
-#![allow(dead_code, reason = "each file of tests uses a part of it")]
-
 pub(crate) mod upstream;
 
 use std::time::Duration;

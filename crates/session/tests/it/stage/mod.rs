@@ -1,12 +1,6 @@
 //! A stage for turns: the real service over a real store, with producers that do as a test says.
 
-#![allow(
-    dead_code,
-    unused_imports,
-    unreachable_pub,
-    missing_docs,
-    reason = "each test file uses its part"
-)]
+#![allow(unreachable_pub, missing_docs, reason = "only tests see it")]
 
 mod answers;
 mod asking;
