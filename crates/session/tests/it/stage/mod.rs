@@ -33,15 +33,13 @@ use turnwire_session::{
     SystemMint,
 };
 
-pub use answers::{
-    answer, asked_service, legs, no, paused, questions, resolved, tools, with, word, yes,
-};
+pub use answers::{answer, asked_service, legs, no, paused, questions, resolved, tools, with, yes};
 pub use asking::{Book, ask, asking};
 pub use calls::{call_started, speak, spent, think};
 pub use delegating::{LONG, announce, delegate, told};
-pub use holding::{Seen, WINDOW, holding, status};
+pub use holding::{holding, status};
 pub use messages::{MUCH, message, remember, texts, tool};
-pub use producer::{Act, Acting, Gates, Through, acting, through, versions};
+pub use producer::{Act, Acting, Gates, acting, through};
 pub use turnstile::{Turnstile, attended, gated, minding};
 pub use working::{Ends, counts, delegating, hangs, place, worker};
 
