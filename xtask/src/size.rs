@@ -37,7 +37,7 @@ pub fn run(root: &Path, build: bool) -> Result<()> {
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
     let locked = lock.lines().filter(|line| *line == "[[package]]").count();
     println!("crates locked: {locked}, of them {third_party} third-party crates for this platform");
-    println!("crates in the binary: {}", in_binary(root)?);
+    println!("crates compiled for the binary: {}", in_binary(root)?);
     println!("test binaries: {}", test_binaries(&sources));
     if build {
         let built = step("cold release build", || cold_build(root))?;
@@ -92,7 +92,7 @@ fn table(members: &BTreeMap<&str, Lines>) -> String {
     text + &row("total", total)
 }
 
-/// Crates that are linked into `turnwire`, build tools and macros among them.
+/// Crates that are compiled for `turnwire`, build tools and macros among them.
 fn in_binary(root: &Path) -> Result<usize> {
     let asked = Command::new(cargo())
         .args(["tree", "-p", "turnwire", "-e", "no-dev", "--prefix", "none"])
@@ -107,8 +107,14 @@ fn in_binary(root: &Path) -> Result<usize> {
         );
     }
     let text = String::from_utf8(asked.stdout)?;
-    let crates: BTreeSet<&str> = text.lines().filter(|line| !line.is_empty()).collect();
-    Ok(crates.len())
+    Ok(distinct(&text))
+}
+
+/// The crates in the output of `cargo tree`, which marks those that it names again.
+fn distinct(tree: &str) -> usize {
+    let lines = tree.lines().map(|line| line.trim_end_matches(" (*)"));
+    let crates: BTreeSet<&str> = lines.filter(|line| !line.is_empty()).collect();
+    crates.len()
 }
 
 /// Binaries that tests are linked into: unit tests of each crate and each file under `tests/`.
@@ -198,6 +204,14 @@ mod tests {
         assert_eq!(counted["e2e"], of(0, 1, 1));
         assert!(table(&counted).ends_with("total                   2        6        1\n"));
         assert_eq!(test_binaries(&sources), 4);
+    }
+
+    #[test]
+    fn a_crate_that_is_named_again_counts_once() {
+        assert_eq!(
+            distinct("a v1.0.0\nb v1.0.0\na v1.0.0 (*)\n\na v2.0.0\n"),
+            3
+        );
     }
 
     #[test]

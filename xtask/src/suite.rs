@@ -18,11 +18,18 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::source;
 use crate::step::{call, cargo, step};
+use crate::trace::Tests;
 use case::{Catalog, Times};
 
 /// Variable that sets how many tests run at once.
 const JOBS: &str = "TURNWIRE_TEST_JOBS";
+/// Tests with `#[ignore]`: processes that other tests start.
+const HELPERS: [&str; 2] = [
+    "crates/dial: dialer::tests::tls::client",
+    "e2e it: process::server::a_server_with_programs",
+];
 /// Tests at once for each core: most of them wait.
 const JOBS_PER_CORE: usize = 3;
 
@@ -45,6 +52,18 @@ pub fn run(root: &Path, filter: Option<&str>) -> Result<bool> {
     if !stale.is_empty() {
         bail!("xtask/src/suite/serial.rs names tests that do not exist: {stale:?}");
     }
+    let unknown: Vec<&String> = catalog
+        .ignored
+        .iter()
+        .filter(|label| !HELPERS.contains(&label.as_str()))
+        .collect();
+    if !unknown.is_empty() {
+        bail!("ignored tests that no other test starts: {unknown:?}");
+    }
+    let unlisted = catalog.unlisted(&Tests::of(&source::all(root)?));
+    if !unlisted.is_empty() {
+        bail!("tests that no test binary has: {unlisted:?}");
+    }
     let file = root.join("target/test-times.txt");
     let mut times = Times::read(&file);
     catalog.sort(&times);
@@ -59,7 +78,7 @@ pub fn run(root: &Path, filter: Option<&str>) -> Result<bool> {
     }
     times.write(&file)?;
     for label in &catalog.ignored {
-        println!("not run, another test starts it: {label}");
+        println!("not run by itself, another test starts it: {label}");
     }
     print!("{}", report::report(&outcomes));
     Ok(!outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.failure.is_none()))

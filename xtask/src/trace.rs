@@ -49,6 +49,13 @@ impl Tests {
     }
 }
 
+impl Tests {
+    /// The names of all tests.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(String::as_str)
+    }
+}
+
 /// Whether the function at `at` carries a test's attribute.
 fn is_test(code: &str, at: usize) -> bool {
     let before = &code[..at];

@@ -47,7 +47,8 @@ pub(crate) struct At<T> {
 
 /// The name by which the YAML parser is asked for a value with its place. `serde_saphyr::Spanned`
 /// asks so too; it is not used itself because it compiles `T` seventeen times, for values that come
-/// from elsewhere. A parser that did not know the name would give the value alone, at [`Place::TOP`].
+/// from elsewhere. So an [`At`] cannot stand where serde buffers values: under `flatten`, `untagged` or
+/// `tag`. A parser that did not know the name would be refused, and every test of a place with it.
 const WITH_PLACE: &str = "__yaml_spanned";
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
@@ -70,11 +71,11 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for AtVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut parts: A) -> Result<At<T>, A::Error> {
-        let (mut value, mut place) = (None, Place::TOP);
+        let (mut value, mut place) = (None, None);
         while let Some(part) = parts.next_key::<String>()? {
             match part.as_str() {
                 "value" => value = Some(parts.next_value()?),
-                "referenced" => place = parts.next_value::<Location>()?.into(),
+                "referenced" => place = Some(Place::from(parts.next_value::<Location>()?)),
                 "defined" => {
                     parts.next_value::<Location>()?;
                 }
@@ -84,6 +85,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for AtVisitor<T> {
             }
         }
         let value = value.ok_or_else(|| A::Error::missing_field("value"))?;
+        let place = place.ok_or_else(|| A::Error::missing_field("referenced"))?;
         Ok(At { value, place })
     }
 }

@@ -46,6 +46,10 @@ pub async fn run(stops: usize, mut dice: Dice) -> Report {
     assert_eq!(nasty.processes(), [0; 0]);
     house.sockets_closed().await;
     load::judge(&house.rest, &sessions).await;
+    assert!(
+        late * 2 < stops,
+        "most stops must find a turn that runs: {late} of {stops} were late"
+    );
     Report { stops, late }
 }
 

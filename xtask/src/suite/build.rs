@@ -17,15 +17,30 @@ use crate::step::cargo;
 /// What separates arguments in the variable that clippy's driver reads, as `cargo clippy` sets it.
 const SEPARATOR: &str = "__CLIPPY_HACKERY__";
 
-/// What is built for the tests, in the order it is built.
-const PASSES: [&[&str]; 2] = [
-    &[
-        "--workspace",
-        "--exclude",
-        "turnwire-xtask",
-        "--all-targets",
-    ],
-    &["--package", "turnwire-xtask"],
+/// What is built for the tests, in the order it is built: arguments of cargo, and what is added to the
+/// labels of the binaries.
+const PASSES: [(&[&str], &str); 3] = [
+    (
+        &[
+            "--workspace",
+            "--exclude",
+            "turnwire-xtask",
+            "--all-targets",
+        ],
+        "",
+    ),
+    (&["--package", "turnwire-xtask"], ""),
+    // The generator of the OpenAPI document has tests of its own.
+    (
+        &[
+            "--package",
+            "turnwire-wire",
+            "--lib",
+            "--features",
+            "schema",
+        ],
+        " schema",
+    ),
 ];
 
 /// A test binary.
@@ -53,7 +68,7 @@ pub struct Built {
 pub fn build(root: &Path) -> Result<Built> {
     let driver = clippy_driver()?;
     let mut built = Built::default();
-    for pass in PASSES {
+    for (pass, suffix) in PASSES {
         let mut command = Command::new(cargo());
         command
             .args([
@@ -69,7 +84,7 @@ pub fn build(root: &Path) -> Result<Built> {
         let mut child = command.spawn().context("starting cargo")?;
         let stdout = child.stdout.take().context("cargo has no output")?;
         for line in BufReader::new(stdout).lines() {
-            built.add(root, &line?);
+            built.add(root, &line?, suffix);
         }
         let status = child.wait()?;
         if !status.success() {
@@ -121,7 +136,7 @@ struct Profile {
 }
 
 impl Built {
-    fn add(&mut self, root: &Path, line: &str) {
+    fn add(&mut self, root: &Path, line: &str, suffix: &str) {
         let Ok(message) = serde_json::from_str::<Message>(line) else {
             return;
         };
@@ -140,8 +155,8 @@ impl Built {
                 let folder = dir.strip_prefix(root).unwrap_or(&dir);
                 let folder = folder.to_string_lossy().replace('\\', "/");
                 let label = match kind {
-                    "test" => format!("{folder} {}", target.name),
-                    _ => folder,
+                    "test" => format!("{folder} {}{suffix}", target.name),
+                    _ => format!("{folder}{suffix}"),
                 };
                 self.tests.push(TestBinary { label, path, dir });
             }
@@ -177,7 +192,7 @@ mod tests {
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
             "no JSON".to_owned(),
         ] {
-            built.add(Path::new("/r"), &line);
+            built.add(Path::new("/r"), &line, "");
         }
         let labels: Vec<&str> = built.tests.iter().map(|test| test.label.as_str()).collect();
         assert_eq!(labels, ["crates/log", "e2e it", "apps/cli"]);

@@ -1,7 +1,7 @@
 //! The tests of the binaries, one case each, in the order they start: the longest of the last run
 //! first, so that no long test is left alone at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::build::TestBinary;
 use super::serial::is_serial;
+use crate::trace::Tests;
 
 /// How long a test is taken to run before it has run once.
 const UNKNOWN: Duration = Duration::from_secs(1);
@@ -61,6 +62,17 @@ impl Catalog {
             }
         }
         Ok(catalog)
+    }
+
+    /// Names of tests in the sources that no binary has: behind a feature that nothing turns on, or in
+    /// a file that no module lists.
+    pub fn unlisted(&self, written: &Tests) -> Vec<String> {
+        let cases = self.cases.iter().map(|case| case.name.as_str());
+        let all = cases.chain(self.ignored.iter().map(String::as_str));
+        let names = all.map(|name| name.rsplit("::").next().unwrap_or(name));
+        let listed: BTreeSet<&str> = names.collect();
+        let missing = written.names().filter(|name| !listed.contains(name));
+        missing.map(str::to_owned).collect()
     }
 
     /// Leaves only the tests whose label contains `filter`.
@@ -124,6 +136,7 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Source;
 
     fn catalog(names: &[&str]) -> Catalog {
         let case = |name: &&str| Case {
@@ -161,6 +174,13 @@ mod tests {
         let mut catalog = catalog(&["quick", "new", "long one"]);
         catalog.sort(&times);
         assert_eq!(names(&catalog), ["long one", "new", "quick"]);
+    }
+
+    #[test]
+    fn a_test_that_no_binary_has_is_named() {
+        let text = "#[test]\nfn here() {}\n#[test]\nfn nowhere() {}\n";
+        let written = Tests::of(&[Source::new("crates/a/src/b.rs", text)]);
+        assert_eq!(catalog(&["b::tests::here"]).unlisted(&written), ["nowhere"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Runs tests, each in a process of its own: a test that hangs, aborts or leaks is known by its
+//! Runs tests, each in a process of its own: a test that hangs or aborts is known by its
 //! name, and the tests of all binaries share one pool.
 //!
 //! Most tests wait for sockets and clocks more than they compute, so more of them run at once than

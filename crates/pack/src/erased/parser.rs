@@ -12,9 +12,10 @@ use super::refusal::Refusal;
 
 /// A result, or the error that an adapter kept.
 fn settle<T, E: de::Error>(done: Result<T, Refusal>, kept: Option<E>) -> Result<T, E> {
-    done.map_err(|refusal| match kept {
-        Some(error) => error,
-        None => refusal.into_error(),
+    done.map_err(|refusal| match (refusal, kept) {
+        (Refusal::Kept, Some(error)) => error,
+        // A visitor may answer the parser's error with one of its own.
+        (refusal, _) => refusal.into_error(),
     })
 }
 

@@ -42,7 +42,24 @@ impl Refusal {
 
 impl Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+        // As serde words them, for a visitor that writes one error into another.
+        match self {
+            Self::Kept => f.write_str("a value cannot be read"),
+            Self::Custom(message) => f.write_str(message),
+            Self::InvalidType(found, wanted) => {
+                write!(f, "invalid type: {found}, expected {wanted}")
+            }
+            Self::InvalidValue(found, wanted) => {
+                write!(f, "invalid value: {found}, expected {wanted}")
+            }
+            Self::InvalidLength(length, wanted) => {
+                write!(f, "invalid length {length}, expected {wanted}")
+            }
+            Self::UnknownVariant(variant, _) => write!(f, "unknown variant `{variant}`"),
+            Self::UnknownField(field, _) => write!(f, "unknown field `{field}`"),
+            Self::MissingField(field) => write!(f, "missing field `{field}`"),
+            Self::DuplicateField(field) => write!(f, "duplicate field `{field}`"),
+        }
     }
 }
 

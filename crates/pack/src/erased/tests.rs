@@ -12,6 +12,7 @@ use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use super::from_str;
+use crate::place::{At, Place};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,4 +131,46 @@ fn what_does_not_fit_is_refused_the_same() {
         same::<Spanned<Shape>>(text);
         same::<u64>(text);
     }
+}
+
+#[test]
+fn a_value_with_its_place_stands_where_the_parser_says() {
+    for text in [
+        "- a\n-   b\n- {k: [1,\n    2]}\n-\n- |\n  text\n",
+        "- &x {k: 1}\n- *x\n- !!str 7\n",
+        "- [1, 2\n",
+        "a: 1",
+        "- *gone",
+    ] {
+        let direct: Result<Vec<Spanned<Value>>, _> = serde_saphyr::from_str(text);
+        let erased: Result<Vec<At<Value>>, _> = from_str(text);
+        let direct = direct.map(|list| {
+            let place = |at: Spanned<Value>| (at.value, Place::from(at.referenced));
+            list.into_iter().map(place).collect::<Vec<_>>()
+        });
+        let erased = erased.map(|list| {
+            let place = |at: At<Value>| (at.value, at.place);
+            list.into_iter().map(place).collect::<Vec<_>>()
+        });
+        assert_eq!(format!("{erased:?}"), format!("{direct:?}"), "{text}");
+    }
+}
+
+/// A visitor that answers the parser's error with its own.
+#[derive(Debug)]
+struct Reworded;
+
+impl<'de> Deserialize<'de> for Reworded {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let read = Vec::<u8>::deserialize(from);
+        read.map(|_| Self)
+            .map_err(|_| serde::de::Error::custom("three small numbers, please"))
+    }
+}
+
+#[test]
+fn an_error_that_a_type_puts_in_the_place_of_another_is_kept() {
+    let error = from_str::<BTreeMap<String, Reworded>>("a: [1, 2]\nb: [300]").expect_err("refused");
+    assert!(error.to_string().contains("three small numbers"), "{error}");
+    assert!(from_str::<BTreeMap<String, Reworded>>("a: [1, 2]").is_ok());
 }

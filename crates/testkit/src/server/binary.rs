@@ -41,7 +41,10 @@ fn is_stale(binary: &Path) -> bool {
     let members = members.iter().flat_map(|folder| entries(folder));
     // The test kit is no part of the server.
     let sources = members.filter(|member| !member.ends_with("testkit"));
-    sources.map(|member| newest(&member.join("src"))).max() > Some(built)
+    let sources = sources.map(|member| newest(&member.join("src")));
+    // The committed schemas are built in.
+    let schemas = std::iter::once(newest(&root().join("schema")));
+    sources.chain(schemas).max() > Some(built)
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 const LOW: u16 = 20_000;
@@ -12,10 +13,16 @@ const COUNT: u16 = 12_000;
 /// The locks of this process's ports. The system lets them go when the process ends.
 static CLAIMED: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
+/// Where the locks are: one folder for each user, who may not write another's files.
+fn folder() -> PathBuf {
+    let user = rustix::process::getuid().as_raw();
+    std::env::temp_dir().join(format!("turnwire-test-ports-{user}"))
+}
+
 /// A loopback address that nobody listens on, and that no other test is given while this process
 /// lives.
 pub fn free() -> SocketAddr {
-    let folder = std::env::temp_dir().join("turnwire-test-ports");
+    let folder = folder();
     std::fs::create_dir_all(&folder).expect("a folder for locks");
     // Begin where another process is not likely to be.
     let offset = (std::process::id() % u32::from(COUNT)) as u16;
@@ -54,12 +61,16 @@ mod tests {
 
     #[test]
     fn a_port_that_another_holds_is_passed_over() {
-        let mine = free();
-        let path = std::env::temp_dir().join("turnwire-test-ports");
-        let other = File::open(path.join(mine.port().to_string())).expect("the file is there");
-        assert!(
-            other.try_lock().is_err(),
-            "held for as long as this process lives"
-        );
+        // The next candidates belong to somebody else.
+        let last = free().port();
+        let next: Vec<u16> = (last + 1..last + 4).collect();
+        let locks: Vec<File> = next
+            .iter()
+            .map(|port| File::create(folder().join(port.to_string())).expect("a file"))
+            .collect();
+        let held = locks.iter().filter(|lock| lock.try_lock().is_ok()).count();
+        let given: Vec<u16> = (0..5).map(|_| free().port()).collect();
+        assert!(held > 0, "none of them was free");
+        assert!(given.iter().all(|port| !next.contains(port)), "{given:?}");
     }
 }

@@ -83,27 +83,37 @@ async fn client() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_whom_a_known_authority_names_is_spoken_to() {
     let (pem, known) = authority("known");
-    let (_, stranger) = authority("stranger");
+    let (others, stranger) = authority("stranger");
     let (good, bad) = (
         serve("a.test", &known).await,
         serve("a.test", &stranger).await,
     );
-    let folder = std::env::temp_dir().join(format!("turnwire-dial-{}.pem", std::process::id()));
-    std::fs::write(&folder, pem).expect("a file");
     let calls = format!(
         "https://a.test:{good}/ spoken\n\
          https://a.test:{bad}/ refused\n\
          https://b.test:{good}/ refused\n\
          https://a.test:{good}/ spoken"
     );
-    let mut other = tokio::process::Command::new(std::env::current_exe().expect("this test"));
-    other
+    run(&pem, calls).await;
+    // Who trusts the other authority is answered by its server, and by no other.
+    let calls = format!("https://a.test:{bad}/ spoken\nhttps://a.test:{good}/ refused");
+    run(&others, calls).await;
+}
+
+/// Runs the client with an authority that it trusts.
+async fn run(authority: &str, calls: String) {
+    let name = format!("turnwire-dial-{}.pem", std::process::id());
+    let store = std::env::temp_dir().join(name);
+    std::fs::write(&store, authority).expect("a file");
+    let mut client = tokio::process::Command::new(std::env::current_exe().expect("this test"));
+    client
         .args(["--ignored", "--exact", "dialer::tests::tls::client"])
-        .env("SSL_CERT_FILE", &folder)
+        .env("SSL_CERT_FILE", &store)
         .env_remove("SSL_CERT_DIR")
         .env(CALLS, calls);
-    let run = other.output().await.expect("it ran");
-    std::fs::remove_file(&folder).expect("the file is there");
-    let said = String::from_utf8_lossy(&run.stdout);
-    assert!(said.contains("1 passed"), "{said}");
+    let ran = client.output().await.expect("it ran");
+    std::fs::remove_file(&store).expect("the file is there");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("1 passed"), "{said}\n{errors}");
 }
