@@ -55,10 +55,15 @@ pub fn run(root: &Path, build: bool) -> Result<()> {
 fn lines(sources: &[Source]) -> BTreeMap<&str, Lines> {
     let mut members: BTreeMap<&str, Lines> = BTreeMap::new();
     for source in sources {
-        let lines = members.entry(source.member()).or_default();
+        // A build script stands beside the folders of its crate.
+        let member = match source.member() {
+            "" => source.path.rsplit_once('/').map_or("", |(dir, _)| dir),
+            member => member,
+        };
+        let lines = members.entry(member).or_default();
         let written = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
         let all = written(&source.text);
-        if KIT.contains(&source.member()) && !source.is_test() {
+        if KIT.contains(&member) && !source.is_test() {
             lines.kit += all;
             continue;
         }
@@ -195,14 +200,15 @@ mod tests {
                 "//! A.\n\nfn a() {}\n\n#[cfg(test)]\nmod tests {\n}\n",
             ),
             Source::new("crates/a/tests/it/main.rs", "//! T.\nfn t() {}\n"),
+            Source::new("crates/a/build.rs", "//! B.\n"),
             Source::new("e2e/src/lib.rs", "//! Kit.\n"),
             Source::new("e2e/tests/it/main.rs", "//! T.\n"),
         ];
         let counted = lines(&sources);
         let of = |product, test, kit| Lines { product, test, kit };
-        assert_eq!(counted["crates/a"], of(2, 5, 0));
+        assert_eq!(counted["crates/a"], of(3, 5, 0));
         assert_eq!(counted["e2e"], of(0, 1, 1));
-        assert!(table(&counted).ends_with("total                   2        6        1\n"));
+        assert!(table(&counted).ends_with("total                   3        6        1\n"));
         assert_eq!(test_binaries(&sources), 4);
     }
 
