@@ -45,7 +45,8 @@ const ROWS: &[Row] = &[
             "event", "pack", "tool", "log", "session", "wire", "serve", "client",
         ],
     ),
-    ("xtask", &["event", "pack", "wire"]),
+    ("schemagen", &["event", "pack", "wire"]),
+    ("xtask", &[]),
     ("e2e", ANYTHING),
     ("bench", ANYTHING),
 ];

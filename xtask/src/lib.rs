@@ -16,7 +16,6 @@ pub mod metadata;
 pub mod edges;
 pub mod licence;
 pub mod tidy;
-pub mod schema;
 pub mod trace;
 pub mod step;
 pub mod size;

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use turnwire_xtask::{campaign, schema, size, source, suite, tidy, trace};
+use turnwire_xtask::step::{call, cargo};
+use turnwire_xtask::{campaign, size, source, suite, tidy, trace};
 
 const HELP: &str = "\
 cargo xtask tidy              check the rules of CONTRIBUTING.md; reports large files and functions
@@ -33,7 +34,10 @@ fn main() -> Result<ExitCode> {
             );
             Ok(ExitCode::from(u8::from(!report.failures.is_empty())))
         }
-        Some("schema") => schema::write(&root).map(|()| ExitCode::SUCCESS),
+        Some("schema") => {
+            let generator = ["run", "-q", "-p", "turnwire-schemagen", "--", "."];
+            call(&root, &cargo(), &generator).map(|()| ExitCode::SUCCESS)
+        }
         Some("trace") => trace::write(&root, &source::all(&root)?).map(|()| ExitCode::SUCCESS),
         Some("test") => {
             let passed = suite::run(&root, std::env::args().nth(2).as_deref())?;

@@ -16,7 +16,7 @@ use crate::source::{self, Source};
 use crate::step::{cargo, clock, step};
 
 /// Members that are no part of the product.
-const KIT: [&str; 4] = ["crates/testkit", "e2e", "bench", "xtask"];
+const KIT: [&str; 5] = ["crates/testkit", "e2e", "bench", "xtask", "schemagen"];
 /// Where the cold build goes.
 const TARGET: &str = "target/size";
 

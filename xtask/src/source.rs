@@ -61,7 +61,7 @@ impl Source {
 /// Every Rust file of the members, in path order.
 pub fn all(root: &Path) -> Result<Vec<Source>> {
     let mut files = Vec::new();
-    for dir in ["crates", "apps", "xtask", "e2e", "bench"] {
+    for dir in ["crates", "apps", "xtask", "schemagen", "e2e", "bench"] {
         walk(&root.join(dir), &mut files)?;
     }
     files.sort();

@@ -1,5 +1,5 @@
 //! JSON Schemas of the files of a pack, for editors and for `check`. The committed files are built
-//! in. They are generated from the shapes that `check` reads (feature `schema`, which `xtask` alone
+//! in. They are generated from the shapes that `check` reads (feature `schema`, which `schemagen` alone
 //! turns on), and a test compares the two, so that they cannot say something else.
 
 use serde_json::Value;

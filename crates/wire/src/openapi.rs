@@ -5,7 +5,7 @@
 //! schema/openapi.json + Limits                 ─▶ document ─▶ /openapi.json         (the server)
 //! ```
 //! The server has the committed file built in; table and generator exist with the feature `schema`
-//! alone, which `xtask` turns on to write the file and to test that it has not drifted. The server's
+//! alone, which `schemagen` turns on to write the file and to test that it has not drifted. The server's
 //! routes are tested against the document in both directions, so neither can say more than the
 //! other. JSON Schema 2020-12, which the types derive, is the dialect of OpenAPI 3.1.
 

@@ -1,4 +1,3 @@
 //! Tests of the repository itself, in one binary.
 
-mod schema;
 mod tidy;

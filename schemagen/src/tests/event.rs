@@ -15,7 +15,7 @@ use turnwire_event::{
 };
 
 fn schema() -> Value {
-    let path = turnwire_xtask::tidy::root().join("schema/event.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../schema/event.json");
     let text = std::fs::read_to_string(path).expect("schema/event.json is committed");
     serde_json::from_str(&text).expect("the schema is JSON")
 }

@@ -1,5 +1,8 @@
-//! The committed JSON Schemas and the OpenAPI document: written from the types and the table of
-//! operations, and compared with them.
+//! Generates the committed JSON Schemas and the OpenAPI document from the types and the table of
+//! operations.
+//!
+//! A crate of its own because the generators exist only with the feature `schema`: neither the
+//! server nor the test command (`xtask`) has to be compiled with it.
 
 use std::path::Path;
 
@@ -7,9 +10,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 use turnwire_wire::openapi;
 
-use crate::finding::Finding;
-
-/// Each schema file with what it must hold.
+/// Each schema file by its path from the root of the repository, with its content.
 pub fn files() -> Vec<(String, Value)> {
     let openapi = openapi::generate(openapi::Limits::default());
     let of_wires = [
@@ -23,12 +24,7 @@ pub fn files() -> Vec<(String, Value)> {
     of_wires.into_iter().chain(of_packs).collect()
 }
 
-/// A schema as it is committed: indented, with a newline at the end.
-pub fn text(schema: &Value) -> String {
-    format!("{schema:#}\n")
-}
-
-/// Writes the schema files.
+/// Writes the schema files below `root`.
 pub fn write(root: &Path) -> Result<()> {
     for (path, schema) in files() {
         let file = root.join(&path);
@@ -41,14 +37,10 @@ pub fn write(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Schema files that do not say what the types say.
-pub fn drifted(root: &Path) -> Vec<Finding> {
-    files()
-        .into_iter()
-        .filter(|(path, schema)| {
-            let committed = std::fs::read_to_string(root.join(path)).unwrap_or_default();
-            committed != text(schema)
-        })
-        .map(|(path, _)| Finding::about(&path, "differs from the types: run `cargo xtask schema`"))
-        .collect()
+/// A schema as it is committed: indented, with a newline at the end.
+fn text(schema: &Value) -> String {
+    format!("{schema:#}\n")
 }
+
+#[cfg(test)]
+mod tests;
