@@ -16,6 +16,7 @@ pub mod metadata;
 pub mod edges;
 pub mod licence;
 pub mod tidy;
+pub mod test_index;
 pub mod trace;
 pub mod step;
 pub mod size;

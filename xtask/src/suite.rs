@@ -8,7 +8,6 @@
 
 pub mod setup;
 pub mod build;
-pub mod serial;
 pub mod case;
 pub mod process;
 pub mod run;
@@ -20,7 +19,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::source;
 use crate::step::{call, cargo, step};
-use crate::trace::Tests;
+use crate::test_index::TestIndex;
 use case::{Catalog, Times};
 
 /// Variable that sets how many tests run at once.
@@ -46,12 +45,8 @@ pub fn run(root: &Path, filter: Option<&str>) -> Result<bool> {
         anyhow::Ok(built)
     })?;
     let server = built.server.context("the server was not built")?;
-    let mut catalog = Catalog::read(&built.tests)?;
-    let named = catalog.cases.iter();
-    let stale = serial::stale(named.map(|case| (case.binary.label.as_str(), case.name.as_str())));
-    if !stale.is_empty() {
-        bail!("xtask/src/suite/serial.rs names tests that do not exist: {stale:?}");
-    }
+    let index = TestIndex::new(&source::all(root)?);
+    let mut catalog = Catalog::read(&built.tests, &index)?;
     let unknown: Vec<&String> = catalog
         .ignored
         .iter()
@@ -60,7 +55,7 @@ pub fn run(root: &Path, filter: Option<&str>) -> Result<bool> {
     if !unknown.is_empty() {
         bail!("ignored tests that no other test starts: {unknown:?}");
     }
-    let unlisted = catalog.unlisted(&Tests::of(&source::all(root)?));
+    let unlisted = catalog.unlisted(&index);
     if !unlisted.is_empty() {
         bail!("tests that no test binary has: {unlisted:?}");
     }

@@ -249,6 +249,7 @@ mod tests {
         }
     }
 
+    // D-04
     #[test]
     fn response_id_names_its_turn() {
         let turn = TurnId(Ulid(42));

@@ -315,6 +315,7 @@ mod tests {
         assert!(EventType::ALL.len() <= 128, "a TypeSet has 128 bits");
     }
 
+    // S3-049
     #[test]
     fn s3_069_reserved_domains_never_enter_the_catalog() {
         for &kind in EventType::ALL.iter().filter(|kind| kind.is_persisted()) {

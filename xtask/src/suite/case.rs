@@ -9,8 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use super::build::TestBinary;
-use super::serial::is_serial;
-use crate::trace::Tests;
+use crate::test_index::TestIndex;
 
 /// How long a test is taken to run before it has run once.
 const UNKNOWN: Duration = Duration::from_secs(1);
@@ -43,14 +42,14 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Asks every binary for its tests.
-    pub fn read(binaries: &[TestBinary]) -> Result<Self> {
+    /// Asks every binary for its tests; `index` knows which of them run alone.
+    pub fn read(binaries: &[TestBinary], index: &TestIndex) -> Result<Self> {
         let mut catalog = Self::default();
         for binary in binaries {
             let ignored = list(binary, &["--list", "--format=terse", "--ignored"])?;
             for name in list(binary, &["--list", "--format=terse"])? {
                 let case = Case {
-                    serial: is_serial(&binary.label, &name),
+                    serial: index.is_serial(&binary.label, &name),
                     binary: binary.clone(),
                     name,
                 };
@@ -66,12 +65,12 @@ impl Catalog {
 
     /// Names of tests in the sources that no binary has: behind a feature that nothing turns on, or in
     /// a file that no module lists.
-    pub fn unlisted(&self, written: &Tests) -> Vec<String> {
+    pub fn unlisted(&self, index: &TestIndex) -> Vec<String> {
         let cases = self.cases.iter().map(|case| case.name.as_str());
         let all = cases.chain(self.ignored.iter().map(String::as_str));
         let names = all.map(|name| name.rsplit("::").next().unwrap_or(name));
         let listed: BTreeSet<&str> = names.collect();
-        let missing = written.names().filter(|name| !listed.contains(name));
+        let missing = index.names().filter(|name| !listed.contains(name));
         missing.map(str::to_owned).collect()
     }
 
@@ -179,8 +178,8 @@ mod tests {
     #[test]
     fn a_test_that_no_binary_has_is_named() {
         let text = "#[test]\nfn here() {}\n#[test]\nfn nowhere() {}\n";
-        let written = Tests::of(&[Source::new("crates/a/src/b.rs", text)]);
-        assert_eq!(catalog(&["b::tests::here"]).unlisted(&written), ["nowhere"]);
+        let index = TestIndex::new(&[Source::new("crates/a/src/b.rs", text)]);
+        assert_eq!(catalog(&["b::tests::here"]).unlisted(&index), ["nowhere"]);
     }
 
     #[test]

@@ -75,6 +75,7 @@ fn words_flow_and_the_next_line_waits_for_them() {
     );
 }
 
+// S3-067
 #[test]
 fn a_message_that_was_finished_before_is_shown_with_its_end() {
     let mut printer = Printer::new(Paint::Plain);

@@ -65,6 +65,7 @@ fn written(example: &Value) -> Value {
     serde_json::from_slice(&out).expect("a frame")
 }
 
+// S3-046
 #[test]
 fn examples_are_the_frames_the_code_reads_and_writes() {
     let mut seen = Vec::new();

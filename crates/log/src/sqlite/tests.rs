@@ -18,6 +18,7 @@ fn open(dir: &Path) -> Sqlite {
     Sqlite::open(&options(dir)).expect("a store")
 }
 
+// S3-108
 #[test]
 fn keeps_the_promises_of_a_store() {
     let root = tempfile::tempdir().expect("a folder");

@@ -101,6 +101,7 @@ async fn connections_over_the_cap_are_turned_away_and_places_are_given_back() {
     assert!(answer.ends_with("hello"), "{answer}");
 }
 
+// serial: a slow request is answered within 2 s
 #[tokio::test]
 async fn headers_are_bounded_in_bytes_and_time() {
     let server = start(config(|c| {

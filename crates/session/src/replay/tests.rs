@@ -215,6 +215,7 @@ fn words(uncut: &[Event], since: Position, got: &[Event]) -> String {
     out
 }
 
+// S3-035
 #[tokio::test]
 async fn law_2_no_schedule_of_the_seam_loses_or_repeats() {
     let dir = tempfile::tempdir().expect("a folder");

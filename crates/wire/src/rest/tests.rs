@@ -54,6 +54,7 @@ fn turn_row(state: TurnState, terminal: Option<(EventType, Value)>) -> TurnRow {
     }
 }
 
+// S3-010
 #[test]
 fn s3_001_attach_names_session_model_token_and_url() {
     let attached = session::Attached::new(session_row(), "atk_X".into(), "localhost:8421");

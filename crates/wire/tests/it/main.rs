@@ -56,6 +56,7 @@ fn compare(path: &Path, made: &[u8]) {
     assert_eq!(stored.len(), made.len(), "lines of {}", path.display());
 }
 
+// S3-046, S3-053, S3-054, S3-056, S3-058, S3-075, S1-099
 #[test]
 fn every_scenario_prints_as_its_golden_files_say() {
     let scenarios = catalog::all();
@@ -84,6 +85,7 @@ fn no_golden_folder_is_without_a_scenario() {
     }
 }
 
+// S3-051, S3-060
 #[test]
 fn every_scenario_keeps_the_laws() {
     for (name, events) in catalog::all() {

@@ -7,6 +7,7 @@ use turnwire_testkit::dice::Dice;
 /// `cargo xtask campaign stops N` makes more of them.
 const CANCELS: usize = 100;
 
+// S3-075
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s3_077_every_cancel_is_one_of_the_cases() {
     let report = cancels::run(CANCELS, Dice::from_env()).await;

@@ -84,6 +84,7 @@ fn cut_short(body: &Body) {
     }
 }
 
+// S3-080
 #[tokio::test]
 async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
     let steps = [
@@ -137,6 +138,8 @@ async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
     assert_eq!(statuses(&history, "assistant")[0], "cancelled");
 }
 
+// serial: a cancel while tools run ends within 2 s
+// S3-079
 #[tokio::test]
 async fn sc_23_s3_073_cancel_while_tools_run() {
     let steps = [
@@ -189,6 +192,7 @@ async fn sc_23_s3_073_cancel_while_tools_run() {
     );
 }
 
+// S3-079
 #[tokio::test]
 async fn s3_076_cancel_in_a_later_call_is_as_in_the_first() {
     let steps = [

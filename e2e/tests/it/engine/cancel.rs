@@ -124,6 +124,7 @@ async fn cancel(stage: &Stage, turn: TurnId) {
     assert_eq!(answer.expect("an answer").status, 202);
 }
 
+// serial: a cancel ends its turn within 1 s
 #[tokio::test]
 async fn sc_07_s1_046_s1_110_s1_111_d_79_a_cancel_by_request_ends_the_turn_and_not_the_call() {
     let stage = slow(asks(&["shop"], "never said")).await;
@@ -172,6 +173,7 @@ async fn sc_07_s1_046_s1_110_s1_111_d_79_a_cancel_by_request_ends_the_turn_and_n
     stage.judge().await;
 }
 
+// serial: a client that leaves cancels within 1 s
 #[tokio::test]
 async fn sc_07_s1_105_one_that_leaves_cancels_within_a_second_and_the_call_ends_by_itself() {
     let stage = slow(asks(&["shop"], "never said")).await;

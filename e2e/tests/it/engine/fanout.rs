@@ -32,6 +32,7 @@ async fn traced(stage: &Stage, told: &Told) -> Value {
     only(&events, "dispatch.traced")["payload"].clone()
 }
 
+// serial: two sub-agents of one second each within 1.9 s
 #[tokio::test]
 async fn s2_023_s2_024_s2_032_two_sub_agents_of_a_second_take_one_second() {
     let stage = Stage::new(working(asks(&["shop", "rewards"], BOTH))).await;
@@ -96,6 +97,7 @@ async fn s2_023_s2_024_s2_032_two_sub_agents_of_a_second_take_one_second() {
     stage.judge().await;
 }
 
+// serial: three sub-agents at once within 1.1 s
 #[tokio::test]
 async fn s2_026_s2_034_three_at_once_are_at_the_cap_and_all_are_told() {
     let answer = format!("{BOTH} and {{{{result.ask_support.text}}}}");

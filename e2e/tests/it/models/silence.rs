@@ -155,6 +155,7 @@ fn mib(pid: u32, line: &str) -> u64 {
     kib.and_then(|n| n.parse::<u64>().ok()).expect("a number") / 1024
 }
 
+// serial: compares the server's memory before and after
 #[tokio::test]
 async fn ten_megabytes_are_bounded_in_memory_and_end_once() {
     for dialect in Dialect::ALL {

@@ -159,6 +159,7 @@ async fn s3_031_binary_is_1003_text_that_is_no_json_1007_too_much_1009() {
     }
 }
 
+// S3-007
 #[tokio::test]
 async fn s3_031_json_of_an_unknown_type_is_passed_over_with_a_warning() {
     let scene = Scene::saying([Step::text("hello")]).await;

@@ -54,6 +54,7 @@ async fn s3_008_130_messages_in_three_pages_without_gap_or_repetition() {
     scene.judge().await;
 }
 
+// S3-049
 #[tokio::test]
 async fn r_25_events_page_by_page_with_hashes_that_chain() {
     let scene = Scene::saying([
@@ -109,6 +110,7 @@ async fn r_25_events_page_by_page_with_hashes_that_chain() {
     scene.judge().await;
 }
 
+// S3-009
 #[tokio::test]
 async fn lists_of_sessions_turns_and_calls_walk_back() {
     let scene = Scene::saying([

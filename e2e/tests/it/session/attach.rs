@@ -34,6 +34,7 @@ async fn empty_snapshot(client: &mut Client) {
     }
 }
 
+// S3-002, S3-009, S3-023, S3-030, S3-054
 #[tokio::test]
 async fn sc_19_attach_snapshot_live() {
     let scene = Scene::saying([Step::slow("Hello from the script.", 4, 2)]).await;

@@ -6,6 +6,7 @@ use turnwire_testkit::dice::Dice;
 /// `cargo xtask campaign cuts N` makes more of them.
 const CUTS: usize = 300;
 
+// S3-035
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f5_nothing_is_lost_or_sent_twice_when_lines_are_cut() {
     let report = cuts::run(CUTS, Dice::from_env()).await;

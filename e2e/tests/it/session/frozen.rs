@@ -22,6 +22,7 @@ fn too_slow(event: &Event) -> bool {
     matches!(&event.body, Body::BusHandlerWarning(w) if w.reason == "client_too_slow")
 }
 
+// S3-092, S3-094, S3-095
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s3_093_a_frozen_client_is_closed_and_resumes_without_gap() {
     let scene = Scene::new(options()).await;
@@ -75,6 +76,7 @@ async fn s3_093_a_frozen_client_is_closed_and_resumes_without_gap() {
     scene.judge().await;
 }
 
+// S3-094
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s3_093_a_socket_that_takes_nothing_is_cut() {
     let scene = Scene::new(options().set("stream", "write_deadline_ms", 300)).await;

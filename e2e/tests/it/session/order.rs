@@ -69,6 +69,7 @@ async fn s3_055_the_seal_of_a_thought_is_on_its_last_delta() {
     scene.judge().await;
 }
 
+// S3-058
 #[tokio::test]
 async fn s3_057_fragments_of_an_input_add_up_to_it() {
     let input = json!({"text": "a \"quoted\" \u{6c34} \u{1f30a} word"});
@@ -95,6 +96,7 @@ async fn s3_057_fragments_of_an_input_add_up_to_it() {
     scene.judge().await;
 }
 
+// serial: tools that run at once end within 1.1 s
 #[tokio::test]
 async fn s3_066_tools_asked_for_together_run_at_once() {
     let steps = [

@@ -85,6 +85,7 @@ async fn s3_037_ten_thousand_events_are_replayed_and_one_more_is_not() {
     replay_limit(10_000, 5_001, Options::default()).await;
 }
 
+// S3-108
 #[tokio::test]
 async fn s3_036_a_cursor_behind_retention_has_expired_and_a_snapshot_helps() {
     let script = Script::new().on("", [Step::text("hello")]);
@@ -130,6 +131,7 @@ async fn s3_036_a_cursor_behind_retention_has_expired_and_a_snapshot_helps() {
     );
 }
 
+// S3-022
 #[tokio::test]
 async fn s3_038_the_acknowledgement_counts_the_persisted_events_of_the_replay() {
     let scene = Scene::saying([Step::slow("several words of an answer", 3, 1)]).await;
@@ -163,6 +165,7 @@ fn words(events: &[Event]) -> String {
     deltas.collect()
 }
 
+// S3-040, S3-067
 #[tokio::test]
 async fn s3_039_a_finished_message_is_replayed_as_its_ends_and_from_inside_as_the_rest() {
     let text = "the quick brown fox jumps over the lazy dog and so on";

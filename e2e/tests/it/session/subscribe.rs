@@ -18,6 +18,7 @@ async fn refused(client: &mut Client, frame: &Value) -> Value {
     }
 }
 
+// S3-025
 #[tokio::test]
 async fn s3_017_an_unknown_type_is_named_and_the_socket_takes_a_better_filter() {
     let scene = Scene::saying([Step::text("hello")]).await;

@@ -59,6 +59,7 @@ async fn s3_011_of_many_submits_at_once_one_is_accepted() {
     scene.judge().await;
 }
 
+// S3-022
 #[tokio::test]
 async fn s3_007_the_position_of_an_accepted_turn_gives_the_whole_turn() {
     let scene = Scene::saying([

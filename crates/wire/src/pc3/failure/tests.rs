@@ -7,6 +7,7 @@ use super::*;
 use crate::pc3::sample::{DONE, USAGE, block, ended, event, stopped, told};
 use Version::{V04, V05};
 
+// S1-099
 #[test]
 fn s1_089_s1_093_a_code_carries_what_it_is_for_and_no_more() {
     let error = |code| TurnError {

@@ -23,6 +23,7 @@ fn refused(text: &str) -> String {
     }
 }
 
+// S3-014
 #[test]
 fn s3_013_subscribe_is_read_whole() {
     let read = subscribe(
@@ -40,6 +41,7 @@ fn s3_013_subscribe_is_read_whole() {
     assert!(read.snapshot);
 }
 
+// S3-014
 #[test]
 fn s3_015_what_is_left_out_has_its_default() {
     let everything = Subscribe {
@@ -60,6 +62,7 @@ fn s3_015_what_is_left_out_has_its_default() {
     assert_eq!(chat.filter, Filter::chat());
 }
 
+// S3-012
 #[test]
 fn s3_017_what_is_unknown_or_wrongly_typed_is_named() {
     for (fields, message) in [

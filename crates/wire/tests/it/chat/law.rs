@@ -223,6 +223,7 @@ pub(super) fn hold(law: impl Fn(&[Event], &[Frame], Version) -> Vec<String>) {
     }
 }
 
+// S1-138
 #[test]
 fn s1_002_s1_004_s1_009_every_frame_has_the_envelope_of_its_turn() {
     hold(|_, frames, version| envelopes(frames, version));
@@ -233,11 +234,13 @@ fn s1_016_s1_022_s1_023_the_name_and_the_episode_come_first_and_thoughts_before_
     hold(|_, frames, _| order(frames));
 }
 
+// S1-138
 #[test]
 fn law_1_s1_024_s1_097_s1_103_every_turn_ends_once_and_says_before_what_it_cost() {
     hold(|_, frames, _| end(frames));
 }
 
+// S1-138
 #[test]
 fn law_6_s1_046_d_79_every_tool_call_is_closed_before_the_terminal() {
     hold(|_, frames, _| tools(frames));

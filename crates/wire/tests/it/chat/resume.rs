@@ -34,6 +34,7 @@ fn after(events: &[Event], version: Version, cursor: &Cursor) -> Vec<u8> {
     out
 }
 
+// S1-010
 #[test]
 fn law_2_cut_at_every_frame_and_resumed_is_uncut() {
     for (name, turn) in all_turns() {
@@ -163,6 +164,7 @@ pub(super) fn replay_is_live(name: &str, turn: &[Event], version: Version) {
     }
 }
 
+// S1-011
 #[test]
 fn law_3_a_replay_with_joined_words_is_what_live_sent() {
     for (name, turn) in all_turns() {

@@ -197,6 +197,7 @@ fn s1_001_s1_026_s1_083_s1_093_s1_098_a_frame_has_the_fields_of_its_type_and_no_
     hold(|_, frames, version| payloads(frames, version));
 }
 
+// S1-138
 #[test]
 fn s1_082_a_collection_fills_the_place_that_was_opened_for_it() {
     hold(|_, frames, _| places(frames));
