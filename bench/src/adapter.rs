@@ -4,10 +4,10 @@
 //! Three readers of one answer: ours as far as the dialect goes (`Sse` and `Decoder`), ours as a
 //! turn has it (`Remote` with its timeouts, on a transport that has the bytes), and the reference.
 
+mod wire;
 mod bare;
 mod ready;
 mod stream;
-mod wire;
 
 use std::collections::VecDeque;
 use std::hint::black_box;

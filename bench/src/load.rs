@@ -4,6 +4,7 @@
 //! allocation and no JSON per frame. What it did cost is part of every result, and so is what
 //! the server's process used in the same span.
 
+pub mod watcher;
 pub mod chat;
 pub mod dispatch;
 pub mod fanout;
@@ -12,7 +13,6 @@ pub mod idle;
 pub mod models;
 pub mod replay;
 pub mod turns;
-pub mod watcher;
 
 use std::io;
 use std::net::SocketAddr;

@@ -8,15 +8,8 @@
 pub mod finding;
 pub mod scan;
 pub mod source;
-pub mod path;
-pub mod order;
-pub mod words;
-pub mod large;
 pub mod metadata;
-pub mod edges;
-pub mod licence;
 pub mod tidy;
-pub mod test_index;
 pub mod trace;
 pub mod step;
 pub mod size;

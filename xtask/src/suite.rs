@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::source;
 use crate::step::{call, cargo, step};
-use crate::test_index::TestIndex;
+use crate::trace::test_index::TestIndex;
 use case::{Catalog, Times};
 
 /// Variable that sets how many tests run at once.

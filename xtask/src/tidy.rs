@@ -1,5 +1,14 @@
 //! All checks over the whole tree: what fails, and what is only told.
 
+pub mod debt;
+pub mod path;
+pub mod order;
+pub mod folder;
+pub mod words;
+pub mod large;
+pub mod edges;
+pub mod licence;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -7,7 +16,6 @@ use anyhow::Result;
 use crate::finding::Finding;
 use crate::metadata::Metadata;
 use crate::source::{self, Source};
-use crate::{edges, large, licence, order, words};
 
 /// What tidy has to say.
 #[derive(Debug, Default)]
@@ -37,6 +45,7 @@ pub fn run(root: &Path) -> Result<Report> {
 pub fn judge(sources: &[Source], metadata: &Metadata) -> Report {
     let mut failures = source::undocumented(sources);
     failures.extend(order::backward(sources));
+    failures.extend(folder::crowded(sources));
     failures.extend(words::forbidden(sources));
     failures.extend(edges::forbidden(metadata));
     failures.extend(licence::not_allowed(metadata));

@@ -9,10 +9,10 @@
 //! and dropping it drops the transport's answer with it. A call that fails is not tried again
 //! here.
 
+mod transport;
+mod retry_after;
 mod call;
 mod live;
-mod retry_after;
-mod transport;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -10,8 +10,6 @@
 //! framed once and written as they are: a server's frames carry no mask, so they are the same
 //! bytes for all.
 
-pub mod chat;
-mod connection;
 mod frame;
 mod outbound;
 mod phase;
@@ -20,6 +18,8 @@ mod place;
 mod course;
 mod workers;
 mod subscription;
+mod connection;
+pub mod chat;
 mod upgrade;
 
 use std::sync::Arc;

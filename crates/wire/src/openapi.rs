@@ -13,9 +13,9 @@ mod served;
 #[cfg(feature = "schema")]
 mod schemas;
 #[cfg(feature = "schema")]
-mod operation;
-#[cfg(feature = "schema")]
 mod parameter;
+#[cfg(feature = "schema")]
+mod operation;
 #[cfg(feature = "schema")]
 mod table;
 #[cfg(feature = "schema")]

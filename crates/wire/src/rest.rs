@@ -4,9 +4,9 @@
 //! `{"<plural>": […], "next": cursor | null}`.
 
 mod whole;
-pub mod session;
 pub mod content;
 pub mod turn;
+pub mod session;
 pub mod approval;
 pub mod chat;
 pub mod message;

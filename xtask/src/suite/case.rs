@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use super::build::TestBinary;
-use crate::test_index::TestIndex;
+use crate::trace::test_index::TestIndex;
 
 /// How long a test is taken to run before it has run once.
 const UNKNOWN: Duration = Duration::from_secs(1);

@@ -2,8 +2,8 @@
 //! unnamed events, `[DONE]` at the end. `docs/providers.md` has what this relies on, with versions
 //! and dates, and what compatible servers do otherwise.
 
-mod chunk;
 mod words;
+mod chunk;
 mod calls;
 mod reasoning;
 mod normalize;

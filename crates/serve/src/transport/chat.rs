@@ -5,11 +5,11 @@
 //!   ring  ──▶ runs of frames, shared by all streams of a version ──▶ Due ──▶ socket   (live)
 //! ```
 
-mod connection;
-mod counted;
 mod due;
+mod counted;
 mod feed;
 mod places;
+mod connection;
 
 use std::sync::Arc;
 

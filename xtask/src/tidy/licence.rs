@@ -58,7 +58,7 @@ pub fn not_allowed(metadata: &Metadata) -> Vec<Finding> {
             )),
             Some(text) if !passes(text) => {
                 let message =
-                    format!("licence `{text}` is not on the list of xtask/src/licence.rs");
+                    format!("licence `{text}` is not on the list of xtask/src/tidy/licence.rs");
                 found.push(Finding::about(&place, message));
             }
             Some(_) => {}
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "copyleft 1.0.0: licence `AGPL-3.0` is not on the list of xtask/src/licence.rs",
+                "copyleft 1.0.0: licence `AGPL-3.0` is not on the list of xtask/src/tidy/licence.rs",
                 "silent 1.0.0: names no licence: read it, then decide",
             ]
         );
