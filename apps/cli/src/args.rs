@@ -7,14 +7,14 @@ use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId
 
 mod approve;
 mod pack;
-mod tape;
-mod talk;
+mod regression;
+mod chat;
 mod usage;
 
 pub(crate) use approve::Approve;
+pub(crate) use chat::{Chat, Completions, Man, Replay, Which, Wire};
 pub(crate) use pack::{Check, Init};
-pub(crate) use talk::{Chat, Completions, Man, Replay, Which, Wire};
-pub(crate) use tape::{Record, Rerun};
+pub(crate) use regression::{Record, Rerun};
 pub(crate) use usage::Usage;
 
 const EXAMPLES: &str = "\

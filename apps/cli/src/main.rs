@@ -3,31 +3,13 @@
 //! Answers go to the standard output, everything else to the standard error. Exit codes: 0 as
 //! asked, 1 a violation was found or a turn failed, 2 it could not be done, 130 interrupted.
 
-mod clean;
-mod paint;
-mod card;
-mod line;
-mod turns;
-mod verify;
-mod source;
+mod terminal;
+mod log_check;
+mod session_source;
 mod args;
-mod open;
-mod tail;
-mod chat;
-mod check;
-mod pack;
-mod settings;
-mod usage;
-mod approve;
-mod yaml;
-mod case;
-mod seen;
-mod differ;
-mod record;
-mod rerun;
-mod replay;
-mod serve;
-mod manual;
+mod connect;
+mod regression;
+mod command;
 
 use std::process::ExitCode;
 
@@ -36,6 +18,9 @@ use clap::Parser as _;
 use turnwire_tool::guard;
 
 use crate::args::{Command, Line};
+use crate::command::{
+    approve, chat, manual, pack, record, replay, rerun, serve, settings, tail, usage, verify,
+};
 
 // The server allocates small frames on many threads; the system's allocator keeps them all.
 #[global_allocator]
@@ -53,7 +38,7 @@ fn main() -> ExitCode {
     let done = match Line::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Tail(args) => here(tail::run(&args)).map(|()| ExitCode::SUCCESS),
-        Command::Verify(args) => here(check::run(&args)),
+        Command::Verify(args) => here(verify::run(&args)),
         Command::Usage(args) => here(usage::run(&args)).map(|()| ExitCode::SUCCESS),
         Command::Approve(args) => here(approve::run(&args)).map(|()| ExitCode::SUCCESS),
         Command::Chat(args) => here(chat::run(&args)),

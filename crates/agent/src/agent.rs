@@ -10,10 +10,10 @@ use turnwire_model::Provider;
 use turnwire_tool::Toolbox;
 
 use crate::assembly::Assembly;
-use crate::cast::Cast;
-use crate::choice::{Candidate, Choice};
-use crate::means::{Means, Who, spec};
+use crate::dispatch::turn_binding::Cast;
 use crate::options::Options;
+use crate::resources::agent_resources::{Means, Who, spec};
+use crate::resources::model_choice::{Candidate, Choice};
 
 /// The version of the agent that is built in: its loop, its prompt and its registry.
 const BUILTIN: &str = "builtin-1";

@@ -6,11 +6,11 @@ use turnwire_event::body::turn::Versions;
 use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::{Emitter, HistoryBudget, Outcome, TurnContext, Work};
 
-use crate::cast::Cast;
-use crate::crew::Crew;
-use crate::turn;
-use crate::witness::Witness;
-use crate::writer;
+use crate::dispatch::turn_binding::Cast;
+use crate::emitter::ambient;
+use crate::emitter::output_recorder::Witness;
+use crate::tool_call::turn_workers::Crew;
+use crate::turn_loop;
 
 /// A turn that is ready to be answered. With a gate it is what a producer binds.
 pub struct Assembly {
@@ -50,7 +50,7 @@ impl Assembly {
                     turn.emitter = Arc::clone(&witness) as Arc<dyn Emitter>;
                     turn.delegate = Arc::new(Crew::new(turn.delegate, cast.workers_max));
                     let emitter = Arc::clone(&turn.emitter);
-                    writer::scope(emitter, turn::run(&cast, turn, &witness)).await
+                    ambient::scope(emitter, turn_loop::run(&cast, turn, &witness)).await
                 })
             }),
         }

@@ -14,13 +14,13 @@ use turnwire_pack::{Cohort, Definition, Pack};
 use turnwire_tool::{Kit, Toolbox, toolbox};
 
 use crate::assembly::Assembly;
-use crate::cast::{Axis2, Cast};
-use crate::choice::{Candidate, Choice, names, provider_of};
-use crate::means::{Means, Who, spec};
-use crate::member::Member;
+use crate::dispatch::sub_agent::Member;
+use crate::dispatch::turn_binding::{Axis2, Cast};
 use crate::options::{Options, Retries};
-use crate::prompt;
-use crate::template::{Absent, Templates};
+use crate::prompt::failure_text::{Absent, Templates};
+use crate::prompt::instructions;
+use crate::resources::agent_resources::{Means, Who, spec};
+use crate::resources::model_choice::{Candidate, Choice, names, provider_of};
 
 /// The flag that makes a data service's failure end the turn of a single intent (S1-102).
 const AXIS2_TERMINAL: &str = "ai_assistant_axis2_terminal";
@@ -172,7 +172,7 @@ impl Factory {
             .pop_front()
             .map(|first| self.choice(&route, first, served));
         let means = toolbox.zip(choice).map(|(toolbox, choice)| {
-            let system = prompt::blocks(&self.pack, &agent.prompt_blocks);
+            let system = instructions::blocks(&self.pack, &agent.prompt_blocks);
             Arc::new(Means {
                 who,
                 options: self.options(agent, system),
@@ -204,18 +204,18 @@ impl Factory {
                 who: Who::Speaker,
                 definition: &pack.orchestrator,
                 toolbox: self.speaker.as_ref(),
-                system: prompt::speaker(pack),
+                system: instructions::speaker(pack),
             });
         }
         let workers = pack.workers.iter().zip(&self.workers);
         let mut all = workers.chain(pack.agents.iter().zip(&self.subs));
         let (definition, toolbox) = all.find(|(definition, _)| definition.id == name)?;
-        let blocks = prompt::blocks(pack, &definition.prompt_blocks);
+        let blocks = instructions::blocks(pack, &definition.prompt_blocks);
         Some(Part {
             who: Who::Worker(name.to_owned()),
             definition,
             toolbox: toolbox.as_ref(),
-            system: prompt::sub_agent(Some(&blocks), &context(input), &[]),
+            system: instructions::sub_agent(Some(&blocks), &context(input), &[]),
         })
     }
 

@@ -11,37 +11,18 @@
 //!   tool.called*  ( tool.completed | tool.failed )* )+
 //! ```
 //! A tool that needs a person's word is not called: the turn asks, ends as paused, and the turn that
-//! goes on with the answers begins with the tools (`pause`, `leg`). A call that failed without a word may come again, as the head of `ask` shows; where sub-agents
-//! are asked, the order is that at the head of `dispatch`.
+//! goes on with the answers begins with the tools (`tool_call`). A call that failed without a word may come again, as the head of `model_call::fallback` shows; where sub-agents
+//! are asked, the order is that at the head of `dispatch::dispatch_step`.
 
-pub mod writer;
+pub mod emitter;
 pub mod options;
-mod retry;
-mod purse;
-mod choice;
-mod summary;
-mod draft;
-mod span;
-mod voice;
-mod witness;
-mod means;
-mod past;
-mod crew;
-mod call;
-mod ask;
-mod work;
-mod pause;
-mod leg;
-mod template;
+mod resources;
 mod prompt;
-mod prior;
-mod member;
-mod cast;
-mod subagent;
-mod outcome;
-mod failures;
+mod history;
+mod model_call;
+mod tool_call;
 mod dispatch;
-mod turn;
+mod turn_loop;
 pub mod assembly;
 pub mod agent;
 pub mod factory;

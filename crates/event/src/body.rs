@@ -3,31 +3,20 @@
 //! Only types that something emits have a payload here; a new one is a variant, and the compiler
 //! lists the places that must learn it.
 
-pub mod agent;
-pub mod approval;
-pub mod bus;
-pub mod component;
-pub mod data;
-pub mod delegate;
-pub mod dispatch;
-pub mod feedback;
-pub mod llm;
-pub mod mcp;
-pub mod plan;
-pub mod route;
-pub mod routing;
-pub mod session;
-pub mod status;
-pub mod stream;
-pub mod subagent;
-pub mod support;
-pub mod tool;
-pub mod turn;
+pub mod lifecycle;
+pub mod model;
+pub mod tooling;
+pub mod orchestration;
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::kind::EventType;
+
+pub use lifecycle::{approval, bus, feedback, session, turn};
+pub use model::{llm, route, routing, stream};
+pub use orchestration::{agent, delegate, dispatch, plan, subagent, support};
+pub use tooling::{component, data, mcp, status, tool};
 
 macro_rules! bodies {
     ($($variant:ident($payload:ty)),+ $(,)?) => {

@@ -6,12 +6,8 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
-pub mod id;
-pub mod clock;
-pub mod day;
-pub mod position;
+pub mod primitive;
 pub mod kind;
-pub mod actor;
 pub mod code;
 pub mod content;
 pub mod message;
@@ -25,17 +21,18 @@ pub mod metric;
 #[cfg(feature = "schema")]
 pub mod schema;
 
-pub use actor::{Actor, ActorKind};
 pub use body::Body;
-pub use clock::{Clock, Mint, Timestamp};
 pub use content::{ContentBlock, StopReason, Usage};
-pub use day::Day;
 pub use envelope::{Event, Head, Render, RenderPolicy, Trace};
 pub use filter::{Filter, FilterSpec};
-pub use id::{
+pub use kind::{EventType, Lane, TypeSet};
+pub use message::{Kept, Message, MessageStatus, Role};
+pub use primitive::actor::{Actor, ActorKind};
+pub use primitive::clock::{Clock, Mint, Timestamp};
+pub use primitive::day::Day;
+pub use primitive::id::{
     ApprovalId, CallId, EpisodeId, InvocationId, MessageId, Owner, Principal, ResponseId,
     SessionId, TenantId, ToolUseId, TurnId, Ulid,
 };
-pub use kind::{EventType, Lane, TypeSet};
-pub use message::{Kept, Message, MessageStatus, Role};
-pub use position::{Epoch, EventId, Position, Seq, Sub};
+pub use primitive::position::{Epoch, EventId, Position, Seq, Sub};
+pub use primitive::{actor, clock, day, id, position};

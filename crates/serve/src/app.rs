@@ -6,6 +6,7 @@
 //!                    producer ─▶ sessions (gate, order, ring) ─────────────┘ ─▶ routes ─▶ listen
 //! ```
 
+mod folders;
 mod options;
 
 use std::io::Write as _;
@@ -34,14 +35,14 @@ use turnwire_session::{Sessions, SystemClock, SystemMint};
 use turnwire_tool::workshop::Folders;
 use turnwire_tool::{Toolbox, Workshop};
 
+use crate::access::cors::Cors;
 use crate::config::Config;
-use crate::cors::Cors;
 use crate::host::{self, Alone, Broken, Host, Variables};
 use crate::listen;
 use crate::metrics::Handle;
 use crate::state::AppState;
 use crate::transport::{self, Phase, Streams};
-use crate::{folders, routes, shell};
+use crate::{routes, shell};
 
 /// Why the server cannot run. Said to the person who started it.
 #[derive(Debug, thiserror::Error)]

@@ -6,11 +6,7 @@
 //! What is not known is an error that names its place; what makes no sense is an error that says
 //! what would. Times are milliseconds unless a key says otherwise, sizes are bytes.
 
-pub mod origin;
-pub mod site;
-mod value;
-mod section;
-mod file;
+pub mod setting;
 pub mod listen;
 pub mod http;
 pub mod stream;
@@ -27,9 +23,10 @@ pub mod log;
 
 use std::path::{Path, PathBuf};
 
-pub use origin::{Error, Origin};
-pub use section::Entry;
-use section::{Table, Values};
+use setting::file;
+pub use setting::origin::{Error, Origin};
+pub use setting::section::Entry;
+use setting::section::{Table, Values};
 
 const ENV_PREFIX: &str = "TURNWIRE_";
 const FILE_NAME: &str = "turnwire.yaml";

@@ -6,26 +6,17 @@
 //! ```
 
 pub mod config;
-mod header;
-pub mod trace;
 pub mod error;
-pub mod cors;
-pub mod guard;
-pub mod identity;
-mod locale;
-pub mod path;
-pub mod query;
 pub mod metrics;
 pub mod demo;
 pub mod host;
 pub mod listen;
 pub mod transport;
 pub mod state;
-pub mod body;
-mod submit;
+pub mod request;
+pub mod access;
 pub mod page;
 pub mod openapi;
 pub mod routes;
 pub mod shell;
-mod folders;
 pub mod app;

@@ -15,10 +15,10 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 use turnwire_event::metric;
 
-use crate::cors::{self, Cors};
+use crate::access::cors::{self, Cors};
+use crate::access::guard::admit;
 use crate::error::{Fault, written};
-use crate::guard::admit;
-use crate::trace::RequestTrace;
+use crate::request::trace::RequestTrace;
 
 /// Headers of every answer that does not bring its own.
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
@@ -111,7 +111,7 @@ fn label(method: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::site::Site;
+    use crate::config::setting::site::Site;
     use axum::body::{Body, to_bytes};
     use axum::routing::{get, post};
     use serde_json::Value;

@@ -18,8 +18,8 @@ use turnwire_tool::{Call, Tool, ToolFailure};
 
 use super::recorder::Recorder;
 use super::troupe::{Double, Troupe};
-use crate::voice::Voice;
-use crate::writer;
+use crate::emitter::ambient;
+use crate::emitter::sub_agent_emitter::Voice;
 
 const SHOP: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: milk}}}]}
@@ -78,10 +78,10 @@ impl Emitter for Counting {
 fn deep() -> Arc<dyn Tool> {
     doing(|_| async {
         let mut tasks = JoinSet::new();
-        writer::spawn(&mut tasks, async {
+        ambient::spawn(&mut tasks, async {
             let mut inner = JoinSet::new();
-            writer::spawn(&mut inner, async {
-                let writer = writer::current().expect("in a turn");
+            ambient::spawn(&mut inner, async {
+                let writer = ambient::current().expect("in a turn");
                 writer.emit(status("deep")).expect("the turn goes on");
             });
             inner.join_all().await;
@@ -94,7 +94,7 @@ fn deep() -> Arc<dyn Tool> {
 #[tokio::test]
 async fn s1_041_the_writer_is_found_three_tasks_deep() {
     let troupe = Troupe::new(SHOP).tool(deep());
-    assert!(writer::current().is_none());
+    assert!(ambient::current().is_none());
     assert_eq!(troupe.play().await.status, TurnStatus::Ok);
     let emissions = troupe.recorder.emissions();
     let deep = emissions

@@ -15,7 +15,7 @@ use turnwire_model::{Delta, ModelError, Provider as _, Request};
 
 use super::stage::{Asked, Stage};
 use super::troupe::{Double, Troupe, pack, results};
-use crate::work::BROKEN;
+use crate::tool_call::execute::BROKEN;
 
 /// Every tool use that a request shows has one result.
 fn assert_paired(request: &Request) {

@@ -14,7 +14,7 @@ use turnwire_tool::{Call, Scene};
 
 use super::stage::message;
 use super::troupe::{Double, Troupe, words};
-use crate::means::not_executed;
+use crate::resources::agent_resources::not_executed;
 
 /// Rewards is asked.
 const REWARDS: &str = "

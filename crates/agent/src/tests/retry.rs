@@ -16,8 +16,8 @@ use turnwire_model::{Delta, ModelError};
 use super::recorder::Recorder;
 use super::stage::Stage;
 use super::troupe::Troupe;
+use crate::model_call::retry_delay;
 use crate::options::Retries;
-use crate::retry;
 
 fn failed(code: ErrorCode) -> Outcome {
     Outcome {
@@ -60,7 +60,7 @@ async fn r_05_every_try_is_a_call_of_its_own_until_one_answers() {
         .collect();
     assert_eq!(tries, [(1, 1), (1, 2), (1, 3)]);
     // The dice are known where names are counted; timers tick in milliseconds.
-    let dice = |call| retry::dice(CallId(Ulid(call)));
+    let dice = |call| retry_delay::dice(CallId(Ulid(call)));
     let waits =
         Duration::from_millis(500).mul_f64(dice(1)) + Duration::from_secs(1).mul_f64(dice(3));
     let spent = begun.elapsed();

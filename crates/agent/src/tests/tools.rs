@@ -13,7 +13,7 @@ use turnwire_event::{ContentBlock, MessageId, Role, ToolUseId, Ulid};
 use turnwire_tool::ToolFailure;
 
 use super::stage::Stage;
-use crate::writer;
+use crate::emitter::ambient;
 
 fn result(message: u128, tool_use: u128, content: Value, is_error: bool) -> NewMessage {
     NewMessage {
@@ -254,15 +254,15 @@ async fn s1_041_tools_and_what_they_start_find_the_writer_of_their_turn() {
     let recorder = Arc::clone(&stage.recorder);
     let stage = stage.tool("nest", |call| async move {
         let mut tasks = tokio::task::JoinSet::new();
-        writer::spawn(&mut tasks, async { writer::current() });
+        ambient::spawn(&mut tasks, async { ambient::current() });
         let inner = tasks.join_next().await.expect("a task").expect("no panic");
-        let own = writer::current().expect("in a turn");
+        let own = ambient::current().expect("in a turn");
         let inner = inner.expect("in a turn");
         let same = Arc::ptr_eq(&own, &inner) && Arc::ptr_eq(&own, &call.emitter);
         Ok(json!(same))
     });
     assert!(
-        writer::current().is_none(),
+        ambient::current().is_none(),
         "outside of turns there is none"
     );
     assert_eq!(stage.play().await.status, TurnStatus::Ok);

@@ -1,7 +1,7 @@
 //! What the server may call.
 
-use super::section::section;
-use super::value::list;
+use super::setting::section::section;
+use super::setting::value::list;
 use turnwire_dial::Allow;
 
 section! {

@@ -1,8 +1,8 @@
 //! What a request may cost before anyone has looked at it.
 
-use super::section::section;
-use super::site::{self, Site};
-use super::value::number;
+use super::setting::section::section;
+use super::setting::site::{self, Site};
+use super::setting::value::number;
 
 section! {
     /// What a request may cost before anyone has looked at it.

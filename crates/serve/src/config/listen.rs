@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::section::section;
-use super::value::{loopback, number};
+use super::setting::section::section;
+use super::setting::value::{loopback, number};
 
 section! {
     /// Where the server listens, and how it leaves.

@@ -1,7 +1,7 @@
 //! The server's own log: what is told, and in which form.
 
-use super::section::section;
-use super::value::{choice, words};
+use super::setting::section::section;
+use super::setting::value::{choice, words};
 
 /// How a line of the log looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

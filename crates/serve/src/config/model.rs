@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use super::section::section;
-use super::value::{number, path};
+use super::setting::section::section;
+use super::setting::value::{number, path};
 
 section! {
     /// Models that somebody else runs.

@@ -2,8 +2,8 @@
 
 use turnwire_session::kin::DEPTH_MAX;
 
-use super::section::section;
-use super::value::number;
+use super::setting::section::section;
+use super::setting::value::number;
 
 section! {
     /// Sessions.

@@ -1,7 +1,7 @@
 //! The store: how durable, how much room is kept back, how long events live.
 
-use super::section::section;
-use super::value::{choice, number};
+use super::setting::section::section;
+use super::setting::value::{choice, number};
 
 /// When an event counts as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

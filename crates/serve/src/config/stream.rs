@@ -1,8 +1,8 @@
 //! Streams of both wires: how much of the past a client is sent, how far it may fall behind, and when
 //! it counts as gone.
 
-use super::section::section;
-use super::value::number;
+use super::setting::section::section;
+use super::setting::value::number;
 
 section! {
     /// Streams of both wires.

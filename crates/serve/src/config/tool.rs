@@ -1,7 +1,7 @@
 //! Tools: how those are ended that run as programs.
 
-use super::section::section;
-use super::value::number;
+use super::setting::section::section;
+use super::setting::value::number;
 
 section! {
     /// Tools.

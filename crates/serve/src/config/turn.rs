@@ -1,7 +1,7 @@
 //! Turns: how long one may take, how many may wait, how long a submit can be repeated.
 
-use super::section::section;
-use super::value::{list, number};
+use super::setting::section::section;
+use super::setting::value::{list, number};
 
 section! {
     /// Turns.

@@ -2,8 +2,8 @@
 
 use turnwire_wire::pc3::Version;
 
-use super::section::section;
-use super::value::choice;
+use super::setting::section::section;
+use super::setting::value::choice;
 
 const VERSION: &[(&str, Version)] = &[("0.5", Version::V05), ("0.4", Version::V04)];
 

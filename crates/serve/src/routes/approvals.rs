@@ -13,14 +13,14 @@ use turnwire_wire::rest::approval::{
     ANSWERS_MAX, Answer, Answered, Answers, COMMENT_CHARS_MAX, List,
 };
 
-use crate::body::JsonBody;
 use crate::error::Fault;
-use crate::identity::Identity;
-use crate::path::TurnPath;
-use crate::query::Params;
+use crate::request::body::JsonBody;
+use crate::request::identity::Identity;
+use crate::request::path::TurnPath;
+use crate::request::query::Params;
+use crate::request::submit::invalid;
+use crate::request::trace::RequestTrace;
 use crate::state::AppState;
-use crate::submit::invalid;
-use crate::trace::RequestTrace;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new().route("/turns/{id}/approvals", get(list).post(answer))

@@ -15,13 +15,13 @@ use turnwire_wire::rest::turn::{
 };
 
 use super::{chat, turns};
-use crate::body::JsonBody;
 use crate::error::Fault;
-use crate::identity::Identity;
-use crate::path::{SessionPath, TurnPath};
-use crate::query::Params;
+use crate::request::body::JsonBody;
+use crate::request::identity::Identity;
+use crate::request::path::{SessionPath, TurnPath};
+use crate::request::query::Params;
+use crate::request::submit::{self, invalid};
 use crate::state::AppState;
-use crate::submit::{self, invalid};
 
 /// How long an answer waits for the end of a turn: twice what a process has before it is killed,
 /// and less than proxies give a request.

@@ -19,15 +19,15 @@ use turnwire_wire::pc3::{Cursor, Version};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::chat::Chat;
 
-use crate::body::JsonBody;
 use crate::error::Fault;
-use crate::header::only;
-use crate::identity::Identity;
-use crate::path::TurnPath;
-use crate::query::Params;
+use crate::request::body::JsonBody;
+use crate::request::header::only;
+use crate::request::identity::Identity;
+use crate::request::path::TurnPath;
+use crate::request::query::Params;
+use crate::request::submit::{self, Asked, WIRE_VERSION};
+use crate::request::trace::RequestTrace;
 use crate::state::AppState;
-use crate::submit::{self, Asked, WIRE_VERSION};
-use crate::trace::RequestTrace;
 use crate::transport::chat::{self, Opening, Place, Stream};
 
 /// The name under which keys of this route are kept.

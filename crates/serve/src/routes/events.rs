@@ -11,9 +11,9 @@ use turnwire_wire::problem::Code;
 use turnwire_wire::rest::event::{Hashes, write};
 
 use crate::error::Fault;
-use crate::identity::Identity;
-use crate::path::SessionPath;
-use crate::query::Params;
+use crate::request::identity::Identity;
+use crate::request::path::SessionPath;
+use crate::request::query::Params;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {

@@ -11,10 +11,10 @@ use turnwire_wire::rest::feedback::{
     COMMENT_CHARS_MAX, Feedback, RATING_CHARS_MAX, Recorded as Answer,
 };
 
-use crate::body::JsonBody;
 use crate::error::Fault;
-use crate::identity::Identity;
-use crate::path::{SessionPath, turn_id};
+use crate::request::body::JsonBody;
+use crate::request::identity::Identity;
+use crate::request::path::{SessionPath, turn_id};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {

@@ -14,8 +14,8 @@ use turnwire_wire::problem::Code;
 use turnwire_wire::problem::help::{Description, List};
 
 use crate::error::Fault;
-use crate::header::weighed;
 use crate::page::policy;
+use crate::request::header::weighed;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {

@@ -8,12 +8,12 @@ use axum::{Extension, Json, Router};
 use turnwire_session::NewSession;
 use turnwire_wire::rest::session::{Attached, Create, Created, List, Workers};
 
-use crate::body::JsonBody;
+use crate::access::guard::OwnHost;
 use crate::error::Fault;
-use crate::guard::OwnHost;
-use crate::identity::Identity;
-use crate::path::SessionPath;
-use crate::query::Params;
+use crate::request::body::JsonBody;
+use crate::request::identity::Identity;
+use crate::request::path::SessionPath;
+use crate::request::query::Params;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {

@@ -8,7 +8,7 @@ use axum::routing::get;
 use turnwire_wire::problem::Code;
 
 use crate::error::Fault;
-use crate::path::SessionPath;
+use crate::request::path::SessionPath;
 use crate::state::AppState;
 use crate::transport::{self, Refused};
 

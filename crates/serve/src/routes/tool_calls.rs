@@ -6,9 +6,9 @@ use axum::{Json, Router};
 use turnwire_wire::rest::tool_call::List;
 
 use crate::error::Fault;
-use crate::identity::Identity;
-use crate::path::SessionPath;
-use crate::query::Params;
+use crate::request::identity::Identity;
+use crate::request::path::SessionPath;
+use crate::request::query::Params;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {

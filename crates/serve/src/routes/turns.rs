@@ -10,14 +10,14 @@ use turnwire_event::code::OnDisconnect;
 use turnwire_session::turn::{Bound, Place};
 use turnwire_wire::rest::turn::{Accepted, List, Submit as SubmitBody, Turn};
 
-use crate::body::JsonBody;
 use crate::error::Fault;
-use crate::identity::Identity;
-use crate::path::{SessionPath, TurnPath};
-use crate::query::Params;
+use crate::request::body::JsonBody;
+use crate::request::identity::Identity;
+use crate::request::path::{SessionPath, TurnPath};
+use crate::request::query::Params;
+use crate::request::submit::{self, Asked};
+use crate::request::trace::RequestTrace;
 use crate::state::AppState;
-use crate::submit::{self, Asked};
-use crate::trace::RequestTrace;
 
 /// The name under which keys of submits are kept.
 pub(super) const ROUTE: &str = "/sessions/{id}/turns";
@@ -101,7 +101,7 @@ async fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::submit::invalid;
+    use crate::request::submit::invalid;
     use serde_json::{Value, json};
     use turnwire_event::ContentBlock;
     use turnwire_session::Submit;

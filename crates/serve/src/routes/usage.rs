@@ -10,8 +10,8 @@ use turnwire_wire::problem::Code;
 use turnwire_wire::rest::usage::{DAYS, DAYS_MAX, Report, Row};
 
 use crate::error::Fault;
-use crate::identity::Identity;
-use crate::query::Params;
+use crate::request::identity::Identity;
+use crate::request::query::Params;
 use crate::state::AppState;
 
 /// The most rows of one answer: a year of 27 models, some 3 MB. A sum of fewer than all would be a

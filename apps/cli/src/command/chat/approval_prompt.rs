@@ -1,0 +1,215 @@
+//! Questions of a turn that paused: asked on the terminal, where there is a person, one after the
+//! other; the turn that goes on is told like any other.
+//!
+//! ```text
+//!   paused ─▶ the first question without an answer ─▶ y, n or a comment ─▶ sent ─┐
+//!     ▲  └── none left: the turn that goes on             answered elsewhere ─────┤
+//!     └──────────────────────────────◀───────────────────────────────────────────┘
+//! ```
+
+use std::time::Duration;
+
+use turnwire_client::Error;
+use turnwire_event::TurnId;
+use turnwire_event::code::{ApprovalState, Decision};
+use turnwire_wire::rest::approval::{Answer, Answered, Approval, List};
+
+use crate::terminal::color::Tone;
+
+use super::conversation::{Talk, next};
+use super::input;
+use super::session_view::Leave;
+use super::turn_ending::Outcome;
+use super::{AGAIN, AGAIN_MAX};
+
+/// How long nothing may be typed before a question is asked: what comes sooner was typed ahead,
+/// and is no answer to what nobody has seen.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// What came of a question.
+#[derive(Debug, PartialEq)]
+enum Said {
+    /// An answer, with what to tell the model.
+    Word(Decision, Option<String>),
+    /// Something happened to it elsewhere.
+    Elsewhere,
+    /// There is nobody to ask any more.
+    Nobody,
+}
+
+impl Talk {
+    /// A turn has ended; if it waits for a person, asks and tells what goes on then.
+    pub(super) async fn goes_on(
+        &mut self,
+        mut turn: TurnId,
+        mut outcome: Outcome,
+    ) -> Result<Outcome, Leave> {
+        while outcome == Outcome::Paused {
+            let Some(next) = self.decide(turn).await? else {
+                return Ok(outcome);
+            };
+            turn = next;
+            outcome = self.until_over(turn, false).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Someone comes back: asks what the last turn has left open.
+    pub(super) async fn left_open(&mut self) -> Result<(), Leave> {
+        let turns = self.scene.client.turns(self.scene.session, None, Some(1));
+        let mut turns = match turns.await {
+            // What is asked can be answered later, too.
+            Err(error) if error.is_passing() => return Ok(()),
+            turns => turns?.turns,
+        };
+        let Some(turn) = turns.pop() else {
+            return Ok(());
+        };
+        let status = turn.terminal.map(|end| end.payload["status"].clone());
+        if status.is_some_and(|status| status == "paused") {
+            self.goes_on(turn.turn_id, Outcome::Paused).await?;
+        }
+        Ok(())
+    }
+
+    /// Says what a turn asks, and how to answer from elsewhere.
+    pub(super) fn tell_questions(&mut self, turn: TurnId) -> Result<(), Leave> {
+        let teller = &self.scene.teller;
+        let asked = teller
+            .asked()
+            .map(|what| format!("the turn waits for a person to allow: {what}\n"));
+        let how = format!("to answer: turnwire approve {turn}{}", teller.flags());
+        let told = asked.chain([how]).collect::<String>();
+        Ok(self.scene.say(&told)?)
+    }
+
+    /// Asks all that a paused turn has asked; gives the turn that goes on.
+    async fn decide(&mut self, turn: TurnId) -> Result<Option<TurnId>, Leave> {
+        if !self.scene.teller.is_for_people() || !self.scene.teller.screen.has_person() {
+            self.tell_questions(turn)?;
+            return Ok(None);
+        }
+        loop {
+            let mut list = self.questions(turn).await?;
+            let open = |question: &Approval| question.state == ApprovalState::Pending;
+            list.approvals.retain(open);
+            let Some(question) = list.approvals.first() else {
+                return Ok(list.next_turn_id);
+            };
+            let said = self.question(question).await;
+            // The question outlives whoever leaves without a word.
+            if matches!(said, Ok(Said::Nobody) | Err(Leave::Interrupted)) {
+                self.tell_questions(turn)?;
+            }
+            let (decision, comment) = match said? {
+                Said::Word(decision, comment) => (decision, comment),
+                Said::Elsewhere => continue,
+                Said::Nobody => return Ok(None),
+            };
+            self.scene.teller.answers(question.approval_id);
+            let answer = Answer {
+                approval_id: question.approval_id.to_string(),
+                decision,
+                comment,
+            };
+            match self.answer(turn, answer).await? {
+                Ok(Answered {
+                    next_turn_id: Some(next),
+                    ..
+                }) => return Ok(Some(next)),
+                Ok(_) => {}
+                Err(error) => {
+                    let told = format!("not answered: {error}");
+                    self.scene.teller.screen.note(Tone::Bad, &told)?;
+                }
+            }
+        }
+    }
+
+    /// Asks one question.
+    async fn question(&mut self, question: &Approval) -> Result<Said, Leave> {
+        self.lines.get_or_insert_with(input::lines);
+        while let Ok(Some(line)) = tokio::time::timeout(QUIET, next(&mut self.lines)).await {
+            self.ahead.push_back(line);
+        }
+        let words = format!(
+            "allow {} {}? [y/N, or a comment]",
+            question.tool_name, question.input_summary
+        );
+        let news = self.scene.news;
+        while self.scene.news == news {
+            self.scene.teller.screen.ask(&words)?;
+            tokio::select! {
+                line = next(&mut self.lines) => {
+                    self.scene.teller.screen.typed();
+                    return match line {
+                        None => Ok(Said::Nobody),
+                        Some(line) => Ok(said(&line.map_err(Leave::Unreadable)?)),
+                    };
+                }
+                step = self.scene.step() => drop(step?),
+            }
+        }
+        Ok(Said::Elsewhere)
+    }
+
+    /// What a turn asks, as soon as the server says.
+    async fn questions(&mut self, turn: TurnId) -> Result<List, Leave> {
+        let mut again = AGAIN;
+        loop {
+            match self.scene.client.approvals(turn).await {
+                Err(error) if error.is_passing() => self.scene.pause(again).await?,
+                list => return Ok(list?),
+            }
+            again = (again * 2).min(AGAIN_MAX);
+        }
+    }
+
+    /// Sends an answer; the same again says nothing new.
+    async fn answer(
+        &mut self,
+        turn: TurnId,
+        answer: Answer,
+    ) -> Result<Result<Answered, Error>, Leave> {
+        let mut again = AGAIN;
+        loop {
+            match self.scene.client.answer(turn, vec![answer.clone()]).await {
+                Err(error) if error.is_passing() => {
+                    if again == AGAIN {
+                        let told = format!("not answered yet ({error}); trying again");
+                        self.scene.say(&told)?;
+                    }
+                    self.scene.pause(again).await?;
+                }
+                answered => return Ok(answered),
+            }
+            again = (again * 2).min(AGAIN_MAX);
+        }
+    }
+}
+
+/// What a line says to a question. Only a plain yes is one.
+fn said(line: &str) -> Said {
+    match line.to_ascii_lowercase().as_str() {
+        "y" | "yes" => Said::Word(Decision::Approve, None),
+        "" | "n" | "no" => Said::Word(Decision::Reject, None),
+        _ => Said::Word(Decision::Reject, Some(line.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_is_one() {
+        for yes in ["y", "Y", "yes", "YES"] {
+            assert_eq!(said(yes), Said::Word(Decision::Approve, None), "{yes}");
+        }
+        for no in ["", "n", "No"] {
+            assert_eq!(said(no), Said::Word(Decision::Reject, None), "{no}");
+        }
+        let but = "yes, but only tomorrow";
+        assert_eq!(said(but), Said::Word(Decision::Reject, Some(but.into())));
+    }
+}

@@ -1,0 +1,124 @@
+//! What is told beside the answer: who works for the turn, what it asks a person, and that it is
+//! about to stop.
+
+use std::io;
+
+use turnwire_event::body::{approval, delegate};
+use turnwire_event::code::Decision;
+use turnwire_event::{ApprovalId, Message, SessionId};
+
+use crate::terminal::color::Tone;
+use crate::terminal::event_line::word;
+
+use super::Teller;
+
+/// What is said of a turn that was asked to stop.
+pub(super) const STOPPING: &str = "stopping…";
+
+impl Teller {
+    /// A worker is about to begin.
+    pub(super) fn worker_begins(&mut self, work: &delegate::Started) -> io::Result<()> {
+        self.cast.given(work);
+        let (worker, task) = (work.worker_session_id, &work.task_summary);
+        self.shown_as(Tone::Quiet, &format!("worker {worker} works on: {task}"))
+    }
+
+    /// A worker has ended its turn.
+    pub(super) fn worker_done(&mut self, end: &delegate::Completed) -> io::Result<()> {
+        let how = match end.success {
+            true => "is done",
+            false => "did not do it",
+        };
+        self.worker_end(end.worker_session_id, Tone::Quiet, how)
+    }
+
+    /// A worker did not get there. When the turn itself stops, the receipt says so.
+    pub(super) fn worker_failed(&mut self, end: &delegate::Failed) -> io::Result<()> {
+        if self.stopping {
+            return Ok(());
+        }
+        let how = format!("did not get to its end ({})", word(&end.failure_mode));
+        self.worker_end(end.worker_session_id, Tone::Bad, &how)
+    }
+
+    /// A worker has ended, with how to look at what it did.
+    fn worker_end(&mut self, worker: SessionId, tone: Tone, how: &str) -> io::Result<()> {
+        let task = self.cast.task(worker).map(|task| format!(" on \"{task}\""));
+        let told = format!(
+            "worker{} {how}; to look: turnwire tail {worker}{}",
+            task.unwrap_or_default(),
+            self.flags
+        );
+        self.shown_as(tone, &told)
+    }
+
+    /// The turn will wait for a person.
+    pub(super) fn asks(&mut self, question: &approval::Requested) {
+        let what = format!("{} {}", question.tool_name, question.input_summary);
+        self.asked.push((question.approval_id, what));
+    }
+
+    /// A question has its answer. One that was given here needs no telling.
+    pub(super) fn resolved(&mut self, answer: &approval::Resolved) -> io::Result<()> {
+        let mut asked = self.asked.iter();
+        let what = asked.find(|(id, _)| *id == answer.approval_id);
+        let Some((_, what)) = what.filter(|_| self.answered != Some(answer.approval_id)) else {
+            return Ok(());
+        };
+        let how = match (answer.by.as_str(), answer.decision) {
+            ("system", _) => "taken back",
+            (_, Decision::Approve) => "allowed elsewhere",
+            (_, Decision::Reject) => "refused elsewhere",
+        };
+        let said = answer.comment.iter().map(|said| format!(": {said}"));
+        let told = format!("{how}: {what}{}", said.collect::<String>());
+        self.screen.note(Tone::Quiet, &told)
+    }
+
+    /// A question is about to be answered here.
+    pub(crate) fn answers(&mut self, question: ApprovalId) {
+        self.answered = Some(question);
+    }
+
+    /// What the turn has asked, in words.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &str> {
+        self.asked.iter().map(|(_, what)| what.as_str())
+    }
+
+    /// What a later command must be told.
+    pub(crate) fn flags(&self) -> &str {
+        &self.flags
+    }
+
+    /// The turn is asked to stop, here or elsewhere; said once.
+    pub(crate) fn stops(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.stopping, true) {
+            true => Ok(()),
+            false => self.screen.passing_or_note(STOPPING),
+        }
+    }
+
+    /// The turn is asked to stop, which was said already.
+    pub(crate) fn stops_as_said(&mut self) {
+        self.stopping = true;
+    }
+
+    /// The turn takes its time to stop. A terminal is told again and again, a pipe once.
+    pub(crate) fn stops_still(&mut self, seconds: u32) -> io::Result<()> {
+        let names = self.cast.at_work();
+        let names = match names.is_empty() {
+            true => String::new(),
+            false => format!("; waiting for {} to end", names.join(", ")),
+        };
+        let told = format!("{STOPPING} {seconds} s{names}");
+        match seconds {
+            0..=1 => self.screen.passing_or_note(&told),
+            _ => self.screen.passing(&told),
+        }
+    }
+
+    /// Takes the names out of a message that was there before we came.
+    pub(crate) fn learn(&mut self, message: &Message) {
+        self.cast.learn(&message.content);
+    }
+}

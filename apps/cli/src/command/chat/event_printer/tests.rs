@@ -1,0 +1,361 @@
+//! Events onto paper: what is told, in which order, and where.
+
+mod aside;
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use turnwire_event::body::stream::{MessageComplete, MessageStart, TextDelta, ThinkingDelta};
+use turnwire_event::body::turn::TurnError;
+use turnwire_event::body::{component, data, status, tool};
+use turnwire_event::code::ToolErrorClass;
+use turnwire_event::{
+    Actor, Epoch, MessageStatus, Position, RenderPolicy, Role, Seq, SessionId, StopReason, Sub,
+    Timestamp, ToolUseId, TurnId, Ulid, Usage,
+};
+
+use super::*;
+use crate::command::chat::screen::Streams;
+use crate::terminal::color::Paint;
+
+const ID: MessageId = MessageId(Ulid(4));
+
+/// What was written, to either place, in order; what is not the answer stands in brackets.
+#[derive(Clone, Default)]
+struct Paper(Arc<Mutex<String>>);
+
+impl Paper {
+    fn read(&self) -> String {
+        self.0.lock().expect("one thread").clone()
+    }
+}
+
+struct Pen(Paper, &'static str, &'static str);
+
+impl Write for Pen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Self(paper, open, close) = self;
+        let text = String::from_utf8_lossy(bytes);
+        let mut paper = paper.0.lock().expect("one thread");
+        paper.push_str(&format!("{open}{text}{close}"));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn teller(form: Form, terminal: bool) -> (Teller, Paper) {
+    let paper = Paper::default();
+    let streams = Streams {
+        stdin: terminal,
+        stdout: terminal,
+        stderr: terminal,
+        rewrites: terminal,
+    };
+    let out = Box::new(Pen(paper.clone(), "", ""));
+    let err = Box::new(Pen(paper.clone(), "[", "]"));
+    let screen = Screen::on(out, err, streams, Paint::Plain);
+    (Teller::new(screen, form, " --flag".to_owned()), paper)
+}
+
+fn told(form: Form, terminal: bool, bodies: Vec<Body>) -> String {
+    let (mut teller, paper) = teller(form, terminal);
+    for (body, sub) in bodies.into_iter().zip(1..) {
+        teller.event(&event(sub, body)).expect("paper takes all");
+    }
+    paper.read()
+}
+
+fn event(sub: u32, body: Body) -> Event {
+    Event {
+        id: Position {
+            epoch: Epoch(1),
+            seq: Seq(3),
+            sub: Sub(sub),
+        },
+        session_id: SessionId(Ulid(1)),
+        turn_id: Some(TurnId(Ulid(2))),
+        actor: Actor::ORCHESTRATOR,
+        timestamp: Timestamp::from_millis(i64::from(sub)),
+        trace: None,
+        render: None,
+        body,
+    }
+}
+
+fn start() -> Body {
+    Body::MessageStart(MessageStart {
+        message_id: ID,
+        role: Role::Assistant,
+        model: "m".into(),
+    })
+}
+
+fn text(block: u32, text: &str) -> Body {
+    Body::TextDelta(TextDelta {
+        message_id: ID,
+        content_block_index: block,
+        text: text.into(),
+    })
+}
+
+fn thinking(text: &str) -> Body {
+    Body::ThinkingDelta(ThinkingDelta {
+        message_id: ID,
+        content_block_index: 0,
+        text: text.into(),
+        signature: None,
+        after_text: false,
+    })
+}
+
+fn content() -> Vec<ContentBlock> {
+    vec![
+        ContentBlock::Thinking {
+            text: "so so".into(),
+            signature: None,
+        },
+        ContentBlock::text("one\u{1b}[1m"),
+        ContentBlock::text("two"),
+    ]
+}
+
+fn complete() -> Body {
+    Body::MessageComplete(MessageComplete {
+        message_id: ID,
+        stop_reason: StopReason::EndTurn,
+        final_content: content(),
+        usage: Usage::default(),
+    })
+}
+
+#[test]
+fn thinking_is_folded_into_how_much_there_is() {
+    let bodies = || {
+        vec![
+            start(),
+            thinking("so s"),
+            thinking("o"),
+            text(1, "yes"),
+            complete(),
+        ]
+    };
+    assert_eq!(
+        told(Form::Folded, false, bodies()),
+        "[thinking… (2 words)\n]yes\n"
+    );
+    assert_eq!(told(Form::Thinking, false, bodies()), "[so s][o][\n]yes\n");
+    let wipe = "[\r\u{1b}[K]";
+    assert_eq!(
+        told(Form::Folded, true, bodies()),
+        format!(
+            "[thinking… (2 words)]{wipe}[thinking… (2 words)]{wipe}[thinking… (2 words)\n]yes\n"
+        )
+    );
+}
+
+#[test]
+fn a_message_that_comes_whole_is_told_whole_and_cleaned() {
+    let whole = "[thinking… (2 words)\n]one\ntwo\n";
+    assert_eq!(told(Form::Folded, false, vec![start(), complete()]), whole);
+    let grown = vec![
+        thinking("so so"),
+        text(1, "one\u{1b}["),
+        text(1, "1m"),
+        text(2, "two"),
+        complete(),
+    ];
+    assert_eq!(
+        told(Form::Folded, false, grown),
+        whole,
+        "and one that grew the same"
+    );
+}
+
+#[test]
+fn a_message_that_comes_again_goes_on_where_it_was_left() {
+    let (mut teller, paper) = teller(Form::Folded, false);
+    teller.event(&event(1, text(1, "on"))).expect("paper");
+    let mut message = Message {
+        kept: turnwire_event::Kept::default(),
+        id: ID,
+        session_id: SessionId(Ulid(1)),
+        turn_id: TurnId(Ulid(2)),
+        role: Role::Assistant,
+        status: MessageStatus::InProgress,
+        content: vec![ContentBlock::text("one")],
+        model: None,
+        stop_reason: None,
+        usage: None,
+        created_at: Timestamp::from_millis(1),
+        metadata: serde_json::Map::new(),
+    };
+    teller.catch_up(&message).expect("paper");
+    teller.catch_up(&message).expect("paper");
+    teller.event(&event(9, text(1, "!"))).expect("paper");
+    message.content = vec![ContentBlock::text("o")];
+    teller
+        .catch_up(&message)
+        .expect("a shorter one takes nothing back");
+    assert_eq!(paper.read(), "one!");
+}
+
+#[test]
+fn a_tool_is_one_line_with_its_time() {
+    let tool_use_id = ToolUseId(Ulid(5));
+    let called = Body::ToolCalled(tool::Called {
+        tool_use_id,
+        tool_name: "clock\u{1b}[2J".into(),
+        tool_type: ToolType::Function,
+        input_summary: String::new(),
+    });
+    let failed = |called| {
+        Body::ToolFailed(tool::Failed {
+            tool_use_id,
+            tool_name: "clock\u{1b}[2J".into(),
+            tool_type: ToolType::Function,
+            error_class: ToolErrorClass::Timeout,
+            called,
+        })
+    };
+    let line = told(Form::Folded, false, vec![called, failed(true)]);
+    assert_eq!(line, "[clock failed (timeout), 1 ms\n]");
+    let line = told(Form::Folded, false, vec![failed(false)]);
+    assert_eq!(line, "[clock failed (timeout)\n]");
+}
+
+#[test]
+fn g_10_json_is_escaped_for_a_terminal_alone() {
+    let raw = "{\"text\":\"a\u{9b}2J\u{202e}b\"}";
+    for (terminal, told) in [
+        (false, format!("{raw}\n")),
+        (true, "{\"text\":\"a\\u009b2J\\u202eb\"}\n".to_owned()),
+    ] {
+        let (mut teller, paper) = teller(Form::Json, terminal);
+        teller.screen.raw(raw.as_bytes()).expect("paper");
+        assert_eq!(paper.read(), told);
+    }
+}
+
+fn doing(message: &str) -> Body {
+    Body::StatusEmitted(status::Emitted {
+        event_id: "busy".into(),
+        message: message.into(),
+    })
+}
+
+fn tool(called: Option<ToolErrorClass>, tool_type: ToolType) -> Vec<Body> {
+    let (tool_use_id, tool_name) = (ToolUseId(Ulid(5)), "search".to_owned());
+    let begun = Body::ToolCalled(tool::Called {
+        tool_use_id,
+        tool_name: tool_name.clone(),
+        tool_type,
+        input_summary: String::new(),
+    });
+    let ended = match called {
+        None => Body::ToolCompleted(tool::Completed {
+            tool_use_id,
+            tool_name,
+            tool_type,
+            duration_ms: 3,
+            result_summary: String::new(),
+            result_sha256: String::new(),
+        }),
+        Some(error_class) => Body::ToolFailed(tool::Failed {
+            tool_use_id,
+            tool_name,
+            tool_type,
+            error_class,
+            called: true,
+        }),
+    };
+    vec![begun, ended]
+}
+
+#[test]
+fn r_29_a_status_is_one_line_that_is_replaced_and_in_a_pipe_a_line_of_its_own() {
+    let bodies = || {
+        let mut bodies = vec![doing("Searching\u{1b}[2J…")];
+        bodies.extend(tool(None, ToolType::Ccs));
+        bodies.extend([doing("Sorting…"), text(0, "Two."), complete()]);
+        bodies
+    };
+    let wipe = "[\r\u{1b}[K]";
+    assert_eq!(
+        told(Form::Folded, true, bodies()),
+        format!("[Searching…]{wipe}[Searching…]{wipe}[Searching…]{wipe}[Sorting…]{wipe}Two.\n"),
+        "tools do not take its place"
+    );
+    assert_eq!(
+        told(Form::Folded, false, bodies()),
+        "[Searching…\n][Sorting…\n]Two.\n"
+    );
+}
+
+#[test]
+fn r_29_several_statuses_at_once_are_the_sentence_of_the_last() {
+    let (mut teller, paper) = teller(Form::Folded, false);
+    let stamp = |message: Option<&str>, ids: usize| {
+        Some(Render {
+            policy: RenderPolicy::Batch,
+            group: Some(1),
+            message: message.map(str::to_owned),
+            event_ids: vec!["busy".into(); ids],
+        })
+    };
+    for (words, render) in [
+        ("A…", stamp(None, 0)),
+        ("B…", stamp(Some("A and B…"), 2)),
+        ("C…", stamp(Some("C…"), 1)),
+        ("D…", Some(RenderPolicy::Transform.into())),
+    ] {
+        let mut event = event(1, doing(words));
+        event.render = render;
+        teller.event(&event).expect("paper");
+    }
+    assert_eq!(paper.read(), "[A and B…\n][C…\n][D…\n]");
+}
+
+#[test]
+fn r_29_what_fails_inside_is_not_told_and_what_is_shown_is_a_line() {
+    let mut bodies = tool(Some(ToolErrorClass::EnvelopeError), ToolType::Ccs);
+    bodies.push(Body::ErrorReported(TurnError::sub_agent("shop")));
+    bodies.push(Body::DataLoaded(data::Loaded {
+        id: "data_1".into(),
+        data_type: "offer_list".into(),
+        key: data::Key { ids: Vec::new() },
+        items: vec![
+            serde_json::json!({"title": "Oat\u{1b}[2J milk"}),
+            serde_json::json!({"name": "Granola"}),
+        ],
+    }));
+    bodies.push(Body::ComponentRendered(component::Rendered {
+        component: serde_json::json!({"title": "Oat\nmilk"}),
+        tool_call: component::ToolCall {
+            id: ToolUseId(Ulid(5)),
+            name: "render_card".into(),
+            tool_type: ToolType::Render,
+        },
+    }));
+    assert_eq!(
+        told(Form::Folded, false, bodies),
+        "[▪ offer_list: Oat milk, Granola\n][▪ card: Oat milk\n]"
+    );
+}
+
+#[test]
+fn a_status_does_not_outlive_its_turn() {
+    let (mut teller, paper) = teller(Form::Folded, true);
+    teller.event(&event(1, doing("Busy…"))).expect("paper");
+    let end = Completed {
+        status: turnwire_event::code::TurnStatus::Ok,
+        usage: Usage::default(),
+        error: None,
+        reason: None,
+        partial: None,
+    };
+    teller.completed(&end).expect("paper");
+    assert_eq!(paper.read(), "[Busy…][\r\u{1b}[K]");
+}

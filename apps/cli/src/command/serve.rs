@@ -1,0 +1,101 @@
+//! `turnwire serve`: settings in, the server's own life, an exit code out.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use tracing_subscriber::EnvFilter;
+use turnwire_serve::app;
+use turnwire_serve::config::log::{Format, Log};
+
+use crate::args::Serve;
+use crate::command::settings;
+
+/// Runs the server until it is told to stop.
+pub(crate) fn run(args: &Serve) -> Result<ExitCode> {
+    let config = settings::load(&args.settings)?;
+    write_log(&config.log)?;
+    app::run(config)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sends the server's log to the standard error; the standard output is for its address.
+fn write_log(log: &Log) -> Result<()> {
+    let filter = EnvFilter::try_new(filter(&log.filter))
+        .with_context(|| format!("log.filter cannot be {:?}", log.filter))?;
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && !no_colour);
+    match log.format {
+        Format::Text => lines.init(),
+        Format::Json => lines.json().init(),
+    }
+    Ok(())
+}
+
+/// What is logged. The lines of `rmcp`, warnings too, have whole messages of tool servers in them,
+/// so there are none unless the filter itself names it: what comes later has the last word.
+fn filter(own: &str) -> String {
+    format!("rmcp=off,{own}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("lines").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(own: &str) -> String {
+        let lines = Lines::default();
+        let kept = lines.clone();
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::try_new(filter(own)).expect("a filter"))
+            .with_writer(move || kept.clone())
+            .finish();
+        tracing::subscriber::with_default(log, || {
+            tracing::warn!(target: "rmcp::service", "theirs");
+            tracing::error!(target: "turnwire_serve", "ours");
+        });
+        let lines = lines.0.lock().expect("lines").clone();
+        String::from_utf8(lines).expect("text")
+    }
+
+    #[test]
+    fn what_tool_servers_say_is_logged_only_if_the_filter_names_it() {
+        for own in ["info", "trace", "error", "turnwire_serve=debug"] {
+            let said = logged(own);
+            assert!(
+                said.contains("ours") && !said.contains("theirs"),
+                "{own}: {said}"
+            );
+        }
+        for own in [
+            "info,rmcp=warn",
+            "rmcp=debug,info",
+            "rmcp::service=warn,error",
+        ] {
+            let said = logged(own);
+            assert!(
+                said.contains("ours") && said.contains("theirs"),
+                "{own}: {said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! From the command line to the server's settings, and `turnwire config show`, which shows them all.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde_json::json;
+use turnwire_serve::config::{self, Entry, Flag, Sources};
+
+use crate::args::{Settings, Show};
+
+/// The settings in force.
+pub(crate) fn load(settings: &Settings) -> Result<config::Config> {
+    Ok(config::Config::load(&sources(settings))?)
+}
+
+fn sources(settings: &Settings) -> Sources {
+    let script = settings
+        .script
+        .as_ref()
+        .map(|file| file.display().to_string());
+    let pack = settings.pack.as_ref().map(|dir| dir.display().to_string());
+    let record = settings.record.as_ref();
+    let record = record.map(|file| file.display().to_string());
+    let json = settings.log_json.then(|| "json".to_owned());
+    let said = [
+        ("--listen", "listen.address", settings.listen.clone()),
+        ("--script", "script.file", script),
+        ("--pack", "pack.dir", pack),
+        ("--record", "model.record", record),
+        (
+            "--wire-version",
+            "wire.version",
+            settings.wire_version.clone(),
+        ),
+        ("--log-json", "log.format", json),
+    ];
+    let flag =
+        |(name, key, value): (_, _, Option<String>)| value.map(|value| Flag { name, key, value });
+    Sources {
+        flags: said.into_iter().filter_map(flag).collect(),
+        config: settings.config.clone(),
+        home: settings.home.clone(),
+        ..Sources::from_env()
+    }
+}
+
+/// The data folder: the one that is named, else the one a server would use.
+pub(crate) fn home(said: Option<PathBuf>) -> Result<PathBuf> {
+    match said {
+        Some(home) => Ok(home),
+        None => Ok(config::Config::load(&Sources::from_env())?.home),
+    }
+}
+
+/// `turnwire config show`.
+pub(crate) fn show(args: &Show) -> Result<()> {
+    let config = load(&args.settings)?;
+    let text = if args.json {
+        let entries: Vec<_> = config.entries().iter().map(as_json).collect();
+        format!("{:#}\n", json!({"home": config.home, "settings": entries}))
+    } else {
+        let lines = config.entries().iter().map(as_text);
+        let home = format!("home = {}\n", config.home.display());
+        std::iter::once(home).chain(lines).collect()
+    };
+    // A reader that has seen enough is no error.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+fn as_text(entry: &Entry) -> String {
+    let Entry {
+        section,
+        key,
+        value,
+        origin,
+        help,
+        ..
+    } = entry;
+    format!("{section}.{key} = {value}  ({origin})\n    {help}\n")
+}
+
+fn as_json(entry: &Entry) -> serde_json::Value {
+    json!({
+        "setting": format!("{}.{}", entry.section, entry.key),
+        "value": entry.value,
+        "from": entry.origin.to_string(),
+        "help": entry.help,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings {
+            config: None,
+            listen: Some("127.0.0.1:9".into()),
+            home: Some("/nowhere".into()),
+            script: None,
+            pack: None,
+            record: Some("/nowhere/c.jsonl".into()),
+            wire_version: Some("0.4".into()),
+            log_json: true,
+        }
+    }
+
+    #[test]
+    fn flags_become_settings_and_are_named_as_their_origin() {
+        let config = load(&settings()).expect("good flags");
+        let text: String = config.entries().iter().map(as_text).collect();
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines.contains(&"listen.address = 127.0.0.1:9  (--listen)"));
+        assert!(lines.contains(&"log.format = json  (--log-json)"));
+        assert!(lines.contains(&"wire.version = 0.4  (--wire-version)"));
+        assert!(lines.contains(&"model.record = /nowhere/c.jsonl  (--record)"));
+        for entry in config.entries() {
+            assert!(
+                lines.contains(&format!("    {}", entry.help).as_str()),
+                "{entry:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn s3_102_operations_md_tells_every_setting_with_its_default() {
+        let bare = Sources {
+            home: Some("/nowhere".into()),
+            ..Sources::default()
+        };
+        let config = config::Config::load(&bare).expect("defaults");
+        let page = include_str!("../../../../docs/operations.md");
+        let told: Vec<_> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .collect();
+        for entry in config.entries() {
+            let value = match entry.value.as_str() {
+                "" => "none".to_owned(),
+                value => format!("`{value}`"),
+            };
+            let row = format!("| `{}.{}` | {value} | ", entry.section, entry.key);
+            assert!(told.iter().any(|line| line.starts_with(&row)), "{row}");
+        }
+    }
+
+    #[test]
+    fn s3_109_operations_md_tells_every_metric() {
+        let page = include_str!("../../../../docs/operations.md");
+        for (name, help) in turnwire_event::metric::ALL {
+            let row = format!("| `{}` | {help} |", name.replace('.', "_"));
+            assert!(page.lines().any(|line| line == row), "{row}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The small values that everything else is made of: ids, times, days, positions in a log, and actors.
+
+pub mod id;
+pub mod clock;
+pub mod day;
+pub mod position;
+pub mod actor;

@@ -1,0 +1,4 @@
+//! Who may call this server: hosts and origins, and the pages of other sites (CORS).
+
+pub mod cors;
+pub mod guard;

@@ -1,0 +1,267 @@
+//! Who may talk to this server at all (reliability G4).
+//!
+//! A page elsewhere can make a browser send requests here, and a name elsewhere can be made to
+//! point here. So the Host must be a loopback name, and an Origin, where one is sent, must be
+//! this server's own or one that is listed; everything else is refused before it is looked at.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use turnwire_wire::problem::Code;
+
+use crate::access::cors::Cors;
+use crate::error::Fault;
+use crate::request::header::{Unclear, only};
+
+/// The host and port by which the client came in, as it wrote them: part of URLs that it is
+/// given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnHost(pub String);
+
+/// A request that was let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Admitted {
+    /// By which name it came.
+    pub(crate) host: OwnHost,
+    /// The listed site whose page made it, as it wrote itself.
+    pub(crate) site: Option<HeaderValue>,
+}
+
+/// Lets a request in, or says why not.
+pub(crate) fn admit(uri: &Uri, headers: &HeaderMap, cors: &Cors) -> Result<Admitted, Fault> {
+    let refused = || {
+        Fault::new(
+            Code::HostNotAllowed,
+            "The Host header must be localhost, an address in 127.0.0.0/8 or [::1].",
+        )
+    };
+    let host = only(headers, header::HOST)
+        .map_err(|_| refused())?
+        .ok_or_else(refused)?;
+    let own = Authority::read(host).ok_or_else(refused)?;
+    // An absolute request target would overrule the Host header; it must not name another.
+    if let Some(target) = uri.authority()
+        && Authority::read(target.as_str()) != Some(own.clone())
+    {
+        return Err(refused());
+    }
+    let foreign = || {
+        Fault::new(
+            Code::OriginNotAllowed,
+            "The Origin header must be absent, this server's own, or listed in http.cors_origins.",
+        )
+    };
+    let admitted = |site| Admitted {
+        host: OwnHost(host.to_owned()),
+        site,
+    };
+    match only(headers, header::ORIGIN) {
+        Ok(None) => Ok(admitted(None)),
+        Ok(Some(origin)) => {
+            let read = origin.strip_prefix("http://").and_then(Authority::read);
+            if read == Some(own) {
+                Ok(admitted(None))
+            } else if cors.lists(origin) {
+                Ok(admitted(headers.get(header::ORIGIN).cloned()))
+            } else {
+                Err(foreign())
+            }
+        }
+        Err(Unclear) => Err(foreign()),
+    }
+}
+
+/// A loopback host and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Authority {
+    host: String,
+    port: u16,
+}
+
+impl Authority {
+    /// Reads `host` or `host:port`; `None` for anything that is not loopback.
+    fn read(text: &str) -> Option<Self> {
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (inside, after) = rest.split_once(']')?;
+                let address: Ipv6Addr = inside.parse().ok()?;
+                if !address.is_loopback() {
+                    return None;
+                }
+                let port = match after.strip_prefix(':') {
+                    Some(port) => Some(port),
+                    None if after.is_empty() => None,
+                    None => return None,
+                };
+                ("[::1]".to_owned(), port)
+            }
+            None => {
+                let (host, port) = match text.split_once(':') {
+                    Some((host, port)) => (host, Some(port)),
+                    None => (text, None),
+                };
+                let loopback = host.eq_ignore_ascii_case("localhost")
+                    || host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
+                if !loopback {
+                    return None;
+                }
+                (host.to_ascii_lowercase(), port)
+            }
+        };
+        let port = match port {
+            None => 80,
+            Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
+                digits.parse().ok()?
+            }
+            Some(_) => return None,
+        };
+        Some(Self { host, port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::setting::site::Site;
+
+    fn admitted(target: &str, host: &[&str], origin: &[&str]) -> Result<(), Code> {
+        asked(target, host, origin, &Cors::default()).map(|_| ())
+    }
+
+    fn asked(target: &str, host: &[&str], origin: &[&str], cors: &Cors) -> Result<Admitted, Code> {
+        let mut headers = HeaderMap::new();
+        for value in host {
+            headers.append(header::HOST, value.parse().expect("a header"));
+        }
+        for value in origin {
+            headers.append(header::ORIGIN, value.parse().expect("a header"));
+        }
+        let uri = target.parse().expect("a target");
+        admit(&uri, &headers, cors).map_err(|f| f.code())
+    }
+
+    #[test]
+    fn any_loopback_name_and_port_may_be_the_host() {
+        for host in [
+            "localhost",
+            "LocalHost:8421",
+            "127.0.0.1:8421",
+            "127.9.8.7:1",
+            "[::1]",
+            "[::1]:65535",
+        ] {
+            assert_eq!(admitted("/", &[host], &[]), Ok(()), "{host}");
+        }
+    }
+
+    #[test]
+    fn g4_a_foreign_host_is_refused() {
+        for host in [
+            "",
+            "example.com",
+            "localhost.evil.com:8421",
+            "evil.com@localhost",
+            "localhost.",
+            "10.0.0.1",
+            "0.0.0.0:8421",
+            "127.1",
+            "2130706433",
+            "[::]",
+            "[::ffff:127.0.0.1]",
+            "[::1",
+            "[::1]x",
+            "::1",
+            "localhost:",
+            "localhost:x",
+            "localhost:99999",
+            "localhost:+80",
+            "localhost, localhost",
+        ] {
+            let refused = Err(Code::HostNotAllowed);
+            assert_eq!(admitted("/", &[host], &[]), refused, "{host}");
+        }
+        assert_eq!(admitted("/", &[], &[]), Err(Code::HostNotAllowed));
+        assert_eq!(
+            admitted("/", &["localhost", "localhost"], &[]),
+            Err(Code::HostNotAllowed)
+        );
+        assert_eq!(
+            admitted("http://evil.com/", &["localhost"], &[]),
+            Err(Code::HostNotAllowed)
+        );
+        assert_eq!(
+            admitted("http://localhost/", &["localhost:80"], &[]),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn g4_an_origin_must_be_absent_or_own() {
+        for (host, origin) in [
+            ("localhost:8421", "http://localhost:8421"),
+            ("localhost:8421", "http://LOCALHOST:8421"),
+            ("127.0.0.1:8421", "http://127.0.0.1:8421"),
+            ("[::1]:8421", "http://[::1]:8421"),
+            ("localhost", "http://localhost:80"),
+        ] {
+            assert_eq!(admitted("/", &[host], &[origin]), Ok(()), "{origin}");
+        }
+        for origin in [
+            "null",
+            "",
+            "http://evil.com",
+            "http://localhost:8422",
+            "http://localhost",
+            "https://localhost:8421",
+            "http://127.0.0.1:8421",
+            "http://localhost:8421/",
+            "localhost:8421",
+            "http://localhost:8421.evil.com",
+            "http://evil.com@localhost:8421",
+        ] {
+            assert_eq!(
+                admitted("/", &["localhost:8421"], &[origin]),
+                Err(Code::OriginNotAllowed),
+                "{origin}"
+            );
+        }
+        let own = "http://localhost:8421";
+        assert_eq!(
+            admitted("/", &["localhost:8421"], &[own, own]),
+            Err(Code::OriginNotAllowed)
+        );
+    }
+
+    #[test]
+    fn the_host_is_given_back_as_it_was_written() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, "LocalHost:8421".parse().expect("a header"));
+        let own = admit(&Uri::from_static("/"), &headers, &Cors::default()).expect("loopback");
+        assert_eq!(own.host, OwnHost("LocalHost:8421".into()));
+        assert_eq!(own.site, None);
+    }
+
+    #[test]
+    fn a_listed_origin_is_let_in_and_named_and_the_host_still_counts() {
+        let site = Site::read("http://localhost:3000").expect("a site");
+        let cors = Cors::new(&[site]);
+        let ask = |host: &str, origin: &[&str]| asked("/", &[host], origin, &cors);
+        let listed = ask("localhost:8421", &["http://localhost:3000"]).expect("listed");
+        assert_eq!(
+            listed.site,
+            Some(HeaderValue::from_static("http://localhost:3000"))
+        );
+        let own = ask("localhost:8421", &["http://localhost:8421"]).expect("own");
+        assert_eq!(own.site, None);
+        for origin in [
+            &["http://localhost:3001"][..],
+            &["null"],
+            &["http://localhost:3000", "http://localhost:3000"],
+        ] {
+            let refused = ask("localhost:8421", origin).expect_err("foreign");
+            assert_eq!(refused, Code::OriginNotAllowed, "{origin:?}");
+        }
+        let refused = ask("evil.com", &["http://localhost:3000"]).expect_err("the host");
+        assert_eq!(refused, Code::HostNotAllowed);
+    }
+}

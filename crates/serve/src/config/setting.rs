@@ -1,0 +1,8 @@
+//! How one setting is declared, read and refused: its origin, its value, its section, and the file it
+//! may stand in.
+
+pub mod origin;
+pub mod site;
+pub(super) mod value;
+pub(super) mod section;
+pub(super) mod file;

@@ -1,0 +1,123 @@
+//! What a section is: a struct of plain values, declared once with default, bounds and reason,
+//! and read from whatever was said about it.
+
+use std::collections::HashMap;
+
+use super::origin::{Error, Origin};
+
+/// A section's name and keys.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::config) struct Table {
+    pub(in crate::config) name: &'static str,
+    pub(in crate::config) keys: &'static [&'static str],
+}
+
+/// A value in force, for people who ask what is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The section.
+    pub section: &'static str,
+    /// The key.
+    pub key: &'static str,
+    /// The value, as it would be written.
+    pub value: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What it is for, and why it is what it is.
+    pub help: &'static str,
+}
+
+/// What was said, and what came of it.
+#[derive(Debug, Default)]
+pub(in crate::config) struct Values {
+    said: HashMap<(&'static str, &'static str), (String, Origin)>,
+    pub(in crate::config) entries: Vec<Entry>,
+}
+
+impl Values {
+    /// Notes a value; what was said before about the same key is overruled.
+    pub(in crate::config) fn say(
+        &mut self,
+        section: &'static str,
+        key: &'static str,
+        text: String,
+        origin: Origin,
+    ) {
+        self.said.insert((section, key), (text, origin));
+    }
+
+    /// Reads a key, and keeps for `entries` what was in force.
+    pub(in crate::config) fn take<T>(
+        &mut self,
+        section: &'static str,
+        key: &'static str,
+        default: &str,
+        help: &'static str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T, Error> {
+        let said = self.said.remove(&(section, key));
+        let (text, origin) = said.unwrap_or_else(|| (default.to_owned(), Origin::Default));
+        let value = read(&text).map_err(|expected| Error::Value {
+            at: origin.clone(),
+            key: format!("{section}.{key}"),
+            text: text.clone(),
+            expected,
+        })?;
+        self.entries.push(Entry {
+            section,
+            key,
+            value: text,
+            origin,
+            help: help.trim(),
+        });
+        Ok(value)
+    }
+
+    /// A complaint about a value that is in force.
+    pub(in crate::config) fn refuse(&self, section: &str, key: &str, expected: String) -> Error {
+        let entry = self
+            .entries
+            .iter()
+            .find(|entry| entry.section == section && entry.key == key);
+        Error::Value {
+            at: entry.map_or(Origin::Default, |entry| entry.origin.clone()),
+            key: format!("{section}.{key}"),
+            text: entry.map_or_else(String::new, |entry| entry.value.clone()),
+            expected,
+        }
+    }
+}
+
+/// Declares a section: its struct, its table of keys and its reader.
+macro_rules! section {
+    ($(#[doc = $about:literal])+ $name:ident, $section:literal {
+        $($(#[doc = $help:literal])+ $key:ident: $ty:ty = $default:literal, $read:expr;)+
+    }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name { $($(#[doc = $help])+ pub $key: $ty,)+ }
+
+        impl $name {
+            pub(super) const TABLE: $crate::config::setting::section::Table =
+                $crate::config::setting::section::Table {
+                    name: $section,
+                    keys: &[$(stringify!($key)),+],
+                };
+
+            pub(super) fn read(
+                values: &mut $crate::config::setting::section::Values,
+            ) -> Result<Self, $crate::config::Error> {
+                Ok(Self {
+                    $($key: values.take(
+                        $section,
+                        stringify!($key),
+                        $default,
+                        concat!($($help),+),
+                        $read,
+                    )?,)+
+                })
+            }
+        }
+    };
+}
+pub(in crate::config) use section;

@@ -1,0 +1,155 @@
+//! Origins of web sites: a scheme, a host and a port, as browsers send them.
+
+use std::fmt;
+
+/// The most sites that may be listed: each request with an origin is compared with all.
+const SITES_MAX: usize = 64;
+
+/// The longest origin: a host name has at most 253 characters.
+const SITE_BYTES_MAX: usize = 300;
+
+/// The origin of a web site, spelt as browsers spell it: in lower case, the port of the scheme
+/// left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site(String);
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Site {
+    /// Reads `scheme://host` or `scheme://host:port` and nothing more; `None` for anything else.
+    pub fn read(text: &str) -> Option<Self> {
+        if text.len() > SITE_BYTES_MAX {
+            return None;
+        }
+        let text = text.to_ascii_lowercase();
+        let (scheme, rest) = text.split_once("://")?;
+        let (host, port) = match rest.rsplit_once(':') {
+            // The last colon of an IPv6 address without a port stands inside its brackets.
+            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+            Some(_) | None => (rest, None),
+        };
+        let port = port.map(number).map_or(Some(None), |port| port.map(Some))?;
+        let usual = match scheme {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        };
+        let port = port.filter(|port| Some(*port) != usual);
+        (is_scheme(scheme) && is_host(host)).then(|| {
+            let port = port.map_or_else(String::new, |port| format!(":{port}"));
+            Self(format!("{scheme}://{host}{port}"))
+        })
+    }
+}
+
+fn number(digits: &str) -> Option<u16> {
+    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b))
+}
+
+fn is_host(text: &str) -> bool {
+    match text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
+        }
+    }
+}
+
+/// Sites between commas; none if nothing is said.
+pub(in crate::config) fn list(text: &str) -> Result<Vec<Site>, String> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let sites: Vec<&str> = text.split(',').map(str::trim).collect();
+    if sites.contains(&"*") {
+        return Err(
+            "exact origins and not *: requests are not authenticated, so every page that a \
+             browser here opens could use this server"
+                .to_owned(),
+        );
+    }
+    if sites.len() > SITES_MAX {
+        return Err(format!("at most {SITES_MAX} origins"));
+    }
+    let read: Option<Vec<Site>> = sites.into_iter().map(Site::read).collect();
+    read.ok_or_else(|| {
+        "origins between commas, each scheme://host or scheme://host:port without a path, such \
+         as http://localhost:3000"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_spelt_as_browsers_spell_it() {
+        for (text, site) in [
+            ("http://localhost:3000", "http://localhost:3000"),
+            ("HTTPS://App.Example.COM", "https://app.example.com"),
+            ("https://app.example.com:443", "https://app.example.com"),
+            ("http://localhost:80", "http://localhost"),
+            ("http://localhost:443", "http://localhost:443"),
+            ("http://[::1]:3000", "http://[::1]:3000"),
+            ("http://[::1]", "http://[::1]"),
+            ("chrome-extension://abcdef", "chrome-extension://abcdef"),
+            ("tauri://localhost", "tauri://localhost"),
+        ] {
+            let read = Site::read(text).map(|site| site.to_string());
+            assert_eq!(read.as_deref(), Some(site), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_more_or_less_than_an_origin_is_none() {
+        let long = format!("http://{}", "a".repeat(SITE_BYTES_MAX));
+        for bad in [
+            "",
+            "*",
+            "null",
+            "localhost",
+            "localhost:3000",
+            "http://",
+            "http://:3000",
+            "http://a/",
+            "http://a/b",
+            "http://a?b",
+            "http://a#b",
+            "http://u@a",
+            "http://*.a.com",
+            "http://a:",
+            "http://a:x",
+            "http://a:99999",
+            "http://a:+1",
+            "://a",
+            "1http://a",
+            "http://a b",
+            "http://[::1",
+            "http://[x]",
+            "http://a:1:2",
+            "http://\u{e9}.com",
+            long.as_str(),
+        ] {
+            assert_eq!(Site::read(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! JSON bodies: bounded in bytes and time, refused with what is wrong and where.
+//!
+//! An empty body means `{}` and needs no content type. What a client sends too much of is read
+//! and thrown away for a while, so that it gets its answer and not a broken connection.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::error::Category;
+use turnwire_wire::problem::Code;
+
+use crate::config::http::Http;
+use crate::error::Fault;
+use crate::request::header::only;
+use crate::state::AppState;
+
+/// How much of a body that is too large is thrown away before the connection is given up.
+const DISCARD_BYTES_MAX: usize = 16 << 20;
+
+/// The longest part of a complaint that repeats what the client sent.
+const ECHO_CHARS_MAX: usize = 200;
+
+/// A body read as JSON.
+#[derive(Debug)]
+pub struct JsonBody<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Fault> {
+        let (parts, body) = request.into_parts();
+        let bytes = collect(&parts.headers, body, &state.config.http).await?;
+        parse(&parts.headers, &bytes).map(Self)
+    }
+}
+
+/// Reads a body whole.
+async fn collect(headers: &HeaderMap, body: Body, limits: &Http) -> Result<Bytes, Fault> {
+    let max = limits.body_max_bytes;
+    let wait = Duration::from_millis(limits.body_timeout_ms);
+    let too_large = || {
+        let detail = format!("The body may have {max} bytes.");
+        Fault::new(Code::BodyTooLarge, detail).with("limit_bytes", max)
+    };
+    let announced = only(headers, header::CONTENT_LENGTH)
+        .ok()
+        .flatten()
+        .and_then(|text| text.parse::<usize>().ok());
+    let oversized = announced.is_some_and(|bytes| bytes > max);
+    if oversized && headers.contains_key(header::EXPECT) {
+        // The client asks before it sends: the answer alone tells it not to.
+        return Err(too_large());
+    }
+    let read = read_up_to(body, if oversized { 0 } else { max });
+    match tokio::time::timeout(wait, read).await {
+        Err(_) => {
+            let detail = format!("The body took longer than {} ms.", limits.body_timeout_ms);
+            Err(Fault::new(Code::RequestTimeout, detail))
+        }
+        Ok(Err(Unread::TooLarge)) => Err(too_large()),
+        Ok(Err(Unread::Broken)) => Err(Fault::new(Code::MalformedJson, "The body broke off.")),
+        Ok(Ok(bytes)) => Ok(bytes),
+    }
+}
+
+enum Unread {
+    TooLarge,
+    Broken,
+}
+
+async fn read_up_to(mut body: Body, max: usize) -> Result<Bytes, Unread> {
+    let mut all = Vec::new();
+    let mut seen = 0usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Unread::Broken)?;
+        let Some(data) = frame.data_ref() else {
+            continue;
+        };
+        seen = seen.saturating_add(data.len());
+        if seen <= max {
+            all.extend_from_slice(data);
+        } else if seen > max.saturating_add(DISCARD_BYTES_MAX) {
+            break;
+        }
+    }
+    if seen > max {
+        Err(Unread::TooLarge)
+    } else {
+        Ok(all.into())
+    }
+}
+
+/// Reads bytes as `T`.
+fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Fault> {
+    if bytes.is_empty() {
+        return serde_json::from_slice(b"{}").map_err(|error| refused(&error));
+    }
+    let kind = only(headers, header::CONTENT_TYPE).ok().flatten();
+    let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    if !essence.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
+        return Err(Fault::new(
+            Code::UnsupportedMediaType,
+            "Send the body as Content-Type: application/json.",
+        ));
+    }
+    if !is_object(bytes) {
+        // A list would be read as well, by the order of the fields.
+        let whole = serde_json::from_slice::<IgnoredAny>(bytes);
+        let detail = "The body must be a JSON object.";
+        return Err(whole.map_or_else(
+            |error| refused(&error),
+            |_| Fault::new(Code::InvalidRequest, detail),
+        ));
+    }
+    serde_json::from_slice(bytes).map_err(|error| {
+        // What is not JSON at all is told first, however wrong its beginning was.
+        let whole = serde_json::from_slice::<IgnoredAny>(bytes);
+        refused(&whole.err().unwrap_or(error))
+    })
+}
+
+/// Whether the bytes begin as an object does.
+fn is_object(bytes: &[u8]) -> bool {
+    bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
+}
+
+/// What is wrong with a body, in words about the body alone.
+fn refused(error: &serde_json::Error) -> Fault {
+    // The end of a body that ends with a new line has no column of its own.
+    let (line, column) = (error.line(), error.column().max(1));
+    let at = |fault: Fault| fault.with("line", line).with("column", column);
+    match error.classify() {
+        Category::Syntax | Category::Eof | Category::Io => at(Fault::new(
+            Code::MalformedJson,
+            format!("The body is not JSON from line {line}, column {column} on."),
+        )),
+        Category::Data => {
+            let text = error.to_string();
+            let text = text.split(" at line ").next().unwrap_or_default();
+            if let Some((name, expected)) = text
+                .strip_prefix("unknown field `")
+                .and_then(|rest| rest.split_once('`'))
+            {
+                let name: String = name.chars().take(64).collect();
+                let detail = format!("There is no field {name:?} here{expected}.");
+                return at(Fault::new(Code::UnknownField, detail).with("field", name));
+            }
+            let text: String = text.chars().take(ECHO_CHARS_MAX).collect();
+            let fault = Fault::new(
+                Code::InvalidRequest,
+                format!("The body does not fit: {text}."),
+            );
+            // A field that is missing has no place in the body.
+            if text.starts_with("missing field") {
+                fault
+            } else {
+                at(fault)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Whom a request speaks for: a tenant and a principal, said in headers until there is
+//! authentication, and on every session, turn and row from the first day.
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use turnwire_event::{Owner, Principal, TenantId};
+use turnwire_wire::problem::Code;
+
+use crate::error::Fault;
+use crate::request::header::only;
+
+const PRINCIPAL: &str = "x-turnwire-principal";
+const TENANT: &str = "x-tenant-id";
+const NOBODY_SAID: &str = "local";
+
+/// Whom the request speaks for.
+#[derive(Clone, Debug)]
+pub struct Identity(pub Owner);
+
+impl<S: Sync> FromRequestParts<S> for Identity {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+        read(&parts.headers).map(Self)
+    }
+}
+
+fn read(headers: &HeaderMap) -> Result<Owner, Fault> {
+    let tenant_invalid = || {
+        Fault::new(
+            Code::TenantInvalid,
+            "X-Tenant-Id must be one UUID in its usual spelling.",
+        )
+    };
+    let principal_invalid = || {
+        Fault::new(
+            Code::InvalidRequest,
+            "X-Turnwire-Principal must be one name of 1 to 128 printable ASCII characters.",
+        )
+        .with("field", "X-Turnwire-Principal")
+    };
+    let tenant = match only(headers, TENANT).map_err(|_| tenant_invalid())? {
+        None => TenantId::default(),
+        Some(text) => text.parse().map_err(|_| tenant_invalid())?,
+    };
+    let principal = only(headers, PRINCIPAL).map_err(|_| principal_invalid())?;
+    let principal: Principal = principal
+        .unwrap_or(NOBODY_SAID)
+        .parse()
+        .map_err(|_| principal_invalid())?;
+    Ok(Owner { tenant, principal })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(said: &[(&'static str, &str)]) -> Result<(String, String), Code> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in said {
+            headers.append(*name, value.parse().expect("a header"));
+        }
+        read(&headers)
+            .map(|owner| (owner.tenant.to_string(), owner.principal.to_string()))
+            .map_err(|fault| fault.code())
+    }
+
+    const NIL: &str = "00000000-0000-0000-0000-000000000000";
+    const OTHER: &str = "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
+
+    #[test]
+    fn nobody_said_is_local_in_the_nil_tenant() {
+        assert_eq!(of(&[]), Ok((NIL.into(), "local".into())));
+        assert_eq!(
+            of(&[(TENANT, OTHER), (PRINCIPAL, "user-42")]),
+            Ok((OTHER.into(), "user-42".into()))
+        );
+    }
+
+    #[test]
+    fn what_is_no_tenant_or_principal_is_refused() {
+        for bad in ["", "x", "3c33212cd1194ef18db02ca93cd3b2dd"] {
+            assert_eq!(of(&[(TENANT, bad)]), Err(Code::TenantInvalid), "{bad}");
+        }
+        assert_eq!(
+            of(&[(TENANT, OTHER), (TENANT, OTHER)]),
+            Err(Code::TenantInvalid)
+        );
+        let long = "x".repeat(129);
+        for bad in ["", "a b", long.as_str()] {
+            assert_eq!(of(&[(PRINCIPAL, bad)]), Err(Code::InvalidRequest), "{bad}");
+        }
+        assert_eq!(
+            of(&[(PRINCIPAL, "a"), (PRINCIPAL, "b")]),
+            Err(Code::InvalidRequest)
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! The language of a turn (D-19): what the body says, else the best tag of `Accept-Language`,
+//! else English.
+
+use axum::http::{HeaderMap, header};
+use turnwire_wire::problem::Code;
+use turnwire_wire::rest::turn::LOCALE_BYTES_MAX;
+
+use crate::error::Fault;
+use crate::request::header::weighed;
+
+const DEFAULT: &str = "en";
+
+/// The language of a turn whose body says `said`.
+pub(crate) fn chosen(said: Option<String>, headers: &HeaderMap) -> Result<String, Fault> {
+    match said {
+        Some(tag) if is_tag(&tag) => Ok(tag),
+        Some(_) => {
+            let detail =
+                format!("locale must be a language tag of at most {LOCALE_BYTES_MAX} characters.");
+            Err(Fault::new(Code::InvalidRequest, detail).with("field", "locale"))
+        }
+        None => Ok(accepted(headers).unwrap_or(DEFAULT).to_owned()),
+    }
+}
+
+/// The tag that is wanted most; of several wanted alike, the first. What is no tag is passed
+/// over, `*` too: it names no language.
+fn accepted(headers: &HeaderMap) -> Option<&str> {
+    let tags = weighed(headers, header::ACCEPT_LANGUAGE)
+        .into_iter()
+        .filter(|(tag, weight)| *weight > 0 && is_tag(tag));
+    // `max_by_key` would take the last of equals.
+    tags.reduce(|best, next| if next.1 > best.1 { next } else { best })
+        .map(|(tag, _)| tag)
+}
+
+/// Whether a text has the form of a language tag (RFC 5646): subtags of one to eight letters and
+/// digits, the first of letters alone. `wire::rest::turn::LOCALE_PATTERN` says the same.
+fn is_tag(text: &str) -> bool {
+    let part = |part: &str| {
+        (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric())
+    };
+    let first = text.split('-').next().unwrap_or_default();
+    text.len() <= LOCALE_BYTES_MAX
+        && first.bytes().all(|b| b.is_ascii_alphabetic())
+        && text.split('-').all(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    fn of(said: Option<&str>, accepted: &[&str]) -> Result<String, Code> {
+        let mut headers = HeaderMap::new();
+        for value in accepted {
+            let value = HeaderValue::from_bytes(value.as_bytes()).expect("a header");
+            headers.append(header::ACCEPT_LANGUAGE, value);
+        }
+        chosen(said.map(str::to_owned), &headers).map_err(|fault| fault.code())
+    }
+
+    #[test]
+    fn d_19_the_body_wins_over_the_header_and_the_header_over_english() {
+        assert_eq!(of(Some("de-AT"), &["es"]), Ok("de-AT".into()));
+        assert_eq!(of(None, &["es"]), Ok("es".into()));
+        assert_eq!(of(None, &[]), Ok("en".into()));
+    }
+
+    #[test]
+    fn d_19_the_best_tag_of_the_header_counts() {
+        for (header, tag) in [
+            ("de", "de"),
+            ("de-AT, de;q=0.9, en;q=0.8", "de-AT"),
+            ("en;q=0.8, de-AT;q=0.9", "de-AT"),
+            ("es;q=0.5, de;q=0.5", "es"),
+            ("de;q=0.001, es;q=0", "de"),
+            ("de ; q=0.3 , es ; Q=0.7", "es"),
+            ("*, es;q=0.1", "es"),
+            ("zh-Hant-TW;q=1.000", "zh-Hant-TW"),
+        ] {
+            assert_eq!(of(None, &[header]), Ok(tag.into()), "{header}");
+        }
+        assert_eq!(of(None, &["es;q=0.2", "de;q=0.4"]), Ok("de".into()));
+    }
+
+    #[test]
+    fn d_19_what_is_no_tag_is_passed_over() {
+        let long = format!("{},es;q=0.1", "abcdefgh-".repeat(4) + "abcdefgh");
+        assert_eq!(of(None, &[&long]), Ok("es".into()));
+        for header in [
+            "",
+            ",",
+            "*",
+            "*;q=0.5",
+            "en_US",
+            "12",
+            "-de",
+            "de-",
+            "d e",
+            "de;q=x",
+            "de;q=2",
+            "de;q=-1",
+            "de;q=0",
+            "de;q=0.1234",
+            "abcdefghi",
+            "d\u{e9}",
+            "de;q=1;x=y;",
+        ] {
+            assert_eq!(of(None, &[header]), Ok("en".into()), "{header}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_names_no_language_is_refused() {
+        let long = "abcdefgh-".repeat(4);
+        for bad in ["", "d e", "-", "de_AT", "*", "1", long.as_str()] {
+            assert_eq!(of(Some(bad), &["de"]), Err(Code::InvalidRequest), "{bad}");
+        }
+    }
+}
