@@ -4,37 +4,37 @@
 const SERIAL: [(&str, &str, &str); 8] = [
     (
         "e2e it",
-        "engine::fanout::s2_023_s2_024_s2_032_",
+        "engine::fanout::two_one_second_sub_agents_",
         "two sub-agents of one second each within 1.9 s",
     ),
     (
         "e2e it",
-        "engine::fanout::s2_026_s2_034_",
+        "engine::fanout::three_at_the_cap_",
         "three sub-agents at once within 1.1 s",
     ),
     (
         "e2e it",
-        "engine::cancel::sc_07_s1_046_",
+        "engine::cancel::cancel_request_ends_turn_",
         "a cancel ends its turn within 1 s",
     ),
     (
         "e2e it",
-        "engine::cancel::sc_07_s1_105_",
+        "engine::cancel::disconnect_cancels_within_a_second_",
         "a client that leaves cancels within 1 s",
     ),
     (
         "e2e it",
-        "session::order::s3_066_",
+        "session::order::tools_requested_together_",
         "tools that run at once end within 1.1 s",
     ),
     (
         "e2e it",
-        "cancel::turn::sc_23_s3_073_",
+        "cancel::turn::cancel_while_tools_run",
         "a cancel while tools run ends within 2 s",
     ),
     (
         "e2e it",
-        "models::silence::ten_megabytes_",
+        "models::silence::ten_megabyte_answer_",
         "the server's memory is compared before and after",
     ),
     (
