@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_three_readers_hear_the_same_words() {
+    async fn all_three_readers_decode_the_same_text() {
         for dialect in DialectName::ALL {
             for cut in Cut::ALL {
                 let answer = Answer::new(dialect, cut, 200);

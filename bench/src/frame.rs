@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_found_wherever_the_bytes_are_cut() {
+    fn frames_are_parsed_at_any_chunking() {
         let bodies: [&[u8]; 5] = [b"", b"hello", &[7; 125], &[8; 400], &[9; 70_000]];
         let stream: Vec<u8> = bodies.iter().flat_map(|body| text(body)).collect();
         let wanted: Vec<_> = bodies

@@ -84,7 +84,7 @@ mod tests {
                          a_ms_bucket{le=\"+Inf\"} 105\na_ms_sum 3\nb_a_ms_bucket{le=\"1\"} 7\n";
 
     #[test]
-    fn percentiles_are_taken_inside_their_bucket() {
+    fn percentiles_interpolate_inside_their_bucket() {
         let before = Histogram::read(BEFORE, "a_ms");
         let since = Histogram::read(AFTER, "a_ms").since(&before);
         assert_eq!(since.count(), 100);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_taken_together() {
+    fn histogram_labels_are_merged() {
         let text = "a_ms_bucket{k=\"x\",le=\"1\"} 1\na_ms_bucket{k=\"y\",le=\"1\"} 2\n\
                     a_ms_bucket{k=\"x\",le=\"+Inf\"} 1\na_ms_bucket{k=\"y\",le=\"+Inf\"} 3\n";
         let read = Histogram::read(text, "a_ms");

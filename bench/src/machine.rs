@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_found_behind_a_name_with_brackets() {
+    fn cpu_ticks_parse_behind_a_bracketed_name() {
         let stat = "12 (a) b) S 1 2 3 4 5 6 7 8 9 10 70 30 4 5 0 0";
         assert_eq!(ticks::<2>(stat), Some(100));
         assert_eq!(ticks::<4>(stat), Some(109));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_what_is_neither_idle_nor_ours() {
+    fn other_cpu_time_excludes_idle_and_own() {
         let stat = "cpu  10 1 9 70 5 1 2 2 0 0\ncpu0 1 1 1 1\n";
         assert_eq!(machine_ticks(stat), Some((100, 75)));
         let before = Usage {

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_out_of_the_gate_again() {
+    fn gate_passes_events_through() {
         for emission in [said(), called(), searching()] {
             let mut round = Round::new(emission);
             round.pass();

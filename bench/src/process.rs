@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_found_in_a_line() {
+    fn address_is_parsed_from_a_line() {
         let wanted: SocketAddr = "127.0.0.1:8421".parse().expect("an address");
         let side: SocketAddr = "127.0.0.1:9".parse().expect("an address");
         assert_eq!(

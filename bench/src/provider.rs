@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn every_word_says_when_it_was_written() {
+    async fn every_delta_carries_its_write_time() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let args = Args {

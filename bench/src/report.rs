@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aims_are_judged_by_their_bound() {
+    fn targets_are_judged_by_their_bound() {
         let met = Aim::at_most("first event p50", 2.5, 3.0, " ms");
         assert_eq!(
             met,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_judged_on_a_shared_machine() {
+    fn shared_machine_judges_nothing() {
         let section = |others| Section {
             title: "Part",
             text: String::new(),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_a_line_a_row() {
+    fn table_has_one_line_per_row() {
         let mut text = String::new();
         table(&mut text, &["a", "b"], &[vec!["1".into(), "2".into()]]);
         assert_eq!(text, "| a | b |\n|---|---|\n| 1 | 2 |\n\n");

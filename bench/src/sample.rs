@@ -125,7 +125,7 @@ mod tests {
     use crate::sse;
 
     #[test]
-    fn a_block_is_whole_frames_of_one_length() {
+    fn block_holds_complete_frames_of_one_length() {
         for wanted in [0, 400, 411] {
             let block = Block::new(Face::WebSocket, wanted);
             assert!(block.frame_bytes() >= wanted as u64);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_blocks_is_whole_too() {
+    fn nested_block_holds_complete_frames() {
         for wanted in [0, 300, 301] {
             let block = Block::new(Face::Sse, wanted);
             assert!(block.frame_bytes() >= wanted as u64);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn due_bytes_wrap_at_the_end_of_the_block() {
+    fn due_bytes_wrap_at_block_end() {
         let block = Block::new(Face::WebSocket, 0);
         let size = block.frame_bytes();
         let whole = size * FRAMES as u64;

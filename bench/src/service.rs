@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_whole_when_its_body_is() {
+    fn request_is_complete_with_its_body() {
         let text = b"POST /v1/enrich HTTP/1.1\r\nhost: a\r\nCONTENT-LENGTH: 4\r\n\r\n{\"a\"";
         assert_eq!(whole(text), Some(&b"{\"a\""[..]));
         assert_eq!(whole(&text[..text.len() - 1]), None);
@@ -113,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn the_enricher_is_read_from_the_body() {
+    fn enricher_is_read_from_the_body() {
         assert_eq!(enricher(br#"{"enricher_id":"points","x":1}"#), "points");
         assert_eq!(enricher(b"nonsense"), "");
     }
 
     #[test]
-    fn envelopes_are_for_the_one_who_asks() {
+    fn envelope_is_addressed_to_the_caller() {
         for name in ENRICHERS {
             assert_eq!(envelope(name)["principal"], PRINCIPAL);
             assert_eq!(envelope(name)["enricher_id"], name);

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_found_wherever_the_bytes_are_cut() {
+    fn blocks_are_parsed_at_any_chunking() {
         let long = format!("data: {}\n\n", "x".repeat(1_000));
         let blocks = ["retry: 5\nid: a\ndata: 1\n\n", &long, "id: b\ndata: 2\n\n"];
         let mut stream = HEAD.as_bytes().to_vec();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_no_stream_tells_its_status() {
+    fn non_stream_answer_reports_its_status() {
         let mut counter = Counter::default();
         assert_eq!(counter.feed(b"HTTP/1.1 409 Con"), Ok(0));
         let refused = counter.feed(b"flict\r\n\r\n{}").expect_err("no stream");

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_says_when_it_was_written() {
+    fn stamped_text_gives_its_write_time() {
         let before = now_us();
         let text = format!("Well: {}{}", word(), word());
         let after = now_us();
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_have_no_time() {
+    fn unstamped_text_has_no_time() {
         assert_eq!(times("~ ~xyz and so on").count(), 0);
     }
 }

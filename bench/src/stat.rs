@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_and_percentiles_stand_in_the_middle() {
+    fn median_and_percentiles_of_known_samples() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert_eq!(median(&[]), 0.0);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_three_digits() {
+    fn numbers_print_three_significant_digits() {
         for (figure, text) in [
             (1_370_000.0, "1.37M"),
             (414_000.0, "414k"),

@@ -146,7 +146,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     #[test]
-    fn the_mark_is_what_the_slowest_connection_has() {
+    fn low_mark_is_the_slowest_connection() {
         let mut tally = Tally::new(3);
         assert!(!tally.advance(0, 16));
         assert!(!tally.advance(0, 4));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn permits_never_pass_the_window() {
+    async fn permits_never_exceed_the_window() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let mut client = TcpStream::connect(listener.local_addr().expect("bound"))
             .await

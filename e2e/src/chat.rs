@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_metrics_is_read() {
+    fn metrics_line_is_parsed() {
         let (name, labels, value) = number(r#"a_total{x="1",y="",z="a b"} 3"#).expect("a line");
         assert_eq!((name.as_str(), value), ("a_total", 3.0));
         let labels: Vec<(&str, &str)> = labels

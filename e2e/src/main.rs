@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bound_is_given_only_without_violations() {
+    fn bound_is_printed_only_without_violations() {
         assert_eq!(
             verdict("kills", 1_000, 0),
             "kills: 1000 trials, 0 rounds with violations; with 95 % confidence fewer than \

@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_story_with_other_names_is_the_same() {
+    fn renamed_but_equal_histories_compare_equal() {
         let story = |turn: &str, tool: &str| {
             json!([
                 {"id": "evt_1", "type": "a", "turn_id": turn, "payload": {"tool_use_id": tool, "model": turn}},

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_durable_when_a_sync_that_began_after_it_has_ended() {
+    fn event_is_durable_after_a_sync_started_later() {
         let write = format!(
             "7 1.0 pwrite64(5</x-wal>, \"{}\", 9, 0) = 9",
             event("00010000000001")
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn transient_events_are_not_looked_at() {
+    fn transient_events_are_ignored() {
         let send = format!(
             "8 1.4 sendto(9<TCP:[a->b]>, \"{}\", 9, 0, NULL, 0) = 9",
             event("00010000000001.000002")

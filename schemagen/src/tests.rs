@@ -21,7 +21,7 @@ fn committed_schemas_match_the_types() {
 }
 
 #[test]
-fn a_changed_and_a_missing_file_are_outdated() {
+fn changed_and_missing_files_are_outdated() {
     let dir = std::env::temp_dir().join(format!("turnwire-schema-{}", std::process::id()));
     write(&dir).expect("a temporary folder can be written");
     assert_eq!(outdated(&dir), [""; 0]);

@@ -27,7 +27,7 @@ const JOBS: &str = "TURNWIRE_TEST_JOBS";
 /// Tests with `#[ignore]`: processes that other tests start.
 const HELPERS: [&str; 2] = [
     "crates/dial: dialer::tests::tls::client",
-    "e2e it: process::server::a_server_with_programs",
+    "e2e it: process::server::server_with_programs_helper",
 ];
 /// Tests at once for each core: most of them wait.
 const JOBS_PER_CORE: usize = 3;

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pieces_are_the_whole_answer() {
+    fn chunks_concatenate_to_the_answer() {
         for dialect in DialectName::ALL {
             let body = body(dialect, 300);
             for cut in Cut::ALL {

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stored_events_have_the_length_of_the_reference() {
+    fn stored_events_match_reference_length() {
         assert_eq!(stored_bytes(&feedback()), EVENT_BYTES);
     }
 }

@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_read_to_its_sentinel() {
+    fn stream_is_read_to_its_sentinel() {
         let text = "retry: 5\nevent: text\ndata: {}\n\nevent: text\ndata: {}\n\n\
                     event: completed\ndata: {}\n\ndata: [DONE]\n\nmore";
         let read = read_stream(&mut text.as_bytes()).expect("a whole stream");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_names_the_session() {
+    fn response_head_names_the_session() {
         let text = "HTTP/1.1 200 OK\r\nX-Session-Id: sess_1\r\n\r\nbody";
         let read = head(&mut text.as_bytes()).expect("a head");
         assert_eq!(read, (200, Some("sess_1".to_owned())));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_says_its_language() {
+    fn question_carries_its_language() {
         let ask: Ask = "de:Wie spät: 3?".parse().expect("a question");
         assert_eq!(
             (ask.locale.as_str(), ask.words.as_str()),

@@ -349,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_chunk_are_read() {
+    fn chunk_text_is_extracted() {
         let said = r#"{"choices":[{"index":0,"delta":{"content":"a\nb"}}],"usage":null}"#;
         assert_eq!(chunk(said).expect("a chunk"), "a\nb");
         for silent in [r#"{"choices":[]}"#, r#"{"choices":[{"delta":{}}]}"#] {
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_time_in_which_everyone_reads_is_cut_in_three() {
+    fn only_the_common_reading_window_is_split_in_three() {
         let heard = |from: u64, to: u64, delay_us| Heard {
             words: (from..to).map(|at_us| Word { at_us, delay_us }).collect(),
             ..Heard::default()

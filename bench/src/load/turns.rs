@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_read_from_the_first_bytes() {
+    fn event_types_are_read_from_the_first_bytes() {
         let frame = crate::sample::delta_frame(1, "words");
         assert_eq!(event_type(&frame[4..100]), b"text.delta");
         assert_eq!(event_type(br#"{"type":"subscribe_ack"}"#), b"");

@@ -131,7 +131,7 @@ mod tests {
     use crate::load::Span;
 
     #[test]
-    fn a_mix_is_held_against_the_mean_of_both_alone() {
+    fn mixed_load_is_compared_with_the_mean_of_both() {
         let cost = |micros: f64| Pair {
             ours: vec![Outcome {
                 deliveries: 1_000_000,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_compared_stand_where_they_are_looked_for() {
+    fn compared_cases_are_found_by_name() {
         let of = |at: usize| (CROWDS[at].sockets, CROWDS[at].streams, CROWDS[at].window);
         assert_eq!(of(STREAMS), (0, 1_000, 16));
         assert_eq!(of(MIXED), (500, 500, 16));

@@ -279,8 +279,9 @@ mod tests {
     use crate::id::{MessageId, Ulid};
     use crate::position::{Epoch, Seq, Sub};
 
+    //
     #[test]
-    fn r_01_envelope_has_its_keys_in_order_and_reads_back() {
+    fn envelope_keys_are_ordered_and_read_back() {
         let event = Event {
             id: Position {
                 epoch: Epoch(1),

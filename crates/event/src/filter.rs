@@ -207,8 +207,9 @@ mod tests {
         }
     }
 
+    // S3-017
     #[test]
-    fn s3_017_an_unknown_type_is_named() {
+    fn unknown_type_is_named() {
         let spec = FilterSpec {
             event_types: Some(vec!["text.delta".into(), "made.up.thing".into()]),
             ..Default::default()
@@ -230,8 +231,9 @@ mod tests {
         }
     }
 
+    // S3-016
     #[test]
-    fn s3_016_every_catalog_and_streaming_type_is_accepted() {
+    fn every_catalog_and_streaming_type_is_accepted() {
         for kind in TypeSet::filterable().iter() {
             let spec = FilterSpec {
                 event_types: Some(vec![kind.name().into()]),
@@ -245,8 +247,9 @@ mod tests {
         }
     }
 
+    // S3-021
     #[test]
-    fn s3_021_a_preset_and_its_expansion_are_the_same() {
+    fn preset_equals_its_expansion() {
         for preset in ["preset:chat", "preset:full"] {
             let filter = Filter::preset(preset).expect("a preset");
             assert_eq!(
@@ -270,8 +273,9 @@ mod tests {
         assert!(!Filter::chat().types().contains(reloaded));
     }
 
+    // S3-026
     #[test]
-    fn s3_026_actors_match_exactly_or_by_kind() {
+    fn actors_match_exactly_or_by_kind() {
         let spec = FilterSpec {
             actors: Some(vec!["tool".into()]),
             ..Default::default()
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_events_pass_only_when_asked_for() {
+    fn hidden_events_pass_only_when_requested() {
         let mut hidden = head(EventType::ToolCalled, Actor::tool("clock"));
         hidden.suppressed = true;
         assert!(!Filter::full().matches(&hidden));

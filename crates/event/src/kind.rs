@@ -315,9 +315,9 @@ mod tests {
         assert!(EventType::ALL.len() <= 128, "a TypeSet has 128 bits");
     }
 
-    // S3-049
+    // S3-049, S3-069
     #[test]
-    fn s3_069_reserved_domains_never_enter_the_catalog() {
+    fn reserved_domains_never_enter_the_catalog() {
         for &kind in EventType::ALL.iter().filter(|kind| kind.is_persisted()) {
             let name = kind.name();
             let reserved = ["message.", "text.", "thinking.", "tool.use_"];
@@ -328,8 +328,9 @@ mod tests {
         }
     }
 
+    // S3-068
     #[test]
-    fn s3_068_partial_parsed_input_is_reserved() {
+    fn partial_parsed_input_is_reserved() {
         assert!(
             "tool.use_input_partial_parsed"
                 .parse::<EventType>()
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_was_put_in() {
+    fn type_sets_contain_their_members() {
         let set: TypeSet = [EventType::TextDelta, EventType::TurnStarted]
             .into_iter()
             .collect();

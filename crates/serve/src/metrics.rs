@@ -186,8 +186,9 @@ fn describe() {
 mod tests {
     use super::*;
 
+    // S3-109
     #[test]
-    fn s3_109_names_have_underscores_and_help_has_the_dotted_name() {
+    fn names_use_underscores_and_help_the_dotted_name() {
         let handle = Handle::install();
         ::metrics::histogram!(metric::WS_SEAM_MS).record(3.0);
         ::metrics::histogram!(metric::DISPATCH_INTENT_COUNT).record(2.0);

@@ -30,7 +30,7 @@ mod tests {
     use crate::config::Sources;
 
     #[test]
-    fn the_committed_document_has_the_limits_of_the_default_settings() {
+    fn committed_document_has_default_limits() {
         let sources = Sources {
             home: Some("/nonexistent/turnwire".into()),
             ..Sources::default()

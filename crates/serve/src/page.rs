@@ -70,8 +70,9 @@ fn inline<'a>(html: &'a str, tag: &str) -> impl Iterator<Item = &'a str> {
 mod tests {
     use super::*;
 
+    // G10
     #[test]
-    fn g10_the_policy_allows_one_script_and_one_style_by_hash() {
+    fn policy_allows_one_script_and_style_by_hash() {
         assert_eq!(inline(HTML, "script").count(), 1);
         assert_eq!(inline(HTML, "style").count(), 1);
         let policy = policy("<style>a</style><script>b</script>");
@@ -87,8 +88,9 @@ mod tests {
         assert!(silent.contains("script-src 'none';"), "{silent}");
     }
 
+    // G10
     #[test]
-    fn g10_the_page_never_makes_html_from_text() {
+    fn page_never_makes_html_from_text() {
         for risky in [
             "innerHTML",
             "outerHTML",
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_stays_small() {
+    fn page_stays_small() {
         // One file that is read from top to bottom; beyond this it wants a build step.
         assert!(HTML.lines().count() <= 600);
     }

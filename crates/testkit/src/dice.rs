@@ -72,7 +72,7 @@ mod tests {
     use super::Dice;
 
     #[test]
-    fn the_same_seed_gives_the_same_throws() {
+    fn same_seed_gives_same_numbers() {
         let throws = |seed| {
             let mut dice = Dice::new(seed);
             (0..8).map(|_| dice.roll()).collect::<Vec<_>>()
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn throws_stay_in_their_range_and_reach_its_ends() {
+    fn numbers_cover_their_range_inclusively() {
         let mut dice = Dice::new(1);
         let mut seen = [0u32; 5];
         for _ in 0..1_000 {

@@ -186,7 +186,7 @@ mod tests {
     use turnwire_event::Ulid;
 
     #[test]
-    fn taking_empties_the_journal_and_keeps_the_order() {
+    fn take_empties_journal_in_order() {
         let journal = Journal::new();
         let session = SessionId(Ulid(1));
         let first = journal.connection("a", session);

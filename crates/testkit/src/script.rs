@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_is_written_as_the_server_reads_it() {
+    fn script_serialises_to_server_format() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("script.yaml");
         Script::new()

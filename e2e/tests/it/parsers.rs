@@ -71,8 +71,9 @@ fn names(events: &[Event]) -> Vec<&str> {
     names
 }
 
+// W-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn w_2_every_reader_reads_the_same_turn() {
+async fn every_sse_client_reads_the_same_turn() {
     let script = Script::new().on(
         "",
         [
@@ -139,8 +140,9 @@ async fn w_2_every_reader_reads_the_same_turn() {
     readings.nobody_came_back();
 }
 
+// W-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn w_2_every_reader_reads_the_same_from_the_store() {
+async fn every_sse_client_reads_the_same_from_store() {
     let script = Script::new().on(
         "",
         [
@@ -175,8 +177,9 @@ async fn w_2_every_reader_reads_the_same_from_the_store() {
     readings.nobody_came_back();
 }
 
+// W-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn w_2_every_reader_reads_the_same_cancel() {
+async fn every_sse_client_reads_the_same_cancel() {
     let words = "Words that go on and on until somebody has heard enough of them. ";
     let server = server(Script::new().on("", [Step::slow(words, 3, 20).repeat(1_000)])).await;
     let mut readings = Readings::start().await;
@@ -255,8 +258,9 @@ fn said(events: &[Event], name: &str, field: &str) -> Vec<String> {
     said.collect()
 }
 
+// W-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn w_2_no_text_breaks_a_stream() {
+async fn no_text_breaks_the_stream() {
     let texts = odd_texts();
     let all = texts.concat();
     let steps = [
@@ -289,8 +293,9 @@ async fn w_2_no_text_breaks_a_stream() {
     readings.nobody_came_back();
 }
 
+// W-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn w_2_words_without_end_are_read_whole() {
+async fn very_long_text_is_read_whole() {
     let long = "0123456789".repeat(30_000);
     let wide = "\u{1f600}\n".repeat(60_000);
     let steps = [
@@ -318,7 +323,7 @@ async fn w_2_words_without_end_are_read_whole() {
 }
 
 #[tokio::test]
-async fn half_a_character_is_refused_before_the_stream() {
+async fn lone_surrogate_is_refused_before_the_stream() {
     let server = server(Script::new().on("", [Step::text("{{user}}")])).await;
     for half in ["\\ud800", "\\udc00", "a\\ud83d b"] {
         let answer = Answer::post(server.addr(), &format!("{{\"message\":\"{half}\"}}")).await;

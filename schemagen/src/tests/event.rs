@@ -233,8 +233,9 @@ fn message_bodies() -> [Body; 5] {
     ]
 }
 
+//
 #[test]
-fn r_01_real_events_satisfy_the_schema() {
+fn real_events_satisfy_the_schema() {
     let schema = schema();
     for event in examples() {
         let value: Value = serde_json::from_slice(&event.to_bytes()).expect("an event is JSON");
@@ -243,7 +244,7 @@ fn r_01_real_events_satisfy_the_schema() {
 }
 
 #[test]
-fn broken_events_do_not() {
+fn broken_events_do_not_satisfy_the_schema() {
     let schema = schema();
     let whole: Value = serde_json::from_slice(&examples()[0].to_bytes()).expect("JSON");
     let breaks: [fn(&mut Value); 5] = [

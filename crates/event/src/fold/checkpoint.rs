@@ -200,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_give_the_message_back(deltas in proptest::collection::vec((0u8..5, ".{0,6}", any::<bool>()), 1..40)) {
+        fn checkpoint_parts_rebuild_the_message(deltas in proptest::collection::vec((0u8..5, ".{0,6}", any::<bool>()), 1..40)) {
             let (start, time) = (Position::persisted(Epoch(1), Seq(3)), Timestamp::from_millis(10));
             let mut fold = MessageFold::new(ID, TurnId(Ulid(9)), "m".into(), start, time);
             let mut done = Checkpoint::default();

@@ -281,8 +281,9 @@ mod tests {
         dispatch.traced().expect("not told yet")
     }
 
+    // S2-064
     #[test]
-    fn s2_064_the_cap_is_told_as_the_worst_step_found_it() {
+    fn trace_reports_the_cap_of_the_worst_step() {
         let within = step(1, &["shop"], &[]);
         let at = step(2, &["shop", "rewards"], &[]);
         let over = step(3, &["shop", "rewards"], &["receipts"]);
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_cut_off_lists_every_slot_also_those_that_never_began() {
+    fn interrupted_step_lists_slots_that_never_began() {
         let mut dispatch = Dispatch::default();
         let time = Timestamp::from_millis(1);
         let expected = ["rewards", "shop", "receipts", "shop"];
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_counts_for_the_sub_agent_that_emits_it() {
+    fn status_counts_for_its_emitting_sub_agent() {
         let mut dispatch = Dispatch::default();
         let time = Timestamp::from_millis(1);
         for (n, id) in [(1, "shop"), (2, "rewards")] {

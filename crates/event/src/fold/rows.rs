@@ -173,7 +173,7 @@ mod tests {
     use crate::id::Ulid;
 
     #[test]
-    fn a_status_is_counted_unless_it_was_withheld() {
+    fn status_is_counted_unless_withheld() {
         let counted = |event_id: &str| {
             let body = Body::StatusEmitted(Emitted {
                 event_id: event_id.into(),
@@ -186,8 +186,9 @@ mod tests {
         assert_eq!(counted(UNREGISTERED), []);
     }
 
+    // D-04
     #[test]
-    fn d_04_a_call_has_a_row_from_its_start_to_its_end() {
+    fn model_call_row_lives_from_start_to_end() {
         let turn = TurnId(Ulid(1));
         let call_id = CallId(Ulid(2));
         let shop = Actor::subagent("shop");
@@ -221,8 +222,9 @@ mod tests {
         assert_eq!(rows(Some(turn), &shop, &failed), [expected]);
     }
 
+    // S3-104
     #[test]
-    fn s3_104_a_reload_changes_the_session_and_no_turn() {
+    fn reload_changes_the_session_and_no_turn() {
         let body = Body::RoutingPolicyReloaded(PolicyReloaded {
             routing_policy_version: "2".into(),
             previous_version: Some("1".into()),

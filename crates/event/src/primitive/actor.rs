@@ -206,8 +206,9 @@ impl JsonSchema for Actor {
 mod tests {
     use super::*;
 
+    //
     #[test]
-    fn r_09_matches_exactly_or_by_kind() {
+    fn actor_filter_matches_exactly_or_by_kind() {
         let shop: Actor = "subagent:shop".parse().expect("an actor");
         assert!(shop.matches(&"subagent".parse().expect("a kind")));
         assert!(shop.matches(&shop));

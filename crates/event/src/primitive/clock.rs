@@ -82,7 +82,7 @@ mod tests {
     use super::Timestamp;
 
     #[test]
-    fn prints_utc_with_three_decimals_and_reads_it_back() {
+    fn timestamp_prints_utc_milliseconds_and_parses_back() {
         for ms in [0, 1, 1_794_775_166_120, 1_794_775_166_000] {
             let at = Timestamp::from_millis(ms);
             let text = at.to_string();

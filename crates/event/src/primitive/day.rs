@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_read_in_one_form_and_written_in_it() {
+    fn day_has_one_text_form() {
         for good in ["2026-11-16", "2024-02-29", "1970-01-01"] {
             assert_eq!(day(good).to_string(), good);
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_counted_across_months_and_years() {
+    fn day_arithmetic_crosses_months_and_years() {
         assert_eq!(day("2026-03-01").minus(1), day("2026-02-28"));
         assert_eq!(day("2026-01-01").minus(366), day("2024-12-31"));
         assert_eq!(day("2026-01-01").since(day("2024-12-31")), 366);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_millisecond_belongs_to_its_day() {
+    fn last_millisecond_belongs_to_its_day() {
         let midnight: Timestamp = "2026-11-17T00:00:00Z".parse().expect("a time");
         let before = Timestamp::from_millis(midnight.as_millis() - 1);
         assert_eq!(Day::of(midnight), day("2026-11-17"));

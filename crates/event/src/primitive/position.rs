@@ -188,8 +188,9 @@ mod tests {
     }
 
     proptest! {
+        // D-33
         #[test]
-        fn d_33_string_order_is_stream_order(a in any_position(), b in any_position()) {
+        fn string_order_is_stream_order(a in any_position(), b in any_position()) {
             prop_assert_eq!(a.cmp(&b), a.to_string().cmp(&b.to_string()));
             prop_assert_eq!(a.to_string().parse::<Position>(), Ok(a));
         }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn only_exactly_what_is_listed_is_let_in() {
+    fn only_listed_origins_are_allowed() {
         let cors = cors(&["http://localhost:3000", "https://app.example.com"]);
         for origin in ["http://localhost:3000", "https://app.example.com"] {
             assert!(cors.lists(origin), "{origin}");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_site_is_told_by_its_own_name_and_without_credentials() {
+    fn listed_origin_is_echoed_without_credentials() {
         let mut answer = Response::new(Body::empty());
         let headers = answer.headers_mut();
         headers.insert(header::VARY, HeaderValue::from_static("Accept"));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_list_nothing_is_said() {
+    fn without_origins_no_cors_header_is_sent() {
         let mut answer = Response::new(Body::empty());
         let origin = HeaderValue::from_static("http://a");
         Cors::default().tell(Some(&origin), &mut answer);

@@ -154,8 +154,9 @@ mod tests {
         }
     }
 
+    // G4
     #[test]
-    fn g4_a_foreign_host_is_refused() {
+    fn foreign_host_is_refused() {
         for host in [
             "",
             "example.com",
@@ -195,8 +196,9 @@ mod tests {
         );
     }
 
+    // G4
     #[test]
-    fn g4_an_origin_must_be_absent_or_own() {
+    fn origin_must_be_absent_or_own() {
         for (host, origin) in [
             ("localhost:8421", "http://localhost:8421"),
             ("localhost:8421", "http://LOCALHOST:8421"),
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_given_back_as_it_was_written() {
+    fn host_is_returned_as_written() {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "LocalHost:8421".parse().expect("a header"));
         let own = admit(&Uri::from_static("/"), &headers, &Cors::default()).expect("loopback");
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_origin_is_let_in_and_named_and_the_host_still_counts() {
+    fn listed_origin_is_allowed_and_host_still_checked() {
         let site = Site::read("http://localhost:3000").expect("a site");
         let cors = Cors::new(&[site]);
         let ask = |host: &str, origin: &[&str]| asked("/", &[host], origin, &cors);

@@ -41,8 +41,9 @@ fn refused(file: &str, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> 
     text.replace(&format!("{}/", home.display()), "")
 }
 
+// S3-102
 #[test]
-fn s3_102_defaults_are_those_of_the_documents() {
+fn defaults_match_the_documents() {
     let config = load("", &[], &[]);
     assert_eq!(config.listen.address.to_string(), "127.0.0.1:8421");
     assert_eq!(config.stream.snapshot_messages, 50);
@@ -100,7 +101,7 @@ fn flag_beats_environment_beats_file_beats_default() {
 }
 
 #[test]
-fn what_is_unknown_is_named_at_its_place() {
+fn unknown_setting_is_named_at_its_place() {
     assert_eq!(
         refused("turn:\n  timeout_ms: 20\n  timeout: 5\n", &[], &[]),
         "turnwire.yaml:3:3: unknown key in section turn: \"timeout\"; there are: timeout_ms, stop_wait_ms, queue_max, key_ttl_s, dm_types"
@@ -122,7 +123,7 @@ fn what_is_unknown_is_named_at_its_place() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_what_would() {
+fn invalid_value_is_refused_with_valid_ones() {
     assert_eq!(
         refused("stream:\n  queue_max: 0\n", &[], &[]),
         "turnwire.yaml:2:14: stream.queue_max cannot be \"0\"; expected a whole number from 1 to \
@@ -163,7 +164,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
 }
 
 #[test]
-fn a_file_that_is_no_config_is_refused_at_its_place() {
+fn non_config_file_is_refused_at_its_place() {
     for (file, message) in [
         (
             "stream: 5\n",
@@ -183,7 +184,7 @@ fn a_file_that_is_no_config_is_refused_at_its_place() {
 }
 
 #[test]
-fn files_may_be_empty_absent_or_say_nothing_about_a_key() {
+fn files_may_be_empty_absent_or_partial() {
     for file in ["", "# nothing\n", "stream:\n", "stream:\n  ping_ms:\n"] {
         assert_eq!(load(file, &[], &[]).stream.ping_ms, 30_000, "{file:?}");
     }
@@ -203,8 +204,9 @@ fn files_may_be_empty_absent_or_say_nothing_about_a_key() {
     );
 }
 
+// D-73
 #[test]
-fn d_73_home_is_said_by_flag_variable_or_user() {
+fn home_comes_from_flag_variable_or_user() {
     let home = |home: Option<&str>, env: &[(&str, &str)]| {
         let sources = Sources {
             home: home.map(PathBuf::from),
@@ -230,7 +232,7 @@ fn d_73_home_is_said_by_flag_variable_or_user() {
 }
 
 #[test]
-fn variables_of_other_programs_are_left_alone() {
+fn variables_of_other_programs_are_ignored() {
     let env = [
         ("TURNWIRE_HOME", "/nonexistent"),
         ("TURNWIRE_URL", "http://x"),
@@ -246,7 +248,7 @@ fn variables_of_other_programs_are_left_alone() {
 }
 
 #[test]
-fn cors_origins_are_exact_and_never_all() {
+fn cors_origins_are_exact_and_never_wildcard() {
     assert_eq!(load("", &[], &[]).http.cors_origins, []);
     let file = "http:\n  cors_origins: http://localhost:3000, https://App.example.com:443\n";
     let listed = |config: Config| -> Vec<String> {
@@ -280,7 +282,7 @@ fn cors_origins_are_exact_and_never_all() {
 }
 
 #[test]
-fn pauses_between_tries_fit_their_bound() {
+fn retry_pauses_respect_their_bound() {
     let text = refused("model:\n  retry_base_ms: 9000\n", &[], &[]);
     assert_eq!(
         text,
@@ -297,7 +299,7 @@ fn pauses_between_tries_fit_their_bound() {
 }
 
 #[test]
-fn what_a_script_says_is_not_recorded_and_asking_for_it_is_refused() {
+fn recording_a_scripted_model_is_refused() {
     let flags = [("script.file", "s.yaml"), ("model.record", "c.jsonl")];
     let told = "--flag: model.record cannot be \"c.jsonl\"; expected none beside script.file: where a \
                 script speaks, no provider streams anything to record; leave one of the two out";

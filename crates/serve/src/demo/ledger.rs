@@ -113,14 +113,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everyone_has_a_balance_of_their_own_and_always_the_same() {
+    fn balance_is_stable_per_person() {
         let of = |name: &str| points(name, Tongue::En)[0]["points"].as_u64();
         assert_eq!(of("user-42"), of("user-42"));
         assert_ne!(of("user-42"), of("user-43"));
     }
 
     #[test]
-    fn receipts_are_found_by_store_and_goods_and_else_the_newest_come() {
+    fn receipts_match_store_and_goods_else_newest() {
         let ids = |text: &str| -> Vec<Value> {
             let items = receipts(&Query::new(text.chars()), Tongue::En);
             items.iter().map(|item| item["id"].clone()).collect()
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn goods_that_are_spoken_of_are_goods_that_are_sold() {
+    fn mentioned_goods_are_sold_goods() {
         let goods = RECEIPTS.iter().flat_map(|receipt| receipt.goods);
         for id in goods.chain(PURCHASES.iter().map(|(id, _)| id)) {
             assert_ne!(title(id, Tongue::De), "", "{id}");

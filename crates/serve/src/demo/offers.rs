@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn goods_are_found_in_three_languages_and_in_whole_sentences() {
+    fn goods_match_in_three_languages_and_sentences() {
         for (text, first) in [
             (
                 "any oat milk offers, and what's my points balance?",
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_nothing_sees_the_offers_of_the_day() {
+    fn unspecific_question_gets_offers_of_the_day() {
         let day: Vec<&str> = OFFERS[..ANSWER_MAX].iter().map(|offer| offer.id).collect();
         for text in [
             "",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sold_is_not_found() {
+    fn unsold_goods_are_not_found() {
         for text in [
             "unicorn offers",
             "any deals on a helicopter?",

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn money_and_numbers_are_written_as_the_language_does() {
+    fn money_and_numbers_are_localised() {
         assert_eq!(Tongue::of("en").money(149), "€1.49");
         assert_eq!(Tongue::of("de-AT").money(1205), "12,05 €");
         assert_eq!(Tongue::of("ES_mx").number(4_020), "4.020");

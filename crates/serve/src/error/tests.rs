@@ -12,8 +12,9 @@ async fn body(response: Response) -> Value {
     serde_json::from_slice(&bytes).expect("a problem is JSON")
 }
 
+//
 #[tokio::test]
-async fn r_37_every_session_error_has_its_code_and_status() {
+async fn every_session_error_has_its_code_and_status() {
     for (error, code, status, retry) in [
         (Error::SessionNotFound, "session_not_found", 404, None),
         (Error::TurnNotFound, "turn_not_found", 404, None),
@@ -67,8 +68,9 @@ async fn r_37_every_session_error_has_its_code_and_status() {
     }
 }
 
+// D-38
 #[tokio::test]
-async fn d_38_a_busy_session_names_its_turn() {
+async fn busy_session_names_its_turn() {
     let fault = Fault::from(Error::TurnInFlight(TurnId(Ulid(1))));
     let body = body(written(fault.into_response(), "abc")).await;
     let expected = json!({
@@ -85,7 +87,7 @@ async fn d_38_a_busy_session_names_its_turn() {
 }
 
 #[tokio::test]
-async fn errors_of_others_become_problems_and_keep_their_status() {
+async fn foreign_errors_become_problems_and_keep_status() {
     for (status, code) in [
         (StatusCode::NOT_FOUND, "not_found"),
         (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
@@ -107,7 +109,7 @@ async fn errors_of_others_become_problems_and_keep_their_status() {
 }
 
 #[tokio::test]
-async fn answers_that_are_no_errors_pass_as_they_are() {
+async fn successful_answers_pass_unchanged() {
     let response = written((StatusCode::ACCEPTED, "text").into_response(), "abc");
     assert_eq!(response.status(), StatusCode::ACCEPTED);
     let bytes = to_bytes(response.into_body(), 100).await.expect("a body");

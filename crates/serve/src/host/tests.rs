@@ -62,8 +62,9 @@ async fn open(dir: &Path) -> Result<Arc<Host>, Broken> {
     Host::open(Some(dir.to_owned()), variables, None, means()).await
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_change_is_for_new_turns_and_a_broken_one_for_none() {
+async fn change_applies_to_new_turns_broken_one_to_none() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&Files::skeleton("small"), folder.path());
     let host = open(folder.path())
@@ -99,7 +100,7 @@ async fn s2_001_a_change_is_for_new_turns_and_a_broken_one_for_none() {
 }
 
 #[test]
-fn mistakes_of_scripts_come_with_those_of_the_other_files() {
+fn script_findings_come_with_pack_findings() {
     let mut pairs: Vec<(String, String)> = Files::skeleton("small")
         .iter()
         .map(|(path, text)| (path.to_owned(), text.to_owned()))
@@ -135,8 +136,9 @@ fn told_of(file: &str, from: &str, to: &str) -> (Vec<String>, Option<Pack>) {
     (told, report.pack)
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_scripted_model_without_a_script_is_told_unless_another_is_given() {
+async fn scripted_model_without_script_is_reported() {
     let all = Files::skeleton("small")
         .get("scripts/small.yaml")
         .map(str::to_owned);
@@ -162,7 +164,7 @@ async fn s2_001_a_scripted_model_without_a_script_is_told_unless_another_is_give
 }
 
 #[test]
-fn names_in_scripts_that_the_pack_does_not_have_are_told_with_what_was_meant() {
+fn unknown_names_in_scripts_get_suggestions() {
     let script = "scripts/small.yaml";
     for (from, to, end) in [
         (
@@ -197,7 +199,7 @@ fn names_in_scripts_that_the_pack_does_not_have_are_told_with_what_was_meant() {
 }
 
 #[test]
-fn the_pack_that_is_built_in_has_no_finding() {
+fn built_in_pack_has_no_finding() {
     let variables = Variables::default().or(DEMO_CCS, "http://127.0.0.1:9");
     let report = judge(&Files::market(), &variables);
     let told: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
@@ -224,7 +226,7 @@ fn workshop(changes: &[(&str, &str, &str)]) -> (Vec<String>, Option<Pack>) {
 }
 
 #[test]
-fn the_workshop_has_no_finding_and_one_of_each() {
+fn workshop_pack_has_no_finding_and_one_of_each_tool() {
     let (told, pack) = workshop(&[]);
     assert_eq!(told, Vec::<String>::new());
     let pack = pack.expect("a good pack");
@@ -236,7 +238,7 @@ fn the_workshop_has_no_finding_and_one_of_each() {
 }
 
 #[tokio::test]
-async fn a_tool_server_that_does_not_start_is_told_where_the_pack_names_it() {
+async fn unstartable_tool_server_is_reported_where_named() {
     let dir = tempfile::tempdir().expect("a folder");
     write(&Files::market(), dir.path());
     let file = dir.path().join("tools.yaml");
@@ -258,7 +260,7 @@ async fn a_tool_server_that_does_not_start_is_told_where_the_pack_names_it() {
 }
 
 #[test]
-fn scripts_may_name_workers_and_tools_of_tool_servers() {
+fn scripts_may_name_workers_and_mcp_tools() {
     let script = "scripts/10-researcher.yaml";
     let worker = ("user: '^Task of the researcher:'", "agent: researcher");
     let server = (

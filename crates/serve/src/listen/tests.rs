@@ -72,7 +72,7 @@ async fn requests_are_answered() {
 }
 
 #[tokio::test]
-async fn an_address_in_use_is_told_with_what_to_do() {
+async fn address_in_use_is_reported_with_advice() {
     let first = bind(&config(|_| {})).expect("a port");
     let address = first.local_addr().expect("an address");
     let second = bind(&config(|c| c.listen.address = address)).expect_err("taken");
@@ -86,7 +86,7 @@ async fn an_address_in_use_is_told_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn connections_over_the_cap_are_turned_away_and_places_are_given_back() {
+async fn connections_over_the_cap_are_refused_and_slots_freed() {
     let server = start(config(|c| c.http.connections_max = 1));
     let mut first = connect(&server).await;
     first.write_all(b"GET / HT").await.expect("sent");
@@ -123,7 +123,7 @@ async fn headers_are_bounded_in_bytes_and_time() {
 }
 
 #[tokio::test]
-async fn stopping_lets_requests_finish_and_idle_connections_go() {
+async fn stop_finishes_requests_and_drops_idle_connections() {
     let server = start(config(|_| {}));
     let mut idle = connect(&server).await;
     let mut busy = connect(&server).await;

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_are_read_in_order_and_only_so_many_bytes_of_them() {
+    fn accept_entries_are_read_in_order_and_bounded() {
         let mut headers = HeaderMap::new();
         let long = "x".repeat(WISHES_BYTES_MAX);
         for value in ["a;q=0.25, b", "c;level=1;q=1.0,,d;q", long.as_str(), "e"] {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_has_three_digits_at_most_and_is_at_most_one() {
+    fn weight_has_three_digits_and_is_at_most_one() {
         for (text, weight) in [
             ("0", 0),
             ("1", 1_000),

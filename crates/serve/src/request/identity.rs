@@ -70,7 +70,7 @@ mod tests {
     const OTHER: &str = "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
 
     #[test]
-    fn nobody_said_is_local_in_the_nil_tenant() {
+    fn anonymous_request_is_local_in_nil_tenant() {
         assert_eq!(of(&[]), Ok((NIL.into(), "local".into())));
         assert_eq!(
             of(&[(TENANT, OTHER), (PRINCIPAL, "user-42")]),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tenant_or_principal_is_refused() {
+    fn invalid_tenant_or_principal_is_refused() {
         for bad in ["", "x", "3c33212cd1194ef18db02ca93cd3b2dd"] {
             assert_eq!(of(&[(TENANT, bad)]), Err(Code::TenantInvalid), "{bad}");
         }

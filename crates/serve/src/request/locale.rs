@@ -60,15 +60,17 @@ mod tests {
         chosen(said.map(str::to_owned), &headers).map_err(|fault| fault.code())
     }
 
+    // D-19
     #[test]
-    fn d_19_the_body_wins_over_the_header_and_the_header_over_english() {
+    fn body_language_beats_header_beats_english() {
         assert_eq!(of(Some("de-AT"), &["es"]), Ok("de-AT".into()));
         assert_eq!(of(None, &["es"]), Ok("es".into()));
         assert_eq!(of(None, &[]), Ok("en".into()));
     }
 
+    // D-19
     #[test]
-    fn d_19_the_best_tag_of_the_header_counts() {
+    fn best_header_tag_counts() {
         for (header, tag) in [
             ("de", "de"),
             ("de-AT, de;q=0.9, en;q=0.8", "de-AT"),
@@ -84,8 +86,9 @@ mod tests {
         assert_eq!(of(None, &["es;q=0.2", "de;q=0.4"]), Ok("de".into()));
     }
 
+    // D-19
     #[test]
-    fn d_19_what_is_no_tag_is_passed_over() {
+    fn invalid_tags_are_ignored() {
         let long = format!("{},es;q=0.1", "abcdefgh-".repeat(4) + "abcdefgh");
         assert_eq!(of(None, &[&long]), Ok("es".into()));
         for header in [
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_names_no_language_is_refused() {
+    fn body_with_invalid_language_is_refused() {
         let long = "abcdefgh-".repeat(4);
         for bad in ["", "d e", "-", "de_AT", "*", "1", long.as_str()] {
             assert_eq!(of(Some(bad), &["de"]), Err(Code::InvalidRequest), "{bad}");

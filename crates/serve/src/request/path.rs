@@ -49,8 +49,9 @@ mod tests {
     use super::*;
     use turnwire_event::Ulid;
 
+    // D-03
     #[test]
-    fn d_03_a_turn_goes_by_two_names() {
+    fn turn_is_addressable_by_turn_or_response_id() {
         let turn = TurnId(Ulid(7));
         assert_eq!(turn_id(&turn.to_string()), Some(turn));
         assert_eq!(turn_id(&format!("resp_{turn}")), Some(turn));

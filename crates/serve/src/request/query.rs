@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_read_once_and_what_is_left_is_named() {
+    fn each_parameter_is_read_once_and_extras_are_named() {
         let mut all = params("limit=7&since=evt_00010000000002&hashes=true&types=a%2Cb");
         assert_eq!(all.limit(50, 200), Ok(7));
         let since = Position::persisted(Epoch(1), Seq(2));
@@ -137,8 +137,9 @@ mod tests {
         assert_eq!(twice, Err(wrong("limit", "may be said once")));
     }
 
+    // S3-008
     #[test]
-    fn s3_008_limits_have_bounds() {
+    fn limits_have_bounds() {
         assert_eq!(params("").limit(50, 200), Ok(50));
         assert_eq!(params("limit=1").limit(50, 200), Ok(1));
         assert_eq!(params("limit=200").limit(50, 200), Ok(200));
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_cursor_is_told_apart_from_a_bad_value() {
+    fn invalid_cursor_differs_from_invalid_value() {
         for bad in ["", "x", "evt_1"] {
             let fault = params(&format!("since={bad}")).cursor::<Position>("since");
             let code = fault.expect_err("no cursor").code();

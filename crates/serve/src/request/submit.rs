@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_the_same_however_its_fields_are_ordered() {
+    fn body_hash_ignores_field_order() {
         let one = json!({"message": [{"type": "text", "text": "hi"}],
             "metadata": {"a": 1, "b": {"c": 2, "d": [3]}}});
         let other = json!({"metadata": {"b": {"d": [3], "c": 2}, "a": 1},
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_one_word_and_a_version_is_known() {
+    fn key_is_one_word_and_version_is_known() {
         let said = |name: &'static str, value: &str| {
             HeaderMap::from_iter([(
                 axum::http::HeaderName::from_static(name),

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_valid_traceparent_is_taken_over() {
+    fn valid_traceparent_is_adopted() {
         for good in [
             format!("00-{TRACE}-{SPAN}-01"),
             format!("cc-{TRACE}-{SPAN}-01-more"),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_gets_a_fresh_trace() {
+    fn invalid_traceparent_gets_a_fresh_trace() {
         let valid = format!("00-{TRACE}-{SPAN}-01");
         for bad in [
             vec![],

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_or_several_and_nothing_that_says_both() {
+    fn one_answer_or_several_but_not_both() {
         let id = ApprovalId(Ulid(5));
         let yes = Word {
             approval_id: id,

@@ -71,7 +71,7 @@ mod tests {
     use turnwire_event::EventType;
 
     #[test]
-    fn types_are_names_between_commas() {
+    fn types_are_comma_separated_names() {
         let both: TypeSet = [EventType::TurnStarted, EventType::TurnCompleted]
             .into_iter()
             .collect();

@@ -79,8 +79,9 @@ mod tests {
         checked(body).map_err(|fault| fault.code())
     }
 
+    //
     #[test]
-    fn r_08_feedback_is_about_exactly_one_thing() {
+    fn feedback_is_about_exactly_one_thing() {
         let id = MessageId(Ulid(5)).to_string();
         let about = |message, turn| Recorded {
             message_id: message,

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_given_to_those_who_want_it_more() {
+    fn json_is_served_when_preferred() {
         let prefers = |accept: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in accept {
@@ -108,8 +108,9 @@ mod tests {
         }
     }
 
+    // G10
     #[test]
-    fn g10_every_page_stands_alone_and_its_policy_allows_one_style() {
+    fn every_page_is_self_contained_with_one_style() {
         let pages = List::all().problems.into_iter().map(|one| html::one(&one));
         for page in pages.chain([html::list(&List::all())]) {
             for risky in ["<script", "style=\"", "http://", "https://", "src=", "url("] {

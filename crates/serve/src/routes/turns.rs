@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_says_only_its_message_goes_on_when_nobody_watches() {
+    fn turn_with_message_only_continues_unwatched() {
         let submit = check(json!({"message": "hi"})).expect("a turn");
         assert_eq!(submit.content, [ContentBlock::text("hi")]);
         assert_eq!(submit.locale, "en");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_taken_is_refused_with_its_code() {
+    fn unacceptable_turn_is_refused_with_its_code() {
         let long = "x".repeat(36);
         for (body, fault) in [
             (

@@ -12,7 +12,7 @@ const LIST: [(&str, &str); 1] = [(
 )];
 
 #[tokio::test]
-async fn a_listed_site_makes_sessions_and_reads_where_they_are() {
+async fn listed_site_creates_and_reads_sessions() {
     let house = House::open_with(&LIST).await;
     let made = house
         .ask("POST", "/sessions", &[("origin", SITE)], "{}")
@@ -28,7 +28,7 @@ async fn a_listed_site_makes_sessions_and_reads_where_they_are() {
 }
 
 #[tokio::test]
-async fn the_websocket_passes_the_same_guard() {
+async fn websocket_passes_the_same_origin_check() {
     let house = House::open_with(&LIST).await;
     let path = "/sessions/x/stream?attach=x";
     let listed = house.ask("GET", path, &[("origin", SITE)], "").await;
@@ -45,7 +45,7 @@ async fn the_websocket_passes_the_same_guard() {
 }
 
 #[tokio::test]
-async fn a_preflight_is_answered_on_every_path_that_is_served() {
+async fn preflight_is_answered_on_every_served_path() {
     let (open, closed) = (House::open_with(&LIST).await, House::open().await);
     let asks = [("origin", SITE), ("access-control-request-method", "POST")];
     for operation in operations() {

@@ -31,7 +31,7 @@ fn served(router: &axum::Router) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn every_route_is_in_the_table_and_every_operation_has_its_route() {
+async fn routes_and_operations_match() {
     let house = House::open().await;
     let told = told();
     let served = served(house.router());
@@ -53,7 +53,7 @@ async fn every_route_is_in_the_table_and_every_operation_has_its_route() {
 }
 
 #[tokio::test]
-async fn the_document_is_served_with_the_limits_of_the_server() {
+async fn document_has_the_limits_of_the_server() {
     let house = House::open().await;
     let answer = house.get("/openapi.json").await;
     assert_eq!(answer.status, StatusCode::OK);
@@ -62,7 +62,7 @@ async fn the_document_is_served_with_the_limits_of_the_server() {
 }
 
 #[tokio::test]
-async fn every_problem_has_its_page_and_its_json() {
+async fn every_problem_has_its_page_and_json() {
     let house = House::open().await;
     let json = [("accept", "application/json")];
     let index = house.get("/problems").await;
@@ -101,7 +101,7 @@ async fn every_problem_has_its_page_and_its_json() {
 }
 
 #[tokio::test]
-async fn a_problem_that_does_not_exist_is_not_found() {
+async fn unknown_problem_is_not_found() {
     let house = House::open().await;
     for path in [
         "/problems/made_up",
@@ -118,8 +118,9 @@ async fn a_problem_that_does_not_exist_is_not_found() {
     }
 }
 
+// D-19
 #[tokio::test]
-async fn d_19_a_turn_speaks_the_language_that_is_accepted() {
+async fn turn_uses_the_accepted_language() {
     let house = House::open().await;
     let session = house.session().await;
     let path = format!("/sessions/{session}/turns");

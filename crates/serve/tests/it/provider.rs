@@ -93,7 +93,7 @@ async fn events(house: &House, session: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_turn_is_answered_by_the_provider_that_a_rule_names() {
+async fn turn_is_answered_by_the_routed_provider() {
     let upstream = Upstream::open(true).await;
     let folder = tempfile::tempdir().expect("a folder");
     let tape = folder.path().join("tape.jsonl");
@@ -147,8 +147,9 @@ async fn a_turn_is_answered_by_the_provider_that_a_rule_names() {
     );
 }
 
+// S3-104
 #[tokio::test]
-async fn s3_104_sessions_are_told_of_another_policy() {
+async fn sessions_are_notified_of_a_new_policy() {
     let upstream = Upstream::open(false).await;
     let folder = tempfile::tempdir().expect("a folder");
     let (app, host) = app(folder.path(), upstream.port, &[]).await;

@@ -5,8 +5,9 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+// S3-001
 #[tokio::test]
-async fn s3_001_a_session_is_made_and_attached_to() {
+async fn session_is_created_and_attached() {
     let house = House::open().await;
     let made = house.post("/sessions", json!({"metadata": {"a": 1}})).await;
     assert_eq!(made.status, StatusCode::CREATED);
@@ -28,7 +29,7 @@ async fn s3_001_a_session_is_made_and_attached_to() {
 }
 
 #[tokio::test]
-async fn lists_are_walked_without_gap_or_repeat() {
+async fn lists_page_without_gap_or_repeat() {
     let house = House::open().await;
     let mut made = Vec::new();
     for _ in 0..5 {
@@ -51,7 +52,7 @@ async fn lists_are_walked_without_gap_or_repeat() {
 }
 
 #[tokio::test]
-async fn a_turn_is_accepted_and_can_be_read_from_every_side() {
+async fn accepted_turn_is_readable_from_every_route() {
     let house = House::open().await;
     let session = house.session().await;
     let path = format!("/sessions/{session}");
@@ -103,8 +104,9 @@ async fn a_turn_is_accepted_and_can_be_read_from_every_side() {
     assert_eq!(found.body["events"][0]["turn_id"], Value::Null);
 }
 
+//
 #[tokio::test]
-async fn r_25_hashes_chain_over_the_bytes_as_they_are_sent() {
+async fn hashes_chain_over_the_sent_bytes() {
     let house = House::open().await;
     let session = house.session().await;
     let turn = house.turn(&session, "hi").await;
@@ -131,8 +133,9 @@ async fn r_25_hashes_chain_over_the_bytes_as_they_are_sent() {
     }
 }
 
+// S3-011
 #[tokio::test]
-async fn s3_011_a_busy_session_says_so_and_a_cancel_frees_it() {
+async fn busy_session_refuses_and_cancel_frees_it() {
     let house = House::open().await;
     let session = house.session().await;
     let turn = house.turn(&session, "stall").await;
@@ -158,8 +161,9 @@ async fn s3_011_a_busy_session_says_so_and_a_cancel_frees_it() {
     house.ended(&house.turn(&session, "hi").await).await;
 }
 
+// I-20
 #[tokio::test]
-async fn i_20_what_is_anothers_answers_as_what_does_not_exist() {
+async fn foreign_resources_answer_as_missing() {
     let house = House::open().await;
     let session = house.session().await;
     let turn = house.turn(&session, "hi").await;
@@ -210,7 +214,7 @@ async fn i_20_what_is_anothers_answers_as_what_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_is_gone_from_everywhere() {
+async fn deleted_session_is_gone_everywhere() {
     let house = House::open().await;
     let session = house.session().await;
     let turn = house.turn(&session, "hi").await;
@@ -237,7 +241,7 @@ async fn a_deleted_session_is_gone_from_everywhere() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_problems_that_say_what_is_wrong() {
+async fn bad_requests_are_specific_problems() {
     let house = House::open().await;
     let session = house.session().await;
     let turns = format!("/sessions/{session}/turns");
@@ -305,7 +309,7 @@ async fn bad_requests_are_problems_that_say_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn those_who_look_after_the_server_are_answered() {
+async fn operator_routes_answer() {
     let house = House::open().await;
     assert_eq!(house.get("/healthz").await.body, json!({"status": "ok"}));
     assert_eq!(house.get("/readyz").await.body, json!({"status": "ready"}));

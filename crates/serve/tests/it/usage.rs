@@ -15,8 +15,9 @@ async fn talked(house: &House, texts: &[&str]) -> String {
     session
 }
 
+// D-04
 #[tokio::test]
-async fn d_04_calls_are_listed_with_what_they_cost_and_walked_page_by_page() {
+async fn calls_are_listed_with_cost_page_by_page() {
     let house = House::open().await;
     let session = talked(&house, &["use a tool", "hi"]).await;
     let path = format!("/sessions/{session}/llm-calls");
@@ -73,7 +74,7 @@ async fn d_04_calls_are_listed_with_what_they_cost_and_walked_page_by_page() {
 }
 
 #[tokio::test]
-async fn usage_is_the_sum_of_all_calls_and_stays_when_their_session_goes() {
+async fn usage_sums_all_calls_and_outlives_sessions() {
     let house = House::open().await;
     let session = talked(&house, &["use a tool", "hi"]).await;
     let calls = house.get(&format!("/sessions/{session}/llm-calls")).await;
@@ -104,7 +105,7 @@ async fn usage_is_the_sum_of_all_calls_and_stays_when_their_session_goes() {
 }
 
 #[tokio::test]
-async fn days_that_are_none_or_too_many_are_problems() {
+async fn invalid_or_too_many_days_are_problems() {
     let house = House::open().await;
     for (query, code, about) in [
         ("from=yesterday", "invalid_request", "from must be a day"),
@@ -142,7 +143,7 @@ async fn days_that_are_none_or_too_many_are_problems() {
 }
 
 #[tokio::test]
-async fn what_calls_came_to_is_counted_by_model() {
+async fn usage_is_counted_by_model() {
     let house = House::open().await;
     talked(&house, &["hi"]).await;
     let text = house.get("/metrics").await.raw;

@@ -272,16 +272,18 @@ fn all() -> Vec<(Case, Vec<Event>)> {
     ]
 }
 
+// S3-077
 #[test]
-fn s3_077_each_case_is_told_for_what_it_is() {
+fn cancel_case_is_classified() {
     for (case, events) in all() {
         assert_eq!(cancel_case(&events), Ok(case));
         assert!(plain_turn(&events).is_err());
     }
 }
 
+// S3-072
 #[test]
-fn s3_072_an_open_tool_use_is_ended_before_the_message() {
+fn open_tool_use_ends_before_its_message() {
     let mut told = Told::routed();
     told.call();
     let message = told.message();
@@ -298,8 +300,9 @@ fn s3_072_an_open_tool_use_is_ended_before_the_message() {
     assert!(cancel_case(&without.closed()).is_err());
 }
 
+// S3-077
 #[test]
-fn s3_077_any_event_left_out_or_doubled_is_refused() {
+fn dropped_or_duplicated_event_is_rejected() {
     // What the order alone cannot tell: a delta more or less, and a choice of model that a very
     // early cancel may have come before.
     let free = [EventType::TextDelta, EventType::RouteDecided];
@@ -322,8 +325,9 @@ fn s3_077_any_event_left_out_or_doubled_is_refused() {
     }
 }
 
+// S3-077
 #[test]
-fn s3_077_two_neighbours_swapped_are_refused() {
+fn swapped_neighbour_events_are_rejected() {
     for (case, events) in all() {
         for at in 1..events.len() {
             let kinds = (events[at - 1].body.kind(), events[at].body.kind());
@@ -350,8 +354,9 @@ fn s3_077_two_neighbours_swapped_are_refused() {
     }
 }
 
+// S3-052
 #[test]
-fn s3_052_a_plain_turn_is_in_order_and_over() {
+fn plain_turn_is_complete_and_in_order() {
     let mut told = Told::routed();
     let [a, b] = told.asks();
     told.called(a);

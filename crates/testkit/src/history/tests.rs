@@ -30,7 +30,7 @@ fn names(history: &History) -> BTreeSet<String> {
 }
 
 #[test]
-fn good_histories_are_clean() {
+fn valid_histories_have_no_violation() {
     for seed in 0..80 {
         let history = watched(&mut Story::new(seed));
         assert_eq!(history.violations(), [], "seed {seed}");

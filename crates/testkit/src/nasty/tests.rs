@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use super::*;
 
 #[tokio::test]
-async fn every_program_is_as_hard_to_end_as_it_says() {
+async fn hostile_programs_resist_as_described() {
     for kind in Kind::ALL {
         let nasty = Nasty::new();
         assert_eq!(nasty.processes(), [0; 0]);

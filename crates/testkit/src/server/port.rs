@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_port_is_given_twice() {
+    fn free_ports_are_distinct() {
         let mut ports: Vec<u16> = (0..50).map(|_| free().port()).collect();
         ports.sort_unstable();
         ports.dedup();
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_another_holds_is_passed_over() {
+    fn port_in_use_is_skipped() {
         // The next candidates belong to somebody else.
         let last = free().port();
         let next: Vec<u16> = (last + 1..last + 4).collect();

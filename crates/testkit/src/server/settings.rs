@@ -43,7 +43,7 @@ mod tests {
     use super::Settings;
 
     #[test]
-    fn keys_stand_under_their_sections() {
+    fn settings_are_nested_under_sections() {
         let settings = Settings::new()
             .set("b", "x", 1)
             .set("a", "y", "z")

@@ -50,7 +50,7 @@ mod tests {
     use super::Head;
 
     #[test]
-    fn a_head_is_read_and_a_broken_one_is_not() {
+    fn response_head_parses_and_malformed_is_rejected() {
         let head = Head::read("HTTP/1.1 200 OK\r\nA: b\r\nX-Session-Id: x\r\n\r\n").expect("read");
         assert_eq!((head.status, head.header("a")), (200, "b"));
         assert_eq!((head.session(), head.header("c")), (None, ""));

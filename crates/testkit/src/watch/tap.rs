@@ -80,7 +80,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     #[tokio::test]
-    async fn a_tap_gives_exactly_what_it_may_and_then_ends() {
+    async fn byte_budget_reader_stops_at_its_limit() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
         let writer = tokio::spawn(async move {

@@ -24,7 +24,7 @@ fn message() -> Message {
 }
 
 #[tokio::test]
-async fn what_arrives_is_what_the_answer_says_to_the_byte() {
+async fn response_bytes_equal_scripted_answer() {
     let provider = FakeProvider::start().await;
     for dialect in Dialect::ALL {
         let ways = [
@@ -51,7 +51,7 @@ async fn what_arrives_is_what_the_answer_says_to_the_byte() {
 }
 
 #[tokio::test]
-async fn the_journal_has_the_request_as_it_came() {
+async fn journal_records_request_verbatim() {
     let provider = FakeProvider::start().await;
     provider.always("", Answer::text(["hello"]));
     for (number, dialect) in Dialect::ALL.into_iter().enumerate() {
@@ -75,7 +75,7 @@ async fn the_journal_has_the_request_as_it_came() {
 }
 
 #[tokio::test]
-async fn the_script_is_played_in_order_and_by_what_is_asked() {
+async fn script_steps_match_by_order_and_request() {
     let provider = FakeProvider::start().await;
     provider.push_if("tents", Answer::text(["about tents"]));
     provider.push(Answer::text(["first"]));
@@ -95,7 +95,7 @@ async fn the_script_is_played_in_order_and_by_what_is_asked() {
 }
 
 #[tokio::test]
-async fn a_stalled_answer_goes_on_when_it_is_let_go_and_its_caller_may_leave() {
+async fn stalled_answer_resumes_and_tolerates_caller_leaving() {
     let provider = FakeProvider::start().await;
     provider.always("", Answer::text(["one", "two"]).stall_at(2));
     for (index, dialect) in [Dialect::Anthropic, Dialect::Chat].into_iter().enumerate() {
@@ -116,7 +116,7 @@ async fn a_stalled_answer_goes_on_when_it_is_let_go_and_its_caller_may_leave() {
 }
 
 #[tokio::test]
-async fn a_silent_answer_has_no_head() {
+async fn silent_answer_sends_no_head() {
     let provider = FakeProvider::start().await;
     provider.push(Answer::text(["late"]).silent());
     let mut caller = by_hand(&provider, Dialect::Gemini).await;
@@ -130,7 +130,7 @@ async fn a_silent_answer_has_no_head() {
 }
 
 #[tokio::test]
-async fn a_cut_is_where_the_script_wants_it() {
+async fn stream_is_cut_where_scripted() {
     let provider = FakeProvider::start().await;
     for dialect in Dialect::ALL {
         let mut asked = request(dialect);
@@ -155,7 +155,7 @@ async fn a_cut_is_where_the_script_wants_it() {
 }
 
 #[tokio::test]
-async fn a_caller_that_does_not_read_holds_an_endless_answer() {
+async fn unread_endless_answer_is_backpressured() {
     let provider = FakeProvider::start().await;
     provider.always("", Answer::text(["again and again"]).endless());
     for (number, dialect) in Dialect::ALL.into_iter().enumerate() {
@@ -176,7 +176,7 @@ async fn a_caller_that_does_not_read_holds_an_endless_answer() {
 }
 
 #[tokio::test]
-async fn a_missing_end_is_missing_in_every_format() {
+async fn missing_stream_end_is_missing_in_every_format() {
     let marks = [
         (Dialect::Anthropic, "message_stop"),
         (Dialect::Chat, "[DONE]"),
@@ -194,7 +194,7 @@ async fn a_missing_end_is_missing_in_every_format() {
 }
 
 #[tokio::test]
-async fn errors_come_inside_the_stream_in_the_providers_words() {
+async fn stream_errors_use_provider_format() {
     let says = |dialect, form, word: &str| {
         let answer = Answer::from(message()).error_as(2, Trouble::Overloaded, form);
         let text = String::from_utf8(answer.bytes(dialect)).expect("UTF-8");
@@ -219,7 +219,7 @@ async fn errors_come_inside_the_stream_in_the_providers_words() {
 }
 
 #[tokio::test]
-async fn blocks_come_in_the_order_that_is_asked_for() {
+async fn blocks_arrive_in_requested_order() {
     let indices = |dialect, order, field: &str| -> Vec<u64> {
         let bytes = Answer::from(message().order(order)).bytes(dialect);
         let text = String::from_utf8(bytes).expect("UTF-8");
@@ -249,7 +249,7 @@ async fn blocks_come_in_the_order_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn one_connection_serves_many_calls() {
+async fn connection_serves_many_calls() {
     let provider = FakeProvider::start().await;
     provider.always("", Answer::text(["again"]));
     let mut caller = by_hand(&provider, Dialect::Chat).await;
@@ -275,7 +275,7 @@ async fn one_connection_serves_many_calls() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_is_whole() {
+async fn slow_answer_is_complete() {
     let provider = FakeProvider::start().await;
     let slow = Answer::text(["one", "two"])
         .head_after(Duration::from_millis(5))
@@ -289,7 +289,7 @@ async fn a_slow_answer_is_whole() {
 }
 
 #[tokio::test]
-async fn a_call_of_gemini_has_an_id_only_if_the_script_gives_one() {
+async fn gemini_call_id_appears_only_when_scripted() {
     let text = |id| {
         let call = Part::call_in(id, "weather", ["{\"city\":", "\"Oslo\"}"]);
         let bytes = Answer::from(Message::new([call])).bytes(Dialect::Gemini);

@@ -276,41 +276,41 @@ fn waits_are_told(dialect: Dialect, language: Language, provider: &FakeProvider,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_python_client_of_anthropic_reads_the_fake() {
+async fn anthropic_python_client_reads_fake() {
     reads(Dialect::Anthropic, "anthropic", Python).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_javascript_client_of_anthropic_reads_the_fake() {
+async fn anthropic_javascript_client_reads_fake() {
     reads(Dialect::Anthropic, "anthropic", JavaScript).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_python_client_of_openai_reads_the_fake_chat() {
+async fn openai_python_client_reads_fake_chat() {
     reads(Dialect::Chat, "chat", Python).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_javascript_client_of_openai_reads_the_fake_chat() {
+async fn openai_javascript_client_reads_fake_chat() {
     reads(Dialect::Chat, "chat", JavaScript).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_python_client_of_openai_reads_the_fake_responses() {
+async fn openai_python_client_reads_fake_responses() {
     reads(Dialect::Responses, "responses", Python).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_javascript_client_of_openai_reads_the_fake_responses() {
+async fn openai_javascript_client_reads_fake_responses() {
     reads(Dialect::Responses, "responses", JavaScript).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_python_client_of_google_reads_the_fake() {
+async fn google_python_client_reads_fake() {
     reads(Dialect::Gemini, "gemini", Python).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_javascript_client_of_google_reads_the_fake() {
+async fn google_javascript_client_reads_fake() {
     reads(Dialect::Gemini, "gemini", JavaScript).await;
 }

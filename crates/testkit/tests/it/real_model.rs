@@ -49,7 +49,7 @@ fn question(path: &str, tokens: u32) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_real_model_streams_in_three_formats_and_stops_when_its_caller_leaves() {
+async fn real_model_streams_three_formats_and_stops_on_disconnect() {
     let model = RealModel::start().await;
     for path in ["/v1/chat/completions", "/v1/messages", "/v1/responses"] {
         let (body, connection) = ask(&model, path, question(path, 24)).await;

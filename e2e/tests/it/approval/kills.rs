@@ -6,8 +6,9 @@ use turnwire_e2e::approvals::{Asking, leg};
 use turnwire_e2e::engine::of;
 use turnwire_testkit::provider::Dialect;
 
+// D-81
 #[tokio::test]
-async fn d_81_a_server_that_is_killed_between_the_question_and_the_answers_goes_on() {
+async fn kill_between_question_and_answers_resumes() {
     let mut asking = Asking::new(Dialect::Responses).await;
     asking.wants(&["milk", "bread", "salt"]);
     asking.says("Two of them.");
@@ -33,7 +34,7 @@ async fn d_81_a_server_that_is_killed_between_the_question_and_the_answers_goes_
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_right_after_the_answer_acts_at_most_once() {
+async fn kill_after_answer_runs_tool_at_most_once() {
     let mut asking = Asking::new(Dialect::Anthropic).await;
     for round in 0..6_u64 {
         let before = asking.notes().len();
@@ -56,7 +57,7 @@ async fn a_server_that_is_killed_right_after_the_answer_acts_at_most_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_while_it_is_answered_has_taken_the_answer_or_not() {
+async fn kill_during_answer_is_all_or_nothing() {
     let mut asking = Asking::new(Dialect::Gemini).await;
     for round in 0..6_u64 {
         let before = asking.notes().len();

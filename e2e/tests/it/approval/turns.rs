@@ -8,8 +8,9 @@ use turnwire_e2e::engine::{kinds, of};
 use turnwire_e2e::models::{thread, word};
 use turnwire_testkit::provider::{Dialect, Message, Part};
 
+// D-81
 #[tokio::test]
-async fn d_81_a_yes_acts_once_and_every_format_is_sent_a_whole_conversation() {
+async fn approval_runs_tool_once_and_history_is_complete() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let asking = Asking::new(dialect).await;
@@ -54,7 +55,7 @@ async fn d_81_a_yes_acts_once_and_every_format_is_sent_a_whole_conversation() {
 }
 
 #[tokio::test]
-async fn a_no_never_acts_and_another_message_instead_neither() {
+async fn rejection_or_new_message_never_runs_tool() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let asking = Asking::new(dialect).await;
@@ -97,7 +98,7 @@ async fn a_no_never_acts_and_another_message_instead_neither() {
 }
 
 #[tokio::test]
-async fn a_leg_that_asks_again_pauses_again() {
+async fn resumed_turn_that_asks_again_pauses_again() {
     let asking = Asking::new(Dialect::Anthropic).await;
     asking.wants(&["one"]);
     asking.wants(&["two", "three"]);
@@ -123,7 +124,7 @@ async fn a_leg_that_asks_again_pauses_again() {
 }
 
 #[tokio::test]
-async fn a_leg_is_cancelled_as_any_turn() {
+async fn resumed_turn_can_be_cancelled() {
     let asking = Asking::new(Dialect::Anthropic).await;
     let doze = Part::call("call_doze", "doze", &json!({}));
     asking.play.fake.push(Message::new([doze]));
@@ -151,7 +152,7 @@ async fn a_leg_is_cancelled_as_any_turn() {
 }
 
 #[tokio::test]
-async fn two_clients_at_once_open_one_leg() {
+async fn two_concurrent_answers_start_one_resumed_turn() {
     let asking = Asking::new(Dialect::Chat).await;
     for round in 0..3 {
         asking.wants(&["a", "b"]);
@@ -175,8 +176,9 @@ async fn two_clients_at_once_open_one_leg() {
     asking.judge().await;
 }
 
+//
 #[tokio::test]
-async fn r_37_what_cannot_be_answered_says_why() {
+async fn unanswerable_approval_gets_a_problem() {
     let asking = Asking::new(Dialect::Anthropic).await;
     asking.wants(&["x"]);
     asking.says("Done.");

@@ -12,15 +12,17 @@ use turnwire_testkit::provider::Message;
 
 const STOPS: usize = 100;
 
+// S3-077, R-17
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_077_r_17_stops_at_random_moments_under_load_leave_nothing() {
+async fn random_stops_under_load_leave_nothing_running() {
     let report = campaign::run(STOPS, Dice::from_env()).await;
     println!("{report:?}");
     assert_eq!(report.stops, STOPS);
 }
 
+//
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r_17_a_server_that_is_killed_leaves_no_program_and_no_turn_without_its_end() {
+async fn killed_server_leaves_no_process_and_no_open_turn() {
     let kinds = [
         Kind::Ignores,
         Kind::Grandchild,

@@ -57,23 +57,27 @@ async fn matrix(fan: Fan) {
     println!("{fan:?}: {:?}", begun.elapsed());
 }
 
+// S3-073, S3-074, S3-081, C-05, I-17
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_073_s3_074_s3_081_c_05_i_17_one_tool_of_every_kind_is_stopped() {
+async fn one_tool_of_each_kind_is_stopped() {
     matrix(Fan::One).await;
 }
 
+// S3-073, S3-074, S3-081, C-05, I-17
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_073_s3_074_s3_081_c_05_i_17_three_tools_at_once_of_every_kind_are_stopped() {
+async fn three_concurrent_tools_of_each_kind_are_stopped() {
     matrix(Fan::Three).await;
 }
 
+// S3-073, S3-074, S3-081, C-05, I-17
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_073_s3_074_s3_081_c_05_i_17_two_sub_agents_with_tools_of_every_kind_are_stopped() {
+async fn two_sub_agents_with_tools_of_each_kind_are_stopped() {
     matrix(Fan::Agents).await;
 }
 
+// S3-074
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_074_the_grace_is_five_seconds_and_then_it_is_killed() {
+async fn tool_is_killed_after_five_seconds_grace() {
     let grace = Duration::from_secs(5);
     let cells = [(Kind::Ignores, Way::Wait), (Kind::Delegate, Way::Http)];
     let cells = cells

@@ -85,8 +85,9 @@ async fn reach(client: &mut Client, kinds: &[EventType]) -> Vec<turnwire_event::
     seen
 }
 
+// S3-072, S3-076, S3-077
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_072_s3_076_s3_077_every_phase_of_a_model_call_is_stopped_and_its_socket_closed() {
+async fn model_call_is_stopped_in_every_phase_and_socket_closes() {
     let house = House::open(Duration::from_secs(1)).await;
     let mut sessions = Vec::new();
     for (n, cell) in cells().into_iter().enumerate() {
@@ -116,8 +117,9 @@ async fn s3_072_s3_076_s3_077_every_phase_of_a_model_call_is_stopped_and_its_soc
     load::judge(&house.rest, &sessions).await;
 }
 
+// S3-075, S3-077
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_075_s3_077_a_stop_at_the_end_of_a_message_is_one_of_the_cases() {
+async fn stop_at_end_of_message_matches_a_known_case() {
     let house = House::open(Duration::from_secs(1)).await;
     let parts = (0..8).map(|n| say_back(n, "a word"));
     house.fake.always("seam-phase", Message::new(parts));
@@ -154,8 +156,9 @@ async fn submit_with(house: &House, session: SessionId, key: &str, body: Value) 
     turn.expect("an id").expect("an id")
 }
 
+// S3-077
 #[tokio::test]
-async fn s3_077_a_turn_in_line_and_one_that_has_not_come_are_stopped_before_they_begin() {
+async fn queued_and_not_yet_submitted_turns_are_cancelled() {
     let house = House::open(Duration::from_secs(1)).await;
     let nap = Part::call("call_1", "nap", &json!({"ms": 30_000}));
     house.fake.always("busy-phase", Message::new([nap]));
@@ -222,8 +225,9 @@ async fn s3_077_a_turn_in_line_and_one_that_has_not_come_are_stopped_before_they
     load::judge(rest, &[session]).await;
 }
 
+// S3-082, S3-083
 #[tokio::test]
-async fn s3_082_s3_083_stops_that_come_twice_late_or_for_nothing_change_nothing() {
+async fn duplicate_late_or_unknown_stops_change_nothing() {
     let house = House::open(Duration::from_secs(1)).await;
     let nap = Part::call("call_1", "nap", &json!({"ms": 30_000}));
     // In this order: what was said first is in the second question too.

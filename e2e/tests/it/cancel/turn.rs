@@ -84,9 +84,9 @@ fn cut_short(body: &Body) {
     }
 }
 
-// S3-080
+// S3-080, SC-22, S3-072
 #[tokio::test]
-async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
+async fn cancel_while_model_streams_a_tool_use() {
     let steps = [
         Step::text("I'll start by"),
         Step::slow_tool(
@@ -139,9 +139,9 @@ async fn sc_22_s3_072_cancel_while_the_model_streams_a_tool_use() {
 }
 
 // serial: a cancel while tools run ends within 2 s
-// S3-079
+// S3-079, SC-23, S3-073
 #[tokio::test]
-async fn sc_23_s3_073_cancel_while_tools_run() {
+async fn cancel_while_tools_run() {
     let steps = [
         Step::tool(tool::SLEEP, json!({"ms": 30_000})),
         Step::tool(tool::SLEEP, json!({"ms": 20_000})),
@@ -192,9 +192,9 @@ async fn sc_23_s3_073_cancel_while_tools_run() {
     );
 }
 
-// S3-079
+// S3-079, S3-076
 #[tokio::test]
-async fn s3_076_cancel_in_a_later_call_is_as_in_the_first() {
+async fn cancel_in_later_call_equals_cancel_in_first() {
     let steps = [
         Step::text("First "),
         Step::tool(tool::CLOCK, json!({})),
@@ -225,8 +225,9 @@ async fn s3_076_cancel_in_a_later_call_is_as_in_the_first() {
     assert_eq!(statuses(&history, "assistant"), ["complete", "cancelled"]);
 }
 
+// S3-077
 #[tokio::test]
-async fn s3_077_cancel_of_a_call_that_has_said_nothing() {
+async fn cancel_of_call_without_output() {
     let scene = Scene::saying([Step::stall()]).await;
     let mut client = scene.watch("canceller", Ask::live()).await;
     let (turn, seen) = reach(&scene, &mut client, EventType::LlmCallStarted, 1).await;
@@ -240,8 +241,9 @@ async fn s3_077_cancel_of_a_call_that_has_said_nothing() {
     scene.judge().await;
 }
 
+// S3-082
 #[tokio::test]
-async fn s3_082_a_redundant_cancel_changes_nothing_and_leaves_a_warning() {
+async fn redundant_cancel_changes_nothing_but_warns() {
     let scene = Scene::saying([Step::slow(SLOW, 2, 50)]).await;
     let mut client = scene.watch("canceller", Ask::live()).await;
     let (turn, seen) = reach(&scene, &mut client, EventType::TextDelta, 1).await;
@@ -269,8 +271,9 @@ async fn s3_082_a_redundant_cancel_changes_nothing_and_leaves_a_warning() {
     scene.judge().await;
 }
 
+// S3-083
 #[tokio::test]
-async fn s3_083_a_cancel_of_no_turn_or_an_ended_one_changes_nothing() {
+async fn cancel_of_unknown_or_ended_turn_changes_nothing() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let ended = scene.turn("x").await[0].turn_id.expect("a turn");
     let answer = scene.rest.cancel(ended).await.expect("an answer");
@@ -302,8 +305,9 @@ async fn s3_083_a_cancel_of_no_turn_or_an_ended_one_changes_nothing() {
     scene.judge().await;
 }
 
+// S3-078
 #[tokio::test]
-async fn s3_078_every_client_sees_the_cancel_alike() {
+async fn every_client_sees_the_same_cancel() {
     let scene = Scene::saying([Step::slow(SLOW, 2, 30)]).await;
     let mut other = scene.watch("other", Ask::live()).await;
     let mut client = scene.watch("canceller", Ask::live()).await;
@@ -322,8 +326,9 @@ async fn s3_078_every_client_sees_the_cancel_alike() {
     scene.judge().await;
 }
 
+// S3-071
 #[tokio::test]
-async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_server() {
+async fn server_cancels_turn_over_its_time_limit() {
     let script = Script::new().on("", [Step::text("Wait "), Step::stall()]);
     let scene = Scene::new(Options::script(script).set("turn", "timeout_ms", 400)).await;
     let events = scene.turn("go").await;
@@ -343,8 +348,9 @@ async fn s3_071_a_turn_that_takes_too_long_is_cancelled_by_the_server() {
     scene.judge().await;
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_a_turn_that_asked_for_it_is_cancelled_when_its_watchers_leave() {
+async fn turn_is_cancelled_when_last_watcher_leaves() {
     let scene = Scene::saying([Step::slow(SLOW, 1, 40)]).await;
     let path = format!("/sessions/{}/turns", scene.session);
     for (mode, state) in [("cancel", "cancelled"), ("continue", "completed")] {
@@ -367,8 +373,9 @@ async fn d_05_a_turn_that_asked_for_it_is_cancelled_when_its_watchers_leave() {
     scene.judge().await;
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_a_watcher_that_comes_back_in_time_keeps_the_turn() {
+async fn watcher_back_within_grace_keeps_the_turn() {
     let scene = Scene::saying([Step::slow(SLOW, 2, 25)]).await;
     let mut client = scene.watch("brief", Ask::live()).await;
     let body = json!({"message": "go", "on_disconnect": "cancel", "disconnect_grace_ms": 5_000});

@@ -33,8 +33,9 @@ fn usage(frames: &[Block]) -> u64 {
     tokens.expect("what it cost")
 }
 
+// D-02, D-04
 #[tokio::test]
-async fn d_02_d_04_a_session_is_made_when_none_is_named_and_goes_on_when_it_is() {
+async fn session_is_created_when_unnamed_and_reused_when_named() {
     let server = Server::start(Options::script(script())).await;
     let rest = server.rest();
     let mut first = say(&rest, "first", &Question::new("my name is Ada")).await;
@@ -62,7 +63,7 @@ async fn d_02_d_04_a_session_is_made_when_none_is_named_and_goes_on_when_it_is()
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_there_is_not_made() {
+async fn unknown_session_is_not_created() {
     let server = Server::start(Options::script(script())).await;
     let rest = server.rest();
     for id in ["sess_00000000000000000000000001", "sess_nonsense", ""] {
@@ -79,8 +80,9 @@ async fn a_session_that_is_not_there_is_not_made() {
     assert_eq!(list["sessions"], json!([]));
 }
 
+// D-19
 #[tokio::test]
-async fn d_19_the_language_is_the_bodys_or_the_headers_or_english() {
+async fn language_comes_from_body_then_header_then_english() {
     let scene = Scene::new(Options::script(script())).await;
     let plain = || Question::new("hi").session(scene.session);
     let accept = |question: Question| question.header("accept-language", "es;q=0.5, de-AT;q=0.9");
@@ -103,7 +105,7 @@ async fn d_19_the_language_is_the_bodys_or_the_headers_or_english() {
 }
 
 #[tokio::test]
-async fn what_is_sent_along_is_found_again_with_the_message() {
+async fn attached_data_is_stored_with_the_message() {
     let scene = Scene::new(Options::script(script())).await;
     let question = Question::new("hi")
         .session(scene.session)
@@ -133,8 +135,9 @@ async fn rolled(mut server: Server, options: &Options, version: &str) -> Server 
     Server::start(options).await
 }
 
+// S1-006, D-09
 #[tokio::test]
-async fn s1_006_d_09_the_version_is_a_header_or_a_setting_and_stays_with_the_turn() {
+async fn version_from_header_or_setting_stays_with_the_turn() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = Options {
         home: Some(folder.path().join("home")),
@@ -191,8 +194,9 @@ fn retry(block: &Block) -> u64 {
         .expect("a retry in the first block")
 }
 
+// D-14
 #[tokio::test]
-async fn d_14_every_connection_is_told_another_time_to_come_back() {
+async fn each_connection_gets_its_own_retry_time() {
     let scene = Scene::new(Options::script(script()).set("stream", "retry_ms", 700)).await;
     let question = Question::new("hi").session(scene.session);
     let mut stream = say(&scene.rest, "submit", &question).await;
@@ -213,8 +217,9 @@ async fn d_14_every_connection_is_told_another_time_to_come_back() {
     assert!(different.len() > 1, "{waits:?}");
 }
 
+// D-14
 #[tokio::test]
-async fn d_14_a_silent_stream_is_kept_open_by_comments() {
+async fn silent_stream_gets_heartbeat_comments() {
     let scene = Scene::new(Options::script(script()).set("stream", "heartbeat_ms", 20)).await;
     let question = Question::new("stall").session(scene.session);
     let mut stream = say(&scene.rest, "silent", &question).await;

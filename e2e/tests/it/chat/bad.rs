@@ -31,8 +31,9 @@ async fn unharmed(server: &Server) {
     stream.rest().await.expect("a whole stream");
 }
 
+//
 #[tokio::test]
-async fn r_37_a_body_that_is_no_chat_is_told_what_is_wrong_and_nothing_is_made() {
+async fn invalid_chat_body_gets_a_problem_and_creates_nothing() {
     let server = Server::start(options()).await;
     let large = format!("{{\"message\":\"{}\"}}", "x".repeat(2 << 20));
     let long = format!(
@@ -124,8 +125,9 @@ async fn r_37_a_body_that_is_no_chat_is_told_what_is_wrong_and_nothing_is_made()
     unharmed(&server).await;
 }
 
+//
 #[tokio::test]
-async fn r_37_headers_and_verbs_that_are_wrong() {
+async fn invalid_headers_and_methods_are_refused() {
     let server = Server::start(options()).await;
     let json = "content-type: application/json";
     let long = format!("idempotency-key: {}", "k".repeat(256));
@@ -169,8 +171,9 @@ async fn r_37_headers_and_verbs_that_are_wrong() {
     unharmed(&server).await;
 }
 
+//
 #[tokio::test]
-async fn r_37_a_bomb_of_headers_is_answered_or_closed() {
+async fn excessive_headers_are_answered_or_closed() {
     let server = Server::start(options()).await;
     let one = format!("x-large: {}", "x".repeat(40_000));
     let many: Vec<String> = (0..10_000).map(|n| format!("x-{n}: {n}")).collect();
@@ -195,7 +198,7 @@ async fn turn(scene: &Scene) -> turnwire_event::TurnId {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_streams_are_as_many_as_are_allowed() {
+async fn streams_up_to_the_limit_are_served() {
     let scene = Scene::new(options().set("stream", "chat_streams_max", 50)).await;
     let turn = turn(&scene).await;
     let mut open = Vec::new();
@@ -240,7 +243,7 @@ async fn a_thousand_streams_are_as_many_as_are_allowed() {
 }
 
 #[tokio::test]
-async fn connections_over_the_limit_are_told_to_come_later() {
+async fn connections_over_the_limit_get_retry_later() {
     let scene = Scene::new(options().set("http", "connections_max", 20)).await;
     let turn = turn(&scene).await;
     let resume = |name: String| async {

@@ -6,8 +6,9 @@ use turnwire_testkit::dice::Dice;
 /// `cargo xtask campaign kills N` makes more of them.
 const KILLS: usize = 5;
 
+// F1
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f1_both_wires_tell_one_story_when_the_server_is_killed() {
+async fn both_wires_agree_after_a_kill() {
     let report = both::run(KILLS, Dice::from_env()).await;
     println!("{report:?}");
     assert_eq!(report.clients, 20, "{report:?}");

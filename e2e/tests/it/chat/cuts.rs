@@ -6,8 +6,9 @@ use turnwire_testkit::dice::Dice;
 /// `cargo xtask campaign cuts N` makes more of them.
 const CUTS: usize = 300;
 
+// F5
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f5_every_viewer_of_a_chat_stream_is_told_everything_once_and_its_end() {
+async fn every_chat_viewer_gets_each_frame_once_and_the_end() {
     let report = chat_cuts::run(CUTS, Dice::from_env()).await;
     println!("{report:?}");
     assert!(report.cuts >= CUTS, "{report:?}");

@@ -65,8 +65,9 @@ async fn logged(scene: &Scene, turn: TurnId) -> Vec<Event> {
     log
 }
 
+// S1-101, S1-112, D-05
 #[tokio::test]
-async fn s1_101_s1_112_d_05_leaving_cancels_and_nothing_is_left_running() {
+async fn disconnect_cancels_and_leaves_nothing_running() {
     let scene = scene().await;
     for (name, message) in [("words", "stall"), ("tool", "busy")] {
         let mut stream = speaking(&scene, name, Question::new(message)).await;
@@ -99,8 +100,9 @@ async fn s1_101_s1_112_d_05_leaving_cancels_and_nothing_is_left_running() {
     scene.judge().await;
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_those_who_watch_the_session_do_not_own_its_turn() {
+async fn session_watchers_do_not_own_the_turn() {
     let scene = scene().await;
     let mut watcher = scene.watch("watching", Ask::live()).await;
     let stream = speaking(&scene, "owner", Question::new("stall")).await;
@@ -116,8 +118,9 @@ async fn d_05_those_who_watch_the_session_do_not_own_its_turn() {
     scene.judge().await;
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_a_turn_of_the_session_does_not_mind_who_looks_at_its_stream() {
+async fn session_turn_ignores_chat_viewers_leaving() {
     let scene = scene().await;
     let turn = scene.submit("slow").await;
     let mut viewer = back(&scene.rest, "viewer", turn, None).await;
@@ -129,8 +132,9 @@ async fn d_05_a_turn_of_the_session_does_not_mind_who_looks_at_its_stream() {
     scene.judge().await;
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_coming_back_within_the_grace_keeps_the_turn() {
+async fn return_within_grace_keeps_the_turn() {
     let scene = scene().await;
     // The turn takes longer than the grace.
     let stream = speaking(&scene, "viewer", Question::new("long").grace_ms(3_000)).await;
@@ -149,8 +153,9 @@ async fn d_05_coming_back_within_the_grace_keeps_the_turn() {
     scene.judge().await;
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_staying_away_for_longer_than_the_grace_cancels() {
+async fn absence_beyond_grace_cancels_the_turn() {
     let scene = scene().await;
     let stream = speaking(&scene, "viewer", Question::new("stall").grace_ms(150)).await;
     let turn = stream.turn();
@@ -162,8 +167,9 @@ async fn d_05_staying_away_for_longer_than_the_grace_cancels() {
     scene.judge().await;
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_a_turn_that_goes_on_does_not_mind() {
+async fn continuing_turn_ignores_disconnect() {
     let scene = scene().await;
     let stream = speaking(&scene, "viewer", Question::new("slow").goes_on()).await;
     let (turn, last) = (stream.turn(), stream.last());
@@ -179,8 +185,9 @@ async fn d_05_a_turn_that_goes_on_does_not_mind() {
     scene.judge().await;
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_the_last_stream_of_a_turn_counts_and_not_the_first() {
+async fn last_stream_leaving_decides_not_the_first() {
     let scene = scene().await;
     let first = speaking(&scene, "first", Question::new("stall")).await;
     let turn = first.turn();
@@ -207,8 +214,9 @@ async fn d_05_the_last_stream_of_a_turn_counts_and_not_the_first() {
     scene.judge().await;
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_a_turn_that_waits_is_cancelled_when_its_stream_leaves() {
+async fn queued_turn_is_cancelled_when_its_stream_leaves() {
     let scene = scene().await;
     let mut first = speaking(&scene, "first", Question::new("stall")).await;
     let question = Question::new("next")
@@ -242,8 +250,9 @@ async fn d_05_a_turn_that_waits_is_cancelled_when_its_stream_leaves() {
     scene.judge().await;
 }
 
+// F15
 #[tokio::test]
-async fn f15_streams_of_a_drained_server_get_their_ending() {
+async fn streams_of_a_draining_server_get_their_terminal() {
     let mut scene = scene().await;
     let mut owner = speaking(&scene, "owner", Question::new("slow")).await;
     // A crowd is woken later than a few, and is told the ending all the same.
@@ -265,8 +274,9 @@ async fn f15_streams_of_a_drained_server_get_their_ending() {
     scene.judge().await;
 }
 
+// F15
 #[tokio::test]
-async fn f15_a_turn_that_does_not_finish_ends_its_streams_too() {
+async fn unfinished_turn_at_drain_ends_its_streams() {
     let options = Options::script(script()).set("listen", "drain_ms", 300);
     let mut scene = Scene::new(options).await;
     let mut stream = speaking(&scene, "owner", Question::new("stall")).await;
@@ -298,8 +308,9 @@ async fn f15_a_turn_that_does_not_finish_ends_its_streams_too() {
     scene.judge().await;
 }
 
+// S1-147
 #[tokio::test]
-async fn s1_147_a_stream_whose_session_is_deleted_is_told_that_it_is_over() {
+async fn stream_of_deleted_session_ends() {
     let scene = scene().await;
     let turn = scene.rest.submit(scene.session, "stall").await;
     let turn = turn.expect("accepted").turn_id;

@@ -82,8 +82,9 @@ async fn cancelled(scene: &Scene, name: &str, question: Question) -> Vec<Block> 
     frames
 }
 
+// law 11, S1-103, S1-123, S1-126, S1-127, S1-129
 #[tokio::test]
-async fn law_11_s1_103_s1_123_s1_126_s1_127_s1_129_the_counters_are_the_frames_that_clients_got() {
+async fn counters_equal_the_frames_clients_received() {
     let scene = Scene::new(Options::script(script())).await;
     let mut got = Got::default();
     let mut turns = 0;
@@ -131,8 +132,9 @@ async fn law_11_s1_103_s1_123_s1_126_s1_127_s1_129_the_counters_are_the_frames_t
     scene.judge().await;
 }
 
+// S1-131
 #[tokio::test]
-async fn s1_131_every_cancelled_turn_is_counted_once_by_its_code() {
+async fn cancelled_turn_is_counted_once_by_code() {
     let scene = Scene::new(Options::script(script())).await;
     let count = || async {
         let metrics = Metrics::read(&scene.rest).await;
@@ -171,8 +173,9 @@ async fn s1_131_every_cancelled_turn_is_counted_once_by_its_code() {
     scene.judge().await;
 }
 
+// S1-048, S1-049, S1-130, S1-133
 #[tokio::test]
-async fn s1_048_s1_049_s1_130_s1_133_every_stream_metric_has_the_five_dimensions_and_times_are_there()
+async fn stream_metrics_have_five_dimensions_and_times()
  {
     let scene = Scene::new(Options::script(script())).await;
     for message in ["plain", "limited", "tools"] {

@@ -74,7 +74,7 @@ async fn terminal(scene: &Scene, turn: TurnId) -> Value {
 }
 
 #[tokio::test]
-async fn turns_in_line_run_in_order_and_their_streams_tell_when() {
+async fn queued_turns_run_in_order_and_report_their_start() {
     let (scene, mut running) = busy().await;
     let mut order = vec![running.turn(), enqueue(&scene, "one").await];
     let mut stream = say(&scene.rest, "two", &waiting(&scene, "two")).await;
@@ -103,7 +103,7 @@ async fn turns_in_line_run_in_order_and_their_streams_tell_when() {
 }
 
 #[tokio::test]
-async fn at_most_eight_wait_and_the_next_is_told_to_come_later() {
+async fn ninth_queued_turn_is_refused_with_retry() {
     let (scene, running) = busy().await;
     let mut line = Vec::new();
     for number in 0..8 {
@@ -145,7 +145,7 @@ async fn at_most_eight_wait_and_the_next_is_told_to_come_later() {
 }
 
 #[tokio::test]
-async fn one_that_pushes_in_cancels_the_one_that_runs_and_is_next() {
+async fn interrupt_cancels_running_turn_and_runs_next() {
     let (scene, mut running) = busy().await;
     let first = enqueue(&scene, "in line").await;
     let question = Question::new("now")
@@ -168,7 +168,7 @@ async fn one_that_pushes_in_cancels_the_one_that_runs_and_is_next() {
 }
 
 #[tokio::test]
-async fn one_that_will_not_wait_is_told_which_turn_runs() {
+async fn no_wait_submit_names_the_running_turn() {
     let (scene, running) = busy().await;
     for on_busy in [json!({}), json!({"on_busy": "reject"})] {
         let mut question = Question::new("now").session(scene.session);
@@ -202,7 +202,7 @@ async fn one_that_will_not_wait_is_told_which_turn_runs() {
 }
 
 #[tokio::test]
-async fn a_cancel_of_one_that_waits_is_its_whole_story_in_one_piece() {
+async fn cancelled_queued_turn_has_one_complete_history() {
     let (scene, running) = busy().await;
     let mut stream = say(&scene.rest, "waiting", &waiting(&scene, "never")).await;
     let path = format!("/turns/{}/cancel", ResponseId::from(stream.turn()));
@@ -248,7 +248,7 @@ async fn a_cancel_of_one_that_waits_is_its_whole_story_in_one_piece() {
 }
 
 #[tokio::test]
-async fn a_killed_server_ends_the_one_that_ran_and_runs_those_in_line_in_order() {
+async fn kill_ends_running_turn_and_runs_queue_in_order() {
     let (mut scene, mut running) = busy().await;
     let mut order = vec![running.turn()];
     for message in ["one", "two"] {

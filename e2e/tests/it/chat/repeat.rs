@@ -59,7 +59,7 @@ async fn sessions(rest: &Rest) -> Vec<SessionId> {
 }
 
 #[tokio::test]
-async fn the_same_key_and_body_are_the_same_turn_while_it_runs_after_it_and_after_a_restart() {
+async fn same_key_and_body_is_same_turn_across_restart() {
     let mut server = Server::start(Options::script(script())).await;
     let rest = server.rest();
     let question = keyed("go", "one");
@@ -96,7 +96,7 @@ async fn the_same_key_and_body_are_the_same_turn_while_it_runs_after_it_and_afte
 }
 
 #[tokio::test]
-async fn another_body_under_the_same_key_is_refused() {
+async fn same_key_with_other_body_is_refused() {
     let scene = Scene::new(Options::script(script())).await;
     let (turn, _) = whole(
         &scene.rest,
@@ -137,7 +137,7 @@ async fn another_body_under_the_same_key_is_refused() {
 }
 
 #[tokio::test]
-async fn a_key_is_its_principals_its_sessions_and_its_routes_own() {
+async fn key_is_scoped_to_principal_session_and_route() {
     let scene = Scene::new(Options::script(script())).await;
     let rest = &scene.rest;
     let other = rest.clone().with("x-turnwire-principal", "other");
@@ -162,7 +162,7 @@ async fn a_key_is_its_principals_its_sessions_and_its_routes_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_at_once_with_one_key_are_one_turn() {
+async fn twenty_concurrent_submits_with_one_key_are_one_turn() {
     for count in [2, 20] {
         let server = Server::start(Options::script(script())).await;
         let rest = server.rest();
@@ -243,7 +243,7 @@ const ANSWER: &str = "sendto,sendmsg,writev";
 const COMMIT: &str = "fdatasync,fsync";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_killed_between_commit_and_answer_has_one_turn_for_both_submits() {
+async fn kill_between_commit_and_answer_keeps_one_turn() {
     for calls in [ANSWER, COMMIT] {
         let mut scene = Scene::new(Options::script(script())).await;
         let question = keyed("stall", "k").session(scene.session);
@@ -271,7 +271,7 @@ async fn a_server_killed_between_commit_and_answer_has_one_turn_for_both_submits
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_submit_without_a_stream_survives_the_same_kill() {
+async fn submit_without_stream_survives_the_same_kill() {
     let mut scene = Scene::new(Options::script(script())).await;
     let body = json!({"message": "go"});
     let killer = Killer::at(ANSWER, &scene.server);

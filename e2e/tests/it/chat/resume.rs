@@ -58,8 +58,9 @@ fn id(frame: &Block) -> Cursor {
     frame.id().expect("an id")
 }
 
+//
 #[tokio::test]
-async fn r_37_a_cursor_that_cannot_be_read_is_told_so() {
+async fn unreadable_cursor_is_refused() {
     let scene = scene().await;
     let (ended, frames) = over(&scene, "one").await;
     let open = running(&scene, "two").await;
@@ -103,7 +104,7 @@ async fn r_37_a_cursor_that_cannot_be_read_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_cursor_ahead_of_the_session_or_of_another_epoch_has_expired() {
+async fn cursor_ahead_or_of_other_epoch_has_expired() {
     let scene = scene().await;
     let (ended, frames) = over(&scene, "one").await;
     let open = running(&scene, "two").await;
@@ -126,7 +127,7 @@ async fn a_cursor_ahead_of_the_session_or_of_another_epoch_has_expired() {
 /// Ids are unique inside a session only. One of another session is read as one of this: a place
 /// that this session does not have is ahead of it, any other is where it would be here.
 #[tokio::test]
-async fn a_cursor_of_another_session_is_read_as_one_of_this() {
+async fn cursor_of_another_session_reads_as_a_position() {
     let scene = scene().await;
     for number in 0..3 {
         over(&scene, &format!("long {number}")).await;
@@ -148,7 +149,7 @@ async fn a_cursor_of_another_session_is_read_as_one_of_this() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_is_older_than_what_is_kept_has_expired() {
+async fn cursor_older_than_retention_has_expired() {
     let options = Options::script(script())
         .set("store", "retention_s", 1)
         .set("store", "retention_sweep_ms", 100);
@@ -178,8 +179,9 @@ async fn a_cursor_that_is_older_than_what_is_kept_has_expired() {
     assert_eq!(asked(&scene, turn, "", &[&header]).await.status, 204);
 }
 
+// S1-005
 #[tokio::test]
-async fn s1_005_after_the_terminal_there_is_nothing_more() {
+async fn after_the_terminal_nothing_is_sent() {
     let scene = scene().await;
     let (turn, frames) = over(&scene, "one").await;
     over(&scene, "another").await;
@@ -202,8 +204,9 @@ async fn s1_005_after_the_terminal_there_is_nothing_more() {
     scene.judge().await;
 }
 
+// S1-005
 #[tokio::test]
-async fn s1_005_between_the_cost_and_the_terminal_exactly_the_terminal_is_left() {
+async fn after_the_cost_only_the_terminal_is_sent() {
     let scene = scene().await;
     let (turn, frames) = over(&scene, "one").await;
     let usage = &frames[frames.len() - 2];
@@ -222,8 +225,9 @@ async fn s1_005_between_the_cost_and_the_terminal_exactly_the_terminal_is_left()
     scene.judge().await;
 }
 
+// law 2
 #[tokio::test]
-async fn law_2_any_cursor_gives_exactly_the_rest_and_the_header_wins() {
+async fn every_cursor_resumes_exactly_and_header_wins() {
     let scene = scene().await;
     let (turn, frames) = over(&scene, "one").await;
     for (index, frame) in frames.iter().enumerate().take(frames.len() - 1) {
@@ -248,8 +252,9 @@ async fn law_2_any_cursor_gives_exactly_the_rest_and_the_header_wins() {
     scene.judge().await;
 }
 
+// D-09
 #[tokio::test]
-async fn d_09_another_version_is_a_conflict_and_an_unknown_one_is_refused() {
+async fn other_version_conflicts_and_unknown_is_refused() {
     let scene = scene().await;
     let question = Question::new("go").session(scene.session).version("0.4");
     let (turn, _) = whole(&scene.rest, "old", &question).await;
@@ -275,8 +280,9 @@ async fn d_09_another_version_is_a_conflict_and_an_unknown_one_is_refused() {
     assert_eq!(answer.status, 200);
 }
 
+// law 10, G1
 #[tokio::test]
-async fn law_10_g1_a_foreign_turn_is_answered_as_a_missing_one() {
+async fn foreign_turn_is_answered_as_missing() {
     let scene = scene().await;
     let open = running(&scene, "mine").await;
     let missing = "GET /chat/resp_00000000000000000000000001/stream";
@@ -311,8 +317,9 @@ async fn law_10_g1_a_foreign_turn_is_answered_as_a_missing_one() {
     assert_eq!(row["state"], "running", "{row}");
 }
 
+// D-05
 #[tokio::test]
-async fn d_05_a_head_is_answered_and_does_not_attend() {
+async fn head_request_does_not_attend_the_turn() {
     let scene = scene().await;
     let stream = running(&scene, "mine").await;
     let turn = stream.turn();

@@ -54,8 +54,9 @@ async fn thaw(stream: &mut Stream) -> Vec<Block> {
     }
 }
 
+// D-75, law 7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d_75_law_7_a_frozen_viewer_is_cut_and_one_beside_it_gets_everything() {
+async fn frozen_viewer_is_closed_and_neighbour_gets_everything() {
     // Room enough for one that reads, on a busy machine too.
     let scene = Scene::new(options(1_000)).await;
     let question = Question::new("go").session(scene.session);
@@ -78,8 +79,9 @@ async fn d_75_law_7_a_frozen_viewer_is_cut_and_one_beside_it_gets_everything() {
     scene.judge().await;
 }
 
+// D-75
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d_75_being_cut_is_leaving_and_the_turn_decides() {
+async fn closing_a_slow_viewer_counts_as_disconnect() {
     let scene = Scene::new(options(50)).await;
     let question = Question::new("go").session(scene.session);
     let first = say(&scene.rest, "first", &question).await;
@@ -96,8 +98,9 @@ async fn d_75_being_cut_is_leaving_and_the_turn_decides() {
     scene.judge().await;
 }
 
+// D-75
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d_75_a_turn_that_goes_on_does_not_mind_a_viewer_that_was_cut() {
+async fn continuing_turn_ignores_a_closed_slow_viewer() {
     let scene = Scene::new(options(50)).await;
     let question = Question::new("go").session(scene.session).goes_on();
     let first = say(&scene.rest, "first", &question).await;
@@ -115,8 +118,9 @@ async fn d_75_a_turn_that_goes_on_does_not_mind_a_viewer_that_was_cut() {
     scene.judge().await;
 }
 
+// D-15, S1-012
 #[tokio::test]
-async fn d_15_s1_012_a_large_frame_is_sent_whole_and_counted() {
+async fn large_frame_is_sent_whole_and_counted() {
     let scene = Scene::new(options(50)).await;
     let question = Question::new("large").session(scene.session);
     let (turn, frames) = whole(&scene.rest, "live", &question).await;

@@ -250,16 +250,18 @@ async fn both(says: &str) -> OldClient {
     first
 }
 
+// S1-007
 #[tokio::test]
-async fn s1_007_a_plain_turn_is_the_same_in_both_versions() {
+async fn plain_turn_is_equal_in_both_versions() {
     let client = both("plain").await;
     assert_eq!(client.text, WORDS);
     assert_eq!(client.end.as_deref(), Some("completed"));
     assert!(client.usage.is_some());
 }
 
+// S1-007
 #[tokio::test]
-async fn s1_007_thinking_is_the_same_in_both_versions() {
+async fn thinking_is_equal_in_both_versions() {
     let client = both("thinking").await;
     assert_eq!(client.text, "First words. And last ones.");
     let thoughts = ["before: Let me see.\nOnce more.", "after: Is that so?"];
@@ -267,8 +269,9 @@ async fn s1_007_thinking_is_the_same_in_both_versions() {
     assert_eq!(client.end.as_deref(), Some("completed"));
 }
 
+// S1-007
 #[tokio::test]
-async fn s1_007_tools_are_the_same_in_both_versions() {
+async fn tools_are_equal_in_both_versions() {
     let client = both("tool").await;
     assert_eq!(client.text, "I will echo. Done.");
     let all = [
@@ -280,8 +283,9 @@ async fn s1_007_tools_are_the_same_in_both_versions() {
     assert_eq!(client.tools, all.map(|(name, end)| (name.to_owned(), end)));
 }
 
+// D-22
 #[tokio::test]
-async fn d_22_a_failed_turn_ends_with_its_code_in_both_versions() {
+async fn failed_turn_ends_with_its_code_in_both_versions() {
     let late = both("failed late").await;
     assert_eq!(late.text, WORDS);
     assert_eq!(late.end.as_deref(), Some("INTERNAL_ERROR"));
@@ -290,8 +294,9 @@ async fn d_22_a_failed_turn_ends_with_its_code_in_both_versions() {
     assert_eq!(early.end.as_deref(), Some("RATE_LIMIT_ERROR"));
 }
 
+// S1-137, D-03
 #[tokio::test]
-async fn s1_137_d_03_a_cancelled_turn_is_an_error_to_old_clients() {
+async fn cancelled_turn_is_an_error_for_v04_clients() {
     let client = both("cancelled").await;
     assert_eq!(client.end.as_deref(), Some("REQUEST_CANCELLED"));
     assert_eq!(client.usage, None, "only closures follow a cancel");

@@ -108,8 +108,9 @@ fn last(frames: &[Block]) -> &Block {
     frames.last().expect("a frame")
 }
 
+// S1-002, S1-003, S1-004, S1-005, S1-009, S1-010
 #[tokio::test]
-async fn s1_002_s1_003_s1_004_s1_005_s1_009_s1_010_every_turn_is_whole_and_in_order() {
+async fn every_turn_is_complete_and_in_order() {
     let scene = scene().await;
     let asked = [
         "plain", "think", "tools", "failing", "limited", "broken", "late",
@@ -143,8 +144,9 @@ async fn s1_002_s1_003_s1_004_s1_005_s1_009_s1_010_every_turn_is_whole_and_in_or
     scene.judge().await;
 }
 
+// S1-013
 #[tokio::test]
-async fn s1_013_a_stream_is_neither_cached_nor_buffered_and_names_its_turn() {
+async fn stream_is_uncached_unbuffered_and_names_its_turn() {
     let scene = scene().await;
     let question = Question::new("plain").session(scene.session);
     let mut stream = say(&scene.rest, "headers", &question).await;
@@ -162,8 +164,9 @@ async fn s1_013_a_stream_is_neither_cached_nor_buffered_and_names_its_turn() {
     }
 }
 
+// S1-014, S1-015, S1-016, S1-022, S1-023, S1-024, S1-027
 #[tokio::test]
-async fn s1_014_s1_015_s1_016_s1_022_s1_023_s1_024_s1_027_words_and_thoughts_are_what_is_stored() {
+async fn text_and_thinking_equal_the_stored_message() {
     let scene = scene().await;
     let question = Question::new("think").session(scene.session);
     let (_, frames) = whole(&scene.rest, "thinking", &question).await;
@@ -214,8 +217,9 @@ async fn s1_014_s1_015_s1_016_s1_022_s1_023_s1_024_s1_027_words_and_thoughts_are
     scene.judge().await;
 }
 
+// S1-017, S1-018, S1-031
 #[tokio::test]
-async fn s1_017_s1_018_s1_031_tools_are_paired_also_those_that_fail() {
+async fn tool_frames_are_paired_including_failures() {
     let scene = scene().await;
     for (message, tools) in [("tools", 2), ("failing", 1), ("late", 1)] {
         let question = Question::new(message).session(scene.session);
@@ -249,8 +253,9 @@ async fn s1_017_s1_018_s1_031_tools_are_paired_also_those_that_fail() {
     scene.judge().await;
 }
 
+// S1-026, S1-093, S1-098, S1-099, S1-100
 #[tokio::test]
-async fn s1_026_s1_093_s1_098_s1_099_s1_100_a_failure_is_a_code_and_nothing_more() {
+async fn failure_exposes_a_code_and_nothing_else() {
     let scene = scene().await;
     for (message, expected) in [
         ("limited", "RATE_LIMIT_ERROR"),
@@ -293,8 +298,9 @@ async fn s1_026_s1_093_s1_098_s1_099_s1_100_a_failure_is_a_code_and_nothing_more
     scene.judge().await;
 }
 
+// S1-028, S1-105, S1-106, S1-114, D-03
 #[tokio::test]
-async fn s1_028_s1_105_s1_106_s1_114_d_03_a_cancel_by_response_id_ends_the_open_stream() {
+async fn cancel_by_response_id_ends_the_open_stream() {
     let scene = scene().await;
     for (version, message) in [
         ("0.5", "stall"),
@@ -348,8 +354,9 @@ async fn s1_028_s1_105_s1_106_s1_114_d_03_a_cancel_by_response_id_ends_the_open_
     scene.judge().await;
 }
 
+// S1-013
 #[tokio::test]
-async fn s1_013_a_head_is_the_head_alone_and_a_missing_turn_a_problem() {
+async fn head_has_no_body_and_missing_turn_is_a_problem() {
     let scene = scene().await;
     let (turn, _) = whole(
         &scene.rest,

@@ -22,8 +22,9 @@ fn batched(pack: Pack) -> Pack {
         .put("overrides.yaml", &format!("{FLAG}: {{{ids}}}\n"))
 }
 
+// SC-02, S1-056, S1-057, S1-061, S1-136
 #[tokio::test]
-async fn sc_02_s1_056_s1_057_s1_061_s1_136_statuses_of_several_are_one_sentence_while_the_flag_is_on()
+async fn statuses_are_batched_while_the_flag_is_on()
  {
     let script = working(asks(&["shop", "rewards"], "Both."));
     let mut stage = Stage::with(script.clone(), batched).await;
@@ -86,8 +87,9 @@ async fn sc_02_s1_056_s1_057_s1_061_s1_136_statuses_of_several_are_one_sentence_
     stage.judge().await;
 }
 
+// S1-057
 #[tokio::test]
-async fn s1_057_a_sentence_of_several_statuses_is_in_the_persons_language() {
+async fn batched_status_is_in_the_users_language() {
     let stage = Stage::with(working(asks(&["shop", "rewards"], "Beides.")), batched).await;
     for enricher in ["offer_search", "points"] {
         takes(&stage, enricher, 300);

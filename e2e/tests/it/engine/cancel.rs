@@ -125,8 +125,9 @@ async fn cancel(stage: &Stage, turn: TurnId) {
 }
 
 // serial: a cancel ends its turn within 1 s
+// SC-07, S1-046, S1-110, S1-111, D-79
 #[tokio::test]
-async fn sc_07_s1_046_s1_110_s1_111_d_79_a_cancel_by_request_ends_the_turn_and_not_the_call() {
+async fn cancel_request_ends_turn_but_not_data_service_call() {
     let stage = slow(asks(&["shop"], "never said")).await;
     let mut stream = begun(&stage, 1).await;
     let mut watcher = stage.watch("watcher", Ask::live()).await;
@@ -174,8 +175,9 @@ async fn sc_07_s1_046_s1_110_s1_111_d_79_a_cancel_by_request_ends_the_turn_and_n
 }
 
 // serial: a client that leaves cancels within 1 s
+// SC-07, S1-105
 #[tokio::test]
-async fn sc_07_s1_105_one_that_leaves_cancels_within_a_second_and_the_call_ends_by_itself() {
+async fn disconnect_cancels_within_a_second_call_ends_itself() {
     let stage = slow(asks(&["shop"], "never said")).await;
     let stream = begun(&stage, 1).await;
     let turn = stream.turn();
@@ -193,8 +195,9 @@ async fn sc_07_s1_105_one_that_leaves_cancels_within_a_second_and_the_call_ends_
     stage.judge().await;
 }
 
+// S1-110, S2-064
 #[tokio::test]
-async fn s1_110_s2_064_a_cancel_during_a_fan_out_closes_all_of_it() {
+async fn cancel_during_fan_out_closes_all_sub_agents() {
     let stage = slow(asks(&["shop", "rewards", "support"], "never said")).await;
     let mut stream = begun(&stage, 3).await;
     stage.rest.cancel(stream.turn()).await.expect("an answer");
@@ -216,8 +219,9 @@ async fn s1_110_s2_064_a_cancel_during_a_fan_out_closes_all_of_it() {
     stage.judge().await;
 }
 
+// S1-110
 #[tokio::test]
-async fn s1_110_a_sub_agent_whose_model_is_speaking_is_stopped_and_its_sibling_too() {
+async fn streaming_sub_agent_and_its_sibling_are_stopped() {
     let script = asks(&["shop", "rewards"], "never said")
         .call("shop", 1, [Step::slow("SUBRAW ", 2, 20).repeat(500)])
         .call("rewards", 1, [Step::stall()]);
@@ -255,8 +259,9 @@ async fn s1_110_a_sub_agent_whose_model_is_speaking_is_stopped_and_its_sibling_t
     stage.judge().await;
 }
 
+// S2-064
 #[tokio::test]
-async fn s2_064_a_crash_in_a_fan_out_is_swept_children_first_with_one_trace_and_one_end() {
+async fn crash_in_fan_out_closes_children_first_with_one_trace() {
     let mut stage = slow(asks(&["shop", "rewards", "support"], "never said")).await;
     let question = Question::new("oat milk offers").session(stage.session);
     let stream = say(&stage.rest, "a person", &question).await;
@@ -318,8 +323,9 @@ async fn s2_064_a_crash_in_a_fan_out_is_swept_children_first_with_one_trace_and_
     stage.judge().await;
 }
 
+// law 8
 #[tokio::test]
-async fn law_8_cancels_at_any_moment_of_a_fan_out_leave_every_law_whole() {
+async fn cancel_at_any_moment_of_fan_out_keeps_every_law() {
     let stage = Stage::new(working(asks(
         &["shop", "rewards", "support"],
         "All of it, word by word.",

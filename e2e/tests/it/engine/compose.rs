@@ -22,8 +22,9 @@ fn envelope_error(enricher: &str, reason: &str) -> Value {
     json!({"code": "CCS_ENVELOPE_ERROR", "enricher_id": enricher, "reason": reason})
 }
 
+// S1-098, S1-099, S1-100
 #[tokio::test]
-async fn s1_098_s1_099_s1_100_when_the_composing_model_fails_a_template_speaks_in_the_persons_language()
+async fn template_answers_when_composing_model_fails()
  {
     let one = |class: &str| {
         working(Script::new())
@@ -55,8 +56,9 @@ async fn s1_098_s1_099_s1_100_when_the_composing_model_fails_a_template_speaks_i
     }
 }
 
+// S1-099
 #[tokio::test]
-async fn s1_099_a_first_call_that_is_refused_ends_with_its_code_after_words() {
+async fn refused_first_call_ends_with_code_after_text() {
     let script = Script::new().call(CHIEF, 1, [Step::error("rate_limited")]);
     let stage = Stage::new(script).await;
     let told = stage
@@ -75,8 +77,9 @@ async fn s1_099_a_first_call_that_is_refused_ends_with_its_code_after_words() {
     stage.judge().await;
 }
 
+// S2-059
 #[tokio::test]
-async fn s2_059_when_the_sub_agent_and_the_composing_model_fail_there_are_still_words() {
+async fn failed_sub_agent_and_composition_still_answer() {
     let script = Script::new()
         .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
         .call(CHIEF, 2, [Step::error("provider")])
@@ -90,8 +93,9 @@ async fn s2_059_when_the_sub_agent_and_the_composing_model_fail_there_are_still_
     stage.judge().await;
 }
 
+// S1-102
 #[tokio::test]
-async fn s1_102_a_flag_makes_a_failing_data_service_the_end_of_the_turn() {
+async fn flag_turns_data_service_failure_into_turn_end() {
     let script = working(asks(&["shop"], SORRY));
     let stage = Stage::with(script, |pack| {
         pack.flag("ai_assistant_axis2_terminal", "true")

@@ -70,8 +70,9 @@ fn shown(stage: &Stage, enricher: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|why| panic!("{why}: {text}"))
 }
 
+// SC-17, S2-015, S2-016, S2-017
 #[tokio::test]
-async fn sc_17_s2_015_s2_016_s2_017_a_sub_agent_inherits_references_and_what_went_before_on_a_switch()
+async fn sub_agent_inherits_references_and_prior_turns()
  {
     let stage = Stage::new(script()).await;
     let berlin = |words: &str| {
@@ -123,8 +124,9 @@ async fn sc_17_s2_015_s2_016_s2_017_a_sub_agent_inherits_references_and_what_wen
     stage.judge().await;
 }
 
+// S2-018, D-46
 #[tokio::test]
-async fn s2_018_d_46_a_sub_agent_remembers_its_own_exchanges_and_nobody_elses() {
+async fn sub_agent_remembers_only_its_own_exchanges() {
     let stage = Stage::new(script()).await;
     stage.ask("shop for the FIRST time").await;
     stage.ask("rewards too").await;
@@ -149,8 +151,9 @@ async fn s2_018_d_46_a_sub_agent_remembers_its_own_exchanges_and_nobody_elses() 
     stage.judge().await;
 }
 
+// S1-030, S1-144
 #[tokio::test]
-async fn s1_030_s1_144_what_support_noted_is_memory_of_later_turns_and_on_no_wire() {
+async fn support_notes_are_kept_in_memory_and_on_no_wire() {
     let stage = Stage::new(script()).await;
     let everything =
         turnwire_testkit::watch::Ask::live().filter(json!({"include_suppressed": true}));
@@ -188,7 +191,7 @@ async fn s1_030_s1_144_what_support_noted_is_memory_of_later_turns_and_on_no_wir
 }
 
 #[tokio::test]
-async fn history_budget_the_oldest_turns_are_left_out_whole_and_the_turn_says_so() {
+async fn oldest_turns_are_dropped_whole_over_history_budget() {
     let stage = Stage::with(script(), |pack| {
         pack.change("orchestrator.yaml", "max_messages: 60", "max_messages: 8")
     })
@@ -220,8 +223,9 @@ async fn history_budget_the_oldest_turns_are_left_out_whole_and_the_turn_says_so
     stage.judge().await;
 }
 
+// S2-005, R-08
 #[tokio::test]
-async fn s2_005_r_08_the_orchestrator_records_feedback_without_asking_anybody() {
+async fn orchestrator_records_feedback_without_sub_agents() {
     let script = Script::new()
         .call(
             CHIEF,

@@ -47,8 +47,9 @@ async fn invoked(stage: &Stage, told: &Told) -> Vec<String> {
     serde_json::from_value(ids).expect("ids")
 }
 
+// S2-086
 #[tokio::test]
-async fn s2_086_questions_in_three_languages_are_answered_in_them() {
+async fn questions_are_answered_in_their_language() {
     let stage = demo().await;
     let mut said = Vec::new();
     for (locale, words) in [
@@ -75,8 +76,9 @@ async fn s2_086_questions_in_three_languages_are_answered_in_them() {
     stage.judge().await;
 }
 
+// S2-086
 #[tokio::test]
-async fn s2_086_each_vertical_answers_and_several_at_once_do() {
+async fn each_vertical_and_several_at_once_answer() {
     let stage = demo().await;
     for (words, agent) in [
         ("How many points do I have?", "rewards"),
@@ -103,8 +105,9 @@ async fn s2_086_each_vertical_answers_and_several_at_once_do() {
     stage.judge().await;
 }
 
+// D-11
 #[tokio::test]
-async fn d_11_nothing_found_and_a_service_that_fails_are_told_in_words() {
+async fn empty_result_and_service_failure_are_explained() {
     let stage = demo().await;
     let told = ask(&stage, "en", "Any offers for unobtainium?").await;
     assert_eq!((told.last().event(), told.errors()), ("completed", vec![]));
@@ -122,8 +125,9 @@ async fn d_11_nothing_found_and_a_service_that_fails_are_told_in_words() {
     stage.judge().await;
 }
 
+// S2-057
 #[tokio::test]
-async fn s2_057_a_slow_service_is_told_of_within_two_seconds_and_answers_in_the_end() {
+async fn slow_service_is_announced_and_answers_later() {
     let stage = demo().await;
     let told = ask(&stage, "en", "slow offers for oat milk").await;
     assert_eq!(told.last().event(), "completed");
@@ -147,8 +151,9 @@ fn service(stage: &Stage) -> std::net::SocketAddr {
     other.unwrap_or_else(|| panic!("nobody says where the data service is:\n{said}"))
 }
 
+// D-31
 #[tokio::test]
-async fn d_31_when_the_demo_service_is_stopped_the_failure_is_real_and_the_turn_still_speaks() {
+async fn stopped_demo_service_fails_and_turn_still_answers() {
     let stage = demo().await;
     let before = ask(&stage, "en", "offers for oat milk").await;
     assert_eq!(before.errors(), []);
@@ -174,8 +179,9 @@ async fn d_31_when_the_demo_service_is_stopped_the_failure_is_real_and_the_turn_
     stage.judge().await;
 }
 
+// law 1
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn law_1_two_hundred_people_at_once_are_all_answered_and_every_law_holds() {
+async fn two_hundred_concurrent_users_are_answered() {
     let stage = demo().await;
     const QUESTIONS: [&str; 5] = [
         "offers for oat milk",

@@ -46,8 +46,9 @@ async fn unavailable(stage: &Stage, name: &str, reason: &str) -> Told {
     told
 }
 
+// S1-091, S2-049, D-29
 #[tokio::test]
-async fn s1_091_s2_049_d_29_every_reason_is_told_and_unknown_ones_are_unavailable() {
+async fn every_failure_reason_is_reported_unknown_as_unavailable() {
     let stage = stage().await;
     let error = |reason: Value| {
         let fields = json!({"status": "error", "reason": reason, "MARKER": "MARKER"});
@@ -107,8 +108,9 @@ async fn s1_091_s2_049_d_29_every_reason_is_told_and_unknown_ones_are_unavailabl
     stage.judge().await;
 }
 
+// S1-084, S2-036, S2-037
 #[tokio::test]
-async fn s1_084_s2_036_s2_037_what_is_no_envelope_of_this_enricher_is_no_data() {
+async fn invalid_enricher_envelope_is_no_data() {
     let stage = stage().await;
     let with = |fields: Value| Reply::envelope(&changed("offer_search", &fields));
     for (name, reply) in [
@@ -159,8 +161,9 @@ async fn s1_084_s2_036_s2_037_what_is_no_envelope_of_this_enricher_is_no_data() 
     stage.judge().await;
 }
 
+// D-31, S1-142
 #[tokio::test]
-async fn d_31_s1_142_slow_endless_large_and_absent_services_end_in_time() {
+async fn slow_endless_large_and_absent_services_end_in_time() {
     let stage = stage().await;
     let good = || Reply::envelope(&envelope("offer_search"));
     let large = json!({"items": [{"id": "OFF_1", "title": "Oat milk".repeat(20_000)}]});
@@ -187,8 +190,9 @@ async fn d_31_s1_142_slow_endless_large_and_absent_services_end_in_time() {
     stage.judge().await;
 }
 
+// S1-087, S2-042
 #[tokio::test]
-async fn s1_087_s2_042_a_newer_minor_version_changes_nothing_and_a_major_one_is_no_data() {
+async fn newer_minor_is_accepted_and_major_is_no_data() {
     let stage = stage().await;
     let version =
         |version: &str| Reply::envelope(&changed("offer_search", &json!({"version": version})));
@@ -214,8 +218,9 @@ async fn s1_087_s2_042_a_newer_minor_version_changes_nothing_and_a_major_one_is_
     stage.judge().await;
 }
 
+// S1-086, S2-039
 #[tokio::test]
-async fn s1_086_s2_039_partial_data_is_shown_and_the_orchestrator_may_say_so() {
+async fn partial_data_is_shown_and_marked_for_orchestrator() {
     let script = working(asks(&["shop"], "Some of it: {{last_tool_result}}"));
     let stage = Stage::new(script).await;
     let partial = json!([{"source": "FIDORA", "critical": false, "reason": "upstream_timeout"}]);
@@ -240,8 +245,9 @@ async fn s1_086_s2_039_partial_data_is_shown_and_the_orchestrator_may_say_so() {
     stage.judge().await;
 }
 
+// S2-038, S2-041, S2-043
 #[tokio::test]
-async fn s2_038_s2_041_s2_043_an_ok_envelope_is_ok_whatever_else_it_says() {
+async fn ok_envelope_is_ok_whatever_other_fields_say() {
     let stage = stage().await;
     let plain = stage.ask("plain").await;
     let critical = json!([{"source": "FIDORA", "critical": true, "reason": "upstream_timeout"}]);
@@ -271,8 +277,9 @@ async fn s2_038_s2_041_s2_043_an_ok_envelope_is_ok_whatever_else_it_says() {
     stage.judge().await;
 }
 
+// S2-035, S2-048, R-21
 #[tokio::test]
-async fn s2_035_s2_048_r_21_a_request_is_one_plain_post_with_every_field() {
+async fn data_request_is_one_post_with_every_field() {
     let stage = stage().await;
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let question = turnwire_testkit::chat::Question::new("offers").header("traceparent", trace);
@@ -320,8 +327,9 @@ async fn s2_035_s2_048_r_21_a_request_is_one_plain_post_with_every_field() {
     );
 }
 
+// S2-045
 #[tokio::test]
-async fn s2_045_nothing_of_a_turn_is_tried_twice_and_a_service_that_recovers_is_used_again() {
+async fn no_retry_within_turn_and_recovered_service_is_used() {
     let ccs = Ccs::start().await;
     let error = json!({"status": "error", "reason": "upstream_unavailable"});
     let replies = vec![

@@ -41,8 +41,9 @@ fn searching() -> Script {
         .call("shop", 2, [Step::text("SUBRAW")])
 }
 
+// SC-03, S1-095, S2-022, S2-060
 #[tokio::test]
-async fn sc_03_s1_095_s2_022_s2_060_a_failing_data_service_is_an_error_and_an_answer() {
+async fn failing_data_service_gives_error_and_answer() {
     let stage = Stage::new(searching()).await;
     fails(&stage, "offer_search", "upstream_timeout");
     let told = stage.ask("oat milk offers").await;
@@ -82,8 +83,9 @@ async fn sc_03_s1_095_s2_022_s2_060_a_failing_data_service_is_an_error_and_an_an
     stage.judge().await;
 }
 
+// S2-040, S2-045
 #[tokio::test]
-async fn s2_040_s2_045_a_sub_agent_is_told_no_more_than_that_and_may_try_another_tool() {
+async fn sub_agent_sees_only_unavailable_and_may_use_other_tool() {
     // What the model is told goes to the other tool, where the test can read it.
     let script = asks(&["shop"], "Here is something else.")
         .call(
@@ -114,8 +116,9 @@ async fn s2_040_s2_045_a_sub_agent_is_told_no_more_than_that_and_may_try_another
     stage.judge().await;
 }
 
+// SC-04, S1-094, S2-021, S2-059
 #[tokio::test]
-async fn sc_04_s1_094_s2_021_s2_059_a_sub_agent_that_fails_alone_ends_the_turn_after_the_words() {
+async fn single_failed_sub_agent_ends_turn_after_text() {
     let chief = || asks(&["shop"], SORRY);
     let stalled = |pack: Pack| {
         let file = "verticals/shop/agent.yaml";
@@ -179,8 +182,9 @@ async fn sc_04_s1_094_s2_021_s2_059_a_sub_agent_that_fails_alone_ends_the_turn_a
     }
 }
 
+// S1-092, S1-096, S2-061
 #[tokio::test]
-async fn s1_092_s1_096_s2_061_of_three_one_fails_one_has_no_data_and_one_answers() {
+async fn three_sub_agents_fail_empty_and_answer_independently() {
     let script = asks(
         &["shop", "rewards", "support"],
         "Support says: {{result.ask_support.text}}. The rest I could not get.",
@@ -251,8 +255,9 @@ async fn s1_092_s1_096_s2_061_of_three_one_fails_one_has_no_data_and_one_answers
     stage.judge().await;
 }
 
+// S1-096, D-11
 #[tokio::test]
-async fn s1_096_d_11_when_all_of_several_fail_the_turn_is_degraded_and_still_speaks() {
+async fn all_sub_agents_failing_degrades_turn_with_text() {
     let script = asks(&["shop", "rewards"], SORRY)
         .call("shop", 1, [Step::error("provider")])
         .call("rewards", 1, [Step::error("timeout")]);

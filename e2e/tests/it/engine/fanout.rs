@@ -33,8 +33,9 @@ async fn traced(stage: &Stage, told: &Told) -> Value {
 }
 
 // serial: two sub-agents of one second each within 1.9 s
+// S2-023, S2-024, S2-032
 #[tokio::test]
-async fn s2_023_s2_024_s2_032_two_sub_agents_of_a_second_take_one_second() {
+async fn two_one_second_sub_agents_take_one_second() {
     let stage = Stage::new(working(asks(&["shop", "rewards"], BOTH))).await;
     takes(&stage, "offer_search", 1_000);
     takes(&stage, "points", 1_000);
@@ -98,8 +99,9 @@ async fn s2_023_s2_024_s2_032_two_sub_agents_of_a_second_take_one_second() {
 }
 
 // serial: three sub-agents at once within 1.1 s
+// S2-026, S2-034
 #[tokio::test]
-async fn s2_026_s2_034_three_at_once_are_at_the_cap_and_all_are_told() {
+async fn three_at_the_cap_run_and_are_reported() {
     let answer = format!("{BOTH} and {{{{result.ask_support.text}}}}");
     let stage = Stage::new(working(asks(&["shop", "rewards", "support"], &answer))).await;
     for enricher in ["offer_search", "points", "answers"] {
@@ -134,8 +136,9 @@ async fn s2_026_s2_034_three_at_once_are_at_the_cap_and_all_are_told() {
     stage.judge().await;
 }
 
+// S2-025
 #[tokio::test]
-async fn s2_025_the_answer_waits_for_the_slow_one_and_is_made_of_both() {
+async fn answer_waits_for_slow_sub_agent_and_uses_both() {
     let stage = Stage::new(working(asks(&["shop", "rewards"], BOTH))).await;
     takes(&stage, "offer_search", 50);
     takes(&stage, "points", 900);
@@ -159,8 +162,9 @@ async fn s2_025_the_answer_waits_for_the_slow_one_and_is_made_of_both() {
     stage.judge().await;
 }
 
+// SC-14, S2-027, S2-029
 #[tokio::test]
-async fn sc_14_s2_027_s2_029_more_than_the_cap_are_not_run_and_still_have_a_result() {
+async fn sub_agents_over_the_cap_get_a_result_without_running() {
     let third = "{{result.ask_support}} / {{result.ask_shop.text}} / {{result.ask_rewards.text}}";
     let script = working(asks(&["shop", "rewards", "support"], third));
     let stage = Stage::with(script, |pack| pack.change("pack.yaml", "cap: 3", "cap: 2")).await;
@@ -207,8 +211,9 @@ async fn sc_14_s2_027_s2_029_more_than_the_cap_are_not_run_and_still_have_a_resu
     stage.judge().await;
 }
 
+// S2-030, S2-031, S2-089
 #[tokio::test]
-async fn s2_030_s2_031_s2_089_one_that_fails_beyond_repair_takes_nobody_along() {
+async fn fatal_sub_agent_failure_leaves_siblings_running() {
     let script = asks(
         &["shop", "rewards"],
         "I have your points: {{result.ask_rewards.text}}. The offers I could not get.",
@@ -266,8 +271,9 @@ async fn s2_030_s2_031_s2_089_one_that_fails_beyond_repair_takes_nobody_along() 
     stage.judge().await;
 }
 
+// S2-089
 #[tokio::test]
-async fn s2_089_a_tool_that_fails_repairably_goes_back_to_its_agents_model() {
+async fn recoverable_tool_failure_returns_to_its_model() {
     let script = asks(&["shop"], "{{result.ask_shop.text}}")
         .call(
             "shop",
@@ -291,8 +297,9 @@ async fn s2_089_a_tool_that_fails_repairably_goes_back_to_its_agents_model() {
     stage.judge().await;
 }
 
+// S2-009, S2-020
 #[tokio::test]
-async fn s2_009_s2_020_who_is_asked_is_the_models_word_alone() {
+async fn model_alone_chooses_the_sub_agents() {
     let script = Script::new()
         .heard(CHIEF, "^nobody", 1, [Step::text("I know that myself.")])
         .heard(

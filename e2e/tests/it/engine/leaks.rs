@@ -348,8 +348,9 @@ async fn listed(stage: &Stage) -> String {
     seen
 }
 
+// S1-083, S1-093, S1-120, S2-013, D-46, D-83
 #[tokio::test]
-async fn s1_083_s1_093_s1_120_s2_013_d_46_d_83_no_marker_is_in_any_byte_of_any_wire() {
+async fn marker_secrets_appear_on_no_wire() {
     let mut marks = Markers::new();
     let script = script(&mut marks);
     let ccs = Ccs::start().await;

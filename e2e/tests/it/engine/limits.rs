@@ -9,8 +9,9 @@ use turnwire_e2e::chat::{Metrics, calm};
 use turnwire_e2e::engine::{CHIEF, Stage, asks, of, only, working};
 use turnwire_testkit::script::{Script, Step};
 
+// S2-023, D-78
 #[tokio::test]
-async fn s2_023_d_78_the_same_sub_agent_asked_twice_at_once_works_twice() {
+async fn same_sub_agent_called_twice_runs_twice() {
     let script = Script::new()
         .call(
             CHIEF,
@@ -52,8 +53,9 @@ async fn s2_023_d_78_the_same_sub_agent_asked_twice_at_once_works_twice() {
     stage.judge().await;
 }
 
+// S2-011
 #[tokio::test]
-async fn s2_011_a_sub_agent_asked_in_another_shape_hears_what_was_said() {
+async fn sub_agent_with_other_input_shape_gets_user_text() {
     for input in [json!({"query": 7}), json!({"question": "rye"})] {
         let script = Script::new()
             .call(CHIEF, 1, [Step::tool("ask_shop", input.clone())])
@@ -79,8 +81,9 @@ async fn s2_011_a_sub_agent_asked_in_another_shape_hears_what_was_said() {
     }
 }
 
+// S2-059
 #[tokio::test]
-async fn s2_059_a_sub_agent_that_says_nothing_has_not_answered() {
+async fn sub_agent_without_text_has_not_answered() {
     let script =
         asks(&["shop"], "I have nothing for you.").call("shop", 1, [Step::stop("end_turn", 0.0)]);
     let stage = Stage::new(script).await;
@@ -93,7 +96,7 @@ async fn s2_059_a_sub_agent_that_says_nothing_has_not_answered() {
 }
 
 #[tokio::test]
-async fn limits_a_sub_agent_without_end_is_stopped_and_the_turn_speaks() {
+async fn endless_sub_agent_is_stopped_and_turn_answers() {
     let script = asks(&["shop"], "That took too long.").on(
         "about shop",
         [Step::tool("search_offers", json!({"query": "again"}))],
@@ -114,7 +117,7 @@ async fn limits_a_sub_agent_without_end_is_stopped_and_the_turn_speaks() {
 }
 
 #[tokio::test]
-async fn limits_an_orchestrator_without_end_is_stopped() {
+async fn endless_orchestrator_is_stopped() {
     let script = working(Script::new()).on(
         "^offers$",
         [Step::tool("ask_shop", json!({"query": "again"}))],
@@ -133,8 +136,9 @@ async fn limits_an_orchestrator_without_end_is_stopped() {
     stage.judge().await;
 }
 
+// S1-012, D-15
 #[tokio::test]
-async fn s1_012_d_15_a_frame_of_much_data_is_sent_whole_and_counted() {
+async fn large_data_frame_is_sent_whole_and_counted() {
     let stage = Stage::new(working(asks(&["shop"], "A lot."))).await;
     let title = "Oat milk, very much of it. ".repeat(6_000);
     let items = json!([{"id": "OFF_1", "title": title}, {"id": "OFF_2", "title": title}]);

@@ -43,8 +43,9 @@ fn internal() -> Vec<(Value, Value)> {
     vec![(json!({"code": "INTERNAL_ERROR"}), json!(true))]
 }
 
+// S1-137, S1-139, D-22
 #[tokio::test]
-async fn s1_137_s1_139_d_22_the_reference_turn_has_no_status_for_an_old_client() {
+async fn reference_turn_has_no_status_for_v04_client() {
     let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
     let told = old(&stage, "offers").await;
     told.order(&[
@@ -61,8 +62,9 @@ async fn s1_137_s1_139_d_22_the_reference_turn_has_no_status_for_an_old_client()
     stage.judge().await;
 }
 
+// S1-137, D-22
 #[tokio::test]
-async fn s1_137_d_22_a_failure_that_does_not_end_the_turn_is_left_out() {
+async fn non_terminal_failure_is_omitted_for_v04_client() {
     let stage = Stage::new(working(asks(&["shop"], SORRY))).await;
     stage.ccs.set("offer_search", broken("offer_search"));
     let told = old(&stage, "offers").await;
@@ -79,8 +81,9 @@ async fn s1_137_d_22_a_failure_that_does_not_end_the_turn_is_left_out() {
     stage.judge().await;
 }
 
+// S1-137, D-22
 #[tokio::test]
-async fn s1_137_d_22_a_failure_that_ends_the_turn_is_an_internal_error() {
+async fn terminal_failure_is_internal_error_for_v04_client() {
     let stage = Stage::new(asks(&["shop"], SORRY).call("shop", 1, [Step::error("provider")])).await;
     let told = old(&stage, "offers").await;
     assert_eq!((told.errors(), told.words().as_str()), (internal(), SORRY));
@@ -96,8 +99,9 @@ async fn s1_137_d_22_a_failure_that_ends_the_turn_is_an_internal_error() {
     stage.judge().await;
 }
 
+// S1-137
 #[tokio::test]
-async fn s1_137_a_cancel_is_an_error_with_its_code_for_an_old_client() {
+async fn cancel_is_error_with_code_for_v04_client() {
     let stage = Stage::new(working(asks(&["shop"], "Here."))).await;
     stage.ccs.set(
         "offer_search",
@@ -119,8 +123,9 @@ async fn s1_137_a_cancel_is_an_error_with_its_code_for_an_old_client() {
     stage.judge().await;
 }
 
+// S1-101
 #[tokio::test]
-async fn s1_101_one_that_leaves_at_an_error_that_is_not_the_last_cancels_its_turn_in_peace() {
+async fn leaving_at_non_terminal_error_cancels_the_turn() {
     let script = asks(&["shop"], SORRY)
         .call("shop", 1, [Step::tool("search_offers", json!({}))])
         .call("shop", 2, [Step::pause(20_000), Step::text("SUBRAW")]);

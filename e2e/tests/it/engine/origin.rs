@@ -16,8 +16,9 @@ async fn begun(stage: &Stage, fields: serde_json::Value) -> (u16, serde_json::Va
     (answer.status, answer.json())
 }
 
+// R-32, S1-121, S2-055
 #[tokio::test]
-async fn r_32_s1_121_s2_055_a_scheduled_turn_runs_for_its_person_and_has_no_chat_stream() {
+async fn scheduled_turn_runs_without_chat_stream() {
     let stage = Stage::new(reference()).await;
     let (status, accepted) =
         begun(&stage, json!({"origin": "dm", "dm_type": "daily_digest"})).await;
@@ -56,7 +57,7 @@ async fn r_32_s1_121_s2_055_a_scheduled_turn_runs_for_its_person_and_has_no_chat
 }
 
 #[tokio::test]
-async fn a_kind_of_message_is_a_word() {
+async fn message_kind_must_be_an_identifier() {
     let stage = Stage::new(reference()).await;
     for bad in ["", "Daily", "1st", "a b", &"a".repeat(33)] {
         let (status, body) = begun(&stage, json!({"origin": "dm", "dm_type": bad})).await;

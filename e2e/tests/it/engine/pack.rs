@@ -51,8 +51,9 @@ async fn refused(name: &str, pack: Pack, words: &[&str]) {
     }
 }
 
+// SC-08, S1-067, S1-068, S1-070, S1-113
 #[tokio::test]
-async fn sc_08_s1_067_s1_068_s1_070_s1_113_a_pack_with_a_mistake_does_not_start_and_names_it() {
+async fn invalid_pack_prevents_start_and_names_the_mistake() {
     let ccs = Ccs::start().await;
     let stage = || Pack::stage(&ccs.url()).script(&script());
     let shop = "verticals/shop/agent.yaml";
@@ -113,8 +114,9 @@ async fn sc_08_s1_067_s1_068_s1_070_s1_113_a_pack_with_a_mistake_does_not_start_
     assert_eq!(ccs.calls().len(), 0);
 }
 
+// S1-135
 #[tokio::test]
-async fn s1_135_a_status_that_is_taken_away_stops_the_next_start() {
+async fn removed_status_prevents_the_next_start() {
     let mut stage = Stage::new(script()).await;
     stage.ask("offers").await;
     let gone = Pack::stage(&stage.ccs.url()).script(&script());
@@ -130,8 +132,9 @@ async fn s1_135_a_status_that_is_taken_away_stops_the_next_start() {
     );
 }
 
+// SC-11, S2-002, S2-003, S2-004, S2-028
 #[tokio::test]
-async fn sc_11_s2_002_s2_003_s2_004_s2_028_a_model_is_shown_exactly_the_agents_and_the_cap() {
+async fn model_sees_exactly_the_agents_and_the_cap() {
     let stage = Stage::with(script(), |pack| {
         pack.put("prompts/persona.md", "Ask at most {{cap}} at once.\n")
             .change(
@@ -167,8 +170,9 @@ async fn sc_11_s2_002_s2_003_s2_004_s2_028_a_model_is_shown_exactly_the_agents_a
     assert!(system.contains("Ask at most 3 at once."), "{system}");
 }
 
+// S2-019
 #[tokio::test]
-async fn s2_019_a_sub_agent_is_shown_its_own_tools_and_no_other_agent() {
+async fn sub_agent_sees_its_tools_and_no_other_agent() {
     let script = Script::new()
         .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
         .call(CHIEF, 2, [Step::text("done")])
@@ -196,8 +200,9 @@ async fn s2_019_a_sub_agent_is_shown_its_own_tools_and_no_other_agent() {
     );
 }
 
+// S2-002
 #[tokio::test]
-async fn s2_002_a_sub_agent_behind_a_flag_is_there_for_those_who_have_it_and_for_no_one_else() {
+async fn flagged_sub_agent_exists_only_for_its_cohort() {
     let stage = Stage::with(script(), |pack| {
         let gated = "[shop, rewards, {id: support, flag: ai_assistant_support}]";
         pack.change("orchestrator.yaml", "[shop, rewards, support]", gated)
@@ -234,7 +239,7 @@ async fn s2_002_a_sub_agent_behind_a_flag_is_there_for_those_who_have_it_and_for
 }
 
 #[tokio::test]
-async fn init_check_serve_a_new_pack_passes_its_check_and_answers() {
+async fn new_pack_passes_check_and_answers() {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("my_pack");
     let text = dir.display().to_string();

@@ -36,8 +36,9 @@ async fn alarmed(stage: &Stage) {
     );
 }
 
+// SC-15, S2-050, S2-051, D-30
 #[tokio::test]
-async fn sc_15_s2_050_s2_051_d_30_data_for_another_person_reaches_nobody_and_raises_the_alarm() {
+async fn data_of_another_principal_is_dropped_and_alarmed() {
     // Whatever the sub-agent's model is told goes out as parameters of its next tool, and whatever
     // the orchestrator's model is told goes into its words.
     let script = asks(&["shop"], "{{last_tool_result}}")
@@ -85,8 +86,9 @@ async fn sc_15_s2_050_s2_051_d_30_data_for_another_person_reaches_nobody_and_rai
     stage.judge().await;
 }
 
+// S2-050
 #[tokio::test]
-async fn s2_050_a_principal_that_is_missing_or_another_kind_of_thing_is_a_mismatch() {
+async fn missing_or_malformed_principal_is_a_mismatch() {
     let stage = Stage::new(working(asks(&["shop"], SORRY))).await;
     let principals = [
         Value::Null,
@@ -127,8 +129,9 @@ async fn s2_050_a_principal_that_is_missing_or_another_kind_of_thing_is_a_mismat
     stage.judge().await;
 }
 
+// SC-15, S2-046, S2-047, S2-048
 #[tokio::test]
-async fn sc_15_s2_046_s2_047_s2_048_every_request_carries_the_sessions_principal_whatever_a_model_says()
+async fn every_data_request_carries_session_principal()
  {
     let script = asks(&["shop", "rewards", "support"], SORRY)
         .call(

@@ -9,8 +9,9 @@ use turnwire_testkit::chat::Question;
 use turnwire_testkit::script::{Script, Step};
 use turnwire_testkit::watch::Ask;
 
+// SC-01, S1-031, S1-052, S1-063
 #[tokio::test]
-async fn sc_01_s1_031_s1_052_s1_063_the_chat_wire_tells_the_reference_turn_in_its_order() {
+async fn chat_wire_shows_reference_turn_in_order() {
     let stage = Stage::new(reference()).await;
     let told = stage
         .asked(Question::new("oat milk offers").field("locale", "en"))
@@ -66,8 +67,9 @@ async fn sc_01_s1_031_s1_052_s1_063_the_chat_wire_tells_the_reference_turn_in_it
     stage.judge().await;
 }
 
+// SC-01, S1-124, S1-125, S1-126, S2-067
 #[tokio::test]
-async fn sc_01_s1_124_s1_125_s1_126_s2_067_the_reference_turn_is_counted_once() {
+async fn reference_turn_is_counted_once() {
     let stage = Stage::new(reference()).await;
     stage.ask("oat milk offers").await;
     // The numbers of a dispatch are those of its trace: counted when it is stored.
@@ -137,8 +139,9 @@ fn transient(events: &[Value]) -> Vec<Value> {
     own.cloned().collect()
 }
 
+// SC-01, S1-088
 #[tokio::test]
-async fn sc_01_s1_088_every_watcher_and_the_log_tell_the_same_turn() {
+async fn watchers_and_log_agree_on_reference_turn() {
     let stage = Stage::new(reference()).await;
     let mut full = stage.watch("full", Ask::live()).await;
     let everything = json!({"include_suppressed": true});
@@ -201,8 +204,9 @@ async fn sc_01_s1_088_every_watcher_and_the_log_tell_the_same_turn() {
     stage.judge().await;
 }
 
+// SC-01, S1-088
 #[tokio::test]
-async fn sc_01_s1_088_messages_show_the_component_data_and_nothing_of_the_sub_agent() {
+async fn messages_show_components_but_no_sub_agent_text() {
     let stage = Stage::new(reference()).await;
     let told = stage.ask("oat milk offers").await;
     let messages = stage.messages().await;
@@ -236,8 +240,9 @@ async fn sc_01_s1_088_messages_show_the_component_data_and_nothing_of_the_sub_ag
     );
 }
 
+// SC-12, S2-012, S2-013
 #[tokio::test]
-async fn sc_12_s2_012_s2_013_only_the_orchestrator_speaks_and_each_step_happens_once() {
+async fn only_orchestrator_speaks_and_each_step_happens_once() {
     let script = Script::new()
         .call(CHIEF, 1, [Step::tool("ask_shop", json!({"query": "x"}))])
         .call(CHIEF, 2, [Step::slow("COMPOSED", 1, 1)])

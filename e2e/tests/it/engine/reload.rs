@@ -59,8 +59,9 @@ async fn changed(stage: &mut Stage, signal: Option<Signal>) -> Value {
     asked(&turnwire_e2e::chat::words(&frames))
 }
 
+// SC-11, S2-001
 #[tokio::test]
-async fn sc_11_s2_001_a_turn_in_flight_keeps_its_tools_when_the_files_change() {
+async fn running_turn_keeps_its_tools_when_files_change() {
     let mut stage = Stage::new(script()).await;
     let old = changed(&mut stage, None).await;
     assert!(tools(&old).contains(&"ask_support"), "{old}");
@@ -73,8 +74,9 @@ async fn sc_11_s2_001_a_turn_in_flight_keeps_its_tools_when_the_files_change() {
     stage.judge().await;
 }
 
+// SC-11, S2-001
 #[tokio::test]
-async fn sc_11_s2_001_a_hangup_signal_reloads_at_once_and_a_broken_change_is_told_and_not_taken() {
+async fn hangup_reloads_at_once_and_broken_pack_is_rejected() {
     let mut stage = Stage::new(script()).await;
     let old = changed(&mut stage, Some(Signal::HUP)).await;
     assert!(tools(&old).contains(&"ask_support"), "{old}");
@@ -117,8 +119,9 @@ emits: []
 on_cancel: discard
 ";
 
+// S2-010
 #[tokio::test]
-async fn s2_010_a_new_vertical_is_files_and_a_line_and_needs_no_restart() {
+async fn new_vertical_needs_files_and_no_restart() {
     let mut stage = Stage::new(script()).await;
     let pack = Pack::stage(&stage.ccs.url())
         .script(&script())

@@ -6,8 +6,9 @@ use turnwire_e2e::engine::{HIDDEN, Stage, asks, reference, working};
 use turnwire_testkit::chat::Question;
 use turnwire_testkit::script::Step;
 
+// S2-014
 #[tokio::test]
-async fn s2_014_the_orchestrator_is_given_the_narration_and_what_was_rendered() {
+async fn orchestrator_gets_narration_and_rendered_items() {
     let script = working(asks(&["shop"], "{{last_tool_result}}"));
     let stage = Stage::new(script).await;
     let told = stage.ask("offers").await;
@@ -21,8 +22,9 @@ async fn s2_014_the_orchestrator_is_given_the_narration_and_what_was_rendered() 
     assert!(!told.words().contains("Oat milk"), "references, not data");
 }
 
+// S1-021, S1-085
 #[tokio::test]
-async fn s1_021_s1_085_a_single_component_is_a_component_frame_and_a_message() {
+async fn single_component_is_a_frame_and_a_message() {
     let script = asks(&["shop"], "Here it is.")
         .call("shop", 1, [Step::tool("search_offers", json!({}))])
         .call(
@@ -67,8 +69,9 @@ async fn s1_021_s1_085_a_single_component_is_a_component_frame_and_a_message() {
     stage.judge().await;
 }
 
+// S1-054, S1-081, D-86
 #[tokio::test]
-async fn s1_054_s1_081_d_86_a_status_speaks_the_persons_language_and_keeps_its_id() {
+async fn status_text_is_localised_and_keeps_its_id() {
     let stage = Stage::new(reference()).await;
     let german = "Angebote werden gesucht …";
     for (locale, message) in [

@@ -26,8 +26,9 @@ fn script() -> Script {
     working(asks(&["shop"], "Here."))
 }
 
+// S1-055, S1-059, S1-136
 #[tokio::test]
-async fn s1_055_s1_059_s1_136_an_override_changes_words_or_hides_and_goes_with_its_flag() {
+async fn override_changes_or_hides_text_with_its_flag() {
     let mut stage = Stage::with(script(), |pack| {
         overridden(pack, "render_key: status.asking_support")
     })
@@ -75,8 +76,9 @@ async fn s1_055_s1_059_s1_136_an_override_changes_words_or_hides_and_goes_with_i
     stage.judge().await;
 }
 
+// S1-040
 #[tokio::test]
-async fn s1_040_a_type_of_event_can_be_hidden_from_a_cohort_and_stays_in_the_log() {
+async fn event_type_hidden_from_cohort_stays_in_log() {
     let hide = |pack: Pack| {
         let types = "tool_call: {policy: suppress}";
         pack.flag(FLAG, "{principals: [user-42]}")
@@ -103,8 +105,9 @@ async fn s1_040_a_type_of_event_can_be_hidden_from_a_cohort_and_stays_in_the_log
     stage.judge().await;
 }
 
+// SC-08, S1-047, S1-069, S2-058
 #[tokio::test]
-async fn sc_08_s1_047_s1_069_s2_058_an_id_that_nobody_registered_is_dropped_counted_and_logged() {
+async fn unregistered_status_is_dropped_counted_and_logged() {
     let emit = |id: &str| Step::tool("look_up", json!({"event_id": id}));
     let script = asks(&["shop"], "Here.")
         .call(
@@ -159,8 +162,9 @@ fn between(from: &Value, to: &Value) -> i64 {
     (at(to) - at(from)) as i64
 }
 
+// S2-057, D-12b
 #[tokio::test]
-async fn s2_057_d_12b_a_silent_sub_agent_is_spoken_for_within_two_seconds() {
+async fn silent_sub_agent_gets_default_status_in_two_seconds() {
     let script = asks(&["shop"], "Here.")
         .call("shop", 1, [Step::tool("nap", json!({"ms": 2_400}))])
         .call("shop", 2, [Step::text("SUBRAW")]);
@@ -181,8 +185,9 @@ async fn s2_057_d_12b_a_silent_sub_agent_is_spoken_for_within_two_seconds() {
     stage.judge().await;
 }
 
+// S2-056
 #[tokio::test]
-async fn s2_056_a_sub_agent_that_speaks_in_time_is_not_spoken_for() {
+async fn sub_agent_with_status_in_time_gets_no_default() {
     let stage = Stage::new(script()).await;
     stage.ccs.set(
         "offer_search",
@@ -193,8 +198,9 @@ async fn s2_056_a_sub_agent_that_speaks_in_time_is_not_spoken_for() {
     assert!(told.took > Duration::from_millis(1_300));
 }
 
+// S1-064, S1-065, S1-073
 #[tokio::test]
-async fn s1_064_s1_065_s1_073_the_registry_is_there_to_read_with_how_often_each_was_emitted() {
+async fn registry_is_readable_with_emission_counts() {
     let deprecated = "\
 - id: waving
   description: Says hello.
@@ -261,8 +267,9 @@ async fn s1_064_s1_065_s1_073_the_registry_is_there_to_read_with_how_often_each_
     );
 }
 
+// S1-133, S2-067, S2-071
 #[tokio::test]
-async fn s1_133_s2_067_s2_071_the_numbers_of_streams_have_their_dimensions() {
+async fn stream_metrics_have_their_dimensions() {
     let stage = Stage::new(script()).await;
     stage.asked(Question::new("offers")).await;
     let metrics = Metrics::read(&stage.rest).await;

@@ -97,7 +97,7 @@ async fn tried(stage: &Stage) {
 }
 
 #[tokio::test]
-async fn server_everything_is_used_over_pipes() {
+async fn everything_server_works_over_pipes() {
     let server = command("server-everything", &["stdio"]);
     let mut says = everything();
     says.push(("probe", "everything_nothing", json!({})));
@@ -149,7 +149,7 @@ impl Drop for Service {
 }
 
 #[tokio::test]
-async fn server_everything_is_used_over_http_and_again_after_it_was_started_anew() {
+async fn everything_server_works_over_http_and_after_restart() {
     let port = free_port().port();
     let server = Service::start(port).await;
     let stage = stage("everything", &service(&server.url), &everything()).await;
@@ -171,7 +171,7 @@ async fn server_everything_is_used_over_http_and_again_after_it_was_started_anew
 }
 
 #[tokio::test]
-async fn server_filesystem_reads_and_writes_where_it_may_and_says_where_it_may_not() {
+async fn filesystem_server_respects_its_allowed_folders() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().canonicalize().expect("a path");
     std::fs::write(root.join("note.txt"), "oats and milk").expect("a file");

@@ -53,8 +53,9 @@ fn says() -> Vec<Say<'static>> {
     ]
 }
 
+// S1-029
 #[tokio::test]
-async fn s1_029_a_turn_with_a_tool_of_a_server_tells_its_session_and_progress() {
+async fn mcp_tool_turn_reports_session_and_progress() {
     let desk = Desk::new();
     let stage = stage("small", &desk.program("good"), &says()).await;
     let (session, told, shown) = said(&stage, "slow").await;
@@ -89,7 +90,7 @@ async fn s1_029_a_turn_with_a_tool_of_a_server_tells_its_session_and_progress() 
 }
 
 #[tokio::test]
-async fn failures_are_typed_and_a_servers_words_are_for_the_model_alone() {
+async fn mcp_failures_are_typed_and_texts_reach_only_the_model() {
     let desk = Desk::new();
     let stage = stage("small", &desk.program("good"), &says()).await;
     for (word, class, expected) in [
@@ -124,7 +125,7 @@ async fn failures_are_typed_and_a_servers_words_are_for_the_model_alone() {
 }
 
 #[tokio::test]
-async fn a_cancel_in_a_call_reaches_the_server_over_pipes_and_over_http() {
+async fn cancel_reaches_mcp_server_over_pipes_and_http() {
     for over_http in [false, true] {
         let desk = Desk::new();
         let http = over_http.then(|| Http::start("good", &desk.journal()));
@@ -166,7 +167,7 @@ async fn refused(server: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_used_is_named_at_start_with_what_to_do() {
+async fn unusable_mcp_server_is_named_at_start() {
     let desk = Desk::new();
     let mut never = desk.program("never");
     never["start_timeout_ms"] = json!(1_500);
@@ -197,8 +198,9 @@ async fn a_server_that_cannot_be_used_is_named_at_start_with_what_to_do() {
     until("nothing of them is left", || async { !desk.runs() }).await;
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_pack_that_changes_keeps_its_server_and_a_bad_one_is_not_taken() {
+async fn reload_keeps_mcp_server_and_rejects_bad_pack() {
     let desk = Desk::new();
     let server = desk.program("good");
     let mut stage = stage("small", &server, &says()).await;
@@ -243,8 +245,9 @@ async fn s2_001_a_pack_that_changes_keeps_its_server_and_a_bad_one_is_not_taken(
     assert!(other.runs());
 }
 
+// G7
 #[tokio::test]
-async fn g7_no_program_of_an_mcp_server_outlives_ours() {
+async fn no_mcp_process_outlives_the_server() {
     for hard in [false, true] {
         let desk = Desk::new();
         let mut stage = stage("small", &desk.program("good"), &says()).await;

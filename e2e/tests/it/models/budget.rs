@@ -23,8 +23,9 @@ fn again() -> Part {
     Part::call("call_1", "say_back", &json!({"text": "again"}))
 }
 
+// G7
 #[tokio::test]
-async fn g7_a_turn_without_end_is_ended_by_calls_tokens_or_cost_and_says_which() {
+async fn endless_turn_ends_by_calls_tokens_or_cost() {
     // A call reads 900 tokens and writes 100: 1,000, for 1,900 millionths of a dollar.
     let usage = Usage {
         input: 900,
@@ -62,7 +63,7 @@ async fn g7_a_turn_without_end_is_ended_by_calls_tokens_or_cost_and_says_which()
 }
 
 #[tokio::test]
-async fn a_model_that_asks_for_tools_that_are_not_there_is_told_so_and_goes_on() {
+async fn unknown_tool_is_reported_to_model_and_turn_goes_on() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = Play::new(dialect).await;
@@ -88,7 +89,7 @@ async fn a_model_that_asks_for_tools_that_are_not_there_is_told_so_and_goes_on()
 }
 
 #[tokio::test]
-async fn input_that_is_no_json_is_not_run_and_the_model_is_told() {
+async fn invalid_json_input_is_not_run_and_reported_to_model() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
         let play = Play::new(dialect).await;
         for pieces in [
@@ -131,8 +132,9 @@ async fn input_that_is_no_json_is_not_run_and_the_model_is_told() {
     }
 }
 
+// G7
 #[tokio::test]
-async fn g7_of_a_thousand_calls_in_one_message_the_first_are_run_and_every_one_is_answered() {
+async fn excess_tool_calls_are_answered_without_running() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = Play::with(dialect, |entry| entry, limited("tool_calls_max: 5")).await;
@@ -162,8 +164,9 @@ async fn g7_of_a_thousand_calls_in_one_message_the_first_are_run_and_every_one_i
     }
 }
 
+// G7
 #[tokio::test]
-async fn g7_a_model_that_speaks_for_another_is_not_believed() {
+async fn model_claiming_another_role_is_ignored() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = Play::new(dialect).await;

@@ -149,7 +149,7 @@ fn plain(mut thread: Vec<Value>) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_a_provider_wants_back_goes_back_in_the_turn_the_next_and_after_a_crash() {
+async fn provider_state_returns_in_turn_next_turn_and_crash() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let mut play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
@@ -192,8 +192,9 @@ async fn what_a_provider_wants_back_goes_back_in_the_turn_the_next_and_after_a_c
     }
 }
 
+// D-46
 #[tokio::test]
-async fn d_46_what_a_sub_agents_provider_wants_back_it_gets_and_nobody_else() {
+async fn sub_agent_provider_state_returns_only_to_it() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
@@ -239,7 +240,7 @@ async fn d_46_what_a_sub_agents_provider_wants_back_it_gets_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn what_is_sealed_is_for_the_provider_alone() {
+async fn sealed_provider_state_reaches_only_the_provider() {
     for dialect in Dialect::ALL {
         let play = Play::with(dialect, |entry| thinking(dialect, entry), |o| o).await;
         play.fake.push(first());
@@ -273,7 +274,7 @@ async fn what_is_sealed_is_for_the_provider_alone() {
 }
 
 #[tokio::test]
-async fn another_provider_is_told_the_conversation_without_what_is_not_its_own() {
+async fn other_provider_gets_history_without_foreign_state() {
     for (before, after) in [
         (Dialect::Anthropic, Dialect::Chat),
         (Dialect::Chat, Dialect::Gemini),

@@ -102,7 +102,7 @@ async fn played(cassette: &str) -> (String, Vec<Value>) {
 }
 
 #[tokio::test]
-async fn what_a_provider_streamed_plays_again_in_every_format_without_it() {
+async fn cassette_replays_every_format_without_provider() {
     let dir = tempfile::tempdir().expect("a folder");
     for dialect in Dialect::ALL {
         let name = word(dialect);
@@ -131,7 +131,7 @@ fn turnwire(words: &[&str]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_a_provider_answered_is_played_by_a_script_without_it() {
+async fn recorded_session_replays_from_script() {
     let provider = provider().await;
     let ccs = Ccs::start().await;
     let pack = Pack::stage(&ccs.url())

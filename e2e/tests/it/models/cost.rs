@@ -24,8 +24,9 @@ fn tool() -> Message {
     Message::new([Part::text(["Let me look."]), call]).usage(USAGE)
 }
 
+// S1-024, S1-146, S3-107
 #[tokio::test]
-async fn s1_024_s1_146_s3_107_what_a_turn_cost_is_the_sum_of_its_calls() {
+async fn turn_cost_is_the_sum_of_its_calls() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = Play::new(dialect).await;
@@ -100,7 +101,7 @@ async fn s1_024_s1_146_s3_107_what_a_turn_cost_is_the_sum_of_its_calls() {
 }
 
 #[tokio::test]
-async fn what_is_written_into_a_cache_is_paid_for() {
+async fn cache_writes_are_billed() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
         let play = Play::new(dialect).await;
         let usage = Usage {

@@ -101,8 +101,9 @@ fn failure(case: &str, told: &Told, events: &[Value], wanted: &str) {
     told.speaks();
 }
 
+// S3-096, D-45
 #[tokio::test]
-async fn s3_096_d_45_a_stream_that_breaks_after_its_first_word_fails_once_and_is_not_tried_again() {
+async fn stream_broken_after_first_token_fails_once() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         let next = first_word(dialect) + 1;
@@ -166,7 +167,7 @@ async fn s3_096_d_45_a_stream_that_breaks_after_its_first_word_fails_once_and_is
 }
 
 #[tokio::test]
-async fn what_passes_is_tried_again_before_the_first_word_and_nobody_sees_it_twice() {
+async fn transient_failure_before_first_token_is_retried() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         // Anthropic says how long in whole seconds.
@@ -229,8 +230,9 @@ async fn what_passes_is_tried_again_before_the_first_word_and_nobody_sees_it_twi
     }
 }
 
+// S1-099
 #[tokio::test]
-async fn s1_099_a_limit_on_all_tries_is_the_turns_end_and_the_next_turn_is_a_new_one() {
+async fn rate_limit_on_all_tries_ends_turn_and_next_is_new() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = Play::new(dialect).await;
@@ -255,7 +257,7 @@ async fn s1_099_a_limit_on_all_tries_is_the_turns_end_and_the_next_turn_is_a_new
 }
 
 #[tokio::test]
-async fn what_does_not_pass_is_not_tried_again() {
+async fn permanent_failure_is_not_retried() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         for trouble in [
@@ -283,7 +285,7 @@ async fn what_does_not_pass_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn what_is_merely_strange_changes_nothing() {
+async fn unusual_but_valid_stream_changes_nothing() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         let next = first_word(dialect) + 1;
@@ -323,8 +325,9 @@ async fn what_is_merely_strange_changes_nothing() {
     }
 }
 
+// D-45
 #[tokio::test]
-async fn d_45_what_was_said_of_a_tool_before_the_stream_broke_is_never_done() {
+async fn tool_use_before_broken_stream_is_never_run() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
         let play = Play::new(dialect).await;
         let call = Part::call(

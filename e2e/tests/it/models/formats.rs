@@ -47,8 +47,9 @@ fn joined(events: &[Value], kind: &str, field: &str) -> Vec<(u64, String)> {
     blocks
 }
 
+// S3-052, S3-054, S3-060
 #[tokio::test]
-async fn s3_052_s3_054_s3_060_a_plain_turn_is_told_in_order_in_every_format() {
+async fn plain_turn_is_in_order_in_every_format() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         let answer = Message::text(["Guten ", "Tag, ", "schön 水 \u{1f30a}."]);
@@ -116,8 +117,9 @@ fn thoughtful() -> Message {
     Message::new(parts).chat_reasoning("reasoning_content")
 }
 
+// S3-055, S1-015, S1-016, C-10
 #[tokio::test]
-async fn s3_055_s1_015_s1_016_c_10_reasoning_is_told_before_the_words_and_after_them() {
+async fn reasoning_is_reported_before_and_after_text() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = Play::new(dialect).await;
@@ -187,8 +189,9 @@ fn two_tools() -> Message {
         .usage(USAGE)
 }
 
+// S3-056, S3-057, S3-058, S3-066
 #[tokio::test]
-async fn s3_056_s3_057_s3_058_s3_066_two_tools_at_once_are_told_apart() {
+async fn two_parallel_tools_are_kept_apart() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = Play::new(dialect).await;
@@ -250,8 +253,9 @@ async fn s3_056_s3_057_s3_058_s3_066_two_tools_at_once_are_told_apart() {
     }
 }
 
+// S3-059
 #[tokio::test]
-async fn s3_059_a_message_says_why_it_ended() {
+async fn message_reports_its_stop_reason() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         let anthropic = dialect == Dialect::Anthropic;
@@ -283,8 +287,9 @@ async fn s3_059_a_message_says_why_it_ended() {
     }
 }
 
+// S3-061
 #[tokio::test]
-async fn s3_061_a_message_of_300_kilobytes_arrives_whole() {
+async fn message_of_300_kilobytes_arrives_whole() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         play.fake.push(Message::new([Part::flood(300_000)]));
@@ -297,8 +302,9 @@ async fn s3_061_a_message_of_300_kilobytes_arrives_whole() {
     }
 }
 
+// S3-065
 #[tokio::test]
-async fn s3_065_blocks_that_come_backwards_are_put_in_order() {
+async fn out_of_order_blocks_are_reordered() {
     for dialect in [Dialect::Anthropic, Dialect::Chat, Dialect::Responses] {
         let name = word(dialect);
         let play = Play::new(dialect).await;

@@ -68,8 +68,9 @@ fn verified(stage: &Stage) {
     assert!(done.status.success(), "{said}{why}");
 }
 
+// S3-052, S3-060
 #[tokio::test]
-async fn s3_052_s3_060_a_real_conversation_streams_through_three_formats() {
+async fn real_conversation_streams_in_three_formats() {
     let model = RealModel::start().await;
     for dialect in FORMATS {
         let name = word(dialect);
@@ -161,8 +162,9 @@ async fn stopped_in_mid_token(stage: &Stage, client: &mut Client) -> Vec<Value> 
     panic!("no generation lasted until its cancel")
 }
 
+// SC-22
 #[tokio::test]
-async fn sc_22_a_cancel_in_mid_token_stops_the_generation_itself() {
+async fn cancel_mid_token_stops_real_generation() {
     let model = RealModel::start().await;
     for (stops, dialect) in FORMATS.into_iter().enumerate() {
         let name = word(dialect);
@@ -190,8 +192,9 @@ async fn sc_22_a_cancel_in_mid_token_stops_the_generation_itself() {
     }
 }
 
+// I1
 #[tokio::test]
-async fn i1_a_line_that_is_cut_anywhere_and_comes_back_has_all_of_a_real_conversation() {
+async fn cut_stream_resumes_real_conversation_completely() {
     let model = RealModel::start().await;
     let mut dice = Dice::from_env();
     for dialect in FORMATS {

@@ -84,8 +84,9 @@ fn route(model: &str, reason: &str) -> (Value, Value) {
     (json!(model), json!(reason))
 }
 
+// R-16, D-47
 #[tokio::test]
-async fn r_16_d_47_rules_over_tenant_locale_agent_kind_and_cost_choose_the_model() {
+async fn routing_rules_choose_the_model() {
     let house = House::new(RULES).await;
     let (first, second, stage) = (&house.first, &house.second, &house.stage);
     // Nothing special: the default.
@@ -176,7 +177,7 @@ async fn r_16_d_47_rules_over_tenant_locale_agent_kind_and_cost_choose_the_model
 }
 
 #[tokio::test]
-async fn a_model_that_fails_before_its_first_word_is_stood_in_for_and_only_then() {
+async fn fallback_is_used_only_before_first_token() {
     let house = House::new(RULES).await;
     let (first, second, stage) = (&house.first, &house.second, &house.stage);
     for (trouble, tries, class) in [
@@ -251,8 +252,9 @@ async fn snapshot(stage: &Stage) -> Value {
     }
 }
 
+// S3-104
 #[tokio::test]
-async fn s3_104_new_rules_are_told_to_those_who_are_there_and_a_running_turn_keeps_its_own() {
+async fn new_routing_rules_are_announced_running_turn_keeps_own() {
     let mut house = House::new(RULES).await;
     let idle = house.stage.rest.create().await.expect("a session");
     assert_eq!(snapshot(&house.stage).await, "policy-1");
@@ -309,8 +311,9 @@ async fn s3_104_new_rules_are_told_to_those_who_are_there_and_a_running_turn_kee
     house.stage.judge().await;
 }
 
+// S3-104
 #[tokio::test]
-async fn s3_104_broken_rules_are_reported_and_the_old_ones_stay() {
+async fn broken_routing_rules_are_reported_and_ignored() {
     let mut house = House::new(RULES).await;
     let mut client = house.stage.watch("here", Ask::live()).await;
     for (broken, word) in [

@@ -90,8 +90,9 @@ fn same(left: &[Value], right: &[Value]) {
     assert_eq!(left.len(), right.len());
 }
 
+// S3-063, S3-064
 #[tokio::test]
-async fn s3_063_s3_064_one_conversation_gives_equal_events_in_every_format() {
+async fn one_conversation_gives_equal_events_in_every_format() {
     let left = conversation(Dialect::Anthropic).await;
     for other in [Dialect::Chat, Dialect::Responses, Dialect::Gemini] {
         println!("{} and {}", word(Dialect::Anthropic), word(other));

@@ -145,8 +145,9 @@ fn answers(mark: &str) -> Vec<(&'static str, Vec<Answer>)> {
     ]
 }
 
+// I7, G8
 #[tokio::test]
-async fn i7_g8_keys_addresses_and_words_of_a_provider_are_on_no_wire_and_in_no_log() {
+async fn provider_keys_addresses_and_texts_never_leak() {
     let mut dice = Dice::from_env();
     for dialect in Dialect::ALL {
         let (mark, token) = (marker(&mut dice), marker(&mut dice));
@@ -239,7 +240,7 @@ async fn i7_g8_keys_addresses_and_words_of_a_provider_are_on_no_wire_and_in_no_l
 }
 
 #[tokio::test]
-async fn a_key_that_is_missing_or_no_key_is_named_at_the_start_and_not_shown() {
+async fn missing_or_invalid_key_is_named_at_start_but_hidden() {
     let fake = FakeProvider::start().await;
     let entry = Entry::new("vendor", Dialect::Anthropic, &fake.base_url());
     let pack = pack("http://127.0.0.1:9", &[entry]);
@@ -261,7 +262,7 @@ async fn a_key_that_is_missing_or_no_key_is_named_at_the_start_and_not_shown() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_is_a_failure_like_any_other() {
+async fn unreachable_provider_is_a_typed_failure() {
     let gone = FakeProvider::start().await;
     let address = gone.addr().to_string();
     let url = gone.base_url();

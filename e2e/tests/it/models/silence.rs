@@ -54,7 +54,7 @@ fn failed(case: &str, events: &[Value]) {
 }
 
 #[tokio::test]
-async fn a_provider_that_never_answers_is_given_up_as_often_as_it_is_tried() {
+async fn unresponsive_provider_is_abandoned_after_all_tries() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
         let play = hurried(dialect).await;
@@ -74,7 +74,7 @@ async fn a_provider_that_never_answers_is_given_up_as_often_as_it_is_tried() {
 }
 
 #[tokio::test]
-async fn a_provider_that_stalls_drips_or_dawdles_has_its_time_and_no_more() {
+async fn stalling_provider_is_bounded_in_time() {
     for dialect in Dialect::ALL {
         let play = hurried(dialect).await;
         let many: Vec<String> = (0..100).map(|n| format!("{n} ")).collect();
@@ -115,8 +115,9 @@ async fn a_provider_that_stalls_drips_or_dawdles_has_its_time_and_no_more() {
     play.stage.judge().await;
 }
 
+// D-44
 #[tokio::test]
-async fn d_44_the_turns_own_time_ends_a_provider_that_has_all_the_time_of_the_world() {
+async fn turn_deadline_ends_a_patient_provider_call() {
     for dialect in Dialect::ALL {
         let change =
             |options: turnwire_testkit::server::Options| options.set("turn", "timeout_ms", 700);
@@ -157,7 +158,7 @@ fn mib(pid: u32, line: &str) -> u64 {
 
 // serial: compares the server's memory before and after
 #[tokio::test]
-async fn ten_megabytes_are_bounded_in_memory_and_end_once() {
+async fn ten_megabyte_answer_is_bounded_and_ends_once() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         // The largest message that is one: code, caches and pages are there before it is counted.
@@ -212,8 +213,9 @@ async fn reach(client: &mut Client, kind: EventType) -> Vec<Event> {
     found.expect("it comes")
 }
 
+// SC-22, S3-072
 #[tokio::test]
-async fn sc_22_s3_072_a_cancel_in_mid_token_closes_the_providers_socket() {
+async fn cancel_mid_token_closes_provider_socket() {
     for (dialect, stall) in [
         (Dialect::Anthropic, 8),
         (Dialect::Chat, 4),
@@ -289,7 +291,7 @@ async fn sc_22_s3_072_a_cancel_in_mid_token_closes_the_providers_socket() {
 }
 
 #[tokio::test]
-async fn a_cancel_while_a_provider_thinks_or_is_waited_for_ends_the_turn_at_once() {
+async fn cancel_while_provider_is_silent_ends_turn_at_once() {
     for dialect in Dialect::ALL {
         let play = Play::new(dialect).await;
         for (call, (name, answer)) in [
@@ -330,7 +332,7 @@ async fn a_cancel_while_a_provider_thinks_or_is_waited_for_ends_the_turn_at_once
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_in_mid_token_ends_the_turn_when_it_is_back() {
+async fn killed_server_ends_mid_token_turn_after_restart() {
     let mut play = Play::new(Dialect::Anthropic).await;
     play.fake
         .push(words().stall_at(second_word(Dialect::Anthropic)));

@@ -13,8 +13,9 @@ use turnwire_tool::guard::frame::How;
 
 use crate::workshop::{GRACE, Shop, WITHIN, row};
 
+// R-17
 #[tokio::test]
-async fn r_17_a_program_cannot_hold_open_what_leads_to_its_guard() {
+async fn program_cannot_hold_guard_pipe_open() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     let mut guarded = shop.nasty(&nasty, Kind::Holder).await;
     guarded.stop();
@@ -24,8 +25,9 @@ async fn r_17_a_program_cannot_hold_open_what_leads_to_its_guard() {
     assert_eq!(String::from_utf8_lossy(&done.output), "", "it opened none");
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_a_program_to_talk_with_that_turns_against_its_guard_is_ended() {
+async fn interactive_program_attacking_its_guard_is_ended() {
     for kind in [Kind::Holder, Kind::Stopper] {
         let (shop, nasty) = (Shop::open(), Nasty::new());
         let spec = shop.spec(&nasty.command(kind));
@@ -39,8 +41,9 @@ async fn r_17_a_program_to_talk_with_that_turns_against_its_guard_is_ended() {
 }
 
 /// A guard that never comes to do anything again: the server does it, and the slot is free.
+// R-17
 #[tokio::test]
-async fn r_17_what_a_guard_cannot_end_the_server_ends() {
+async fn server_ends_what_a_guard_cannot() {
     let (mut shop, nasty) = (Shop::open(), Nasty::new());
     shop.workshop = shop.workshop.with_room(1);
     let script = "case ${1-} in
@@ -60,8 +63,9 @@ async fn r_17_what_a_guard_cannot_end_the_server_ends() {
     assert_eq!(next.done().await.end.how, How::Code(0));
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_a_program_that_kills_its_guard_dies_with_all_of_its_session() {
+async fn program_killing_its_guard_dies_with_its_session() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     // One child in the group of the program, and one in a group of its own.
     let script = "case ${1-} in
@@ -85,7 +89,7 @@ time.sleep(600)' \"$out-far\";;
 
 /// The program is done; a stop comes while what it left behind has its grace.
 #[tokio::test]
-async fn what_a_stop_had_killed_is_not_told_as_finished() {
+async fn killed_program_is_not_reported_as_finished() {
     // Long enough for the stop to come in it, on a busy machine too.
     let (shop, nasty) = (Shop::with_grace(WITHIN / 4), Nasty::new());
     let guarded = shop.nasty(&nasty, Kind::Leaver).await;
@@ -100,8 +104,9 @@ async fn what_a_stop_had_killed_is_not_told_as_finished() {
 }
 
 /// As a plain user, which a server should be: root may look into everything.
+// R-17
 #[tokio::test]
-async fn r_17_a_program_of_a_plain_user_cannot_look_into_its_guard() {
+async fn unprivileged_program_cannot_inspect_its_guard() {
     let shop = Shop::open();
     let mut guard: Vec<OsString> = vec![binary().into(), "__guard".into()];
     if rustix::process::geteuid().is_root() {

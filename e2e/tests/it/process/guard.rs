@@ -17,8 +17,9 @@ fn signal(pid: u32, signal: Signal) {
     kill_process(pid.expect("an id"), signal).expect("a signal");
 }
 
+// S3-074
 #[tokio::test]
-async fn s3_074_a_program_that_ignores_term_is_killed_after_the_grace() {
+async fn program_ignoring_term_is_killed_after_grace() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     let guarded = shop.nasty(&nasty, Kind::IgnoresTerm).await;
     let (ended, since) = (guarded.ended(), Instant::now());
@@ -28,8 +29,9 @@ async fn s3_074_a_program_that_ignores_term_is_killed_after_the_grace() {
     assert_eq!(nasty.processes(), [0; 0]);
 }
 
+// S3-074
 #[tokio::test]
-async fn s3_074_a_program_that_heeds_term_is_not_killed() {
+async fn program_heeding_term_is_not_killed() {
     let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
     let guarded = shop.nasty(&nasty, Kind::Silent).await;
     let (ended, since) = (guarded.ended(), Instant::now());
@@ -39,8 +41,9 @@ async fn s3_074_a_program_that_heeds_term_is_not_killed() {
     assert_eq!(nasty.processes(), [0; 0]);
 }
 
+// S3-074
 #[tokio::test]
-async fn s3_074_a_program_is_asked_once_and_may_tidy_up() {
+async fn program_gets_one_term_and_may_clean_up() {
     let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
     // A second TERM would end it before its file is there.
     let script = "trap 'trap \"exit 9\" TERM; sleep 0.3; : > tidied; exit 0' TERM; ready
@@ -54,8 +57,9 @@ async fn s3_074_a_program_is_asked_once_and_may_tidy_up() {
     assert!(folder.join("tidied").exists());
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_nothing_of_any_program_is_left_when_its_end_is_told() {
+async fn no_process_is_left_when_the_end_is_reported() {
     for kind in Kind::ALL {
         let (shop, nasty) = (Shop::open(), Nasty::new());
         let guarded = shop.nasty(&nasty, kind).await;
@@ -80,8 +84,9 @@ async fn r_17_nothing_of_any_program_is_left_when_its_end_is_told() {
     }
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_what_a_program_leaves_behind_is_ended_with_it() {
+async fn background_processes_end_with_their_program() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     let mut guarded = shop.nasty(&nasty, Kind::Leaver).await;
     let done = guarded.done().await;
@@ -95,8 +100,9 @@ async fn r_17_what_a_program_leaves_behind_is_ended_with_it() {
     assert_eq!(guarded.ended().await, StopOutcome::Finished);
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_a_program_that_writes_without_end_is_ended_and_no_more_is_kept_than_may_be() {
+async fn endless_output_is_ended_and_truncated() {
     for kind in [Kind::Endless, Kind::EndlessDeaf] {
         let (shop, nasty) = (Shop::open(), Nasty::new());
         let mut guarded = shop.nasty(&nasty, kind).await;
@@ -108,7 +114,7 @@ async fn r_17_a_program_that_writes_without_end_is_ended_and_no_more_is_kept_tha
 }
 
 #[tokio::test]
-async fn a_program_has_its_input_and_its_code_is_told() {
+async fn program_gets_input_and_its_exit_code_is_reported() {
     let shop = Shop::open();
     let mut spec = shop.script("cat; echo secret >&2; exit 3");
     spec.input = Some("x".repeat(90_000));
@@ -123,7 +129,7 @@ async fn a_program_has_its_input_and_its_code_is_told() {
 }
 
 #[tokio::test]
-async fn a_program_that_reads_nothing_holds_nobody_up() {
+async fn program_not_reading_input_blocks_nobody() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     // More than any pipe holds.
     let input = Some("x".repeat(1_000_000));
@@ -142,7 +148,7 @@ async fn a_program_that_reads_nothing_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn what_cannot_run_is_told_and_never_waited_for() {
+async fn unstartable_program_is_reported_at_once() {
     let shop = Shop::open();
     let folder = shop.spec(&["true"]).dir;
     let plain = folder.join("plain");
@@ -170,8 +176,9 @@ async fn what_cannot_run_is_told_and_never_waited_for() {
     }
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_nothing_of_the_servers_environment_reaches_a_program() {
+async fn server_environment_does_not_reach_a_program() {
     let shop = Shop::open();
     let mut spec = shop.script("env; pwd; cat /proc/$PPID/environ | tr '\\0' '\\n'");
     spec.env = vec![("TOKEN".to_owned(), "given".to_owned())];
@@ -195,8 +202,9 @@ async fn r_17_nothing_of_the_servers_environment_reaches_a_program() {
     assert_eq!(lines, expected);
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_limits_bind() {
+async fn resource_limits_apply() {
     let shop = Shop::open();
     let run = async |script: &str, limits: Limits| {
         let mut spec = shop.script(script);
@@ -234,8 +242,9 @@ async fn r_17_limits_bind() {
     assert!(matches!(how, How::Signal(_)), "{how:?}");
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_a_crowd_of_processes_is_killed_at_once() {
+async fn process_crowd_is_killed_at_once() {
     let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
     // No bomb, which would hit what else runs here.
     let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (trap '' TERM; setsid sleep 600) & done
@@ -260,8 +269,9 @@ async fn r_17_a_crowd_of_processes_is_killed_at_once() {
     assert_eq!((done.end.how, done.end.crowd), (How::Code(0), false));
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_a_guard_that_is_told_to_go_ends_its_program_first() {
+async fn guard_told_to_exit_ends_its_program_first() {
     for kind in [Kind::Silent, Kind::Escapee] {
         for sent in [Signal::TERM, Signal::INT, Signal::HUP] {
             let (shop, nasty) = (Shop::open(), Nasty::new());
@@ -276,8 +286,9 @@ async fn r_17_a_guard_that_is_told_to_go_ends_its_program_first() {
     }
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_a_program_dies_with_its_guard() {
+async fn program_dies_with_its_guard() {
     for kind in [Kind::Silent, Kind::IgnoresTerm, Kind::Grandchild] {
         let (shop, nasty) = (Shop::open(), Nasty::new());
         let mut guarded = shop.nasty(&nasty, kind).await;
@@ -289,7 +300,7 @@ async fn r_17_a_program_dies_with_its_guard() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_stopped_can_be_ended() {
+async fn stopped_program_can_be_ended() {
     let (shop, nasty) = (Shop::with_grace(WITHIN), Nasty::new());
     let guarded = shop.nasty(&nasty, Kind::Silent).await;
     for pid in nasty.processes() {

@@ -27,7 +27,7 @@ fn frames(mut bytes: &[u8]) -> Vec<Frame> {
 }
 
 #[test]
-fn nothing_is_cut_of_a_program_whose_server_does_not_read_for_a_while() {
+fn output_is_complete_when_server_reads_late() {
     let dir = tempfile::tempdir().expect("a folder");
     // As much as the two pipes hold, so that it ends long before anybody reads.
     let script = "head -c 100000 /dev/zero; : > ended";
@@ -73,8 +73,9 @@ fn nothing_is_cut_of_a_program_whose_server_does_not_read_for_a_while() {
     assert_eq!((end.how, end.asked, end.cut), (How::Code(0), false, false));
 }
 
+// R-17
 #[tokio::test]
-async fn r_17_a_guard_sees_ends_also_where_whoever_started_it_ignores_those_of_children() {
+async fn guard_sees_exits_when_parent_ignores_sigchld() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     let script = "import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -101,8 +102,9 @@ while time.monotonic() < until:
     os.setsid()
 '";
 
+// R-17
 #[tokio::test]
-async fn r_17_a_chain_of_processes_that_hand_on_to_each_other_is_caught() {
+async fn chain_of_reforking_processes_is_caught() {
     for asked in [false, true] {
         let (shop, nasty) = (Shop::open(), Nasty::new());
         let mut guarded = shop.written(&nasty, CHAIN).await;
@@ -121,7 +123,7 @@ async fn r_17_a_chain_of_processes_that_hand_on_to_each_other_is_caught() {
 /// The system counts what all programs of the user have, and their threads: with its bound one
 /// would fail for what others do.
 #[tokio::test]
-async fn a_program_is_not_bound_by_what_else_its_user_runs() {
+async fn other_processes_of_the_user_do_not_count() {
     let shop = Shop::open();
     let mut spec = shop.script("grep '^Max processes' /proc/self/limits");
     spec.limits.processes = Some(4);

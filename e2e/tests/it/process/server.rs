@@ -26,7 +26,7 @@ const SLACK: Duration = Duration::from_secs(3);
 /// half of them to talk with, tells that it does, and then waits for ever.
 #[tokio::test]
 #[ignore = "the server of the other tests"]
-async fn a_server_with_programs() {
+async fn server_with_programs_helper() {
     let dir = PathBuf::from(std::env::var_os(DIR).expect("a folder"));
     let scripts = std::fs::read_to_string(dir.join(SCRIPTS)).expect("scripts");
     let workshop = at(&dir, Duration::from_secs(5));
@@ -68,7 +68,7 @@ async fn server(nasty: &Nasty, dir: &Path, kinds: &[Kind]) -> Server {
         .args([
             "--ignored",
             "--exact",
-            "process::server::a_server_with_programs",
+            "process::server::server_with_programs_helper",
             "--nocapture",
         ])
         .env(DIR, dir)
@@ -84,8 +84,9 @@ async fn server(nasty: &Nasty, dir: &Path, kinds: &[Kind]) -> Server {
     server
 }
 
+//
 #[tokio::test]
-async fn r_17_nothing_is_left_six_seconds_and_a_slack_after_the_server_is_killed() {
+async fn no_process_left_after_killed_server_and_grace() {
     let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
     let kinds = [
         Kind::Silent,
@@ -106,8 +107,9 @@ async fn r_17_nothing_is_left_six_seconds_and_a_slack_after_the_server_is_killed
     assert!(took <= PROMISE + SLACK, "{took:?}");
 }
 
+//
 #[tokio::test]
-async fn r_17_programs_that_heed_term_go_at_once_with_a_server_that_is_killed() {
+async fn programs_heeding_term_end_at_once_after_server_kill() {
     let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
     let mut server = server(&nasty, dir.path(), &[Kind::Silent]).await;
     server.kill();
@@ -117,8 +119,9 @@ async fn r_17_programs_that_heed_term_go_at_once_with_a_server_that_is_killed() 
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
+//
 #[tokio::test]
-async fn r_17_a_program_dies_with_its_guard_also_when_no_server_can_see_to_it() {
+async fn program_dies_with_its_guard_without_a_server() {
     let (nasty, dir) = (Nasty::new(), tempfile::tempdir().expect("a folder"));
     // Not what a program has started: nothing binds that to the guard.
     let kinds = [Kind::Silent, Kind::IgnoresTerm, Kind::EndlessDeaf];

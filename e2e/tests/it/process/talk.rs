@@ -11,7 +11,7 @@ use turnwire_tool::workshop::Piped;
 use crate::workshop::{GRACE, Shop, WITHIN};
 
 #[tokio::test]
-async fn a_program_is_talked_with_and_goes_when_its_input_ends() {
+async fn interactive_program_ends_when_its_input_ends() {
     let shop = Shop::with_grace(WITHIN);
     let spec = shop.spec(&["cat"]);
     let Piped {
@@ -39,8 +39,9 @@ async fn a_program_is_talked_with_and_goes_when_its_input_ends() {
     assert_eq!((done.end.how, done.end.killed), (How::Code(0), false));
 }
 
+// S3-074
 #[tokio::test]
-async fn s3_074_a_program_that_does_not_go_when_its_input_ends_is_ended_within_the_grace() {
+async fn program_ignoring_input_end_is_ended_within_grace() {
     for kind in [
         Kind::Silent,
         Kind::IgnoresTerm,
@@ -64,8 +65,9 @@ async fn s3_074_a_program_that_does_not_go_when_its_input_ends_is_ended_within_t
     }
 }
 
+// S3-074
 #[tokio::test]
-async fn s3_074_a_program_is_ended_by_its_handle_while_others_hold_its_streams() {
+async fn handle_ends_program_while_streams_are_held() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     let spec = shop.spec(&nasty.command(Kind::Grandchild));
     let piped = shop.workshop.pipe(spec).await.expect("a guard");
@@ -80,8 +82,9 @@ async fn s3_074_a_program_is_ended_by_its_handle_while_others_hold_its_streams()
     drop(input);
 }
 
+//
 #[tokio::test]
-async fn r_17_a_program_that_takes_nothing_is_ended_when_the_server_lets_go() {
+async fn program_reading_nothing_ends_when_server_lets_go() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     let spec = shop.spec(&nasty.command(Kind::IgnoresTerm));
     let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
@@ -97,7 +100,7 @@ async fn r_17_a_program_that_takes_nothing_is_ended_when_the_server_lets_go() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_told_and_its_output_ends() {
+async fn missing_program_is_reported_and_output_ends() {
     let shop = Shop::open();
     let spec = shop.spec(&["no-such-program"]);
     let mut piped = shop.workshop.pipe(spec).await.expect("a guard");
@@ -108,7 +111,7 @@ async fn a_program_that_is_not_there_is_told_and_its_output_ends() {
 }
 
 #[tokio::test]
-async fn what_a_program_says_on_its_standard_error_without_end_holds_nobody_up() {
+async fn endless_standard_error_blocks_nobody() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     let script = nasty.write("loud", "ready; yes \"$MARK\" >&2 & cat; kill $!; wait");
     let spec = shop.spec(&turnwire_testkit::nasty::shell(&script));

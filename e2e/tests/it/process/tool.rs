@@ -179,7 +179,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_program_gets_arguments_and_input_and_gives_words() {
+async fn program_gets_arguments_and_input_and_returns_text() {
     let bench = bench(&[
         "sh",
         "-c",
@@ -201,7 +201,7 @@ async fn a_program_gets_arguments_and_input_and_gives_words() {
 }
 
 #[tokio::test]
-async fn an_input_that_does_not_fit_starts_nothing() {
+async fn invalid_input_starts_no_program() {
     let bench = bench(&["touch", "{word}"]);
     for input in [json!({"word": "--help"}), json!({"word": 5}), json!([])] {
         let failure = bench.run(input).await.expect_err("it does not fit");
@@ -211,7 +211,7 @@ async fn an_input_that_does_not_fit_starts_nothing() {
 }
 
 #[tokio::test]
-async fn a_program_works_in_the_folder_of_its_session() {
+async fn program_runs_in_its_session_folder() {
     let bench = bench(&["sh", "-c", "pwd; cat note 2>/dev/null; echo kept > note"]);
     let folder = bench.shop.spec(&["true"]).dir;
     let first = bench.run(json!({})).await.expect("its folder");
@@ -221,7 +221,7 @@ async fn a_program_works_in_the_folder_of_its_session() {
 }
 
 #[tokio::test]
-async fn json_and_codes_are_told_as_they_are() {
+async fn json_output_and_exit_codes_are_returned() {
     let mut of_json = process(&["sh", "-c", "echo '{\"a\": [1, 2]}'"]);
     of_json.output = Output::Json;
     let bench = make(Shop::open(), of_json, WITHIN).expect("a tool");
@@ -239,7 +239,7 @@ async fn json_and_codes_are_told_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_gone_since_the_start_is_told_without_its_path() {
+async fn program_removed_after_start_is_reported_without_path() {
     let nasty = Nasty::new();
     let script = nasty.write("short", "exit 0");
     let path = script.to_str().expect("text").to_owned();
@@ -254,8 +254,9 @@ async fn a_program_that_is_gone_since_the_start_is_told_without_its_path() {
     assert!(told.contains("install it"), "{told}");
 }
 
+//
 #[tokio::test]
-async fn r_17_a_program_that_takes_too_long_is_gone_when_the_model_is_told() {
+async fn program_over_its_time_is_gone_when_model_learns() {
     for kind in [
         Kind::Silent,
         Kind::IgnoresTerm,
@@ -276,8 +277,9 @@ async fn r_17_a_program_that_takes_too_long_is_gone_when_the_model_is_told() {
     }
 }
 
+//
 #[tokio::test]
-async fn r_17_a_program_that_writes_too_much_is_ended_and_the_model_is_told() {
+async fn program_with_too_much_output_is_ended_and_reported() {
     let nasty = Nasty::new();
     let bench = bench(&nasty.command(Kind::Endless));
     let failure = bench.run(json!({})).await.expect_err("too much");
@@ -286,8 +288,9 @@ async fn r_17_a_program_that_writes_too_much_is_ended_and_the_model_is_told() {
     assert_eq!(failure, ToolFailure::internal(told));
 }
 
+//
 #[tokio::test]
-async fn r_17_dropping_a_call_ends_its_program_and_its_ward_says_when() {
+async fn dropping_a_call_ends_its_program_and_reports_it() {
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Leaver) {
         let nasty = Nasty::new();
         let mut process = process(&nasty.command(kind));
@@ -304,8 +307,9 @@ async fn r_17_dropping_a_call_ends_its_program_and_its_ward_says_when() {
 }
 
 /// Whatever moment it is dropped at, what was begun is known to the turn and ends.
+//
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r_17_a_call_that_is_dropped_at_any_moment_leaves_nothing() {
+async fn call_dropped_at_any_moment_leaves_nothing() {
     let nasty = Nasty::new();
     let bench = bench(&nasty.command(Kind::Escapee));
     for at in 0..30 {

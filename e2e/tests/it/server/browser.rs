@@ -45,7 +45,7 @@ async fn drive(server: &Server, program: &'static str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_streams_stops_and_reloads_without_loss() {
+async fn page_streams_stops_and_reloads_without_loss() {
     let words = "Some words, one after the other, so that there is something to see. ";
     let script = Script::new()
         .on("^long", [Step::slow(words, 3, 40).repeat(20)])
@@ -60,7 +60,7 @@ async fn the_page_streams_stops_and_reloads_without_loss() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_shows_receipts_by_name_asks_people_and_leads_to_workers() {
+async fn page_shows_receipts_approvals_and_workers() {
     let nasty = Nasty::new();
     let command = format!("command: {:?}", nasty.command(Kind::IgnoresTerm));
     let workshop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs/workshop");

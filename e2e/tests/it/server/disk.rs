@@ -76,8 +76,9 @@ async fn fail_sync(nth: u64) {
     load::judge(&sound.rest(), &sessions).await;
 }
 
+// F3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f3_a_sync_that_fails_ends_the_process_and_nothing_is_acknowledged_after_it() {
+async fn failed_sync_ends_process_and_acknowledges_nothing() {
     let mut dice = Dice::from_env();
     for _ in 0..3 {
         fail_sync(dice.between(10, 80)).await;
@@ -165,8 +166,9 @@ async fn until_answered(scene: &Scene, status: u16) -> Answer {
     }
 }
 
+// F4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f4_a_full_disk_refuses_new_turns_ends_running_ones_and_recovers() {
+async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
     let folder = tempfile::tempdir().expect("a folder");
     let disk = SmallDisk::mount(&folder.path().join("home"), 48);
     let options = Options {

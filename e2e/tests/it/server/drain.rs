@@ -19,8 +19,9 @@ fn script() -> Script {
         )
 }
 
+// F15
 #[tokio::test]
-async fn f15_a_drained_server_lets_a_turn_finish_and_ends_with_0() {
+async fn draining_server_finishes_turn_and_exits_0() {
     let mut scene = Scene::new(Options::script(script())).await;
     let mut client = scene.watch("watching", Ask::live()).await;
     let turn = scene.submit("go").await;
@@ -61,8 +62,9 @@ async fn f15_a_drained_server_lets_a_turn_finish_and_ends_with_0() {
     scene.judge().await;
 }
 
+// F15
 #[tokio::test]
-async fn f15_a_turn_that_does_not_finish_is_ended_when_the_window_is_over() {
+async fn unfinished_turn_is_ended_when_drain_window_closes() {
     let mut scene = Scene::new(Options::script(script()).set("listen", "drain_ms", 400)).await;
     let mut client = scene.watch("watching", Ask::live()).await;
     let turn = scene.submit("stall").await;
@@ -91,8 +93,9 @@ async fn f15_a_turn_that_does_not_finish_is_ended_when_the_window_is_over() {
     scene.judge().await;
 }
 
+// F15
 #[tokio::test]
-async fn f15_a_second_signal_ends_at_once() {
+async fn second_signal_exits_at_once() {
     let mut scene = Scene::new(Options::script(script()).set("listen", "drain_ms", 60_000)).await;
     scene.submit("stall").await;
     scene.server.sigterm();

@@ -62,8 +62,9 @@ async fn talk(rest: Rest, session: SessionId) {
     }
 }
 
+// D-73
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d_73_no_event_reaches_a_socket_before_it_is_on_the_disk() {
+async fn no_event_reaches_a_socket_before_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("trace");
     let history = run(&file, SESSIONS, "full").await;
@@ -108,7 +109,7 @@ async fn d_73_no_event_reaches_a_socket_before_it_is_on_the_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_trace_tells_when_events_are_sent_before_they_are_on_the_disk() {
+async fn trace_detects_events_sent_before_sync() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("trace");
     run(&file, 2, "relaxed").await;

@@ -116,8 +116,9 @@ async fn is_bounded(what: &str, piece: Vec<u8>) {
     );
 }
 
+// F8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f8_pings_that_are_not_read_are_bounded_and_cut() {
+async fn unread_session_pings_are_bounded_and_closed() {
     let nonce = "y".repeat(60_000);
     is_bounded(
         "JSON pings",
@@ -129,13 +130,15 @@ async fn f8_pings_that_are_not_read_are_bounded_and_cut() {
     .await;
 }
 
+// F8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f8_websocket_pings_that_are_not_read_are_bounded_and_cut() {
+async fn unread_websocket_pings_are_bounded_and_closed() {
     is_bounded("WebSocket pings", frame(9, &[b'x'; 125]).repeat(64)).await;
 }
 
+// F8
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f8_subscribes_that_are_not_read_are_bounded_and_cut() {
+async fn unread_subscribes_are_bounded_and_closed() {
     is_bounded(
         "subscribes",
         frame(1, b"{\"type\":\"subscribe\",\"snapshot\":true}").repeat(64),

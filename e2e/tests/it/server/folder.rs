@@ -29,7 +29,7 @@ async fn refused(home: std::path::PathBuf) -> String {
 }
 
 #[tokio::test]
-async fn a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on() {
+async fn second_server_on_same_folder_is_refused() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let said = refused(scene.server.home()).await;
     assert!(
@@ -56,7 +56,7 @@ fn database(home: &std::path::Path) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn a_newer_database_is_refused_with_what_to_do() {
+async fn newer_database_is_refused_with_advice() {
     let mut scene = Scene::saying([Step::text("hi")]).await;
     scene.turn("x").await;
     scene.server.sigterm();
@@ -77,7 +77,7 @@ async fn a_newer_database_is_refused_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_refused_and_left_alone() {
+async fn non_database_file_is_refused_and_untouched() {
     let mut scene = Scene::saying([Step::text("hi")]).await;
     scene.turn("x").await;
     scene.server.sigterm();
@@ -99,7 +99,7 @@ async fn a_file_that_is_no_database_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_setting_that_does_not_exist_is_refused_with_its_place() {
+async fn unknown_setting_is_refused_with_its_place() {
     let options = Options::default().set("stream", "colour", "red");
     let why = Server::try_start(options, Journal::new())
         .await
@@ -119,7 +119,7 @@ async fn a_setting_that_does_not_exist_is_refused_with_its_place() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_not_loopback_is_refused() {
+async fn non_loopback_address_is_refused() {
     let options = Options {
         env: vec![("TURNWIRE_LISTEN_ADDRESS".into(), "0.0.0.0:18421".into())],
         ..Options::default()
@@ -131,7 +131,7 @@ async fn an_address_that_is_not_loopback_is_refused() {
 }
 
 #[tokio::test]
-async fn a_session_survives_a_kill_and_its_cursor_too() {
+async fn session_and_cursor_survive_a_kill() {
     let mut scene = Scene::saying([Step::text("hi")]).await;
     let events = scene.turn("x").await;
     let last = events.last().expect("an end").id;

@@ -6,8 +6,9 @@ use turnwire_testkit::dice::Dice;
 /// `cargo xtask campaign kills N` makes more of them.
 const KILLS: usize = 5;
 
+// F1
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f1_nothing_is_lost_when_the_server_is_killed_under_load() {
+async fn nothing_is_lost_when_server_is_killed_under_load() {
     let report = kills::run(KILLS, Dice::from_env()).await;
     println!("{report:?}");
     assert!(report.turns > 50, "{report:?}");

@@ -17,8 +17,9 @@ fn fast() -> Options {
         .set("stream", "subscribe_wait_ms", 300)
 }
 
+// S3-042
 #[tokio::test]
-async fn s3_042_an_idle_socket_is_pinged_and_lives_while_it_answers() {
+async fn idle_socket_is_pinged_and_stays_while_it_answers() {
     let scene = Scene::new(fast()).await;
     let mut client = scene.watch("alive", Ask::live()).await;
     client.answers = false;
@@ -44,8 +45,9 @@ async fn s3_042_an_idle_socket_is_pinged_and_lives_while_it_answers() {
     scene.judge().await;
 }
 
+// S3-043
 #[tokio::test]
-async fn s3_043_three_unanswered_pings_end_the_connection() {
+async fn three_unanswered_pings_close_the_connection() {
     let scene = Scene::new(fast()).await;
     let mut client = scene.watch("silent", Ask::live()).await;
     client.answers = false;
@@ -62,8 +64,9 @@ async fn s3_043_three_unanswered_pings_end_the_connection() {
     assert_eq!(end.code(), "ping_timeout");
 }
 
+// S3-044
 #[tokio::test]
-async fn s3_044_a_ping_is_answered_with_its_nonce() {
+async fn ping_is_answered_with_its_nonce() {
     let scene = Scene::saying([Step::text("hello")]).await;
     let mut client = scene.connect("asking").await;
     // Also before the first subscribe (D-40).
@@ -79,8 +82,9 @@ async fn s3_044_a_ping_is_answered_with_its_nonce() {
     }
 }
 
+// S3-042
 #[tokio::test]
-async fn s3_042_the_position_of_a_ping_is_a_cursor_that_does_not_rot() {
+async fn ping_position_is_a_lasting_cursor() {
     let scene = Scene::new(fast()).await;
     let nothing = Ask::live().filter(json!({"event_types": ["approval.requested"]}));
     let mut client = scene.watch("bored", nothing).await;
@@ -114,8 +118,9 @@ async fn s3_042_the_position_of_a_ping_is_a_cursor_that_does_not_rot() {
     scene.judge().await;
 }
 
+// D-40
 #[tokio::test]
-async fn d_40_a_client_that_does_not_subscribe_is_sent_away() {
+async fn client_that_never_subscribes_is_closed() {
     let scene = Scene::new(fast()).await;
     let mut client = scene.connect("mute").await;
     let begun = std::time::Instant::now();
@@ -129,8 +134,9 @@ async fn d_40_a_client_that_does_not_subscribe_is_sent_away() {
     );
 }
 
+// S3-031
 #[tokio::test]
-async fn s3_031_binary_is_1003_text_that_is_no_json_1007_too_much_1009() {
+async fn binary_invalid_json_and_oversize_close_codes() {
     let scene = Scene::saying([Step::text("hello")]).await;
     let large = format!("{{\"type\":\"ping\",\"nonce\":\"{}\"}}", "x".repeat(70_000));
     let cases = [
@@ -159,9 +165,9 @@ async fn s3_031_binary_is_1003_text_that_is_no_json_1007_too_much_1009() {
     }
 }
 
-// S3-007
+// S3-007, S3-031
 #[tokio::test]
-async fn s3_031_json_of_an_unknown_type_is_passed_over_with_a_warning() {
+async fn unknown_frame_type_is_ignored_with_warning() {
     let scene = Scene::saying([Step::text("hello")]).await;
     let mut client = scene.watch("odd", Ask::live()).await;
     for frame in [

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use turnwire_e2e::scene::Scene;
 use turnwire_testkit::script::{Step, tool};
 
+// S3-008
 #[tokio::test]
-async fn s3_008_130_messages_in_three_pages_without_gap_or_repetition() {
+async fn messages_page_without_gap_or_repetition() {
     let scene = Scene::saying([Step::text("You said: {{user}}")]).await;
     for number in 0..65 {
         let turn = scene
@@ -54,9 +55,9 @@ async fn s3_008_130_messages_in_three_pages_without_gap_or_repetition() {
     scene.judge().await;
 }
 
-// S3-049
+// S3-049, R-25
 #[tokio::test]
-async fn r_25_events_page_by_page_with_hashes_that_chain() {
+async fn events_page_with_chained_hashes() {
     let scene = Scene::saying([
         Step::tool(tool::BURST, json!({"count": 40})),
         Step::text("done"),
@@ -112,7 +113,7 @@ async fn r_25_events_page_by_page_with_hashes_that_chain() {
 
 // S3-009
 #[tokio::test]
-async fn lists_of_sessions_turns_and_calls_walk_back() {
+async fn session_turn_and_call_lists_page_backwards() {
     let scene = Scene::saying([
         Step::tool(tool::ECHO, json!({"text": "x"})),
         Step::text("done"),
@@ -179,7 +180,7 @@ async fn lists_of_sessions_turns_and_calls_walk_back() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_is_none_is_refused() {
+async fn invalid_page_cursor_is_refused() {
     let scene = Scene::saying([Step::text("hi")]).await;
     scene.turn("x").await;
     let base = format!("/sessions/{}", scene.session);

@@ -125,7 +125,7 @@ fn quick() -> Options {
 }
 
 #[tokio::test]
-async fn the_api_keeps_its_document_towards_strangers() {
+async fn api_matches_its_document_for_strangers() {
     let server = Server::start(quick()).await;
     let run = Run {
         config: &format!("{CONFIG}{WITH_KEYS}"),
@@ -139,7 +139,7 @@ async fn the_api_keeps_its_document_towards_strangers() {
 }
 
 #[tokio::test]
-async fn the_api_keeps_its_document_towards_owners() {
+async fn api_matches_its_document_for_owners() {
     let server = Server::start(quick()).await;
     let rest = server.rest();
     let made = rest
@@ -205,7 +205,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409, 410, 
 }
 
 #[test]
-fn the_document_is_openapi_3_1() {
+fn document_is_valid_openapi_3_1() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("openapi.json");
     let validate = |document: &Value| {

@@ -18,8 +18,9 @@ fn essence(answer: &Answer) -> (u16, Value) {
     (answer.status, body)
 }
 
+// G1
 #[tokio::test]
-async fn g1_foreign_and_missing_are_answered_alike() {
+async fn foreign_and_missing_are_answered_alike() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let turn = scene.turn("x").await[0]
         .turn_id
@@ -98,8 +99,9 @@ async fn g1_foreign_and_missing_are_answered_alike() {
     scene.judge().await;
 }
 
+// G1
 #[tokio::test]
-async fn g1_a_principal_sees_its_own_sessions_only() {
+async fn principal_sees_only_its_own_sessions() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let anna = scene.rest.clone().with("x-turnwire-principal", "anna");
     let mine = anna.create().await.expect("a session");
@@ -121,7 +123,7 @@ async fn g1_a_principal_sees_its_own_sessions_only() {
 }
 
 #[tokio::test]
-async fn a_tenant_that_is_no_uuid_is_refused() {
+async fn non_uuid_tenant_is_refused() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let odd = scene.rest.clone().with("x-tenant-id", "acme");
     let answer = odd.get("/sessions").await.expect("an answer");

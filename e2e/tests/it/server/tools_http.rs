@@ -61,7 +61,7 @@ async fn heard(play: &Play, number: usize) -> String {
 }
 
 #[tokio::test]
-async fn an_http_tool_asks_where_the_pack_says_and_the_model_gets_status_and_body() {
+async fn http_tool_calls_pack_address_and_returns_body() {
     let site = Site::start().await;
     site.page(
         "/v1/St.%20P%C3%B6lten%2F../now",
@@ -100,8 +100,9 @@ async fn an_http_tool_asks_where_the_pack_says_and_the_model_gets_status_and_bod
     play.stage.judge().await;
 }
 
+//
 #[tokio::test]
-async fn r_06_every_failure_of_an_http_tool_is_typed_and_the_turn_goes_on() {
+async fn http_tool_failures_are_typed_and_turn_goes_on() {
     let site = Site::start().await;
     site.page("/v1/slow/now", Page::drip());
     site.page(
@@ -189,8 +190,9 @@ async fn r_06_every_failure_of_an_http_tool_is_typed_and_the_turn_goes_on() {
     play.stage.judge().await;
 }
 
+// S3-073
 #[tokio::test]
-async fn s3_073_a_cancel_closes_the_socket_of_an_http_tool_at_once() {
+async fn cancel_closes_http_tool_socket_at_once() {
     let site = Site::start().await;
     site.page("/v1/silent/now", Page::Silent);
     site.page("/v1/drip/now", Page::drip());
@@ -245,8 +247,9 @@ fn patient(mut options: Options) -> Options {
     options
 }
 
+// G6, G8
 #[tokio::test]
-async fn g6_g8_the_clients_token_goes_nowhere_and_the_sites_key_to_the_site_alone() {
+async fn client_token_stays_and_site_key_goes_to_its_site_only() {
     let site = Site::start().await;
     let other = Site::start().await;
     // A redirect from one loopback port to another is let out only because it is listed.
@@ -315,7 +318,7 @@ async fn g6_g8_the_clients_token_goes_nowhere_and_the_sites_key_to_the_site_alon
 }
 
 #[tokio::test]
-async fn an_http_tool_that_cannot_be_made_is_named_at_the_start() {
+async fn invalid_http_tool_is_named_at_start() {
     let site = Site::start().await;
     let url = "SITE/v1/{city}/now";
     let at_url = "tools.yaml:7:10: error: the url";

@@ -178,7 +178,7 @@ fn is_ack(seen: &Seen) -> bool {
 }
 
 #[tokio::test]
-async fn a_message_is_understood_however_it_is_framed() {
+async fn message_is_read_in_any_fragmentation() {
     let house = House::start().await;
     let message = subscribe();
     let (a, rest) = message.split_at(9);
@@ -226,7 +226,7 @@ async fn a_message_is_understood_however_it_is_framed() {
 }
 
 #[tokio::test]
-async fn control_frames_are_short_and_whole() {
+async fn control_frames_must_be_short_and_unfragmented() {
     let house = House::start().await;
     for size in [0, 1, 125] {
         let payload = vec![0xfe; size];
@@ -243,7 +243,7 @@ async fn control_frames_are_short_and_whole() {
 }
 
 #[tokio::test]
-async fn frames_that_nobody_may_send_end_the_connection() {
+async fn forbidden_frames_close_the_connection() {
     let house = House::start().await;
     let unmasked = [&[FIN | PING, 2][..], b"ab"].concat();
     house.fails("unmasked", 1002, &unmasked).await;
@@ -272,7 +272,7 @@ async fn frames_that_nobody_may_send_end_the_connection() {
 }
 
 #[tokio::test]
-async fn text_that_is_no_utf_8_ends_the_connection() {
+async fn invalid_utf8_closes_the_connection() {
     let house = House::start().await;
     let bad: [&[u8]; 8] = [
         b"\xce\xba\xed\xa0\x80edited",
@@ -294,7 +294,7 @@ async fn text_that_is_no_utf_8_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_close_is_answered_and_a_wrong_one_ends_the_connection() {
+async fn close_is_answered_and_invalid_close_ends_connection() {
     let house = House::start().await;
     for code in [
         1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 3000, 3999, 4000, 4999,
@@ -332,7 +332,7 @@ async fn a_close_is_answered_and_a_wrong_one_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_close_is_answered_in_the_middle_of_a_stream() {
+async fn close_is_answered_mid_stream() {
     let words = "0123456789".repeat(40);
     let script = Script::new().on("", [Step::slow(&words, 400, 1).repeat(1_000)]);
     let house = House::with(Options::script(script)).await;
@@ -355,7 +355,7 @@ async fn a_close_is_answered_in_the_middle_of_a_stream() {
 }
 
 #[tokio::test]
-async fn a_length_beyond_the_limit_ends_the_connection_before_its_bytes_come() {
+async fn oversize_length_closes_before_its_bytes() {
     let house = House::start().await;
     let lengths = [65_537, 1 << 20, 1 << 40, u64::MAX >> 1, 1 << 63, u64::MAX];
     for length in lengths {

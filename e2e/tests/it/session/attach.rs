@@ -34,9 +34,9 @@ async fn empty_snapshot(client: &mut Client) {
     }
 }
 
-// S3-002, S3-009, S3-023, S3-030, S3-054
+// S3-002, S3-009, S3-023, S3-030, S3-054, SC-19
 #[tokio::test]
-async fn sc_19_attach_snapshot_live() {
+async fn attach_snapshot_then_live() {
     let scene = Scene::saying([Step::slow("Hello from the script.", 4, 2)]).await;
     let attached = scene.rest.attach(scene.session).await.expect("an answer");
     let token = attached["attach_token"].as_str().expect("a token");
@@ -95,8 +95,9 @@ async fn sc_19_attach_snapshot_live() {
     scene.judge().await;
 }
 
+// S3-004
 #[tokio::test]
-async fn s3_004_a_token_opens_one_connection_once() {
+async fn token_opens_one_connection_once() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let url = scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
     let url = url.trim_matches('"');
@@ -115,8 +116,9 @@ async fn s3_004_a_token_opens_one_connection_once() {
     assert_eq!(refused.expect_err("no token").status, 401);
 }
 
+// S3-004
 #[tokio::test]
-async fn s3_004_two_racing_uses_of_a_token_have_one_winner() {
+async fn racing_uses_of_a_token_have_one_winner() {
     let scene = Scene::saying([Step::text("hi")]).await;
     for _ in 0..20 {
         let url = scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
@@ -129,8 +131,9 @@ async fn s3_004_two_racing_uses_of_a_token_have_one_winner() {
     }
 }
 
+// S3-004
 #[tokio::test]
-async fn s3_004_a_token_is_good_for_a_short_time() {
+async fn token_expires_soon() {
     let script = turnwire_testkit::script::Script::new().on("", [Step::text("hi")]);
     let options = Options::script(script).set("stream", "token_ttl_ms", 150);
     let scene = Scene::new(options).await;
@@ -160,8 +163,9 @@ async fn s3_004_a_token_is_good_for_a_short_time() {
     assert_eq!(refused.expect_err("an old token").status, 401);
 }
 
+// S3-005
 #[tokio::test]
-async fn s3_005_a_token_is_good_for_its_session_only() {
+async fn token_is_valid_for_its_session_only() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let other = scene.rest.create().await.expect("a session");
     let url = scene.rest.attach(scene.session).await.expect("an answer")["ws_url"].to_string();
@@ -172,8 +176,9 @@ async fn s3_005_a_token_is_good_for_its_session_only() {
     assert_eq!(refused.expect_err("another session's token").status, 401);
 }
 
+// S3-003
 #[tokio::test]
-async fn s3_003_an_unknown_session_is_not_found() {
+async fn unknown_session_is_not_found() {
     let scene = Scene::saying([Step::text("hi")]).await;
     for id in ["sess_00000000000000000000000000", "sess_x", "x"] {
         let answer = scene
@@ -189,8 +194,9 @@ async fn s3_003_an_unknown_session_is_not_found() {
     }
 }
 
+// S3-006
 #[tokio::test]
-async fn s3_006_each_connection_has_its_own_filter_and_cursor() {
+async fn each_connection_has_its_own_filter_and_cursor() {
     let scene = Scene::saying([Step::slow("a few words here", 3, 2)]).await;
     let mut chat = scene.watch("chat", Ask::live().filter("preset:chat")).await;
     let only = json!({"event_types": ["turn.completed"]});
@@ -207,8 +213,9 @@ async fn s3_006_each_connection_has_its_own_filter_and_cursor() {
     scene.judge().await;
 }
 
+// S3-045
 #[tokio::test]
-async fn s3_045_a_turn_goes_on_when_its_watcher_is_gone() {
+async fn turn_continues_when_its_watcher_leaves() {
     let scene = Scene::saying([Step::slow("a long answer that goes on and on", 2, 20)]).await;
     let mut client = scene.watch("gone", Ask::live()).await;
     let turn = scene

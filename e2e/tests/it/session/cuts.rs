@@ -6,9 +6,9 @@ use turnwire_testkit::dice::Dice;
 /// `cargo xtask campaign cuts N` makes more of them.
 const CUTS: usize = 300;
 
-// S3-035
+// S3-035, F5
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f5_nothing_is_lost_or_sent_twice_when_lines_are_cut() {
+async fn cut_connections_lose_and_repeat_nothing() {
     let report = cuts::run(CUTS, Dice::from_env()).await;
     println!("{report:?}");
     assert!(report.cuts >= CUTS, "{report:?}");

@@ -12,7 +12,7 @@ use turnwire_testkit::server::Options;
 use turnwire_testkit::watch::{Ask, End};
 
 #[tokio::test]
-async fn a_deleted_session_closes_its_connections_and_is_gone() {
+async fn deleted_session_closes_its_connections() {
     let script = Script::new()
         .on("^stall", [Step::text("wait"), Step::stall()])
         .on("", [Step::text("hi")]);
@@ -85,7 +85,7 @@ async fn a_deleted_session_closes_its_connections_and_is_gone() {
 }
 
 #[tokio::test]
-async fn a_deleted_session_stays_gone_after_a_kill() {
+async fn deleted_session_stays_deleted_after_a_kill() {
     let mut scene = Scene::saying([Step::text("hi")]).await;
     scene.turn("x").await;
     let path = format!("/sessions/{}", scene.session);
@@ -119,7 +119,7 @@ async fn until_gone(folder: &Path) {
 }
 
 #[tokio::test]
-async fn the_folder_of_a_deleted_session_goes_with_it_and_after_a_kill_too() {
+async fn session_folder_is_deleted_also_after_a_kill() {
     let mut scene = Scene::saying([Step::text("hi")]).await;
     let other = scene.rest.create().await.expect("a session");
     let home = scene.server.home();

@@ -22,9 +22,9 @@ fn too_slow(event: &Event) -> bool {
     matches!(&event.body, Body::BusHandlerWarning(w) if w.reason == "client_too_slow")
 }
 
-// S3-092, S3-094, S3-095
+// S3-092, S3-094, S3-095, S3-093
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_093_a_frozen_client_is_closed_and_resumes_without_gap() {
+async fn frozen_client_is_closed_and_resumes_without_gap() {
     let scene = Scene::new(options()).await;
     let frozen = Frozen::connect(&scene.rest, "frozen", scene.session, &Ask::live())
         .await
@@ -76,9 +76,9 @@ async fn s3_093_a_frozen_client_is_closed_and_resumes_without_gap() {
     scene.judge().await;
 }
 
-// S3-094
+// S3-094, S3-093
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_093_a_socket_that_takes_nothing_is_cut() {
+async fn socket_accepting_no_bytes_is_closed() {
     let scene = Scene::new(options().set("stream", "write_deadline_ms", 300)).await;
     let frozen = Frozen::connect(&scene.rest, "frozen", scene.session, &Ask::live())
         .await

@@ -74,8 +74,9 @@ const BODIES: [(&str, u16, &str, &str); 12] = [
     ),
 ];
 
+// R-37
 #[tokio::test]
-async fn r_37_bad_bodies_are_told_what_is_wrong_with_them() {
+async fn invalid_bodies_get_a_specific_problem() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let turns = format!("/sessions/{}/turns", scene.session);
     for (body, status, code, mentions) in BODIES {
@@ -100,8 +101,9 @@ async fn r_37_bad_bodies_are_told_what_is_wrong_with_them() {
     assert_eq!(list["turns"], json!([]));
 }
 
+// R-37
 #[tokio::test]
-async fn r_37_a_body_over_the_limit_is_413() {
+async fn body_over_the_limit_is_413() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let turns = format!("/sessions/{}/turns", scene.session);
     let wrap = r#"{"message":""}"#.len();
@@ -126,8 +128,9 @@ async fn r_37_a_body_over_the_limit_is_413() {
     scene.judge().await;
 }
 
+// R-37
 #[tokio::test]
-async fn r_37_paths_verbs_and_types_that_are_wrong() {
+async fn invalid_paths_methods_and_types_are_refused() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let session = format!("/sessions/{}", scene.session);
     let get = scene.rest.get("/nowhere").await.expect("an answer");
@@ -171,8 +174,9 @@ async fn r_37_paths_verbs_and_types_that_are_wrong() {
     assert_eq!(upgrade.header("content-type"), "application/problem+json");
 }
 
+// G4
 #[tokio::test]
-async fn g4_a_foreign_host_or_origin_is_refused() {
+async fn foreign_host_or_origin_is_refused() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let foreign = scene.rest.clone().with("host", "evil.example:8421");
     problem(
@@ -212,8 +216,9 @@ async fn g4_a_foreign_host_or_origin_is_refused() {
     assert_eq!(named.get("/sessions").await.expect("an answer").status, 200);
 }
 
+// G4
 #[tokio::test]
-async fn g4_a_foreign_origin_opens_no_stream() {
+async fn foreign_origin_opens_no_stream() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let attached = scene.rest.attach(scene.session).await.expect("an answer");
     let token = attached["attach_token"].as_str().expect("a token");
@@ -241,8 +246,9 @@ async fn g4_a_foreign_origin_opens_no_stream() {
     );
 }
 
+// W4
 #[tokio::test]
-async fn w4_garbage_on_the_socket_does_not_hurt_the_server() {
+async fn garbage_on_the_socket_is_harmless() {
     let scene = Scene::saying([Step::text("hi")]).await;
     for garbage in [
         &b"\x00\x01\x02\x03\r\n\r\n"[..],

@@ -11,8 +11,9 @@ use turnwire_testkit::script::{Script, Step, tool};
 use turnwire_testkit::server::Options;
 use turnwire_testkit::watch::Ask;
 
+// S3-052
 #[tokio::test]
-async fn s3_052_a_turn_with_a_tool_tells_its_story_in_order() {
+async fn tool_turn_events_are_in_order() {
     let steps = [
         Step::thinking("Let me see.", "c2Vhb"),
         Step::text("I will echo. "),
@@ -48,8 +49,9 @@ async fn s3_052_a_turn_with_a_tool_tells_its_story_in_order() {
     scene.judge().await;
 }
 
+// S3-055
 #[tokio::test]
-async fn s3_055_the_seal_of_a_thought_is_on_its_last_delta() {
+async fn thinking_signature_is_on_its_last_delta() {
     let scene = Scene::saying([
         Step::thinking("One two three four five six", "c2Vhb"),
         Step::text("Yes."),
@@ -69,9 +71,9 @@ async fn s3_055_the_seal_of_a_thought_is_on_its_last_delta() {
     scene.judge().await;
 }
 
-// S3-058
+// S3-058, S3-057
 #[tokio::test]
-async fn s3_057_fragments_of_an_input_add_up_to_it() {
+async fn tool_input_fragments_add_up() {
     let input = json!({"text": "a \"quoted\" \u{6c34} \u{1f30a} word"});
     let scene = Scene::saying([
         Step::slow_tool(tool::ECHO, input.clone(), 9, 1),
@@ -97,8 +99,9 @@ async fn s3_057_fragments_of_an_input_add_up_to_it() {
 }
 
 // serial: tools that run at once end within 1.1 s
+// S3-066
 #[tokio::test]
-async fn s3_066_tools_asked_for_together_run_at_once() {
+async fn tools_requested_together_run_concurrently() {
     let steps = [
         Step::tool(tool::SLEEP, json!({"ms": 400})),
         Step::tool(tool::SLEEP, json!({"ms": 400})),
@@ -123,8 +126,9 @@ async fn s3_066_tools_asked_for_together_run_at_once() {
     scene.judge().await;
 }
 
+// S3-061
 #[tokio::test]
-async fn s3_061_a_large_message_is_sent_whole() {
+async fn large_message_is_sent_whole() {
     // Fewer frames than a connection may be behind, so that a slow reader is not closed.
     let line = "0123456789".repeat(100);
     let scene = Scene::saying([Step::slow(&line, 1_000, 0).repeat(300)]).await;
@@ -139,8 +143,9 @@ async fn s3_061_a_large_message_is_sent_whole() {
     scene.judge().await;
 }
 
+// S3-096
 #[tokio::test]
-async fn s3_096_a_model_that_breaks_ends_the_turn_as_failed() {
+async fn broken_model_stream_fails_the_turn() {
     let script = Script::new()
         .on("^early", [Step::error("rate_limited")])
         .on(
@@ -198,7 +203,7 @@ async fn s3_096_a_model_that_breaks_ends_the_turn_as_failed() {
 }
 
 #[tokio::test]
-async fn a_tool_that_fails_fails_alone() {
+async fn failing_tool_fails_alone() {
     let steps = [
         Step::tool(tool::FAIL, json!({"message": "no luck"})),
         Step::tool(tool::ECHO, json!({"text": "still here"})),
@@ -238,8 +243,9 @@ async fn a_tool_that_fails_fails_alone() {
     scene.judge().await;
 }
 
+// S3-047
 #[tokio::test]
-async fn s3_047_two_clients_see_the_same_in_the_same_order() {
+async fn two_clients_see_the_same_order() {
     let scene = Scene::saying([
         Step::slow("some words", 2, 3),
         Step::tool(tool::CLOCK, json!({})),
@@ -255,8 +261,9 @@ async fn s3_047_two_clients_see_the_same_in_the_same_order() {
     scene.judge().await;
 }
 
+// S3-107
 #[tokio::test]
-async fn s3_107_what_the_calls_cost_is_what_the_session_costs() {
+async fn session_cost_is_the_sum_of_call_costs() {
     let script = Script::new().on(
         "",
         [
@@ -297,7 +304,7 @@ async fn s3_107_what_the_calls_cost_is_what_the_session_costs() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_is_shown_to_the_model() {
+async fn model_sees_earlier_messages() {
     let scene = Scene::saying([Step::text("I heard you.")]).await;
     let mut read = Vec::new();
     for _ in 0..3 {

@@ -75,19 +75,21 @@ async fn replay_limit(max: usize, steps: u64, options: Options) {
     scene.judge().await;
 }
 
+// S3-037
 #[tokio::test]
-async fn s3_037_a_replay_has_at_most_as_many_events_as_are_allowed() {
+async fn replay_is_bounded_by_its_limit() {
     replay_limit(10, 20, Options::default().set("stream", "replay_max", 10)).await;
 }
 
+// S3-037
 #[tokio::test]
-async fn s3_037_ten_thousand_events_are_replayed_and_one_more_is_not() {
+async fn ten_thousand_events_replay_and_one_more_does_not() {
     replay_limit(10_000, 5_001, Options::default()).await;
 }
 
-// S3-108
+// S3-108, S3-036
 #[tokio::test]
-async fn s3_036_a_cursor_behind_retention_has_expired_and_a_snapshot_helps() {
+async fn expired_cursor_recovers_with_a_snapshot() {
     let script = Script::new().on("", [Step::text("hello")]);
     let options = Options::script(script).set("store", "retention_s", 1).set(
         "store",
@@ -131,9 +133,9 @@ async fn s3_036_a_cursor_behind_retention_has_expired_and_a_snapshot_helps() {
     );
 }
 
-// S3-022
+// S3-022, S3-038
 #[tokio::test]
-async fn s3_038_the_acknowledgement_counts_the_persisted_events_of_the_replay() {
+async fn subscribe_ack_counts_persisted_replay_events() {
     let scene = Scene::saying([Step::slow("several words of an answer", 3, 1)]).await;
     scene.turn("x").await;
     let wanted = [
@@ -165,9 +167,9 @@ fn words(events: &[Event]) -> String {
     deltas.collect()
 }
 
-// S3-040, S3-067
+// S3-040, S3-067, S3-039
 #[tokio::test]
-async fn s3_039_a_finished_message_is_replayed_as_its_ends_and_from_inside_as_the_rest() {
+async fn finished_message_replays_as_start_and_complete() {
     let text = "the quick brown fox jumps over the lazy dog and so on";
     let scene = Scene::saying([Step::slow(text, 4, 1)]).await;
     let live = scene.turn("x").await;
@@ -219,8 +221,9 @@ async fn s3_039_a_finished_message_is_replayed_as_its_ends_and_from_inside_as_th
     scene.judge().await;
 }
 
+// S3-033
 #[tokio::test]
-async fn s3_033_a_snapshot_inside_a_message_and_what_follows_are_the_message() {
+async fn snapshot_inside_message_plus_deltas_is_the_message() {
     let text = "the quick brown fox jumps over the lazy dog and then it rests for a while";
     let scene = Scene::saying([Step::slow(text, 3, 15)]).await;
     let mut first = scene.watch("first", Ask::live()).await;

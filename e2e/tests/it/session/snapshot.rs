@@ -58,9 +58,9 @@ fn inside(history: &History) -> usize {
     open.count()
 }
 
-// S3-030, S3-032, S3-051
+// S3-030, S3-032, S3-051, law 4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn law_4_a_snapshot_and_what_follows_it_are_the_final_state() {
+async fn snapshot_plus_later_events_is_the_final_state() {
     let mut dice = Dice::from_env();
     let words = "eight ch";
     let script = Script::new()

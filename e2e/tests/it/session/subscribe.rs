@@ -18,9 +18,9 @@ async fn refused(client: &mut Client, frame: &Value) -> Value {
     }
 }
 
-// S3-025
+// S3-025, S3-017
 #[tokio::test]
-async fn s3_017_an_unknown_type_is_named_and_the_socket_takes_a_better_filter() {
+async fn unknown_event_type_is_named_and_filter_can_be_resent() {
     let scene = Scene::saying([Step::text("hello")]).await;
     let mut client = scene.connect("strict").await;
     for (filter, named) in [
@@ -70,8 +70,9 @@ async fn s3_017_an_unknown_type_is_named_and_the_socket_takes_a_better_filter() 
     scene.judge().await;
 }
 
+// S3-015
 #[tokio::test]
-async fn s3_015_what_is_left_out_of_a_filter_has_its_default() {
+async fn omitted_filter_fields_use_defaults() {
     let scene = Scene::saying([Step::text("hello")]).await;
     let mut client = scene.connect("plain").await;
     client
@@ -90,8 +91,9 @@ async fn s3_015_what_is_left_out_of_a_filter_has_its_default() {
     assert_eq!(ack["resolved_filter"], all);
 }
 
+// S3-021
 #[tokio::test]
-async fn s3_021_a_preset_and_its_expansion_get_the_same_frames() {
+async fn preset_and_its_expansion_give_equal_frames() {
     let steps = [
         Step::thinking("hm", "c2VhbA=="),
         Step::slow("some words", 3, 2),
@@ -122,8 +124,9 @@ async fn s3_021_a_preset_and_its_expansion_get_the_same_frames() {
     scene.judge().await;
 }
 
+// S3-026
 #[tokio::test]
-async fn s3_026_only_events_of_the_wanted_actors_come() {
+async fn only_events_of_selected_actors_arrive() {
     let steps = [
         Step::tool(tool::ECHO, json!({"text": "x"})),
         Step::tool(tool::CLOCK, json!({})),
@@ -175,8 +178,9 @@ async fn s3_026_only_events_of_the_wanted_actors_come() {
     scene.judge().await;
 }
 
+// S3-024
 #[tokio::test]
-async fn s3_024_a_cursor_that_is_no_place_of_the_session_has_expired() {
+async fn cursor_outside_the_session_has_expired() {
     let scene = Scene::saying([Step::text("hello")]).await;
     scene.turn("x").await;
     let mut client = scene.connect("lost").await;
@@ -196,8 +200,9 @@ async fn s3_024_a_cursor_that_is_no_place_of_the_session_has_expired() {
     assert_eq!(answer["code"], "invalid_filter");
 }
 
+// D-40
 #[tokio::test]
-async fn d_40_a_second_subscribe_replaces_the_first() {
+async fn second_subscribe_replaces_the_first() {
     let scene = Scene::saying([Step::slow("one two three", 4, 2)]).await;
     let mut client = scene
         .watch(
@@ -226,8 +231,9 @@ async fn d_40_a_second_subscribe_replaces_the_first() {
     scene.judge().await;
 }
 
+// S3-024
 #[tokio::test]
-async fn s3_024_a_session_that_was_deleted_is_not_found() {
+async fn deleted_session_is_not_found() {
     let scene = Scene::saying([Step::text("hello")]).await;
     let mut client = scene.connect("too late").await;
     let path = format!("/sessions/{}", scene.session);

@@ -7,8 +7,9 @@ use turnwire_testkit::script::{Script, Step, tool};
 use turnwire_testkit::server::Options;
 use turnwire_testkit::watch::Ask;
 
+// S3-011
 #[tokio::test]
-async fn s3_011_one_turn_at_a_time() {
+async fn one_turn_runs_at_a_time() {
     let scene = Scene::saying([Step::slow("a slow answer to something", 2, 30)]).await;
     let running = scene.submit("one").await;
     let busy = scene
@@ -34,8 +35,9 @@ async fn s3_011_one_turn_at_a_time() {
     scene.judge().await;
 }
 
+// S3-011
 #[tokio::test]
-async fn s3_011_of_many_submits_at_once_one_is_accepted() {
+async fn one_of_many_concurrent_submits_is_accepted() {
     let scene = Scene::saying([Step::slow("words words words words", 2, 20)]).await;
     let tasks: Vec<_> = (0..12)
         .map(|_| {
@@ -59,9 +61,9 @@ async fn s3_011_of_many_submits_at_once_one_is_accepted() {
     scene.judge().await;
 }
 
-// S3-022
+// S3-022, S3-007
 #[tokio::test]
-async fn s3_007_the_position_of_an_accepted_turn_gives_the_whole_turn() {
+async fn accepted_position_replays_the_whole_turn() {
     let scene = Scene::saying([
         Step::text("hello "),
         Step::tool(tool::CLOCK, json!({})),
@@ -99,8 +101,9 @@ async fn s3_007_the_position_of_an_accepted_turn_gives_the_whole_turn() {
     scene.judge().await;
 }
 
+// D-03
 #[tokio::test]
-async fn d_03_a_turn_answers_to_its_response_id() {
+async fn turn_is_addressable_by_response_id() {
     let scene = Scene::saying([Step::stall()]).await;
     let turn = scene.submit("go").await;
     let path = format!("/turns/resp_{turn}/cancel");
@@ -128,7 +131,7 @@ async fn d_03_a_turn_answers_to_its_response_id() {
 }
 
 #[tokio::test]
-async fn a_message_is_a_string_or_blocks_and_the_log_keeps_it() {
+async fn message_is_text_or_blocks_and_is_logged() {
     let scene = Scene::saying([Step::text("You said {{user}}")]).await;
     let blocks = json!([{"type": "text", "text": "two "}, {"type": "text", "text": "blocks"}]);
     let mut client = scene.watch("blocks", Ask::live()).await;
@@ -158,8 +161,9 @@ async fn a_message_is_a_string_or_blocks_and_the_log_keeps_it() {
     assert_eq!(history.sessions[0].messages[0]["content"], blocks);
 }
 
+//
 #[tokio::test]
-async fn r_08_feedback_is_in_the_log_and_on_the_wire() {
+async fn feedback_is_logged_and_streamed() {
     let scene = Scene::saying([Step::text("hi")]).await;
     let events = scene.turn("x").await;
     let turn = events[0].turn_id.expect("a turn");
@@ -214,8 +218,9 @@ async fn r_08_feedback_is_in_the_log_and_on_the_wire() {
     scene.judge().await;
 }
 
+// S3-109
 #[tokio::test]
-async fn s3_109_metrics_tell_of_turns_and_connections() {
+async fn metrics_report_turns_and_connections() {
     let script = Script::new()
         .on("^stall", [Step::stall()])
         .on("", [Step::text("hi")]);

@@ -37,8 +37,9 @@ async fn line(crew: &Crew, levels: usize) -> Vec<SessionId> {
     line
 }
 
+// S3-081
 #[tokio::test]
-async fn s3_081_a_cancel_of_the_parent_ends_the_worker_first() {
+async fn cancelling_the_parent_ends_the_worker_first() {
     let crew = Crew::new(&stalling()).await;
     let mut parent = crew.watch("parent", crew.session).await;
     let mut all = crew.watch_all("everything").await;
@@ -101,8 +102,9 @@ async fn s3_081_a_cancel_of_the_parent_ends_the_worker_first() {
     );
 }
 
+// S3-081
 #[tokio::test]
-async fn s3_081_a_cancel_goes_down_the_whole_line_and_ends_come_up_it() {
+async fn cancel_goes_down_and_ends_come_up_the_worker_chain() {
     let crew = Crew::new(&nesting()).await;
     let turn = crew.say("start").await;
     let line = line(&crew, 2).await;
@@ -125,8 +127,9 @@ async fn s3_081_a_cancel_goes_down_the_whole_line_and_ends_come_up_it() {
     }
 }
 
+//
 #[tokio::test]
-async fn r_06_a_killed_server_ends_workers_before_their_parents_when_it_comes_back() {
+async fn killed_server_ends_workers_before_parents() {
     let mut crew = Crew::new(&nesting()).await;
     crew.say("start").await;
     let line = line(&crew, 2).await;
@@ -152,7 +155,7 @@ async fn r_06_a_killed_server_ends_workers_before_their_parents_when_it_comes_ba
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_end_ends_both() {
+async fn terminated_server_ends_worker_and_parent() {
     let mut crew = Crew::new(&stalling()).await;
     crew.say("tea").await;
     let line = line(&crew, 1).await;
@@ -172,8 +175,9 @@ async fn a_server_that_is_told_to_end_ends_both() {
 
 /// Two clients on a parent and one on its worker, cut again and again, over a crash: what each got
 /// is the log, in its order.
+//
 #[tokio::test]
-async fn r_07_those_who_watch_see_the_same_order_through_cuts_and_a_restart() {
+async fn watchers_see_one_order_through_cuts_and_restart() {
     let words = Step::slow("All about tea and more. ", 3, 5).repeat(8);
     let script = read_by(delegates("Read.", "Tea is old."), [words]).heard(
         "orchestrator",

@@ -14,8 +14,9 @@ fn reading() -> Script {
     )
 }
 
+// S3-085, S3-086, S3-089, S3-090
 #[tokio::test]
-async fn s3_085_s3_086_s3_089_s3_090_work_is_told_in_order_and_only_its_parts() {
+async fn delegation_events_are_in_order_and_limited() {
     let crew = Crew::new(&reading()).await;
     let mut watcher = crew.watch("parent", crew.session).await;
     let turn = crew.say("tea").await;
@@ -109,8 +110,9 @@ async fn s3_085_s3_086_s3_089_s3_090_work_is_told_in_order_and_only_its_parts() 
     assert_eq!(listed[0]["turn"]["state"], "completed");
 }
 
+// S3-088
 #[tokio::test]
-async fn s3_088_a_worker_is_followed_and_cancelled_like_any_session_and_spoken_to_later() {
+async fn worker_is_followed_cancelled_and_addressed_as_a_session() {
     let later = Script::new().heard(READER, "go on", 1, [Step::text("The other half.")]);
     let task = Step::tool("research", json!({"task": "Read."}));
     let script = later
@@ -159,7 +161,7 @@ async fn s3_088_a_worker_is_followed_and_cancelled_like_any_session_and_spoken_t
 }
 
 #[tokio::test]
-async fn workers_have_workers_as_deep_as_they_may() {
+async fn workers_nest_up_to_the_depth_limit() {
     let script = Script::new()
         .call(
             "orchestrator",
@@ -205,7 +207,7 @@ async fn workers_have_workers_as_deep_as_they_may() {
 }
 
 #[tokio::test]
-async fn a_turn_has_as_many_workers_as_pack_and_server_allow() {
+async fn workers_per_turn_are_limited_by_pack_and_server() {
     let task = || Step::tool("research", json!({"task": "Read."}));
     let script = Script::new()
         .call("orchestrator", 1, [task(), task(), task()])
@@ -232,7 +234,7 @@ async fn a_turn_has_as_many_workers_as_pack_and_server_allow() {
 }
 
 #[tokio::test]
-async fn a_worker_that_takes_too_long_is_stopped_and_the_turn_goes_on() {
+async fn worker_over_its_time_is_stopped_and_turn_goes_on() {
     let script = read_by(delegates("Read.", "It took too long."), [Step::stall()]);
     let crew = Crew::on(Options::pack(pack(&script, 300))).await;
     let turn = crew.say("slow").await;

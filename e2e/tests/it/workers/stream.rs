@@ -37,8 +37,9 @@ async fn to_the_end(client: &mut Client, session: SessionId) -> Vec<Event> {
     client.until(ends).await.expect("the end of the turn")
 }
 
+// S3-085, S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_085_s3_087_workers_come_along_where_they_are_asked_for() {
+async fn worker_events_are_included_on_request() {
     let server = Server::start(Options::pack(carried::pack())).await;
     let rest = server.rest();
     let session = rest.create().await.expect("a session");
@@ -94,8 +95,9 @@ async fn s3_085_s3_087_workers_come_along_where_they_are_asked_for() {
     assert_eq!(workers.len(), 3);
 }
 
+// S3-085
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_085_a_worker_that_comes_along_is_stopped_where_it_is_seen() {
+async fn included_worker_is_stopped_from_the_same_stream() {
     let server = Server::start(Options::pack(carried::pack())).await;
     let rest = server.rest();
     let session = rest.create().await.expect("a session");
@@ -129,8 +131,9 @@ async fn s3_085_a_worker_that_comes_along_is_stopped_where_it_is_seen() {
     carried::judge(&rest, &[session]).await;
 }
 
+// S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_087_a_ping_says_where_every_session_stands() {
+async fn ping_reports_the_position_of_every_session() {
     let options = Options::pack(carried::pack()).set("stream", "ping_ms", 20);
     let server = Server::start(options).await;
     let rest = server.rest();
@@ -193,8 +196,9 @@ async fn closed(rest: &Rest, session: SessionId) {
     }
 }
 
+// S3-087, S3-093
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s3_087_s3_093_a_client_too_slow_for_a_worker_is_closed_and_comes_back() {
+async fn client_too_slow_for_a_worker_is_closed_and_resumes() {
     let options = Options::pack(carried::pack())
         .set("stream", "queue_max", 50)
         .set("stream", "send_buffer_bytes", 4_096);
@@ -229,8 +233,9 @@ async fn s3_087_s3_093_a_client_too_slow_for_a_worker_is_closed_and_comes_back()
     carried::judge(&rest, &[session]).await;
 }
 
+// F5, S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f5_s3_087_workers_are_told_whole_and_once_however_lines_are_cut() {
+async fn cut_streams_deliver_worker_events_once() {
     let (report, workers) = carried::run(CUTS, Dice::from_env()).await;
     println!("{report:?}, {workers} workers");
     assert!(report.cuts >= CUTS, "{report:?}");

@@ -170,8 +170,9 @@ fn cancelled() -> (OpenTurn, End) {
     (open, end)
 }
 
+// S1-046
 #[test]
-fn s1_046_a_fan_out_is_closed_children_before_parents() {
+fn fan_out_closes_children_before_parents() {
     let (open, end) = cancelled();
     for (open, end) in [(fan_out(), failed()), (open, end)] {
         let ending = closing(&open, &end, time(130));
@@ -197,8 +198,9 @@ fn s1_046_a_fan_out_is_closed_children_before_parents() {
     }
 }
 
+// S2-064
 #[test]
-fn s2_064_the_trace_tells_every_outcome() {
+fn trace_reports_every_outcome() {
     let (open, end) = cancelled();
     let cases = [
         (
@@ -262,8 +264,9 @@ fn s2_064_the_trace_tells_every_outcome() {
     }
 }
 
+// S1-110
 #[test]
-fn s1_110_the_receipt_says_what_was_stopped_and_what_is_thrown_away() {
+fn receipt_lists_stopped_and_discarded_work() {
     let (open, end) = cancelled();
     let ending = closing(&open, &end, time(130));
     let Some(Body::TurnCancelled(cancelled)) = ending.last().map(|c| &c.body) else {
@@ -293,7 +296,7 @@ fn s1_110_the_receipt_says_what_was_stopped_and_what_is_thrown_away() {
 }
 
 #[test]
-fn a_turn_that_asked_for_nobody_has_a_trace_too_and_one_that_was_told_has_no_second() {
+fn trace_is_emitted_exactly_once() {
     let mut open = OpenTurn::new(TurnId(Ulid(1)));
     let at = Position::persisted(Epoch(1), Seq(1));
     open.apply(at, time(0), &Actor::USER, &opening());

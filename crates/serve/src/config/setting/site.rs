@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_is_spelt_as_browsers_spell_it() {
+    fn origin_is_normalised_as_browsers_send_it() {
         for (text, site) in [
             ("http://localhost:3000", "http://localhost:3000"),
             ("HTTPS://App.Example.COM", "https://app.example.com"),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_or_less_than_an_origin_is_none() {
+    fn incomplete_or_extended_origin_is_invalid() {
         let long = format!("http://{}", "a".repeat(SITE_BYTES_MAX));
         for bad in [
             "",

@@ -25,7 +25,7 @@ async fn answer(Json(asked): Json<Value>) -> Response {
 }
 
 #[tokio::test]
-async fn a_service_behind_a_server_without_data_is_told_where_it_is_named() {
+async fn service_behind_server_without_data_is_reported() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("a port");
     let port = listener.local_addr().expect("an address").port();

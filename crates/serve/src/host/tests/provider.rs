@@ -36,8 +36,9 @@ fn told(files: &Files, variables: &Variables) -> Vec<String> {
     report.findings.iter().map(Finding::to_string).collect()
 }
 
+// S2-001
 #[test]
-fn s2_001_a_provider_that_is_used_needs_its_key() {
+fn used_provider_needs_its_key() {
     let pack = manifest("local:m");
     let files = small(&[
         ("pack.yaml", &pack),
@@ -58,8 +59,9 @@ fn s2_001_a_provider_that_is_used_needs_its_key() {
     assert!(!told[0].contains("sk 1"), "{told:?}");
 }
 
+// S2-001
 #[test]
-fn s2_001_a_built_in_provider_tells_the_variable_where_it_is_used() {
+fn built_in_provider_names_its_variable_where_used() {
     let pack = manifest("gemini:flash");
     let files = small(&[("pack.yaml", &pack), ("prices.yaml", PRICES)]);
     let told_of = told(&files, &Variables::default());
@@ -78,7 +80,7 @@ fn s2_001_a_built_in_provider_tells_the_variable_where_it_is_used() {
 }
 
 #[tokio::test]
-async fn a_key_file_that_is_not_there_is_told_and_one_that_changes_is_read_again() {
+async fn missing_key_file_is_reported_and_changed_one_reread() {
     let folder = tempfile::tempdir().expect("a folder");
     let key = folder.path().join("key");
     let providers = LOCAL.replace("key: ${LOCAL_KEY}", &format!("key_file: {}", key.display()));
@@ -115,8 +117,9 @@ async fn a_key_file_that_is_not_there_is_told_and_one_that_changes_is_read_again
     );
 }
 
+// S3-104
 #[tokio::test]
-async fn s3_104_a_routing_file_that_changes_is_told_and_a_broken_one_changes_nothing() {
+async fn changed_routing_is_announced_broken_one_ignored() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&Files::skeleton("small"), folder.path());
     let host = open(folder.path())
@@ -169,7 +172,7 @@ async fn s3_104_a_routing_file_that_changes_is_told_and_a_broken_one_changes_not
 }
 
 #[test]
-fn a_cassette_that_cannot_be_played_is_told_with_its_line() {
+fn unplayable_cassette_is_reported_with_its_line() {
     let pack = manifest("cassette:talk");
     let tape = "{\"type\":\"cassette\",\"version\":1}\nnonsense\n";
     let files = small(&[("pack.yaml", &pack), ("cassettes/talk.jsonl", tape)]);
@@ -201,7 +204,7 @@ fn a_cassette_that_cannot_be_played_is_told_with_its_line() {
 }
 
 #[test]
-fn no_value_of_a_variable_is_in_its_debug_text() {
+fn variable_values_are_absent_from_debug_text() {
     let variables = Variables::default().or("LOCAL_KEY", "sk-marker");
     let text = format!("{variables:?}");
     assert!(
@@ -211,7 +214,7 @@ fn no_value_of_a_variable_is_in_its_debug_text() {
 }
 
 #[test]
-fn a_missing_key_is_told_together_with_what_is_wrong_in_scripts_and_cassettes() {
+fn missing_key_is_reported_with_other_findings() {
     let pack = manifest("local:m");
     let files = small(&[
         ("pack.yaml", &pack),
@@ -230,7 +233,7 @@ fn a_missing_key_is_told_together_with_what_is_wrong_in_scripts_and_cassettes() 
 }
 
 #[tokio::test]
-async fn a_script_that_is_given_speaks_for_every_provider_and_no_key_is_asked_for() {
+async fn given_script_replaces_every_provider_without_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let pack = manifest("local:m");
     let routing = "version: \"v1\"\nrules:\n  - {name: far, when: {locale: de}, use: \"gemini:flash\", \
@@ -287,7 +290,7 @@ async fn keyed(dir: &Path, key: &Path) -> (Arc<Host>, Files) {
 }
 
 #[tokio::test]
-async fn a_change_that_was_refused_for_want_of_a_key_file_is_taken_when_the_file_is_there() {
+async fn refused_change_is_retaken_when_key_file_appears() {
     let folder = tempfile::tempdir().expect("a folder");
     let (dir, key) = (folder.path().join("pack"), folder.path().join("key"));
     let (host, files) = keyed(&dir, &key).await;
@@ -313,7 +316,7 @@ async fn a_change_that_was_refused_for_want_of_a_key_file_is_taken_when_the_file
 }
 
 #[tokio::test]
-async fn a_hangup_reads_the_pack_again_though_nothing_looks_changed() {
+async fn hangup_rereads_an_unchanged_pack() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&Files::skeleton("small"), folder.path());
     let host = open(folder.path())

@@ -34,7 +34,7 @@ fn fault(body: &str) -> Fault {
 }
 
 #[test]
-fn json_is_taken_and_an_empty_body_means_an_empty_object() {
+fn json_is_accepted_and_empty_body_is_empty_object() {
     let none = Create::default();
     assert_eq!(parse(&HeaderMap::new(), b""), Ok(none.clone()));
     for kind in [
@@ -106,7 +106,7 @@ fn unknown_fields_are_named() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_in_words_about_the_body() {
+fn type_mismatch_is_described_in_terms_of_the_body() {
     let detail = "The body does not fit: missing field `message`.";
     assert_eq!(fault("{}"), Fault::new(Code::InvalidRequest, detail));
     let detail = "The body must be a JSON object.";
@@ -135,7 +135,7 @@ fn what_does_not_fit_is_told_in_words_about_the_body() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused_however_it_comes() {
+async fn oversize_body_is_refused_in_any_transfer_form() {
     let exact = collect(&HeaderMap::new(), Body::from("12345"), &limits(5, 1_000)).await;
     assert_eq!(exact, Ok(Bytes::from("12345")));
     let expected = Fault::new(Code::BodyTooLarge, "The body may have 5 bytes.");
@@ -159,7 +159,7 @@ async fn a_body_over_the_limit_is_refused_however_it_comes() {
 }
 
 #[tokio::test]
-async fn a_body_that_drips_or_breaks_ends_the_request() {
+async fn slow_or_broken_body_ends_the_request() {
     let pending = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
     let late = collect(&HeaderMap::new(), pending, &limits(5, 20)).await;
     assert_eq!(late.expect_err("refused").code(), Code::RequestTimeout);

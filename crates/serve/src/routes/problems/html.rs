@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_shown_and_never_read_as_html() {
+    fn text_is_escaped_in_html() {
         let shown = Shown("<b a=\"1\">&</b>").to_string();
         assert_eq!(shown, "&lt;b a=&quot;1&quot;&gt;&amp;&lt;/b&gt;");
         let prose = Prose("See `a<b` there.").to_string();

@@ -5,7 +5,7 @@ use turnwire_event::code::ToolErrorClass;
 use super::*;
 
 #[test]
-fn a_call_that_is_tried_again_is_one_call() {
+fn retried_model_call_counts_as_one_call() {
     let mut waiting = Told::routed();
     waiting.unheard(1);
     assert_eq!(cancel_case(&waiting.cancelled()), Ok(Case::Idle));
@@ -17,7 +17,7 @@ fn a_call_that_is_tried_again_is_one_call() {
 }
 
 #[test]
-fn another_model_is_chosen_only_after_a_call_that_said_nothing() {
+fn fallback_model_is_used_only_before_first_output() {
     let mut told = Told::routed();
     told.unheard(1);
     told.route();
@@ -34,7 +34,7 @@ fn another_model_is_chosen_only_after_a_call_that_said_nothing() {
 }
 
 #[test]
-fn a_tool_too_many_is_answered_without_a_call() {
+fn tool_beyond_limit_is_answered_without_a_call() {
     let mut told = Told::routed();
     let [a, b] = told.asks();
     told.say(Body::ToolFailed(tool::Failed {

@@ -42,7 +42,7 @@ fn edited(expected: &[&str], name: &str, from: &str, to: &str) {
 }
 
 #[test]
-fn good_chats_are_clean() {
+fn valid_chat_histories_have_no_violation() {
     for seed in 0..40 {
         let history = viewed(&mut Story::new(seed));
         assert_eq!(history.violations(), [], "seed {seed}");
@@ -59,8 +59,9 @@ fn good_chats_are_clean() {
     }
 }
 
+// I1
 #[test]
-fn i1_an_accepted_turn_that_is_not_in_the_log_is_told() {
+fn accepted_turn_missing_from_log_is_reported() {
     found(&["TurnLost"], |history| {
         let (chat, _) = live(history, &event("episode"));
         let mut other = chat.clone();
@@ -74,22 +75,25 @@ fn i1_an_accepted_turn_that_is_not_in_the_log_is_told() {
     });
 }
 
+// I1
 #[test]
-fn i1_a_frame_that_the_log_does_not_give_is_told() {
+fn frame_not_derived_from_log_is_reported() {
     edited(&["ChatChanged"], "usage", "_tokens\":", "_tokens\":1");
     edited(&["ChatLost", "ChatMissed"], "episode", "-1\n", "-2\n");
 }
 
+// I2
 #[test]
-fn i2_a_frame_that_never_came_is_told() {
+fn missing_frame_is_reported() {
     found(&["ChatMissed"], |history| {
         let (chat, at) = live(history, &event("episode"));
         chat.blocks.remove(at);
     });
 }
 
+// I2
 #[test]
-fn i2_a_frame_that_came_twice_is_told() {
+fn duplicate_frame_is_reported() {
     found(&["ChatTwice"], |history| {
         let (chat, at) = live(history, &event("episode"));
         let again = chat.blocks[at].clone();
@@ -97,8 +101,9 @@ fn i2_a_frame_that_came_twice_is_told() {
     });
 }
 
+// I2
 #[test]
-fn i2_a_frame_that_comes_again_after_a_resume_is_told() {
+fn frame_repeated_after_resume_is_reported() {
     found(&["ChatTwice", "ChatAfterTerminal", "ChatOver"], |history| {
         let (chat, at) = live(history, &event("completed"));
         let mut again = chat.clone();
@@ -115,8 +120,9 @@ fn i2_a_frame_that_comes_again_after_a_resume_is_told() {
     });
 }
 
+// I2
 #[test]
-fn i2_ids_that_do_not_rise_are_told() {
+fn non_increasing_frame_ids_are_reported() {
     found(&["ChatNotRising", "ChatTimeBack"], |history| {
         // Two frames change places: the first of them then comes too late.
         let (chat, at) = live(history, &event("tool_call"));
@@ -133,8 +139,9 @@ fn i2_ids_that_do_not_rise_are_told() {
     });
 }
 
+// I2
 #[test]
-fn i2_words_outside_of_the_models_calls_are_told() {
+fn text_outside_model_calls_is_reported() {
     found(&["ChatStray"], |history| {
         let (chat, at) = live(history, &event("text"));
         let words = chat.blocks[at].text.clone();
@@ -160,8 +167,9 @@ fn i2_words_outside_of_the_models_calls_are_told() {
     });
 }
 
+// S1-002
 #[test]
-fn s1_002_an_envelope_that_is_not_whole_is_told() {
+fn incomplete_frame_envelope_is_reported() {
     edited(
         &["ChatEnvelope", "ChatChanged"],
         "episode",
@@ -188,8 +196,9 @@ fn s1_002_an_envelope_that_is_not_whole_is_told() {
     );
 }
 
+// S1-009
 #[test]
-fn s1_009_time_that_goes_back_is_told() {
+fn decreasing_timestamp_is_reported() {
     edited(
         &["ChatTimeBack"],
         "text",
@@ -198,8 +207,9 @@ fn s1_009_time_that_goes_back_is_told() {
     );
 }
 
+// S1-013
 #[test]
-fn s1_013_a_head_that_names_another_session_is_told() {
+fn response_head_of_another_session_is_reported() {
     found(&["ChatHead"], |history| {
         let (chat, _) = live(history, &event("episode"));
         let head = chat.head.as_mut().expect("a head");
@@ -208,8 +218,9 @@ fn s1_013_a_head_that_names_another_session_is_told() {
     });
 }
 
+// S1-022
 #[test]
-fn s1_022_a_turn_whose_name_is_not_first_is_told() {
+fn response_id_not_first_is_reported() {
     found(&["ChatFirst", "ChatNotRising"], |history| {
         let (chat, _) = live(history, &event("episode"));
         chat.blocks.swap(0, 1);
@@ -218,15 +229,17 @@ fn s1_022_a_turn_whose_name_is_not_first_is_told() {
     });
 }
 
+// D-09
 #[test]
-fn d_09_another_version_than_was_asked_for_is_told() {
+fn unrequested_protocol_version_is_reported() {
     found(&["ChatVersion"], |history| {
         live(history, &event("episode")).0.version = Some("0.4".into());
     });
 }
 
+// I3
 #[test]
-fn i3_an_ending_that_never_came_is_told() {
+fn missing_terminal_frame_is_reported() {
     found(&["ChatUnended"], |history| {
         let (chat, at) = live(history, &event("completed"));
         chat.blocks.truncate(at);
@@ -234,8 +247,9 @@ fn i3_an_ending_that_never_came_is_told() {
     });
 }
 
+// I3
 #[test]
-fn i3_a_frame_after_the_terminal_is_told() {
+fn frame_after_terminal_is_reported() {
     found(&["ChatAfterTerminal", "ChatLost"], |history| {
         let (chat, at) = live(history, &event("completed"));
         let mut more = chat.blocks[at].clone();
@@ -244,8 +258,9 @@ fn i3_a_frame_after_the_terminal_is_told() {
     });
 }
 
+// I3
 #[test]
-fn i3_a_sentinel_that_is_missing_early_or_not_last_is_told() {
+fn missing_early_or_misplaced_sentinel_is_reported() {
     found(&["ChatSentinel"], |history| {
         let (chat, at) = live(history, "[DONE]");
         chat.blocks.remove(at);
@@ -271,8 +286,9 @@ fn i3_a_sentinel_that_is_missing_early_or_not_last_is_told() {
     });
 }
 
+// I3
 #[test]
-fn i3_an_answer_that_all_is_over_when_it_is_not_is_told() {
+fn premature_end_of_replay_answer_is_reported() {
     found(&["ChatOver"], |history| {
         let told = history
             .chats
@@ -286,16 +302,18 @@ fn i3_an_answer_that_all_is_over_when_it_is_not_is_told() {
     });
 }
 
+// I3
 #[test]
-fn i3_a_price_in_the_wrong_place_is_told() {
+fn misplaced_cost_frame_is_reported() {
     found(&["ChatUsage", "ChatMissed"], |history| {
         let (chat, at) = live(history, &event("usage"));
         chat.blocks.remove(at);
     });
 }
 
+// I4
 #[test]
-fn i4_a_tool_that_ends_as_another_or_not_at_all_is_told() {
+fn mismatched_or_missing_tool_end_is_reported() {
     edited(
         &["ChatTool", "ChatChanged"],
         "tool_completed",
@@ -312,8 +330,9 @@ fn i4_a_tool_that_ends_as_another_or_not_at_all_is_told() {
     });
 }
 
+// I5
 #[test]
-fn i5_words_that_are_not_those_that_are_stored_are_told() {
+fn text_differing_from_stored_message_is_reported() {
     edited(
         &["ChatText"],
         "text",
@@ -334,8 +353,9 @@ fn i5_words_that_are_not_those_that_are_stored_are_told() {
     });
 }
 
+// I5
 #[test]
-fn i5_words_lost_without_a_crash_or_long_before_it_are_told() {
+fn text_lost_outside_crash_window_is_reported() {
     found(&["ChatText"], |history| {
         history.faults.clear();
     });
@@ -347,7 +367,7 @@ fn i5_words_lost_without_a_crash_or_long_before_it_are_told() {
 }
 
 #[test]
-fn bytes_that_are_no_stream_are_told() {
+fn malformed_stream_bytes_are_reported() {
     found(&["Unreadable"], |history| {
         let (chat, _) = live(history, &event("episode"));
         chat.end = Some(ChatEnd::Garbled("nonsense".into()));

@@ -2,8 +2,9 @@
 
 use super::*;
 
+// I1
 #[test]
-fn i1_a_lost_turn_is_told() {
+fn lost_turn_is_reported() {
     found(&["TurnLost"], |history| {
         let request = history
             .requests
@@ -16,8 +17,9 @@ fn i1_a_lost_turn_is_told() {
     });
 }
 
+// I1
 #[test]
-fn i1_a_lost_cancel_is_told() {
+fn lost_cancel_is_reported() {
     found(&["CancelLost"], |history| {
         let request = history
             .requests
@@ -30,8 +32,9 @@ fn i1_a_lost_cancel_is_told() {
     });
 }
 
+// I1
 #[test]
-fn i1_lost_feedback_is_told() {
+fn lost_feedback_is_reported() {
     found(&["FeedbackLost"], |history| {
         let again = history
             .requests
@@ -42,8 +45,9 @@ fn i1_lost_feedback_is_told() {
     });
 }
 
+// I1
 #[test]
-fn i1_a_lost_event_is_told() {
+fn lost_event_is_reported() {
     found(&["EventLost"], |history| {
         // The last of the log is seen by the clients that came to the end, and by them alone.
         let log = &mut history.sessions[0];
@@ -63,8 +67,9 @@ fn i1_a_lost_event_is_told() {
     });
 }
 
+// I1
 #[test]
-fn i1_a_changed_event_is_told() {
+fn changed_event_is_reported() {
     found(&["EventChanged"], |history| {
         let at = live_line(history, "route.decided");
         edit(
@@ -76,7 +81,7 @@ fn i1_a_changed_event_is_told() {
 }
 
 #[test]
-fn a_broken_chain_is_told() {
+fn broken_hash_chain_is_reported() {
     found(&["ChainBroken"], |history| {
         let hash = &mut history.sessions[0].events[3].hash;
         let other = if hash.starts_with('0') { "1" } else { "0" };

@@ -2,8 +2,9 @@
 
 use super::*;
 
+// I2
 #[test]
-fn i2_a_hole_in_the_log_is_told() {
+fn sequence_gap_in_log_is_reported() {
     told(&["NotDense"], |story| {
         for event in &mut story.events {
             if event.id.seq > Seq(4) {
@@ -27,16 +28,18 @@ fn i2_a_hole_in_the_log_is_told() {
     });
 }
 
+// I2
 #[test]
-fn i2_a_missed_event_is_told() {
+fn missed_event_is_reported() {
     found(&["Missed"], |history| {
         let at = live_line(history, "route.decided");
         history.connections[0].lines.remove(at);
     });
 }
 
+// I2
 #[test]
-fn i2_an_event_sent_twice_is_told() {
+fn event_sent_twice_is_reported() {
     found(&["Twice"], |history| {
         let at = live_line(history, "route.decided");
         let line = history.connections[0].lines[at].clone();
@@ -44,8 +47,9 @@ fn i2_an_event_sent_twice_is_told() {
     });
 }
 
+// I2
 #[test]
-fn i2_an_event_sent_again_after_a_resume_is_told() {
+fn event_repeated_after_resume_is_reported() {
     found(&["Twice"], |history| {
         let mut again = history.connections[0].clone();
         let last = again.lines.last().expect("the last event").clone();
@@ -68,8 +72,9 @@ fn i2_an_event_sent_again_after_a_resume_is_told() {
     });
 }
 
+// I2
 #[test]
-fn i2_ids_that_do_not_rise_are_told() {
+fn non_increasing_event_ids_are_reported() {
     found(&["NotRising", "Missed"], |history| {
         // Three persisted events in a row come in the wrong order.
         let at = live_line(history, "turn.started");
@@ -77,8 +82,9 @@ fn i2_ids_that_do_not_rise_are_told() {
     });
 }
 
+// I2
 #[test]
-fn i2_an_unwanted_event_is_told() {
+fn event_outside_filter_is_reported() {
     found(&["Unwanted"], |history| {
         for line in &mut history.connections[0].lines {
             if let Line::Subscribed(subscribe) = line {
@@ -93,8 +99,9 @@ fn i2_an_unwanted_event_is_told() {
     });
 }
 
+// I2
 #[test]
-fn i2_a_replay_that_was_promised_too_long_is_told() {
+fn overstated_replay_count_is_reported() {
     found(&["ReplayCount"], |history| {
         let late = history
             .connections

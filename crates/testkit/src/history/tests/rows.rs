@@ -2,16 +2,18 @@
 
 use super::*;
 
+// I5
 #[test]
-fn i5_a_missing_message_row_is_told() {
+fn missing_message_row_is_reported() {
     found(&["RowDiffers"], |history| {
         history.connections.clear();
         history.sessions[0].messages.remove(0);
     });
 }
 
+// I5
 #[test]
-fn i5_a_message_row_nobody_vouches_for_is_told() {
+fn message_row_without_event_is_reported() {
     found(&["RowDiffers"], |history| {
         history.connections.clear();
         let rows = &mut history.sessions[0].messages;
@@ -25,22 +27,24 @@ fn i5_a_message_row_nobody_vouches_for_is_told() {
     });
 }
 
+// I5
 #[test]
-fn i5_a_turn_row_in_the_wrong_state_is_told() {
+fn wrong_turn_row_state_is_reported() {
     found(&["RowDiffers"], |history| {
         history.sessions[0].turns[0]["state"] = "running".into()
     });
 }
 
+// I5
 #[test]
-fn i5_a_tool_call_row_left_running_is_told() {
+fn tool_call_row_still_running_is_reported() {
     found(&["RowDiffers"], |history| {
         history.sessions[0].tool_calls[0]["status"] = "running".into()
     });
 }
 
 #[test]
-fn an_unreadable_frame_is_told() {
+fn unreadable_frame_is_reported() {
     found(&["Unreadable"], |history| {
         let frame = Line::Received(super::super::Frame {
             at: std::time::Duration::ZERO,

@@ -26,16 +26,18 @@ fn snapshots(expected: &[&str], doctor: impl Fn(&mut serde_json::Value) -> bool)
     }
 }
 
+// I5
 #[test]
-fn i5_a_wrong_summary_is_told() {
+fn wrong_snapshot_summary_is_reported() {
     snapshots(&["SnapshotDiffers"], |snapshot| {
         snapshot["session"]["turn_count"] = 99.into();
         true
     });
 }
 
+// I5
 #[test]
-fn i5_a_message_missing_from_a_snapshot_is_told() {
+fn message_missing_from_snapshot_is_reported() {
     snapshots(&["SnapshotDiffers"], |snapshot| {
         let messages = snapshot["messages"].as_array_mut().expect("a list");
         let whole = messages.iter().position(|m| m["role"] == "user");
@@ -43,8 +45,9 @@ fn i5_a_message_missing_from_a_snapshot_is_told() {
     });
 }
 
+// I5
 #[test]
-fn i5_a_snapshot_whose_rest_does_not_add_up_is_told() {
+fn snapshot_and_later_deltas_mismatch_is_reported() {
     snapshots(&["TextDiffers", "SnapshotDiffers"], |snapshot| {
         let messages = snapshot["messages"].as_array_mut().expect("a list");
         let open = messages.iter_mut().find(|m| m["status"] == "in_progress");

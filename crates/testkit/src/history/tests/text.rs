@@ -2,16 +2,18 @@
 
 use super::*;
 
+// I5
 #[test]
-fn i5_a_lost_delta_is_told() {
+fn lost_delta_is_reported() {
     found(&["TextDiffers"], |history| {
         let at = live_line(history, "text.delta");
         history.connections[0].lines.remove(at);
     });
 }
 
+// I5
 #[test]
-fn i5_a_changed_delta_is_told() {
+fn changed_delta_is_reported() {
     found(&["TextDiffers"], |history| {
         let at = live_line(history, "text.delta");
         edit(
@@ -22,16 +24,18 @@ fn i5_a_changed_delta_is_told() {
     });
 }
 
+// I5
 #[test]
-fn i5_tool_input_that_does_not_add_up_is_told() {
+fn tool_input_fragments_mismatch_is_reported() {
     found(&["TextDiffers"], |history| {
         let at = live_line(history, "tool.use_input_delta");
         history.connections[0].lines.remove(at);
     });
 }
 
+// I5
 #[test]
-fn i5_text_lost_without_a_crash_is_told() {
+fn text_lost_without_crash_is_reported() {
     found(
         &["SweptWithoutCrash", "CheckpointLate", "TextDiffers"],
         |history| {
@@ -48,8 +52,9 @@ fn i5_text_lost_without_a_crash_is_told() {
     );
 }
 
+// I5
 #[test]
-fn i5_text_lost_long_before_the_crash_is_told() {
+fn text_lost_long_before_crash_is_reported() {
     found(&["CheckpointLate"], |history| {
         for fault in &mut history.faults {
             fault.at += std::time::Duration::from_secs(60);
@@ -57,8 +62,9 @@ fn i5_text_lost_long_before_the_crash_is_told() {
     });
 }
 
+// I5
 #[test]
-fn i5_a_row_other_than_what_was_told_is_told() {
+fn row_differing_from_events_is_reported() {
     found(&["MessageDiffers"], |history| {
         for connection in &mut history.connections {
             for line in &mut connection.lines {
@@ -74,8 +80,9 @@ fn i5_a_row_other_than_what_was_told_is_told() {
     });
 }
 
+// I5
 #[test]
-fn i5_a_row_that_its_hash_does_not_fit_is_told() {
+fn row_not_matching_its_hash_is_reported() {
     found(&["HashDiffers"], |history| {
         history.connections.clear();
         for row in &mut history.sessions[0].messages {
@@ -86,8 +93,9 @@ fn i5_a_row_that_its_hash_does_not_fit_is_told() {
     });
 }
 
+// I5
 #[test]
-fn i5_a_result_that_its_hash_does_not_fit_is_told() {
+fn tool_result_not_matching_its_hash_is_reported() {
     found(&["HashDiffers"], |history| {
         history.connections.clear();
         for row in &mut history.sessions[0].messages {

@@ -17,8 +17,9 @@ fn unkilled(expected: &[&str], doctor: impl Fn(&mut Story)) {
     });
 }
 
+// I3
 #[test]
-fn i3_a_missing_terminal_is_told() {
+fn missing_terminal_is_reported() {
     // The turn after it then starts while it runs, unless it is the last one.
     unkilled(&["TerminalMissing", "TurnsOverlap"], |story| {
         let at = index(story, |e| e.body.kind().is_terminal());
@@ -26,8 +27,9 @@ fn i3_a_missing_terminal_is_told() {
     });
 }
 
+// I3
 #[test]
-fn i3_a_turn_that_starts_while_another_runs_is_told() {
+fn overlapping_turn_start_is_reported() {
     unkilled(&["TurnsOverlap"], |story| {
         let end = index(story, |e| e.body.kind().is_terminal());
         let next = (end..story.events.len())
@@ -64,13 +66,15 @@ fn beside(story: &mut Story, phase: Phase) {
     story.events.splice(at + 1..at + 1, its_own);
 }
 
+// I3
 #[test]
-fn i3_a_turn_withdrawn_beside_another_is_sound() {
+fn withdrawn_queued_turn_beside_running_turn_is_valid() {
     unkilled(&[], |story| beside(story, Phase::Queued));
 }
 
+// I3
 #[test]
-fn i3_a_turn_beside_another_that_did_not_wait_is_told() {
+fn ended_turn_that_never_queued_is_reported() {
     unkilled(&["TurnsOverlap"], |story| {
         beside(story, Phase::Route);
         // A snapshot in between would not know which of the two it is in.
@@ -78,8 +82,9 @@ fn i3_a_turn_beside_another_that_did_not_wait_is_told() {
     });
 }
 
+// I3
 #[test]
-fn i3_a_second_terminal_is_told() {
+fn second_terminal_is_reported() {
     unkilled(&["TerminalTwice"], |story| {
         let at = index(story, |e| e.body.kind().is_terminal());
         let again = story.events[at].clone();
@@ -87,8 +92,9 @@ fn i3_a_second_terminal_is_told() {
     });
 }
 
+// I3
 #[test]
-fn i3_an_event_after_the_terminal_is_told() {
+fn event_after_terminal_is_reported() {
     unkilled(&["AfterTerminal"], |story| {
         let end = index(story, |e| e.body.kind().is_terminal());
         let turn = story.events[end].turn_id;
@@ -100,24 +106,27 @@ fn i3_an_event_after_the_terminal_is_told() {
     });
 }
 
+// I3
 #[test]
-fn i3_an_event_of_no_turn_is_told() {
+fn event_without_turn_is_reported() {
     unkilled(&["OutsideTurn"], |story| {
         let at = index(story, kind(EventType::RouteDecided));
         story.events.swap(at - 1, at);
     });
 }
 
+// I4
 #[test]
-fn i4_a_tool_left_open_is_told() {
+fn open_tool_call_is_reported() {
     unkilled(&["LeftOpen"], |story| {
         let at = index(story, kind(EventType::ToolCompleted));
         story.events.remove(at);
     });
 }
 
+// I4
 #[test]
-fn i4_a_call_left_open_is_told() {
+fn open_model_call_is_reported() {
     unkilled(&["LeftOpen"], |story| {
         let at = index(story, |e| matches!(&e.body, Body::LlmCallFailed(_)));
         let Body::LlmCallFailed(call) = &mut story.events[at].body else {
@@ -140,8 +149,9 @@ fn i4_a_call_left_open_is_told() {
     });
 }
 
+// I4
 #[test]
-fn i4_a_tool_that_ends_twice_is_told() {
+fn tool_ending_twice_is_reported() {
     unkilled(&["NotOpen"], |story| {
         let at = index(story, kind(EventType::ToolFailed));
         let again = story.events[at].clone();
@@ -149,8 +159,9 @@ fn i4_a_tool_that_ends_twice_is_told() {
     });
 }
 
+// I4
 #[test]
-fn i4_a_lie_about_the_call_is_told() {
+fn wrong_model_call_summary_is_reported() {
     unkilled(&["CalledFlag"], |story| {
         let at = index(story, kind(EventType::ToolFailed));
         let Body::ToolFailed(tool) = &mut story.events[at].body else {
@@ -160,8 +171,9 @@ fn i4_a_lie_about_the_call_is_told() {
     });
 }
 
+// law 8
 #[test]
-fn law_8_a_start_after_the_cancel_is_told() {
+fn work_started_after_cancel_is_reported() {
     unkilled(&["StartedAfterCancel"], |story| {
         let asked = index(story, |e| e.body.kind() == EventType::TurnCancelRequested);
         let turn = story.events[asked].turn_id;
@@ -179,8 +191,9 @@ fn law_8_a_start_after_the_cancel_is_told() {
     });
 }
 
+// law 8
 #[test]
-fn law_8_a_second_cancel_is_told() {
+fn second_cancel_is_reported() {
     unkilled(&["CancelNotKept"], |story| {
         let asked = index(story, kind(EventType::TurnCancelRequested));
         let again = story.events[asked].clone();
@@ -188,8 +201,9 @@ fn law_8_a_second_cancel_is_told() {
     });
 }
 
+// law 8
 #[test]
-fn law_8_an_end_other_than_the_cancel_is_told() {
+fn other_terminal_after_cancel_is_reported() {
     unkilled(&["CancelNotKept"], |story| {
         let done = index(story, kind(EventType::TurnCompleted));
         let turn = story.events[done].turn_id;

@@ -114,14 +114,14 @@ fn found(expected: &[&str], doctor: impl Fn(&mut History)) {
 }
 
 #[test]
-fn a_worker_between_its_start_and_its_end_is_clean() {
+fn worker_between_start_and_end_is_valid() {
     for seed in 0..40 {
         assert_eq!(carried(seed).violations(), [], "seed {seed}");
     }
 }
 
 #[test]
-fn a_worker_told_afterwards_is_clean_wherever_it_is_cut() {
+fn worker_replayed_later_is_valid_at_every_cut() {
     for seed in 0..4 {
         for (cut, history) in (1..).map_while(|cut| Some((cut, late(seed, cut)?))) {
             assert_eq!(history.violations(), [], "seed {seed}, cut behind {cut}");
@@ -130,14 +130,14 @@ fn a_worker_told_afterwards_is_clean_wherever_it_is_cut() {
 }
 
 #[test]
-fn a_worker_before_its_start_is_told() {
+fn worker_event_before_its_start_is_reported() {
     found(&["WorkerOutside"], |history| {
         history.connections[0].lines.swap(2, 3);
     });
 }
 
 #[test]
-fn a_worker_after_its_end_is_told() {
+fn worker_event_after_its_end_is_reported() {
     found(&["WorkerOutside"], |history| {
         let lines = &mut history.connections[1].lines;
         let end = lines.pop().expect("the end");
@@ -146,7 +146,7 @@ fn a_worker_after_its_end_is_told() {
 }
 
 #[test]
-fn a_worker_that_is_not_whole_at_its_end_is_told() {
+fn incomplete_worker_at_its_end_is_reported() {
     found(&["Missed"], |history| {
         let lines = &mut history.connections[1].lines;
         let terminal = lines.iter().rposition(
@@ -157,7 +157,7 @@ fn a_worker_that_is_not_whole_at_its_end_is_told() {
 }
 
 #[test]
-fn an_event_that_comes_again_after_a_cut_is_told() {
+fn event_repeated_after_cut_is_reported() {
     found(&["Twice"], |history| {
         let again = history.connections[0].lines[3].clone();
         history.connections[1].lines.insert(2, again);

@@ -20,7 +20,7 @@ fn all(parser: &mut Parser) -> Result<Vec<Block>, Garbled> {
 }
 
 #[test]
-fn blocks_are_the_same_however_their_bytes_are_split() {
+fn parsed_blocks_do_not_depend_on_chunking() {
     let mut whole = Parser::default();
     whole.push(GOOD.as_bytes());
     let whole = all(&mut whole).expect("a good stream");
@@ -50,7 +50,7 @@ fn blocks_are_the_same_however_their_bytes_are_split() {
 }
 
 #[test]
-fn whatever_is_cut_off_could_have_become_a_block() {
+fn truncated_tail_may_still_become_a_block() {
     for cut in 0..GOOD.len() {
         let mut parser = Parser::default();
         parser.push(&GOOD.as_bytes()[..cut]);
@@ -75,7 +75,7 @@ fn whatever_is_cut_off_could_have_become_a_block() {
 }
 
 #[test]
-fn what_is_not_as_it_should_be_is_refused() {
+fn malformed_stream_is_rejected() {
     let good = "id: evt_00010000000001-0\nevent: text\ndata: {\"event_type\":\"text\"}\n\n";
     assert!(Block::read(good, false).is_ok());
     for (from, to) in [

@@ -6,7 +6,7 @@ use turnwire_testkit::provider::{Answer, Dialect, FakeProvider};
 use super::caller::{headers, path, post, request, send};
 
 #[tokio::test]
-async fn a_request_that_a_provider_would_refuse_is_refused() {
+async fn request_refused_by_provider_is_refused() {
     let provider = FakeProvider::start().await;
     provider.always("", Answer::text(["never"]));
     provider.require_key("k");
@@ -49,7 +49,7 @@ async fn a_request_that_a_provider_would_refuse_is_refused() {
 }
 
 #[tokio::test]
-async fn calls_and_results_must_belong_together() {
+async fn tool_calls_and_results_must_match() {
     let provider = FakeProvider::start().await;
     provider.always("", Answer::text(["fine"]));
     let conversation = |dialect, call: bool, result: bool| {

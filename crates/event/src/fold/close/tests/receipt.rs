@@ -4,7 +4,7 @@ use super::*;
 use crate::id::SessionId;
 
 #[test]
-fn a_tool_has_the_worst_of_what_worked_for_it_and_what_did_not_let_go_is_told() {
+fn tool_takes_its_worst_child_outcome() {
     let (open, end) = cancelled();
     let ward = |id: &str, tool, outcome, ms| Stopped {
         tool_use_id: tool,
@@ -77,8 +77,9 @@ fn a_tool_has_the_worst_of_what_worked_for_it_and_what_did_not_let_go_is_told() 
     assert_eq!(lines(true), expected(thrown));
 }
 
+// S3-081
 #[test]
-fn s3_081_every_worker_has_one_line_whether_it_was_seen_to_go_or_never_began() {
+fn every_worker_has_one_receipt_line() {
     let (mut open, end) = cancelled();
     let workers = [SessionId(Ulid(31)), SessionId(Ulid(32))];
     for worker_session_id in workers {
