@@ -11,9 +11,7 @@ use crate::id::ToolUseId;
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContentBlock {
     /// Visible text.
-    Text {
-        text: String,
-    },
+    Text { text: String },
     /// The model's reasoning, if the provider exposes it.
     Thinking {
         text: String,
