@@ -1,7 +1,7 @@
-//! What an event says: one payload struct per type, one file per family, one exhaustive enum.
+//! Event payloads: one struct per event type, one file per family, one exhaustive enum.
 //!
-//! Only types that something emits have a payload here; a new one is a variant, and the compiler
-//! lists the places that must learn it.
+//! Only types that the server emits have a payload here. A new type is a variant, and the compiler
+//! lists the places that must handle it.
 
 pub mod lifecycle;
 pub mod model;
@@ -26,21 +26,21 @@ macro_rules! bodies {
         pub enum Body { $($variant($payload)),+ }
 
         impl Body {
-            /// The types that have a payload struct: those that are emitted.
+            /// The event types that have a payload struct: those that the server emits.
             pub const KINDS: &'static [EventType] = &[$(EventType::$variant),+];
 
-            /// Its type.
+            /// The [`EventType`] of this payload.
             pub const fn kind(&self) -> EventType {
                 match self { $(Self::$variant(_) => EventType::$variant),+ }
             }
 
-            /// Its JSON, appended to `out`.
+            /// Appends the payload as JSON to `out`.
             pub fn write(&self, out: &mut Vec<u8>) {
-                let done = match self { $(Self::$variant(payload) => serde_json::to_writer(out, payload)),+ };
-                done.expect("payloads are plain data: string keys, finite numbers, and a Vec takes any bytes");
+                let result = match self { $(Self::$variant(payload) => serde_json::to_writer(out, payload)),+ };
+                result.expect("payloads are plain data: string keys, finite numbers, and a Vec takes any bytes");
             }
 
-            /// Reads the payload of an event of type `kind`; `None` for a type nothing emits yet.
+            /// Parses the payload of an event of type `kind`; `None` for a type that the server does not emit.
             pub fn read(kind: EventType, payload: &RawValue) -> Option<serde_json::Result<Self>> {
                 fn get<T: DeserializeOwned>(payload: &RawValue) -> serde_json::Result<T> {
                     serde_json::from_str(payload.get())

@@ -1,4 +1,4 @@
-//! The closed sets of codes that clients may see. Exception text, hosts and paths never are.
+//! The closed sets of codes that clients may see. They never carry exception text, hosts or paths.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,67 +12,67 @@ macro_rules! codes {
     };
 }
 
-codes!(/// How a turn ended that was not cancelled.
+codes!(/// How a turn ended without a cancel.
 TurnStatus, "snake_case" {
-    /// As asked.
+    /// The turn answered completely.
     Ok,
-    /// With something missing.
+    /// The turn answered, but some data or sub-agents failed.
     Degraded,
-    /// Not at all.
+    /// The turn did not answer.
     Failed,
-    /// Waiting for a person; another turn goes on.
+    /// The turn waits for approvals; a resumed turn continues it.
     Paused,
 });
 
-codes!(/// What a turn is for.
+codes!(/// The kind of a turn.
 TurnKind, "snake_case" {
-    /// A person talks.
+    /// A user message.
     Chat,
-    /// A mission's leg.
+    /// One part of a mission.
     Mission,
     /// A worker session's turn.
     Worker,
-    /// Started by a timer.
+    /// Started by a scheduler.
     Scheduled,
 });
 
-codes!(/// Who or what began a turn.
+codes!(/// The initiator of a turn.
 #[derive(Default)]
 Origin, "snake_case" {
-    /// A person, now.
+    /// A user, interactively.
     #[default]
     Chat,
-    /// A timer, for a person.
+    /// A scheduler, on behalf of a user.
     Scheduled,
-    /// A message service, for a person.
+    /// A message service, on behalf of a user.
     Dm,
 });
 
-codes!(/// What went wrong, as clients are told.
+codes!(/// The code of a failure as clients see it.
 ErrorCode, "SCREAMING_SNAKE_CASE" {
-    /// Something inside.
+    /// A fault of the server or a provider.
     InternalError,
-    /// The model's provider said: too much.
+    /// The model provider's rate limit was exceeded.
     RateLimitError,
     /// A sub-agent failed.
     SubAgentFailed,
-    /// An enricher answered with an error.
+    /// A data service answered with an error.
     CcsEnvelopeError,
     /// Some of several sub-agents failed.
     PartialFanOut,
 });
 
-codes!(/// Why an enricher failed. A word outside the set becomes `UpstreamUnavailable` (D-29).
+codes!(/// Why an enricher failed. An unknown reason becomes `UpstreamUnavailable` (D-29).
 Reason, "snake_case" {
-    /// What it asks is not there.
+    /// The enricher's upstream is unavailable.
     UpstreamUnavailable,
-    /// What it asks took too long.
+    /// The enricher's upstream timed out.
     UpstreamTimeout,
-    /// Too much of what it asks was missing.
+    /// The enricher's upstream returned too little data.
     UpstreamPartial,
-    /// Not for this person.
+    /// The user is not allowed to see the data.
     Unauthorized,
-    /// It did not understand.
+    /// The enricher rejected the request.
     InvalidRequest,
 });
 
@@ -80,75 +80,72 @@ codes!(/// Why a sub-agent failed.
 AgentErrorClass, "snake_case" {
     /// The turn was cancelled.
     Cancelled,
-    /// No answer in time.
+    /// The sub-agent exceeded its deadline.
     Timeout,
-    /// It could not be made: no such model.
+    /// The sub-agent could not be created, for example because its model does not exist.
     Instantiation,
-    /// Its model failed.
+    /// The sub-agent's model failed.
     Model,
-    /// A tool failed beyond repair.
+    /// A tool failed and the failure cannot be corrected by the model.
     Tool,
-    /// Something inside.
+    /// A fault of the server.
     Internal,
 });
 
-codes!(/// How a sub-agent did.
+codes!(/// The outcome of a sub-agent.
 DispatchOutcome, "snake_case" {
-    /// It answered.
+    /// The sub-agent answered.
     Success,
-    /// It failed.
+    /// The sub-agent failed.
     Failure,
-    /// It answered without data that it wanted.
+    /// The sub-agent answered although a data service failed.
     StatusError,
-    /// The turn was cancelled, and whatever it had is thrown away.
+    /// The turn was cancelled and the sub-agent's result was discarded.
     Discarded,
 });
 
-codes!(/// How many sub-agents were asked for, beside how many may run.
+codes!(/// The number of requested sub-agents compared with the cap.
 #[derive(Default)]
 CapBehavior, "snake_case" {
-    /// Fewer.
+    /// Fewer than the cap.
     #[default]
     Within,
-    /// As many.
+    /// Exactly the cap.
     At,
-    /// More.
+    /// More than the cap.
     Over,
 });
 
-codes!(/// How a slot of a plan step stands.
+codes!(/// The state of a slot of a plan step.
 SlotStatus, "snake_case" {
-    /// Not begun.
     Pending,
-    /// At work.
     InProgress,
-    /// It gave something, more will come.
+    /// The slot has a first result; more will follow.
     Partial,
-    /// It gave its result.
+    /// The slot has its result.
     Success,
-    /// It failed.
     Error,
-    /// Its deadline passed.
+    /// The slot's deadline passed.
     Timeout,
 });
 
 codes!(/// How a plan step ended.
 StepStatus, "snake_case" {
-    /// Every slot gave its result.
+    /// Every slot has its result.
     Success,
-    /// Some did.
+    /// Some slots have their result.
     PartialFailure,
-    /// None did.
+    /// No slot has a result.
     Failed,
-    /// It was ended from outside.
+    /// The step was ended from outside, for example by a cancel.
     Terminated,
 });
 
-codes!(/// Why a turn was cancelled, as client wires tell it.
+codes!(/// Why a turn was cancelled, as client wires report it.
 CancelCode, "SCREAMING_SNAKE_CASE" {
-    /// The relay heard nothing for too long.
+    /// The relay received nothing for too long.
     IdleTimeout,
-    /// Someone asked.
+    /// A client or the server requested the cancel.
     RequestCancelled,
 });
 
@@ -164,9 +161,9 @@ Phase, "snake_case" {
     Seam,
     /// Waiting for a worker.
     Delegate,
-    /// Waiting for an upstream that said nothing.
+    /// Waiting for a silent upstream.
     Idle,
-    /// Waiting for its turn.
+    /// Waiting in the session's queue.
     Queued,
 });
 
@@ -174,15 +171,15 @@ codes!(/// Why a model call failed.
 LlmErrorClass, "snake_case" {
     /// The turn was cancelled.
     Cancelled,
-    /// The provider said: too much.
+    /// The provider's rate limit was exceeded.
     RateLimited,
-    /// No answer in time.
+    /// The provider exceeded the deadline.
     Timeout,
-    /// The connection broke.
+    /// The connection to the provider failed.
     Transport,
     /// The provider answered with an error.
     Provider,
-    /// Something inside.
+    /// A fault of the server.
     Internal,
 });
 
@@ -190,81 +187,78 @@ codes!(/// Why a tool failed.
 ToolErrorClass, "snake_case" {
     /// The turn was cancelled.
     Cancelled,
-    /// No result in time.
+    /// The tool exceeded its deadline.
     Timeout,
-    /// The enricher's envelope said so.
+    /// The enricher's envelope reports an error.
     EnvelopeError,
-    /// The result was for someone else.
+    /// The result belongs to another principal.
     PrincipalMismatch,
-    /// The model's input does not fit the tool.
+    /// The model's input does not satisfy the tool's schema.
     InvalidInput,
-    /// Something inside.
+    /// A fault of the server.
     Internal,
 });
 
-codes!(/// What kind of tool it is.
+codes!(/// The kind of a tool.
 ToolType, "snake_case" {
-    /// Behind MCP.
+    /// A tool of an MCP server.
     Mcp,
-    /// Behind the connector.
+    /// A data service behind the connector.
     Ccs,
-    /// A sub-agent as a tool.
+    /// A sub-agent, called as a tool.
     SubAgent,
-    /// In process.
+    /// A function inside the server.
     Function,
-    /// Over HTTP.
+    /// An HTTP endpoint.
     Http,
-    /// A process.
+    /// A program that the server starts.
     Process,
-    /// On the client.
+    /// A tool that runs on the client.
     Client,
-    /// A component.
+    /// A tool that renders a component.
     Render,
     /// A worker session.
     Delegate,
 });
 
-codes!(/// Why a worker did not get to its end.
+codes!(/// Why a worker did not finish.
 FailureMode, "snake_case" {
-    /// It was stopped: by someone who watches it, or with the turn that gave it its work.
+    /// The worker was cancelled, directly or with the turn that started it.
     CancelledByUser,
-    /// It took too long.
+    /// The worker exceeded its time limit.
     Timeout,
-    /// Something broke.
+    /// The worker or its server failed.
     Error,
 });
 
-codes!(/// The answer to the question whether a tool may act.
+codes!(/// A person's decision on an approval request.
 Decision, "snake_case" {
-    /// It may.
     Approve,
-    /// It may not.
     Reject,
 });
 
-codes!(/// Where a question whether a tool may act stands.
+codes!(/// The state of an approval request.
 ApprovalState, "snake_case" {
-    /// Without an answer.
+    /// No decision yet.
     Pending,
-    /// It may.
     Approved,
-    /// It may not, or the conversation went on without an answer.
+    /// Rejected by a person, or because the conversation continued without a decision.
     Rejected,
 });
 
-codes!(/// What became of something that ran when the cancel came.
+codes!(/// The outcome of work that was running when a cancel arrived.
 StopOutcome, "snake_case" {
-    /// It was stopped.
+    /// The work was stopped.
     Stopped,
-    /// It finished by itself before it could be stopped.
+    /// The work finished by itself before it could be stopped.
     Finished,
-    /// Its result is thrown away; the call may still be in flight.
+    /// The result is discarded; the work may still be running.
     Discarded,
-    /// It had to be killed.
+    /// The process was killed after its grace period.
     Killed,
 });
 
-codes!(/// What a line of the cancel receipt is about.
+codes!(/// The kind of work that a receipt line describes.
 ReceiptKind, "snake_case" {
     /// A model call.
     Llm,
@@ -278,70 +272,64 @@ ReceiptKind, "snake_case" {
     Process,
 });
 
-codes!(/// What becomes of a turn when those who watch it leave.
+codes!(/// What happens to a turn when its last client disconnects.
 OnDisconnect, "snake_case" {
-    /// It goes on.
+    /// The turn continues.
     Continue,
-    /// It is cancelled, after the grace.
+    /// The turn is cancelled after its grace period.
     Cancel,
 });
 
-codes!(/// What becomes of a new turn while its session is busy with another.
+codes!(/// What happens to a submitted turn while its session runs another.
 #[derive(Default)]
 OnBusy, "snake_case" {
-    /// It is refused.
+    /// The submit is refused.
     #[default]
     Reject,
-    /// It waits, behind those that wait already.
+    /// The turn is appended to the queue.
     Enqueue,
-    /// It is next: the running turn is asked to stop.
+    /// The running turn is cancelled and the new turn runs next.
     Interrupt,
 });
 
-codes!(/// What a model call is for.
+codes!(/// The purpose of a model call.
 CallPurpose, "snake_case" {
-    /// To decide what to do.
+    /// Decide which tools and sub-agents to call.
     Orchestrate,
-    /// To say the answer.
+    /// Write the answer.
     Compose,
-    /// To work for the orchestrator.
+    /// Answer the orchestrator as a sub-agent.
     Subagent,
 });
 
-codes!(/// Where a model call stands.
+codes!(/// The state of a model call.
 CallState, "snake_case" {
-    /// The provider was asked.
+    /// The request was sent to the provider.
     Started,
-    /// It answered as it should.
     Completed,
-    /// It ended otherwise.
+    /// The call failed or was cancelled.
     Failed,
 });
 
-codes!(/// Where a turn stands, as REST tells it.
+codes!(/// The state of a turn in the REST API.
 TurnState, "snake_case" {
-    /// Accepted, waiting for the one before.
+    /// Accepted, waiting in the queue.
     Queued,
-    /// At work.
     Running,
-    /// Asked to stop.
+    /// A cancel was accepted; the turn has not ended yet.
     Cancelling,
-    /// Ended.
+    /// Ended without a cancel, also if it failed.
     Completed,
     /// Ended by a cancel.
     Cancelled,
 });
 
-codes!(/// Where a tool call stands.
+codes!(/// The state of a tool call.
 ToolState, "snake_case" {
-    /// Asked for by the model.
+    /// Requested by the model, not yet started.
     Pending,
-    /// At work.
     Running,
-    /// Done.
     Completed,
-    /// Not done.
     Failed,
-    /// Stopped.
     Cancelled,
 });

@@ -1,4 +1,4 @@
-//! What messages are made of: content blocks, why a message stopped, and what it cost.
+//! The parts of a message: content blocks, stop reasons, and token usage.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,63 +10,54 @@ use crate::id::ToolUseId;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContentBlock {
-    /// Words.
-    Text {
-        /// The words.
-        text: String,
-    },
-    /// The model's reasoning, where it shows it.
+    /// Visible text.
+    Text { text: String },
+    /// The model's reasoning, if the provider exposes it.
     Thinking {
-        /// The reasoning.
         text: String,
-        /// The provider's seal on it, to be sent back as it came.
+        /// The provider's signature, sent back unchanged in later requests.
         signature: Option<String>,
     },
-    /// The model asks for a tool.
+    /// The model's request to run a tool.
     ToolUse {
-        /// Which use.
         id: ToolUseId,
-        /// Which tool.
         name: String,
-        /// With what.
+        /// The tool's input, parsed.
         input: Value,
     },
-    /// What the tool gave.
+    /// The result of a tool use.
     ToolResult {
-        /// Of which use.
+        /// The tool use that this result answers.
         tool_use_id: ToolUseId,
-        /// The result.
         content: Value,
-        /// Whether it is an error told to the model.
+        /// True if `content` is an error message for the model.
         is_error: bool,
     },
-    /// A component for the client.
+    /// A component for the client to render.
     Component {
-        /// Made by which use.
+        /// The tool use that produced the component.
         tool_use_id: ToolUseId,
-        /// The component.
         component: Value,
     },
-    /// A collection for the client.
+    /// A collection for the client to render.
     Data {
-        /// Which announced collection it is; the same id as its `data.loading`.
+        /// The id of the placeholder: the same as in its `data.loading`.
         data_id: String,
-        /// What the items are.
+        /// The kind of the items.
         data_type: String,
-        /// What was asked for.
+        /// The keys of the requested items.
         key: Value,
-        /// The items.
         items: Value,
     },
 }
 
 impl ContentBlock {
-    /// A block of words.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// The words, if it is words.
+    /// The text of a [`ContentBlock::Text`]; `None` for other blocks.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } => Some(text),
@@ -84,13 +75,13 @@ impl ContentBlock {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model had said all.
+    /// The model finished its answer.
     EndTurn,
-    /// The model ran into its limit.
+    /// The model reached its output limit.
     MaxTokens,
-    /// The model met a stop sequence.
+    /// The model produced a stop sequence.
     StopSequence,
-    /// The model wants tools.
+    /// The model requests tools.
     ToolUse,
     /// The turn was cancelled.
     Cancelled,
@@ -98,27 +89,25 @@ pub enum StopReason {
     Error,
 }
 
-/// Tokens and cost.
+/// The tokens and the cost of one or more model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Usage {
-    /// Tokens read.
+    /// Tokens of the requests, cached ones included.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Tokens of the answers, reasoning included.
     pub output_tokens: u64,
-    /// Both.
     pub total_tokens: u64,
-    /// Of the written, those of reasoning.
+    /// The share of `output_tokens` that is reasoning.
     pub reasoning_tokens: u64,
-    /// Of the read, those from a cache.
+    /// The share of `input_tokens` that the provider read from its cache.
     pub cached_tokens: u64,
-    /// What it cost.
     pub cost_usd: f64,
 }
 
 impl Usage {
-    /// Both together.
+    /// Adds two usages, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -132,7 +121,7 @@ impl Usage {
     }
 }
 
-/// SHA-256 of bytes as the log writes it: lower-case hex.
+/// SHA-256 of `bytes` as lower-case hex, the form that events use.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     use sha2::Digest as _;
     let digest = sha2::Sha256::digest(bytes);
@@ -145,7 +134,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
         })
 }
 
-/// The JSON of content as it is stored, and its hash.
+/// Serialises `content` as it is stored. Returns the JSON and its SHA-256.
 pub fn content_json(content: &[ContentBlock]) -> (String, String) {
     let json = serde_json::to_string(content).expect("content blocks are plain data");
     let hash = sha256_hex(json.as_bytes());

@@ -1,7 +1,7 @@
-//! An event as clients and the log see it (R-01): header and payload, in one fixed order of keys.
+//! An event as clients and the log see it (R-01): header and payload, with a fixed order of keys.
 //!
-//! Writing is done once, by the sequencer, around payload bytes that are already JSON; those
-//! bytes are hashed, stored and sent. Reading is for the client, the sweep and tests.
+//! The sequencer serialises each event once, around payload bytes that are already JSON; those
+//! bytes are hashed, stored and sent. Parsing is for the client, crash recovery and tests.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ use crate::id::{ResponseId, SessionId, TurnId};
 use crate::kind::EventType;
 use crate::position::Position;
 
-/// The W3C trace an event belongs to.
+/// The W3C trace context that an event belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trace {
@@ -21,38 +21,37 @@ pub struct Trace {
     pub trace_id: String,
     /// 16 hex digits.
     pub span_id: String,
-    /// 16 hex digits, of the caller.
+    /// The caller's span, 16 hex digits.
     pub parent_span_id: Option<String>,
 }
 
-/// What the rendering policy decided for an event.
+/// The decision of the rendering policy for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RenderPolicy {
-    /// As it is.
+    /// Show the event unchanged.
     Forward,
-    /// As a sentence in the person's language.
+    /// Show the event as a sentence in the user's language.
     Transform,
-    /// Not shown.
+    /// Hide the event.
     Suppress,
-    /// Together with others.
+    /// Show the event together with others, as one sentence.
     Batch,
 }
 
-/// The stamp of the interceptor.
+/// The rendering decision that the interceptor stamps on an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Render {
-    /// What was decided.
     pub policy: RenderPolicy,
-    /// Which of the turn's groups it was shown with, where several are shown together.
+    /// The number of the batch within the turn, for batched events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u32>,
-    /// On the last of a group: the sentence for all of them.
+    /// On the last event of a batch: the sentence for the whole batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// On the last of a group: the identifiers of all of them, in order.
+    /// On the last event of a batch: the status ids of the whole batch, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event_ids: Vec<String>,
 }
@@ -68,44 +67,35 @@ impl From<RenderPolicy> for Render {
     }
 }
 
-/// What selection looks at: everything of an event but its payload.
+/// The header fields that filters look at: an event without its payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
-    /// Where it stands.
     pub position: Position,
-    /// Its type.
     pub kind: EventType,
-    /// Its turn; none for what belongs to no turn.
+    /// The turn; `None` for events outside of any turn.
     pub turn: Option<TurnId>,
-    /// Who did it.
     pub actor: Actor,
-    /// Whether the rendering policy hides it.
+    /// True if the rendering policy hides the event.
     pub suppressed: bool,
 }
 
-/// The fields of an envelope that are not the payload.
+/// The fields of an event around its payload.
 #[derive(Debug)]
 pub struct Envelope<'a> {
-    /// Where it stands.
     pub id: Position,
-    /// Its type.
     pub kind: EventType,
-    /// Its session.
     pub session_id: SessionId,
-    /// Its turn; none for what belongs to no turn.
+    /// The turn; `None` for events outside of any turn.
     pub turn_id: Option<TurnId>,
-    /// Who did it.
     pub actor: &'a Actor,
-    /// When, as text already printed.
+    /// The timestamp, already formatted.
     pub timestamp: &'a str,
-    /// Its trace.
     pub trace: Option<&'a Trace>,
-    /// The interceptor's stamp.
     pub render: Option<&'a Render>,
 }
 
 impl Envelope<'_> {
-    /// Appends the whole event, with `payload` as it is.
+    /// Appends the event to `out`, with `payload` unchanged.
     pub fn write(&self, payload: &[u8], out: &mut Vec<u8>) {
         out.reserve(payload.len() + 320);
         out.extend_from_slice(b"{\"id\":\"");
@@ -172,34 +162,26 @@ fn put(out: &mut Vec<u8>, parts: &[&str]) {
     }
 }
 
-/// An event read back.
+/// A parsed event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Where it stands.
     pub id: Position,
-    /// Its session.
     pub session_id: SessionId,
-    /// Its turn.
     pub turn_id: Option<TurnId>,
-    /// Who did it.
     pub actor: Actor,
-    /// When.
     pub timestamp: Timestamp,
-    /// Its trace.
     pub trace: Option<Trace>,
-    /// The interceptor's stamp.
     pub render: Option<Render>,
-    /// What it says.
     pub body: Body,
 }
 
-/// Why bytes could not be read as an event.
+/// Why bytes could not be parsed as an event.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Not the JSON of an event.
+    /// The bytes are not the JSON of an event.
     #[error("not an event: {0}")]
     Json(#[from] serde_json::Error),
-    /// A type that nothing emits yet.
+    /// The event type has no payload struct.
     #[error("event type {0} has no payload yet")]
     Unknown(EventType),
 }
@@ -222,7 +204,7 @@ struct Raw<'a> {
 }
 
 impl Event {
-    /// Reads an event from the bytes that `Envelope::write` made.
+    /// Parses an event from the bytes that [`Envelope::write`] produced.
     pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
         let raw: Raw<'_> = serde_json::from_slice(bytes)?;
         let body = Body::read(raw.kind, raw.payload).ok_or(ReadError::Unknown(raw.kind))??;
@@ -238,7 +220,7 @@ impl Event {
         })
     }
 
-    /// The bytes of the event, as the log has them.
+    /// Serialises the event to the bytes that the log stores.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut payload = Vec::with_capacity(256);
         self.body.write(&mut payload);
@@ -257,7 +239,7 @@ impl Event {
         out
     }
 
-    /// What selection looks at.
+    /// The header that filters look at.
     pub fn head(&self) -> Head {
         Head {
             position: self.id,

@@ -1,4 +1,4 @@
-//! What a connection wants to see: a spec as the client writes it, resolved strictly to a
+//! The events that a connection wants: a spec as the client writes it, resolved strictly to a
 //! bitset of types and a list of actors.
 
 use serde::{Deserialize, Serialize};
@@ -12,47 +12,47 @@ use crate::kind::{EventType, TypeSet};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct FilterSpec {
-    /// Type names; null is all.
+    /// Names of event types; null selects all.
     pub event_types: Option<Vec<String>>,
-    /// Actors, exact or by kind; null is all.
+    /// Actors, exact or by kind; null selects all.
     pub actors: Option<Vec<String>>,
-    /// Whether worker sessions' events come along.
+    /// True to include the events of worker sessions.
     pub include_worker_sessions: bool,
-    /// Whether events hidden by the rendering policy come along.
+    /// True to include events that the rendering policy hides.
     pub include_suppressed: bool,
 }
 
-/// Why a filter was refused.
+/// Why a [`FilterSpec`] is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadFilter {
-    /// A type that is in neither family.
+    /// The event type does not exist or cannot be filtered for.
     #[error("unknown event type \"{0}\"")]
     Type(String),
-    /// An actor that cannot be.
+    /// The actor is not valid.
     #[error("unknown actor \"{0}\"")]
     Actor(String),
-    /// A preset that does not exist.
+    /// The preset does not exist.
     #[error("unknown preset \"{0}\"; there are preset:chat and preset:full")]
     Preset(String),
 }
 
-/// A resolved filter.
+/// A resolved [`FilterSpec`]: one AND per event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     types: TypeSet,
     actors: Option<Vec<Actor>>,
-    /// Whether worker sessions' events come along.
+    /// True to include the events of worker sessions.
     pub include_worker_sessions: bool,
     include_suppressed: bool,
 }
 
 impl Filter {
-    /// Everything a client may see.
+    /// Selects every event that a client may see.
     pub fn full() -> Self {
         Self::of(TypeSet::filterable())
     }
 
-    /// What an end-user view needs (D-35).
+    /// Selects the events that an end-user view needs (D-35).
     pub fn chat() -> Self {
         use EventType as T;
         Self::of(
@@ -89,7 +89,7 @@ impl Filter {
         )
     }
 
-    /// One of the two presets, by its whole name.
+    /// The preset called `name`: `preset:chat` or `preset:full`.
     pub fn preset(name: &str) -> Result<Self, BadFilter> {
         match name {
             "preset:chat" => Ok(Self::chat()),
@@ -98,7 +98,7 @@ impl Filter {
         }
     }
 
-    /// Only these types, from anyone.
+    /// Selects `types` from every actor.
     pub fn of(types: TypeSet) -> Self {
         Self {
             types,
@@ -108,7 +108,7 @@ impl Filter {
         }
     }
 
-    /// Reads a spec, strictly: a name that is unknown is an error, never ignored (S3-017).
+    /// Resolves a spec strictly: an unknown name is an error, never ignored (S3-017).
     pub fn resolve(spec: &FilterSpec) -> Result<Self, BadFilter> {
         let all = TypeSet::filterable();
         let types = match &spec.event_types {
@@ -143,7 +143,7 @@ impl Filter {
         })
     }
 
-    /// The filter as a spec again, presets expanded, for the acknowledgement.
+    /// The filter as a spec with presets expanded, for the acknowledgement.
     pub fn spec(&self) -> FilterSpec {
         FilterSpec {
             event_types: Some(
@@ -161,27 +161,27 @@ impl Filter {
         }
     }
 
-    /// The types it lets through.
+    /// The event types that pass.
     pub fn types(&self) -> TypeSet {
         self.types
     }
 
-    /// The actors it lets through, if it asks.
+    /// The actors that pass; `None` if all do.
     pub fn actors(&self) -> Option<&[Actor]> {
         self.actors.as_deref()
     }
 
-    /// Whether events hidden by the rendering policy come along.
+    /// True if events that the rendering policy hides pass too.
     pub fn includes_suppressed(&self) -> bool {
         self.include_suppressed
     }
 
-    /// Whether every event whose type is in `types`, none of them hidden, passes unasked.
+    /// True if every visible event of `types` passes, so that no event needs a check of its own.
     pub fn passes_all(&self, types: TypeSet) -> bool {
         self.actors.is_none() && self.types.covers(types)
     }
 
-    /// Whether an event with this head passes.
+    /// True if an event with this header passes.
     pub fn matches(&self, head: &Head) -> bool {
         self.types.contains(head.kind)
             && (!head.suppressed || self.include_suppressed)

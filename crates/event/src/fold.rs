@@ -1,6 +1,6 @@
-//! Pure folds over events: what a message has become, what a turn has open, which rows change.
+//! Pure folds over events: the state of a message, the open work of a turn, the row changes.
 //!
-//! The live server, the sweep after a crash and the tests use the same functions, so they cannot
+//! The live server, crash recovery and the tests use the same functions, so they cannot
 //! disagree about what an ended turn looks like.
 
 pub mod cut;

@@ -1,7 +1,7 @@
-//! The closed list of event types, their lanes, and sets of them.
+//! The closed list of event types, their lanes, and sets of event types.
 //!
-//! One exhaustive match decides whether a type is persisted, transient or internal; adding a
-//! type makes the compiler name every place that must decide about it.
+//! One exhaustive match decides whether a type is persisted, transient or internal. Adding a
+//! type makes the compiler list every place that must handle it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,17 +12,17 @@ use crate::id::BadId;
 
 macro_rules! types {
     ($($variant:ident = $name:literal),+ $(,)?) => {
-        /// Every type of event there is, `domain.verb`.
+        /// The type of an event, `domain.verb`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs, reason = "each variant is its dotted name")]
         #[repr(u8)]
         pub enum EventType { $($variant),+ }
 
         impl EventType {
-            /// All of them, in catalog order.
+            /// All event types, in catalog order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The dotted name.
+            /// The dotted name, for example `tool.called`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
@@ -99,21 +99,21 @@ types! {
     SupportNoted = "support.noted",
 }
 
-/// How an event lives.
+/// How events of a type are stored and published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Written to the log before anyone sees it; the catalog.
+    /// Written to the log before any client sees it; these types are the catalog.
     Persisted,
-    /// Live only; a client may name it in a filter.
+    /// Live only; clients may filter for it.
     Streaming,
-    /// Live only; belongs to one wire and cannot be filtered for.
+    /// Live only; belongs to one wire, and clients cannot filter for it.
     Lifecycle,
     /// Never published.
     Internal,
 }
 
 impl EventType {
-    /// The one place that decides how a type lives.
+    /// The lane of this type; the only place that decides it.
     pub const fn lane(self) -> Lane {
         use EventType as T;
         match self {
@@ -175,17 +175,17 @@ impl EventType {
         }
     }
 
-    /// Whether it is written to the log.
+    /// True if events of this type are written to the log.
     pub const fn is_persisted(self) -> bool {
         matches!(self.lane(), Lane::Persisted)
     }
 
-    /// Whether it ends its turn.
+    /// True if an event of this type ends its turn.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::TurnCompleted | Self::TurnCancelled)
     }
 
-    /// Whether it announces something new, which a cancelled turn may no longer do (law 8).
+    /// True if an event of this type starts new work, which a cancelled turn may not do (law 8).
     pub const fn is_start(self) -> bool {
         matches!(
             self,
@@ -199,9 +199,9 @@ impl EventType {
         )
     }
 
-    /// Whether it may still come from the work of a turn that was asked to stop: it ends what had
-    /// begun, or is nothing that clients see of the turn. Whatever else comes would be shown after
-    /// the cancel (D-79).
+    /// True if a turn may still emit this type after a cancel was accepted: it ends started work,
+    /// or clients do not see it as part of the turn. Any other event would be shown after the
+    /// cancel (D-79).
     pub const fn is_closing(self) -> bool {
         matches!(
             self,
@@ -253,13 +253,13 @@ impl TypeSet {
     /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// The set with one more member.
+    /// Adds `kind` to the set.
     #[must_use]
     pub const fn with(self, kind: EventType) -> Self {
         Self(self.0 | 1 << kind as u8)
     }
 
-    /// Every type that a client may name: the catalog and the streaming types.
+    /// The types that a client may filter for: the catalog and the streaming types.
     pub fn filterable() -> Self {
         EventType::ALL
             .iter()
@@ -267,28 +267,28 @@ impl TypeSet {
             .fold(Self::EMPTY, |set, &kind| set.with(kind))
     }
 
-    /// Whether `kind` is a member.
+    /// True if `kind` is in the set.
     pub const fn contains(self, kind: EventType) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
-    /// Whether every member of `other` is one of this set's.
+    /// True if `other` is a subset of this set.
     pub const fn covers(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
 
-    /// Whether a member of `other` is one of this set's.
+    /// True if the two sets have a common member.
     pub const fn meets(self, other: Self) -> bool {
         other.0 & self.0 != 0
     }
 
-    /// Both sets' members.
+    /// The members of either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Members in catalog order.
+    /// Iterates over the members in catalog order.
     pub fn iter(self) -> impl Iterator<Item = EventType> {
         EventType::ALL
             .iter()

@@ -1,8 +1,8 @@
-//! The words of the house: what happened, where in the order, by whom, and for whom.
+//! The shared vocabulary: what happened, at which position, by whom, and for whom.
 //!
-//! Every other crate speaks these types and nothing else in common. No I/O, no clock, no
-//! runtime: values, pure functions over them, and the ports behind which the outside stands.
-//! Read top-down, the modules go from the smallest word to the folds made of them.
+//! These types are all that the other crates have in common. No I/O, no clock, no
+//! runtime: values, pure functions over them, and the port traits that other crates implement.
+//! The modules are listed leaf first: ids and positions, then events, then the folds over them.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 

@@ -1,4 +1,4 @@
-//! A stored message: what was said, by which role, in which turn, and how it ended.
+//! A stored message: its content, role, turn and end.
 
 use std::collections::BTreeMap;
 
@@ -9,49 +9,46 @@ use crate::clock::Timestamp;
 use crate::content::{ContentBlock, StopReason, Usage};
 use crate::id::{MessageId, SessionId, TurnId};
 
-/// Who speaks in a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person.
     User,
-    /// The model.
     Assistant,
-    /// A tool, to the model.
+    /// A tool's result, addressed to the model.
     Tool,
-    /// The house.
+    /// The server.
     System,
 }
 
-/// How far a message is.
+/// The state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MessageStatus {
-    /// Still being written.
+    /// The message is still streaming.
     InProgress,
-    /// Whole.
     Complete,
-    /// Cut by a cancel.
+    /// Cut off by a cancel.
     Cancelled,
-    /// Cut by a failure.
+    /// Cut off by a failure.
     Failed,
 }
 
-/// What a vendor wants back with a message when it is shown to the vendor again, and what nobody
-/// else can read: its own ids of tool uses, seals, encrypted reasoning. Clients never see it.
+/// Provider-specific state of a message that must be sent back to the same provider with it:
+/// tool use ids, signatures, encrypted reasoning. Clients never see it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The provider that gave it; nothing of it is sent to another.
+    /// The provider that produced the state; it is sent to no other.
     pub by: String,
-    /// By block, in the words of that provider's dialect.
+    /// The state by block index, in that provider's format.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub blocks: BTreeMap<u32, Value>,
 }
 
 impl Kept {
-    /// Whether there is nothing to keep: nobody said who it is from.
+    /// True if no provider produced any state.
     pub fn is_empty(&self) -> bool {
         self.by.is_empty()
     }
@@ -61,36 +58,29 @@ impl Kept {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
-    /// Its id.
     pub id: MessageId,
-    /// Its session.
     pub session_id: SessionId,
-    /// The turn it was said in.
+    /// The turn that the message belongs to.
     pub turn_id: TurnId,
-    /// Who speaks.
     pub role: Role,
-    /// How far it is.
     pub status: MessageStatus,
-    /// What is said.
     pub content: Vec<ContentBlock>,
-    /// Which model wrote it.
+    /// The model that produced the message; `None` for other roles.
     pub model: Option<String>,
-    /// Why it ended.
     pub stop_reason: Option<StopReason>,
-    /// What it cost.
     pub usage: Option<Usage>,
-    /// When it began.
+    /// The time at which the message started.
     pub created_at: Timestamp,
-    /// Whatever else is known of it.
+    /// Free-form data that clients or the server attach.
     pub metadata: Map<String, Value>,
-    /// What its model's provider wants back with it; on no wire.
+    /// Provider state, sent back to the provider and on no wire.
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub kept: Kept,
 }
 
 impl Message {
-    /// The words of all text blocks, joined.
+    /// The concatenated text of all text blocks.
     pub fn text(&self) -> String {
         self.content
             .iter()

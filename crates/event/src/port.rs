@@ -1,7 +1,7 @@
-//! Ports: what a producer of turns may ask of the house, and what the house asks of a producer.
+//! Port traits between the session and the producer of a turn.
 //!
-//! Producers know no session, log, hub or wire. They emit through `Emitter`, read through
-//! `History`, and are stopped by being dropped.
+//! Producers know no session, log, hub or wire. They emit through [`Emitter`], read through
+//! [`History`], and stop when their future is dropped.
 
 mod wards;
 
@@ -27,26 +27,24 @@ use crate::row::NewMessage;
 
 pub use wards::{Part, Ward, WardId, Wards};
 
-/// A boxed future, so that ports stay objects.
+/// A boxed future, so that the port traits stay object-safe.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One event handed over, with a message row that commits with it if there is one.
+/// One event for [`Emitter::emit`], with the message row that commits with it, if any.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emission {
-    /// Who did it.
     pub actor: Actor,
-    /// What happened.
     pub body: Body,
-    /// What was said with it.
+    /// The message row that commits with the event.
     pub message: Option<NewMessage>,
-    /// The span it happened in; the turn's own if not given.
+    /// The span of the event; `None` for the turn's own.
     pub trace: Option<Arc<Trace>>,
-    /// With the end of a model call: what the provider calls its answer. For the call's row alone.
+    /// The provider's id of the answer, with the end of a model call. Stored in the call's row only.
     pub provider_response_id: Option<String>,
 }
 
 impl Emission {
-    /// An event alone.
+    /// An event without a message row.
     pub fn new(actor: Actor, body: Body) -> Self {
         Self {
             actor,
@@ -58,74 +56,71 @@ impl Emission {
     }
 }
 
-/// Why an event was not taken. A producer that is refused has nothing left to do.
+/// Why an event was refused. A producer that gets a refusal must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The turn has its terminal.
+    /// The turn has its terminal event.
     #[error("the turn has ended")]
     Ended,
-    /// The turn was asked to stop; nothing new may start.
-    #[error("the turn was asked to stop")]
+    /// The turn is being cancelled; no new work may start.
+    #[error("the turn is being cancelled")]
     Cancelled,
-    /// The session takes no events: deleted, quarantined, or the store is gone.
-    #[error("the session takes no events")]
+    /// The session accepts no events: deleted, quarantined, or the log is closed.
+    #[error("the session accepts no events")]
     Unavailable,
 }
 
-/// Why `emit` did not take an event now.
+/// Why [`Emitter::emit`] did not accept an event.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EmitError {
-    /// The outbox is full; the event comes back. Await `ready`, then try again.
+    /// The outbox is full; the event is returned. Await [`Emitter::ready`], then try again.
     #[error("the outbox is full")]
     Full(Box<Emission>),
-    /// It never will be taken.
+    /// The event will never be accepted.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
 
-/// How a model call ended, for the message it wrote.
+/// The end of a model call and of the message that it streamed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageEnd {
-    /// Which call.
     pub call_id: CallId,
-    /// Which message.
     pub message_id: MessageId,
     /// Why the model stopped; ignored when the call failed.
     pub stop_reason: StopReason,
-    /// What it cost.
     pub usage: Usage,
-    /// Why the call failed, if it did.
+    /// Why the call failed; `None` if it succeeded.
     pub failure: Option<LlmErrorClass>,
-    /// The kinds of the tools that the message asks for.
+    /// The kinds of the tools that the message requests.
     pub tools: Vec<(ToolUseId, ToolType)>,
-    /// What the provider wants back with the message.
+    /// Provider state to send back with the message in later requests.
     pub kept: Kept,
-    /// What the provider calls its answer. For the call's row alone.
+    /// The provider's id of the answer. Stored in the call's row only.
     pub provider_response_id: Option<String>,
 }
 
-/// Where a turn's events go. Every implementation keeps the order of calls.
+/// Accepts the events of one turn. Every implementation keeps the order of calls.
 pub trait Emitter: Send + Sync {
-    /// Hands over one event; returns its place at once, before it is durable.
+    /// Accepts one event and returns its position at once, before the event is durable.
     fn emit(&self, emission: Emission) -> Result<Position, EmitError>;
 
-    /// Ends the message in flight: `message.complete` and the call's end together. Gives back
-    /// the content, which is the sum of the deltas.
+    /// Ends the streaming message: `message.complete` and the call's end together. Returns
+    /// the content, which is the concatenation of the deltas.
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, Refusal>;
 
     /// Resolves when the outbox has room.
     fn ready(&self) -> BoxFuture<'_, ()>;
 
-    /// Resolves when what stands at `at` is durable.
+    /// Resolves when the event at `at` is durable.
     fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), Refusal>>;
 }
 
-/// How much of a session's past a model is shown.
+/// How much of a session's history a model sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryBudget {
-    /// At most so many messages.
+    /// The maximum number of messages.
     pub messages_max: usize,
-    /// At most so many bytes of their JSON.
+    /// The maximum size of the messages, in bytes of JSON.
     pub bytes_max: usize,
 }
 
@@ -134,15 +129,15 @@ pub struct HistoryBudget {
 #[error("the history could not be read")]
 pub struct HistoryError;
 
-/// A session's past.
+/// Reads the messages of earlier turns.
 pub trait History: Send + Sync {
-    /// The newest messages that fit the budget, oldest first, from the start of a turn; messages
-    /// of the turn at hand are the last.
+    /// The newest messages within the budget, oldest first, starting at the beginning of a turn;
+    /// messages of the current turn are last.
     fn recent(&self, budget: HistoryBudget) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
 
-    /// The newest messages of turns before this one: first those that every sub-agent is shown,
-    /// which have a bound of their own, then those of the sub-agent `agent` that fit the budget,
-    /// from the start of a turn. Each oldest first.
+    /// The newest messages of earlier turns: first the notes for every sub-agent,
+    /// which have their own limit, then those of the sub-agent `agent` within the budget,
+    /// starting at the beginning of a turn. Each part is oldest first.
     fn of_agent(
         &self,
         agent: &str,
@@ -150,69 +145,69 @@ pub trait History: Send + Sync {
     ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>>;
 }
 
-/// What a worker is to do.
+/// The work that a turn delegates to a worker session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Its session, as `Delegate::reserve` gave it.
+    /// The worker's session, from [`Delegate::reserve`].
     pub worker_session_id: SessionId,
-    /// The tool use that asks.
+    /// The tool use that delegates.
     pub tool_use_id: ToolUseId,
-    /// The agent that works.
+    /// The agent that runs in the worker session.
     pub agent: String,
-    /// What it is told.
+    /// The instruction for the worker.
     pub task: String,
-    /// How long it may take.
+    /// The time limit of the worker.
     pub limit: Duration,
-    /// The span it happens in.
+    /// The caller's span.
     pub trace: Option<Arc<Trace>>,
 }
 
 /// How a worker's turn ended; its terminal is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkerEnd {
-    /// By itself.
+    /// The turn ended without a cancel.
     Completed {
-        /// Whether it did what it was to do.
+        /// True if the turn did not fail.
         success: bool,
-        /// What it said last.
+        /// The text of the worker's last message.
         text: String,
     },
-    /// Otherwise.
+    /// The turn was cancelled or timed out, or the worker could not run.
     Failed(FailureMode),
 }
 
-/// Why there is no worker to be had.
+/// Why a worker could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoWorker {
-    /// The turn has had as many as it may.
-    #[error("the turn has had as many workers as it may")]
+    /// The turn has reached its limit of workers.
+    #[error("the turn has reached its limit of workers")]
     TooMany,
-    /// The worker would be the worker of a worker of a worker.
-    #[error("workers are nested as deep as they may be")]
+    /// The worker would exceed the nesting limit.
+    #[error("workers are nested as deep as the limit allows")]
     TooDeep,
-    /// There are no sessions to be had here.
-    #[error("there are no workers here")]
+    /// This host has no sessions for workers.
+    #[error("workers are not available")]
     Unavailable,
 }
 
-/// Work given to another session, for agents that delegate.
+/// Starts worker sessions for agents that delegate.
 pub trait Delegate: Send + Sync {
-    /// The id of a worker session that does not exist yet, so that it can be told before it does.
+    /// Reserves the id of a worker session, so that it can be announced before the session exists.
     fn reserve(&self) -> Result<SessionId, NoWorker>;
 
-    /// Makes the worker's session, has it do `task`, and waits for its end. Dropping the future
-    /// stops the worker; the session of the turn has charge of it as a ward from the start.
+    /// Creates the worker's session, runs `task` in it, and waits for its end. Dropping the future
+    /// cancels the worker; from the start it is a child task of the turn.
     fn run(&self, task: Task) -> BoxFuture<'static, WorkerEnd>;
 
-    /// The workers that `tool_use_id` is told to have and not told to have lost, as when its
-    /// `run` was dropped. Resolves when nothing of them runs any more.
+    /// The workers of `tool_use_id` whose start was reported and whose end was not, as when its
+    /// [`Delegate::run`] was dropped. Resolves when all of them have ended.
     fn left(&self, tool_use_id: ToolUseId) -> BoxFuture<'static, Vec<SessionId>> {
         let _ = tool_use_id;
         Box::pin(std::future::ready(Vec::new()))
     }
 }
 
-/// Takes charge of nothing and has no workers: for work without a session.
+/// Ignores child tasks and has no workers: for work outside of a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 
@@ -232,71 +227,61 @@ impl Delegate for Nobody {
     }
 }
 
-/// What a turn goes on with that a person's word had held up.
+/// The paused turn that a resumed turn continues.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resumed {
-    /// The turn that paused.
     pub turn_id: TurnId,
-    /// What the person said to its questions.
+    /// The decisions on its approval requests.
     pub answers: Vec<Answer>,
 }
 
-/// What a turn is about.
+/// The input of a turn, for its producer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnInput {
-    /// Its session.
     pub session_id: SessionId,
-    /// Its id.
     pub turn_id: TurnId,
-    /// Whose it is; never changes within the turn.
+    /// The owner; constant within the turn.
     pub owner: Owner,
-    /// What it is for.
     pub kind: TurnKind,
-    /// The agent that answers, where it is not the one that speaks for all.
+    /// The agent that answers; `None` for the orchestrator.
     pub agent: Option<String>,
-    /// What it goes on with.
+    /// The paused turn to continue, for a resumed turn.
     pub resumed: Option<Resumed>,
-    /// What the session has cost before it, in US dollars.
+    /// The cost of the session before this turn, in US dollars.
     pub cost_usd: f64,
-    /// The language the person wants.
+    /// The user's language.
     pub locale: String,
-    /// What the person said.
+    /// The user's message.
     pub content: Vec<ContentBlock>,
-    /// Whatever the client sent along.
+    /// Free-form data from the client.
     pub metadata: Map<String, Value>,
-    /// Where the person is, if the client says.
+    /// The user's location, if the client sends it.
     pub location: Option<String>,
-    /// The episode it belongs to.
     pub episode_id: EpisodeId,
-    /// The caller's trace.
+    /// The caller's trace context.
     pub trace: Option<Arc<Trace>>,
-    /// How long it may take, from when its work begins.
+    /// The time limit of the turn, from the start of its work.
     pub turn_timeout: Duration,
 }
 
-/// What a producer is given for one turn.
+/// The handles that a producer gets for one turn.
 #[derive(Clone)]
 pub struct TurnContext {
-    /// What it is about.
     pub input: TurnInput,
-    /// Where its events go.
     pub emitter: Arc<dyn Emitter>,
-    /// What was said before.
     pub history: Arc<dyn History>,
-    /// Who sees to what outlives a future.
+    /// Tracks processes and workers, which outlive a dropped future.
     pub wards: Arc<dyn Wards>,
-    /// Who has workers.
     pub delegate: Arc<dyn Delegate>,
 }
 
-/// How a producer ended a turn; the session makes the terminal of it.
+/// How a producer ended a turn; the session derives the terminal event from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// How it went.
     pub status: TurnStatus,
-    /// What failed.
+    /// The failure, for a failed or degraded turn.
     pub error: Option<TurnError>,
-    /// Why, in one word, where the error alone does not say: which bound of the turn was met.
+    /// The limit that ended the turn, where the error alone is ambiguous.
     pub reason: Option<String>,
 }
 
@@ -306,52 +291,50 @@ pub type Work = Box<dyn FnOnce(TurnContext) -> BoxFuture<'static, Outcome> + Sen
 /// A turn bound to everything it will use, before its first model call: whatever changes in the
 /// meantime, this turn keeps what it was bound to (S2-001).
 pub struct Bound {
-    /// What it is bound to.
     pub versions: Versions,
-    /// How much of the session's past it is shown.
     pub history: HistoryBudget,
-    /// What every event of it passes.
+    /// The interceptor of every event of the turn.
     pub gate: Box<dyn Gate>,
-    /// What answers it.
+    /// The future that answers the turn.
     pub work: Work,
 }
 
-/// Something that can answer turns: an agent here, a relay to one elsewhere, a mission.
+/// Answers turns: a local agent, a relay to a remote one, or a mission.
 pub trait Producer: Send + Sync {
-    /// The most history any of its turns reads.
+    /// The largest history budget of any of its turns.
     fn history(&self) -> HistoryBudget;
 
-    /// Binds one turn.
+    /// Binds one turn to the configuration that is current now.
     fn bind(&self, input: &TurnInput) -> Bound;
 }
 
-/// Where a gate puts what goes on: the event and what the rendering policy made of it.
+/// The output of a [`Gate`]: the event and its rendering decision.
 pub type Onward<'a> = &'a mut dyn FnMut(Emission, Option<Render>);
 
-/// The interceptor of one turn: every event passes it on its way to the log, in order, under one
-/// lock. It may stamp an event, write its words, and hold it back a little; it never swallows one.
+/// The interceptor of one turn: every event passes it on the way to the log, in order, under one
+/// lock. It may stamp an event, set its text, and delay it briefly; it never drops one.
 pub trait Gate: Send {
-    /// Takes one event; what goes on now, in order, goes to `out`. What is held goes on later,
-    /// before any event that it must stand before.
+    /// Processes one event and passes what is ready to `out`, in order. Delayed events follow later,
+    /// before any event that they must precede.
     fn take(&mut self, emission: Emission, now: Instant, out: Onward<'_>);
 
-    /// When something held is due, if anything is held.
+    /// The time at which the next delayed event is due; `None` if no event is delayed.
     fn due(&self) -> Option<Instant>;
 
-    /// Whether `take` must be told exactly when an event of this type comes: it may be held for a
-    /// time, or something is held. Asked for every delta, so it must cost next to nothing.
+    /// True if [`Gate::take`] needs the exact time for an event of this type, because it may delay the
+    /// event or another one is delayed. Called for every delta, so it must be cheap.
     fn times(&self, kind: EventType) -> bool {
         let _ = kind;
         true
     }
 
-    /// Lets go of what is due at `now`. What waits for more of its message, such as a word that
-    /// is half there, stays.
+    /// Releases the events that are due at `now`. Text that waits for the rest of its message, such
+    /// as an incomplete word, stays.
     fn lapse(&mut self, now: Instant, out: Onward<'_>) {
         let _ = now;
         self.flush(out);
     }
 
-    /// Lets go of everything held. Called before a message or the turn ends.
+    /// Releases all delayed events. Called before a message or the turn ends.
     fn flush(&mut self, out: Onward<'_>);
 }

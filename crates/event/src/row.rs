@@ -1,7 +1,7 @@
-//! Rows beside the log: what `fold` asks a store to change in the commit of an event.
+//! Records beside the log: the row changes that commit with an event.
 //!
-//! A change that must know where or when it happened is stamped by the sequencer: it carries the
-//! position and time of the event it rides with.
+//! The sequencer stamps a change that depends on its position or time: the change carries the
+//! position and time of the event that it commits with.
 
 mod approval;
 mod call;
@@ -24,123 +24,104 @@ pub use call::{CallEnd, LlmCallRow};
 /// A session as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionRow {
-    /// Its id.
     pub id: SessionId,
-    /// Whose it is.
     pub owner: Owner,
-    /// The session that started it, if it is a worker.
+    /// The session that started this one, for a worker.
     pub parent: Option<SessionId>,
-    /// The agent that answers in it, where it is not the pack's orchestrator.
+    /// The agent that answers; `None` for the pack's orchestrator.
     pub agent: Option<String>,
-    /// The folder it works in.
+    /// The working folder, if the client set one.
     pub workspace_path: Option<String>,
-    /// Whatever its creator put there.
+    /// Free-form data from the client that created the session.
     pub metadata: Map<String, Value>,
-    /// Its episode.
     pub episode_id: EpisodeId,
-    /// The model that answers.
+    /// The model that the last turn was routed to.
     pub active_model: String,
-    /// The routing policy in force.
+    /// The version of the routing policy that applies.
     pub routing_policy_version: String,
-    /// What it has cost.
+    /// The cost of all turns so far.
     pub cost_usd: f64,
-    /// How many turns were started.
+    /// The number of turns that were started.
     pub turn_count: u64,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When something last happened.
+    /// The time of the last event.
     pub updated_at: Timestamp,
 }
 
 /// A turn as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnRow {
-    /// Its id.
     pub id: TurnId,
-    /// Its session.
     pub session_id: SessionId,
-    /// What it is for.
     pub kind: TurnKind,
-    /// Where it stands.
     pub state: TurnState,
-    /// What happens when watchers leave.
     pub on_disconnect: OnDisconnect,
-    /// How long they may be away.
+    /// The time a disconnected client has to come back before a cancel.
     pub disconnect_grace_ms: u64,
-    /// The caller's trace.
     pub trace: Option<Trace>,
-    /// The version of the chat wire bound at submit; none for turns older than that.
+    /// The version of the chat wire bound at submit; `None` for turns stored before versions existed.
     pub wire_version: Option<String>,
-    /// The version of the agent's definition it was bound to at its start; empty until then.
+    /// The version of the agent's definition, bound at the start; empty for a queued turn.
     pub agent_definition: String,
-    /// The paused turn that it goes on with.
+    /// The paused turn that this one continues.
     pub resumes: Option<TurnId>,
-    /// Where it started; while it waits, the place after the tail at its acceptance.
+    /// The position of its start; for a queued turn, the position after the tail at its acceptance.
     pub started: Position,
-    /// When it started; while it waits, when it was accepted.
+    /// The time of its start; for a queued turn, of its acceptance.
     pub started_at: Timestamp,
-    /// Where it ended.
+    /// The position of its terminal.
     pub ended: Option<Position>,
-    /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// The terminal's type and payload.
+    /// The type and payload of its terminal.
     pub terminal: Option<(EventType, Value)>,
 }
 
-/// A message as stored: the message, where it stands in the order, and how it grew.
+/// A message as stored: the message, its positions, and the cuts of its deltas.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredMessage {
-    /// The message.
     pub message: Message,
-    /// Where it began.
+    /// The position of its start.
     pub started: Position,
-    /// Where and when it became what it is; none while it is written.
+    /// The position and time of its end; `None` while it streams.
     pub completed: Option<(Position, Timestamp)>,
-    /// How it grew, encoded (`fold::cut`); empty for messages that did not stream.
+    /// The encoded cuts ([`crate::fold::cut`]); empty for messages that did not stream.
     pub cuts: Vec<u8>,
-    /// The raw text of tool inputs by block, where the model streamed some.
+    /// The raw text of streamed tool inputs, by block.
     pub inputs: Vec<(u32, String)>,
 }
 
-/// What grew in a message since the last checkpoint.
+/// A checkpoint: what was added to a message since the last one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessagePart {
-    /// Which message.
     pub message_id: MessageId,
-    /// In which turn.
     pub turn_id: TurnId,
-    /// By which model.
     pub model: String,
-    /// Where it began.
+    /// The position of its start.
     pub started: Position,
-    /// When it began.
     pub started_at: Timestamp,
-    /// Which part, from 0.
+    /// The number of the checkpoint, from 0.
     pub index: u32,
-    /// What was added to which block, as JSON (`fold::message`).
+    /// The additions by block, as JSON ([`crate::fold::checkpoint`]).
     pub blocks: String,
-    /// The new cuts, encoded.
+    /// The added cuts, encoded.
     pub cuts: Vec<u8>,
 }
 
-/// A message that commits with an event, without having streamed.
+/// A message that commits with an event and did not stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewMessage {
-    /// Its id.
     pub id: MessageId,
-    /// Who speaks.
     pub role: Role,
-    /// What is said.
     pub content: Vec<ContentBlock>,
-    /// Whatever else is known of it.
+    /// Free-form data that clients or the server attach.
     pub metadata: Map<String, Value>,
-    /// Who is shown it.
+    /// Who sees the message.
     pub scope: Scope,
-    /// What its model's provider wants back with it.
+    /// Provider state to send back with the message.
     pub kept: Kept,
 }
 
-/// Who is shown a message (D-46, R-31).
+/// Who sees a message (D-46, R-31).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Clients, and the orchestrator in later turns.
@@ -154,242 +135,195 @@ pub enum Scope {
     Agents,
 }
 
-/// A message that streamed and is now whole.
+/// A message that streamed and has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedMessage {
-    /// Its id.
     pub id: MessageId,
-    /// How it ended.
     pub status: MessageStatus,
-    /// Why it ended.
     pub stop_reason: StopReason,
-    /// The model that wrote it.
     pub model: String,
-    /// All of it.
     pub content: Vec<ContentBlock>,
-    /// What it cost.
     pub usage: Usage,
-    /// Where it began.
+    /// The position of its start.
     pub started: Position,
-    /// When it began.
     pub started_at: Timestamp,
-    /// How it grew.
+    /// The encoded cuts of its deltas.
     pub cuts: Vec<u8>,
     /// The raw text of tool inputs by block.
     pub inputs: Vec<(u32, String)>,
-    /// What its model's provider wants back with it.
+    /// Provider state to send back with the message.
     pub kept: Kept,
 }
 
 /// A tool call as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCallRow {
-    /// Which use.
     pub tool_use_id: ToolUseId,
-    /// In which turn.
     pub turn_id: TurnId,
-    /// Which tool.
     pub tool_name: String,
-    /// What kind of tool.
     pub tool_type: ToolType,
-    /// Where it stands.
     pub status: ToolState,
-    /// When it began to run.
+    /// The time at which the tool started to run.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
     pub ended_at: Option<Timestamp>,
 }
 
-/// A turn that waits for the one before, as stored.
+/// A queued turn as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedRow {
-    /// Which turn.
     pub turn_id: TurnId,
-    /// Where it stands among those that wait: the lowest is next.
+    /// The place in the queue; the lowest is next.
     pub place: i64,
-    /// Everything that is needed to start it, as JSON; a store does not look inside.
+    /// The complete input of the turn as JSON; the log does not parse it.
     pub input: String,
 }
 
-/// Where a key of a submit is good: the same key elsewhere is another key.
+/// The scope of an idempotency key: the same key in another scope is another key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyScope {
-    /// Whose submit.
     pub owner: Owner,
-    /// By which route.
+    /// The submit route.
     pub route: String,
-    /// Into which session; none for one that the submit itself makes.
+    /// The session; `None` if the submit creates it.
     pub session: Option<SessionId>,
-    /// The key.
+    /// The key as the client sent it.
     pub key: String,
 }
 
-/// A key that was used: the turn it stands for.
+/// A used idempotency key and its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRow {
-    /// The turn that was accepted.
+    /// The turn that the first submit created.
     pub turn_id: TurnId,
-    /// SHA-256 of the body it came with.
+    /// SHA-256 of the body of the first submit.
     pub body_sha256: [u8; 32],
-    /// When it was accepted.
     pub created_at: Timestamp,
 }
 
-/// One change to the rows of a session.
+/// One change to the records of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowChange {
-    /// A session exists.
+    /// A session was created.
     SessionPut(Box<SessionRow>),
     /// A turn started.
     TurnStarted {
-        /// Which.
         turn_id: TurnId,
-        /// What for.
         kind: TurnKind,
-        /// What happens when watchers leave.
         on_disconnect: OnDisconnect,
-        /// How long they may be away.
+        /// The time a disconnected client has to come back before a cancel.
         disconnect_grace_ms: u64,
-        /// The caller's trace.
         trace: Option<Trace>,
         /// The version of the chat wire bound at submit.
         wire_version: Option<String>,
         /// The version of the agent's definition.
         agent_definition: String,
-        /// The paused turn that it goes on with.
+        /// The paused turn that this one continues.
         resumes: Option<TurnId>,
     },
-    /// A turn was accepted and waits. It rides with no event: its start is written later.
+    /// A turn was queued. The change commits without an event: `turn.started` is written later.
     TurnQueued {
-        /// Which.
         turn_id: TurnId,
-        /// What for.
         kind: TurnKind,
-        /// What happens when watchers leave.
         on_disconnect: OnDisconnect,
-        /// How long they may be away.
+        /// The time a disconnected client has to come back before a cancel.
         disconnect_grace_ms: u64,
-        /// The caller's trace.
         trace: Option<Trace>,
         /// The version of the chat wire bound at submit.
         wire_version: Option<String>,
-        /// Where it stands among those that wait.
+        /// The place in the queue; the lowest is next.
         place: i64,
-        /// Everything that is needed to start it, as JSON.
+        /// The complete input of the turn as JSON.
         input: String,
     },
-    /// A submit with a key was accepted.
+    /// A submit with an idempotency key was accepted.
     KeyPut {
-        /// Where the key is good.
         scope: Box<KeyScope>,
-        /// The turn it stands for.
+        /// The turn that the submit created.
         turn_id: TurnId,
-        /// SHA-256 of the body.
+        /// SHA-256 of the submit's body.
         body_sha256: [u8; 32],
     },
-    /// A turn was asked to stop.
+    /// A cancel of a turn was accepted.
     TurnCancelling(TurnId),
     /// A turn ended.
     TurnEnded {
-        /// Which.
         turn_id: TurnId,
-        /// By which event.
         terminal: EventType,
-        /// The terminal's payload as JSON.
+        /// The payload of the terminal, as JSON.
         payload: String,
     },
-    /// The session's model changed; its policy too, unless a newer one replaced it after the turn
-    /// began.
+    /// The session's model changed, and its routing policy unless a newer one was loaded after the turn
+    /// started.
     Routed {
-        /// By which turn.
+        /// The turn that was routed.
         turn_id: TurnId,
-        /// The model.
         model: String,
-        /// The policy.
         policy_version: String,
     },
-    /// The policy that chooses the session's models was replaced.
+    /// The routing policy was replaced by the version given.
     PolicyReloaded(String),
-    /// A model is called.
+    /// A model call started.
     CallStarted {
-        /// Which call.
         call_id: CallId,
-        /// In which turn.
         turn_id: TurnId,
-        /// Who asks.
+        /// The agent that calls.
         actor: Actor,
-        /// Which model.
         model: String,
-        /// What for.
         purpose: CallPurpose,
-        /// Which try, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// A model call ended. It counts for its tenant on the day of the event it rides with, once.
+    /// A model call ended. It counts once, for its tenant, on the day of its event.
     CallEnded {
-        /// Which call.
         call_id: CallId,
-        /// How.
         end: CallEnd,
-        /// What the provider calls its answer.
+        /// The provider's id of the answer.
         provider_response_id: Option<String>,
     },
-    /// The session cost more.
+    /// Adds to the cost of the session, in US dollars.
     CostAdd(f64),
-    /// A message that did not stream.
+    /// Stores a message that did not stream.
     MessagePut(TurnId, NewMessage),
-    /// A message in flight grew.
+    /// Stores a checkpoint of a streaming message.
     MessagePart(MessagePart),
-    /// A message that streamed is whole.
+    /// Stores a message that streamed and has ended.
     MessageFinished(TurnId, Box<FinishedMessage>),
-    /// A status event was emitted, on the day of the event it rides with (S1-073).
+    /// Counts a status id on the day of its event (S1-073).
     StatusCounted(String),
-    /// A tool waits for a person's word.
+    /// An approval was requested.
     ApprovalPut {
-        /// Which question.
         approval_id: ApprovalId,
-        /// In which turn.
         turn_id: TurnId,
-        /// The tool use that waits.
+        /// The tool use that waits for the approval.
         tool_use_id: ToolUseId,
-        /// Which tool.
         tool_name: String,
-        /// The input, shortened.
+        /// The tool's input, shortened.
         input_summary: String,
     },
-    /// The person's word. A tool that may not act is cancelled with it.
+    /// An approval request was decided. A rejected tool call becomes cancelled.
     ApprovalResolved {
-        /// Which question.
         approval_id: ApprovalId,
-        /// The answer.
         decision: Decision,
-        /// Who gave it.
+        /// Who decided.
         by: String,
-        /// What they said with it.
+        /// The person's comment.
         comment: Option<String>,
     },
-    /// The model asked for a tool, or it moved on.
+    /// A tool call was requested or changed its state.
     ToolCall {
-        /// Which use.
         tool_use_id: ToolUseId,
-        /// In which turn.
         turn_id: TurnId,
-        /// Which tool.
         tool_name: String,
-        /// What kind of tool.
         tool_type: ToolType,
-        /// Where it stands now.
+        /// The new state.
         status: ToolState,
     },
 }
 
-/// A change with the position and time of the event it rides with.
+/// A [`RowChange`] with the position and time of the event that it commits with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// Where.
     pub at: Position,
-    /// When.
     pub time: Timestamp,
-    /// What.
     pub change: RowChange,
 }

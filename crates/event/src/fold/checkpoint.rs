@@ -1,5 +1,5 @@
-//! Checkpoints of a message in flight: only what grew since the last one is written, and the
-//! parts together give the message back after a crash.
+//! Checkpoints of a streaming message: each stores only the additions since the last one, and the
+//! parts together rebuild the message after a crash.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::id::ToolUseId;
 use crate::row::MessagePart;
 
 impl MessageFold {
-    /// What grew since the checkpoint `done`, or nothing; `done` moves on.
+    /// The additions since the checkpoint `done`, which advances; `None` if there are none.
     pub fn part(&self, done: &mut Checkpoint) -> Option<MessagePart> {
         if done.cuts == self.cuts.len() {
             return None;
@@ -36,7 +36,7 @@ impl MessageFold {
         Some(part)
     }
 
-    /// A message rebuilt from its checkpoints, in order of their index.
+    /// Rebuilds a message from its checkpoints, in order of their index.
     pub fn from_parts(parts: &[MessagePart]) -> Option<Self> {
         let first = parts.first()?;
         let mut fold = Self::new(
@@ -57,7 +57,7 @@ impl MessageFold {
     }
 }
 
-/// How much of a message is already in the store.
+/// How much of a message is already stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checkpoint {
     parts: u32,
@@ -66,7 +66,7 @@ pub struct Checkpoint {
     seals: Vec<usize>,
 }
 
-/// What one block gained between two checkpoints.
+/// The additions to one block between two checkpoints.
 #[derive(Debug, Serialize, Deserialize)]
 struct Grown {
     block: u32,

@@ -1,7 +1,7 @@
-//! How an open turn is ended from outside: by a cancel, a failure, a shutdown or the sweep.
+//! Ends an open turn from outside: after a cancel, a failure, a shutdown or a crash.
 //!
-//! One function makes the one consistent sequence (S3 6.2.1 to 6.2.4) out of what is open:
-//! the message in flight and its calls, then tools and sub-agents, then the terminal.
+//! One function derives the one consistent sequence (S3 6.2.1 to 6.2.4) from the open work:
+//! the streaming message and its calls, then tools and sub-agents, then the terminal.
 
 use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
@@ -21,60 +21,56 @@ use crate::fold::turn::{OpenDelegate, OpenTool, OpenTurn};
 use crate::id::{ApprovalId, ToolUseId, TurnId};
 use crate::row::RowChange;
 
-/// How the turn ends.
+/// The cause of the end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// By the cancel that was asked for.
+    /// A cancel was accepted.
     Cancelled {
-        /// What was said with it.
+        /// The requester's reason.
         reason: String,
-        /// When it was asked for.
+        /// The time of the cancel request.
         asked: Timestamp,
-        /// How everything stopped; none if the process died over it.
+        /// How the work stopped; `None` if the server crashed before it knew.
         stops: Option<Stops>,
     },
-    /// By something that broke.
+    /// The turn failed.
     Failed {
-        /// What, in codes.
         error: TurnError,
-        /// Why, in one word, where the code does not say.
+        /// The cause where the code alone is ambiguous.
         reason: Option<String>,
     },
 }
 
-/// How everything of a turn stopped that was asked to.
+/// How the work of a cancelled turn stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stops {
-    /// How long after the request the turn's own work was gone, in milliseconds.
+    /// Milliseconds from the request until the turn's own tasks had ended.
     pub let_go_ms: u64,
-    /// Whether it was not gone even then, and is left behind: nothing of it is taken any more.
+    /// True if the turn's own tasks did not end in time; nothing is accepted from them any more.
     pub left_behind: bool,
-    /// What did not end with it.
+    /// The child tasks of the turn.
     pub wards: Vec<Stopped>,
 }
 
-/// Something that was waited for.
+/// A child task that the turn waited for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stopped {
-    /// The tool use it worked for.
+    /// The tool use that started the task.
     pub tool_use_id: ToolUseId,
-    /// What became of it.
+    /// The task's line on the receipt.
     pub line: ReceiptLine,
 }
 
-/// One event of the ending, with the rows that commit with it. An answer belongs to no turn, all
-/// others to the one that ends.
+/// One closing event, with the rows that commit with it. `approval.resolved` belongs to no turn, all
+/// other events to the ending turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Closing {
-    /// Who.
     pub actor: Actor,
-    /// What.
     pub body: Body,
-    /// The rows.
     pub rows: Vec<RowChange>,
 }
 
-/// The classes that an ending gives to what it closes.
+/// The error classes of the closing events.
 struct Classes {
     stop_reason: StopReason,
     llm: LlmErrorClass,
@@ -101,7 +97,7 @@ impl Classes {
     }
 }
 
-/// An ending as it is made, with the rows of each event.
+/// Collects the closing events of a turn.
 struct Ending {
     turn: TurnId,
     out: Vec<Closing>,
@@ -112,16 +108,16 @@ impl Ending {
         self.put_with(actor, body, Vec::new());
     }
 
-    fn put_with(&mut self, actor: Actor, body: Body, mut more: Vec<RowChange>) {
-        more.extend(rows(Some(self.turn), &actor, &body));
+    fn put_with(&mut self, actor: Actor, body: Body, mut changes: Vec<RowChange>) {
+        changes.extend(rows(Some(self.turn), &actor, &body));
         self.out.push(Closing {
             actor,
             body,
-            rows: more,
+            rows: changes,
         });
     }
 
-    /// Takes a question back: nobody can say yes to a turn that is over.
+    /// Rejects an open approval request: an ended turn cannot be approved.
     fn withdraw(&mut self, question: ApprovalId) {
         let body = Body::ApprovalResolved(approval::Resolved {
             approval_id: question,
@@ -160,7 +156,7 @@ pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
             code: CancelCode::RequestCancelled,
             phase: open.phase(),
             partial,
-            receipt: receipt(open, stops.as_ref(), since(*asked, now)),
+            receipt: receipt(open, stops.as_ref(), elapsed_ms(*asked, now)),
         }),
         End::Failed { error, reason } => Body::TurnCompleted(Completed {
             status: TurnStatus::Failed,
@@ -174,7 +170,7 @@ pub fn closing(open: &OpenTurn, end: &End, now: Timestamp) -> Vec<Closing> {
     ending.out
 }
 
-/// The message in flight and the model calls. Gives back what is kept of the message.
+/// Closes the streaming message and the model calls. Returns the stored part of the message.
 fn close_calls(ending: &mut Ending, open: &OpenTurn, classes: &Classes) -> Partial {
     let mut partial = Partial {
         message_id: None,
@@ -193,7 +189,7 @@ fn close_calls(ending: &mut Ending, open: &OpenTurn, classes: &Classes) -> Parti
         ending.put_with(Actor::ORCHESTRATOR, complete, vec![row]);
     }
     for call in &open.in_call {
-        // Only the orchestrator's call writes the message in flight.
+        // Only the orchestrator's call streams a message.
         let inner = call.actor.kind() == ActorKind::Subagent;
         let failed = CallFailed {
             call_id: call.id,
@@ -206,8 +202,8 @@ fn close_calls(ending: &mut Ending, open: &OpenTurn, classes: &Classes) -> Parti
     partial
 }
 
-/// Children before parents: the tools that run, the sub-agents, the uses that asked for them, the
-/// steps they were slots of, and the trace of it all.
+/// Closes children before parents: running tools, sub-agents, the tool uses that called them, their
+/// plan steps, and the dispatch trace.
 fn close_dispatch(ending: &mut Ending, open: &OpenTurn, classes: &Classes, now: Timestamp) {
     let (asks, tools): (Vec<_>, Vec<_>) = open
         .tools
@@ -252,17 +248,17 @@ fn failed(tool: &OpenTool, error_class: ToolErrorClass) -> Body {
     })
 }
 
-/// The workers of one tool use.
+/// The running workers of one tool use.
 fn workers(open: &OpenTurn, tool: ToolUseId) -> impl Iterator<Item = &OpenDelegate> {
     let of_tool = move |worker: &&OpenDelegate| worker.tool_use_id == tool;
     open.delegates.iter().filter(of_tool)
 }
 
-fn since(asked: Timestamp, now: Timestamp) -> u64 {
-    now.as_millis().saturating_sub(asked.as_millis()).max(0) as u64
+fn elapsed_ms(start: Timestamp, now: Timestamp) -> u64 {
+    now.as_millis().saturating_sub(start.as_millis()).max(0) as u64
 }
 
-/// What ran when the cancel came, each with what became of it and when.
+/// The receipt: the work that was running when the cancel arrived, with outcomes and times.
 fn receipt(open: &OpenTurn, stops: Option<&Stops>, ms: u64) -> Vec<ReceiptLine> {
     let wards = stops.map_or(&[][..], |stops| &stops.wards);
     let ms = stops.map_or(ms, |stops| stops.let_go_ms);
@@ -286,7 +282,7 @@ fn receipt(open: &OpenTurn, stops: Option<&Stops>, ms: u64) -> Vec<ReceiptLine> 
         .iter()
         .map(|agent| stopped(ReceiptKind::Subagent, agent.started.sub_agent_id.clone()));
     let tools = open.tools.iter().filter(|t| t.called).map(|t| {
-        // A data service is not stopped: its answer is thrown away when it comes (S1-110).
+        // A data service call is not stopped: its answer is discarded when it arrives (S1-110).
         let outcome = if t.tool_type == ToolType::Ccs {
             StopOutcome::Discarded
         } else {
@@ -299,27 +295,27 @@ fn receipt(open: &OpenTurn, stops: Option<&Stops>, ms: u64) -> Vec<ReceiptLine> 
         let of_tool = wards.iter().filter(|ward| ward.tool_use_id == t.id);
         of_tool.fold(line, |line, ward| with(line, &ward.line))
     });
-    // Those that nobody saw go: after a crash, or because they were stopped before they began.
+    // Workers without a recorded end: after a crash, or because they were cancelled before they started.
     let seen = |worker: &&OpenDelegate| {
         let id = worker.worker_session_id.to_string();
         let mut lines = wards.iter().map(|ward| &ward.line);
         lines.any(|line| line.kind == ReceiptKind::Worker && line.id == id)
     };
-    let lost = open.delegates.iter().filter(|worker| !seen(worker));
-    let lost =
-        lost.map(|worker| stopped(ReceiptKind::Worker, worker.worker_session_id.to_string()));
+    let unseen = open.delegates.iter().filter(|worker| !seen(worker));
+    let unseen =
+        unseen.map(|worker| stopped(ReceiptKind::Worker, worker.worker_session_id.to_string()));
     open.finished
         .iter()
         .cloned()
         .chain(call)
         .chain(tools)
         .chain(wards.iter().map(|ward| ward.line.clone()))
-        .chain(lost)
+        .chain(unseen)
         .chain(agents)
         .collect()
 }
 
-/// A tool is gone when all that worked for it is; it has the worst that came of any of it.
+/// Merges a child task into its tool's line: the tool ends with its last task and takes the worst outcome.
 fn with(tool: ReceiptLine, ward: &ReceiptLine) -> ReceiptLine {
     let outcome = if weight(ward.outcome) > weight(tool.outcome) {
         ward.outcome
@@ -333,7 +329,7 @@ fn with(tool: ReceiptLine, ward: &ReceiptLine) -> ReceiptLine {
     }
 }
 
-/// How bad an outcome is: worst is what may still go on.
+/// The severity of an outcome; work that may still be running is worst.
 const fn weight(outcome: StopOutcome) -> u8 {
     match outcome {
         StopOutcome::Finished => 0,

@@ -1,47 +1,44 @@
-//! Cuts: where each streamed delta of a message ended, so that a cursor inside the message can
-//! be answered with exactly the rest. A few bytes a delta; the text itself is kept once.
+//! Cuts: the end of each streamed delta of a message, so that a cursor inside the message can
+//! be answered with exactly the remaining text. A few bytes per delta; the text is stored once.
 
 use crate::clock::Timestamp;
 use crate::position::{Epoch, Position, Seq, Sub};
 
-/// What a cut closes.
+/// The kind of delta that a cut ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutKind {
-    /// A piece of words.
+    /// A text delta.
     Text,
-    /// A piece of reasoning.
+    /// A reasoning delta.
     Thinking {
-        /// Whether words had been sent before it in the turn.
+        /// True if text was sent earlier in the turn.
         after_text: bool,
-        /// Whether it carried the block's seal.
+        /// True if the delta carried the block's signature.
         signed: bool,
     },
-    /// A tool use begins.
+    /// The start of a tool use.
     ToolStart,
-    /// A piece of a tool's input.
+    /// A fragment of a tool's input.
     ToolInput,
-    /// A tool's input is whole.
+    /// The end of a tool's input.
     ToolEnd,
 }
 
-/// One delta of a message: where it stands, and where in its block it ended.
+/// One delta of a message: its position, and its end within the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The delta's position.
     pub at: Position,
-    /// The delta's time.
     pub time: Timestamp,
-    /// What it was.
     pub kind: CutKind,
-    /// The block it belongs to.
+    /// The index of the block.
     pub block: u32,
-    /// Bytes of the block up to and with it.
+    /// The length of the block after the delta, in bytes.
     pub end: u32,
 }
 
 impl Cut {
-    /// Appends the compact form; `epoch` and `start` are the message's, told apart so that every
-    /// cut stays small.
+    /// Appends the compact form. Position and time are stored relative to the message's `start`, so that
+    /// every cut stays small.
     pub fn write(&self, start: (Position, Timestamp), out: &mut Vec<u8>) {
         out.push(match self.kind {
             CutKind::Text => 0,
@@ -65,8 +62,8 @@ impl Cut {
         put(out, u64::from(self.end));
     }
 
-    /// Reads every cut of a message that began at `start`; stops at the first byte that makes no
-    /// sense, so that a damaged row costs detail and never the server.
+    /// Decodes the cuts of a message that started at `start`. Stops at the first invalid byte,
+    /// so that a damaged row loses detail and never crashes the server.
     pub fn read_all(start: (Position, Timestamp), mut bytes: &[u8]) -> Vec<Self> {
         let mut cuts = Vec::new();
         while let Some(cut) = Self::read(start, &mut bytes) {
@@ -76,8 +73,8 @@ impl Cut {
     }
 
     fn read(start: (Position, Timestamp), bytes: &mut &[u8]) -> Option<Self> {
-        let (&tag, rest) = bytes.split_first()?;
-        *bytes = rest;
+        let (&tag, tail) = bytes.split_first()?;
+        *bytes = tail;
         let kind = match tag & 15 {
             0 => CutKind::Text,
             1 => CutKind::Thinking {
@@ -116,8 +113,8 @@ fn put(out: &mut Vec<u8>, mut value: u64) {
 fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
+        let (&byte, tail) = bytes.split_first()?;
+        *bytes = tail;
         value |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
             return Some(value);

@@ -1,4 +1,4 @@
-//! What a turn has dispatched: its open steps and sub-agents, and the trace of all of them.
+//! The dispatch state of a turn: open steps and sub-agents, and the trace of all of them.
 
 use crate::actor::Actor;
 use crate::body::Body;
@@ -11,35 +11,35 @@ use crate::code::{
 };
 use crate::id::ToolUseId;
 
-/// A sub-agent at work.
+/// A running sub-agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenAgent {
-    /// How it began.
+    /// The event that started it.
     pub started: Started,
-    /// When.
+    /// The time of its start.
     pub since: Timestamp,
-    /// How many status events it has emitted.
+    /// The number of status events that it emitted.
     pub status_events: u32,
 }
 
-/// A step whose completion has not come.
+/// A plan step that has not completed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenStep {
-    /// How it began.
+    /// The event that started it.
     pub started: StepStarted,
-    /// Slots that have ended.
+    /// The slots that have ended.
     pub ended: Vec<SlotEnd>,
 }
 
 impl OpenStep {
-    /// Every slot, in the order they were asked for. One that never began has no result that a
-    /// tool use would name: its key is its sub-agent.
+    /// All slots, in the order of the requests. A slot that never started has no tool use to name its
+    /// result: its key is the sub-agent's id.
     fn slots(&self) -> Vec<SlotEnd> {
         let mut ended = self.ended.clone();
         let mut slots = Vec::with_capacity(self.started.expected_subagents.len());
         for expected in &self.started.expected_subagents {
-            let found = ended.iter().position(|end| end.subagent == *expected);
-            slots.push(match found {
+            let index = ended.iter().position(|end| end.subagent == *expected);
+            slots.push(match index {
                 Some(at) => ended.remove(at),
                 None => SlotEnd {
                     subagent: expected.clone(),
@@ -53,15 +53,15 @@ impl OpenStep {
     }
 }
 
-/// What a turn has dispatched so far.
+/// The sub-agents and steps that a turn has dispatched so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dispatch {
-    /// Sub-agents at work, in the order they began.
+    /// The running sub-agents, in the order of their start.
     pub agents: Vec<OpenAgent>,
-    /// Steps that are open.
+    /// The open steps.
     pub steps: Vec<OpenStep>,
     traced: Traced,
-    told: bool,
+    reported: bool,
 }
 
 impl Dispatch {
@@ -91,7 +91,7 @@ impl Dispatch {
             Body::SubagentCompleted(end) => {
                 let slot = match end.outcome {
                     DispatchOutcome::Success => SlotStatus::Success,
-                    // What a data service failed is an error of its slot (C-25).
+                    // A failed data service makes its slot an error (C-25).
                     DispatchOutcome::StatusError
                     | DispatchOutcome::Failure
                     | DispatchOutcome::Discarded => SlotStatus::Error,
@@ -117,7 +117,7 @@ impl Dispatch {
                     agent.status_events += 1;
                 }
             }
-            Body::DispatchTraced(_) => self.told = true,
+            Body::DispatchTraced(_) => self.reported = true,
             Body::SessionCreated(_)
             | Body::SessionClosed(_)
             | Body::TurnCompleted(_)
@@ -160,12 +160,12 @@ impl Dispatch {
         }
     }
 
-    /// The trace of the turn; none if it was told already.
+    /// The payload of `dispatch.traced`; `None` if the turn has emitted it.
     pub fn traced(&self) -> Option<Traced> {
-        (!self.told).then(|| self.traced.clone())
+        (!self.reported).then(|| self.traced.clone())
     }
 
-    /// How the sub-agents that are at work end with their turn.
+    /// The failures of the running sub-agents when their turn ends.
     pub(super) fn closing_agents(&self, class: AgentErrorClass, now: Timestamp) -> Vec<Failed> {
         let failed = |agent: &OpenAgent| Failed {
             invocation_id: agent.started.invocation_id,
@@ -181,7 +181,7 @@ impl Dispatch {
         self.agents.iter().map(failed).collect()
     }
 
-    /// How the steps that are open end with their turn, after the sub-agents in them.
+    /// The completions of the open steps when their turn ends, after their sub-agents.
     pub(super) fn closing_steps(&self) -> Vec<StepCompleted> {
         let completed = |step: &OpenStep| StepCompleted {
             plan_step_id: step.started.plan_step_id.clone(),
@@ -192,16 +192,16 @@ impl Dispatch {
     }
 
     fn step(&mut self, step: &StepStarted) {
-        let asked = (step.expected_subagents.len() + step.dropped.len()) as u32;
-        let behavior = if asked > step.cap {
+        let requested = (step.expected_subagents.len() + step.dropped.len()) as u32;
+        let behavior = if requested > step.cap {
             CapBehavior::Over
-        } else if asked == step.cap {
+        } else if requested == step.cap {
             CapBehavior::At
         } else {
             CapBehavior::Within
         };
         let traced = &mut self.traced;
-        traced.intent_count += asked;
+        traced.intent_count += requested;
         traced.cap = step.cap;
         traced.cap_behavior = match (traced.cap_behavior, behavior) {
             (CapBehavior::Over, _) | (_, CapBehavior::Over) => CapBehavior::Over,
@@ -243,7 +243,7 @@ impl Dispatch {
     }
 }
 
-/// What a sub-agent's end is called when its turn is ended from outside.
+/// The error class of a sub-agent whose turn is ended from outside.
 pub(super) const fn agent_class(tool: ToolErrorClass) -> AgentErrorClass {
     match tool {
         ToolErrorClass::Cancelled => AgentErrorClass::Cancelled,

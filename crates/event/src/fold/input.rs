@@ -1,11 +1,11 @@
-//! A tool's input as a model wrote it: raw text that should be an object.
+//! Parses a tool's input as a model wrote it: raw text that should be a JSON object.
 
 use serde_json::{Map, Value};
 
-/// How deep a tool's input may nest: rows wrap it a few levels deeper, and a row must be readable.
+/// The nesting limit of a tool's input: rows wrap it a few levels deeper, and a row must stay readable.
 const INPUT_DEPTH_MAX: usize = 64;
 
-/// A raw tool input, if it is an object that can be kept; none at all counts as `{}`.
+/// Parses a raw tool input; `None` if it is not an object or nests too deeply. Empty text is `{}`.
 pub fn read_input(raw: &str) -> Option<Value> {
     if raw.trim().is_empty() {
         return Some(Value::Object(Map::new()));
@@ -22,7 +22,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// What of a raw tool input parses as an object, else `{}` (S3-072).
+/// Parses a raw tool input, or returns `{}` if it is not a valid object (S3-072).
 pub fn parse_input(raw: &str) -> Value {
     read_input(raw).unwrap_or_else(|| Value::Object(Map::new()))
 }

@@ -1,4 +1,4 @@
-//! A message while it streams: its blocks, and the cuts that say which delta brought what.
+//! A streaming message: its blocks, and the cuts that record which delta added what.
 
 use serde_json::{Map, Value};
 
@@ -13,21 +13,21 @@ use crate::message::{Message, MessageStatus, Role};
 use crate::position::Position;
 use crate::row::{FinishedMessage, StoredMessage};
 
-/// One block as it grows.
+/// One block of a streaming message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockFold {
-    /// Words.
+    /// Visible text.
     Text(String),
-    /// Reasoning and its seal.
+    /// Reasoning and its signature.
     Thinking(String, Option<String>),
-    /// A tool use: id, name, raw input so far, and the input once it is whole.
+    /// A tool use: id, name, raw input so far, and the parsed input once it is complete.
     Tool(ToolUseId, String, String, Option<Value>),
-    /// An index the model has skipped.
+    /// An index that the model skipped.
     Gap,
 }
 
 impl BlockFold {
-    /// The growing text of the block.
+    /// The text of the block so far.
     pub fn grown(&self) -> &str {
         match self {
             Self::Text(text) | Self::Thinking(text, _) | Self::Tool(_, _, text, _) => text,
@@ -36,33 +36,30 @@ impl BlockFold {
     }
 }
 
-/// A message as its deltas have made it.
+/// The state of a message after its deltas so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageFold {
-    /// Its id.
     pub id: MessageId,
-    /// Its turn.
     pub turn_id: TurnId,
-    /// The model that writes.
+    /// The model that produces the message.
     pub model: String,
-    /// Where it began.
+    /// The position of its start.
     pub started: Position,
-    /// When it began.
     pub started_at: Timestamp,
-    /// Its blocks, by index.
+    /// The blocks, by index.
     pub blocks: Vec<BlockFold>,
-    /// How it grew, in order.
+    /// The cuts of the deltas, in order.
     pub cuts: Vec<Cut>,
-    /// Where, when and how it ended.
+    /// The position, time, stop reason and usage of its end.
     pub completed: Option<(Position, Timestamp, StopReason, Usage)>,
 }
 
-/// The most blocks a message may have: far above any model's, low enough that a wild index
+/// The maximum number of blocks: far above any model's, low enough that a wild index
 /// cannot make the server allocate.
 pub const BLOCKS_MAX: u32 = 1024;
 
 impl MessageFold {
-    /// A message that has just begun.
+    /// A message that has just started.
     pub fn new(
         id: MessageId,
         turn_id: TurnId,
@@ -96,7 +93,7 @@ impl MessageFold {
         self.blocks.get_mut(at)
     }
 
-    /// Takes in one event of the message; others leave it as it is.
+    /// Applies one event of the message; other events have no effect.
     pub fn apply(&mut self, at: Position, time: Timestamp, body: &Body) {
         let (block, kind) = match body {
             Body::TextDelta(d) if d.message_id == self.id => {
@@ -113,8 +110,8 @@ impl MessageFold {
                     self.block(d.content_block_index, fresh)
                 {
                     text.push_str(&d.text);
-                    if let Some(more) = &d.signature {
-                        seal.get_or_insert_default().push_str(more);
+                    if let Some(fragment) = &d.signature {
+                        seal.get_or_insert_default().push_str(fragment);
                     }
                 }
                 (
@@ -213,7 +210,7 @@ impl MessageFold {
         });
     }
 
-    /// Tool uses whose input is not whole: block, id, and what of the input parses, else `{}`.
+    /// Tool uses whose input is incomplete: block, id, and the parsed input, or `{}` if it does not parse.
     pub fn open_tool_uses(&self) -> Vec<(u32, ToolUseId, Value)> {
         let open = self
             .blocks
@@ -229,8 +226,8 @@ impl MessageFold {
         open.collect()
     }
 
-    /// The content as it is now. A skipped index is an empty text, so that indices keep meaning
-    /// the same block.
+    /// The current content. A skipped index becomes an empty text, so that every index keeps its
+    /// block.
     pub fn content(&self) -> Vec<ContentBlock> {
         let block = |block: &BlockFold| match block {
             BlockFold::Text(text) => ContentBlock::text(text.clone()),
@@ -248,7 +245,7 @@ impl MessageFold {
         self.blocks.iter().map(block).collect()
     }
 
-    /// Bytes of words and reasoning so far.
+    /// Bytes of text and reasoning so far.
     pub fn text_bytes(&self) -> u64 {
         let words = self
             .blocks
@@ -257,7 +254,7 @@ impl MessageFold {
         words.map(|b| b.grown().len() as u64).sum()
     }
 
-    /// The message as clients see it while it is in flight.
+    /// The message as clients see it while it streams.
     pub fn in_progress(&self, session_id: SessionId) -> Message {
         Message {
             kept: crate::message::Kept::default(),
@@ -275,7 +272,7 @@ impl MessageFold {
         }
     }
 
-    /// The event that ends it.
+    /// The event that ends the message.
     pub fn complete(&self, stop_reason: StopReason, usage: Usage) -> MessageComplete {
         MessageComplete {
             message_id: self.id,
@@ -285,7 +282,7 @@ impl MessageFold {
         }
     }
 
-    /// The row of it, ended as `end` says.
+    /// The row of the message, ended by `end`.
     pub fn finished(&self, end: &MessageComplete) -> FinishedMessage {
         let status = match end.stop_reason {
             StopReason::Cancelled => MessageStatus::Cancelled,
@@ -330,7 +327,7 @@ impl MessageFold {
         raw.collect()
     }
 
-    /// A finished message read back from its row; none if it did not stream.
+    /// Rebuilds a finished message from its row; `None` if it did not stream.
     pub fn from_stored(stored: &StoredMessage) -> Option<Self> {
         let message = &stored.message;
         let (done, done_at) = stored.completed?;

@@ -1,12 +1,12 @@
-//! A message told again to someone who has seen only part of it.
+//! Replays a message to a client that has seen only part of it.
 //!
 //! ```text
 //! cursor before the message   finished: message.start ................ message.complete
 //!                             in flight: message.start, all deltas so far, joined
-//! cursor inside the message   the rest, joined, then message.complete if it has ended
+//! cursor inside the message   the remaining deltas, joined, then message.complete if it has ended
 //! ```
-//! Only neighbours of one block between two persisted events are joined: a joined delta takes
-//! the id of its last piece, so a client cut anywhere holds a cursor that covers just what it got.
+//! Only adjacent deltas of one block between two persisted events are joined: a joined delta takes
+//! the id of its last part, so the cursor of a client cut anywhere covers exactly what it received.
 
 use crate::actor::Actor;
 use crate::body::Body;
@@ -21,7 +21,7 @@ use crate::id::SessionId;
 use crate::message::Role;
 use crate::position::Position;
 
-/// Whether the deltas of a message that is over are told to one who has not seen its start.
+/// How a finished message is replayed to a client that has not seen its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
     /// Start and end only; the end carries the whole content (S3-039).
@@ -30,20 +30,20 @@ pub enum Missed {
     Deltas,
 }
 
-/// What is told: a piece of the way from a client's cursor to a fixed position.
+/// A range of a replay: one page of the way from a client's cursor to a fixed position.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
-    /// The client's cursor: what it has seen.
+    /// The client's cursor: the last position it has seen.
     pub since: Position,
-    /// Where the whole way ends; what is over by then is told as over.
+    /// The end of the whole replay; messages that ended by then are replayed as finished.
     pub upto: Position,
-    /// This piece begins after here.
+    /// This page starts after this position.
     pub from: Position,
-    /// This piece ends here.
+    /// This page ends at this position.
     pub to: Position,
 }
 
-/// The events of `message` that belong to a stretch.
+/// The events of `message` within a range.
 pub fn events(
     message: &MessageFold,
     session_id: SessionId,
@@ -74,13 +74,13 @@ pub fn events(
             Body::MessageStart(start),
         ));
     }
-    let over = message.completed.filter(|&(at, ..)| at <= stretch.upto);
-    if over.is_none() || message.started <= stretch.since || missed == Missed::Deltas {
+    let end = message.completed.filter(|&(at, ..)| at <= stretch.upto);
+    if end.is_none() || message.started <= stretch.since || missed == Missed::Deltas {
         deltas(message, &inside, |at, time, body| {
             out.push(event(at, time, body))
         });
     }
-    if let Some((at, time, stop_reason, usage)) = over
+    if let Some((at, time, stop_reason, usage)) = end
         && inside(at)
     {
         out.push(event(
@@ -97,7 +97,7 @@ fn deltas(
     inside: &dyn Fn(Position) -> bool,
     mut push: impl FnMut(Position, Timestamp, Body),
 ) {
-    // Where each block's text stood before the stretch or the run at hand.
+    // The length of each block's text before the range or the current run.
     let mut ends = vec![0usize; message.blocks.len()];
     let mut cuts = message.cuts.iter().peekable();
     while let Some(cut) = cuts.next() {
@@ -120,7 +120,7 @@ fn deltas(
     }
 }
 
-/// Whether `next` may be told in one event with `last`.
+/// True if `next` may be joined with `last` into one delta.
 fn joins(last: &Cut, next: &Cut) -> bool {
     let same =
         next.block == last.block && next.at.seq == last.at.seq && next.at.sub == last.at.sub.next();
@@ -148,7 +148,7 @@ fn delta(message: &MessageFold, cut: &Cut, from: usize) -> Option<Body> {
     let content_block_index = cut.block;
     let message_id = message.id;
     let block = message.blocks.get(cut.block as usize)?;
-    // `get` and not an index: after a crash a row may hold less text than its cuts promise.
+    // `get` and not an index: after a crash a row may hold less text than its cuts cover.
     let text = || block.grown().get(from..cut.end as usize).map(str::to_owned);
     Some(match (cut.kind, block) {
         (CutKind::Text, BlockFold::Text(_)) => Body::TextDelta(TextDelta {

@@ -1,7 +1,7 @@
-//! Which rows an event changes, from the event alone.
+//! The row changes of an event, derived from the event alone.
 //!
-//! What needs more than the event (a turn's settings, a message's content) is added by whoever
-//! has it; this is the part that the live server and the sweep share.
+//! Changes that need more than the event (a turn's settings, a message's content) are added by the
+//! caller; this is the part that the live server and crash recovery share.
 
 use crate::actor::Actor;
 use crate::body::Body;
@@ -11,7 +11,7 @@ use crate::code::{ToolErrorClass, ToolState};
 use crate::id::{CallId, TurnId};
 use crate::row::{CallEnd, RowChange};
 
-/// The row changes of an event of `turn`, or of none, that `actor` did.
+/// The row changes of an event; `turn` is `None` for events outside of any turn.
 pub fn rows(turn: Option<TurnId>, actor: &Actor, body: &Body) -> Vec<RowChange> {
     match turn {
         Some(turn_id) => of_turn(turn_id, actor, body),
@@ -19,7 +19,7 @@ pub fn rows(turn: Option<TurnId>, actor: &Actor, body: &Body) -> Vec<RowChange> 
     }
 }
 
-/// What belongs to no turn changes the session's own row, if any.
+/// The change of an event outside of any turn, if it has one.
 fn of_session(body: &Body) -> Option<RowChange> {
     if let Body::ApprovalResolved(answer) = body {
         return Some(RowChange::ApprovalResolved {
@@ -47,7 +47,7 @@ fn call_started(turn_id: TurnId, actor: &Actor, call: &CallStarted) -> RowChange
     }
 }
 
-/// What the provider calls its answer is no part of the event: who emits it adds it.
+/// The provider's id of the answer is not in the event: the emitter adds it.
 fn call_ended(call_id: CallId, end: CallEnd) -> RowChange {
     RowChange::CallEnded {
         call_id,
@@ -122,7 +122,7 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
             tool_name: question.tool_name.clone(),
             input_summary: question.input_summary.clone(),
         }],
-        // What was withheld is no status that anyone counts.
+        // A withheld status is not counted.
         Body::StatusEmitted(status) if status.event_id == UNREGISTERED => Vec::new(),
         Body::StatusEmitted(status) => vec![RowChange::StatusCounted(status.event_id.clone())],
         Body::SessionCreated(_)

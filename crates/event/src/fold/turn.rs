@@ -1,4 +1,4 @@
-//! What a turn has open: its model call, the message in flight, its tools, what it has cost.
+//! The open work of a turn: model calls, the streaming message, tools, workers, and the usage so far.
 
 use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
@@ -12,72 +12,66 @@ use crate::fold::message::MessageFold;
 use crate::id::{ApprovalId, CallId, SessionId, ToolUseId, TurnId};
 use crate::position::Position;
 
-/// A tool that the model asked for and that has not ended.
+/// A tool use that the model requested and that has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenTool {
-    /// Which use.
     pub id: ToolUseId,
-    /// Which tool.
     pub name: String,
-    /// What kind of tool.
     pub tool_type: ToolType,
-    /// Whether it was called.
+    /// True once `tool.called` was emitted.
     pub called: bool,
 }
 
-/// A model call in flight.
+/// A running model call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenCall {
-    /// Which call.
     pub id: CallId,
-    /// Who asks.
+    /// The agent that calls.
     pub actor: Actor,
 }
 
-/// A worker that has not ended.
+/// A running worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenDelegate {
-    /// Its session.
     pub worker_session_id: SessionId,
-    /// The tool use that asked for it.
+    /// The tool use that started the worker.
     pub tool_use_id: ToolUseId,
-    /// Where it is said that it began.
+    /// The position of its `delegate.started`.
     pub at: Position,
 }
 
-/// A turn that has not ended.
+/// A turn that has not ended, with its open work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenTurn {
-    /// Which turn.
     pub id: TurnId,
-    /// How many model calls were started.
+    /// The number of model calls that were started.
     pub calls: u32,
-    /// The model calls in flight: the orchestrator's, and those of sub-agents.
+    /// The running model calls of the orchestrator and of sub-agents.
     pub in_call: Vec<OpenCall>,
-    /// The message in flight: the orchestrator's, the only one that streams.
+    /// The streaming message; only the orchestrator streams.
     pub message: Option<MessageFold>,
-    /// How much of it is stored.
+    /// How much of the streaming message is stored.
     pub checkpoint: Checkpoint,
-    /// Tools asked for or running, in the order they were asked for.
+    /// The requested and running tools, in the order of the requests.
     pub tools: Vec<OpenTool>,
-    /// Tool uses that wait for a person's word; they outlive the turn.
+    /// Tool uses that wait for approval; they outlive the turn.
     pub waiting: Vec<ToolUseId>,
-    /// The questions it has asked; a turn that does not end as paused takes them back.
+    /// The approval requests; a turn that does not end as paused withdraws them.
     pub questions: Vec<ApprovalId>,
-    /// Workers.
+    /// The running workers.
     pub delegates: Vec<OpenDelegate>,
-    /// Sub-agents and steps.
+    /// The dispatched sub-agents and steps.
     pub dispatch: Dispatch,
-    /// What its calls have cost.
+    /// The usage of the completed calls.
     pub usage: Usage,
-    /// The cancel, if one was asked for.
+    /// The cancel request and its time, if one was accepted.
     pub cancel: Option<(CancelRequested, Timestamp)>,
-    /// What ended by itself after the cancel.
+    /// Receipt lines of work that ended by itself after the cancel.
     pub finished: Vec<ReceiptLine>,
 }
 
 impl OpenTurn {
-    /// A turn that has just started.
+    /// A turn without any work yet.
     pub fn new(id: TurnId) -> Self {
         Self {
             id,
@@ -96,7 +90,7 @@ impl OpenTurn {
         }
     }
 
-    /// Takes in one event of the turn.
+    /// Applies one event of the turn.
     pub fn apply(&mut self, at: Position, time: Timestamp, actor: &Actor, body: &Body) {
         self.dispatch.apply(time, actor, body);
         match body {
@@ -142,7 +136,7 @@ impl OpenTurn {
             }
             Body::MessageComplete(end) => {
                 self.message = None;
-                // A message that was cut asks for nothing: its tools will never be called.
+                // A message that was cut off requests nothing: its tools will never be called.
                 if !matches!(end.stop_reason, StopReason::Cancelled | StopReason::Error) {
                     self.tools
                         .extend(end.final_content.iter().filter_map(pending));
@@ -189,7 +183,7 @@ impl OpenTurn {
                 self.waiting.push(question.tool_use_id);
                 self.questions.push(question.approval_id);
             }
-            // What a paused turn had asked for is asked for again, by whoever goes on with it.
+            // A resumed turn requests the tools of the paused turn again.
             Body::TurnStarted(start) => {
                 self.tools
                     .extend(start.answers.iter().map(|answer| OpenTool {
@@ -238,7 +232,7 @@ impl OpenTurn {
         self.end(ReceiptKind::Worker, id.to_string(), outcome, time);
     }
 
-    /// Whether the turn may end as its producer says: what waits for a person's word may wait on.
+    /// True if the turn may end as its producer says: only tools that wait for approval are open.
     pub fn is_settled(&self) -> bool {
         self.in_call.is_empty()
             && self.message.is_none()
@@ -251,14 +245,17 @@ impl OpenTurn {
             && self.dispatch.steps.is_empty()
     }
 
-    /// Notes for the receipt what ended by itself after the cancel was asked for.
+    /// Adds work that ended by itself after the cancel to the receipt.
     fn finish(&mut self, kind: ReceiptKind, id: String, time: Timestamp) {
         self.end(kind, id, StopOutcome::Finished, time);
     }
 
     fn end(&mut self, kind: ReceiptKind, id: String, outcome: StopOutcome, time: Timestamp) {
-        if let Some((_, asked)) = self.cancel {
-            let ms = time.as_millis().saturating_sub(asked.as_millis()).max(0) as u64;
+        if let Some((_, requested_at)) = self.cancel {
+            let ms = time
+                .as_millis()
+                .saturating_sub(requested_at.as_millis())
+                .max(0) as u64;
             self.finished.push(ReceiptLine {
                 kind,
                 id,
@@ -268,7 +265,7 @@ impl OpenTurn {
         }
     }
 
-    /// What the turn is doing, as the cancel cases tell them apart.
+    /// The current phase, as the cancel cases distinguish them.
     pub fn phase(&self) -> Phase {
         let speaking = |call: &OpenCall| call.actor.kind() != ActorKind::Subagent;
         if self.in_call.iter().any(speaking) {

@@ -1,4 +1,4 @@
-//! What does not end with a turn's future, and who has charge of it.
+//! Child tasks: work of a turn that does not end when its future is dropped.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,31 +7,30 @@ use crate::code::{ReceiptKind, StopOutcome};
 
 use super::{BoxFuture, Refusal};
 
-/// Something of a turn that does not end when its future is dropped: a process, a worker. The
-/// turn's terminal waits for it, and its receipt names it.
+/// Work of a turn that does not end when its future is dropped: a process or a worker. The
+/// turn's terminal waits for it, and the receipt lists it.
 pub struct Ward {
-    /// What it is.
     pub kind: ReceiptKind,
-    /// Which one. It may be named after it was taken; one that never is never began to be, and no
-    /// receipt knows of it.
+    /// The process or worker. The id may be set after [`Wards::take`]; a task whose id is never set
+    /// never started and is not on the receipt.
     pub id: WardId,
-    /// The tool use it works for.
+    /// The tool use that started the task.
     pub tool_use_id: ToolUseId,
-    /// Resolves when it is gone, and says how; also when it ended long before the turn.
+    /// Resolves with the outcome when the task has ended, also if that was long before the turn's end.
     pub ended: BoxFuture<'static, StopOutcome>,
 }
 
-/// The name of a ward, given once: a process has none before it begins to be.
+/// The id of a [`Ward`], set once: a process has no id before it starts.
 #[derive(Clone, Debug, Default)]
 pub struct WardId(Arc<OnceLock<String>>);
 
 impl WardId {
-    /// Gives the name; the first one counts.
+    /// Sets the id; only the first call has an effect.
     pub fn name(&self, id: impl Into<String>) {
         let _ = self.0.set(id.into());
     }
 
-    /// The name, if it was given.
+    /// The id, if it was set.
     pub fn get(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
     }
@@ -45,19 +44,20 @@ impl From<String> for WardId {
     }
 }
 
-/// A part of a turn's own work, held while it is there. The turn's terminal waits for it a little.
+/// Marks a running task of the turn's own work until it is dropped. The turn's terminal waits for
+/// it for a bounded time.
 pub type Part = Box<dyn Send>;
 
-/// Who sees to it that nothing of a turn outlives it.
+/// Tracks the tasks of a turn, so that none outlives it.
 pub trait Wards: Send + Sync {
-    /// Lets a part of the turn's own work begin that has a task of its own. To be asked right
-    /// before it acts, also where it had to wait for something: once the turn is to stop, nothing
-    /// begins any more.
+    /// Permits a task of the turn's own work to start. Call it right before the task acts, also after
+    /// waiting for something: once the turn is being cancelled, nothing
+    /// starts any more.
     fn enter(&self) -> Result<Part, Refusal> {
         Ok(Box::new(()))
     }
 
-    /// Takes charge of `ward`. To be asked before it begins to be: once the turn is to stop,
-    /// nothing is taken any more, and what is not taken must not begin.
+    /// Tracks `ward`. Call it before the task starts: once the turn is being cancelled, the call
+    /// is refused, and a refused task must not start.
     fn take(&self, ward: Ward) -> Result<(), Refusal>;
 }

@@ -1,4 +1,4 @@
-//! Who did it: the actor of an event, as the string of R-09 and as a value that filters compare.
+//! The [`Actor`] of an event: who caused it, as the string of R-09 and as a value that filters compare.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,14 +10,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::{BadId, SessionId};
 
-/// The kinds of actor.
+/// The kind of an [`Actor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ActorKind {
-    /// The person.
+    /// The end user.
     User,
-    /// The agent that speaks.
+    /// The agent that talks to the user.
     Orchestrator,
-    /// An agent that works for it.
+    /// An agent that the orchestrator calls.
     Subagent,
     /// A tool.
     Tool,
@@ -25,7 +25,7 @@ pub enum ActorKind {
     Worker,
     /// The server itself.
     System,
-    /// The relay in front of an agent elsewhere.
+    /// The relay in front of an agent on another server.
     Relay,
 }
 
@@ -40,7 +40,7 @@ impl ActorKind {
         Self::Relay,
     ];
 
-    /// The word for it.
+    /// The kind as it is written before the colon, for example `subagent`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -58,7 +58,7 @@ impl ActorKind {
     }
 }
 
-/// An actor: a kind, and for sub-agents, tools and workers which one.
+/// Who caused an event: a kind, and for sub-agents, tools and workers their name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Actor {
     kind: ActorKind,
@@ -66,12 +66,12 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// The person.
+    /// The end user.
     pub const USER: Self = Self {
         kind: ActorKind::User,
         name: None,
     };
-    /// The agent that speaks.
+    /// The agent that talks to the user.
     pub const ORCHESTRATOR: Self = Self {
         kind: ActorKind::Orchestrator,
         name: None,
@@ -102,37 +102,37 @@ impl Actor {
         }
     }
 
-    /// A sub-agent.
+    /// The sub-agent with the id `id`.
     pub fn subagent(id: &str) -> Self {
         Self::named(ActorKind::Subagent, id)
     }
 
-    /// Whether it is the sub-agent `id`.
+    /// True for the sub-agent with the id `id`.
     pub fn is_subagent(&self, id: &str) -> bool {
         self.kind == ActorKind::Subagent && self.name.as_deref() == Some(id)
     }
 
-    /// A worker, by its session.
+    /// The worker that runs in `session`.
     pub fn worker(session: SessionId) -> Self {
         Self::named(ActorKind::Worker, &session.to_string())
     }
 
-    /// Which sub-agent, tool or worker.
+    /// The name of the sub-agent, tool or worker; `None` for other kinds.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// A tool.
+    /// The tool called `name`.
     pub fn tool(name: &str) -> Self {
         Self::named(ActorKind::Tool, name)
     }
 
-    /// Its kind.
+    /// The kind, without the name.
     pub fn kind(&self) -> ActorKind {
         self.kind
     }
 
-    /// Whether the filter entry `pattern` means this actor: exactly, or by kind alone.
+    /// True if the filter entry `pattern` selects this actor: exactly, or by kind alone.
     pub fn matches(&self, pattern: &Self) -> bool {
         self.kind == pattern.kind && (pattern.name.is_none() || pattern.name == self.name)
     }

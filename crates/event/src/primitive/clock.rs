@@ -1,5 +1,5 @@
-//! Time as the house uses it: a millisecond UTC `Timestamp`, and the ports that give time and
-//! fresh ids. Wall clocks order nothing here; they only label (architecture: order).
+//! Time and fresh ids: a millisecond UTC [`Timestamp`], and the traits that provide time and
+//! ids. Nothing is ordered by a wall clock; timestamps are labels (architecture: order).
 
 use std::fmt;
 
@@ -65,15 +65,15 @@ impl JsonSchema for Timestamp {
     }
 }
 
-/// Where wall-clock time comes from.
+/// The source of wall-clock time.
 pub trait Clock: Send + Sync + 'static {
-    /// The time now; may jump either way, so nothing is ordered by it.
+    /// The current time. The clock may jump either way, so nothing is ordered by it.
     fn now(&self) -> Timestamp;
 }
 
-/// Where fresh identifiers come from.
+/// The source of unique ids.
 pub trait Mint: Send + Sync + 'static {
-    /// An identifier never given before by this or any other process.
+    /// Returns an id that no process has returned before.
     fn ulid(&self) -> Ulid;
 }
 

@@ -1,4 +1,4 @@
-//! A calendar day in UTC, by which usage and statuses are counted and asked for.
+//! A calendar day in UTC, the unit by which usage and statuses are counted.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,25 +12,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::clock::Timestamp;
 use crate::id::BadId;
 
-/// A day, written `2026-01-31`. Its text order is its order in time.
+/// A UTC day, written `2026-01-31`. The order of the texts is the order in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(Date);
 
 impl Day {
-    /// The day of a moment.
+    /// The day that contains `time`.
     pub fn of(time: Timestamp) -> Self {
         let at = jiff::Timestamp::from_millisecond(time.as_millis())
             .unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         Self(tz::TimeZone::UTC.to_datetime(at).date())
     }
 
-    /// So many days earlier, or the first day there is.
+    /// The day `days` earlier, saturating at the first representable day.
     #[must_use]
     pub fn minus(self, days: u16) -> Self {
         Self(self.0.saturating_sub(Span::new().days(days)))
     }
 
-    /// How many days it is after `other`; below zero if it is before.
+    /// The number of days from `other` to this day; negative if this day is earlier.
     pub fn since(self, other: Self) -> i64 {
         let span = self.0.duration_since(other.0);
         span.as_hours() / 24
@@ -46,7 +46,7 @@ impl fmt::Display for Day {
 impl FromStr for Day {
     type Err = BadId;
 
-    /// Reads the one form it is written in; a day that no calendar has is refused.
+    /// Parses `YYYY-MM-DD`; a date that does not exist is an error.
     fn from_str(text: &str) -> Result<Self, BadId> {
         let bad = BadId { what: "day" };
         let shape = |(at, byte): (usize, u8)| match at {

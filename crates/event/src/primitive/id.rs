@@ -1,5 +1,5 @@
-//! Identifiers: 128 bits, printed as 26 Crockford characters behind a prefix that tells what
-//! they name. They are `Copy`, parse strictly, and carry no order that anyone may rely on.
+//! Identifiers: 128 bits, printed as 26 Crockford base32 characters after a prefix that names
+//! their kind. They are `Copy`, parse strictly, and their order means nothing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,11 +17,11 @@ pub(crate) fn crockford_value(byte: u8) -> Option<u8> {
     CROCKFORD.iter().position(|&c| c == byte).map(|at| at as u8)
 }
 
-/// Why a text is not the identifier it was taken for.
+/// A text is not a valid identifier of the expected kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid {what}")]
 pub struct BadId {
-    /// What the text should have been.
+    /// The expected kind, for example `session id`.
     pub what: &'static str,
 }
 
@@ -33,10 +33,10 @@ impl Ulid {
     /// The 26 characters, without allocating.
     pub fn text(self) -> [u8; 26] {
         let mut out = [0u8; 26];
-        let mut rest = self.0;
+        let mut bits = self.0;
         for slot in out.iter_mut().rev() {
-            *slot = CROCKFORD[(rest & 31) as usize];
-            rest >>= 5;
+            *slot = CROCKFORD[(bits & 31) as usize];
+            bits >>= 5;
         }
         out
     }
@@ -76,7 +76,7 @@ macro_rules! id {
         pub struct $name(pub Ulid);
 
         impl $name {
-            /// What every identifier of this kind starts with.
+            /// The prefix of every identifier of this kind.
             pub const PREFIX: &'static str = $prefix;
         }
 
@@ -91,7 +91,7 @@ macro_rules! id {
 
             fn from_str(text: &str) -> Result<Self, BadId> {
                 text.strip_prefix($prefix)
-                    .and_then(|rest| rest.parse().ok())
+                    .and_then(|ulid| ulid.parse().ok())
                     .map(Self)
                     .ok_or(BadId { what: $what })
             }
@@ -128,7 +128,7 @@ id!(/// A session: one conversation with its own order.
     SessionId, "sess_", "session id");
 id!(/// A turn: one user input and everything done to answer it.
     TurnId, "", "turn id");
-id!(/// The name a turn has on client wires; the same 128 bits as its turn id.
+id!(/// A turn's id on client wires; the same 128 bits as its [`TurnId`].
     ResponseId, "resp_", "response id");
 id!(/// A stored message.
     MessageId, "", "message id");
@@ -138,9 +138,9 @@ id!(/// One use of a tool.
     ToolUseId, "tu_", "tool use id");
 id!(/// One invocation of a sub-agent.
     InvocationId, "inv_", "invocation id");
-id!(/// A question whether a tool may act.
+id!(/// An approval request.
     ApprovalId, "appr_", "approval id");
-id!(/// A group of turns that belong together; one a session unless rotated.
+id!(/// A group of turns that belong together; one per session unless rotated.
     EpisodeId, "ep_", "episode id");
 
 impl From<TurnId> for ResponseId {
@@ -155,7 +155,7 @@ impl From<ResponseId> for TurnId {
     }
 }
 
-/// A tenant: a UUID in its usual lower-case spelling.
+/// A tenant: a UUID, printed in lower case with dashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TenantId(pub u128);
 
@@ -193,12 +193,12 @@ impl FromStr for TenantId {
     }
 }
 
-/// Who a request speaks for: an opaque name of 1 to 128 printable ASCII characters.
+/// The person or service a request acts for: an opaque name of 1 to 128 printable ASCII characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal(Arc<str>);
 
 impl Principal {
-    /// The name.
+    /// The name as the client sent it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -208,8 +208,9 @@ impl FromStr for Principal {
     type Err = BadId;
 
     fn from_str(text: &str) -> Result<Self, BadId> {
-        let fits = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
-        fits.then(|| Self(text.into()))
+        let valid = (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        valid
+            .then(|| Self(text.into()))
             .ok_or(BadId { what: "principal" })
     }
 }
@@ -220,7 +221,7 @@ impl fmt::Display for Principal {
     }
 }
 
-/// Whose a session, turn or row is. What belongs to another owner does not exist (law 10).
+/// The owner of a session and everything in it. For other owners it does not exist (law 10).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// The tenant.

@@ -1,11 +1,11 @@
-//! Where an event stands: `(epoch, seq, sub)`, and its text, whose string order is stream order.
+//! The position of an event: `(epoch, seq, sub)`, and its text, whose string order is stream order.
 //!
 //! ```text
 //! evt_0001 0000000007         the persisted event number 7 of epoch 1
 //! evt_0001 0000000007 .000002 the second transient event after it
 //! evt_0001 0000000008         the next persisted event
 //! ```
-//! (written without the spaces). `seq` is dense per session and never given twice; `sub` counts
+//! (written without the spaces). `seq` is dense per session and never assigned twice; `sub` counts
 //! transient events since the last `seq`. `seq` 0 is the cursor before the first event.
 
 use std::fmt;
@@ -17,7 +17,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::{BadId, CROCKFORD, crockford_value};
 
-/// Changes only when history that a client may have seen can be gone.
+/// The generation of a session's history. It changes only when events that a client may have
+/// seen can be lost, for example after a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u32);
 
@@ -25,18 +26,18 @@ pub struct Epoch(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
-/// The dense number of a transient event after its `Seq`, from 1; 0 is the persisted event.
+/// The dense number of a transient event after its [`Seq`], from 1; 0 is the persisted event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sub(pub u32);
 
 impl Epoch {
-    /// What a new session starts with.
+    /// The epoch of a new session.
     pub const FIRST: Self = Self(1);
     const MAX: u32 = (1 << 20) - 1;
 }
 
 impl Seq {
-    /// The one after.
+    /// The following number.
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -44,23 +45,22 @@ impl Seq {
 }
 
 impl Sub {
-    /// Reserved for the `message.complete` of a message ended by the sweep, which must come
+    /// Reserved for the `message.complete` of a message that crash recovery ends, which must come
     /// after every transient event a client can have seen.
     pub const LAST: Self = Self((1 << 30) - 1);
-    /// The one after.
+    /// The following number.
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-/// A place in a session's one order.
+/// A place in a session's total order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The epoch.
     pub epoch: Epoch,
-    /// The number of the persisted event at or before this place.
+    /// The number of the persisted event at or before this position.
     pub seq: Seq,
-    /// How many transient events after it; 0 for the persisted event itself.
+    /// The number of transient events after it; 0 for the persisted event itself.
     pub sub: Sub,
 }
 
@@ -68,7 +68,7 @@ pub struct Position {
 pub type EventId = Position;
 
 impl Position {
-    /// The place of a persisted event.
+    /// The position of a persisted event.
     pub const fn persisted(epoch: Epoch, seq: Seq) -> Self {
         Self {
             epoch,
@@ -77,12 +77,12 @@ impl Position {
         }
     }
 
-    /// Whether a persisted event stands here.
+    /// True if this is the position of a persisted event.
     pub const fn is_persisted(self) -> bool {
         self.sub.0 == 0
     }
 
-    /// Appends the text form without allocating anew.
+    /// Appends the text form to `out` without allocating a string.
     pub fn write(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"evt_");
         digits(out, u64::from(self.epoch.0), 4);

@@ -1,4 +1,4 @@
-//! The row of a model call.
+//! The record of a model call.
 
 use crate::actor::Actor;
 use crate::clock::Timestamp;
@@ -6,47 +6,39 @@ use crate::code::{CallPurpose, CallState, LlmErrorClass};
 use crate::content::{StopReason, Usage};
 use crate::id::{CallId, TurnId};
 
-/// A model call as stored (D-04): a turn makes several, and each has its provider's own id.
+/// A model call as stored (D-04): a turn makes several, and each has its own id at the provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LlmCallRow {
-    /// Which call.
     pub call_id: CallId,
-    /// In which turn.
     pub turn_id: TurnId,
-    /// Who asked: the orchestrator, or a sub-agent.
+    /// The caller: the orchestrator or a sub-agent.
     pub actor: Actor,
-    /// Which model, `provider:model`.
+    /// The model, as `provider:model`.
     pub model: String,
-    /// What for.
     pub purpose: CallPurpose,
-    /// Which try, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// Where it stands.
     pub status: CallState,
-    /// Why it failed, if it did.
+    /// The cause of a failed call.
     pub error_class: Option<LlmErrorClass>,
-    /// Why the model stopped, if it completed.
+    /// The stop reason of a completed call.
     pub stop_reason: Option<StopReason>,
-    /// What it cost, if it completed.
+    /// The usage of a completed call.
     pub usage: Option<Usage>,
-    /// What the provider calls its answer, if it said.
+    /// The provider's id of the answer, if it sent one.
     pub provider_response_id: Option<String>,
-    /// When it began.
     pub started_at: Timestamp,
-    /// When it ended.
     pub ended_at: Option<Timestamp>,
 }
 
-/// How a model call ended.
+/// The end of a model call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CallEnd {
-    /// As it should.
+    /// The provider answered.
     Completed {
-        /// Why the model stopped.
         stop_reason: StopReason,
-        /// What it cost.
         usage: Usage,
     },
-    /// Otherwise.
+    /// The call failed or was cancelled.
     Failed(LlmErrorClass),
 }

@@ -1,55 +1,47 @@
-//! `approval.*`: a tool waits for a person. A turn that asks ends as paused; the answers open
-//! another, which goes on where it stopped.
+//! `approval.*`: a tool waits for a person's approval. A turn that requests one ends as paused;
+//! the decisions start another turn, which continues where the paused one stopped.
 
 use serde::{Deserialize, Serialize};
 
 use crate::code::{Decision, ToolType};
 use crate::id::{ApprovalId, ToolUseId};
 
-/// A person is asked whether a tool may act.
+/// A tool needs a person's approval before it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Requested {
-    /// Which question.
     pub approval_id: ApprovalId,
-    /// The tool use that waits.
+    /// The tool use that waits for the approval.
     pub tool_use_id: ToolUseId,
-    /// Which tool.
     pub tool_name: String,
-    /// The input, shortened.
+    /// The tool's input, shortened.
     pub input_summary: String,
 }
 
-/// The question has its answer. It belongs to no turn: the one that asked has ended.
+/// An approval request was decided. The event belongs to no turn: the requesting turn has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Resolved {
-    /// Which question.
     pub approval_id: ApprovalId,
-    /// The answer.
     pub decision: Decision,
-    /// Who gave it: `user`, or `system` where the conversation went on without.
+    /// Who decided: `user`, or `system` where the conversation continued without a decision.
     pub by: String,
-    /// What they said with it; whoever asked for the tool is told.
+    /// The person's comment; the requesting model sees the comment of a rejection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
 
-/// An answer as the turn that goes on is told it.
+/// A decision as it is passed to the resumed turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
-    /// Which question.
     pub approval_id: ApprovalId,
-    /// The tool use that waited.
+    /// The tool use that waited for the decision.
     pub tool_use_id: ToolUseId,
-    /// Which tool.
     pub tool_name: String,
-    /// What kind of tool.
     pub tool_type: ToolType,
-    /// The answer.
     pub decision: Decision,
-    /// What was said with it.
+    /// The person's comment, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }

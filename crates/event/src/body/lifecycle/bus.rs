@@ -1,32 +1,32 @@
-//! `bus.*`: what the hub has to say about those who listen; at most one a session, type and
-//! second, with a count.
+//! `bus.*`: subscriptions to a session; at most one event per session, type and second,
+//! with a count.
 
 use serde::{Deserialize, Serialize};
 
-/// Clients subscribed.
+/// Clients subscribed to the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubscriberRegistered {
-    /// How many since the last such event.
+    /// The number of occurrences since the last such event.
     pub count: u64,
 }
 
-/// Clients left.
+/// Clients unsubscribed or disconnected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubscriberUnregistered {
-    /// How many since the last such event.
+    /// The number of occurrences since the last such event.
     pub count: u64,
 }
 
-/// Something about a listener deserves a look.
+/// A subscription or a request caused a warning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HandlerWarning {
-    /// Which listener.
+    /// The subscription that caused it.
     pub subscription_name: String,
-    /// What, in one word: `client_too_slow`, `redundant_cancel`, `unknown_turn`, `unknown_frame`.
+    /// The cause: `client_too_slow`, `redundant_cancel`, `unknown_turn`, `unknown_frame`.
     pub reason: String,
-    /// How many since the last such event.
+    /// The number of occurrences since the last such event.
     pub count: u64,
 }

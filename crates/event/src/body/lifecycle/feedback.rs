@@ -1,4 +1,4 @@
-//! `feedback.*`: what a person thought of it.
+//! `feedback.*`: a user's rating of a message or a turn.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,15 +8,15 @@ use crate::id::{MessageId, TurnId};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recorded {
-    /// The message it is about.
+    /// The rated message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
-    /// The turn it is about.
+    /// The rated turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
-    /// The rating, in the client's own scale.
+    /// The rating, on the client's own scale.
     pub rating: String,
-    /// In words.
+    /// The user's comment, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }

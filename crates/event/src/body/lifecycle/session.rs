@@ -1,23 +1,22 @@
-//! `session.*`: a session's first and last event.
+//! `session.*`: the first and the last event of a session.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::EpisodeId;
 
-/// A session exists.
+/// A session was created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Created {
-    /// The folder it works in, if it was given one.
+    /// The working folder, if the client set one.
     pub workspace_path: Option<String>,
-    /// The episode it starts with.
+    /// The session's first episode.
     pub episode_id: EpisodeId,
 }
 
-/// A session takes no more turns.
+/// A session was closed and accepts no more turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Closed {
-    /// Why.
     pub reason: String,
 }

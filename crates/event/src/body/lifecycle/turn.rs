@@ -1,4 +1,4 @@
-//! `turn.*`: a turn starts, may be asked to stop, and ends exactly once.
+//! `turn.*`: a turn starts, may be cancelled, and ends exactly once.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,76 +9,68 @@ use crate::code::{
 use crate::content::{ContentBlock, Usage};
 use crate::id::{EpisodeId, MessageId, TurnId};
 
-/// The versions of everything a turn was bound to.
+/// The versions of everything that a turn was bound to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Versions {
-    /// Of the agent's definition.
     pub agent_definition: String,
-    /// Of the status registry.
     pub registry: String,
-    /// Of the prompt.
     pub prompt: String,
-    /// Of the cohort.
     pub cohort: String,
 }
 
-/// A turn was accepted.
+/// A turn started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Started {
-    /// The message that holds the input.
+    /// The user message with the input.
     pub user_message_id: MessageId,
-    /// What the person said.
+    /// The user's input.
     pub input: Vec<ContentBlock>,
-    /// What the turn is for.
     pub kind: TurnKind,
-    /// Who or what began it, where it was not a person.
+    /// The scheduler or service that started the turn, where it was not a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// What kind of message it is for, where a message service began it.
+    /// The kind of message, where a message service started the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dm_type: Option<String>,
-    /// The paused turn that this one goes on with.
+    /// The paused turn that this one continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes: Option<TurnId>,
-    /// What the person said to its questions.
+    /// The decisions on the approval requests of the paused turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answer>,
-    /// The episode it belongs to.
     pub episode_id: EpisodeId,
-    /// The language the person wants.
+    /// The user's language.
     pub locale: String,
-    /// The version of the chat wire bound at submit; absent where no such wire is bound.
+    /// The version of the chat wire bound at submit; `None` for a turn without a chat stream.
     pub wire_version: Option<String>,
-    /// How many older messages the model will not be shown.
+    /// The number of older messages that exceed the history budget of the model.
     pub history_omitted: u64,
-    /// What the turn is bound to.
     pub versions: Versions,
 }
 
-/// What failed, in codes.
+/// A failure as codes and ids, without any free text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnError {
-    /// The code.
     pub code: ErrorCode,
-    /// The sub-agent at fault.
+    /// The sub-agent that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_agent_id: Option<String>,
-    /// The enricher at fault.
+    /// The enricher that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enricher_id: Option<String>,
-    /// The enricher's reason.
+    /// The reason that the enricher's envelope gives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// What failed of several, each with the shape of its own code (S1-092).
+    /// The individual failures of a fan-out (S1-092).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<TurnError>,
 }
 
 impl TurnError {
-    /// A sub-agent failed (axis 1).
+    /// The failure of the sub-agent `id` (axis 1).
     pub fn sub_agent(id: impl Into<String>) -> Self {
         Self {
             sub_agent_id: Some(id.into()),
@@ -86,7 +78,7 @@ impl TurnError {
         }
     }
 
-    /// An enricher failed (axis 2).
+    /// The failure of an enricher (axis 2).
     pub fn envelope(enricher_id: impl Into<String>, reason: Reason) -> Self {
         Self {
             enricher_id: Some(enricher_id.into()),
@@ -95,7 +87,7 @@ impl TurnError {
         }
     }
 
-    /// Some of several failed (axis 3).
+    /// The failure of some of several sub-agents (axis 3).
     pub fn fan_out(failed: Vec<Self>) -> Self {
         Self {
             failed,
@@ -116,69 +108,66 @@ impl From<ErrorCode> for TurnError {
     }
 }
 
-/// A message that was cut, and how many bytes of text are kept of it.
+/// A message that was cut off, and the size of its stored part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Partial {
-    /// The message; none if the turn had none open.
+    /// The message; `None` if no message was streaming.
     pub message_id: Option<MessageId>,
-    /// Bytes of text and reasoning kept.
+    /// Bytes of text and reasoning that are stored.
     pub bytes: u64,
 }
 
-/// A turn ended, not by a cancel.
+/// A turn ended without a cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completed {
-    /// How.
     pub status: TurnStatus,
-    /// What all its model calls cost together.
+    /// The sum over all model calls of the turn.
     pub usage: Usage,
-    /// What failed.
+    /// The failure, for a failed or degraded turn.
     pub error: Option<TurnError>,
-    /// Why, where the status alone does not say (`server_restart`, `server_shutdown`).
+    /// The cause where the status alone is ambiguous (`server_restart`, `server_shutdown`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The message that was cut, if one was.
+    /// The message that was cut off, if any.
     pub partial: Option<Partial>,
 }
 
-/// Someone asked a turn to stop. Its position is the cancel's: nothing starts after it.
+/// A cancel was accepted. Nothing of the turn starts after the position of this event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CancelRequested {
-    /// Who: `user`, or `system` for a timeout or a shutdown.
+    /// The requester: `user`, or `system` for a timeout or a shutdown.
     pub by: String,
-    /// What they said.
+    /// The requester's reason.
     pub reason: String,
 }
 
-/// One line of the receipt: what ran when the cancel came, and what became of it.
+/// One line of the receipt: work that was running when the cancel arrived, and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceiptLine {
-    /// What it is.
     pub kind: ReceiptKind,
-    /// Which one.
+    /// The id of the call, tool use, sub-agent, worker session or process.
     pub id: String,
-    /// What became of it.
     pub outcome: StopOutcome,
-    /// How long after the request, in milliseconds.
+    /// Milliseconds from the cancel request to the end of the work.
     pub ms: u64,
 }
 
-/// A turn ended by a cancel.
+/// A turn ended because of a cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cancelled {
-    /// What was said with the cancel.
+    /// The requester's reason for the cancel.
     pub reason: String,
-    /// The cancel in one word.
+    /// The class of the cancel.
     pub code: CancelCode,
-    /// What the turn was doing.
+    /// The work of the turn when the cancel arrived.
     pub phase: Phase,
-    /// The message that was cut.
+    /// The message that was cut off.
     pub partial: Partial,
-    /// What ran, and what became of it.
+    /// The work that was running, with its outcomes.
     pub receipt: Vec<ReceiptLine>,
 }

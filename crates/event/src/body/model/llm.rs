@@ -1,4 +1,4 @@
-//! `llm.*`: a model call begins and ends once.
+//! `llm.*`: a model call starts and ends exactly once.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,45 +10,38 @@ use crate::id::{CallId, MessageId};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallStarted {
-    /// Which call.
     pub call_id: CallId,
-    /// Which model.
     pub model: String,
-    /// What for.
     pub purpose: CallPurpose,
-    /// Which try, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// Whether it is the turn's first call; stamped by the writer.
+    /// True for the turn's first call; set by the session's emitter.
     #[serde(default)]
     pub first: bool,
 }
 
-/// A model call ended as it should. Vouches for the message row of the same commit.
+/// A model call succeeded. `content_sha256` covers the message row of the same commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallCompleted {
-    /// Which call.
     pub call_id: CallId,
-    /// The message it wrote.
+    /// The message that the call produced.
     pub message_id: MessageId,
     /// SHA-256 of the message's content as stored, lower-case hex.
     pub content_sha256: String,
     /// Why the model stopped.
     pub stop_reason: StopReason,
-    /// What it cost.
     pub usage: Usage,
 }
 
-/// A model call ended otherwise.
+/// A model call failed or was cancelled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallFailed {
-    /// Which call.
     pub call_id: CallId,
-    /// The message it had begun, if any.
+    /// The message that the call had started, if any.
     pub message_id: Option<MessageId>,
-    /// SHA-256 of what is kept of that message.
+    /// SHA-256 of the stored part of that message, lower-case hex.
     pub content_sha256: Option<String>,
-    /// Why.
     pub error_class: LlmErrorClass,
 }

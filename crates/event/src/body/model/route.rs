@@ -1,18 +1,18 @@
-//! `route.*`: which model serves the turn.
+//! `route.*`: the model that serves a turn.
 
 use serde::{Deserialize, Serialize};
 
-/// The model was chosen.
+/// Routing chose the model of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Decided {
     /// The model, `provider:model`.
     pub model: String,
-    /// The policy that chose.
+    /// The version of the routing policy that decided.
     pub routing_policy_version: String,
-    /// Why.
+    /// The rule or default that matched.
     pub reason: String,
-    /// What else could have been.
+    /// The other models that routing considered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<String>,
 }

@@ -1,14 +1,14 @@
-//! `routing.*`: the rules that choose models, apart from any turn.
+//! `routing.*`: changes of the routing policy, outside of any turn.
 
 use serde::{Deserialize, Serialize};
 
-/// The routing policy was read anew: turns that start from here on are routed by it. The turn in
-/// flight keeps the one it was bound to.
+/// The routing policy was reloaded. It applies to turns that start after this event; the running
+/// turn keeps the policy that it was bound to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PolicyReloaded {
-    /// The version in force now.
+    /// The version that applies from now on.
     pub routing_policy_version: String,
-    /// The version in force before.
+    /// The version that applied before.
     pub previous_version: Option<String>,
 }

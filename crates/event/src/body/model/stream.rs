@@ -1,4 +1,4 @@
-//! `message.*`, `text.*`, `thinking.*`, `tool.use_*`: a message as the model writes it. Transient.
+//! `message.*`, `text.*`, `thinking.*`, `tool.use_*`: a message while the model streams it. Transient.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,99 +8,80 @@ use crate::content::{ContentBlock, StopReason, Usage};
 use crate::id::{MessageId, ToolUseId};
 use crate::message::Role;
 
-/// A message begins.
+/// A message started to stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageStart {
-    /// Which message.
     pub message_id: MessageId,
     /// Always `assistant`.
     pub role: Role,
-    /// The model that writes.
+    /// The model that produces the message.
     pub model: String,
 }
 
-/// More words.
+/// Text was added to a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TextDelta {
-    /// Which message.
     pub message_id: MessageId,
-    /// Which block.
     pub content_block_index: u32,
-    /// The new words only.
+    /// The added text only.
     pub text: String,
 }
 
-/// More reasoning.
+/// Reasoning was added to a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThinkingDelta {
-    /// Which message.
     pub message_id: MessageId,
-    /// Which block.
     pub content_block_index: u32,
-    /// The new reasoning only.
+    /// The added reasoning only.
     pub text: String,
-    /// The provider's seal, on the last delta of the block.
+    /// The provider's signature, on the last delta of the block.
     pub signature: Option<String>,
-    /// Whether words were sent before it in the turn; stamped by the writer.
+    /// True if text was sent earlier in the turn; set by the session's emitter.
     #[serde(default)]
     pub after_text: bool,
 }
 
-/// The model begins to ask for a tool.
+/// The model started a tool use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolUseStart {
-    /// Which message.
     pub message_id: MessageId,
-    /// Which block.
     pub content_block_index: u32,
-    /// Which use.
     pub tool_use_id: ToolUseId,
-    /// Which tool.
     pub tool_name: String,
 }
 
-/// More of the tool's input, as raw text that need not parse yet.
+/// A fragment of a tool's input, as raw text that may not parse yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolUseInputDelta {
-    /// Which message.
     pub message_id: MessageId,
-    /// Which block.
     pub content_block_index: u32,
-    /// Which use.
     pub tool_use_id: ToolUseId,
-    /// The fragment.
     pub partial_json: String,
 }
 
-/// The tool's input is whole.
+/// A tool's input is complete.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolUseEnd {
-    /// Which message.
     pub message_id: MessageId,
-    /// Which block.
     pub content_block_index: u32,
-    /// Which use.
     pub tool_use_id: ToolUseId,
-    /// The input, authoritative.
+    /// The parsed input; authoritative over the fragments.
     pub final_input: Value,
 }
 
-/// A message is whole, or as whole as it will get.
+/// A message is complete, or was cut off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageComplete {
-    /// Which message.
     pub message_id: MessageId,
-    /// Why it ended.
     pub stop_reason: StopReason,
-    /// All of it, authoritative.
+    /// All blocks; authoritative over the deltas.
     pub final_content: Vec<ContentBlock>,
-    /// What it cost.
     pub usage: Usage,
 }

@@ -1,41 +1,40 @@
-//! `delegate.*`: work is given to a worker session. `delegate.started` is durable before the
-//! worker begins, and the worker's own terminal before its end is told here.
+//! `delegate.*`: a turn delegates work to a worker session. `delegate.started` is durable before the
+//! worker starts, and the worker's own terminal is durable before its end is reported here.
 
 use serde::{Deserialize, Serialize};
 
 use crate::code::FailureMode;
 use crate::id::{SessionId, ToolUseId};
 
-/// A worker is about to begin.
+/// A worker is about to start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Started {
-    /// Its session.
+    /// The session that the worker runs in.
     pub worker_session_id: SessionId,
-    /// The tool use that asked for it.
+    /// The tool use that started the worker.
     pub tool_use_id: ToolUseId,
-    /// What it is to do, shortened.
+    /// The worker's task, shortened.
     pub task_summary: String,
 }
 
-/// A worker has ended its turn.
+/// A worker's turn ended by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completed {
-    /// Its session.
+    /// The session that the worker runs in.
     pub worker_session_id: SessionId,
-    /// Whether it did what it was to do.
+    /// True if the worker's turn did not fail.
     pub success: bool,
-    /// What it said, shortened.
+    /// The worker's answer, shortened.
     pub summary: String,
 }
 
-/// A worker did not get to its end.
+/// A worker was cancelled, timed out or failed to start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failed {
-    /// Its session.
+    /// The session that the worker runs in.
     pub worker_session_id: SessionId,
-    /// Why.
     pub failure_mode: FailureMode,
 }

@@ -1,40 +1,35 @@
-//! `dispatch.traced`: which sub-agents a turn asked and how they did; once a turn, before its
-//! terminal, whatever became of the turn (S2-064).
+//! `dispatch.traced`: the sub-agents that a turn called and their outcomes; once per turn, before its
+//! terminal, however the turn ends (S2-064).
 
 use serde::{Deserialize, Serialize};
 
 use crate::code::{CapBehavior, DispatchOutcome};
 
-/// How one sub-agent did.
+/// The outcome of one sub-agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentOutcome {
-    /// Which sub-agent.
     pub sub_agent_id: String,
-    /// How it did.
     pub outcome: DispatchOutcome,
-    /// How long it took.
     pub latency_ms: u64,
 }
 
-/// The routing decision of a turn.
+/// The dispatch decisions of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Traced {
     /// The sub-agents that ran, in the order they began.
     pub sub_agents_invoked: Vec<String>,
-    /// How many were asked for.
+    /// The number of sub-agents that the model requested.
     pub intent_count: u32,
-    /// How many may run at once; 0 if the turn asked for none.
+    /// The number of sub-agents that may run in parallel; 0 if the turn requested none.
     pub cap: u32,
-    /// Whether more were asked for.
+    /// Whether the model requested more than the cap.
     pub cap_behavior: CapBehavior,
-    /// Those that did not run.
+    /// The requested sub-agents that did not run.
     pub dropped: Vec<String>,
-    /// How those that ran did.
+    /// The outcomes of the sub-agents that ran.
     pub outcomes: Vec<AgentOutcome>,
-    /// The version of the agent's definition.
     pub agent_definition_version: String,
-    /// The version of the prompt.
     pub prompt_version: String,
 }

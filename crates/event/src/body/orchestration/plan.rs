@@ -1,45 +1,41 @@
-//! `plan.*`: one step of a plan: expected slots, then exactly one completion (D-78).
+//! `plan.*`: a step of a plan: its expected slots, then exactly one completion (D-78).
 
 use serde::{Deserialize, Serialize};
 
 use crate::code::{SlotStatus, StepStatus};
 
-/// A step was opened.
+/// A plan step started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepStarted {
-    /// Which step; `turn-<turn_id>-<n>` for the n-th dispatch of a turn.
+    /// The step; `turn-<turn_id>-<n>` for the n-th dispatch of a turn.
     pub plan_step_id: String,
-    /// The sub-agents whose results are expected, in the order they were asked for.
+    /// The sub-agents whose results are expected, in the order of the model's requests.
     pub expected_subagents: Vec<String>,
-    /// How many may run at once in a step.
+    /// The number of sub-agents that may run in parallel in a step.
     pub cap: u32,
-    /// Those asked for beyond the cap, which will not run.
+    /// The requested sub-agents beyond the cap, which do not run.
     pub dropped: Vec<String>,
-    /// How long the slowest slot may take.
+    /// The time limit of the slowest slot.
     pub deadline_ms: u64,
 }
 
-/// How a slot ended.
+/// The result of one slot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlotEnd {
     /// The sub-agent.
     pub subagent: String,
-    /// Which result of it.
+    /// The key of the result within the sub-agent.
     pub result_key: String,
-    /// How it ended.
     pub status: SlotStatus,
 }
 
-/// A step is over.
+/// A plan step ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepCompleted {
-    /// Which step.
     pub plan_step_id: String,
-    /// How.
     pub status: StepStatus,
-    /// Its slots.
     pub slots: Vec<SlotEnd>,
 }

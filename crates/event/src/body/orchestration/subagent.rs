@@ -1,76 +1,65 @@
-//! `subagent.*`: a sub-agent works inside the turn. `subagent.started` is durable before it does.
+//! `subagent.*`: a sub-agent runs inside the turn. `subagent.started` is durable before it runs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::code::{AgentErrorClass, DispatchOutcome};
 use crate::id::{EpisodeId, InvocationId, ToolUseId};
 
-/// What a sub-agent inherits: references and short values, never a history (S2-015, S2-016).
+/// The context that a sub-agent inherits: references and short values, never a history (S2-015, S2-016).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Context {
-    /// On whose behalf; the turn's, unchanged.
+    /// The principal of the turn, unchanged.
     pub principal: String,
-    /// The same person, as data services name them.
+    /// The same person, as data services identify them.
     pub user_id: String,
-    /// The episode.
     pub episode_id: EpisodeId,
-    /// The language the person wants.
+    /// The user's language.
     pub locale: String,
-    /// Where the person is, if the client says.
+    /// The user's location, if the client sends it.
     pub location: Option<String>,
-    /// What went before in another vertical, in the orchestrator's words.
+    /// The orchestrator's summary of earlier turns in another vertical.
     pub prior_context: Option<String>,
 }
 
-/// A sub-agent is about to work.
+/// A sub-agent is about to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Started {
-    /// Which invocation.
     pub invocation_id: InvocationId,
-    /// Which sub-agent.
     pub sub_agent_id: String,
-    /// The tool use that asked for it.
+    /// The tool use that called the sub-agent.
     pub tool_use_id: ToolUseId,
-    /// The plan step it is a slot of.
+    /// The plan step that the invocation belongs to.
     pub plan_step_id: String,
-    /// What it inherits.
     pub context: Context,
 }
 
-/// A sub-agent gave its answer.
+/// A sub-agent answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completed {
-    /// Which invocation.
     pub invocation_id: InvocationId,
-    /// Which sub-agent.
     pub sub_agent_id: String,
-    /// The tool use that asked for it.
+    /// The tool use that called the sub-agent.
     pub tool_use_id: ToolUseId,
-    /// Whether it had all it wanted: `success`, or `status_error` if a data service failed it.
+    /// `success`, or `status_error` if a data service failed during the invocation.
     pub outcome: DispatchOutcome,
-    /// How long it took.
     pub latency_ms: u64,
-    /// How many status events it emitted.
+    /// The number of status events that the invocation emitted.
     pub status_events: u32,
 }
 
-/// A sub-agent gave none (axis 1).
+/// A sub-agent failed (axis 1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failed {
-    /// Which invocation.
     pub invocation_id: InvocationId,
-    /// Which sub-agent.
     pub sub_agent_id: String,
-    /// The tool use that asked for it.
+    /// The tool use that called the sub-agent.
     pub tool_use_id: ToolUseId,
-    /// How long it took.
     pub latency_ms: u64,
-    /// Why.
     pub error_class: AgentErrorClass,
-    /// How many status events it emitted.
+    /// The number of status events that the invocation emitted.
     pub status_events: u32,
 }

@@ -1,4 +1,4 @@
-//! `component.*`: one component for the person.
+//! `component.*`: one component to show to the user.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,21 +10,18 @@ use crate::id::ToolUseId;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
-    /// Which use.
     pub id: ToolUseId,
-    /// Which tool.
     pub name: String,
-    /// What kind of tool.
     #[serde(rename = "type")]
     pub tool_type: ToolType,
 }
 
-/// A component is there.
+/// A render tool produced a component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rendered {
-    /// The component: payload only.
+    /// The component's payload, without its envelope.
     pub component: Value,
-    /// Which use of which tool made it.
+    /// The tool use that produced the component.
     pub tool_call: ToolCall,
 }

@@ -1,49 +1,48 @@
-//! `data.*`: a collection for the person. Loading and loaded share their `id`; what is carried is
-//! an enricher's payload and nothing of its envelope (S1-082, S1-083).
+//! `data.*`: a collection to show to the user. Loading and loaded share their `id`; they carry
+//! an enricher's payload and no field of its envelope (S1-082, S1-083).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One item that will come.
+/// The key of one item of a collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ItemKey {
-    /// Its id.
     pub id: String,
 }
 
-/// Which items are meant.
+/// The items of a collection, by id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Key {
-    /// Their ids, in order.
+    /// The item keys, in display order.
     pub ids: Vec<ItemKey>,
 }
 
-/// A place for a collection.
+/// A collection is being loaded; the client shows a placeholder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Loading {
-    /// The place.
+    /// The placeholder that [`Loaded`] fills.
     pub id: String,
-    /// What kind of collection.
+    /// The kind of the collection.
     #[serde(rename = "type")]
     pub data_type: String,
-    /// Which items.
+    /// The items of the collection.
     pub key: Key,
 }
 
-/// The collection itself.
+/// A collection was loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Loaded {
-    /// The place it goes to.
+    /// The placeholder of the preceding [`Loading`].
     pub id: String,
-    /// What kind of collection.
+    /// The kind of the collection.
     #[serde(rename = "type")]
     pub data_type: String,
-    /// Which items.
+    /// The items of the collection.
     pub key: Key,
-    /// The items, as the enricher gave them.
+    /// The items, as the enricher returned them.
     pub items: Vec<Value>,
 }

@@ -1,33 +1,33 @@
-//! `mcp.*`: a tool server connects and lists its tools. Live only, and on its way out (S1-029).
+//! `mcp.*`: an MCP server connects and lists its tools. Transient, and deprecated (S1-029).
 
 use serde::{Deserialize, Serialize};
 
-/// Which server.
+/// The MCP server that an event is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Server {
-    /// Its name in the pack.
+    /// The server's name in the pack.
     pub server: String,
 }
 
-/// A server has listed its tools.
+/// An MCP server listed its tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Listed {
-    /// Its name in the pack.
+    /// The server's name in the pack.
     pub server: String,
-    /// How many tools it has.
+    /// The number of tools.
     pub tool_count: u32,
 }
 
-/// A server is at work.
+/// An MCP server reported progress of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Progressed {
-    /// Its name in the pack.
+    /// The server's name in the pack.
     pub server: String,
-    /// How far, as the server counts.
+    /// The progress, in the server's own unit.
     pub progress: f64,
-    /// Of how much, if it says.
+    /// The expected final progress, if the server reports it.
     pub total: Option<f64>,
 }

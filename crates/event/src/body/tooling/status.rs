@@ -1,17 +1,17 @@
-//! `status.*`: progress in the person's words. Agents name what they do; the words come from the
+//! `status.*`: progress in the user's language. Agents emit an id; the text comes from the
 //! locale map, never from an agent (I-21).
 
 use serde::{Deserialize, Serialize};
 
-/// What stands in the log in place of an id that is not registered: no agent's prose gets there.
+/// Replaces an id that is not registered, so that no agent's prose enters the log.
 pub const UNREGISTERED: &str = "unregistered";
 
-/// Something is being done.
+/// An agent reported progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Emitted {
-    /// The registered identifier.
+    /// The registered status id.
     pub event_id: String,
-    /// The sentence for the person; written by the interceptor.
+    /// The localised sentence; set by the interceptor.
     pub message: String,
 }

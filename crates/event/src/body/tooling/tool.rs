@@ -1,55 +1,44 @@
-//! `tool.*`: a tool runs. `tool.called` is durable before the tool acts.
+//! `tool.*`: a tool runs. `tool.called` is durable before the tool runs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::code::{ToolErrorClass, ToolType};
 use crate::id::ToolUseId;
 
-/// A tool is about to act.
+/// A tool is about to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Called {
-    /// Which use.
     pub tool_use_id: ToolUseId,
-    /// Which tool.
     pub tool_name: String,
-    /// What kind of tool.
     pub tool_type: ToolType,
-    /// The input, shortened.
+    /// The tool's input, shortened.
     pub input_summary: String,
 }
 
-/// A tool gave its result. Vouches for the result's message row of the same commit.
+/// A tool returned its result. `result_sha256` covers the result's message row of the same commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completed {
-    /// Which use.
     pub tool_use_id: ToolUseId,
-    /// Which tool.
     pub tool_name: String,
-    /// What kind of tool.
     pub tool_type: ToolType,
-    /// How long it took.
     pub duration_ms: u64,
-    /// The result, shortened.
+    /// The tool's result, shortened.
     pub result_summary: String,
     /// SHA-256 of the result as stored, lower-case hex.
     pub result_sha256: String,
 }
 
-/// A tool gave none.
+/// A tool failed, was refused or was cancelled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failed {
-    /// Which use.
     pub tool_use_id: ToolUseId,
-    /// Which tool.
     pub tool_name: String,
-    /// What kind of tool.
     pub tool_type: ToolType,
-    /// Why.
     pub error_class: ToolErrorClass,
-    /// Whether its `tool.called` was written; stamped by the writer.
+    /// True if `tool.called` was written before; set by the session's emitter.
     #[serde(default)]
     pub called: bool,
 }
