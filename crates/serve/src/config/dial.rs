@@ -1,17 +1,17 @@
-//! What the server may call.
+//! Settings of outbound calls.
 
 use super::setting::section::section;
 use super::setting::value::list;
 use turnwire_dial::Allow;
 
 section! {
-    /// What the server may call.
+    /// Outbound calls.
     Dial, "dial" {
-        /// Host names, addresses and address ranges that may be called although they are on a
-        /// private network, between commas. Addresses written in a pack itself are always allowed;
-        /// a name that leads into a private network is not, because whoever controls the name
-        /// could otherwise reach what only this machine can. Names of a pack's model providers are
-        /// allowed, for their calls alone.
+        /// Host names, addresses and address ranges on private networks that may be called,
+        /// separated by commas. Addresses written in a pack are always allowed; a name that
+        /// resolves into a private network is not, because whoever controls the name could
+        /// otherwise reach internal hosts. Names of a pack's model providers are allowed for
+        /// model calls only.
         allow: Vec<Allow> = "", list;
     }
 }

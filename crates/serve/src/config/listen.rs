@@ -8,10 +8,11 @@ use super::setting::value::{loopback, number};
 section! {
     /// Where the server listens, and how it leaves.
     Listen, "listen" {
-        /// Address and port. Only loopback addresses: requests are not authenticated.
+        /// Address and port. Only loopback addresses are allowed, because requests are not
+        /// authenticated.
         address: SocketAddr = "127.0.0.1:8421", loopback;
-        /// How long running turns may go on after SIGTERM before they are ended: most answers
-        /// are done in 10 s, and supervisors tend to wait 30 s before they kill.
+        /// How long running turns may continue after SIGTERM: most answers finish in 10 s, and
+        /// supervisors usually wait 30 s before they kill.
         drain_ms: u64 = "10000", number(0..=600_000);
     }
 }

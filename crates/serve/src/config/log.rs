@@ -1,14 +1,14 @@
-//! The server's own log: what is told, and in which form.
+//! Settings of the server's own log.
 
 use super::setting::section::section;
 use super::setting::value::{choice, words};
 
-/// How a line of the log looks.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Plain text for people.
     Text,
-    /// For machines, one object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -17,7 +17,7 @@ const FORMAT: &[(&str, Format)] = &[("text", Format::Text), ("json", Format::Jso
 section! {
     /// The server's own log.
     Log, "log" {
-        /// Levels by module, as in `info,turnwire_session=debug`; also `TURNWIRE_LOG`.
+        /// Log levels by module, as in `info,turnwire_session=debug`; also `TURNWIRE_LOG`.
         filter: String = "info", words;
         /// `text` or `json`.
         format: Format = "text", choice(FORMAT);

@@ -9,33 +9,31 @@ use super::setting::value::{number, path};
 section! {
     /// Models that somebody else runs.
     Model, "model" {
-        /// Time until there is a connection to a provider: what a working network takes, many
-        /// times over.
+        /// Time limit for connecting to a provider: many times what a working network needs.
         connect_ms: u64 = "5000", number(1..=600_000);
-        /// Time until the first byte of an answer: models think for a minute before the first
-        /// word.
+        /// Time limit for the first byte of an answer: some models think for a minute.
         first_byte_ms: u64 = "60000", number(1..=600_000);
-        /// Silence between two pieces of an answer after which it has failed.
+        /// Time limit between two chunks of an answer.
         idle_ms: u64 = "60000", number(1..=600_000);
-        /// Time of a whole answer: one that takes five minutes is read by nobody.
+        /// Time limit of a complete answer: nobody reads one that takes five minutes.
         total_ms: u64 = "300000", number(1..=600_000);
-        /// Bytes of one event of an answer: a hundred thousand tokens at once still fit.
+        /// Maximum size of one event of an answer: a hundred thousand tokens at once still fit.
         frame_bytes_max: usize = "4194304", number(1_024..=67_108_864);
-        /// Bytes of a whole answer, its form included: some hundred thousand tokens, one by one.
+        /// Maximum size of a complete answer on the wire: some hundred thousand tokens, one by one.
         call_bytes_max: u64 = "67108864", number(1_024..=1_073_741_824);
-        /// Calls of a model that fails before it says anything, the first among them: what has not
-        /// passed after three is seldom a matter of seconds.
+        /// Attempts per model call that fails before its first output, including the first: what
+        /// three attempts do not solve rarely takes only seconds.
         retry_attempts: u32 = "3", number(1..=10);
-        /// The longest pause before the second call; it doubles with each one more.
+        /// Maximum pause before the second attempt; doubles with each further attempt.
         retry_base_ms: u64 = "500", number(1..=60_000);
-        /// The longest pause of all.
+        /// Upper bound of the retry pause.
         retry_max_ms: u64 = "8000", number(1..=600_000);
-        /// A file to which what providers stream is written as a cassette, call by call, without
-        /// keys and without requests; what a provider repeats of a request in its answer is in it
-        /// (Responses repeats the standing instruction).
+        /// File that records provider streams as a cassette, call by call, without keys and
+        /// requests. It contains what a provider repeats of a request in its answer (Responses
+        /// repeats the instructions).
         record: Option<PathBuf> = "", path;
-        /// How long a cassette waits before each piece, in hundredths of the time it took when it
-        /// was recorded: 100 is real time, 0 does not wait.
+        /// Replay speed of cassettes, in percent of the recorded delays: 100 is real time, 0 does
+        /// not wait.
         cassette_pace_percent: u32 = "100", number(0..=10_000);
     }
 }

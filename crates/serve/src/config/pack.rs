@@ -8,11 +8,11 @@ use super::setting::value::{number, path};
 section! {
     /// The pack.
     Pack, "pack" {
-        /// The pack's folder; if none is named, the demo pack that is built in runs, or the
-        /// script alone where `script.file` names one.
+        /// Folder of the pack; default is the built-in demo pack, or the script alone if
+        /// `script.file` is set.
         dir: Option<PathBuf> = "", path;
-        /// How often the folder is looked at for changes; 0 leaves reloading to SIGHUP. A second
-        /// is as fast as one can save and ask.
+        /// Interval at which the pack folder is checked for changes; 0 reloads on SIGHUP only. One
+        /// second is as fast as one can save and ask.
         reload_ms: u64 = "1000", number(0..=3_600_000);
     }
 }

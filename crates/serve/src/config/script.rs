@@ -8,8 +8,8 @@ use super::setting::value::path;
 section! {
     /// The scripted model.
     Script, "script" {
-        /// The script it plays; the one that is built in if none is named. With a pack, every model
-        /// of the pack plays it, and nobody is asked over the network.
+        /// Script of the scripted model; default is the built-in one. With a pack, every model of
+        /// the pack plays this script, without network access.
         file: Option<PathBuf> = "", path;
     }
 }

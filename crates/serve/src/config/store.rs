@@ -18,14 +18,14 @@ const DURABILITY: &[(&str, Durability)] =
 section! {
     /// The store.
     Store, "store" {
-        /// `full`: nobody sees an event before it is on the disk. `relaxed`: faster on slow
-        /// disks, and power loss may cost the last moments.
+        /// `full`: no client sees an event before it is on disk. `relaxed`: faster on slow disks,
+        /// but a power loss may lose the last events.
         durability: Durability = "full", choice(DURABILITY);
-        /// Bytes kept back so that running turns can end when the disk is full.
+        /// Disk space reserved so that running turns can end when the disk is full.
         reserve_bytes: u64 = "16777216", number(0..=1_073_741_824);
-        /// How old events may get: 30 days (D-43).
+        /// Retention time of events: 30 days (D-43).
         retention_s: u64 = "2592000", number(1..=3_153_600_000);
-        /// How often old events are looked for.
+        /// Interval of the retention sweep.
         retention_sweep_ms: u64 = "3600000", number(100..=86_400_000);
     }
 }

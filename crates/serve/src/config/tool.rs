@@ -6,13 +6,12 @@ use super::setting::value::number;
 section! {
     /// Tools.
     Tool, "tool" {
-        /// Time that a program has to end by itself after it was asked to (SIGTERM), before it is
-        /// killed with all that it started (S3-074): enough to tidy up. The end of a
-        /// turn waits at least 2 s more.
+        /// Grace period of a program between SIGTERM and SIGKILL of everything it started (S3-074):
+        /// enough to clean up. The end of a turn waits at least 2 s longer.
         grace_ms: u64 = "5000", number(0..=300_000);
-        /// Programs of process tools that run at once; those that come later wait within the time
-        /// of their own call. As many tool servers (MCP) may run as programs beside them. Each may
-        /// be as large as its limits allow, so this bounds the machine's load.
+        /// Maximum number of process tools that run in parallel; further calls wait within their
+        /// own time limit. The same number of MCP servers may run as programs beside them. Each may
+        /// use as much as its limits allow, so this bounds the machine's load.
         programs_max: usize = "64", number(1..=4_096);
     }
 }

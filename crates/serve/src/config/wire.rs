@@ -1,4 +1,4 @@
-//! The chat wire: which version it speaks.
+//! Settings of the chat wire.
 
 use turnwire_wire::pc3::Version;
 
@@ -10,8 +10,9 @@ const VERSION: &[(&str, Version)] = &[("0.5", Version::V05), ("0.4", Version::V0
 section! {
     /// The chat wire.
     Wire, "wire" {
-        /// The version that turns are bound to unless the request says another with
-        /// X-Wire-Version (D-09). `0.4` is the way back for clients that do not know 0.5.
+        /// Version of the chat wire for turns whose request has no `X-Wire-Version` (D-09). Set
+        /// `0.4`
+        /// for clients that do not know 0.5.
         version: Version = "0.5", choice(VERSION);
     }
 }
