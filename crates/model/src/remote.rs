@@ -126,7 +126,7 @@ impl Remote {
     #[must_use]
     pub fn for_model(mut self, model: &str, params: &Params) -> Self {
         let setup = Arc::make_mut(&mut self.0);
-        let params = params.over(&setup.params);
+        let params = params.with_defaults(&setup.params);
         setup.models.insert(model.to_owned(), params);
         self
     }

@@ -15,7 +15,7 @@ use turnwire_event::content::sha256_hex;
 use super::transport::{Ask, Reply};
 use super::{Limits, Setup};
 use crate::delta::{Delta, ModelError};
-use crate::dialect::{Decoder, Refused};
+use crate::dialect::{ErrorResponse, StreamDecoder};
 use crate::request::Request;
 use crate::sse::{Sse, SseError};
 
@@ -116,12 +116,12 @@ async fn refused(setup: &Setup, mut reply: Reply, by: Instant) -> ModelError {
         let room = REFUSAL_BYTES_MAX - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
     }
-    let refused = Refused {
+    let response = ErrorResponse {
         status: reply.status,
         retry_after: reply.retry_after,
         body: &body,
     };
-    setup.dialect.refused(refused)
+    setup.dialect.classify_response(response)
 }
 
 /// Tells whoever runs the server of a call that failed: whose, why and where. The provider's own
@@ -159,7 +159,7 @@ struct Answer {
     /// What was read and not yet decoded.
     chunk: Bytes,
     sse: Sse,
-    decoder: Box<dyn Decoder>,
+    decoder: Box<dyn StreamDecoder>,
     /// What was decoded and not yet given; what one frame says, no more.
     said: VecDeque<Delta>,
     state: State,

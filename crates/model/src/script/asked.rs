@@ -64,7 +64,7 @@ impl<'a> Asked<'a> {
 }
 
 fn answers(request: &Request) -> Vec<Answer> {
-    let turn = request.this_turn();
+    let turn = request.messages_of_turn();
     let spoken = turn.iter().rposition(|said| said.role == Role::Assistant);
     let mut out = Vec::new();
     for (at, said) in turn.iter().enumerate() {

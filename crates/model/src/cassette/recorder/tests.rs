@@ -12,7 +12,7 @@ use turnwire_event::{ContentBlock, Role, StopReason, Usage};
 use super::super::{CASSETTE, Player, Tape, read};
 use super::*;
 use crate::delta::Delta;
-use crate::dialect::{Decoder, Dialect, Encoded, Frame, Params, Refused};
+use crate::dialect::{Dialect, EncodedRequest, ErrorResponse, Frame, Params, StreamDecoder};
 use crate::provider::Provider;
 use crate::remote::{Remote, Timeouts};
 use crate::request::{Request, Said};
@@ -65,19 +65,19 @@ impl Dialect for Plain {
         Vec::new()
     }
 
-    fn encode(&self, _: &str, _: &str, request: &Request, _: &Params) -> Encoded {
-        Encoded {
+    fn encode(&self, _: &str, _: &str, request: &Request, _: &Params) -> EncodedRequest {
+        EncodedRequest {
             path: "/plain".into(),
             body: request.user_text().into(),
         }
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
         Box::new(PlainDecoder(false))
     }
 
-    fn refused(&self, refused: Refused<'_>) -> ModelError {
-        match refused.retry_after {
+    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
+        match response.retry_after {
             Some(after) => {
                 let again = crate::delta::Again::After(after);
                 ModelError::new(LlmErrorClass::RateLimited, again)
@@ -87,7 +87,7 @@ impl Dialect for Plain {
     }
 }
 
-impl Decoder for PlainDecoder {
+impl StreamDecoder for PlainDecoder {
     fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if frame.data == "stop" {
             self.0 = true;

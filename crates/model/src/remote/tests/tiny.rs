@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::json;
 
 use super::super::*;
-use crate::dialect::{Decoder, Encoded, Frame, Refused};
+use crate::dialect::{EncodedRequest, ErrorResponse, Frame, StreamDecoder};
 use turnwire_event::StopReason;
 use turnwire_event::code::LlmErrorClass;
 
@@ -38,8 +38,14 @@ impl Dialect for Tiny {
             .collect()
     }
 
-    fn encode(&self, provider: &str, model: &str, request: &Request, params: &Params) -> Encoded {
-        Encoded {
+    fn encode(
+        &self,
+        provider: &str,
+        model: &str,
+        request: &Request,
+        params: &Params,
+    ) -> EncodedRequest {
+        EncodedRequest {
             path: "/say?alt=sse".into(),
             body: json!({
                 "provider": provider,
@@ -52,27 +58,27 @@ impl Dialect for Tiny {
         }
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
         Box::<Words>::default()
     }
 
-    fn refused(&self, refused: Refused<'_>) -> ModelError {
-        let class = match refused.status {
+    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
+        let class = match response.status {
             429 => LlmErrorClass::RateLimited,
             // So that a test sees how much of the body is shown.
-            413 if refused.body.len() == 65_536 => LlmErrorClass::Internal,
+            413 if response.body.len() == 65_536 => LlmErrorClass::Internal,
             _ => LlmErrorClass::Provider,
         };
-        let again = match refused.retry_after {
+        let again = match response.retry_after {
             Some(time) => crate::Again::After(time),
-            None if refused.status >= 500 => crate::Again::Soon,
+            None if response.status >= 500 => crate::Again::Soon,
             None => crate::Again::Never,
         };
         ModelError::new(class, again)
     }
 }
 
-impl Decoder for Words {
+impl StreamDecoder for Words {
     fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if self.stopped {
             return Ok(());

@@ -333,7 +333,7 @@ fn an_empty_block_takes_no_number() {
 #[test]
 fn refusals_and_headers() {
     let refused = |status, body: &[u8]| {
-        Anthropic.refused(turnwire_model::Refused {
+        Anthropic.classify_response(turnwire_model::ErrorResponse {
             status,
             retry_after: None,
             body,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use turnwire_model::dialect::anthropic::Anthropic;
 use turnwire_model::dialect::openai_chat::OpenAiChat;
-use turnwire_model::{Delta, Dialect, Frame, Refused};
+use turnwire_model::{Delta, Dialect, ErrorResponse, Frame};
 
 /// Any JSON, with the names that the dialects look at among its keys and words.
 fn any_json() -> impl Strategy<Value = Value> {
@@ -229,8 +229,8 @@ proptest! {
     #[test]
     fn any_refusal_is_survived(status in any::<u16>(), body in any::<Vec<u8>>(), json in any_json()) {
         for body in [body, json.to_string().into_bytes()] {
-            let refused = Refused { status, retry_after: None, body: &body };
-            prop_assert_eq!(Anthropic.refused(refused), OpenAiChat.refused(refused));
+            let refused = ErrorResponse { status, retry_after: None, body: &body };
+            prop_assert_eq!(Anthropic.classify_response(refused), OpenAiChat.classify_response(refused));
         }
     }
 }

@@ -10,7 +10,7 @@ use turnwire_event::StopReason;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::gemini::Gemini;
 use turnwire_model::dialect::openai_responses::OpenAiResponses;
-use turnwire_model::{Again, Delta, Dialect, Frame, Refused};
+use turnwire_model::{Again, Delta, Dialect, ErrorResponse, Frame};
 
 use crate::more::support::{GEMINI, RESPONSES};
 
@@ -274,9 +274,9 @@ proptest! {
         };
         // None of these bodies says a word that means something else.
         for body in [bytes, json.to_string().into_bytes()] {
-            let refused = Refused { status, retry_after, body: &body };
+            let refused = ErrorResponse { status, retry_after, body: &body };
             for dialect in [&OpenAiResponses as &dyn Dialect, &Gemini] {
-                let told = dialect.refused(refused);
+                let told = dialect.classify_response(refused);
                 prop_assert_eq!((told.class, told.again), (class, again));
             }
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Kept, Role, ToolUseId, Ulid};
 use turnwire_model::dialect::gemini::Gemini;
 use turnwire_model::dialect::openai_responses::OpenAiResponses;
-use turnwire_model::{Dialect, Encoded, Params, Request, Said, ToolSpec};
+use turnwire_model::{Dialect, EncodedRequest, Params, Request, Said, ToolSpec};
 
 fn use_id(n: u128) -> ToolUseId {
     ToolUseId(Ulid(n))
@@ -72,7 +72,7 @@ fn request(messages: Vec<Said>) -> Request {
     }
 }
 
-fn encode(dialect: &dyn Dialect, messages: Vec<Said>, params: &Params) -> Encoded {
+fn encode(dialect: &dyn Dialect, messages: Vec<Said>, params: &Params) -> EncodedRequest {
     dialect.encode("there", "big", &request(messages), params)
 }
 

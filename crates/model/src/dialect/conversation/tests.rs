@@ -1,4 +1,4 @@
-//! The weaving: what stands where, and what is left out.
+//! Order of turns, and what is left out of a conversation.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ fn id(n: u128) -> ToolUseId {
     ToolUseId(Ulid(n))
 }
 
-fn asked(n: u128) -> ContentBlock {
+fn tool_use(n: u128) -> ContentBlock {
     ContentBlock::ToolUse {
         id: id(n),
         name: format!("tool_{n}"),
@@ -19,7 +19,7 @@ fn asked(n: u128) -> ContentBlock {
     }
 }
 
-fn gave(n: u128) -> ContentBlock {
+fn tool_result(n: u128) -> ContentBlock {
     ContentBlock::ToolResult {
         tool_use_id: id(n),
         content: json!(format!("result {n}")),
@@ -44,57 +44,60 @@ fn request(messages: Vec<Said>) -> Request {
     }
 }
 
-/// The thread in a line per turn.
-fn told(provider: &str, messages: Vec<Said>) -> Vec<String> {
+/// The conversation of a request, one line per turn.
+fn turn_lines(provider: &str, messages: Vec<Said>) -> Vec<String> {
     let request = request(messages);
-    let thread = thread(provider, &request);
-    let line = |turn: &Turn<'_>| match turn {
-        Turn::User { results, words } => {
+    let conversation = conversation(provider, &request);
+    let line = |turn: &ConversationTurn<'_>| match turn {
+        ConversationTurn::User { results, texts } => {
             let results = results
                 .iter()
-                .map(|r| format!("{}={}", r.id, plain(r.content)));
-            let words = words.iter().map(|word| (*word).to_owned());
+                .map(|r| format!("{}={}", r.id, result_text(r.content)));
+            let texts = texts.iter().map(|text| (*text).to_owned());
             format!(
                 "user {}",
-                results.chain(words).collect::<Vec<_>>().join("|")
+                results.chain(texts).collect::<Vec<_>>().join("|")
             )
         }
-        Turn::Assistant(said) => {
-            let parts = said.iter().flatten().map(|part| match part {
-                Part::Text { text, .. } => (*text).to_owned(),
-                Part::Thinking { text, .. } => format!("({text})"),
-                Part::Use { id, .. } => format!("use {id}"),
-                Part::Sealed(data) => data.to_string(),
+        ConversationTurn::Assistant(messages) => {
+            let parts = messages.iter().flatten().map(|part| match part {
+                AssistantPart::Text { text, .. } => (*text).to_owned(),
+                AssistantPart::Thinking { text, .. } => format!("({text})"),
+                AssistantPart::ToolUse { id, .. } => format!("use {id}"),
+                AssistantPart::Opaque(data) => data.to_string(),
             });
             format!("assistant {}", parts.collect::<Vec<_>>().join("|"))
         }
     };
-    thread.turns.iter().map(line).collect()
+    conversation.turns.iter().map(line).collect()
 }
 
-fn kept_by(by: &str, said: Said, blocks: &[(u32, Value)]) -> Said {
+fn with_provider_data(by: &str, message: Said, blocks: &[(u32, Value)]) -> Said {
     Said {
         kept: Kept {
             by: by.into(),
             blocks: blocks.iter().cloned().collect(),
         },
-        ..said
+        ..message
     }
 }
 
 #[test]
-fn results_stand_together_right_behind_their_uses_and_before_words() {
-    let lines = told(
+fn tool_results_directly_follow_their_uses_before_text() {
+    let lines = turn_lines(
         "one",
         vec![
             Said::new(Role::User, vec![text("a"), text(" \n"), text("b")]),
             Said::new(Role::User, vec![text("c")]),
-            Said::new(Role::Assistant, vec![text("look"), asked(1), asked(2)]),
+            Said::new(
+                Role::Assistant,
+                vec![text("look"), tool_use(1), tool_use(2)],
+            ),
             Said::new(Role::User, vec![text("hurry")]),
-            Said::new(Role::Tool, vec![gave(2)]),
+            Said::new(Role::Tool, vec![tool_result(2)]),
             Said::new(Role::Assistant, vec![text("done")]),
             Said::new(Role::Assistant, vec![text("really")]),
-            Said::new(Role::Tool, vec![gave(1)]),
+            Said::new(Role::Tool, vec![tool_result(1)]),
         ],
     );
     let (one, two) = (id(1), id(2));
@@ -110,17 +113,17 @@ fn results_stand_together_right_behind_their_uses_and_before_words() {
 }
 
 #[test]
-fn half_pairs_empty_messages_and_what_is_for_people_are_left_out() {
+fn unpaired_tools_empty_messages_and_components_are_left_out() {
     let component = ContentBlock::Component {
         tool_use_id: id(9),
         component: json!({}),
     };
-    let lines = told(
+    let lines = turn_lines(
         "one",
         vec![
-            Said::new(Role::Tool, vec![gave(7)]),
+            Said::new(Role::Tool, vec![tool_result(7)]),
             Said::new(Role::User, vec![text("hi"), component]),
-            Said::new(Role::Assistant, vec![text(""), asked(3)]),
+            Said::new(Role::Assistant, vec![text(""), tool_use(3)]),
             Said::new(Role::User, vec![text("so?")]),
         ],
     );
@@ -128,33 +131,37 @@ fn half_pairs_empty_messages_and_what_is_for_people_are_left_out() {
 }
 
 #[test]
-fn what_a_provider_gave_goes_back_to_it_alone() {
-    let said = || {
+fn provider_data_goes_back_only_to_its_provider() {
+    let messages = || {
         let content = vec![
             ContentBlock::Thinking {
                 text: "hm".into(),
                 signature: Some("sig".into()),
             },
             text(""),
-            asked(1),
-            asked(2),
+            tool_use(1),
+            tool_use(2),
         ];
-        let kept = [
+        let blocks_of_provider = [
             (1, json!({"sealed": 1})),
             (2, json!({"id": "theirs"})),
             (3, json!({"id": "theirs"})),
             (9, json!({"sealed": 9})),
         ];
-        let answer = kept_by("one", Said::new(Role::Assistant, content), &kept);
+        let answer = with_provider_data(
+            "one",
+            Said::new(Role::Assistant, content),
+            &blocks_of_provider,
+        );
         vec![
             Said::new(Role::User, vec![text("hi")]),
             answer,
-            Said::new(Role::Tool, vec![gave(1), gave(2)]),
+            Said::new(Role::Tool, vec![tool_result(1), tool_result(2)]),
         ]
     };
     let (one, two) = (id(1), id(2));
     assert_eq!(
-        told("one", said())[1..],
+        turn_lines("one", messages())[1..],
         [
             format!("assistant (hm)|{{\"sealed\":1}}|use theirs|use {two}|{{\"sealed\":9}}"),
             format!("user theirs=result 1|{two}=result 2"),
@@ -162,7 +169,7 @@ fn what_a_provider_gave_goes_back_to_it_alone() {
         "a name that is taken is not given twice"
     );
     assert_eq!(
-        told("two", said())[1..],
+        turn_lines("two", messages())[1..],
         [
             format!("assistant use {one}|use {two}"),
             format!("user {one}=result 1|{two}=result 2"),
@@ -171,47 +178,50 @@ fn what_a_provider_gave_goes_back_to_it_alone() {
 }
 
 #[test]
-fn what_the_house_says_joins_the_standing_instruction() {
+fn system_messages_join_the_system_prompt() {
     let request = request(vec![
         Said::new(Role::System, vec![text("And brief."), text(" ")]),
         Said::new(Role::User, vec![text("hi")]),
     ]);
-    let thread = thread("one", &request);
-    assert_eq!(thread.system, ["Be kind.", "And brief."]);
-    assert_eq!(thread.turns.len(), 1);
+    let conversation = conversation("one", &request);
+    assert_eq!(conversation.system, ["Be kind.", "And brief."]);
+    assert_eq!(conversation.turns.len(), 1);
 }
 
 #[test]
-fn a_name_that_no_vendor_takes_is_sent_as_one_that_they_do() {
-    let sent = |name: &str| {
-        let used = ContentBlock::ToolUse {
+fn tool_name_is_reduced_to_accepted_characters() {
+    let vendor_name = |name: &str| {
+        let tool_use = ContentBlock::ToolUse {
             id: id(1),
             name: name.into(),
             input: json!({}),
         };
         let request = request(vec![
             Said::new(Role::User, vec![text("hi")]),
-            Said::new(Role::Assistant, vec![used]),
-            Said::new(Role::Tool, vec![gave(1)]),
+            Said::new(Role::Assistant, vec![tool_use]),
+            Said::new(Role::Tool, vec![tool_result(1)]),
         ]);
-        let thread = thread("one", &request);
+        let conversation = conversation("one", &request);
         let [
-            Turn::User { .. },
-            Turn::Assistant(said),
-            Turn::User { results, .. },
-        ] = &thread.turns[..]
+            ConversationTurn::User { .. },
+            ConversationTurn::Assistant(messages),
+            ConversationTurn::User { results, .. },
+        ] = &conversation.turns[..]
         else {
-            panic!("{:?}", thread.turns);
+            panic!("{:?}", conversation.turns);
         };
-        let [Part::Use { name, .. }] = &said[0][..] else {
-            panic!("{said:?}");
+        let [AssistantPart::ToolUse { name, .. }] = &messages[0][..] else {
+            panic!("{messages:?}");
         };
         assert_eq!(*name, results[0].name, "the result goes by the same name");
         name.clone().into_owned()
     };
-    assert_eq!(sent("get_weather-2"), "get_weather-2");
-    assert_eq!(sent("functions.get weather:0"), "functions_get_weather_0");
-    assert_eq!(sent("größe🚢"), "gr__e_");
-    assert_eq!(sent(&"x".repeat(200)), "x".repeat(64));
-    assert_eq!(sent(""), "_");
+    assert_eq!(vendor_name("get_weather-2"), "get_weather-2");
+    assert_eq!(
+        vendor_name("functions.get weather:0"),
+        "functions_get_weather_0"
+    );
+    assert_eq!(vendor_name("größe🚢"), "gr__e_");
+    assert_eq!(vendor_name(&"x".repeat(200)), "x".repeat(64));
+    assert_eq!(vendor_name(""), "_");
 }

@@ -1,28 +1,28 @@
-//! What an error in a stream of Responses means: its class, and whether asking again may help.
+//! Classifies an error inside a Responses stream, and decides whether a retry may help.
 
 use serde_json::{Value, json};
 use turnwire_event::code::LlmErrorClass;
 
 use crate::delta::ModelError;
-use crate::dialect::trouble;
+use crate::dialect::error_class;
 
-/// An error: its object, or only its code.
-pub(super) fn of(error: Option<Value>) -> ModelError {
+/// Classifies an error object or a bare error code.
+pub(super) fn classify(error: Option<Value>) -> ModelError {
     let error = match error.unwrap_or_default() {
         code @ (Value::String(_) | Value::Number(_)) => json!({"code": code}),
         error => error,
     };
     let code = error.get("code").and_then(Value::as_str);
-    if code.is_some_and(is_of_the_request) {
+    if code.is_some_and(is_request_error) {
         return LlmErrorClass::Provider.into();
     }
-    trouble::in_stream(&error)
+    error_class::classify_event(&error)
 }
 
-/// Codes that only an answer that failed has: it did for what was asked.
-fn is_of_the_request(code: &str) -> bool {
-    let begins = ["invalid_", "image_", "unsupported_", "empty_", "failed_to_"];
-    begins.iter().any(|begin| code.starts_with(begin))
+/// True for codes that reject the request itself; only failed answers have them.
+fn is_request_error(code: &str) -> bool {
+    let prefixes = ["invalid_", "image_", "unsupported_", "empty_", "failed_to_"];
+    prefixes.iter().any(|prefix| code.starts_with(prefix))
         || code.contains("policy")
         || code == "data_residency_mismatch"
 }
@@ -33,7 +33,7 @@ mod tests {
     use crate::delta::Again;
 
     #[test]
-    fn an_error_in_the_stream_says_its_class_and_whether_to_ask_again() {
+    fn stream_error_code_decides_class_and_retry() {
         let rate = LlmErrorClass::RateLimited;
         let provider = LlmErrorClass::Provider;
         let cases = [
@@ -55,8 +55,8 @@ mod tests {
         ];
         for (error, class, again) in cases {
             let expected = ModelError::new(class, again);
-            assert_eq!(of(Some(error.clone())), expected, "{error}");
+            assert_eq!(classify(Some(error.clone())), expected, "{error}");
         }
-        assert_eq!(of(None), ModelError::passing(provider));
+        assert_eq!(classify(None), ModelError::passing(provider));
     }
 }

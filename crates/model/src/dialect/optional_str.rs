@@ -1,6 +1,6 @@
-//! Strings read without copying, and without minding what a vendor puts in their place: a field
-//! that is no string is a field that is not there. Events of many types share fields, and one of a
-//! type that nobody knows may put anything into them.
+//! Strings deserialised without copying and without failing: a field that is not a string counts as
+//! missing. Event types share field names, and an event of an unknown type may put any value into
+//! them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,43 +8,44 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A string, lent where it has no escapes; nothing if it is missing, null or no string.
+/// A string, borrowed from the input unless it has escapes; `None` if it is missing, null or not a
+/// string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Words<'a>(pub(super) Option<Cow<'a, str>>);
+pub(super) struct OptionalStr<'a>(pub(super) Option<Cow<'a, str>>);
 
-impl<'a> Words<'a> {
-    /// The string; empty if there is none.
+impl<'a> OptionalStr<'a> {
+    /// The string; empty if it is missing.
     pub(super) fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// The string as one's own, if it says something.
-    pub(super) fn said(self) -> Option<String> {
-        self.0.filter(|said| !said.is_empty()).map(Cow::into_owned)
+    /// The owned string; `None` if it is missing or empty.
+    pub(super) fn into_non_empty(self) -> Option<String> {
+        self.0.filter(|text| !text.is_empty()).map(Cow::into_owned)
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Words<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for OptionalStr<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WordsVisitor).map(Self)
+        deserializer.deserialize_any(OptionalStrVisitor).map(Self)
     }
 }
 
-struct WordsVisitor;
+struct OptionalStrVisitor;
 
-impl<'de> Visitor<'de> for WordsVisitor {
+impl<'de> Visitor<'de> for OptionalStrVisitor {
     type Value = Option<Cow<'de, str>>;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("anything")
     }
 
-    fn visit_borrowed_str<E>(self, words: &'de str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Borrowed(words)))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E>(self, words: &str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(words.to_owned())))
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(Cow::Owned(text.to_owned())))
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
@@ -83,18 +84,18 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize)]
-    struct Frame<'a> {
+    struct SampleEvent<'a> {
         #[serde(borrow, default)]
-        words: Words<'a>,
+        words: OptionalStr<'a>,
     }
 
     fn read(json: &str) -> Option<Cow<'_, str>> {
-        let frame: Frame = serde_json::from_str(json).expect("a frame");
-        frame.words.0
+        let event: SampleEvent = serde_json::from_str(json).expect("an event");
+        event.words.0
     }
 
     #[test]
-    fn a_string_without_escapes_is_lent_and_one_with_escapes_is_copied() {
+    fn string_is_borrowed_unless_it_has_escapes() {
         let plain = read(r#"{"words":"a b"}"#);
         assert!(matches!(plain, Some(Cow::Borrowed("a b"))));
         let escaped = read(r#"{"words":"a\nb"}"#);
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_no_string_is_not_there() {
+    fn value_that_is_not_a_string_counts_as_missing() {
         for odd in ["null", "true", "7", "-1", "1.5", "[1,{}]", r#"{"a":[]}"#] {
             assert_eq!(read(&format!(r#"{{"words":{odd}}}"#)), None, "{odd}");
         }
