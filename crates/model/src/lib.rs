@@ -24,7 +24,9 @@ pub use dialect::{Dialect, EncodedRequest, ErrorResponse, Frame, Params, StreamD
 pub use models::ModelSet;
 pub use price::{Prices, TokenPrice};
 pub use provider::{Models, Provider};
-pub use remote::{Ask, BadProvider, Limits, Live, Priced, Remote, Reply, Timeouts, Transport};
+pub use remote::{
+    Ask, Limits, Live, Priced, ProviderConfigError, Remote, Reply, Timeouts, Transport,
+};
 pub use request::{Request, Said, ToolSpec};
 pub use routing::{Circumstances, Route, Routing};
 pub use script::{Named, Script, ScriptError, Subject};

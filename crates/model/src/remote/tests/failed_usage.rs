@@ -1,5 +1,4 @@
-//! What each vendor says of a call's tokens before the call fails, and where a vendor's failure is
-//! told to be.
+//! Usage that each vendor reports before a call fails, and the location in the error.
 
 use turnwire_event::port::BoxFuture;
 
@@ -9,33 +8,36 @@ use crate::dialect::gemini::Gemini;
 use crate::dialect::openai_chat::OpenAiChat;
 use crate::dialect::openai_responses::OpenAiResponses;
 
-/// An answer that is all of these bytes and then is over.
-struct Cut(&'static str);
+/// A transport whose response body is these bytes.
+struct FixedBody(&'static str);
 
-impl Transport for Cut {
+impl Transport for FixedBody {
     fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
-        let all = bytes::Bytes::from_static(self.0.as_bytes());
+        let body = bytes::Bytes::from_static(self.0.as_bytes());
         let reply = Reply {
             status: 200,
             retry_after: None,
             events: true,
-            chunks: futures_util::stream::iter([Ok(all)]).boxed(),
+            chunks: futures_util::stream::iter([Ok(body)]).boxed(),
         };
         Box::pin(async move { Ok(reply) })
     }
 }
 
-/// How a call ends whose answer is this.
-async fn end(dialect: Arc<dyn Dialect>, frames: &'static str) -> (Option<Usage>, ModelError) {
-    let (cut, params) = (Arc::new(Cut(frames)), Params::default());
-    let remote = Remote::new("local", dialect, cut, params, PATIENT, None);
-    let mut told = told(&remote).await;
-    let error = told.pop().expect("an end").expect_err("it failed");
-    let spent = told.pop().and_then(|last| match last {
+/// The usage and the error of a call whose body is `frames`.
+async fn failure_of(
+    dialect: Arc<dyn Dialect>,
+    frames: &'static str,
+) -> (Option<Usage>, ModelError) {
+    let (transport, params) = (Arc::new(FixedBody(frames)), Params::default());
+    let remote = Remote::new("local", dialect, transport, params, NO_TIMEOUT, None);
+    let mut items = collect(&remote).await;
+    let error = items.pop().expect("an end").expect_err("it failed");
+    let usage_delta = items.pop().and_then(|last| match last {
         Ok(Delta::Spent { usage }) => Some(usage),
         _ => None,
     });
-    (spent, error)
+    (usage_delta, error)
 }
 
 fn usage(input_tokens: u64, output_tokens: u64) -> Option<Usage> {
@@ -48,7 +50,7 @@ fn usage(input_tokens: u64, output_tokens: u64) -> Option<Usage> {
 }
 
 #[tokio::test]
-async fn every_vendor_is_asked_what_a_call_that_failed_has_used_up() {
+async fn failed_call_reports_usage_of_every_vendor() {
     let messages = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n";
     let chat = "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1,\"total_tokens\":10}}\n\n";
     let responses = "data: {\"type\":\"response.failed\",\"response\":{\"id\":\"r\",\"status\":\"failed\",\"error\":{\"code\":\"server_error\"},\"usage\":{\"input_tokens\":9,\"output_tokens\":1,\"total_tokens\":10}}}\n\n";
@@ -59,15 +61,19 @@ async fn every_vendor_is_asked_what_a_call_that_failed_has_used_up() {
         (Arc::new(OpenAiResponses), responses, "in_stream_error"),
         (Arc::new(Gemini), gemini, "no_end"),
     ];
-    for (dialect, frames, place) in cases {
+    for (dialect, frames, location) in cases {
         let name = dialect.name();
-        let (spent, error) = end(dialect, frames).await;
-        assert_eq!((spent, error.place), (usage(9, 1), place), "{name}");
+        let (usage_delta, error) = failure_of(dialect, frames).await;
+        assert_eq!(
+            (usage_delta, error.place),
+            (usage(9, 1), location),
+            "{name}"
+        );
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_is_told_from_one_that_says_it_failed() {
+async fn malformed_frame_and_error_event_have_own_locations() {
     let dialects: [Arc<dyn Dialect>; 4] = [
         Arc::new(Anthropic),
         Arc::new(OpenAiChat),
@@ -78,14 +84,18 @@ async fn an_answer_that_cannot_be_read_is_told_from_one_that_says_it_failed() {
     for dialect in dialects {
         let name = dialect.name();
         let broken = "event: message_start\ndata: {\"type\":\n\n";
-        let unread = match name {
-            // Others have no names for their events.
+        let malformed = match name {
+            // The other vendors have no event names.
             "anthropic" => broken,
             _ => "data: {\"type\":\n\n",
         };
-        let (spent, error) = end(Arc::clone(&dialect), unread).await;
-        assert_eq!((spent, error.place), (None, "malformed"), "{name}");
-        let (spent, error) = end(dialect, failed).await;
-        assert_eq!((spent, error.place), (None, "in_stream_error"), "{name}");
+        let (usage_delta, error) = failure_of(Arc::clone(&dialect), malformed).await;
+        assert_eq!((usage_delta, error.place), (None, "malformed"), "{name}");
+        let (usage_delta, error) = failure_of(dialect, failed).await;
+        assert_eq!(
+            (usage_delta, error.place),
+            (None, "in_stream_error"),
+            "{name}"
+        );
     }
 }

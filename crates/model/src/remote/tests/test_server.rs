@@ -1,4 +1,4 @@
-//! A provider made of parts: bytes to send and what to do between them.
+//! A test server that performs a list of steps: bytes to send and pauses between them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,64 +8,64 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// What an upstream does next.
+/// One step of the test server.
 #[derive(Clone)]
-pub(super) enum Part {
-    /// Sends bytes as they are.
+pub(super) enum ServerStep {
+    /// Sends raw bytes.
     Raw(Vec<u8>),
     /// Sends bytes as one chunk of the body.
     Chunk(Vec<u8>),
-    /// Sends the same chunk for ever.
+    /// Sends the same chunk forever.
     Flood(Vec<u8>),
-    /// Does nothing for a while.
+    /// Waits for a fixed time.
     Pause(Duration),
-    /// Does nothing until the client is gone.
+    /// Waits until the client disconnects.
     Hang,
 }
 
-/// The head of a stream of events.
-pub(super) fn head() -> Part {
+/// A response head for an event stream.
+pub(super) fn head() -> ServerStep {
     raw(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
          transfer-encoding: chunked\r\n\r\n",
     )
 }
 
-pub(super) fn raw(text: &str) -> Part {
-    Part::Raw(text.as_bytes().to_vec())
+pub(super) fn raw(text: &str) -> ServerStep {
+    ServerStep::Raw(text.as_bytes().to_vec())
 }
 
-pub(super) fn chunk(text: &str) -> Part {
-    Part::Chunk(text.as_bytes().to_vec())
+pub(super) fn chunk(text: &str) -> ServerStep {
+    ServerStep::Chunk(text.as_bytes().to_vec())
 }
 
-/// The end of the body.
-pub(super) fn end() -> Part {
+/// Ends the body of a chunked response.
+pub(super) fn end() -> ServerStep {
     raw("0\r\n\r\n")
 }
 
-/// A running upstream; every connection gets the same parts for each request.
-pub(super) struct Upstream {
+/// A running test server; every request gets the same steps.
+pub(super) struct TestServer {
     pub(super) base: String,
     pub(super) connections: Arc<AtomicUsize>,
     /// Bytes written so far.
     pub(super) written: Arc<AtomicUsize>,
-    /// What was asked, whole.
-    pub(super) asked: mpsc::UnboundedReceiver<String>,
-    /// One for every connection that the client closed.
+    /// Requests received, head and body.
+    pub(super) requests: mpsc::UnboundedReceiver<String>,
+    /// One item per connection that the client closed.
     pub(super) closed: mpsc::UnboundedReceiver<()>,
 }
 
-/// The server's side of it.
-struct Served {
-    parts: Vec<Part>,
+/// The state shared by the server's tasks.
+struct ServerState {
+    steps: Vec<ServerStep>,
     written: Arc<AtomicUsize>,
-    asked: mpsc::UnboundedSender<String>,
+    requests: mpsc::UnboundedSender<String>,
     closed: mpsc::UnboundedSender<()>,
 }
 
-impl Upstream {
-    pub(super) async fn start(parts: Vec<Part>) -> Self {
+impl TestServer {
+    pub(super) async fn start(steps: Vec<ServerStep>) -> Self {
         let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
         socket.set_send_buffer_size(65_536).expect("a small buffer");
         socket
@@ -75,37 +75,38 @@ impl Upstream {
         let base = format!("http://{}/v1/", listener.local_addr().expect("bound"));
         let connections = Arc::new(AtomicUsize::new(0));
         let written = Arc::new(AtomicUsize::new(0));
-        let (asked_in, asked) = mpsc::unbounded_channel();
-        let (closed_in, closed) = mpsc::unbounded_channel();
-        let served = Arc::new(Served {
-            parts,
+        let (requests_sender, requests) = mpsc::unbounded_channel();
+        let (closed_sender, closed) = mpsc::unbounded_channel();
+        let state = Arc::new(ServerState {
+            steps,
             written: Arc::clone(&written),
-            asked: asked_in,
-            closed: closed_in,
+            requests: requests_sender,
+            closed: closed_sender,
         });
-        tokio::spawn(accept(listener, Arc::clone(&connections), served));
+        tokio::spawn(accept(listener, Arc::clone(&connections), state));
         Self {
             base,
             connections,
             written,
-            asked,
+            requests,
             closed,
         }
     }
 }
 
-async fn accept(listener: TcpListener, connections: Arc<AtomicUsize>, served: Arc<Served>) {
+async fn accept(listener: TcpListener, connections: Arc<AtomicUsize>, state: Arc<ServerState>) {
     while let Ok((mut socket, _)) = listener.accept().await {
         connections.fetch_add(1, Ordering::SeqCst);
-        let served = Arc::clone(&served);
+        let state = Arc::clone(&state);
         tokio::spawn(async move {
-            while let Some(asked) = request(&mut socket).await {
-                let _ = served.asked.send(asked);
-                if served.play(&mut socket).await.is_none() {
-                    let _ = served.closed.send(());
+            while let Some(requests) = request(&mut socket).await {
+                let _ = state.requests.send(requests);
+                if state.perform(&mut socket).await.is_none() {
+                    let _ = state.closed.send(());
                     return;
                 }
-                if !matches!(served.parts.last(), Some(Part::Raw(raw)) if raw == b"0\r\n\r\n") {
+                if !matches!(state.steps.last(), Some(ServerStep::Raw(raw)) if raw == b"0\r\n\r\n")
+                {
                     return;
                 }
             }
@@ -113,18 +114,18 @@ async fn accept(listener: TcpListener, connections: Arc<AtomicUsize>, served: Ar
     }
 }
 
-impl Served {
-    /// None when the client is gone.
-    async fn play(&self, socket: &mut TcpStream) -> Option<()> {
-        for part in &self.parts {
+impl ServerState {
+    /// Performs the steps; `None` if the client disconnected.
+    async fn perform(&self, socket: &mut TcpStream) -> Option<()> {
+        for part in &self.steps {
             match part {
-                Part::Raw(bytes) => self.write(socket, bytes).await?,
-                Part::Chunk(bytes) => self.write(socket, &framed(bytes)).await?,
-                Part::Flood(bytes) => loop {
+                ServerStep::Raw(bytes) => self.write(socket, bytes).await?,
+                ServerStep::Chunk(bytes) => self.write(socket, &framed(bytes)).await?,
+                ServerStep::Flood(bytes) => loop {
                     self.write(socket, &framed(bytes)).await?;
                 },
-                Part::Pause(time) => tokio::time::sleep(*time).await,
-                Part::Hang => {
+                ServerStep::Pause(time) => tokio::time::sleep(*time).await,
+                ServerStep::Hang => {
                     let mut buffer = [0; 64];
                     while !matches!(socket.read(&mut buffer).await, Ok(0) | Err(_)) {}
                     return None;
@@ -148,14 +149,14 @@ fn framed(bytes: &[u8]) -> Vec<u8> {
     framed
 }
 
-/// One request with its body; none when the client is gone.
+/// Reads one request with its body; `None` if the client disconnected.
 async fn request(socket: &mut TcpStream) -> Option<String> {
-    let mut seen = Vec::new();
+    let mut received = Vec::new();
     loop {
         let mut buffer = [0; 4_096];
         let n = socket.read(&mut buffer).await.ok().filter(|&n| n > 0)?;
-        seen.extend_from_slice(&buffer[..n]);
-        let text = String::from_utf8_lossy(&seen);
+        received.extend_from_slice(&buffer[..n]);
+        let text = String::from_utf8_lossy(&received);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head.lines().find_map(|line| {
                 let line = line.to_ascii_lowercase();

@@ -1,4 +1,5 @@
-//! A dialect of a few words: `say …`, `read …` (tokens), `stop`, `fail`; anything else is a ping.
+//! A minimal dialect: a frame is `say …`, `input_tokens_read …` (tokens), `stop` or `fail`; any other frame is
+//! ignored.
 
 use std::collections::VecDeque;
 
@@ -9,15 +10,15 @@ use crate::dialect::{EncodedRequest, ErrorResponse, Frame, StreamDecoder};
 use turnwire_event::StopReason;
 use turnwire_event::code::LlmErrorClass;
 
-pub(super) struct Tiny;
+pub(super) struct TestDialect;
 
 #[derive(Default)]
-struct Words {
-    stopped: bool,
-    read: u64,
+struct TestDecoder {
+    is_done: bool,
+    input_tokens_read: u64,
 }
 
-impl Dialect for Tiny {
+impl Dialect for TestDialect {
     fn name(&self) -> &'static str {
         "tiny"
     }
@@ -31,10 +32,10 @@ impl Dialect for Tiny {
     }
 
     fn headers_for(&self, params: &Params) -> Vec<(&'static str, String)> {
-        let warm = params.temperature.map(|_| ("x-warm", "yes".to_owned()));
+        let temperature_header = params.temperature.map(|_| ("x-warm", "yes".to_owned()));
         [("x-team", "few".to_owned())]
             .into_iter()
-            .chain(warm)
+            .chain(temperature_header)
             .collect()
     }
 
@@ -59,13 +60,13 @@ impl Dialect for Tiny {
     }
 
     fn decoder(&self) -> Box<dyn StreamDecoder> {
-        Box::<Words>::default()
+        Box::<TestDecoder>::default()
     }
 
     fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
         let class = match response.status {
             429 => LlmErrorClass::RateLimited,
-            // So that a test sees how much of the body is shown.
+            // Shows a test how much of the body was read.
             413 if response.body.len() == 65_536 => LlmErrorClass::Internal,
             _ => LlmErrorClass::Provider,
         };
@@ -78,9 +79,9 @@ impl Dialect for Tiny {
     }
 }
 
-impl StreamDecoder for Words {
+impl StreamDecoder for TestDecoder {
     fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        if self.stopped {
+        if self.is_done {
             return Ok(());
         }
         for line in frame.data.lines() {
@@ -89,9 +90,9 @@ impl StreamDecoder for Words {
                     block: 0,
                     text: text.to_owned(),
                 }),
-                ("read", tokens) => self.read = tokens.parse().expect("a number"),
+                ("read", tokens) => self.input_tokens_read = tokens.parse().expect("a number"),
                 ("stop", _) => {
-                    self.stopped = true;
+                    self.is_done = true;
                     let usage = Usage {
                         input_tokens: 100,
                         output_tokens: 5,
@@ -108,15 +109,15 @@ impl StreamDecoder for Words {
         Ok(())
     }
 
-    /// Mistaken: it takes every end for a good one, and says nothing of it.
+    /// Wrong on purpose: accepts every end of the body and emits nothing.
     fn end(&mut self, _: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         Ok(())
     }
 
     fn usage_so_far(&self) -> Usage {
         Usage {
-            input_tokens: self.read,
-            total_tokens: self.read,
+            input_tokens: self.input_tokens_read,
+            total_tokens: self.input_tokens_read,
             ..Usage::default()
         }
     }

@@ -1,4 +1,4 @@
-//! The vendors' dialects with frames of one answer each: words, a tool, an end.
+//! The vendors' dialects, each with the frames of one answer: text, a tool use, an end.
 
 use std::sync::Arc;
 
@@ -51,10 +51,10 @@ const GEMINI: &[&str] = &[
     "data: {\"candidates\":[{\"content\":{\"parts\":[],\"role\":\"model\"},\"finishReason\":\"STOP\",\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":7,\"totalTokenCount\":16},\"responseId\":\"r1\"}\r\n\r\n",
 ];
 
-/// A dialect, and the frames of an answer in it.
-pub(super) type Vendor = (Arc<dyn Dialect>, &'static [&'static str]);
+/// A dialect, and the frames of one answer in it.
+pub(super) type VendorFrames = (Arc<dyn Dialect>, &'static [&'static str]);
 
-pub(super) fn all() -> Vec<Vendor> {
+pub(super) fn all() -> Vec<VendorFrames> {
     vec![
         (Arc::new(Anthropic), MESSAGES),
         (Arc::new(OpenAiChat), CHAT),
