@@ -1,4 +1,4 @@
-//! What is written is read, wherever the writer stopped; what is wrong is told with its line.
+//! Written cassettes parse back, also truncated ones; mistakes are reported with their line.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use turnwire_event::code::LlmErrorClass;
 
-use super::super::{Chunk, Head, line};
+use super::super::{RecordedChunk, ResponseHead, line};
 use super::*;
 use crate::delta::{Again, ModelError};
 
 fn salt() -> Salt {
-    Salt::read("0f").expect("a salt")
+    Salt::parse("0f").expect("a salt")
 }
 
-fn call(chunks: Vec<Chunk>, ending: Ending) -> Call {
-    Call {
+fn call(chunks: Vec<RecordedChunk>, ending: CallEnding) -> RecordedCall {
+    RecordedCall {
         provider: "local".into(),
         dialect: "openai_chat".into(),
         model: "m".into(),
@@ -24,7 +24,7 @@ fn call(chunks: Vec<Chunk>, ending: Ending) -> Call {
         salt: salt(),
         words_sha256: "aa".into(),
         body_sha256: "bb".into(),
-        answer: Some(Head {
+        answer: Some(ResponseHead {
             after: Duration::from_millis(1),
             events: false,
             status: 429,
@@ -36,32 +36,32 @@ fn call(chunks: Vec<Chunk>, ending: Ending) -> Call {
     }
 }
 
-fn chunk(ms: u64, bytes: &[u8]) -> Chunk {
-    Chunk {
+fn chunk(ms: u64, bytes: &[u8]) -> RecordedChunk {
+    RecordedChunk {
         after: Duration::from_millis(ms),
         bytes: Bytes::copy_from_slice(bytes),
     }
 }
 
-fn written(calls: &[Call]) -> String {
+fn to_text(calls: &[RecordedCall]) -> String {
     let mut out = line::header(&salt());
     out.extend(calls.iter().flat_map(line::lines));
     String::from_utf8(out).expect("text")
 }
 
-fn wrong(text: &str) -> String {
-    read("c.jsonl", text).expect_err("wrong").to_string()
+fn error_of(text: &str) -> String {
+    parse("c.jsonl", text).expect_err("wrong").to_string()
 }
 
 #[test]
-fn a_call_reads_as_it_was_written() {
-    let cut = |again| Ending::Cut(ModelError::new(LlmErrorClass::RateLimited, again));
+fn call_parses_back_as_written() {
+    let failed_ending = |again| CallEnding::Cut(ModelError::new(LlmErrorClass::RateLimited, again));
     let endings = [
-        Ending::End,
-        Ending::Closed,
-        cut(Again::Never),
-        cut(Again::Soon),
-        cut(Again::After(Duration::from_millis(20))),
+        CallEnding::End,
+        CallEnding::Closed,
+        failed_ending(Again::Never),
+        failed_ending(Again::Soon),
+        failed_ending(Again::After(Duration::from_millis(20))),
     ];
     let chunks = vec![
         chunk(1, b"data: {\"a\":1}\r\n\r\n"),
@@ -69,44 +69,44 @@ fn a_call_reads_as_it_was_written() {
         chunk(2, "\u{fffd} \u{2028}".as_bytes()),
         chunk(9, b""),
     ];
-    let mut calls: Vec<Call> = endings
+    let mut calls: Vec<RecordedCall> = endings
         .into_iter()
         .map(|ending| call(chunks.clone(), ending))
         .collect();
     calls[2].answer = None;
-    let text = written(&calls);
+    let text = to_text(&calls);
     assert!(!text.contains('\u{fffd}'), "{text}");
-    assert_eq!(read("c.jsonl", &text), Ok(calls));
+    assert_eq!(parse("c.jsonl", &text), Ok(calls));
 }
 
 #[test]
-fn a_file_cut_anywhere_reads_up_to_the_last_whole_call() {
+fn truncated_file_parses_up_to_the_last_complete_call() {
     let calls = [
-        call(vec![chunk(1, "ä".as_bytes())], Ending::End),
-        call(vec![chunk(1, b"b")], Ending::Closed),
+        call(vec![chunk(1, "ä".as_bytes())], CallEnding::End),
+        call(vec![chunk(1, b"b")], CallEnding::Closed),
     ];
-    let text = written(&calls);
+    let text = to_text(&calls);
     let header = line::header(&salt()).len();
-    let first = written(&calls[..1]).len();
+    let first = to_text(&calls[..1]).len();
     for end in header..text.len() {
         if !text.is_char_boundary(end) {
             continue;
         }
-        let read = read("c.jsonl", &text[..end]).expect("what is whole");
-        // The last line break is not needed to see that the line is whole.
-        let whole = match end + 1 {
+        let parsed = parse("c.jsonl", &text[..end]).expect("what is whole");
+        // The last line is complete without its line break.
+        let complete = match end + 1 {
             at if at == text.len() => 2,
             at if at >= first => 1,
             _ => 0,
         };
-        assert_eq!(read, calls[..whole], "cut at {end}");
+        assert_eq!(parsed, calls[..complete], "cut at {end}");
     }
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn mistake_is_reported_with_its_line() {
     let header = String::from_utf8(line::header(&salt())).expect("text");
-    let whole = written(&[call(Vec::new(), Ending::End)]);
+    let complete = to_text(&[call(Vec::new(), CallEnding::End)]);
     let cases = [
         (String::new(), "c.jsonl:1: the first line of a cassette is"),
         (
@@ -145,39 +145,42 @@ fn what_is_wrong_is_told_with_its_line() {
             "c.jsonl:2: `base64` is not base64",
         ),
         (
-            format!("{whole}{{\"type\":\"end\",\"ms\":1,\"how\":\"cut\"}}\n"),
+            format!("{complete}{{\"type\":\"end\",\"ms\":1,\"how\":\"cut\"}}\n"),
             "c.jsonl:4: a call that was cut has a `class`",
         ),
         (
-            whole.replace("\"status\":429,", "") + &header,
+            complete.replace("\"status\":429,", "") + &header,
             "c.jsonl:3: a call that ended well has a `status`",
         ),
         (
-            whole.replace("{\"type\":\"end\"", "{\"type\":\"call\""),
+            complete.replace("{\"type\":\"end\"", "{\"type\":\"call\""),
             "c.jsonl:3: this is not a line of a cassette",
         ),
     ];
     for (text, expected) in cases {
-        let told = wrong(&text);
-        assert!(told.starts_with(expected), "{told}\n{text}");
+        let error = error_of(&text);
+        assert!(error.starts_with(expected), "{error}\n{text}");
     }
-    let twice = whole.lines().nth(1).expect("a call");
-    let told = wrong(&format!("{header}{twice}\n{twice}\n"));
-    assert!(told.ends_with("the call before it has no `end`"), "{told}");
+    let call_line = complete.lines().nth(1).expect("a call");
+    let error = error_of(&format!("{header}{call_line}\n{call_line}\n"));
+    assert!(
+        error.ends_with("the call before it has no `end`"),
+        "{error}"
+    );
 }
 
 proptest! {
     #[test]
-    fn any_bytes_come_back_in_the_same_chunks(
+    fn any_chunks_parse_back_as_written(
         chunks in proptest::collection::vec((0u64..100_000, proptest::collection::vec(any::<u8>(), 0..40)), 0..20)
     ) {
         let chunks = chunks.into_iter().map(|(ms, bytes)| chunk(ms, &bytes)).collect();
-        let calls = vec![call(chunks, Ending::End)];
-        prop_assert_eq!(read("c.jsonl", &written(&calls)), Ok(calls));
+        let calls = vec![call(chunks, CallEnding::End)];
+        prop_assert_eq!(parse("c.jsonl", &to_text(&calls)), Ok(calls));
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "(\\{\"type\":\"(call|chunk|end|cassette)\",?|[^\n]{0,20}|\n){0,30}") {
-        let _ = read("c.jsonl", &text);
+    fn parser_does_not_panic_on_any_text(text in "(\\{\"type\":\"(call|chunk|end|cassette)\",?|[^\n]{0,20}|\n){0,30}") {
+        let _ = parse("c.jsonl", &text);
     }
 }
