@@ -1,4 +1,4 @@
-//! What a quote is filled with, and what is left as it is.
+//! What placeholders are filled with, and what is left unchanged.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 use super::*;
 use crate::request::{Request, Said};
 
-/// A request in which each of `results` was asked for and answered, in this order.
+/// A request in which each tool of `results` was called, in this order.
 fn request(user: &str, results: &[(&str, Value)]) -> Request {
-    let said = |role, content| Arc::new(Said::new(role, content));
-    let mut messages = vec![said(Role::User, vec![ContentBlock::text(user)])];
+    let message = |role, content| Arc::new(Said::new(role, content));
+    let mut messages = vec![message(Role::User, vec![ContentBlock::text(user)])];
     for (n, (tool, content)) in results.iter().enumerate() {
         let id = ToolUseId(Ulid(n as u128 + 1));
-        let asks = ContentBlock::ToolUse {
+        let tool_use = ContentBlock::ToolUse {
             id,
             name: (*tool).into(),
             input: json!({}),
         };
-        let answers = ContentBlock::ToolResult {
+        let tool_result = ContentBlock::ToolResult {
             tool_use_id: id,
             content: content.clone(),
             is_error: false,
         };
-        messages.push(said(Role::Assistant, vec![asks]));
-        messages.push(said(Role::Tool, vec![answers]));
+        messages.push(message(Role::Assistant, vec![tool_use]));
+        messages.push(message(Role::Tool, vec![tool_result]));
     }
     Request {
         model: "scripted:default".into(),
@@ -44,30 +44,26 @@ fn offers() -> Value {
 }
 
 #[test]
-fn places_are_filled_once_and_others_are_left() {
+fn placeholders_are_filled_once_and_unknown_ones_stay() {
     let request = request("say {{user}}", &[("clock", json!("noon"))]);
-    let asked = Asked::new(&request);
+    let view = RequestView::new(&request);
     assert_eq!(
         fill(
-            &asked,
+            &view,
             "{{last_tool_result}} {{locale}}: {{user}}, {{x}} {{",
             100
         ),
         "noon de-AT: say {{user}}, {{x}} {{"
     );
-    assert_eq!(fill(&asked, "ä{{user}}{{user}}", 6), "äsay ");
+    assert_eq!(fill(&view, "ä{{user}}{{user}}", 6), "äsay ");
     assert_eq!(
-        fill_value(
-            &asked,
-            &json!({"a": ["{{user}}", 1], "{{user}}": null}),
-            100
-        ),
+        fill_value(&view, &json!({"a": ["{{user}}", 1], "{{user}}": null}), 100),
         json!({"a": ["say {{user}}", 1], "{{user}}": null})
     );
 }
 
 #[test]
-fn results_are_quoted_by_tool_and_path_and_what_is_not_there_is_empty() {
+fn result_placeholder_follows_its_path_or_is_empty() {
     let request = request(
         "x",
         &[
@@ -78,7 +74,7 @@ fn results_are_quoted_by_tool_and_path_and_what_is_not_there_is_empty() {
             ("part", json!({"data": offers(), "caveat": true})),
         ],
     );
-    let asked = Asked::new(&request);
+    let view = RequestView::new(&request);
     for (text, expected) in [
         ("{{result.ask.text}}", "two \"new\" ones"),
         ("{{result.search.items.1.title}}", "Rye"),
@@ -100,14 +96,14 @@ fn results_are_quoted_by_tool_and_path_and_what_is_not_there_is_empty() {
             "<>",
         ),
     ] {
-        assert_eq!(fill(&asked, text, 1000), expected, "{text}");
+        assert_eq!(fill(&view, text, 1000), expected, "{text}");
     }
 }
 
 #[test]
-fn an_input_that_is_one_quote_of_a_result_keeps_the_kind_of_the_value() {
+fn sole_result_placeholder_in_an_input_keeps_the_type() {
     let request = request("x", &[("search", offers())]);
-    let asked = Asked::new(&request);
+    let view = RequestView::new(&request);
     let input = json!({
         "titles": "{{result.search.items.*.title}}",
         "total": "{{result.search.total}}",
@@ -116,18 +112,19 @@ fn an_input_that_is_one_quote_of_a_result_keeps_the_kind_of_the_value() {
         "nothing": "{{result.nobody.id}}",
     });
     assert_eq!(
-        fill_value(&asked, &input, 1000),
+        fill_value(&view, &input, 1000),
         json!({"titles": ["Oat", "Rye"], "total": 2, "words": "all: 2", "none": [], "nothing": ""})
     );
 }
 
 #[test]
-fn a_request_is_quoted_with_all_that_the_model_was_shown() {
+fn request_placeholder_contains_the_whole_request() {
     let mut request = request("hello", &[("clock", json!("noon"))]);
     request.system = Some("Be kind.".into());
-    let asked = Asked::new(&request);
-    let quoted: Value = serde_json::from_str(&fill(&asked, "{{request}}", 10_000)).expect("JSON");
-    assert_eq!(quoted["system"], "Be kind.");
-    assert_eq!(quoted["messages"][0]["content"][0]["text"], "hello");
-    assert_eq!(quoted["messages"][2]["content"][0]["content"], "noon");
+    let view = RequestView::new(&request);
+    let request_json: Value =
+        serde_json::from_str(&fill(&view, "{{request}}", 10_000)).expect("JSON");
+    assert_eq!(request_json["system"], "Be kind.");
+    assert_eq!(request_json["messages"][0]["content"][0]["text"], "hello");
+    assert_eq!(request_json["messages"][2]["content"][0]["content"], "noon");
 }

@@ -1,14 +1,14 @@
-//! What is wrong in a script is told with its place.
+//! Mistakes in a script are reported with their location.
 
 use super::*;
 
-fn wrong(yaml: &str) -> String {
+fn first_mistake(yaml: &str) -> String {
     let script = Script::parse("s.yaml", yaml);
     script.expect_err("the script is wrong").to_string()
 }
 
 #[test]
-fn errors_tell_file_line_column_and_what_is_wrong() {
+fn mistake_is_reported_with_file_line_and_column() {
     let long = format!(
         "- steps:\n  - text: {}\n",
         "a".repeat(check::TEXT_BYTES_MAX + 1)
@@ -270,16 +270,16 @@ fn errors_tell_file_line_column_and_what_is_wrong() {
              name, then field names, list places or `*`, with dots between",
         ),
     ];
-    let told = |(yaml, expected): &(&str, &str)| {
-        let told = wrong(yaml);
-        (told != format!("s.yaml:{expected}")).then_some(told)
+    let difference = |(yaml, expected): &(&str, &str)| {
+        let mistake = first_mistake(yaml);
+        (mistake != format!("s.yaml:{expected}")).then_some(mistake)
     };
-    let odd: Vec<String> = cases.iter().filter_map(told).collect();
-    assert_eq!(odd, [""; 0]);
+    let unexpected: Vec<String> = cases.iter().filter_map(difference).collect();
+    assert_eq!(unexpected, [""; 0]);
 }
 
 #[test]
-fn what_is_no_yaml_is_told_in_plain_words() {
+fn yaml_syntax_error_is_explained() {
     for (yaml, expected) in [
         (
             "- steps: [{text: a}\n- steps: []\n",
@@ -291,14 +291,14 @@ fn what_is_no_yaml_is_told_in_plain_words() {
         ),
         ("- steps:\n\t- text: a\n", ""),
     ] {
-        let told = wrong(yaml);
-        assert!(told.contains(expected), "{told}");
-        assert!(!told.contains('\\'), "{told}");
+        let mistake = first_mistake(yaml);
+        assert!(mistake.contains(expected), "{mistake}");
+        assert!(!mistake.contains('\\'), "{mistake}");
     }
 }
 
 #[test]
-fn every_mistake_of_a_file_is_told_by_its_place() {
+fn all_mistakes_of_a_file_are_reported_by_location() {
     let yaml = "\
 - when: {usr: a}
   steps: [{text: a}]
@@ -311,10 +311,10 @@ fn every_mistake_of_a_file_is_told_by_its_place() {
     - {txet: a}
 - steps: []
 ";
-    let all = Script::parse_all("s.yaml", yaml).expect_err("mistakes");
-    let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+    let mistakes = Script::parse_all("s.yaml", yaml).expect_err("mistakes");
+    let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     assert_eq!(
-        all,
+        mistakes,
         [
             "s.yaml:1:10: unknown field `usr`, did you mean `user`?",
             "s.yaml:3:16: the pattern cannot be used: unclosed group",
@@ -325,19 +325,19 @@ fn every_mistake_of_a_file_is_told_by_its_place() {
         ]
     );
     let many = "- {usr: a}\n".repeat(100);
-    let all = Script::parse_all("s.yaml", &many).expect_err("mistakes");
-    assert_eq!(all.len(), WRONG_MAX);
+    let mistakes = Script::parse_all("s.yaml", &many).expect_err("mistakes");
+    assert_eq!(mistakes.len(), MISTAKES_MAX);
 }
 
 #[test]
-fn what_is_left_out_for_a_mistake_makes_no_other() {
+fn skipped_rule_causes_no_further_mistakes() {
     let yaml = "- define: {a: &a x}\n  stpes: []\n- {when: {user: *a}, steps: [{text: a}]}\n";
-    let all = Script::parse_all("s.yaml", yaml).expect_err("mistakes");
-    assert_eq!(all.len(), 1, "{all:?}");
+    let mistakes = Script::parse_all("s.yaml", yaml).expect_err("mistakes");
+    assert_eq!(mistakes.len(), 1, "{mistakes:?}");
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn missing_file_is_named_in_the_error() {
     let error = Script::read(Path::new("/nowhere/s.yaml")).expect_err("no such file");
     assert!(
         error

@@ -1,17 +1,17 @@
-//! The parser's words for a person who writes YAML, not Rust: what is wrong and what to write.
+//! Explains errors of the YAML parser to authors of YAML: the mistake and what to write instead.
 
 use serde_saphyr::{Error, MessageFormatter as _};
 use turnwire_pack::{listed, nearest, shown};
 
-/// A map, and how one is written.
+/// Name of a map, and an example.
 const PAIRS: (&str, &str) = ("`key: value` pairs", "`key: value`, a line for each");
 
-/// What is wrong, and what to write instead if that is known.
-pub(crate) fn of(error: &Error) -> (String, Option<String>) {
+/// Describes the mistake, and what to write instead if that is known.
+pub(crate) fn explain(error: &Error) -> (String, Option<String>) {
     match error {
         Error::SerdeUnknownField {
             field, expected, ..
-        } => unknown(field, expected),
+        } => unknown_field(field, expected),
         Error::DuplicateMappingKey { key, .. } => {
             let key = shown(key.as_deref().unwrap_or_default());
             let what = format!("the key `{key}` is there twice");
@@ -22,21 +22,21 @@ pub(crate) fn of(error: &Error) -> (String, Option<String>) {
             let what = "a second document begins here (`---`)".to_owned();
             (what, Some("one document a file".to_owned()))
         }
-        Error::Unexpected { expected, .. } => wanted(expected),
+        Error::Unexpected { expected, .. } => expected_type(expected),
         Error::SerdeInvalidType { expected, .. } | Error::SerdeInvalidValue { expected, .. } => {
-            wanted(expected)
+            expected_type(expected)
         }
-        Error::InvalidScalar { ty, .. } => wanted(ty),
-        Error::InvalidBooleanStrict { .. } => wanted("bool"),
-        Error::NullIntoString { .. } => wanted("string"),
-        Error::NonFiniteFloat { .. } => wanted("f64"),
-        Error::AliasError { error, .. } => of(error),
+        Error::InvalidScalar { ty, .. } => expected_type(ty),
+        Error::InvalidBooleanStrict { .. } => expected_type("bool"),
+        Error::NullIntoString { .. } => expected_type("string"),
+        Error::NonFiniteFloat { .. } => expected_type("f64"),
+        Error::AliasError { error, .. } => explain(error),
         other => syntax(&serde_saphyr::UserMessageFormatter.format_message(other)),
     }
 }
 
-/// Whether the text is YAML and only one thing in it has a shape that does not fit.
-pub(crate) fn is_shape(error: &Error) -> bool {
+/// True if the text is valid YAML and only a value has the wrong structure.
+pub(crate) fn is_structural(error: &Error) -> bool {
     matches!(
         error,
         Error::SerdeUnknownField { .. }
@@ -51,11 +51,11 @@ pub(crate) fn is_shape(error: &Error) -> bool {
     )
 }
 
-fn unknown(field: &str, allowed: &[&str]) -> (String, Option<String>) {
+fn unknown_field(field: &str, allowed: &[&str]) -> (String, Option<String>) {
     let written = shown(field);
     match nearest(field, allowed.iter().copied()) {
-        Some(meant) => (
-            format!("unknown field `{written}`, did you mean `{meant}`?"),
+        Some(suggested) => (
+            format!("unknown field `{written}`, did you mean `{suggested}`?"),
             None,
         ),
         None => (
@@ -65,8 +65,8 @@ fn unknown(field: &str, allowed: &[&str]) -> (String, Option<String>) {
     }
 }
 
-/// The parser's word for what should be here, as a sentence and an example.
-fn wanted(expected: &str) -> (String, Option<String>) {
+/// Describes an expected type, with an example.
+fn expected_type(expected: &str) -> (String, Option<String>) {
     let (noun, example) = match expected {
         "sequence start" | "a sequence" => ("a list", "`[a, b]`, or a line `- a` for each"),
         "mapping start" | "a map" => PAIRS,
@@ -74,19 +74,19 @@ fn wanted(expected: &str) -> (String, Option<String>) {
         "bool" | "boolean" | "a boolean" => ("true or false", ""),
         "f64" | "f32" | "float" | "floating point" => ("a number", "for example 0.25"),
         other if other.starts_with("struct ") => PAIRS,
-        other if is_whole(other) => ("a whole number", "0 or more"),
+        other if is_integer(other) => ("a whole number", "0 or more"),
         other => (other, ""),
     };
     let example = (!example.is_empty()).then(|| example.to_owned());
     (format!("this should be {noun}"), example)
 }
 
-fn is_whole(expected: &str) -> bool {
+fn is_integer(expected: &str) -> bool {
     let kind = expected.trim_start_matches("invalid ");
     kind == "integer" || matches!(kind.as_bytes(), [b'u' | b'i', b'0'..=b'9', ..])
 }
 
-/// The mistakes that are made most, each with its cure.
+/// Describes the most common syntax errors.
 fn syntax(message: &str) -> (String, Option<String>) {
     let (what, instead) = match message {
         _ if message.contains("found a tab") => ("a tab is in the way", "spaces"),
