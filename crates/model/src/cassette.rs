@@ -1,11 +1,11 @@
-//! Cassettes: what a provider streamed, with its timing and without secrets, in a text file that
-//! plays again with no key and no network.
+//! Cassettes: recorded provider responses with their timing and without secrets, in a text file
+//! that can be played back with no key and no network.
 //!
 //! ```text
 //! Transport ◀─ Recorder ─▶ Deck ─▶ file (JSON lines) ─▶ Tape, a Transport again ─▶ Player
 //! ```
-//! A file is a header and then calls, each whole: its `call` line, a line for each chunk as it came
-//! from the socket, and its `end`.
+//! A file is a header followed by complete calls: a `call` line, a line per chunk as it was read
+//! from the socket, and an `end` line.
 //!
 //! ```json
 //! {"type":"cassette","version":1,"salt":"…"}
@@ -15,25 +15,25 @@
 //! {"type":"chunk","ms":57,"base64":"4pw="}
 //! {"type":"end","ms":58,"how":"end"}
 //! ```
-//! Of the request there are digests alone, mixed with the file's own salt: what people say, headers
-//! and keys are never written. Of an answer that refuses a key nothing but its head is.
+//! A request is stored only as digests mixed with the file's salt: user text, headers and keys are
+//! never written. For a response that rejects the key only the head is stored.
 
 mod salt;
-mod call;
+mod recorded_call;
 mod line;
-mod read;
-mod deck;
+mod parse;
+mod writer;
 mod recorder;
-mod tape;
-mod player;
+mod playback;
+mod provider;
 
-pub use call::{Call, Chunk, Ending, Head};
-pub use deck::{Deck, DeckError};
-pub use player::{CASSETTE, DialectOf, Player};
-pub use read::{CassetteError, read};
+pub use parse::{CassetteError, parse};
+pub use playback::Tape;
+pub use provider::{CASSETTE, DialectOf, Player};
+pub use recorded_call::{CallEnding, RecordedCall, RecordedChunk, ResponseHead};
 pub use recorder::Recorder;
 pub use salt::Salt;
-pub use tape::Tape;
+pub use writer::{Deck, DeckError};
 
-/// The version of the format that is written, and the only one that is read.
+/// Version of the format that is written; no other version can be read.
 pub const VERSION: u32 = 1;

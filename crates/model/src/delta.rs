@@ -1,8 +1,8 @@
-//! What a model says, piece by piece, in one vocabulary for every vendor.
+//! The pieces of a model's streamed answer, in one vocabulary for every vendor.
 //!
-//! Blocks are numbered from 0 in the order the model opens them. A block keeps its kind; a tool's
-//! input comes as raw fragments that need not parse until the tool's end. `Stop` is the last
-//! delta: a stream that ends without it has broken.
+//! Content blocks are numbered from 0 in the order in which the model opens them. A block keeps its
+//! kind. Tool input arrives as raw JSON fragments that need not parse before [`Delta::ToolEnd`].
+//! [`Delta::Stop`] is the last delta: a stream that ends without it was cut off.
 
 use std::time::Duration;
 
@@ -10,99 +10,100 @@ use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
 
-/// One piece of an answer.
+/// One piece of a streamed answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
-    /// The provider has begun to answer. At most one, before everything else.
+    /// The provider started to answer. Sent at most once, before all other deltas.
     Begun {
-        /// What it calls its answer.
+        /// The provider's id of the response.
         response_id: String,
     },
-    /// Something that the provider wants back with a block when it is shown the message again,
-    /// and that nobody else can read. The last one of a block counts. A block of which nothing
-    /// else is known, such as hidden reasoning, is an empty block.
+    /// Opaque data that the provider expects back with this block when the message is sent to it
+    /// again. The last one of a block counts. A block with nothing else, such as redacted
+    /// reasoning, is an empty block.
     Keep {
-        /// With which block.
+        /// The block that the data belongs to.
         block: u32,
-        /// In the words of the provider's dialect.
+        /// Defined by the provider's dialect; nobody else reads it.
         data: Value,
     },
-    /// More words.
+    /// Text appended to a text block.
     Text {
-        /// In which block.
+        /// Number of the content block, from 0.
         block: u32,
-        /// The new words only.
+        /// Only the new text.
         text: String,
     },
-    /// More reasoning.
+    /// Reasoning appended to a thinking block.
     Thinking {
-        /// In which block.
+        /// Number of the content block, from 0.
         block: u32,
-        /// The new reasoning only.
+        /// Only the new reasoning text.
         text: String,
-        /// The provider's seal, or a piece of it; pieces append.
+        /// The provider's signature of the reasoning, or a piece of it; pieces append.
         signature: Option<String>,
     },
-    /// The model begins to ask for a tool.
+    /// A tool use block starts.
     ToolStart {
-        /// In which block.
+        /// Number of the content block, from 0.
         block: u32,
-        /// Which tool.
+        /// Name of the tool that the model wants to call.
         name: String,
-        /// What the provider calls this use, where it names it.
+        /// The provider's id of this tool use, if it assigns one.
         provider_id: Option<String>,
     },
-    /// More of a tool's input.
+    /// A fragment of the tool's input JSON.
     ToolInput {
-        /// In which block.
+        /// Number of the content block, from 0.
         block: u32,
-        /// The raw fragment.
+        /// Raw JSON text; fragments append.
         fragment: String,
     },
-    /// A tool's input is whole.
+    /// The input of the tool use is complete.
     ToolEnd {
-        /// In which block.
+        /// Number of the content block, from 0.
         block: u32,
     },
-    /// What a call that fails has used up, as far as its provider said. The last one counts, and
-    /// the error follows; an answer that is whole says it with its `Stop`.
+    /// Token usage of a failing call, as far as its provider reported it. The last one counts, and
+    /// the error follows. A complete answer reports its usage in [`Delta::Stop`] instead.
     Spent {
-        /// What it cost.
+        /// Tokens and cost of the call.
         usage: Usage,
     },
-    /// The answer is whole.
+    /// The answer is complete. Always the last delta.
     Stop {
-        /// Why the model stopped.
+        /// The reason, translated from the vendor's own.
         reason: StopReason,
-        /// What it cost.
+        /// Tokens and cost of the call.
         usage: Usage,
     },
 }
 
-/// Whether the same call may go well another time.
+/// Whether a failed call may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// No: it was refused for what it is.
+    /// Do not retry: the request itself was rejected.
     Never,
-    /// Perhaps, after a while.
+    /// Retry after the caller's own backoff.
     Soon,
-    /// Perhaps, and not before the provider's own time.
+    /// Retry, but not before this time has passed; the provider asked for it.
     After(Duration),
 }
 
-/// A model call that failed. Only its class is told; the cause is for the server's log.
+/// A failed model call. Clients see only its class; the location is for the server's log.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the model call failed: {class:?}")]
 pub struct ModelError {
-    /// Why.
+    /// Kind of failure, as reported in events.
     pub class: LlmErrorClass,
-    /// Whether to try again.
+    /// Whether the caller may retry the call.
     pub again: Again,
-    /// Where it went wrong, in one word of ours for the server's log; empty while nobody said.
+    /// Step that failed, one word for the server's log such as `connect` or `idle`; empty until
+    /// [`ModelError::at`] sets it.
     pub place: &'static str,
 }
 
-/// Where it went wrong makes no difference to whoever has to go on.
+/// Two errors are equal if callers treat them the same way: the location is not compared.
 impl PartialEq for ModelError {
     fn eq(&self, other: &Self) -> bool {
         (self.class, self.again) == (other.class, other.again)
@@ -112,7 +113,7 @@ impl PartialEq for ModelError {
 impl Eq for ModelError {}
 
 impl ModelError {
-    /// A failure that may or may not pass.
+    /// An error with an empty location.
     pub const fn new(class: LlmErrorClass, again: Again) -> Self {
         Self {
             class,
@@ -121,12 +122,12 @@ impl ModelError {
         }
     }
 
-    /// A failure that may pass.
+    /// A transient failure, to be retried with backoff.
     pub const fn passing(class: LlmErrorClass) -> Self {
         Self::new(class, Again::Soon)
     }
 
-    /// With where it went wrong; whoever said so first knows best.
+    /// Sets the location, unless one is set already: the innermost caller knows it best.
     #[must_use]
     pub const fn at(mut self, place: &'static str) -> Self {
         if self.place.is_empty() {
@@ -137,7 +138,7 @@ impl ModelError {
 }
 
 impl From<LlmErrorClass> for ModelError {
-    /// A failure that will not pass.
+    /// A permanent failure: retrying does not help.
     fn from(class: LlmErrorClass) -> Self {
         Self::new(class, Again::Never)
     }

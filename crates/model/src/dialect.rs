@@ -1,18 +1,19 @@
-//! How vendors speak: a request in their words, their frames in ours. Pure: no I/O, no clock.
+//! The vendors' APIs: [`Dialect::encode`] writes a [`Request`] as a vendor's JSON body, and a
+//! [`StreamDecoder`] translates the vendor's stream into [`Delta`]s. Pure: no I/O, no clock.
 //!
 //! ```text
 //! Request ─▶ encode ─▶ body ─▶ (network or cassette) ─▶ frames ─▶ Decoder::step ─▶ Delta
 //! ```
-//! Each dialect is a folder: `chunk` has the vendor's wire as types that tolerate what they do not
-//! know, `normalize` makes our deltas of them, `encode` writes the request. What several of them
-//! need stands beside them: `thread` is the conversation as vendors want it, `trouble` says what
-//! their errors mean, `loose` reads numbers that are not quite numbers, `lent` strings that may not
-//! be there.
+//! Each dialect is a folder: `chunk` has the types of the vendor's stream, which tolerate unknown
+//! fields; `decode` translates them into deltas; `encode` writes the request. Shared parts:
+//! `conversation` (the message history in the form that vendors accept), `error_class` (what
+//! vendors' errors mean), `lenient` and `optional_str` (JSON values that servers write in several
+//! ways).
 
-pub(crate) mod loose;
-pub(crate) mod thread;
-pub(crate) mod trouble;
-mod lent;
+mod lenient;
+mod optional_str;
+mod conversation;
+mod error_class;
 pub mod anthropic;
 pub mod openai_chat;
 pub mod openai_responses;
@@ -27,34 +28,34 @@ use turnwire_event::Usage;
 use crate::delta::{Delta, ModelError};
 use crate::request::Request;
 
-/// One server-sent event.
+/// One server-sent event of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Its name, where it has one.
+    /// Value of the `event` field; `None` if the event has no such field.
     pub event: Option<&'a str>,
-    /// Its data, lines joined.
+    /// Values of all `data` fields, joined with line feeds.
     pub data: &'a str,
 }
 
-/// What a model is asked to keep to, where the operator says so.
+/// Sampling and reasoning parameters that the operator sets for a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params {
-    /// Tokens of one answer, at most.
+    /// Upper limit of output tokens; `None` leaves it to the vendor or the dialect.
     pub max_tokens: Option<u32>,
-    /// How freely it speaks.
+    /// Sampling temperature, in the vendor's range.
     pub temperature: Option<f64>,
-    /// Tokens it may think with; a vendor that thinks by effort is not told.
+    /// Token budget for reasoning; ignored by vendors that take only an effort.
     pub thinking_tokens: Option<u32>,
-    /// How hard it thinks, in the vendor's word.
+    /// Reasoning effort, in the vendor's own words.
     pub effort: Option<String>,
-    /// Fields put into the request as they are, over those above.
+    /// Extra fields of the request body. They override the fields above; `null` removes a field.
     pub extra: Map<String, Value>,
 }
 
 impl Params {
-    /// These where they say something, `base` where they do not; extra fields one by one.
+    /// Takes each unset parameter from `base`; extra fields are merged by name.
     #[must_use]
-    pub fn over(&self, base: &Self) -> Self {
+    pub fn with_defaults(&self, base: &Self) -> Self {
         let mut extra = base.extra.clone();
         extra.extend(self.extra.clone());
         Self {
@@ -67,83 +68,90 @@ impl Params {
     }
 }
 
-/// A request in a vendor's words.
+/// A request in a vendor's format.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Encoded {
-    /// What is put behind the base address, with a leading `/`, and with its query.
+pub struct EncodedRequest {
+    /// Path and query that follow the provider's base URL; starts with `/`.
     pub path: String,
-    /// The body.
+    /// JSON body of the `POST` request.
     pub body: Value,
 }
 
-/// What came instead of a stream.
+/// A response that is not a stream: an error status and its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused<'a> {
-    /// The HTTP status.
+pub struct ErrorResponse<'a> {
+    /// HTTP status code of the response.
     pub status: u16,
-    /// When to try again, by the headers.
+    /// Delay before a retry, from the response headers; `None` if they name none.
     pub retry_after: Option<Duration>,
-    /// The body, or the beginning of it.
+    /// The body or its first bytes.
     pub body: &'a [u8],
 }
 
-/// One answer, frame by frame. Keeps state by the vendor's own indices.
-pub trait Decoder: Send {
-    /// Takes one frame; what it says goes to `out`, in order. `Delta::Stop` is the last, and frames
-    /// after it say nothing. Its usage has no cost: prices are not the vendor's word.
+/// Decodes the stream of one answer, frame by frame. Keeps state by the vendor's own block indices.
+pub trait StreamDecoder: Send {
+    /// Decodes one frame and appends the resulting deltas to `out`, in order. [`Delta::Stop`] is
+    /// the last delta; later frames are ignored. Its usage has no cost: prices are added by the
+    /// caller.
     fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
 
-    /// The stream is over. Without its proper end it broke; an end that only the end of the stream
-    /// completes goes to `out`.
+    /// Called when the body has ended. Returns an error if the answer is incomplete; a dialect
+    /// whose answers end with the body appends [`Delta::Stop`] to `out`.
     fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelError>;
 
-    /// What the vendor has said so far of what the call uses up, for a call that fails: some say
-    /// what they read with their first frame. Nothing where it has not said anything.
+    /// Usage reported so far, for a call that fails: some vendors report input tokens in their
+    /// first frame. All zero if nothing was reported.
     fn usage_so_far(&self) -> Usage {
         Usage::default()
     }
 
-    /// Of the tokens read, those the vendor put into its cache: some charge more for them.
+    /// Number of input tokens that the vendor wrote to its cache: some vendors charge more for
+    /// them.
     fn cache_written_tokens(&self) -> u64 {
         0
     }
 }
 
-/// One vendor's way of speaking.
+/// The API of one vendor.
 pub trait Dialect: Send + Sync {
-    /// What pack files call it.
+    /// Name of the dialect in pack files and cassettes.
     fn name(&self) -> &'static str;
 
-    /// Headers of every request, in lower case; the key's header is among them. Whoever sends them
-    /// never logs them.
+    /// Headers of every request, in lower case, including the header with the API key. Callers
+    /// never log them.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
 
-    /// Headers that depend on what a model is asked to keep to. They take the place of those of
-    /// the same name above; the operator's own take the place of both.
+    /// Headers that depend on `params`. They replace headers of the same name from
+    /// [`Dialect::headers`]; the operator's own headers replace both.
     fn headers_for(&self, _params: &Params) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// The request. `provider` is the name the operator gave it: of what was said, only that
-    /// provider's own kept words go back to it. `model` is the vendor's name of the model.
-    fn encode(&self, provider: &str, model: &str, request: &Request, params: &Params) -> Encoded;
+    /// Writes the request. `provider` is the operator's name of the provider: only provider data
+    /// that came from it is sent back. `model` is the vendor's model name.
+    fn encode(
+        &self,
+        provider: &str,
+        model: &str,
+        request: &Request,
+        params: &Params,
+    ) -> EncodedRequest;
 
-    /// What reads the answer to it.
-    fn decoder(&self) -> Box<dyn Decoder>;
+    /// A decoder for the stream of one answer.
+    fn decoder(&self) -> Box<dyn StreamDecoder>;
 
-    /// What an answer that is no stream means.
-    fn refused(&self, refused: Refused<'_>) -> ModelError;
+    /// Classifies a response that is not a stream.
+    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError;
 }
 
-/// The fields of a request that `extra` may not touch: without them it is not the conversation
-/// that was asked for, or its answer is no stream.
-const OURS: [&str; 5] = ["model", "messages", "input", "contents", "stream"];
+/// Fields that `extra` cannot override: they carry the conversation and make the answer a stream.
+const RESERVED_FIELDS: [&str; 5] = ["model", "messages", "input", "contents", "stream"];
 
-/// Lays the operator's own fields over a request. A field that is `null` is taken out: some
-/// servers refuse fields that others want.
-pub(crate) fn overlay(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
+/// Sets the operator's extra fields in a request body. A `null` value removes the field: some
+/// servers reject fields that others require.
+pub(crate) fn apply_extra(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
     for (name, value) in extra {
-        if OURS.contains(&name.as_str()) {
+        if RESERVED_FIELDS.contains(&name.as_str()) {
             continue;
         }
         if value.is_null() {

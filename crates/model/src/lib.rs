@@ -1,10 +1,9 @@
 //! Model providers in, canonical deltas out.
 //!
-//! A `Provider` is asked with a `Request` and answers with a stream of `Delta`s that ends in
-//! `Stop`. Whatever a vendor calls its blocks, fragments and reasons is translated behind that
-//! trait; nothing on this side of it knows a vendor. `Scripted` says what a YAML file tells it to
-//! say, with real pauses, and needs no key and no network; `Remote` asks a vendor in its own
-//! dialect.
+//! A [`Provider`] takes a [`Request`] and returns a stream of [`Delta`]s that ends in
+//! [`Delta::Stop`]. Each vendor's blocks, fragments and stop reasons are translated behind that
+//! trait; no other crate knows a vendor. [`Scripted`] plays a YAML script with real pauses and
+//! needs no key and no network; [`Remote`] calls a vendor through its [`Dialect`].
 
 pub mod request;
 pub mod delta;
@@ -21,11 +20,13 @@ pub mod models;
 pub mod cassette;
 
 pub use delta::{Again, Delta, ModelError};
-pub use dialect::{Decoder, Dialect, Encoded, Frame, Params, Refused};
+pub use dialect::{Dialect, EncodedRequest, ErrorResponse, Frame, Params, StreamDecoder};
 pub use models::ModelSet;
-pub use price::{Price, Prices};
+pub use price::{Prices, TokenPrice};
 pub use provider::{Models, Provider};
-pub use remote::{Ask, BadProvider, Limits, Live, Priced, Remote, Reply, Timeouts, Transport};
+pub use remote::{
+    Ask, Limits, Live, Priced, ProviderConfigError, Remote, Reply, Timeouts, Transport,
+};
 pub use request::{Request, Said, ToolSpec};
 pub use routing::{Circumstances, Route, Routing};
 pub use script::{Named, Script, ScriptError, Subject};

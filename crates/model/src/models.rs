@@ -1,5 +1,5 @@
-//! The models of a running server, found by name: `scripted:…` plays a script, and every other
-//! provider is in a table, whether it asks over the network or plays a cassette.
+//! The providers of a running server by name: `scripted:…` plays a script; every other provider is
+//! in a table, whether it calls a vendor over the network or plays a cassette.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::dialect::openai_responses::OpenAiResponses;
 use crate::provider::{Models, Provider};
 use crate::scripted::Scripted;
 
-/// The provider that plays a script.
+/// Name of the provider that plays a script.
 const SCRIPTED: &str = "scripted";
 
-/// The dialect that pack files name.
+/// The [`Dialect`] that a pack file selects by `name`.
 pub fn dialect(name: DialectName) -> Arc<dyn Dialect> {
     match name {
         DialectName::Anthropic => Arc::new(Anthropic),
@@ -27,20 +27,20 @@ pub fn dialect(name: DialectName) -> Arc<dyn Dialect> {
     }
 }
 
-/// The same by its name, as cassettes have it; none if nobody speaks it.
+/// The [`Dialect`] called `name`, as cassettes store it; `None` for an unknown name.
 pub fn dialect_of(name: &str) -> Option<Arc<dyn Dialect>> {
-    let mut all = DialectName::ALL.into_iter();
-    all.find(|known| known.as_str() == name).map(dialect)
+    let mut names = DialectName::ALL.into_iter();
+    names.find(|listed| listed.as_str() == name).map(dialect)
 }
 
-/// Providers by name.
+/// A table of [`Provider`]s by name.
 #[derive(Clone, Default)]
 pub struct ModelSet {
     providers: BTreeMap<String, Arc<dyn Provider>>,
 }
 
 impl ModelSet {
-    /// Nobody is served but, with a script, `scripted:…`.
+    /// A table with no provider but, if a script is given, `scripted`.
     pub fn new(scripted: Option<Scripted>) -> Self {
         let set = Self::default();
         match scripted {
@@ -49,14 +49,14 @@ impl ModelSet {
         }
     }
 
-    /// With `provider` behind every `name:…`, in place of whoever stood there.
+    /// Adds `provider` for every model `name:…`, replacing an earlier one of that name.
     #[must_use]
     pub fn with(mut self, name: &str, provider: Arc<dyn Provider>) -> Self {
         self.providers.insert(name.to_owned(), provider);
         self
     }
 
-    /// The names of the providers, in order.
+    /// Names of all providers, in ascending order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.providers.keys().map(String::as_str)
     }

@@ -1,48 +1,49 @@
-//! What a call costs: its tokens by the pack's prices. Pure.
+//! The cost of a model call: its tokens by the pack's prices. Pure.
 
 use turnwire_event::Usage;
 use turnwire_pack::{PriceDef, PriceTable};
 
 use crate::remote::Priced;
 
-/// Prices are for a million tokens.
-const TOKENS: f64 = 1e6;
+/// Number of tokens that a price is for.
+const TOKENS_PER_PRICE: f64 = 1e6;
 
-/// What one model costs.
+/// Prices of one model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Price {
-    /// USD for a million tokens that are read.
+pub struct TokenPrice {
+    /// USD per million input tokens.
     pub input: f64,
-    /// USD for a million tokens that are written, reasoning among them.
+    /// USD per million output tokens, reasoning included.
     pub output: f64,
-    /// USD for a million tokens that are read from the vendor's cache.
+    /// USD per million input tokens served from the vendor's cache.
     pub cached_input: f64,
-    /// USD for a million tokens that are put into it.
+    /// USD per million input tokens that the vendor writes to its cache.
     pub cache_write: f64,
 }
 
-impl Price {
-    /// What a call costs, in USD. `written` are those of the tokens read that the vendor put into
-    /// its cache. A vendor that counts more cached tokens than it read is charged for what it read.
-    pub fn cost(&self, usage: &Usage, written: u64) -> f64 {
+impl TokenPrice {
+    /// The cost of a call in USD. `cache_written` is the part of the input tokens that the vendor
+    /// wrote to its cache. Contradicting counts are capped: cached and written tokens never exceed
+    /// the input tokens.
+    pub fn cost(&self, usage: &Usage, cache_written: u64) -> f64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
-        let written = written.min(usage.input_tokens - cached);
-        let fresh = usage.input_tokens - cached - written;
+        let cache_written = cache_written.min(usage.input_tokens - cached);
+        let uncached = usage.input_tokens - cached - cache_written;
         let parts = [
-            (fresh, self.input),
+            (uncached, self.input),
             (cached, self.cached_input),
-            (written, self.cache_write),
+            (cache_written, self.cache_write),
             (usage.output_tokens, self.output),
         ];
-        let sum: f64 = parts
+        let total: f64 = parts
             .iter()
             .map(|(tokens, price)| *tokens as f64 * price)
             .sum();
-        sum / TOKENS
+        total / TOKENS_PER_PRICE
     }
 }
 
-impl From<PriceDef> for Price {
+impl From<PriceDef> for TokenPrice {
     fn from(def: PriceDef) -> Self {
         Self {
             input: def.input,
@@ -53,23 +54,24 @@ impl From<PriceDef> for Price {
     }
 }
 
-/// What models cost.
+/// The price table of a pack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices {
     table: PriceTable,
 }
 
 impl Prices {
-    /// Those of a pack.
+    /// The prices listed in `table`.
     pub fn new(table: &PriceTable) -> Self {
         Self {
             table: table.clone(),
         }
     }
 
-    /// The price of `provider:model`, by the longest name that fits; none if nobody said one.
-    pub fn of(&self, model: &str) -> Option<Price> {
-        self.table.of(model).map(Price::from)
+    /// The price of `provider:model`, by the longest matching pattern; `None` if no pattern
+    /// matches.
+    pub fn of(&self, model: &str) -> Option<TokenPrice> {
+        self.table.of(model).map(TokenPrice::from)
     }
 }
 
@@ -94,7 +96,7 @@ mod tests {
         }
     }
 
-    const PRICE: Price = Price {
+    const PRICE: TokenPrice = TokenPrice {
         input: 3.0,
         output: 15.0,
         cached_input: 0.25,
@@ -106,37 +108,39 @@ mod tests {
     }
 
     #[test]
-    fn every_token_is_charged_once_by_what_became_of_it() {
+    fn cost_charges_every_token_once_at_its_own_price() {
         let cost = PRICE.cost(&usage(1_000_000, 400_000, 200_000), 100_000);
         assert!(near(cost, 0.5 * 3.0 + 0.4 * 0.25 + 0.1 * 4.0 + 0.2 * 15.0));
         assert!(near(PRICE.cost(&usage(0, 0, 0), 0), 0.0));
     }
 
     #[test]
-    fn reasoning_is_part_of_what_is_written() {
-        let mut thought = usage(0, 0, 10);
-        thought.reasoning_tokens = 8;
+    fn cost_counts_reasoning_tokens_as_output() {
+        let mut reasoned = usage(0, 0, 10);
+        reasoned.reasoning_tokens = 8;
         assert!(near(
-            PRICE.cost(&thought, 0),
+            PRICE.cost(&reasoned, 0),
             PRICE.cost(&usage(0, 0, 10), 0)
         ));
     }
 
     #[test]
-    fn counts_that_contradict_each_other_never_cost_less_than_nothing() {
-        for (input, cached, written) in [(10, 20, 0), (10, 5, 20), (0, 1, u64::MAX), (3, 3, 3)] {
-            let cost = PRICE.cost(&usage(input, cached, 0), written);
+    fn cost_with_contradicting_counts_is_not_negative() {
+        for (input, cached, cache_written) in
+            [(10, 20, 0), (10, 5, 20), (0, 1, u64::MAX), (3, 3, 3)]
+        {
+            let cost = PRICE.cost(&usage(input, cached, 0), cache_written);
             assert!(
                 (0.0..=4.0 * input as f64).contains(&cost),
-                "{input} {cached} {written}: {cost}"
+                "{input} {cached} {cache_written}: {cost}"
             );
         }
-        let most = usage(u64::MAX, 0, u64::MAX);
-        assert!(PRICE.cost(&most, 0).is_finite());
+        let largest = usage(u64::MAX, 0, u64::MAX);
+        assert!(PRICE.cost(&largest, 0).is_finite());
     }
 
     #[test]
-    fn a_model_without_a_price_has_none() {
+    fn unlisted_model_has_no_price_and_costs_nothing() {
         let price = PriceDef {
             input: 3.0,
             output: 15.0,
@@ -148,8 +152,8 @@ mod tests {
         });
         assert_eq!(prices.of("a:big"), Some(PRICE));
         assert_eq!(prices.of("b:big"), None);
-        let read = usage(1_000_000, 0, 0);
-        assert!(near(prices.cost_usd("a:big", &read, 0), 3.0));
-        assert!(near(prices.cost_usd("b:big", &read, 0), 0.0));
+        let million = usage(1_000_000, 0, 0);
+        assert!(near(prices.cost_usd("a:big", &million, 0), 3.0));
+        assert!(near(prices.cost_usd("b:big", &million, 0), 0.0));
     }
 }

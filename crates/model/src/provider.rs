@@ -1,5 +1,5 @@
-//! The one trait every model stands behind, whether it is a script, a vendor or a recording, and
-//! the one that finds a model by its name.
+//! The trait behind which every model stands, be it a script, a vendor or a recording, and the
+//! trait that looks a provider up by model name.
 
 use std::sync::Arc;
 
@@ -8,18 +8,19 @@ use futures_util::stream::BoxStream;
 use crate::delta::{Delta, ModelError};
 use crate::request::Request;
 
-/// A model that can be asked.
+/// A source of model answers.
 pub trait Provider: Send + Sync {
-    /// Asks, and gives the answer as it comes: deltas, then `Delta::Stop` or an error, then
-    /// nothing.
+    /// Calls the model and streams its answer: deltas, then [`Delta::Stop`] or an error, then the
+    /// end.
     ///
-    /// Nothing happens before the stream is polled. Dropping it stops the call at once, between
-    /// any two deltas and while it waits; no task, connection or timer stays behind.
+    /// The call starts when the stream is first polled. Dropping the stream stops the call at once,
+    /// between any two deltas and while it waits; no task, connection or timer remains.
     fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>>;
 }
 
-/// The models an agent can be given.
+/// Looks up the provider of a model.
 pub trait Models: Send + Sync {
-    /// The one called `model`, written `provider:model`; none if nobody serves it.
+    /// The [`Provider`] that serves `model`, written `provider:model`; `None` if no provider of
+    /// that name exists.
     fn provider(&self, model: &str) -> Option<Arc<dyn Provider>>;
 }

@@ -1,18 +1,17 @@
-//! A model that somebody else runs: a dialect that words the request and reads the answer, a
-//! transport that carries both, and the time and bytes one call may use up.
+//! A model that a vendor or another server runs: a [`Dialect`] encodes the request and decodes the
+//! answer, a [`Transport`] carries both, and [`Timeouts`] and [`Limits`] bound one call.
 //!
 //! ```text
 //! Request ─▶ Dialect::encode ─▶ Transport ─▶ Sse ─▶ Decoder ─▶ Delta
 //!                               (network or cassette)
 //! ```
-//! The stream pulls: nothing is asked before it is polled, no byte is read that nobody waits for,
-//! and dropping it drops the transport's answer with it. A call that fails is not tried again
-//! here.
+//! The stream is pull-based: the call starts when it is polled, no byte is read before a consumer
+//! waits for it, and dropping it drops the response. A failed call is not retried here.
 
 mod transport;
 mod retry_after;
 mod call;
-mod live;
+mod http;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,26 +27,26 @@ use crate::provider::Provider;
 use crate::request::Request;
 use crate::sse::FRAME_BYTES_MAX;
 
-pub use live::{BadProvider, Live};
+pub use http::{Live, ProviderConfigError};
 pub use transport::{Ask, Reply, Transport};
 
-/// How long a call may take, step by step.
+/// Time limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until there is a connection.
+    /// Limit for establishing a connection.
     pub connect: Duration,
-    /// From the beginning of the call to the first byte of the answer's body.
+    /// Limit from the start of the call to the first byte of the response body.
     pub first_byte: Duration,
-    /// From one piece of the answer to the next, while somebody waits for it.
+    /// Limit between two chunks of the body, while a consumer waits.
     pub idle: Duration,
-    /// The whole call, as far as somebody waits for its provider: time in which nobody asks for
-    /// the next piece is not counted.
+    /// Limit of the whole call. Only time spent waiting for the provider counts, not the time in
+    /// which the consumer does not poll.
     pub total: Duration,
 }
 
 impl Default for Timeouts {
-    /// A connection takes seconds at most; models think for a minute before the first word, and
-    /// some keep as silent between two; an answer that takes five minutes is read by nobody.
+    /// A connection takes seconds; models think for up to a minute before the first token and
+    /// between tokens; no user waits longer than five minutes.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
@@ -58,17 +57,17 @@ impl Default for Timeouts {
     }
 }
 
-/// How many bytes a call may bring.
+/// Size limits of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// One frame.
+    /// Largest server-sent event in bytes.
     pub frame_bytes_max: usize,
-    /// The whole answer, pings and unknown events included.
+    /// Largest response body in bytes, pings and unknown events included.
     pub call_bytes_max: u64,
 }
 
 impl Default for Limits {
-    /// The largest answers are a few hundred thousand tokens of about 200 bytes a frame: 64 MiB.
+    /// The largest answers have a few hundred thousand tokens at about 200 bytes per frame: 64 MiB.
     fn default() -> Self {
         Self {
             frame_bytes_max: FRAME_BYTES_MAX,
@@ -77,19 +76,19 @@ impl Default for Limits {
     }
 }
 
-/// What calls cost.
+/// Computes the cost of calls.
 pub trait Priced: Send + Sync {
-    /// The price in US dollars of a call of `model`, written `provider:model`; 0 where nobody
-    /// knows it. `cache_written_tokens` of the tokens read were put into the provider's cache.
+    /// Cost in USD of a call of `model`, written `provider:model`; 0 if its price is unknown.
+    /// `cache_written_tokens` is the part of the input tokens that the provider wrote to its cache.
     fn cost_usd(&self, model: &str, usage: &Usage, cache_written_tokens: u64) -> f64;
 }
 
-/// One provider, for all of its models.
+/// A [`Provider`] that calls a vendor; serves all of the vendor's models.
 #[derive(Clone)]
-pub struct Remote(Arc<Setup>);
+pub struct Remote(Arc<RemoteConfig>);
 
 #[derive(Clone)]
-struct Setup {
+struct RemoteConfig {
     name: String,
     dialect: Arc<dyn Dialect>,
     transport: Arc<dyn Transport>,
@@ -101,7 +100,7 @@ struct Setup {
 }
 
 impl Remote {
-    /// The provider that the operator calls `name`.
+    /// The provider that the operator named `name`. Without `price` every call costs 0.
     pub fn new(
         name: &str,
         dialect: Arc<dyn Dialect>,
@@ -110,7 +109,7 @@ impl Remote {
         timeouts: Timeouts,
         price: Option<Arc<dyn Priced>>,
     ) -> Self {
-        Self(Arc::new(Setup {
+        Self(Arc::new(RemoteConfig {
             name: name.to_owned(),
             dialect,
             transport,
@@ -122,16 +121,16 @@ impl Remote {
         }))
     }
 
-    /// With params for one model, by the vendor's name, laid over the provider's.
+    /// Sets parameters for one model, by the vendor's name; unset ones are those of the provider.
     #[must_use]
     pub fn for_model(mut self, model: &str, params: &Params) -> Self {
-        let setup = Arc::make_mut(&mut self.0);
-        let params = params.over(&setup.params);
-        setup.models.insert(model.to_owned(), params);
+        let config = Arc::make_mut(&mut self.0);
+        let params = params.with_defaults(&config.params);
+        config.models.insert(model.to_owned(), params);
         self
     }
 
-    /// With other limits.
+    /// Replaces the size limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         Arc::make_mut(&mut self.0).limits = limits;
@@ -141,8 +140,8 @@ impl Remote {
 
 impl Provider for Remote {
     fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
-        let setup = Arc::clone(&self.0);
-        once(call::open(setup, request)).try_flatten().boxed()
+        let config = Arc::clone(&self.0);
+        once(call::open(config, request)).try_flatten().boxed()
     }
 }
 

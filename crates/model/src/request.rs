@@ -1,25 +1,26 @@
-//! What a model is asked: who asks, what was said so far, and which tools it may name.
+//! The input of one model call: model, conversation and tools.
 //!
-//! Everything large is behind an `Arc`, so that the n-th call of a turn copies no history.
+//! Everything large is behind an [`Arc`], so that later calls of a turn do not copy the history.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use turnwire_event::{ContentBlock, Kept, Role};
 
-/// One thing that was said.
+/// One message of the conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
-    /// By whom.
+    /// Author of the message.
     pub role: Role,
-    /// What.
+    /// The message's content blocks, in order.
     pub content: Vec<ContentBlock>,
-    /// What the provider that said it wants back with it; blocks as in `content`.
+    /// Opaque data that the provider returned with this message ([`crate::Delta::Keep`]) and
+    /// expects back; keyed by block number, as in `content`.
     pub kept: Kept,
 }
 
 impl Said {
-    /// Something that carries nothing for a provider.
+    /// A message without provider data.
     pub fn new(role: Role, content: Vec<ContentBlock>) -> Self {
         Self {
             role,
@@ -28,7 +29,7 @@ impl Said {
         }
     }
 
-    /// The words of all text blocks, joined.
+    /// The text of all text blocks, concatenated.
     pub fn text(&self) -> String {
         self.content
             .iter()
@@ -37,49 +38,52 @@ impl Said {
     }
 }
 
-/// A tool as a model is told of it.
+/// The definition of a tool, as sent to the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
-    /// Its name.
+    /// Name by which the model calls the tool.
     pub name: String,
-    /// What it is good for.
+    /// Tells the model when to use the tool.
     pub description: String,
-    /// The JSON Schema of its input.
+    /// JSON Schema of the tool's input.
     pub input_schema: Value,
 }
 
-/// One call of a model.
+/// The input of one model call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The model, `provider:model`.
+    /// The model, written `provider:model`.
     pub model: String,
-    /// The agent that asks.
+    /// Id of the calling agent.
     pub agent: String,
-    /// Which call of this agent's invocation it is, from 1.
+    /// Number of this call within the agent's invocation, from 1.
     pub call: u32,
-    /// Which try of this call it is, from 1, whatever model was tried before.
+    /// Number of this attempt, from 1; counts on when a fallback model is tried.
     pub attempt: u32,
-    /// The language tag the person is to be answered in, such as `de-AT`; empty if nobody said.
+    /// BCP 47 tag of the language to answer in, such as `de-AT`; empty if unknown.
     pub locale: String,
-    /// The standing instruction.
+    /// The system prompt; `None` for no system prompt.
     pub system: Option<String>,
-    /// What was said, oldest first; every tool use has its result and every result its use.
+    /// The conversation, oldest first. Every tool use has its result and every result its use.
     pub messages: Vec<Arc<Said>>,
-    /// The tools it may name.
+    /// Tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
 }
 
 impl Request {
-    /// What the person said last.
+    /// The text of the newest user message; empty if there is none.
     pub fn user_text(&self) -> String {
-        self.newest_user()
-            .map(|at| self.messages[at].text())
+        self.newest_user_index()
+            .map(|index| self.messages[index].text())
             .unwrap_or_default()
     }
 
-    /// What the newest tool result of the turn says; none if no tool has answered yet.
+    /// The content of the turn's newest tool result; `None` if no tool has finished in this turn.
     pub fn last_tool_result(&self) -> Option<String> {
-        let blocks = self.this_turn().iter().flat_map(|said| &said.content);
+        let blocks = self
+            .messages_of_turn()
+            .iter()
+            .flat_map(|message| &message.content);
         blocks.rev().find_map(|block| match block {
             ContentBlock::ToolResult { content, .. } => Some(match content {
                 Value::String(text) => text.clone(),
@@ -89,16 +93,16 @@ impl Request {
         })
     }
 
-    /// What was said after the person's newest words.
-    pub(crate) fn this_turn(&self) -> &[Arc<Said>] {
-        let from = self.newest_user().map_or(0, |at| at + 1);
-        &self.messages[from..]
+    /// The messages after the newest user message.
+    pub(crate) fn messages_of_turn(&self) -> &[Arc<Said>] {
+        let start = self.newest_user_index().map_or(0, |index| index + 1);
+        &self.messages[start..]
     }
 
-    fn newest_user(&self) -> Option<usize> {
+    fn newest_user_index(&self) -> Option<usize> {
         self.messages
             .iter()
-            .rposition(|said| said.role == Role::User)
+            .rposition(|message| message.role == Role::User)
     }
 }
 
@@ -109,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    fn said(role: Role, content: Vec<ContentBlock>) -> Arc<Said> {
+    fn message(role: Role, content: Vec<ContentBlock>) -> Arc<Said> {
         Arc::new(Said::new(role, content))
     }
 
@@ -135,28 +139,28 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_words_of_the_person_count() {
+    fn user_text_is_that_of_the_newest_user_message() {
         let request = request(vec![
-            said(Role::User, vec![ContentBlock::text("old")]),
-            said(
+            message(Role::User, vec![ContentBlock::text("old")]),
+            message(
                 Role::User,
                 vec![ContentBlock::text("ne"), ContentBlock::text("w")],
             ),
-            said(Role::Assistant, vec![ContentBlock::text("answer")]),
+            message(Role::Assistant, vec![ContentBlock::text("answer")]),
         ]);
         assert_eq!(request.user_text(), "new");
     }
 
     #[test]
-    fn only_results_of_the_turn_at_hand_count() {
+    fn last_tool_result_ignores_earlier_turns() {
         let mut messages = vec![
-            said(Role::User, vec![ContentBlock::text("one")]),
-            said(Role::Tool, vec![result(json!("stale"))]),
-            said(Role::User, vec![ContentBlock::text("two")]),
+            message(Role::User, vec![ContentBlock::text("one")]),
+            message(Role::Tool, vec![result(json!("stale"))]),
+            message(Role::User, vec![ContentBlock::text("two")]),
         ];
         assert_eq!(request(messages.clone()).last_tool_result(), None);
-        messages.push(said(Role::Tool, vec![result(json!("first"))]));
-        messages.push(said(Role::Tool, vec![result(json!({"n": 2}))]));
+        messages.push(message(Role::Tool, vec![result(json!("first"))]));
+        messages.push(message(Role::Tool, vec![result(json!({"n": 2}))]));
         let last = request(messages).last_tool_result();
         assert_eq!(last.as_deref(), Some(r#"{"n":2}"#));
     }

@@ -1,72 +1,74 @@
-//! Which model serves a turn: the pack's rules over what the turn is. Pure.
+//! Model routing: the pack's rules choose the model of a turn. Pure.
 
 use turnwire_event::code::TurnKind;
 use turnwire_pack::{Choice, RoutingPolicy, When};
 
-/// The version where no pack has rules.
+/// Version reported if the pack has no rules.
 const BUILTIN: &str = "builtin-1";
 
-/// What a turn is, as far as rules look at it.
+/// The properties of a turn that routing rules test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Circumstances<'a> {
-    /// Whose it is: a UUID in lower case.
+    /// Tenant id: a UUID in lower case.
     pub tenant: &'a str,
-    /// The agent that asks: a sub-agent's id, `orchestrator` for the one that speaks.
+    /// Id of the calling agent: a sub-agent's id, or `orchestrator`.
     pub agent: &'a str,
-    /// The language tag; empty if nobody said.
+    /// BCP 47 language tag; empty if unknown.
     pub locale: &'a str,
-    /// What it is for.
+    /// The kind of turn.
     pub kind: TurnKind,
-    /// What the session cost before it.
+    /// Cost of the session before this turn, in USD.
     pub cost_usd: f64,
 }
 
-/// The model that is used, whom to ask where it fails, and why.
+/// The chosen model, its fallbacks and the reason of the choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The model, as `provider:model`.
+    /// The chosen model, written `provider:model`.
     pub model: String,
-    /// Whom to ask instead, first to last.
+    /// Models to try if the first fails, in order.
     pub fallbacks: Vec<String>,
-    /// Why, for the log: `rule german_shop`, `default`, `the agent's own`, `only model`.
+    /// Reason of the choice, for the log: `rule german_shop`, `default`, `the agent's own`, `only
+    /// model`.
     pub reason: String,
 }
 
-/// The rules of a pack; without any, every agent has its own model.
+/// The routing rules of a pack; without rules every agent uses its own model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Routing {
     policy: Option<RoutingPolicy>,
 }
 
 impl Routing {
-    /// Those of a pack.
+    /// The rules of a pack's routing policy.
     pub fn new(policy: &RoutingPolicy) -> Self {
         Self {
             policy: Some(policy.clone()),
         }
     }
 
-    /// Which version of the rules this is.
+    /// Version of the rules, as the pack names it.
     pub fn version(&self) -> &str {
         let policy = self.policy.as_ref();
         policy.map_or(BUILTIN, |policy| &policy.version)
     }
 
-    /// The way of an agent whose own model is `own`.
-    pub fn route(&self, own: &str, at: &Circumstances<'_>) -> Route {
+    /// Chooses the model for an agent whose own model is `own`: the first matching rule, else the
+    /// policy's default, else `own`.
+    pub fn route(&self, own: &str, turn: &Circumstances<'_>) -> Route {
         let Some(policy) = &self.policy else {
-            return alone(own, "only model");
+            return own_model(own, "only model");
         };
-        let rule = policy.rules.iter().find(|rule| holds(&rule.when, at));
+        let rule = policy.rules.iter().find(|rule| is_match(&rule.when, turn));
         match (rule, &policy.default) {
-            (Some(rule), _) => chosen(&rule.choice, format!("rule {}", rule.name)),
-            (None, Some(default)) => chosen(default, "default".to_owned()),
-            (None, None) => alone(own, "the agent's own"),
+            (Some(rule), _) => from_choice(&rule.choice, format!("rule {}", rule.name)),
+            (None, Some(default)) => from_choice(default, "default".to_owned()),
+            (None, None) => own_model(own, "the agent's own"),
         }
     }
 }
 
-fn alone(own: &str, reason: &str) -> Route {
+fn own_model(own: &str, reason: &str) -> Route {
     Route {
         model: own.to_owned(),
         fallbacks: Vec::new(),
@@ -74,7 +76,7 @@ fn alone(own: &str, reason: &str) -> Route {
     }
 }
 
-fn chosen(choice: &Choice, reason: String) -> Route {
+fn from_choice(choice: &Choice, reason: String) -> Route {
     Route {
         model: choice.model.clone(),
         fallbacks: choice.fallbacks.clone(),
@@ -82,20 +84,22 @@ fn chosen(choice: &Choice, reason: String) -> Route {
     }
 }
 
-fn holds(when: &When, at: &Circumstances<'_>) -> bool {
-    let any = |wanted: &[String], fits: &dyn Fn(&str) -> bool| {
-        wanted.is_empty() || wanted.iter().any(|wanted| fits(wanted))
+fn is_match(when: &When, turn: &Circumstances<'_>) -> bool {
+    let any = |listed: &[String], is_equal: &dyn Fn(&str) -> bool| {
+        listed.is_empty() || listed.iter().any(|item| is_equal(item))
     };
     any(&when.tenants, &|tenant| {
-        tenant.eq_ignore_ascii_case(at.tenant)
-    }) && any(&when.agents, &|agent| agent == at.agent)
-        && any(&when.locales, &|locale| speaks(at.locale, locale))
-        && (when.kinds.is_empty() || when.kinds.contains(&at.kind))
-        && when.cost_above_usd.is_none_or(|most| at.cost_usd > most)
+        tenant.eq_ignore_ascii_case(turn.tenant)
+    }) && any(&when.agents, &|agent| agent == turn.agent)
+        && any(&when.locales, &|locale| is_language_of(turn.locale, locale))
+        && (when.kinds.is_empty() || when.kinds.contains(&turn.kind))
+        && when
+            .cost_above_usd
+            .is_none_or(|limit| turn.cost_usd > limit)
 }
 
-/// Whether a language tag is `wanted` or a kind of it: `de-AT` is a kind of `de`.
-fn speaks(tag: &str, wanted: &str) -> bool {
+/// True if the language tag equals `wanted` or is more specific: `de-AT` matches `de`.
+fn is_language_of(tag: &str, wanted: &str) -> bool {
     let mut parts = tag.split(['-', '_']);
     wanted.split(['-', '_']).all(|wanted| {
         parts
@@ -112,7 +116,7 @@ mod tests {
 
     const TENANT: &str = "0192f1aa-0000-7000-8000-000000000001";
 
-    const AT: Circumstances<'static> = Circumstances {
+    const TURN: Circumstances<'static> = Circumstances {
         tenant: TENANT,
         agent: "shop",
         locale: "de-AT",
@@ -140,8 +144,8 @@ mod tests {
         })
     }
 
-    fn reason(when: When, at: &Circumstances<'_>) -> String {
-        policy(vec![when], None).route("own:m", at).reason
+    fn reason(when: When, turn: &Circumstances<'_>) -> String {
+        policy(vec![when], None).route("own:m", turn).reason
     }
 
     fn list(names: &[&str]) -> Vec<String> {
@@ -149,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_every_agent_has_its_own_model() {
+    fn route_without_rules_is_the_agents_own_model() {
         let routing = Routing::default();
         assert_eq!(routing.version(), "builtin-1");
         let expected = Route {
@@ -157,42 +161,43 @@ mod tests {
             fallbacks: Vec::new(),
             reason: "only model".into(),
         };
-        assert_eq!(routing.route("own:m", &AT), expected);
+        assert_eq!(routing.route("own:m", &TURN), expected);
     }
 
+    //
     #[test]
-    fn r_16_the_first_rule_that_holds_counts_then_the_default_then_the_agents_own() {
-        let stranger = When {
+    fn route_is_first_match_then_default_then_own_model() {
+        let other_agent = When {
             agents: list(&["points"]),
             ..When::default()
         };
-        let two = policy(vec![When::default(), When::default()], None);
-        assert_eq!(two.version(), "v7");
+        let two_rules = policy(vec![When::default(), When::default()], None);
+        assert_eq!(two_rules.version(), "v7");
         let expected = Route {
             model: "a:m1".into(),
             fallbacks: vec!["b:spare".into()],
             reason: "rule r1".into(),
         };
-        assert_eq!(two.route("own:m", &AT), expected);
-        let later = policy(vec![stranger.clone(), When::default()], None);
-        assert_eq!(later.route("own:m", &AT).model, "a:m2");
-        let default = policy(vec![stranger.clone()], Some(choice("a:any")));
-        let route = default.route("own:m", &AT);
+        assert_eq!(two_rules.route("own:m", &TURN), expected);
+        let second_matches = policy(vec![other_agent.clone(), When::default()], None);
+        assert_eq!(second_matches.route("own:m", &TURN).model, "a:m2");
+        let default = policy(vec![other_agent.clone()], Some(choice("a:any")));
+        let route = default.route("own:m", &TURN);
         assert_eq!(
             (route.model.as_str(), route.reason.as_str()),
             ("a:any", "default")
         );
-        let none = policy(vec![stranger], None).route("own:m", &AT);
+        let unmatched = policy(vec![other_agent], None).route("own:m", &TURN);
         let expected = Route {
             model: "own:m".into(),
             fallbacks: Vec::new(),
             reason: "the agent's own".into(),
         };
-        assert_eq!(none, expected);
+        assert_eq!(unmatched, expected);
     }
 
     #[test]
-    fn every_condition_that_is_given_must_hold() {
+    fn rule_matches_only_if_all_its_conditions_hold() {
         let all = When {
             tenants: list(&["0192F1AA-0000-7000-8000-000000000001"]),
             agents: list(&["points", "shop"]),
@@ -200,34 +205,40 @@ mod tests {
             kinds: vec![TurnKind::Scheduled, TurnKind::Chat],
             cost_above_usd: Some(0.49),
         };
-        assert_eq!(reason(all.clone(), &AT), "rule r1");
-        let others = [
-            Circumstances { tenant: "x", ..AT },
+        assert_eq!(reason(all.clone(), &TURN), "rule r1");
+        let mismatches = [
+            Circumstances {
+                tenant: "x",
+                ..TURN
+            },
             Circumstances {
                 agent: "orchestrator",
-                ..AT
+                ..TURN
             },
-            Circumstances { locale: "en", ..AT },
+            Circumstances {
+                locale: "en",
+                ..TURN
+            },
             Circumstances {
                 kind: TurnKind::Mission,
-                ..AT
+                ..TURN
             },
             Circumstances {
                 cost_usd: 0.49,
-                ..AT
+                ..TURN
             },
             Circumstances {
                 cost_usd: f64::NAN,
-                ..AT
+                ..TURN
             },
         ];
-        for at in others {
-            assert_eq!(reason(all.clone(), &at), "the agent's own", "{at:?}");
+        for turn in mismatches {
+            assert_eq!(reason(all.clone(), &turn), "the agent's own", "{turn:?}");
         }
     }
 
     #[test]
-    fn a_language_holds_for_its_kinds_and_not_the_other_way() {
+    fn language_condition_matches_more_specific_tags_only() {
         let cases = [
             ("de", "de", true),
             ("de", "de-AT", true),
@@ -238,8 +249,8 @@ mod tests {
             ("de", "den", false),
             ("de", "", false),
         ];
-        for (wanted, tag, fits) in cases {
-            assert_eq!(speaks(tag, wanted), fits, "{wanted} {tag}");
+        for (wanted, tag, expected) in cases {
+            assert_eq!(is_language_of(tag, wanted), expected, "{wanted} {tag}");
         }
     }
 }

@@ -1,50 +1,50 @@
-//! A script: what the scripted model says, and when. Read from YAML, checked as a whole before
-//! anything is played, and then only looked up.
+//! A script: the answers of the scripted model and the conditions for them. Parsed from YAML and
+//! checked as a whole before anything is played.
 //!
 //! ```yaml
-//! - when: {user: "(?i)time"}          # what must hold; all of it, and all of it optional
+//! - when: {user: "(?i)time"}          # all conditions must hold; all are optional
 //!   steps:
 //!     - {thinking: "A clock will know.", signature: seal}
 //!     - tool: {name: clock, input: {}}
 //!     - {text: "It is {{last_tool_result}}.", delay_ms: 15}
 //! ```
-//! The first rule that matches wins. `when` of a rule may name:
+//! The first rule that matches wins. The `when` of a rule may have:
 //!
-//! | key | holds if |
+//! | key | condition |
 //! |---|---|
-//! | `user`, `not` | the pattern is found, or is not found, in what the person said; of a list, all are, or none is |
-//! | `says` | the person said this, word for word, and nothing else |
-//! | `agent` | this agent asks |
-//! | `call` | it is this call of the agent's invocation, from 1 |
-//! | `attempt` | it is this try of the call, from 1; every call begins with its first |
-//! | `turn` | the person has spoken so often in what the model is shown, these words with it |
-//! | `locale` | the request's language is this one or a narrower one: `de` is heard in `de-AT` |
-//! | `result` | the pattern is found in one of the newest tool results of the turn |
-//! | `results: {tool: pattern}` | it is found in the newest result of that tool |
-//! | `answered`, `failed` | the newest result of this tool is no error, or is one |
-//! | `answers` | at least so many tools have answered since the model last spoke |
+//! | `user`, `not` | the pattern matches, or does not match, the user's text; for a list, all match, or none |
+//! | `says` | the user's text is exactly this |
+//! | `agent` | the calling agent has this id |
+//! | `call` | number of the call within the agent's invocation, from 1 |
+//! | `attempt` | number of the attempt of this call, from 1 |
+//! | `turn` | number of user messages in the request, this one included |
+//! | `locale` | the request's language is this one or more specific: `de` matches `de-AT` |
+//! | `result` | the pattern matches one of the newest tool results of the turn |
+//! | `results: {tool: pattern}` | the pattern matches the newest result of that tool |
+//! | `answered`, `failed` | the newest result of this tool is a success, or is an error |
+//! | `answers` | at least so many tool results arrived since the model's last message |
 //!
-//! A step may have a `when` of its own (all but `call`): without it the step is left out. Words
-//! in several languages are `texts: {en: …, de: …}`; a language that is not there gets the first.
-//! `said: [It, " is", …]` and `thought: […]` are words and reasoning in the pieces they came in: each
-//! is one delta as it is, and nothing in it is quoted. That is how recorded sessions are written.
-//! An item `define: {name: &anchor pattern}` is no rule: later ones take its patterns as `*anchor`.
-//! What may be quoted in words and tool inputs is in `quote`. Several files are one script, in
-//! the order of their names.
+//! A step may have a `when` of its own (all keys but `call`); if it does not hold, the step is
+//! skipped. Text in several languages is `texts: {en: …, de: …}`; another language gets the first
+//! text. `said: [It, " is", …]` and `thought: […]` are text and reasoning in fixed pieces: each
+//! piece is one delta, without placeholders. Recorded sessions are written in this way. An item
+//! `define: {name: &anchor pattern}` is not a rule: later rules use its patterns as `*anchor`.
+//! Placeholders in text and tool inputs are described in `placeholder`. Several files form one
+//! script, in the order of their names.
 
-mod words;
+mod yaml_error;
 mod error;
-mod chunk;
-mod block;
-mod asked;
-mod quote;
+mod split;
+mod block_numbers;
+mod request_view;
+mod placeholder;
 mod source;
 mod pattern;
 mod condition;
 mod step;
 mod check;
-mod naming;
-pub(crate) mod reel;
+mod names;
+pub(crate) mod call_plan;
 mod rule;
 
 use std::borrow::Cow;
@@ -57,31 +57,31 @@ use serde_saphyr::Spanned;
 use crate::request::Request;
 
 pub use error::ScriptError;
-pub use naming::{Named, Subject};
+pub use names::{Named, Subject};
 
-use asked::Asked;
-use error::Wrong;
-use pattern::Patterns;
-use reel::Reel;
-use rule::{Rule, Take};
+use call_plan::CallPlan;
+use error::ScriptMistake;
+use pattern::PatternCache;
+use request_view::RequestView;
+use rule::{PlannedCall, ScriptRule};
 use source::RuleSource;
 
-/// The built-in script's name in errors and the YAML itself.
+/// Name of the built-in script in errors, and its YAML.
 const DEFAULT: (&str, &str) = ("default.yaml", include_str!("../scripts/default.yaml"));
-/// Patterns named to a person whose words no rule heard.
-const NAMED_MAX: usize = 12;
-/// Mistakes told of one file; each one more is another reading of it.
-const WRONG_MAX: usize = 20;
+/// Largest number of patterns listed in the answer to unmatched text.
+const LISTED_PATTERNS_MAX: usize = 12;
+/// Largest number of mistakes reported for one file; each needs another parse of it.
+const MISTAKES_MAX: usize = 20;
 
-/// A script that can be played.
+/// A checked script.
 #[derive(Debug)]
 pub struct Script {
-    rules: Vec<Rule>,
+    rules: Vec<ScriptRule>,
     names: Vec<Named>,
 }
 
 impl Script {
-    /// Reads a script from a file.
+    /// Reads and parses a script file.
     pub fn read(path: &Path) -> Result<Self, ScriptError> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
@@ -90,17 +90,18 @@ impl Script {
         }
     }
 
-    /// Reads a script from its YAML; `file` is named in errors. Tells the first mistake.
+    /// Parses a script from YAML; `file` is named in errors. Returns the first mistake.
     pub fn parse(file: &str, yaml: &str) -> Result<Self, ScriptError> {
         let mut script = Self::empty();
-        script.take(file, yaml, &mut Patterns::default())?;
+        script.add_file(file, yaml, &mut PatternCache::default())?;
         Ok(script)
     }
 
-    /// The same, but tells every mistake: at least the first one of each rule and of each step.
+    /// Like [`Script::parse`], but returns all mistakes: at least the first of each rule and of
+    /// each step.
     pub fn parse_all(file: &str, yaml: &str) -> Result<Self, Vec<ScriptError>> {
         let mut script = Self::empty();
-        script.take_all(file, yaml, &mut Patterns::default())?;
+        script.add_file_with_all_mistakes(file, yaml, &mut PatternCache::default())?;
         Ok(script)
     }
 
@@ -111,23 +112,28 @@ impl Script {
         }
     }
 
-    fn take(&mut self, file: &str, yaml: &str, patterns: &mut Patterns) -> Result<(), ScriptError> {
-        let mut wrong = match self.take_all(file, yaml, patterns) {
-            Ok(()) => return Ok(()),
-            Err(wrong) => wrong,
-        };
-        Err(wrong.swap_remove(0))
-    }
-
-    /// Adds the rules of a file; the errors are at least one, by place.
-    fn take_all(
+    fn add_file(
         &mut self,
         file: &str,
         yaml: &str,
-        patterns: &mut Patterns,
+        patterns: &mut PatternCache,
+    ) -> Result<(), ScriptError> {
+        let mut mistakes = match self.add_file_with_all_mistakes(file, yaml, patterns) {
+            Ok(()) => return Ok(()),
+            Err(mistakes) => mistakes,
+        };
+        Err(mistakes.swap_remove(0))
+    }
+
+    /// Adds the rules of a file; on failure returns at least one error, sorted by location.
+    fn add_file_with_all_mistakes(
+        &mut self,
+        file: &str,
+        yaml: &str,
+        patterns: &mut PatternCache,
     ) -> Result<(), Vec<ScriptError>> {
-        let (sources, mut wrong) = read_on(yaml);
-        if sources.is_empty() && wrong.is_empty() {
+        let (sources, mut mistakes) = parse_rules(yaml);
+        if sources.is_empty() && mistakes.is_empty() {
             return Err(vec![ScriptError::Wrong {
                 file: file.to_owned(),
                 line: 1,
@@ -137,125 +143,131 @@ impl Script {
             }]);
         }
         for source in sources {
-            self.names.extend(naming::of(file, &source.value));
-            match Rule::new(source, patterns) {
+            self.names.extend(names::in_rule(file, &source.value));
+            match ScriptRule::new(source, patterns) {
                 Ok(rule) => self.rules.extend(rule),
-                Err(more) => wrong.extend(more),
+                Err(rule_mistakes) => mistakes.extend(rule_mistakes),
             }
         }
-        if wrong.is_empty() {
+        if mistakes.is_empty() {
             return Ok(());
         }
-        wrong.sort_by_key(Wrong::line);
-        wrong.truncate(WRONG_MAX);
-        Err(wrong.into_iter().map(|wrong| wrong.of(file)).collect())
+        mistakes.sort_by_key(ScriptMistake::line);
+        mistakes.truncate(MISTAKES_MAX);
+        Err(mistakes
+            .into_iter()
+            .map(|mistake| mistake.in_file(file))
+            .collect())
     }
 
-    /// What the script names outside itself, in the order it is written.
+    /// Agents and tools that the script refers to, in the order of the file.
     pub fn names(&self) -> &[Named] {
         &self.names
     }
 
-    /// Reads a script from several files, each its name and its YAML: their rules, in the order of
-    /// the names.
+    /// Parses a script from several files, each a name and its YAML; rules are in the order of the
+    /// file names.
     pub fn parse_many<N: AsRef<str>, Y: AsRef<str>>(files: &[(N, Y)]) -> Result<Self, ScriptError> {
         let mut files: Vec<(&str, &str)> = files
             .iter()
             .map(|(name, yaml)| (name.as_ref(), yaml.as_ref()))
             .collect();
         files.sort_unstable();
-        let mut patterns = Patterns::default();
+        let mut patterns = PatternCache::default();
         let mut script = Self::empty();
         for (name, yaml) in files {
-            script.take(name, yaml, &mut patterns)?;
+            script.add_file(name, yaml, &mut patterns)?;
         }
         Ok(script)
     }
 
-    /// The script that is built in.
+    /// The built-in script.
     pub fn builtin() -> Self {
         Self::parse(DEFAULT.0, DEFAULT.1).expect("the built-in script is checked by a test")
     }
 
-    /// What is played for a request.
-    pub(crate) fn reel(&self, request: &Request) -> Arc<Reel> {
-        let asked = Asked::new(request);
-        // Calls before this one that a rule with its own `call` has taken.
-        let mut taken: Vec<u32> = Vec::new();
+    /// The plan that is played for a request.
+    pub(crate) fn plan(&self, request: &Request) -> Arc<CallPlan> {
+        let view = RequestView::new(request);
+        // Earlier calls that rules with their own `call` answer.
+        let mut answered_calls: Vec<u32> = Vec::new();
         for rule in &self.rules {
-            if !rule.hears(&asked) {
+            if !rule.is_match(&view) {
                 continue;
             }
             let nth = match rule.call {
                 Some(call) if call == request.call => 0,
                 Some(call) => {
-                    if call < request.call && !taken.contains(&call) {
-                        taken.push(call);
+                    if call < request.call && !answered_calls.contains(&call) {
+                        answered_calls.push(call);
                     }
                     continue;
                 }
-                None => (request.call as usize).saturating_sub(1 + taken.len()),
+                None => (request.call as usize).saturating_sub(1 + answered_calls.len()),
             };
-            match rule.take(nth) {
-                Some(Take::Ready(reel)) => return Arc::clone(reel),
-                Some(Take::Fresh(cues)) => return Arc::new(Reel::new(cues, Some(&asked))),
+            match rule.call(nth) {
+                Some(PlannedCall::Ready(plan)) => return Arc::clone(plan),
+                Some(PlannedCall::PerRequest(steps)) => {
+                    return Arc::new(CallPlan::new(steps, Some(&view)));
+                }
                 None => continue,
             }
         }
-        Arc::new(Reel::saying(self.known()))
+        Arc::new(CallPlan::from_text(self.no_match_answer()))
     }
 
-    /// What to say to words no rule heard.
-    fn known(&self) -> String {
-        let patterns: Vec<&str> = self.rules.iter().filter_map(Rule::pattern).collect();
+    /// The answer to a request that no rule matches.
+    fn no_match_answer(&self) -> String {
+        let patterns: Vec<&str> = self.rules.iter().filter_map(ScriptRule::pattern).collect();
         if patterns.is_empty() {
             return "This script has nothing to say to that.".to_owned();
         }
-        let more = if patterns.len() > NAMED_MAX {
+        let suffix = if patterns.len() > LISTED_PATTERNS_MAX {
             ", …"
         } else {
             ""
         };
-        let named = &patterns[..patterns.len().min(NAMED_MAX)];
+        let listed = &patterns[..patterns.len().min(LISTED_PATTERNS_MAX)];
         format!(
-            "This script has nothing to say to that. It listens for: {}{more}",
-            named.join(", ")
+            "This script has nothing to say to that. It listens for: {}{suffix}",
+            listed.join(", ")
         )
     }
 }
 
-/// Reads the YAML. A rule whose shape is wrong is told, left out, and the rest is read again.
-fn read_on(yaml: &str) -> (Vec<Spanned<RuleSource>>, Vec<Wrong>) {
+/// Parses the YAML. A rule with a malformed structure is reported and blanked out, and the file is
+/// parsed again.
+fn parse_rules(yaml: &str) -> (Vec<Spanned<RuleSource>>, Vec<ScriptMistake>) {
     let mut lines: Vec<&str> = yaml.lines().collect();
-    let mut told: Vec<Wrong> = Vec::new();
+    let mut mistakes: Vec<ScriptMistake> = Vec::new();
     let mut text = Cow::Borrowed(yaml);
     loop {
-        let wrong = match source::read(&text) {
-            Ok(sources) => return (sources, told),
-            Err(wrong) => wrong,
+        let mistake = match source::read(&text) {
+            Ok(sources) => return (sources, mistakes),
+            Err(mistake) => mistake,
         };
-        let item = wrong.line().and_then(|line| item(&lines, line));
-        // What is no shape of a rule may be what leaving one out has made.
-        if !told.is_empty() && !wrong.shape {
-            return (Vec::new(), told);
+        let item = mistake.line().and_then(|line| item_lines(&lines, line));
+        // A syntax error may be caused by a blanked-out rule.
+        if !mistakes.is_empty() && !mistake.is_structural {
+            return (Vec::new(), mistakes);
         }
-        let shape = wrong.shape;
-        told.push(wrong);
+        let is_structural = mistake.is_structural;
+        mistakes.push(mistake);
         match item {
-            Some(item) if shape && told.len() < WRONG_MAX => lines[item].fill(""),
-            Some(_) | None => return (Vec::new(), told),
+            Some(item) if is_structural && mistakes.len() < MISTAKES_MAX => lines[item].fill(""),
+            Some(_) | None => return (Vec::new(), mistakes),
         }
         text = Cow::Owned(lines.join("\n"));
     }
 }
 
-/// The lines of the list's item that has line `at` (from 1) in it.
-fn item(lines: &[&str], at: u64) -> Option<Range<usize>> {
-    let begins = |line: &&str| **line == *"-" || line.starts_with("- ");
-    let at = usize::try_from(at).ok()?.min(lines.len());
-    let start = lines[..at].iter().rposition(begins)?;
-    let rest = lines[start + 1..].iter().position(begins);
-    Some(start..rest.map_or(lines.len(), |rest| start + 1 + rest))
+/// The lines of the list item that contains line `line` (from 1).
+fn item_lines(lines: &[&str], line: u64) -> Option<Range<usize>> {
+    let starts_item = |line: &&str| **line == *"-" || line.starts_with("- ");
+    let end = usize::try_from(line).ok()?.min(lines.len());
+    let start = lines[..end].iter().rposition(starts_item)?;
+    let next = lines[start + 1..].iter().position(starts_item);
+    Some(start..next.map_or(lines.len(), |next| start + 1 + next))
 }
 
 #[cfg(test)]

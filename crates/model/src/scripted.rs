@@ -1,10 +1,10 @@
-//! The scripted provider: a real stream with real pauses that says what a script tells it to.
+//! The scripted provider: a real stream with real pauses that plays a [`Script`].
 //!
-//! It needs no key and no network, stops between any two deltas when it is dropped, and is fast
-//! enough to drive benchmarks: a call is looked up once and then played from shared memory.
+//! [`Scripted`] needs no key and no network, stops between any two deltas when it is dropped, and
+//! is fast enough for benchmarks: a call is looked up once and then played from shared memory.
 
 mod pace;
-mod play;
+mod plan_stream;
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::provider::{Models, Provider};
 use crate::request::Request;
 use crate::script::Script;
 
-use play::Play;
+use plan_stream::PlanStream;
 
-/// A model that plays a script.
+/// A [`Provider`] that plays a script.
 #[derive(Clone, Debug)]
 pub struct Scripted {
     script: Arc<Script>,
 }
 
 impl Scripted {
-    /// A model that plays `script`.
+    /// A provider that plays `script`.
     pub fn new(script: Script) -> Self {
         Self {
             script: Arc::new(script),
@@ -38,22 +38,22 @@ impl Scripted {
 impl Provider for Scripted {
     fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
         let script = Arc::clone(&self.script);
-        let start = async move { Play::new(script.reel(&request), asked(&request)) };
+        let start = async move { PlanStream::new(script.plan(&request), request_bytes(&request)) };
         once(start).flatten().boxed()
     }
 }
 
-/// What a scripted model's name begins with.
+/// Prefix of the names of scripted models.
 const SCHEME: &str = "scripted:";
 
-/// Every model called `scripted:…` plays one script; nothing else is served.
+/// Serves every model `scripted:…` with one script, and no other model.
 #[derive(Clone, Debug)]
 pub struct ScriptedModels {
     provider: Option<Arc<Scripted>>,
 }
 
 impl ScriptedModels {
-    /// Models that play what `scripted` plays; none at all without it.
+    /// Serves the models of `scripted`; without it, no model.
     pub fn new(scripted: Option<Scripted>) -> Self {
         Self {
             provider: scripted.map(Arc::new),
@@ -63,39 +63,41 @@ impl ScriptedModels {
 
 impl Models for ScriptedModels {
     fn provider(&self, model: &str) -> Option<Arc<dyn Provider>> {
-        let served = model
+        let is_served = model
             .strip_prefix(SCHEME)
             .is_some_and(|name| !name.is_empty());
-        let provider = self.provider.clone().filter(|_| served);
+        let provider = self.provider.clone().filter(|_| is_served);
         provider.map(|scripted| scripted as Arc<dyn Provider>)
     }
 }
 
-/// Bytes a request shows the model.
-fn asked(request: &Request) -> u64 {
-    let blocks = request.messages.iter().flat_map(|said| &said.content);
-    let said: usize = blocks.map(weight).sum();
-    (said + request.system.as_ref().map_or(0, String::len)) as u64
+/// Size of a request's content in bytes, for the token estimate.
+fn request_bytes(request: &Request) -> u64 {
+    let blocks = request.messages.iter().flat_map(|message| &message.content);
+    let content_bytes: usize = blocks.map(block_bytes).sum();
+    (content_bytes + request.system.as_ref().map_or(0, String::len)) as u64
 }
 
-fn weight(block: &ContentBlock) -> usize {
+fn block_bytes(block: &ContentBlock) -> usize {
     match block {
         ContentBlock::Text { text } | ContentBlock::Thinking { text, .. } => text.len(),
-        ContentBlock::ToolUse { name, input, .. } => name.len() + size(input),
-        ContentBlock::ToolResult { content, .. } => size(content),
-        ContentBlock::Component { component, .. } => size(component),
-        ContentBlock::Data { key, items, .. } => size(key) + size(items),
+        ContentBlock::ToolUse { name, input, .. } => name.len() + json_bytes(input),
+        ContentBlock::ToolResult { content, .. } => json_bytes(content),
+        ContentBlock::Component { component, .. } => json_bytes(component),
+        ContentBlock::Data { key, items, .. } => json_bytes(key) + json_bytes(items),
     }
 }
 
-/// About as many bytes as the JSON of `value` has, without writing it.
-fn size(value: &Value) -> usize {
+/// Approximate size of the JSON of `value` in bytes, without writing it.
+fn json_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,
         Value::String(text) => text.len() + 2,
-        Value::Array(items) => 2 + items.iter().map(|item| size(item) + 1).sum::<usize>(),
+        Value::Array(items) => 2 + items.iter().map(|item| json_bytes(item) + 1).sum::<usize>(),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, item)| key.len() + size(item) + 4);
+            let fields = fields
+                .iter()
+                .map(|(key, item)| key.len() + json_bytes(item) + 4);
             2 + fields.sum::<usize>()
         }
     }

@@ -1,5 +1,5 @@
-//! A provider's key: read once from a variable or a file, wiped when it is no longer needed, and
-//! shown to nobody. An error says where a key should have been and never what is there.
+//! A provider's API key: read once from an environment variable or a file, zeroised on drop and
+//! never printed. Errors name the source of a key and never its content.
 
 use std::fmt;
 use std::io::Read as _;
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-/// Bytes of a key: the longest in use are tokens of a few thousand, and a header that is larger is
-/// refused by most servers.
+/// Largest size of a key in bytes: the longest in use are tokens of a few thousand bytes, and most
+/// servers reject larger headers.
 pub const KEY_BYTES_MAX: usize = 8_192;
 
-/// A key. It can be sent, and nothing else.
+/// An API key. It can be sent in a header and nothing else; its `Debug` form hides it.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
-/// Where a key is kept.
+/// The source of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// In a variable of the environment, by its name.
+    /// An environment variable, by name.
     Variable(String),
-    /// In a file.
+    /// A file that contains the key and nothing else.
     File(PathBuf),
 }
 
@@ -33,78 +33,78 @@ impl fmt::Display for KeySource {
     }
 }
 
-/// There is no key where it should be. Says where, and nothing of what is there.
+/// A key could not be read. The message names the source and never shows its content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
-    /// The variable is not set.
+    /// The environment variable is not set.
     #[error("the key should be in {0}, which is not set")]
     Missing(KeySource),
-    /// The file cannot be read.
+    /// Reading the file failed.
     #[error("the key should be in {0}, which cannot be read: {1}")]
     Unreadable(KeySource, std::io::ErrorKind),
-    /// There is nothing but blanks.
+    /// The source holds only white space.
     #[error("the key should be in {0}, which is empty")]
     Empty(KeySource),
-    /// It is too long to be a key.
-    #[error("{0} has more than {KEY_BYTES_MAX} bytes; that is no key")]
+    /// The source holds more than [`KEY_BYTES_MAX`] bytes.
+    #[error("{0} has more than {KEY_BYTES_MAX} bytes, too many for a key")]
     TooLong(KeySource),
-    /// It cannot be sent in a header.
+    /// The key has bytes that cannot be sent in a header.
     #[error("the key in {0} has characters other than visible ASCII, so it cannot be sent")]
     NotVisible(KeySource),
 }
 
 impl Secret {
-    /// The key in the variable `name`, which stands for `value`.
+    /// Reads the key from the variable `name`, whose value is `value`.
     pub fn from_variable(name: &str, value: Option<String>) -> Result<Self, BadKey> {
-        let from = KeySource::Variable(name.to_owned());
+        let source = KeySource::Variable(name.to_owned());
         match value.map(Zeroizing::new) {
-            Some(text) => Self::judge(text.as_bytes(), from),
-            None => Err(BadKey::Missing(from)),
+            Some(text) => Self::checked(text.as_bytes(), source),
+            None => Err(BadKey::Missing(source)),
         }
     }
 
-    /// The key in the file at `path`.
+    /// Reads the key from the file at `path`.
     pub fn from_file(path: &Path) -> Result<Self, BadKey> {
-        let from = KeySource::File(path.to_owned());
-        match contents(path) {
-            Ok(bytes) => Self::judge(&bytes, from),
-            Err(error) => Err(BadKey::Unreadable(from, error.kind())),
+        let source = KeySource::File(path.to_owned());
+        match read_bounded(path) {
+            Ok(bytes) => Self::checked(&bytes, source),
+            Err(error) => Err(BadKey::Unreadable(source, error.kind())),
         }
     }
 
-    /// The key itself, for the header it goes into.
+    /// The key in clear text, for the header that carries it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    fn judge(bytes: &[u8], from: KeySource) -> Result<Self, BadKey> {
+    fn checked(bytes: &[u8], source: KeySource) -> Result<Self, BadKey> {
         let key = bytes.trim_ascii();
         if bytes.len() > KEY_BYTES_MAX {
-            return Err(BadKey::TooLong(from));
+            return Err(BadKey::TooLong(source));
         }
         if key.is_empty() {
-            return Err(BadKey::Empty(from));
+            return Err(BadKey::Empty(source));
         }
         match std::str::from_utf8(key) {
             Ok(text) if key.iter().all(u8::is_ascii_graphic) => {
                 Ok(Self(Zeroizing::new(text.to_owned())))
             }
-            Ok(_) | Err(_) => Err(BadKey::NotVisible(from)),
+            Ok(_) | Err(_) => Err(BadKey::NotVisible(source)),
         }
     }
 }
 
-/// What is in a file, and at most one byte more than a key may have.
-fn contents(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
-    // Anything else, such as a pipe that nobody writes to, could keep the reader for ever.
+/// Reads at most one byte more than a key may have.
+fn read_bounded(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
+    // Reading anything else, such as a pipe without a writer, could block forever.
     if !std::fs::metadata(path)?.is_file() {
         return Err(std::io::ErrorKind::InvalidInput.into());
     }
-    let most = KEY_BYTES_MAX + 1;
-    // Room for all of it, so that no half-grown copy stays behind in memory.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(most + 1));
+    let limit = KEY_BYTES_MAX + 1;
+    // Capacity for all bytes: a growing buffer would leave unwiped copies in memory.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(limit + 1));
     let file = std::fs::File::open(path)?;
-    file.take(most as u64).read_to_end(&mut bytes)?;
+    file.take(limit as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

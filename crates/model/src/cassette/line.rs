@@ -1,4 +1,4 @@
-//! The lines of a cassette file, as they are written and read.
+//! The lines of a cassette file: their JSON types, writing and reading.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,35 +10,35 @@ use serde::{Deserialize, Serialize};
 use turnwire_event::code::LlmErrorClass;
 
 use super::VERSION;
-use super::call::{Call, Chunk, Ending, Head};
+use super::recorded_call::{CallEnding, RecordedCall, RecordedChunk, ResponseHead};
 use super::salt::Salt;
 use crate::delta::{Again, ModelError};
 
-/// The longest time that is read: a day, far above any call.
+/// Longest accepted time: a day, far above any call.
 const MS_MAX: u64 = 86_400_000;
 
-/// One line.
+/// One line of a cassette file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Line<'a> {
-    /// The first line of a file.
+pub(super) enum CassetteLine<'a> {
+    /// The header, the first line of a file.
     Cassette {
         version: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         salt: Option<Cow<'a, str>>,
     },
-    /// A call begins.
-    Call(Opening<'a>),
-    /// Bytes came.
-    Chunk(Piece<'a>),
-    /// The call is over.
-    End(Closing),
+    /// The start of a call.
+    Call(CallLine<'a>),
+    /// Bytes of the response body.
+    Chunk(ChunkLine<'a>),
+    /// The end of a call.
+    End(EndLine),
 }
 
-/// What was asked, and the head of the answer.
+/// A request as digests, and the head of its response.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Opening<'a> {
+pub(super) struct CallLine<'a> {
     provider: Cow<'a, str>,
     dialect: Cow<'a, str>,
     model: Cow<'a, str>,
@@ -56,10 +56,10 @@ pub(super) struct Opening<'a> {
     retry_after_ms: Option<u64>,
 }
 
-/// Bytes: text where they are text.
+/// Bytes of the body: as text if they are UTF-8, else as base64.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Piece<'a> {
+pub(super) struct ChunkLine<'a> {
     ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<Cow<'a, str>>,
@@ -67,86 +67,89 @@ pub(super) struct Piece<'a> {
     base64: Option<Cow<'a, str>>,
 }
 
-/// How and when it was over.
+/// How and when a call ended.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Closing {
+pub(super) struct EndLine {
     ms: u64,
-    how: How,
+    how: EndKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     class: Option<LlmErrorClass>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    again: Option<Retry>,
+    again: Option<RetryKind>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     again_after_ms: Option<u64>,
 }
 
-/// How a call was over.
+/// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum How {
+pub(super) enum EndKind {
     End,
     Cut,
     Closed,
 }
 
-/// Whether it may go well another time.
+/// Whether a failed call may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Retry {
+pub(super) enum RetryKind {
     Never,
     Soon,
     After,
 }
 
-/// The first line of a file.
+/// The header, the first line of a file.
 pub(super) fn header(salt: &Salt) -> Vec<u8> {
     let mut out = Vec::new();
-    let line = Line::Cassette {
+    let line = CassetteLine::Cassette {
         version: VERSION,
-        salt: salt.written().map(Cow::Borrowed),
+        salt: salt.as_written().map(Cow::Borrowed),
     };
-    put(&mut out, &line);
+    push_line(&mut out, &line);
     out
 }
 
-/// The salt that a whole line says, if it is the first of a file.
-pub(super) fn salt(written: &[u8]) -> Option<Salt> {
-    let written = written.strip_suffix(b"\n")?;
-    match serde_json::from_slice(written).ok()? {
-        Line::Cassette {
+/// The salt of a header line; `None` if the line is not a complete header.
+pub(super) fn salt(bytes: &[u8]) -> Option<Salt> {
+    let bytes = bytes.strip_suffix(b"\n")?;
+    match serde_json::from_slice(bytes).ok()? {
+        CassetteLine::Cassette {
             version: VERSION,
             salt: Some(salt),
-        } => Salt::read(&salt).ok(),
-        Line::Cassette {
+        } => Salt::parse(&salt).ok(),
+        CassetteLine::Cassette {
             version: VERSION,
             salt: None,
         } => Some(Salt::default()),
-        Line::Cassette { .. } | Line::Call(_) | Line::Chunk(_) | Line::End(_) => None,
+        CassetteLine::Cassette { .. }
+        | CassetteLine::Call(_)
+        | CassetteLine::Chunk(_)
+        | CassetteLine::End(_) => None,
     }
 }
 
-/// All lines of a call.
-pub(super) fn lines(call: &Call) -> Vec<u8> {
+/// All lines of a recorded call.
+pub(super) fn lines(call: &RecordedCall) -> Vec<u8> {
     let mut out = Vec::new();
-    put(&mut out, &head(call));
+    push_line(&mut out, &call_line(call));
     for chunk in &call.chunks {
-        put(&mut out, &said(chunk));
+        push_line(&mut out, &chunk_line(chunk));
     }
-    put(&mut out, &end(call.ended_after, call.ending));
+    push_line(&mut out, &end_line(call.ended_after, call.ending));
     out
 }
 
-fn put(out: &mut Vec<u8>, line: &Line<'_>) {
+fn push_line(out: &mut Vec<u8>, line: &CassetteLine<'_>) {
     let text = serde_json::to_string(line).expect("lines are plain data");
-    // Whoever reads the file takes this character for bytes that were no text.
+    // The replacement character usually stands for invalid bytes, so it is escaped.
     let text = text.replace('\u{fffd}', "\\ufffd");
     out.extend_from_slice(text.as_bytes());
     out.push(b'\n');
 }
 
-fn head(call: &Call) -> Line<'_> {
-    Line::Call(Opening {
+fn call_line(call: &RecordedCall) -> CassetteLine<'_> {
+    CassetteLine::Call(CallLine {
         provider: Cow::Borrowed(&call.provider),
         dialect: Cow::Borrowed(&call.dialect),
         model: Cow::Borrowed(&call.model),
@@ -161,30 +164,30 @@ fn head(call: &Call) -> Line<'_> {
     })
 }
 
-fn said(chunk: &Chunk) -> Line<'_> {
+fn chunk_line(chunk: &RecordedChunk) -> CassetteLine<'_> {
     let (text, base64) = match std::str::from_utf8(&chunk.bytes) {
         Ok(text) => (Some(Cow::Borrowed(text)), None),
         Err(_) => (None, Some(Cow::Owned(STANDARD.encode(&chunk.bytes)))),
     };
-    Line::Chunk(Piece {
+    CassetteLine::Chunk(ChunkLine {
         ms: millis(chunk.after),
         text,
         base64,
     })
 }
 
-fn end(after: Duration, ending: Ending) -> Line<'static> {
+fn end_line(after: Duration, ending: CallEnding) -> CassetteLine<'static> {
     let (how, error) = match ending {
-        Ending::End => (How::End, None),
-        Ending::Cut(error) => (How::Cut, Some(error)),
-        Ending::Closed => (How::Closed, None),
+        CallEnding::End => (EndKind::End, None),
+        CallEnding::Cut(error) => (EndKind::Cut, Some(error)),
+        CallEnding::Closed => (EndKind::Closed, None),
     };
     let again = error.map(|error| match error.again {
-        Again::Never => (Retry::Never, None),
-        Again::Soon => (Retry::Soon, None),
-        Again::After(wait) => (Retry::After, Some(millis(wait))),
+        Again::Never => (RetryKind::Never, None),
+        Again::Soon => (RetryKind::Soon, None),
+        Again::After(wait) => (RetryKind::After, Some(millis(wait))),
     });
-    Line::End(Closing {
+    CassetteLine::End(EndLine {
         ms: millis(after),
         how,
         class: error.map(|error| error.class),
@@ -193,26 +196,26 @@ fn end(after: Duration, ending: Ending) -> Line<'static> {
     })
 }
 
-/// Whole milliseconds: timers are no finer.
+/// Whole milliseconds, the resolution of the timers.
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A time that is written; what is longer than a day is a day.
+/// A time read from a file, at most [`MS_MAX`].
 fn time(ms: u64) -> Duration {
     Duration::from_millis(ms.min(MS_MAX))
 }
 
-impl Opening<'_> {
-    /// The call, as far as its head.
-    pub(super) fn call(self, salt: Salt) -> Call {
-        let head = |status| Head {
+impl CallLine<'_> {
+    /// The call with its response head.
+    pub(super) fn into_call(self, salt: Salt) -> RecordedCall {
+        let head = |status| ResponseHead {
             after: time(self.ms.unwrap_or_default()),
             status,
             retry_after: self.retry_after_ms.map(time),
             events: self.events.unwrap_or(true),
         };
-        Call {
+        RecordedCall {
             answer: self.status.map(head),
             provider: self.provider.into_owned(),
             dialect: self.dialect.into_owned(),
@@ -224,14 +227,13 @@ impl Opening<'_> {
             body_sha256: self.body_sha256.into_owned(),
             chunks: Vec::new(),
             ended_after: Duration::ZERO,
-            ending: Ending::Closed,
+            ending: CallEnding::Closed,
         }
     }
 }
 
-impl Piece<'_> {
-    /// The chunk.
-    pub(super) fn chunk(self) -> Result<Chunk, &'static str> {
+impl ChunkLine<'_> {
+    pub(super) fn into_chunk(self) -> Result<RecordedChunk, &'static str> {
         let bytes = match (self.text, self.base64) {
             (Some(text), None) => Bytes::from(text.into_owned()),
             (None, Some(coded)) => match STANDARD.decode(&*coded) {
@@ -243,31 +245,33 @@ impl Piece<'_> {
             }
         };
         let after = time(self.ms);
-        Ok(Chunk { after, bytes })
+        Ok(RecordedChunk { after, bytes })
     }
 }
 
-impl Closing {
-    /// When it was over.
+impl EndLine {
     pub(super) fn after(self) -> Duration {
         time(self.ms)
     }
 
-    /// How.
-    pub(super) fn ending(self) -> Result<Ending, &'static str> {
+    pub(super) fn ending(self) -> Result<CallEnding, &'static str> {
         match (self.how, self.class) {
-            (How::End, None) => Ok(Ending::End),
-            (How::Closed, None) => Ok(Ending::Closed),
-            (How::Cut, Some(class)) => {
+            (EndKind::End, None) => Ok(CallEnding::End),
+            (EndKind::Closed, None) => Ok(CallEnding::Closed),
+            (EndKind::Cut, Some(class)) => {
                 let again = match (self.again, self.again_after_ms) {
-                    (Some(Retry::After), Some(ms)) => Again::After(time(ms)),
-                    (Some(Retry::Soon | Retry::After), _) => Again::Soon,
-                    (Some(Retry::Never) | None, _) => Again::Never,
+                    (Some(RetryKind::After), Some(ms)) => Again::After(time(ms)),
+                    (Some(RetryKind::Soon | RetryKind::After), _) => Again::Soon,
+                    (Some(RetryKind::Never) | None, _) => Again::Never,
                 };
-                Ok(Ending::Cut(ModelError::new(class, again).at("recorded")))
+                Ok(CallEnding::Cut(
+                    ModelError::new(class, again).at("recorded"),
+                ))
             }
-            (How::Cut, None) => Err("a call that was cut has a `class`, such as `transport`"),
-            (How::End | How::Closed, Some(_)) => Err("only a call that was cut has a `class`"),
+            (EndKind::Cut, None) => Err("a call that was cut has a `class`, such as `transport`"),
+            (EndKind::End | EndKind::Closed, Some(_)) => {
+                Err("only a call that was cut has a `class`")
+            }
         }
     }
 }

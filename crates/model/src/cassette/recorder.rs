@@ -1,7 +1,7 @@
-//! Recording: a transport like any other, which remembers what passes through it.
+//! A [`Transport`] that records the calls of another transport.
 //!
-//! Nothing waits for it and nothing fails by it. A call is handed to the deck when it is over,
-//! however that came about, in the middle of a word too.
+//! Recording never delays a call and never makes one fail. A call is handed to the [`Deck`] when it
+//! ends, also if it ends in the middle of a frame.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,48 +13,48 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::time::Instant;
 use turnwire_event::port::BoxFuture;
 
-use super::call::{Call, Chunk, Ending, Head};
-use super::deck::{Deck, Hold};
+use super::recorded_call::{CallEnding, RecordedCall, RecordedChunk, ResponseHead};
 use super::salt::Salt;
+use super::writer::{Deck, MemoryReservation};
 use crate::delta::ModelError;
 use crate::remote::{Ask, Reply, Transport};
 
-/// A transport whose calls are recorded.
+/// Records every call of an inner transport.
 pub struct Recorder {
     inner: Arc<dyn Transport>,
     dialect: String,
-    deck: Arc<Deck>,
+    writer: Arc<Deck>,
 }
 
 impl Recorder {
-    /// Records what passes through `inner`, which speaks `dialect`.
-    pub fn new(inner: Arc<dyn Transport>, dialect: &str, deck: Arc<Deck>) -> Self {
+    /// Records the calls of `inner`, whose provider uses `dialect`.
+    pub fn new(inner: Arc<dyn Transport>, dialect: &str, writer: Arc<Deck>) -> Self {
         Self {
             inner,
             dialect: dialect.to_owned(),
-            deck,
+            writer,
         }
     }
 }
 
 impl Transport for Recorder {
     fn open(&self, ask: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
-        let deck = Arc::clone(&self.deck);
+        let writer = Arc::clone(&self.writer);
         let dialect = self.dialect.clone();
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {
-            let mut take = Take::new(deck, dialect, &ask);
+            let mut recording = CallRecording::new(writer, dialect, &ask);
             match inner.open(ask).await {
                 Ok(reply) => {
-                    take.head(&reply);
+                    recording.set_head(&reply);
                     let chunks = reply.chunks;
                     Ok(Reply {
-                        chunks: Taken { chunks, take }.boxed(),
+                        chunks: RecordedBody { chunks, recording }.boxed(),
                         ..reply
                     })
                 }
                 Err(error) => {
-                    take.end(Ending::Cut(error));
+                    recording.finish(CallEnding::Cut(error));
                     Err(error)
                 }
             }
@@ -62,45 +62,45 @@ impl Transport for Recorder {
     }
 }
 
-/// A call while it is recorded. Dropped before its end, it was closed by whoever listened.
-struct Take {
-    deck: Arc<Deck>,
-    begun: Instant,
-    /// None once it was handed over or left out.
-    call: Option<(Box<Call>, Bytes, Hold)>,
+/// A call that is being recorded. Dropped before its end, it counts as closed by the consumer.
+struct CallRecording {
+    writer: Arc<Deck>,
+    started: Instant,
+    /// The call, its request body and its memory; `None` once it was queued or dropped.
+    call: Option<(Box<RecordedCall>, Bytes, MemoryReservation)>,
 }
 
-impl Take {
-    fn new(deck: Arc<Deck>, dialect: String, ask: &Ask) -> Self {
-        let call = Box::new(Call {
+impl CallRecording {
+    fn new(writer: Arc<Deck>, dialect: String, ask: &Ask) -> Self {
+        let call = Box::new(RecordedCall {
             provider: ask.provider.clone(),
             dialect,
             model: ask.model.clone(),
             agent: ask.agent.clone(),
             call: ask.call,
-            // These are worked out where nobody waits for them.
+            // The writer thread computes the digests.
             salt: Salt::default(),
             words_sha256: ask.user_text_sha.clone(),
             body_sha256: String::new(),
             answer: None,
             chunks: Vec::new(),
             ended_after: std::time::Duration::ZERO,
-            ending: Ending::Closed,
+            ending: CallEnding::Closed,
         });
-        let hold = deck.hold();
-        let mut take = Self {
-            call: hold.map(|hold| (call, ask.body.clone(), hold)),
-            begun: Instant::now(),
-            deck,
+        let reservation = writer.reserve();
+        let mut recording = Self {
+            call: reservation.map(|reservation| (call, ask.body.clone(), reservation)),
+            started: Instant::now(),
+            writer,
         };
-        take.room(ask.body.len());
-        take
+        recording.reserve(ask.body.len());
+        recording
     }
 
-    /// Takes room for so many bytes; without room the call is left out.
-    fn room(&mut self, bytes: usize) {
-        if let Some((call, _, hold)) = &mut self.call
-            && !hold.grow(bytes)
+    /// Reserves memory; drops the recording if the limit is reached.
+    fn reserve(&mut self, bytes: usize) {
+        if let Some((call, _, reservation)) = &mut self.call
+            && !reservation.grow(bytes)
         {
             let (provider, agent) = (&call.provider, &call.agent);
             tracing::warn!(%provider, %agent, "a call is not recorded: too much is in memory");
@@ -108,10 +108,10 @@ impl Take {
         }
     }
 
-    fn head(&mut self, reply: &Reply) {
+    fn set_head(&mut self, reply: &Reply) {
         if let Some((call, ..)) = &mut self.call {
-            call.answer = Some(Head {
-                after: self.begun.elapsed(),
+            call.answer = Some(ResponseHead {
+                after: self.started.elapsed(),
                 status: reply.status,
                 retry_after: reply.retry_after,
                 events: reply.events,
@@ -119,58 +119,58 @@ impl Take {
         }
     }
 
-    fn chunk(&mut self, bytes: &Bytes) {
-        if self.unsaid() {
+    fn push_chunk(&mut self, bytes: &Bytes) {
+        if self.is_key_rejected() {
             return;
         }
-        self.room(bytes.len());
+        self.reserve(bytes.len());
         if let Some((call, ..)) = &mut self.call {
-            call.chunks.push(Chunk {
-                after: self.begun.elapsed(),
-                // A copy: what comes from a socket may hold on to all that was read with it.
+            call.chunks.push(RecordedChunk {
+                after: self.started.elapsed(),
+                // A copy: the chunk may share a larger buffer of the socket.
                 bytes: Bytes::copy_from_slice(bytes),
             });
         }
     }
 
-    /// Whether the answer refuses the key: some servers quote it back in such a body. Its status
-    /// says all that is needed of it.
-    fn unsaid(&self) -> bool {
+    /// True if the response rejects the key: some servers quote the key in such a body. The status
+    /// suffices.
+    fn is_key_rejected(&self) -> bool {
         let call = self.call.as_ref();
         let head = call.and_then(|(call, ..)| call.answer);
         matches!(head, Some(head) if matches!(head.status, 401 | 403))
     }
 
-    fn end(&mut self, ending: Ending) {
-        if let Some((mut call, body, hold)) = self.call.take() {
-            call.ended_after = self.begun.elapsed();
+    fn finish(&mut self, ending: CallEnding) {
+        if let Some((mut call, body, reservation)) = self.call.take() {
+            call.ended_after = self.started.elapsed();
             call.ending = ending;
-            self.deck.put(call, body, hold);
+            self.writer.enqueue(call, body, reservation);
         }
     }
 }
 
-impl Drop for Take {
+impl Drop for CallRecording {
     fn drop(&mut self) {
-        self.end(Ending::Closed);
+        self.finish(CallEnding::Closed);
     }
 }
 
-/// The answer's body while it is recorded.
-struct Taken {
+/// A response body that is being recorded.
+struct RecordedBody {
     chunks: BoxStream<'static, Result<Bytes, ModelError>>,
-    take: Take,
+    recording: CallRecording,
 }
 
-impl Stream for Taken {
+impl Stream for RecordedBody {
     type Item = Result<Bytes, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = ready!(self.chunks.as_mut().poll_next(cx));
         match &next {
-            Some(Ok(bytes)) => self.take.chunk(bytes),
-            Some(Err(error)) => self.take.end(Ending::Cut(*error)),
-            None => self.take.end(Ending::End),
+            Some(Ok(bytes)) => self.recording.push_chunk(bytes),
+            Some(Err(error)) => self.recording.finish(CallEnding::Cut(*error)),
+            None => self.recording.finish(CallEnding::End),
         }
         Poll::Ready(next)
     }

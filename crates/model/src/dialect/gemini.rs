@@ -1,16 +1,16 @@
-//! Google's Gemini, by `generateContent` and its stream. `docs/providers.md` has what of it we
-//! rely on, and from when.
+//! The Google Gemini API: `generateContent` as a stream. `docs/providers.md` lists the API features
+//! that this dialect relies on, with versions and dates.
 
 mod chunk;
-mod failure;
-mod normalize;
+mod error;
+mod decode;
 mod encode;
 
 use crate::delta::ModelError;
-use crate::dialect::{Decoder, Dialect, Encoded, Params, Refused};
+use crate::dialect::{Dialect, EncodedRequest, ErrorResponse, Params, StreamDecoder};
 use crate::request::Request;
 
-/// The dialect.
+/// The dialect of the Gemini API.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gemini;
 
@@ -24,18 +24,24 @@ impl Dialect for Gemini {
         key.into_iter().collect()
     }
 
-    fn encode(&self, provider: &str, model: &str, request: &Request, params: &Params) -> Encoded {
-        Encoded {
+    fn encode(
+        &self,
+        provider: &str,
+        model: &str,
+        request: &Request,
+        params: &Params,
+    ) -> EncodedRequest {
+        EncodedRequest {
             path: encode::path(model),
             body: encode::body(provider, model, request, params),
         }
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(normalize::Reader::default())
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
+        Box::<decode::GeminiDecoder>::default()
     }
 
-    fn refused(&self, refused: Refused<'_>) -> ModelError {
-        failure::refused(refused)
+    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
+        error::classify_response(response)
     }
 }

@@ -1,19 +1,20 @@
-//! OpenAI Chat Completions, which nearly every local server speaks too: `POST /chat/completions`,
-//! unnamed events, `[DONE]` at the end. `docs/providers.md` has what this relies on, with versions
-//! and dates, and what compatible servers do otherwise.
+//! The OpenAI Chat Completions API, which nearly every local server offers too: `POST
+//! /chat/completions`, unnamed events, `[DONE]` at the end. `docs/providers.md` lists the API
+//! features that this dialect relies on, with versions and dates, and how compatible servers
+//! differ.
 
-mod words;
+mod text;
 mod chunk;
-mod calls;
+mod tool_calls;
 mod reasoning;
-mod normalize;
+mod decode;
 mod encode;
 
 use crate::delta::ModelError;
-use crate::dialect::{Decoder, Dialect, Encoded, Params, Refused, trouble};
+use crate::dialect::{Dialect, EncodedRequest, ErrorResponse, Params, StreamDecoder, error_class};
 use crate::request::Request;
 
-/// The Chat Completions interface.
+/// The dialect of the OpenAI Chat Completions API.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenAiChat;
 
@@ -27,18 +28,24 @@ impl Dialect for OpenAiChat {
         bearer.into_iter().collect()
     }
 
-    fn encode(&self, provider: &str, model: &str, request: &Request, params: &Params) -> Encoded {
-        Encoded {
+    fn encode(
+        &self,
+        provider: &str,
+        model: &str,
+        request: &Request,
+        params: &Params,
+    ) -> EncodedRequest {
+        EncodedRequest {
             path: "/chat/completions".to_owned(),
             body: encode::body(provider, model, request, params),
         }
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
-        Box::<normalize::Completion>::default()
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
+        Box::<decode::ChatDecoder>::default()
     }
 
-    fn refused(&self, refused: Refused<'_>) -> ModelError {
-        trouble::refused(refused)
+    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
+        error_class::classify_response(response)
     }
 }

@@ -1,20 +1,20 @@
-//! OpenAI's Responses, and every server that speaks it. `docs/providers.md` has what of it we
-//! rely on, and from when.
+//! The OpenAI Responses API and servers compatible with it. `docs/providers.md` lists the API
+//! features that this dialect relies on, with versions and dates.
 
 mod chunk;
-mod order;
-mod sealed;
-mod failure;
-mod normalize;
+mod item_order;
+mod provider_data;
+mod error;
+mod decode;
 mod item;
-mod ending;
+mod finish;
 mod encode;
 
 use crate::delta::ModelError;
-use crate::dialect::{Decoder, Dialect, Encoded, Params, Refused, trouble};
+use crate::dialect::{Dialect, EncodedRequest, ErrorResponse, Params, StreamDecoder, error_class};
 use crate::request::Request;
 
-/// The dialect.
+/// The dialect of the OpenAI Responses API.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenAiResponses;
 
@@ -28,18 +28,24 @@ impl Dialect for OpenAiResponses {
         bearer.into_iter().collect()
     }
 
-    fn encode(&self, provider: &str, model: &str, request: &Request, params: &Params) -> Encoded {
-        Encoded {
+    fn encode(
+        &self,
+        provider: &str,
+        model: &str,
+        request: &Request,
+        params: &Params,
+    ) -> EncodedRequest {
+        EncodedRequest {
             path: "/responses".to_owned(),
             body: encode::body(provider, model, request, params),
         }
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(normalize::Reader::default())
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
+        Box::<decode::ResponsesDecoder>::default()
     }
 
-    fn refused(&self, refused: Refused<'_>) -> ModelError {
-        trouble::refused(refused)
+    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
+        error_class::classify_response(response)
     }
 }

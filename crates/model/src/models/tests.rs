@@ -1,4 +1,4 @@
-//! Who is found under which name.
+//! Lookup of providers by model name.
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -8,9 +8,9 @@ use crate::delta::{Delta, ModelError};
 use crate::request::Request;
 use crate::script::Script;
 
-struct Silent;
+struct EmptyProvider;
 
-impl Provider for Silent {
+impl Provider for EmptyProvider {
     fn stream(&self, _: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
         futures_util::stream::empty().boxed()
     }
@@ -22,24 +22,24 @@ fn scripted() -> Option<Scripted> {
 }
 
 #[test]
-fn a_model_is_found_by_its_provider_and_needs_a_name_of_its_own() {
-    let local: Arc<dyn Provider> = Arc::new(Silent);
+fn provider_lookup_needs_a_known_provider_and_a_model_name() {
+    let local: Arc<dyn Provider> = Arc::new(EmptyProvider);
     let set = ModelSet::new(scripted()).with("local", Arc::clone(&local));
     assert_eq!(set.names().collect::<Vec<_>>(), ["local", "scripted"]);
     for served in ["scripted:default", "local:big", "local:a:b", "local:x/y"] {
         assert!(set.provider(served).is_some(), "{served}");
     }
-    for nobody in ["", ":", "local", "local:", ":big", "other:big", "Local:big"] {
-        assert!(set.provider(nobody).is_none(), "{nobody}");
+    for unserved in ["", ":", "local", "local:", ":big", "other:big", "Local:big"] {
+        assert!(set.provider(unserved).is_none(), "{unserved}");
     }
-    let found = set.provider("local:big").expect("served");
-    assert!(Arc::ptr_eq(&found, &local));
+    let provider = set.provider("local:big").expect("served");
+    assert!(Arc::ptr_eq(&provider, &local));
 }
 
 #[test]
-fn without_a_script_nothing_scripted_is_served_and_the_last_of_a_name_counts() {
-    let first: Arc<dyn Provider> = Arc::new(Silent);
-    let last: Arc<dyn Provider> = Arc::new(Silent);
+fn later_provider_of_a_name_replaces_the_earlier_one() {
+    let first: Arc<dyn Provider> = Arc::new(EmptyProvider);
+    let last: Arc<dyn Provider> = Arc::new(EmptyProvider);
     let set = ModelSet::new(None)
         .with("tape", first)
         .with("tape", Arc::clone(&last));

@@ -1,4 +1,5 @@
-//! One call: asked, refused or answered, read to its end within its time and its bytes.
+//! One call of a [`super::Remote`]: sends the request and decodes the response within its time and
+//! size limits.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,121 +14,141 @@ use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
 
 use super::transport::{Ask, Reply};
-use super::{Limits, Setup};
+use super::{Limits, RemoteConfig};
 use crate::delta::{Delta, ModelError};
-use crate::dialect::{Decoder, Refused};
+use crate::dialect::{ErrorResponse, StreamDecoder};
 use crate::request::Request;
 use crate::sse::{Sse, SseError};
 
-/// Bytes of a refusal that are read: its class stands in the first few hundred.
-const REFUSAL_BYTES_MAX: usize = 65_536;
-/// How long the end of the body is awaited once the answer is whole. It mostly comes in the same
-/// breath, and with it the connection can be used again.
-const END_WITHIN: Duration = Duration::from_millis(5);
-/// What a time that cannot be added to the clock stands for: longer than any process runs.
-const FAR: Duration = Duration::from_secs(86_400 * 365);
+/// Bytes that are read of an error response: its error code is in the first few hundred.
+const ERROR_BODY_BYTES_MAX: usize = 65_536;
+/// How long to wait for the end of the body once the answer is complete. The end mostly arrives at
+/// once, and then the connection can be reused.
+const BODY_END_WAIT: Duration = Duration::from_millis(5);
+/// Used for a deadline that overflows the clock: longer than any process runs.
+const FAR_FUTURE: Duration = Duration::from_secs(86_400 * 365);
 
-const LATE: LlmErrorClass = LlmErrorClass::Timeout;
-const BROKEN: LlmErrorClass = LlmErrorClass::Transport;
-const WRONG: LlmErrorClass = LlmErrorClass::Provider;
+const TIMEOUT: LlmErrorClass = LlmErrorClass::Timeout;
+const TRANSPORT: LlmErrorClass = LlmErrorClass::Transport;
+const PROVIDER: LlmErrorClass = LlmErrorClass::Provider;
 
-/// Asks, and gives the stream of what is answered.
+/// Sends the request and returns the stream of deltas.
 pub(super) async fn open(
-    setup: Arc<Setup>,
+    config: Arc<RemoteConfig>,
     request: Request,
 ) -> Result<impl Stream<Item = Result<Delta, ModelError>> + Send, ModelError> {
-    let (reply, first, left) = match begin(&setup, &request).await {
-        Ok(begun) => begun,
+    let (reply, first_byte_deadline, remaining) = match send(&config, &request).await {
+        Ok(started) => started,
         Err((status, error)) => {
-            tell(&setup, &request.model, status, error);
+            log_failure(&config, &request.model, status, error);
             return Err(error);
         }
     };
-    let answer = Answer {
+    let answer = AnswerStream {
         chunks: reply.chunks,
         chunk: Bytes::new(),
-        sse: Sse::new(setup.limits.frame_bytes_max),
-        decoder: setup.dialect.decoder(),
-        said: VecDeque::new(),
-        state: State::Reading,
+        sse: Sse::new(config.limits.frame_bytes_max),
+        decoder: config.dialect.decoder(),
+        deltas: VecDeque::new(),
+        state: StreamState::Reading,
         bytes: 0,
-        first: Some(first),
-        left,
+        first_byte_deadline: Some(first_byte_deadline),
+        remaining,
         model: request.model,
-        setup,
+        config,
     };
     Ok(unfold(answer, |mut answer| async move {
         answer.next().await.map(|delta| (delta, answer))
     }))
 }
 
-/// The head of an answer that is a stream, when its first byte must be there, and what is left of
-/// the call's time; else the status, where there was one, and what it means.
-async fn begin(
-    setup: &Setup,
+/// Sends the request and waits for the response head. Returns the response, the deadline of the
+/// first byte and the remaining time of the call; else the HTTP status, if there was one, and the
+/// error.
+async fn send(
+    config: &RemoteConfig,
     request: &Request,
 ) -> Result<(Reply, Instant, Duration), (Option<u16>, ModelError)> {
-    let begun = Instant::now();
-    let total = after(begun, setup.timeouts.total);
-    let first = after(begun, setup.timeouts.first_byte).min(total);
-    let asking = ask(setup, request).map_err(|error| (None, error))?;
-    let reply = match timeout_at(first, setup.transport.open(asking)).await {
+    let started = Instant::now();
+    let total = after(started, config.timeouts.total);
+    let first_byte_deadline = after(started, config.timeouts.first_byte).min(total);
+    let transport_request = encode(config, request).map_err(|error| (None, error))?;
+    let reply = match timeout_at(
+        first_byte_deadline,
+        config.transport.open(transport_request),
+    )
+    .await
+    {
         Ok(reply) => reply.map_err(|error| (None, error.at("transport")))?,
-        Err(_) => return Err((None, late(first, total, "first_byte"))),
+        Err(_) => {
+            return Err((
+                None,
+                timeout_error(first_byte_deadline, total, "first_byte"),
+            ));
+        }
     };
     if !(200..300).contains(&reply.status) {
         let status = Some(reply.status);
-        return Err((status, refused(setup, reply, first).await.at("status")));
+        return Err((
+            status,
+            classify_error_response(config, reply, first_byte_deadline)
+                .await
+                .at("status"),
+        ));
     }
     if !reply.events {
-        let error = ModelError::from(WRONG).at("not_a_stream");
+        let error = ModelError::from(PROVIDER).at("not_a_stream");
         return Err((Some(reply.status), error));
     }
-    let left = setup.timeouts.total.saturating_sub(begun.elapsed());
-    Ok((reply, first, left))
+    let remaining = config.timeouts.total.saturating_sub(started.elapsed());
+    Ok((reply, first_byte_deadline, remaining))
 }
 
-/// The request in the vendor's words.
-fn ask(setup: &Setup, request: &Request) -> Result<Ask, ModelError> {
+/// Encodes the request for the transport.
+fn encode(config: &RemoteConfig, request: &Request) -> Result<Ask, ModelError> {
     let model = request.model.split_once(':').map_or("", |(_, model)| model);
-    let params = setup.models.get(model).unwrap_or(&setup.params);
-    let encoded = setup.dialect.encode(&setup.name, model, request, params);
-    let unsent = ModelError::from(LlmErrorClass::Internal).at("body");
-    let body = serde_json::to_vec(&encoded.body).map_err(|_| unsent)?;
+    let params = config.models.get(model).unwrap_or(&config.params);
+    let encoded = config.dialect.encode(&config.name, model, request, params);
+    let encode_error = ModelError::from(LlmErrorClass::Internal).at("body");
+    let body = serde_json::to_vec(&encoded.body).map_err(|_| encode_error)?;
     Ok(Ask {
-        provider: setup.name.clone(),
+        provider: config.name.clone(),
         model: model.to_owned(),
         agent: request.agent.clone(),
         call: request.call,
         user_text_sha: sha256_hex(request.user_text().as_bytes()),
         path: encoded.path,
-        headers: setup.dialect.headers_for(params),
+        headers: config.dialect.headers_for(params),
         body: body.into(),
     })
 }
 
-/// What an answer with another status than success means. Its body may break off or be late; then
-/// what came of it must do.
-async fn refused(setup: &Setup, mut reply: Reply, by: Instant) -> ModelError {
+/// Classifies a response with an error status. Its body may be cut off or late; the received part
+/// is used then.
+async fn classify_error_response(
+    config: &RemoteConfig,
+    mut reply: Reply,
+    deadline: Instant,
+) -> ModelError {
     let mut body = BytesMut::new();
-    while body.len() < REFUSAL_BYTES_MAX
-        && let Ok(Some(Ok(chunk))) = timeout_at(by, reply.chunks.next()).await
+    while body.len() < ERROR_BODY_BYTES_MAX
+        && let Ok(Some(Ok(chunk))) = timeout_at(deadline, reply.chunks.next()).await
     {
-        let room = REFUSAL_BYTES_MAX - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        let capacity = ERROR_BODY_BYTES_MAX - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(capacity)]);
     }
-    let refused = Refused {
+    let response = ErrorResponse {
         status: reply.status,
         retry_after: reply.retry_after,
         body: &body,
     };
-    setup.dialect.refused(refused)
+    config.dialect.classify_response(response)
 }
 
-/// Tells whoever runs the server of a call that failed: whose, why and where. The provider's own
-/// words may quote the request and stay unsaid.
-fn tell(setup: &Setup, model: &str, status: Option<u16>, error: ModelError) {
-    let (provider, class, place) = (&setup.name, error.class, error.place);
+/// Logs a failed call: provider, model, error class and location. The provider's message may quote
+/// the request and is not logged.
+fn log_failure(config: &RemoteConfig, model: &str, status: Option<u16>, error: ModelError) {
+    let (provider, class, place) = (&config.name, error.class, error.place);
     match status {
         Some(status) => {
             tracing::warn!(%provider, model, status, ?class, place, "a provider refused a call");
@@ -136,186 +157,187 @@ fn tell(setup: &Setup, model: &str, status: Option<u16>, error: ModelError) {
     }
 }
 
-/// What a wait that ended at `by` ran out of: the call's own time, or that of this step.
-fn late(by: Instant, total: Instant, step: &'static str) -> ModelError {
-    let place = if by == total { "total" } else { step };
-    ModelError::passing(LATE).at(place)
+/// The timeout error of a wait that ended at `deadline`: of the whole call or of this step.
+fn timeout_error(deadline: Instant, total: Instant, step: &'static str) -> ModelError {
+    let place = if deadline == total { "total" } else { step };
+    ModelError::passing(TIMEOUT).at(place)
 }
 
-/// Whether there is more to come.
+/// Progress of an answer.
 #[derive(Clone, Copy)]
-enum State {
+enum StreamState {
     Reading,
-    /// The body has ended, and the decoder was told.
+    /// The body has ended, and [`StreamDecoder::end`] was called.
     Ended,
-    /// What was said before is still given, then this.
+    /// Decoded deltas are still delivered, then this error.
     Failed(ModelError),
-    Over,
+    Done,
 }
 
-/// An answer on its way.
-struct Answer {
+/// The state of one streamed answer.
+struct AnswerStream {
     chunks: BoxStream<'static, Result<Bytes, ModelError>>,
-    /// What was read and not yet decoded.
+    /// Bytes received and not yet decoded.
     chunk: Bytes,
     sse: Sse,
-    decoder: Box<dyn Decoder>,
-    /// What was decoded and not yet given; what one frame says, no more.
-    said: VecDeque<Delta>,
-    state: State,
+    decoder: Box<dyn StreamDecoder>,
+    /// Deltas decoded and not yet delivered; at most those of one frame.
+    deltas: VecDeque<Delta>,
+    state: StreamState,
     bytes: u64,
-    /// When the first byte must be there; none once it is.
-    first: Option<Instant>,
-    /// What is left of the call's time. Only waiting for the provider uses it up: how long others
-    /// take to hear what it said is not its fault.
-    left: Duration,
+    /// Deadline of the first byte; `None` once it has arrived.
+    first_byte_deadline: Option<Instant>,
+    /// Remaining time of the call. Only waiting for the provider uses it up, not a slow consumer.
+    remaining: Duration,
     model: String,
-    setup: Arc<Setup>,
+    config: Arc<RemoteConfig>,
 }
 
-impl Answer {
+impl AnswerStream {
     async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
         loop {
-            match self.said.pop_front() {
+            match self.deltas.pop_front() {
                 Some(Delta::Stop { reason, usage }) => {
-                    let usage = self.priced(usage);
-                    self.hear_out().await;
-                    self.close(State::Over);
+                    let usage = self.with_cost(usage);
+                    self.read_to_end().await;
+                    self.close(StreamState::Done);
                     return Some(Ok(Delta::Stop { reason, usage }));
                 }
                 Some(delta) => return Some(Ok(delta)),
                 None => {}
             }
             match self.state {
-                State::Reading => {
+                StreamState::Reading => {
                     if let Err(error) = self.advance().await {
                         self.fail(error);
                     }
                 }
-                // A decoder that takes this for an end is mistaken: nothing said `Stop`.
-                State::Ended => self.fail(ModelError::passing(BROKEN).at("no_end")),
-                State::Failed(error) => {
-                    self.state = State::Over;
+                // The body ended without `Delta::Stop`, whatever the decoder says.
+                StreamState::Ended => self.fail(ModelError::passing(TRANSPORT).at("no_end")),
+                StreamState::Failed(error) => {
+                    self.state = StreamState::Done;
                     return Some(Err(error));
                 }
-                State::Over => return None,
+                StreamState::Done => return None,
             }
         }
     }
 
-    /// Decodes until something is said, the piece at hand is used up, or the body ends.
+    /// Decodes until there is a delta, the chunk is used up, or the body ends.
     async fn advance(&mut self) -> Result<(), ModelError> {
         if self.chunk.is_empty() && !self.read().await? {
-            self.state = State::Ended;
-            let ended = self.decoder.end(&mut self.said);
+            self.state = StreamState::Ended;
+            let ended = self.decoder.end(&mut self.deltas);
             return ended.map_err(|error| error.at("no_end"));
         }
-        let mut rest: &[u8] = &self.chunk;
-        while self.said.is_empty() {
-            match self.sse.pull(&mut rest).map_err(unreadable)? {
+        let mut unread: &[u8] = &self.chunk;
+        while self.deltas.is_empty() {
+            match self.sse.pull(&mut unread).map_err(sse_error)? {
                 Some(frame) => {
-                    let said = self.decoder.step(frame, &mut self.said);
-                    said.map_err(|error| error.at("in_stream_error"))?;
+                    let decoded = self.decoder.step(frame, &mut self.deltas);
+                    decoded.map_err(|error| error.at("in_stream_error"))?;
                 }
                 None => break,
             }
         }
-        let used = self.chunk.len() - rest.len();
-        self.chunk.advance(used);
+        let consumed = self.chunk.len() - unread.len();
+        self.chunk.advance(consumed);
         Ok(())
     }
 
-    /// Waits for the next piece; false if there is none.
+    /// Waits for the next chunk; false at the end of the body.
     async fn read(&mut self) -> Result<bool, ModelError> {
-        // A flood is always ready: others must have their turn too.
+        // A flood of chunks is always ready: yield to other tasks.
         tokio::task::coop::consume_budget().await;
-        let begun = Instant::now();
-        let read = self.piece(begun).await;
-        self.left = self.left.saturating_sub(begun.elapsed());
+        let started = Instant::now();
+        let read = self.next_chunk(started).await;
+        self.remaining = self.remaining.saturating_sub(started.elapsed());
         read
     }
 
-    async fn piece(&mut self, begun: Instant) -> Result<bool, ModelError> {
-        let total = after(begun, self.left);
-        let (step, place) = match self.first {
-            Some(first) => (first, "first_byte"),
-            None => (after(begun, self.setup.timeouts.idle), "idle"),
+    async fn next_chunk(&mut self, started: Instant) -> Result<bool, ModelError> {
+        let total = after(started, self.remaining);
+        let (step, place) = match self.first_byte_deadline {
+            Some(first_byte_deadline) => (first_byte_deadline, "first_byte"),
+            None => (after(started, self.config.timeouts.idle), "idle"),
         };
-        let by = step.min(total);
+        let deadline = step.min(total);
         loop {
-            let chunk = match timeout_at(by, self.chunks.next()).await {
+            let chunk = match timeout_at(deadline, self.chunks.next()).await {
                 Ok(Some(chunk)) => chunk.map_err(|error| error.at("transport"))?,
                 Ok(None) => return Ok(false),
-                Err(_) => return Err(late(by, total, place)),
+                Err(_) => return Err(timeout_error(deadline, total, place)),
             };
-            // A piece that is ready is taken although its time is over, so the clock is asked.
+            // A ready chunk is returned even after the deadline, so check the clock.
             if Instant::now() >= total {
-                return Err(late(total, total, place));
+                return Err(timeout_error(total, total, place));
             }
             self.bytes = self.bytes.saturating_add(chunk.len() as u64);
-            let Limits { call_bytes_max, .. } = self.setup.limits;
+            let Limits { call_bytes_max, .. } = self.config.limits;
             if self.bytes > call_bytes_max {
-                return Err(ModelError::from(WRONG).at("call_too_large"));
+                return Err(ModelError::from(PROVIDER).at("call_too_large"));
             }
             if !chunk.is_empty() {
-                self.first = None;
+                self.first_byte_deadline = None;
                 self.chunk = chunk;
                 return Ok(true);
             }
         }
     }
 
-    /// Gives the body a moment to end by itself.
-    async fn hear_out(&mut self) {
-        let room = self.setup.limits.call_bytes_max.saturating_sub(self.bytes);
+    /// Reads on for a moment so that the body can end and the connection be reused.
+    async fn read_to_end(&mut self) {
+        let capacity = self.config.limits.call_bytes_max.saturating_sub(self.bytes);
         let chunks = &mut self.chunks;
         let ending = async {
-            let mut heard = 0;
+            let mut received = 0;
             while let Some(Ok(chunk)) = chunks.next().await
-                && heard <= room
+                && received <= capacity
             {
-                heard += chunk.len() as u64;
+                received += chunk.len() as u64;
                 tokio::task::coop::consume_budget().await;
             }
         };
-        // Whether it ended or not, the call is over.
-        let _ = timeout(END_WITHIN, ending).await;
+        // The call is complete whether the body ended or not.
+        let _ = timeout(BODY_END_WAIT, ending).await;
     }
 
-    /// Ends the call with `error`, behind what was said and what that has cost.
+    /// Ends the call with `error`, after the decoded deltas and the usage so far.
     fn fail(&mut self, error: ModelError) {
-        tell(&self.setup, &self.model, None, error);
+        log_failure(&self.config, &self.model, None, error);
         let usage = self.decoder.usage_so_far();
         if usage != Usage::default() {
-            let usage = self.priced(usage);
-            self.said.push_back(Delta::Spent { usage });
+            let usage = self.with_cost(usage);
+            self.deltas.push_back(Delta::Spent { usage });
         }
-        self.close(State::Failed(error));
+        self.close(StreamState::Failed(error));
     }
 
-    fn priced(&self, mut usage: Usage) -> Usage {
-        if let Some(price) = &self.setup.price {
+    fn with_cost(&self, mut usage: Usage) -> Usage {
+        if let Some(price) = &self.config.price {
             let written = self.decoder.cache_written_tokens();
             usage.cost_usd = price.cost_usd(&self.model, &usage, written);
         }
         usage
     }
 
-    /// Lets go of the transport's answer, which closes the connection unless it is at its end.
-    fn close(&mut self, state: State) {
+    /// Drops the response body, which closes the connection unless the body has ended.
+    fn close(&mut self, state: StreamState) {
         self.chunks = futures_util::stream::empty().boxed();
         self.chunk = Bytes::new();
         self.state = state;
     }
 }
 
-fn unreadable(error: SseError) -> ModelError {
+fn sse_error(error: SseError) -> ModelError {
     match error {
-        SseError::TooLarge { .. } => ModelError::from(WRONG).at("frame_too_large"),
-        SseError::Utf8 => ModelError::passing(WRONG).at("not_utf8"),
+        SseError::TooLarge { .. } => ModelError::from(PROVIDER).at("frame_too_large"),
+        SseError::Utf8 => ModelError::passing(PROVIDER).at("not_utf8"),
     }
 }
 
-fn after(begun: Instant, time: Duration) -> Instant {
-    begun.checked_add(time).unwrap_or_else(|| begun + FAR)
+fn after(start: Instant, time: Duration) -> Instant {
+    start
+        .checked_add(time)
+        .unwrap_or_else(|| start + FAR_FUTURE)
 }

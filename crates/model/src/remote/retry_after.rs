@@ -1,28 +1,28 @@
-//! When a provider wants to be asked again. Vendors say it in three ways: milliseconds in a header
-//! of their own, seconds, or a date; seconds and milliseconds may have decimals.
+//! The retry delay that a provider asks for. Vendors send it in three ways: milliseconds in a
+//! header of their own, seconds, or a date; seconds and milliseconds may have decimals.
 
 use std::time::Duration;
 
-/// No provider means longer than a day, whatever it wrote.
-const LONGEST: Duration = Duration::from_secs(86_400);
+/// Upper limit of the delay: no provider means more than a day.
+const DELAY_MAX: Duration = Duration::from_secs(86_400);
 
-/// What the headers say, the most exact first. A date is held against the answer's own date: both
-/// are of one clock then, and ours need not be right. Without that date it says nothing.
+/// The delay in the headers, the most exact one first. A date is compared with the response's
+/// `date` header, since the local clock may be wrong; without that header it is ignored.
 pub(super) fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Duration> {
     let number = |name: &str| header(name)?.trim().parse::<f64>().ok();
-    let span = |seconds: f64| {
-        // Refuses what is negative, not a number or beyond counting.
+    let to_duration = |seconds: f64| {
+        // Rejects negative numbers, NaN and overflow.
         Duration::try_from_secs_f64(seconds).ok()
     };
-    let exact = number("retry-after-ms").and_then(|ms| span(ms / 1_000.0));
-    let seconds = || number("retry-after").and_then(span);
+    let exact = number("retry-after-ms").and_then(|ms| to_duration(ms / 1_000.0));
+    let seconds = || number("retry-after").and_then(to_duration);
     let date = || {
         let until = httpdate::parse_http_date(header("retry-after")?.trim()).ok()?;
         let now = httpdate::parse_http_date(header("date")?.trim()).ok()?;
         Some(until.duration_since(now).unwrap_or_default())
     };
-    let found = exact.or_else(seconds).or_else(date);
-    found.map(|span| span.min(LONGEST))
+    let delay = exact.or_else(seconds).or_else(date);
+    delay.map(|delay| delay.min(DELAY_MAX))
 }
 
 #[cfg(test)]
@@ -31,16 +31,16 @@ mod tests {
 
     type Headers = [(&'static str, &'static str)];
 
-    fn told(headers: &[(&str, &str)]) -> Option<Duration> {
+    fn parse_delay(headers: &[(&str, &str)]) -> Option<Duration> {
         let headers = headers.to_vec();
         retry_after(move |name| {
-            let found = headers.iter().find(|(key, _)| *key == name);
-            found.map(|&(_, value)| value)
+            let header = headers.iter().find(|(key, _)| *key == name);
+            header.map(|&(_, value)| value)
         })
     }
 
     #[test]
-    fn every_way_of_saying_it_is_understood_and_the_most_exact_counts() {
+    fn retry_after_is_read_in_every_form_the_most_exact_first() {
         let ms = Duration::from_millis;
         let (soon, now) = (
             "Fri, 13 Nov 2026 10:00:07 GMT",
@@ -69,13 +69,17 @@ mod tests {
             (&[("retry-after", soon)], None),
             (&[("retry-after", "-1")], None),
             (&[("retry-after", "NaN")], None),
-            (&[("retry-after", "1000000000")], Some(LONGEST)),
+            (&[("retry-after", "1000000000")], Some(DELAY_MAX)),
         ];
         for (headers, expected) in cases {
-            assert_eq!(told(headers), expected, "{headers:?}");
+            assert_eq!(parse_delay(headers), expected, "{headers:?}");
         }
-        for beyond in ["inf", "1e300", "tomorrow", ""] {
-            assert_eq!(told(&[("retry-after", beyond)]), None, "{beyond}");
+        for unusable in ["inf", "1e300", "tomorrow", ""] {
+            assert_eq!(
+                parse_delay(&[("retry-after", unusable)]),
+                None,
+                "{unusable}"
+            );
         }
     }
 }

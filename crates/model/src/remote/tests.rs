@@ -1,13 +1,13 @@
-//! Calls over real sockets: a provider that does whatever a test wants, byte by byte, and a tiny
+//! Calls over real sockets: [`TestServer`] sends whatever a test needs, byte by byte, in a small
 //! dialect of the tests' own.
 
-mod call;
-mod law;
-mod refusal;
-mod spent;
-mod tiny;
-mod upstream;
-mod vendors;
+mod answers;
+mod properties;
+mod failures;
+mod failed_usage;
+mod test_dialect;
+mod test_server;
+mod vendor_frames;
 
 use futures_util::StreamExt as _;
 use serde_json::json;
@@ -19,26 +19,26 @@ use super::*;
 use crate::delta::Again;
 use crate::request::Said;
 use crate::secret::Secret;
-use tiny::Tiny;
-use upstream::{Part, Upstream};
+use test_dialect::TestDialect;
+use test_server::{ServerStep, TestServer};
 
-/// Far longer than anything here takes: a wait that ends with it has failed.
+/// Far longer than any test takes: a wait that ends with it has failed.
 const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(100);
-/// Longer than any test waits.
-const PATIENT: Timeouts = {
-    let ever = Duration::from_secs(3_600);
+/// Timeouts that no test reaches.
+const NO_TIMEOUT: Timeouts = {
+    let hour = Duration::from_secs(3_600);
     Timeouts {
-        connect: ever,
-        first_byte: ever,
-        idle: ever,
-        total: ever,
+        connect: hour,
+        first_byte: hour,
+        idle: hour,
+        total: hour,
     }
 };
 const KEY: &str = "sk-very-secret";
 
 fn request() -> Request {
-    let said = Said::new(Role::User, vec![ContentBlock::text("hello")]);
+    let message = Said::new(Role::User, vec![ContentBlock::text("hello")]);
     Request {
         attempt: 1,
         model: "local:big:8b".into(),
@@ -46,37 +46,44 @@ fn request() -> Request {
         call: 2,
         locale: "en".into(),
         system: None,
-        messages: vec![Arc::new(said)],
+        messages: vec![Arc::new(message)],
         tools: [].into(),
     }
 }
 
-fn live(base: &str, timeouts: &Timeouts) -> Arc<Live> {
+fn http_transport(base: &str, timeouts: &Timeouts) -> Arc<Live> {
     let dialer = Arc::new(Dialer::new(Options::default()).expect("a dialer"));
     let key = Secret::from_variable("KEY", Some(KEY.into())).expect("a key");
     let team = BTreeMap::from([("x-team".to_owned(), "market".to_owned())]);
-    let live = Live::new(dialer, base, &Tiny, Some(&key), &team, timeouts);
-    Arc::new(live.expect("a provider"))
+    let http_transport = Live::new(dialer, base, &TestDialect, Some(&key), &team, timeouts);
+    Arc::new(http_transport.expect("a provider"))
 }
 
 fn remote(base: &str, timeouts: Timeouts) -> Remote {
-    let transport = live(base, &timeouts);
+    let transport = http_transport(base, &timeouts);
     let params = Params::default();
-    Remote::new("local", Arc::new(Tiny), transport, params, timeouts, None)
+    Remote::new(
+        "local",
+        Arc::new(TestDialect),
+        transport,
+        params,
+        timeouts,
+        None,
+    )
 }
 
-type Told = Vec<Result<Delta, ModelError>>;
+type DeltaResults = Vec<Result<Delta, ModelError>>;
 
-/// All that a call says; whatever happens, it must end by itself.
-async fn told(remote: &Remote) -> Told {
-    let all = remote.stream(request()).collect();
-    tokio::time::timeout(LONG, all).await.expect("it ends")
+/// All items of a call's stream, which must end by itself.
+async fn collect(remote: &Remote) -> DeltaResults {
+    let items = remote.stream(request()).collect();
+    tokio::time::timeout(LONG, items).await.expect("it ends")
 }
 
-/// All that a call of an upstream with these parts says.
-async fn says(parts: Vec<Part>, timeouts: Timeouts) -> Told {
-    let upstream = Upstream::start(parts).await;
-    told(&remote(&upstream.base, timeouts)).await
+/// All items of a call's stream from a server that performs `steps`.
+async fn collect_steps(steps: Vec<ServerStep>, timeouts: Timeouts) -> DeltaResults {
+    let test_server = TestServer::start(steps).await;
+    collect(&remote(&test_server.base, timeouts)).await
 }
 
 fn text(text: &str) -> Result<Delta, ModelError> {
@@ -96,10 +103,10 @@ fn stop(cost_usd: f64) -> Result<Delta, ModelError> {
     Ok(Delta::Stop { reason, usage })
 }
 
-fn passing(class: LlmErrorClass) -> Result<Delta, ModelError> {
+fn transient(class: LlmErrorClass) -> Result<Delta, ModelError> {
     Err(ModelError::passing(class))
 }
 
-fn never(class: LlmErrorClass) -> Result<Delta, ModelError> {
+fn permanent(class: LlmErrorClass) -> Result<Delta, ModelError> {
     Err(class.into())
 }

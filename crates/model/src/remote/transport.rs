@@ -1,5 +1,5 @@
-//! The way a request takes to a provider and its answer back: over the network, or out of a
-//! cassette. No key and no address passes here, so that whoever records cannot keep one.
+//! Carries a request to a provider and the response back: over the network, or from a cassette. API
+//! keys and addresses do not pass through here, so a recorder cannot store them.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,31 +10,30 @@ use turnwire_event::port::BoxFuture;
 
 use crate::delta::ModelError;
 
-/// One request, in a vendor's words.
+/// One request in a vendor's format.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// The provider's name, as the operator gave it.
+    /// Name of the provider, as the operator configured it.
     pub provider: String,
-    /// The vendor's name of the model.
+    /// Model name of the vendor.
     pub model: String,
-    /// The agent that asks.
+    /// Id of the calling agent.
     pub agent: String,
-    /// Which call of this agent's invocation it is, from 1.
+    /// Number of this call within the agent's invocation, from 1.
     pub call: u32,
-    /// SHA-256 of what the person said last, in lower-case hex: calls are told apart by it. Whoever
-    /// guesses the words can check the guess, so it is kept nowhere as it is: a cassette mixes it
-    /// with a salt.
+    /// SHA-256 of the newest user message, in lower-case hex; cassettes identify calls by it. The
+    /// text can be guessed from the hash, so cassettes store it only with a salt.
     pub user_text_sha: String,
-    /// What is put behind the base address, with its query.
+    /// Path and query that follow the provider's base URL.
     pub path: String,
-    /// Headers that this request has besides those of every request, in lower case. The key's is
-    /// none of them.
+    /// Headers of this request besides those of every request, in lower case. The API key is not
+    /// among them.
     pub headers: Vec<(&'static str, String)>,
-    /// The JSON.
+    /// JSON body of the request.
     pub body: Bytes,
 }
 
-/// Shows what tells calls apart and not what was said in them.
+/// Shows the fields that identify a call and none of its content.
 impl fmt::Debug for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask")
@@ -47,16 +46,16 @@ impl fmt::Debug for Ask {
     }
 }
 
-/// The answer, as far as its head.
+/// The head of a response, and its body as a stream.
 pub struct Reply {
-    /// The HTTP status.
+    /// HTTP status code.
     pub status: u16,
-    /// When to try again, by the headers.
+    /// Retry delay from the headers; `None` if they name none.
     pub retry_after: Option<Duration>,
-    /// Whether the body says of itself that it is a stream of events.
+    /// True if the content type is that of server-sent events.
     pub events: bool,
-    /// The body, in whatever pieces it comes; nothing is read that nobody asks for, and dropping
-    /// it ends the call.
+    /// The body in chunks of any size. Nothing is read before a consumer polls; dropping the stream
+    /// ends the call.
     pub chunks: BoxStream<'static, Result<Bytes, ModelError>>,
 }
 
@@ -70,9 +69,9 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// A way to a provider.
+/// Sends requests to a provider.
 pub trait Transport: Send + Sync {
-    /// Sends a request and waits for the head of the answer. Nothing happens before the future is
-    /// polled, and dropping it ends the call. Whoever asks keeps the time.
+    /// Sends a request and waits for the head of the response. The request is sent when the future
+    /// is polled; dropping the future ends the call. The caller applies the timeouts.
     fn open(&self, ask: Ask) -> BoxFuture<'static, Result<Reply, ModelError>>;
 }

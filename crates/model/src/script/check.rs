@@ -1,6 +1,5 @@
-//! From what is written to what can be played: each step is one thing, says only what that thing
-//! can say, and keeps within bounds. Of each step the first thing that is wrong is told, with its
-//! place.
+//! Checks the steps of a rule: each step has one kind, only the options of that kind, and values
+//! within limits. Reports the first mistake of each step with its location.
 
 use std::time::Duration;
 
@@ -11,25 +10,25 @@ use turnwire_event::{StopReason, Usage};
 
 use crate::delta::{Again, ModelError};
 
-use super::chunk;
-use super::condition::{self, Condition};
-use super::error::Wrong;
-use super::pattern::Patterns;
-use super::quote;
+use super::condition::{self, RuleCondition};
+use super::error::ScriptMistake;
+use super::pattern::PatternCache;
+use super::placeholder;
 use super::source::{StepSource, TextsSource, ToolSource, UsageSource, WhenSource};
-use super::step::{Cue, Input, Step, Words};
+use super::split;
+use super::step::{ConditionalStep, ScriptStep, StreamedText, ToolInput};
 
-/// Steps of one rule; more is a program, not a script.
+/// Largest number of steps in a rule.
 pub(crate) const STEPS_MAX: usize = 1_000;
-/// Bytes of one step's words: as much as a request may bring in.
+/// Largest text of a step in bytes: as much as a request may have.
 pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
-/// Bytes of one step with its repeats: the agent takes no longer message.
+/// Largest text of a step with its repetitions in bytes: the agent accepts no longer message.
 pub(crate) const CALL_BYTES_MAX: usize = 16 << 20;
-/// The wait before a delta.
+/// Longest delay before a delta, in milliseconds.
 const DELAY_MS_MAX: u64 = 60_000;
-/// A pause; a turn may take no longer, and what waits for ever is a `stall`.
+/// Longest pause in milliseconds: a turn may take no longer; use `stall` to wait forever.
 const PAUSE_MS_MAX: u64 = 600_000;
-/// Pieces of a tool's input.
+/// Largest number of fragments of a tool input.
 const FRAGMENTS_MAX: u64 = 1_000;
 
 const CLASSES: [(&str, LlmErrorClass); 5] = [
@@ -47,42 +46,45 @@ const REASONS: [(&str, StopReason); 4] = [
     ("tool_use", StopReason::ToolUse),
 ];
 
-/// The steps of a rule.
+/// Checks the steps of a rule.
 pub(crate) fn steps(
     source: Spanned<Vec<Spanned<StepSource>>>,
-    patterns: &mut Patterns,
-) -> Result<Vec<Cue>, Vec<Wrong>> {
-    let at = source.referenced;
+    patterns: &mut PatternCache,
+) -> Result<Vec<ConditionalStep>, Vec<ScriptMistake>> {
+    let location = source.referenced;
     if source.value.is_empty() {
-        let what = "the rule has no steps: write at least one";
-        return Err(vec![Wrong::new(at, what)]);
+        let message = "the rule has no steps: write at least one";
+        return Err(vec![ScriptMistake::new(location, message)]);
     }
     if source.value.len() > STEPS_MAX {
-        let what = format!("{} steps; at most {STEPS_MAX}", source.value.len());
-        return Err(vec![Wrong::new(at, what)]);
+        let message = format!("{} steps; at most {STEPS_MAX}", source.value.len());
+        return Err(vec![ScriptMistake::new(location, message)]);
     }
-    let (mut cues, mut wrong) = (Vec::new(), Vec::new());
+    let (mut steps, mut mistakes) = (Vec::new(), Vec::new());
     for step in source.value {
-        match cue(step, patterns) {
-            Ok(cue) => cues.push(cue),
-            Err(one) => wrong.push(one),
+        match conditional_step(step, patterns) {
+            Ok(step) => steps.push(step),
+            Err(mistake) => mistakes.push(mistake),
         }
     }
-    if wrong.is_empty() {
-        Ok(cues)
+    if mistakes.is_empty() {
+        Ok(steps)
     } else {
-        Err(wrong)
+        Err(mistakes)
     }
 }
 
-fn cue(source: Spanned<StepSource>, patterns: &mut Patterns) -> Result<Cue, Wrong> {
-    let at = source.referenced;
+fn conditional_step(
+    source: Spanned<StepSource>,
+    patterns: &mut PatternCache,
+) -> Result<ConditionalStep, ScriptMistake> {
+    let location = source.referenced;
     let mut source = source.value;
     let when = source.when.take().map(|source| when(source, patterns));
     let when = when.transpose()?;
-    let step = kind(at, &mut source)?;
-    // What is left over belongs to another kind of step.
-    let left = [
+    let step = step_kind(location, &mut source)?;
+    // Remaining options belong to another kind of step.
+    let unused_options = [
         ("retry", source.retry.map(|s| s.referenced)),
         (
             "retry_after_ms",
@@ -94,26 +96,32 @@ fn cue(source: Spanned<StepSource>, patterns: &mut Patterns) -> Result<Cue, Wron
         ("repeat", source.repeat.map(|s| s.referenced)),
         ("usage", source.usage.map(|s| s.referenced)),
     ];
-    match left
+    match unused_options
         .into_iter()
-        .find_map(|(key, at)| at.map(|at| (key, at)))
+        .find_map(|(key, location)| location.map(|location| (key, location)))
     {
-        Some((key, at)) => Err(Wrong::new(at, format!("`{key}` does not fit this step"))),
-        None => Ok(Cue { when, step }),
+        Some((key, location)) => Err(ScriptMistake::new(
+            location,
+            format!("`{key}` does not fit this step"),
+        )),
+        None => Ok(ConditionalStep { when, step }),
     }
 }
 
-/// A step's own condition. Which call it belongs to is said by its rule.
-fn when(source: Spanned<WhenSource>, patterns: &mut Patterns) -> Result<Condition, Wrong> {
+/// Checks a step's condition. The call number belongs to the rule.
+fn when(
+    source: Spanned<WhenSource>,
+    patterns: &mut PatternCache,
+) -> Result<RuleCondition, ScriptMistake> {
     if let Some(call) = &source.value.call {
-        let what = "`call` belongs to the rule's `when`, not to a step's";
-        return Err(Wrong::new(call.referenced, what));
+        let message = "`call` belongs to the rule's `when`, not to a step's";
+        return Err(ScriptMistake::new(call.referenced, message));
     }
-    Condition::new(source.value, patterns)
+    RuleCondition::new(source.value, patterns)
 }
 
-/// What the step is, taking out of `source` what that kind may say.
-fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
+/// Checks the kind of a step, and takes the options of that kind out of `source`.
+fn step_kind(location: Location, source: &mut StepSource) -> Result<ScriptStep, ScriptMistake> {
     let kinds = usize::from(source.text.is_some())
         + usize::from(source.texts.is_some())
         + usize::from(source.thinking.is_some())
@@ -125,58 +133,60 @@ fn kind(at: Location, source: &mut StepSource) -> Result<Step, Wrong> {
         + usize::from(source.error.is_some())
         + usize::from(source.stop.is_some());
     if kinds != 1 {
-        let what = "a step is exactly one of text, texts, thinking, said, thought, tool, pause_ms, stall, \
+        let message = "a step is exactly one of text, texts, thinking, said, thought, tool, pause_ms, stall, \
              error, stop";
-        return Err(Wrong::new(at, what));
+        return Err(ScriptMistake::new(location, message));
     }
     if let Some(text) = source.text.take() {
-        return say(text, Vec::new(), source);
+        return text_step(text, Vec::new(), source);
     }
-    if let Some(written) = source.texts.take() {
-        let (first, others) = texts(written)?;
-        return say(first, others, source);
+    if let Some(translations) = source.texts.take() {
+        let (first, translations) = texts(translations)?;
+        return text_step(first, translations, source);
     }
     if let Some(text) = source.thinking.take() {
         let signature = source.signature.take().map(|s| s.value);
-        return words(text, Vec::new(), source).map(|words| Step::Thinking { words, signature });
+        return streamed_text(text, Vec::new(), source)
+            .map(|text| ScriptStep::Thinking { text, signature });
     }
-    if let Some(written) = source.said.take() {
-        return pieces(written, source).map(|words| Step::Text { words, repeat: 1 });
+    if let Some(fixed) = source.said.take() {
+        return fixed_text(fixed, source).map(|text| ScriptStep::Text { text, repeat: 1 });
     }
-    if let Some(written) = source.thought.take() {
+    if let Some(fixed) = source.thought.take() {
         let signature = source.signature.take().map(|s| s.value);
-        return pieces(written, source).map(|words| Step::Thinking { words, signature });
+        return fixed_text(fixed, source).map(|text| ScriptStep::Thinking { text, signature });
     }
-    if let Some(asked) = source.tool.take() {
-        return tool(asked.value);
+    if let Some(tool_source) = source.tool.take() {
+        return tool(tool_source.value);
     }
     if let Some(pause) = source.pause_ms.take() {
-        return millis(pause, "pause_ms", PAUSE_MS_MAX).map(Step::Pause);
+        return millis(pause, "pause_ms", PAUSE_MS_MAX).map(ScriptStep::Pause);
     }
     if let Some(stall) = source.stall.take() {
-        let wrong = Wrong::new(stall.referenced, "`stall` is `true`, or leave the step out");
-        return stall.value.then_some(Step::Stall).ok_or(wrong);
+        let mistake =
+            ScriptMistake::new(stall.referenced, "`stall` is `true`, or leave the step out");
+        return stall.value.then_some(ScriptStep::Stall).ok_or(mistake);
     }
     if let Some(class) = source.error.take() {
-        return failure(class, source).map(Step::Error);
+        return failure(class, source).map(ScriptStep::Error);
     }
     match source.stop.take() {
-        Some(reason) => Ok(Step::Stop {
-            reason: named(reason, "a reason to stop", &REASONS)?,
+        Some(reason) => Ok(ScriptStep::Stop {
+            reason: choice_of(reason, "a reason to stop", &REASONS)?,
             usage: source.usage.take().map(usage).transpose()?,
         }),
-        None => Err(Wrong::new(at, "an empty step")),
+        None => Err(ScriptMistake::new(location, "an empty step")),
     }
 }
 
-/// A failure, and whether it may pass.
-fn failure(class: Spanned<String>, source: &mut StepSource) -> Result<ModelError, Wrong> {
-    let class = named(class, "an error class", &CLASSES)?;
+/// Checks an error step, and whether it may be retried.
+fn failure(class: Spanned<String>, source: &mut StepSource) -> Result<ModelError, ScriptMistake> {
+    let class = choice_of(class, "an error class", &CLASSES)?;
     let retry = source.retry.take();
     let again = match (retry, source.retry_after_ms.take()) {
         (Some(retry), Some(_)) if !retry.value => {
-            let what = "`retry: false` does not go with `retry_after_ms`: leave one of them out";
-            return Err(Wrong::new(retry.referenced, what));
+            let message = "`retry: false` does not go with `retry_after_ms`: leave one of them out";
+            return Err(ScriptMistake::new(retry.referenced, message));
         }
         (_, Some(after)) => Again::After(millis(after, "retry_after_ms", PAUSE_MS_MAX)?),
         (Some(retry), None) if retry.value => Again::Soon,
@@ -185,113 +195,126 @@ fn failure(class: Spanned<String>, source: &mut StepSource) -> Result<ModelError
     Ok(ModelError::new(class, again))
 }
 
-/// The words of the first language, which stand for every other one too, and the rest.
-fn texts(source: Spanned<TextsSource>) -> Result<(Spanned<String>, Vec<Other>), Wrong> {
-    let at = source.referenced;
-    let mut written = source.value.0.into_iter();
-    let Some((tag, first)) = written.next() else {
-        let what = "`texts` is `language: words` pairs: write at least one";
-        return Err(Wrong::new(at, what));
+/// The text of the first language, the fallback for all others, and all translations.
+fn texts(
+    source: Spanned<TextsSource>,
+) -> Result<(Spanned<String>, Vec<Translation>), ScriptMistake> {
+    let location = source.referenced;
+    let mut translations = source.value.0.into_iter();
+    let Some((tag, first)) = translations.next() else {
+        let message = "`texts` is `language: words` pairs: write at least one";
+        return Err(ScriptMistake::new(location, message));
     };
     condition::check_tag(&tag, first.referenced)?;
-    let others: Vec<Other> = written.collect();
+    let others: Vec<Translation> = translations.collect();
     for (tag, text) in &others {
         condition::check_tag(tag, text.referenced)?;
     }
-    // The first language is also looked up, so that a later, wider tag does not take its place.
+    // The first language is listed too, so that a later, less specific tag does not match before
+    // it.
     let mut all = vec![(tag, first.clone())];
     all.extend(others);
     Ok((first, all))
 }
 
-/// A language tag and the words in it.
-type Other = (String, Spanned<String>);
+/// A language tag and the text in that language.
+type Translation = (String, Spanned<String>);
 
-fn say(text: Spanned<String>, others: Vec<Other>, source: &mut StepSource) -> Result<Step, Wrong> {
+fn text_step(
+    text: Spanned<String>,
+    translations: Vec<Translation>,
+    source: &mut StepSource,
+) -> Result<ScriptStep, ScriptMistake> {
     let repeat = source.repeat.take();
-    let longest = others.iter().map(|(_, text)| text.value.len());
-    let longest = longest.fold(text.value.len(), usize::max);
-    let words = words(text, others, source)?;
+    let bytes_max = translations.iter().map(|(_, text)| text.value.len());
+    let bytes_max = bytes_max.fold(text.value.len(), usize::max);
+    let text = streamed_text(text, translations, source)?;
     let repeat = match repeat {
         None => 1,
         Some(repeat) => {
-            let most = (CALL_BYTES_MAX / longest.max(1)) as u64;
-            let at = repeat.referenced;
-            let times = bounded(repeat, "repeat", 1, most.min(1_000_000))?;
-            if words.quotes() {
-                let what = "`repeat` does not go with text that quotes: write the text out";
-                return Err(Wrong::new(at, what));
+            let max = (CALL_BYTES_MAX / bytes_max.max(1)) as u64;
+            let location = repeat.referenced;
+            let times = bounded(repeat, "repeat", 1, max.min(1_000_000))?;
+            if text.has_placeholders() {
+                let message = "`repeat` does not go with text that quotes: write the text out";
+                return Err(ScriptMistake::new(location, message));
             }
             times as u32
         }
     };
-    Ok(Step::Text { words, repeat })
+    Ok(ScriptStep::Text { text, repeat })
 }
 
-fn words(
+fn streamed_text(
     text: Spanned<String>,
-    others: Vec<Other>,
+    translations: Vec<Translation>,
     source: &mut StepSource,
-) -> Result<Words, Wrong> {
-    for text in others.iter().map(|(_, text)| text).chain([&text]) {
+) -> Result<StreamedText, ScriptMistake> {
+    for text in translations.iter().map(|(_, text)| text).chain([&text]) {
         if text.value.len() > TEXT_BYTES_MAX {
-            let what = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.value.len());
-            return Err(Wrong::new(text.referenced, what));
+            let message = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.value.len());
+            return Err(ScriptMistake::new(text.referenced, message));
         }
-        quote::quotes(&text.value).map_err(|what| Wrong::new(text.referenced, what))?;
+        placeholder::has_placeholders(&text.value)
+            .map_err(|message| ScriptMistake::new(text.referenced, message))?;
     }
     let chunk = source.chunk.take();
     let chunk = chunk.map(|chunk| bounded(chunk, "chunk", 1, TEXT_BYTES_MAX as u64));
-    let others = others.into_iter().map(|(tag, text)| (tag, text.value));
-    Ok(Words {
+    let translations = translations
+        .into_iter()
+        .map(|(tag, text)| (tag, text.value));
+    Ok(StreamedText {
         text: text.value,
-        others: others.collect(),
+        translations: translations.collect(),
         pieces: None,
         chunk: chunk.transpose()?.map(|chars| chars as usize),
         delay: delay(source)?,
     })
 }
 
-/// Words in the pieces they came in. A piece of nothing is no piece.
-fn pieces(written: Spanned<Vec<String>>, source: &mut StepSource) -> Result<Words, Wrong> {
-    let pieces = written.value.iter().map(String::as_str);
-    let ends = chunk::ends(pieces.filter(|piece| !piece.is_empty()));
-    let text = written.value.concat();
+/// Checks text in fixed pieces. Empty pieces are dropped.
+fn fixed_text(
+    fixed: Spanned<Vec<String>>,
+    source: &mut StepSource,
+) -> Result<StreamedText, ScriptMistake> {
+    let pieces = fixed.value.iter().map(String::as_str);
+    let ends = split::ends(pieces.filter(|piece| !piece.is_empty()));
+    let text = fixed.value.concat();
     if text.len() > TEXT_BYTES_MAX {
-        let what = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.len());
-        return Err(Wrong::new(written.referenced, what));
+        let message = format!("{} bytes; at most {TEXT_BYTES_MAX}", text.len());
+        return Err(ScriptMistake::new(fixed.referenced, message));
     }
-    Ok(Words {
+    Ok(StreamedText {
         pieces: Some(ends),
         delay: delay(source)?,
-        ..Words::plain(text)
+        ..StreamedText::new(text)
     })
 }
 
-/// The wait before each delta.
-fn delay(source: &mut StepSource) -> Result<Duration, Wrong> {
+/// Takes the delay before each delta.
+fn delay(source: &mut StepSource) -> Result<Duration, ScriptMistake> {
     let delay = source.delay_ms.take();
     let delay = delay.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
     Ok(delay.transpose()?.unwrap_or_default())
 }
 
-fn tool(source: ToolSource) -> Result<Step, Wrong> {
+fn tool(source: ToolSource) -> Result<ScriptStep, ScriptMistake> {
     if source.name.value.is_empty() || source.name.value.len() > 128 {
-        let what = "a tool's name has 1 to 128 characters";
-        return Err(Wrong::new(source.name.referenced, what));
+        let message = "a tool's name has 1 to 128 characters";
+        return Err(ScriptMistake::new(source.name.referenced, message));
     }
     let input = match source.input {
-        None => Input::Json(Value::Object(serde_json::Map::new())),
+        None => ToolInput::Json(Value::Object(serde_json::Map::new())),
         Some(input) => match input.value {
             value @ Value::Object(_) => {
-                let wrong = |what: &str| Wrong::new(input.referenced, what);
-                quote::quotes_in(&value).map_err(wrong)?;
-                Input::Json(value)
+                let mistake = |message: &str| ScriptMistake::new(input.referenced, message);
+                placeholder::has_placeholders_in(&value).map_err(mistake)?;
+                ToolInput::Json(value)
             }
-            Value::String(raw) => Input::Raw(raw),
+            Value::String(raw) => ToolInput::Raw(raw),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-                let what = "`input` is `key: value` pairs, or text that is sent as it is";
-                return Err(Wrong::new(input.referenced, what));
+                let message = "`input` is `key: value` pairs, or text that is sent as it is";
+                return Err(ScriptMistake::new(input.referenced, message));
             }
         },
     };
@@ -299,7 +322,7 @@ fn tool(source: ToolSource) -> Result<Step, Wrong> {
     let fragments = fragments.map(|count| bounded(count, "fragments", 1, FRAGMENTS_MAX));
     let delay = source.delay_ms;
     let delay = delay.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
-    Ok(Step::Tool {
+    Ok(ScriptStep::Tool {
         name: source.name.value,
         input,
         fragments: fragments.transpose()?.map(|count| count as usize),
@@ -307,49 +330,58 @@ fn tool(source: ToolSource) -> Result<Step, Wrong> {
     })
 }
 
-fn usage(source: Spanned<UsageSource>) -> Result<Usage, Wrong> {
-    let given = source.value;
-    let cost_usd = given.cost_usd.unwrap_or_default();
+fn usage(source: Spanned<UsageSource>) -> Result<Usage, ScriptMistake> {
+    let values = source.value;
+    let cost_usd = values.cost_usd.unwrap_or_default();
     if !cost_usd.is_finite() || cost_usd < 0.0 {
-        let what = "`cost_usd` is a number from 0 up";
-        return Err(Wrong::new(source.referenced, what));
+        let message = "`cost_usd` is a number from 0 up";
+        return Err(ScriptMistake::new(source.referenced, message));
     }
-    let input_tokens = given.input_tokens.unwrap_or_default();
-    let output_tokens = given.output_tokens.unwrap_or_default();
+    let input_tokens = values.input_tokens.unwrap_or_default();
+    let output_tokens = values.output_tokens.unwrap_or_default();
     Ok(Usage {
         input_tokens,
         output_tokens,
-        total_tokens: given
+        total_tokens: values
             .total_tokens
             .unwrap_or(input_tokens.saturating_add(output_tokens)),
-        reasoning_tokens: given.reasoning_tokens.unwrap_or_default(),
-        cached_tokens: given.cached_tokens.unwrap_or_default(),
+        reasoning_tokens: values.reasoning_tokens.unwrap_or_default(),
+        cached_tokens: values.cached_tokens.unwrap_or_default(),
         cost_usd,
     })
 }
 
-fn millis(value: Spanned<u64>, key: &str, most: u64) -> Result<Duration, Wrong> {
-    bounded(value, key, 0, most).map(Duration::from_millis)
+fn millis(value: Spanned<u64>, key: &str, max: u64) -> Result<Duration, ScriptMistake> {
+    bounded(value, key, 0, max).map(Duration::from_millis)
 }
 
-pub(crate) fn bounded(value: Spanned<u64>, key: &str, least: u64, most: u64) -> Result<u64, Wrong> {
-    let (at, value) = (value.referenced, value.value);
-    if (least..=most).contains(&value) {
+pub(crate) fn bounded(
+    value: Spanned<u64>,
+    key: &str,
+    min: u64,
+    max: u64,
+) -> Result<u64, ScriptMistake> {
+    let (location, value) = (value.referenced, value.value);
+    if (min..=max).contains(&value) {
         return Ok(value);
     }
-    let what = format!("`{key}` is {value}; {least} to {most} is allowed");
-    Err(Wrong::new(at, what))
+    let message = format!("`{key}` is {value}; {min} to {max} is allowed");
+    Err(ScriptMistake::new(location, message))
 }
 
-fn named<T: Copy>(name: Spanned<String>, what: &str, known: &[(&str, T)]) -> Result<T, Wrong> {
-    if let Some((_, value)) = known.iter().find(|(known, _)| *known == name.value) {
+fn choice_of<T: Copy>(
+    name: Spanned<String>,
+    noun: &str,
+    choices: &[(&str, T)],
+) -> Result<T, ScriptMistake> {
+    if let Some((_, value)) = choices.iter().find(|(choice, _)| *choice == name.value) {
         return Ok(*value);
     }
-    let known: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
-    let what = format!(
-        "`{}` is not {what}; write one of {}",
+    let choices: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
+    let message = format!(
+        "`{}` is not {noun}; write one of {}",
         name.value.escape_debug(),
-        known.join(", ")
+        choices.join(", ")
     );
-    Err(Wrong::new(name.referenced, what))
+    Err(ScriptMistake::new(name.referenced, message))
 }

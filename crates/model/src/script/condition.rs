@@ -1,24 +1,24 @@
-//! When a rule or a single step of it speaks: everything that its `when` names must hold.
+//! The condition of a rule or of a single step: every key of its `when` must hold.
 
 use regex::Regex;
 use serde_saphyr::{Location, Spanned};
 
-use super::asked::Asked;
-use super::error::Wrong;
-use super::pattern::Patterns;
+use super::error::ScriptMistake;
+use super::pattern::PatternCache;
+use super::request_view::RequestView;
 use super::source::WhenSource;
 
-/// Characters of a language tag in a script.
-const TAG_MAX: usize = 35;
+/// Longest language tag in a script, in characters.
+const TAG_CHARS_MAX: usize = 35;
 
-/// What must hold of a request. One that names nothing always holds.
+/// A condition on a request. An empty condition always holds.
 #[derive(Debug, Default)]
-pub(crate) struct Condition {
-    /// The person said this and nothing else.
+pub(crate) struct RuleCondition {
+    /// The user's text is exactly this.
     says: Option<String>,
-    /// All of these are found in what the person said.
+    /// All of these match the user's text.
     user: Vec<Regex>,
-    /// None of these is.
+    /// None of these matches the user's text.
     not: Vec<Regex>,
     agent: Option<String>,
     attempt: Option<u32>,
@@ -28,22 +28,25 @@ pub(crate) struct Condition {
     results: Vec<(String, Regex)>,
     answered: Option<String>,
     failed: Option<String>,
-    /// So many tools have just answered, at least.
+    /// At least so many tool results are new.
     answers: usize,
 }
 
-impl Condition {
-    /// Checks what is written; `call` is the rule's business and left out.
-    pub(crate) fn new(source: WhenSource, patterns: &mut Patterns) -> Result<Self, Wrong> {
+impl RuleCondition {
+    /// Checks a `when`; its `call` belongs to the rule and is not part of the condition.
+    pub(crate) fn new(
+        source: WhenSource,
+        patterns: &mut PatternCache,
+    ) -> Result<Self, ScriptMistake> {
         let results = source.results.unwrap_or_default().into_iter();
         let results = results
-            .map(|(tool, wanted)| Ok((tool, patterns.one(wanted)?)))
-            .collect::<Result<_, Wrong>>()?;
-        let result = source.result.map(|wanted| patterns.one(wanted));
+            .map(|(tool, pattern)| Ok((tool, patterns.compile(pattern)?)))
+            .collect::<Result<_, ScriptMistake>>()?;
+        let result = source.result.map(|pattern| patterns.compile(pattern));
         Ok(Self {
             says: source.says,
-            user: patterns.several(source.user)?,
-            not: patterns.several(source.not)?,
+            user: patterns.compile_all(source.user)?,
+            not: patterns.compile_all(source.not)?,
             agent: source.agent.map(|agent| agent.value),
             attempt: source.attempt.map(attempt).transpose()?,
             turn: source.turn.map(turn).transpose()?,
@@ -56,73 +59,80 @@ impl Condition {
         })
     }
 
-    /// Whether it holds. What is cheap to see is looked at first.
-    pub(crate) fn holds(&self, asked: &Asked<'_>) -> bool {
-        let agent = |name: &String| *name == asked.request.agent;
-        let failed = |tool: &String, failed: bool| {
-            asked
-                .answer(tool)
-                .is_some_and(|answer| answer.failed == failed)
+    /// True if the condition holds. Cheap tests come first.
+    pub(crate) fn is_met(&self, view: &RequestView<'_>) -> bool {
+        let agent = |name: &String| *name == view.request.agent;
+        let has_outcome = |tool: &String, is_error: bool| {
+            view.tool_answer(tool)
+                .is_some_and(|answer| answer.is_error == is_error)
         };
-        let newest = || asked.answers().iter().filter(|answer| answer.newest);
+        let newest = || view.tool_answers().iter().filter(|answer| answer.is_newest);
         self.agent.as_ref().is_none_or(agent)
-            && self.attempt.is_none_or(|n| n == asked.request.attempt)
-            && self.locale.as_ref().is_none_or(|tag| asked.speaks(tag))
-            && self.says.as_ref().is_none_or(|words| *words == asked.user)
-            && self.turn.is_none_or(|turn| turn == asked.turn())
-            && self.user.iter().all(|wanted| wanted.is_match(&asked.user))
-            && !self.not.iter().any(|other| other.is_match(&asked.user))
+            && self.attempt.is_none_or(|n| n == view.request.attempt)
+            && self
+                .locale
+                .as_ref()
+                .is_none_or(|tag| view.matches_locale(tag))
+            && self.says.as_ref().is_none_or(|exact| *exact == view.user)
+            && self.turn.is_none_or(|turn| turn == view.turn_number())
+            && self.user.iter().all(|pattern| pattern.is_match(&view.user))
+            && !self.not.iter().any(|pattern| pattern.is_match(&view.user))
             && (self.answers == 0 || newest().count() >= self.answers)
-            && self.failed.as_ref().is_none_or(|tool| failed(tool, true))
+            && self
+                .failed
+                .as_ref()
+                .is_none_or(|tool| has_outcome(tool, true))
             && self
                 .answered
                 .as_ref()
-                .is_none_or(|tool| failed(tool, false))
+                .is_none_or(|tool| has_outcome(tool, false))
             && (self.result.as_ref())
-                .is_none_or(|wanted| newest().any(|answer| wanted.is_match(&answer.text)))
-            && self.results.iter().all(|(tool, wanted)| {
-                let answer = asked.answer(tool);
-                answer.is_some_and(|answer| wanted.is_match(&answer.text))
+                .is_none_or(|pattern| newest().any(|answer| pattern.is_match(&answer.text)))
+            && self.results.iter().all(|(tool, pattern)| {
+                let answer = view.tool_answer(tool);
+                answer.is_some_and(|answer| pattern.is_match(&answer.text))
             })
     }
 
-    /// The first pattern for the person's words, if there is one.
-    pub(crate) fn user(&self) -> Option<&str> {
+    /// The first pattern for the user's text, if there is one.
+    pub(crate) fn user_pattern(&self) -> Option<&str> {
         self.user.first().map(Regex::as_str)
     }
 }
 
-/// The number of a try.
-fn attempt(attempt: Spanned<u32>) -> Result<u32, Wrong> {
-    let wrong = Wrong::new(attempt.referenced, "attempts are counted from 1");
-    (attempt.value > 0).then_some(attempt.value).ok_or(wrong)
+/// Checks the number of an attempt.
+fn attempt(attempt: Spanned<u32>) -> Result<u32, ScriptMistake> {
+    let mistake = ScriptMistake::new(attempt.referenced, "attempts are counted from 1");
+    (attempt.value > 0).then_some(attempt.value).ok_or(mistake)
 }
 
-/// The number of a turn.
-fn turn(turn: Spanned<u32>) -> Result<usize, Wrong> {
-    let wrong = Wrong::new(turn.referenced, "turns are counted from 1");
-    (turn.value > 0).then_some(turn.value as usize).ok_or(wrong)
+/// Checks the number of a turn.
+fn turn(turn: Spanned<u32>) -> Result<usize, ScriptMistake> {
+    let mistake = ScriptMistake::new(turn.referenced, "turns are counted from 1");
+    (turn.value > 0)
+        .then_some(turn.value as usize)
+        .ok_or(mistake)
 }
 
-/// A language tag such as `de` or `pt-BR`.
-pub(crate) fn tag(tag: Spanned<String>) -> Result<String, Wrong> {
+/// Checks a language tag such as `de` or `pt-BR`.
+pub(crate) fn tag(tag: Spanned<String>) -> Result<String, ScriptMistake> {
     check_tag(&tag.value, tag.referenced)?;
     Ok(tag.value)
 }
 
-/// Whether `tag` can be a language tag; `at` is told if not.
-pub(crate) fn check_tag(tag: &str, at: Location) -> Result<(), Wrong> {
+/// Fails with a mistake at `location` if `tag` cannot be a language tag.
+pub(crate) fn check_tag(tag: &str, location: Location) -> Result<(), ScriptMistake> {
     let parts = |part: &str| {
         (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };
     let first = tag.split('-').next().unwrap_or_default();
-    let letters = first.len() >= 2 && first.bytes().all(|byte| byte.is_ascii_alphabetic());
-    if letters && tag.len() <= TAG_MAX && tag.split('-').all(parts) {
+    let is_language = first.len() >= 2 && first.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if is_language && tag.len() <= TAG_CHARS_MAX && tag.split('-').all(parts) {
         return Ok(());
     }
-    let what = format!(
+    let message = format!(
         "`{}` is not a language tag: write one such as `de` or `pt-BR`",
         tag.escape_debug()
     );
-    Err(Wrong::new(at, what))
+    Err(ScriptMistake::new(location, message))
 }

@@ -1,67 +1,69 @@
-//! Why a script cannot be used: the file, the place in it, and what is wrong there.
+//! Errors of scripts: the file, the location and the mistake.
 
 use serde_saphyr::Location;
 
-use super::words;
+use super::yaml_error;
 
-/// A script that cannot be used.
+/// A script is invalid or cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// The file cannot be read.
+    /// Reading the file failed.
     #[error("{file}: cannot be read: {cause}")]
     Unreadable {
-        /// Which file.
+        /// Name of the file.
         file: String,
-        /// What the system said.
+        /// Error of the operating system.
         cause: std::io::Error,
     },
-    /// Something in it is wrong.
-    #[error("{file}:{line}:{column}: {what}{}", cure(.instead.as_deref()))]
+    /// The script has a mistake.
+    #[error("{file}:{line}:{column}: {what}{}", suggestion(.instead.as_deref()))]
     Wrong {
-        /// Which file.
+        /// Name of the file.
         file: String,
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// The column, from 1.
+        /// Number of the column, from 1.
         column: u64,
-        /// What is wrong.
+        /// Description of the mistake.
         what: String,
-        /// What to write instead, where `what` does not say it.
+        /// What to write instead, unless `what` says it.
         instead: Option<String>,
     },
 }
 
-fn cure(instead: Option<&str>) -> String {
+fn suggestion(instead: Option<&str>) -> String {
     instead.map_or_else(String::new, |instead| format!("; write: {instead}"))
 }
 
-/// What is wrong, and where, before the file's name is put to it.
+/// A mistake and its location, without the file name.
 #[derive(Debug)]
-pub(crate) struct Wrong {
-    at: Option<Location>,
+pub(crate) struct ScriptMistake {
+    location: Option<Location>,
     what: String,
     instead: Option<String>,
-    /// Whether only the shape of one rule is wrong, so that the others can still be read.
-    pub(crate) shape: bool,
+    /// True if only the structure of one rule is wrong, so that the other rules can be read.
+    pub(crate) is_structural: bool,
 }
 
-impl Wrong {
-    pub(crate) fn new(at: Location, what: impl Into<String>) -> Self {
+impl ScriptMistake {
+    pub(crate) fn new(location: Location, what: impl Into<String>) -> Self {
         Self {
-            at: Some(at),
+            location: Some(location),
             what: what.into(),
             instead: None,
-            shape: false,
+            is_structural: false,
         }
     }
 
-    /// The line it is on, if that is known.
+    /// Line of the mistake, if known.
     pub(crate) fn line(&self) -> Option<u64> {
-        self.at.map(|at| at.line())
+        self.location.map(|location| location.line())
     }
 
-    pub(crate) fn of(self, file: &str) -> ScriptError {
-        let (line, column) = self.at.map_or((1, 1), |at| (at.line(), at.column()));
+    pub(crate) fn in_file(self, file: &str) -> ScriptError {
+        let (line, column) = self
+            .location
+            .map_or((1, 1), |location| (location.line(), location.column()));
         ScriptError::Wrong {
             file: file.to_owned(),
             line: line.max(1),
@@ -72,15 +74,15 @@ impl Wrong {
     }
 }
 
-impl From<serde_saphyr::Error> for Wrong {
+impl From<serde_saphyr::Error> for ScriptMistake {
     fn from(error: serde_saphyr::Error) -> Self {
         let error = error.without_snippet();
-        let (what, instead) = words::of(error);
+        let (what, instead) = yaml_error::explain(error);
         Self {
-            at: error.location(),
+            location: error.location(),
             what,
             instead,
-            shape: words::is_shape(error),
+            is_structural: yaml_error::is_structural(error),
         }
     }
 }

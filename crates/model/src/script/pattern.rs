@@ -1,54 +1,57 @@
-//! Patterns, each made once for a script however often it is written or taken by an anchor: making
-//! one is the slow part of reading a script.
+//! Compiled patterns of a script, each compiled once however often it is written or referenced by
+//! an anchor: compiling is the slow part of parsing a script.
 
 use std::collections::HashMap;
 
 use regex::Regex;
 use serde_saphyr::{Location, Spanned};
 
-use super::error::Wrong;
+use super::error::ScriptMistake;
 use super::source::PatternsSource;
 
-/// The patterns a script has so far.
+/// The patterns compiled so far.
 #[derive(Default)]
-pub(crate) struct Patterns {
-    made: HashMap<String, Regex>,
+pub(crate) struct PatternCache {
+    compiled: HashMap<String, Regex>,
 }
 
-impl Patterns {
-    /// The pattern that is written, checked.
-    pub(crate) fn one(&mut self, source: Spanned<String>) -> Result<Regex, Wrong> {
-        self.at(source.value, source.referenced)
+impl PatternCache {
+    /// Compiles one pattern.
+    pub(crate) fn compile(&mut self, source: Spanned<String>) -> Result<Regex, ScriptMistake> {
+        self.compile_at(source.value, source.referenced)
     }
 
-    /// One or a list of them.
-    pub(crate) fn several(
+    /// Compiles one pattern or a list.
+    pub(crate) fn compile_all(
         &mut self,
         source: Option<Spanned<PatternsSource>>,
-    ) -> Result<Vec<Regex>, Wrong> {
+    ) -> Result<Vec<Regex>, ScriptMistake> {
         let Some(source) = source else {
             return Ok(Vec::new());
         };
         match source.value {
-            PatternsSource::One(one) => Ok(vec![self.at(one, source.referenced)?]),
-            PatternsSource::Many(many) => many.into_iter().map(|one| self.one(one)).collect(),
+            PatternsSource::One(pattern) => Ok(vec![self.compile_at(pattern, source.referenced)?]),
+            PatternsSource::Many(patterns) => patterns
+                .into_iter()
+                .map(|pattern| self.compile(pattern))
+                .collect(),
         }
     }
 
-    fn at(&mut self, written: String, at: Location) -> Result<Regex, Wrong> {
-        if let Some(made) = self.made.get(&written) {
-            return Ok(made.clone());
+    fn compile_at(&mut self, pattern: String, location: Location) -> Result<Regex, ScriptMistake> {
+        if let Some(compiled) = self.compiled.get(&pattern) {
+            return Ok(compiled.clone());
         }
-        let made = Regex::new(&written).map_err(|error| {
-            let what = format!("the pattern cannot be used: {}", reason(&error));
-            Wrong::new(at, what)
+        let compiled = Regex::new(&pattern).map_err(|error| {
+            let message = format!("the pattern cannot be used: {}", reason(&error));
+            ScriptMistake::new(location, message)
         })?;
-        self.made.insert(written, made.clone());
-        Ok(made)
+        self.compiled.insert(pattern, compiled.clone());
+        Ok(compiled)
     }
 }
 
-/// The last line of a regex error is what is wrong; the lines above draw where.
+/// The last line of a regex error has the reason; the lines above point at the location.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();

@@ -1,47 +1,47 @@
-//! A rule: when it speaks, and what it says in each call of a turn.
+//! A rule: its condition, and what it plays in each call of a turn.
 //!
-//! A rule without `call` tells a whole turn: its steps are cut into calls, and the n-th time it
-//! is asked in a turn it plays the n-th. A call ends with its `stop`, or where words or reasoning
-//! follow tools, because a model says those after it has seen the results. The last call is
-//! played again for as long as the turn goes on. A rule with `call` is that one call.
+//! A rule without `call` covers a whole turn: its steps are split into calls, and the n-th call of
+//! the turn plays the n-th part. A call ends with its `stop`, or where text or reasoning follows
+//! tool uses, because a model writes those after it has the results. The last part is repeated for
+//! further calls. A rule with `call` covers that one call.
 
 use std::sync::Arc;
 
 use serde_saphyr::Spanned;
 
-use super::asked::Asked;
+use super::call_plan::CallPlan;
 use super::check;
-use super::condition::Condition;
-use super::error::Wrong;
-use super::pattern::Patterns;
-use super::reel::Reel;
+use super::condition::RuleCondition;
+use super::error::ScriptMistake;
+use super::pattern::PatternCache;
+use super::request_view::RequestView;
 use super::source::{RuleSource, StepSource, WhenSource};
-use super::step::{Cue, Step};
+use super::step::{ConditionalStep, ScriptStep};
 
-/// One call of a rule.
+/// One call that a rule plays.
 #[derive(Debug)]
-pub(crate) enum Take {
-    /// Cut once, when the script was read.
-    Ready(Arc<Reel>),
-    /// Depends on the request, so it is cut anew each time.
-    Fresh(Vec<Cue>),
+pub(crate) enum PlannedCall {
+    /// The same for every request; prepared when the script was parsed.
+    Ready(Arc<CallPlan>),
+    /// Depends on the request; prepared for each call.
+    PerRequest(Vec<ConditionalStep>),
 }
 
-/// One rule.
+/// One checked rule.
 #[derive(Debug)]
-pub(crate) struct Rule {
-    when: Condition,
+pub(crate) struct ScriptRule {
+    when: RuleCondition,
     pub(crate) call: Option<u32>,
-    takes: Vec<Take>,
+    calls: Vec<PlannedCall>,
 }
 
-impl Rule {
-    /// The rule that is written; none where patterns are only defined.
+impl ScriptRule {
+    /// Checks a rule; `None` for an item that only defines patterns.
     pub(crate) fn new(
         source: Spanned<RuleSource>,
-        patterns: &mut Patterns,
-    ) -> Result<Option<Self>, Vec<Wrong>> {
-        let at = source.referenced;
+        patterns: &mut PatternCache,
+    ) -> Result<Option<Self>, Vec<ScriptMistake>> {
+        let location = source.referenced;
         let RuleSource {
             define,
             when,
@@ -49,110 +49,116 @@ impl Rule {
         } = source.value;
         if let Some(define) = define {
             if when.is_some() || steps.is_some() {
-                let what = "`define` stands alone: write the rule as another item of the list";
-                return Err(vec![Wrong::new(at, what)]);
+                let message = "`define` stands alone: write the rule as another item of the list";
+                return Err(vec![ScriptMistake::new(location, message)]);
             }
-            let defined = define.into_values().map(|pattern| patterns.one(pattern));
-            let wrong: Vec<Wrong> = defined.filter_map(Result::err).collect();
-            return if wrong.is_empty() {
+            let definitions = define
+                .into_values()
+                .map(|pattern| patterns.compile(pattern));
+            let mistakes: Vec<ScriptMistake> = definitions.filter_map(Result::err).collect();
+            return if mistakes.is_empty() {
                 Ok(None)
             } else {
-                Err(wrong)
+                Err(mistakes)
             };
         }
         let Some(steps) = steps else {
-            let what = "the rule says nothing: write `steps`, a list";
-            return Err(vec![Wrong::new(at, what)]);
+            let message = "the rule says nothing: write `steps`, a list";
+            return Err(vec![ScriptMistake::new(location, message)]);
         };
-        Self::speaking(when.unwrap_or_default(), steps, patterns).map(Some)
+        Self::with_steps(when.unwrap_or_default(), steps, patterns).map(Some)
     }
 
-    fn speaking(
+    fn with_steps(
         mut when: WhenSource,
         source: Spanned<Vec<Spanned<StepSource>>>,
-        patterns: &mut Patterns,
-    ) -> Result<Self, Vec<Wrong>> {
-        let mut wrong = Vec::new();
+        patterns: &mut PatternCache,
+    ) -> Result<Self, Vec<ScriptMistake>> {
+        let mut mistakes = Vec::new();
         let call = when.call.take();
         if let Some(call) = call.as_ref().filter(|call| call.value == 0) {
-            wrong.push(Wrong::new(call.referenced, "calls are counted from 1"));
+            mistakes.push(ScriptMistake::new(
+                call.referenced,
+                "calls are counted from 1",
+            ));
         }
         let call = call.map(|call| call.value);
         let steps = &source.value;
         let stop = steps.iter().position(|step| step.value.stop.is_some());
-        let after = stop.and_then(|at| steps.get(at + 1));
+        let after = stop.and_then(|index| steps.get(index + 1));
         if let Some(after) = after.filter(|_| call.is_some()) {
-            let what = "a rule with `call` is one call: nothing follows its `stop`";
-            wrong.push(Wrong::new(after.referenced, what));
+            let message = "a rule with `call` is one call: nothing follows its `stop`";
+            mistakes.push(ScriptMistake::new(after.referenced, message));
         }
-        let when = Condition::new(when, patterns).map_err(|one| wrong.push(one));
-        let steps = check::steps(source, patterns).map_err(|more| wrong.extend(more));
-        let (Ok(when), Ok(steps), true) = (when, steps, wrong.is_empty()) else {
-            return Err(wrong);
+        let when = RuleCondition::new(when, patterns).map_err(|mistake| mistakes.push(mistake));
+        let steps =
+            check::steps(source, patterns).map_err(|step_mistakes| mistakes.extend(step_mistakes));
+        let (Ok(when), Ok(steps), true) = (when, steps, mistakes.is_empty()) else {
+            return Err(mistakes);
         };
         let calls = if call.is_some() {
             vec![steps]
         } else {
-            calls(steps)
+            into_calls(steps)
         };
         Ok(Self {
             when,
             call,
-            takes: calls.into_iter().map(Take::new).collect(),
+            calls: calls.into_iter().map(PlannedCall::new).collect(),
         })
     }
 
-    /// Whether it speaks to a request.
-    pub(crate) fn hears(&self, asked: &Asked<'_>) -> bool {
-        self.when.holds(asked)
+    /// True if the rule answers a request.
+    pub(crate) fn is_match(&self, view: &RequestView<'_>) -> bool {
+        self.when.is_met(view)
     }
 
-    /// What it plays the n-th time (from 0) it is asked in a turn.
-    pub(crate) fn take(&self, nth: usize) -> Option<&Take> {
-        self.takes.get(nth.min(self.takes.len().saturating_sub(1)))
+    /// The call that is played the n-th time (from 0) in a turn.
+    pub(crate) fn call(&self, nth: usize) -> Option<&PlannedCall> {
+        self.calls.get(nth.min(self.calls.len().saturating_sub(1)))
     }
 
-    /// What it listens for, if it listens for something.
+    /// The rule's pattern for the user's text, if it has one.
     pub(crate) fn pattern(&self) -> Option<&str> {
-        self.when.user()
+        self.when.user_pattern()
     }
 }
 
-impl Take {
-    fn new(cues: Vec<Cue>) -> Self {
-        if cues.iter().all(Cue::is_fixed) {
-            Self::Ready(Arc::new(Reel::new(&cues, None)))
+impl PlannedCall {
+    fn new(steps: Vec<ConditionalStep>) -> Self {
+        if steps.iter().all(ConditionalStep::is_fixed) {
+            Self::Ready(Arc::new(CallPlan::new(&steps, None)))
         } else {
-            Self::Fresh(cues)
+            Self::PerRequest(steps)
         }
     }
 }
 
-/// Cuts the steps of a turn into its calls.
-fn calls(cues: Vec<Cue>) -> Vec<Vec<Cue>> {
+/// Splits the steps of a turn into calls.
+fn into_calls(steps: Vec<ConditionalStep>) -> Vec<Vec<ConditionalStep>> {
     let mut out = Vec::new();
     let mut call = Vec::new();
-    let mut asked = false;
-    // Pauses after tools wait for what they stand before.
+    let mut has_tools = false;
+    // Pauses after tools belong to the step after them.
     let mut pauses = Vec::new();
-    for cue in cues {
-        let step = &cue.step;
-        let speaks = matches!(step, Step::Text { .. } | Step::Thinking { .. });
-        if asked && matches!(step, Step::Pause(_)) {
-            pauses.push(cue);
+    for step in steps {
+        let kind = &step.step;
+        let is_content = matches!(kind, ScriptStep::Text { .. } | ScriptStep::Thinking { .. });
+        if has_tools && matches!(kind, ScriptStep::Pause(_)) {
+            pauses.push(step);
             continue;
         }
-        if asked && speaks {
+        if has_tools && is_content {
             out.push(std::mem::take(&mut call));
-            asked = false;
+            has_tools = false;
         }
         call.append(&mut pauses);
-        asked |= matches!(step, Step::Tool { .. });
-        let stops = matches!(step, Step::Stop { .. });
-        call.push(cue);
-        if stops {
+        has_tools |= matches!(kind, ScriptStep::Tool { .. });
+        let is_stop = matches!(kind, ScriptStep::Stop { .. });
+        call.push(step);
+        if is_stop {
             out.push(std::mem::take(&mut call));
-            asked = false;
+            has_tools = false;
         }
     }
     call.append(&mut pauses);
@@ -168,45 +174,47 @@ mod tests {
 
     use turnwire_event::StopReason;
 
-    use super::super::step::{Input, Words};
+    use super::super::step::{StreamedText, ToolInput};
     use super::*;
 
-    fn text() -> Step {
-        let words = Words::plain("a".into());
-        Step::Text { words, repeat: 1 }
+    fn text() -> ScriptStep {
+        let text = StreamedText::new("a".into());
+        ScriptStep::Text { text, repeat: 1 }
     }
 
-    fn tool() -> Step {
-        Step::Tool {
+    fn tool() -> ScriptStep {
+        ScriptStep::Tool {
             name: "echo".into(),
-            input: Input::Raw(String::new()),
+            input: ToolInput::Raw(String::new()),
             fragments: None,
             delay: Duration::ZERO,
         }
     }
 
-    fn pause() -> Step {
-        Step::Pause(Duration::from_secs(1))
+    fn pause() -> ScriptStep {
+        ScriptStep::Pause(Duration::from_secs(1))
     }
 
-    fn stop() -> Step {
-        Step::Stop {
+    fn stop() -> ScriptStep {
+        ScriptStep::Stop {
             reason: StopReason::EndTurn,
             usage: None,
         }
     }
 
-    fn cut(steps: Vec<Step>) -> Vec<Vec<Step>> {
-        let cues = steps.into_iter().map(|step| Cue { when: None, step });
-        let calls = calls(cues.collect()).into_iter();
-        let steps = |call: Vec<Cue>| call.into_iter().map(|cue| cue.step).collect();
+    fn split_steps(steps: Vec<ScriptStep>) -> Vec<Vec<ScriptStep>> {
+        let steps = steps
+            .into_iter()
+            .map(|step| ConditionalStep { when: None, step });
+        let calls = into_calls(steps.collect()).into_iter();
+        let steps = |call: Vec<ConditionalStep>| call.into_iter().map(|step| step.step).collect();
         calls.map(steps).collect()
     }
 
     #[test]
-    fn words_after_tools_are_the_next_call() {
+    fn content_after_tools_starts_the_next_call() {
         assert_eq!(
-            cut(vec![
+            split_steps(vec![
                 text(),
                 tool(),
                 pause(),
@@ -223,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_ends_its_call_and_breaks_stay_in_theirs() {
+    fn stop_ends_a_call_and_pauses_stay_in_theirs() {
         assert_eq!(
-            cut(vec![tool(), pause(), stop(), Step::Stall]),
-            [vec![tool(), pause(), stop()], vec![Step::Stall]]
+            split_steps(vec![tool(), pause(), stop(), ScriptStep::Stall]),
+            [vec![tool(), pause(), stop()], vec![ScriptStep::Stall]]
         );
         assert_eq!(
-            cut(vec![tool(), pause(), Step::Stall]),
-            [vec![tool(), pause(), Step::Stall]]
+            split_steps(vec![tool(), pause(), ScriptStep::Stall]),
+            [vec![tool(), pause(), ScriptStep::Stall]]
         );
     }
 }

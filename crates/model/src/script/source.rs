@@ -1,5 +1,5 @@
-//! A script as it is written: the shapes of its YAML, with the place of everything that can be
-//! wrong. Unknown keys are refused here; what the values mean is checked in `check`.
+//! The YAML structure of a script, with the location of everything that can be wrong. Unknown keys
+//! are rejected here; values are checked in `check`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,19 +9,19 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::error::Wrong;
+use super::error::ScriptMistake;
 
-/// One rule, or a place to define patterns at.
+/// One rule, or a list of pattern definitions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleSource {
-    /// Patterns that later rules take by their YAML anchors.
+    /// Patterns that later rules reference by their YAML anchors.
     pub(crate) define: Option<BTreeMap<String, Spanned<String>>>,
     pub(crate) when: Option<WhenSource>,
     pub(crate) steps: Option<Spanned<Vec<Spanned<StepSource>>>>,
 }
 
-/// When a rule or a step speaks.
+/// The condition of a rule or a step.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WhenSource {
@@ -40,7 +40,7 @@ pub(crate) struct WhenSource {
     pub(crate) answers: Option<u32>,
 }
 
-/// One pattern, or a list of them.
+/// One pattern, or a list of patterns.
 #[derive(Debug)]
 pub(crate) enum PatternsSource {
     One(String),
@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for PatternsVisitor {
     }
 }
 
-/// One step: exactly one of the keys that say what it is, and those that say how.
+/// One step: exactly one key for its kind, and the options of that kind.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepSource {
@@ -83,7 +83,7 @@ pub(crate) struct StepSource {
     pub(crate) text: Option<Spanned<String>>,
     pub(crate) texts: Option<Spanned<TextsSource>>,
     pub(crate) thinking: Option<Spanned<String>>,
-    /// Words and reasoning in the pieces they came in, as they are.
+    /// Text in fixed pieces, one delta each, without placeholders.
     pub(crate) said: Option<Spanned<Vec<String>>>,
     pub(crate) thought: Option<Spanned<Vec<String>>>,
     pub(crate) tool: Option<Spanned<ToolSource>>,
@@ -100,7 +100,7 @@ pub(crate) struct StepSource {
     pub(crate) usage: Option<Spanned<UsageSource>>,
 }
 
-/// The same words in several languages, in the order they are written.
+/// One text in several languages, in the order of the file.
 #[derive(Debug)]
 pub(crate) struct TextsSource(pub(crate) Vec<(String, Spanned<String>)>);
 
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for TextsVisitor {
     }
 }
 
-/// A tool the model asks for.
+/// A tool use.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolSource {
@@ -138,7 +138,7 @@ pub(crate) struct ToolSource {
     pub(crate) delay_ms: Option<Spanned<u64>>,
 }
 
-/// What a call is said to cost.
+/// The reported usage of a call.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageSource {
@@ -150,7 +150,7 @@ pub(crate) struct UsageSource {
     pub(crate) cost_usd: Option<f64>,
 }
 
-/// Reads the YAML.
-pub(crate) fn read(yaml: &str) -> Result<Vec<Spanned<RuleSource>>, Wrong> {
-    turnwire_pack::erased::from_str(yaml).map_err(Wrong::from)
+/// Parses the YAML.
+pub(crate) fn read(yaml: &str) -> Result<Vec<Spanned<RuleSource>>, ScriptMistake> {
+    turnwire_pack::erased::from_str(yaml).map_err(ScriptMistake::from)
 }

@@ -1,5 +1,5 @@
-//! A step of a script after checking: what the model does next. Everything in it is within
-//! bounds; the words may still hold places to fill in.
+//! A checked step of a script: the model's next action. All values are within their limits; text
+//! may still have placeholders.
 
 use std::time::Duration;
 
@@ -8,47 +8,47 @@ use turnwire_event::{StopReason, Usage};
 
 use crate::delta::ModelError;
 
-use super::asked::Asked;
-use super::condition::Condition;
-use super::quote;
+use super::condition::RuleCondition;
+use super::placeholder;
+use super::request_view::RequestView;
 
-/// Words and how they stream.
+/// Text and how it is streamed.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Words {
+pub(crate) struct StreamedText {
     pub(crate) text: String,
-    /// The same in other languages, each with its tag.
-    pub(crate) others: Vec<(String, String)>,
-    /// Where its deltas end, where each is written: then it is said as it is, and quotes nothing.
+    /// The text in other languages, by language tag.
+    pub(crate) translations: Vec<(String, String)>,
+    /// End offsets of the deltas, if the script fixes them; such text has no placeholders.
     pub(crate) pieces: Option<Vec<u32>>,
-    /// Characters a delta; words if not given.
+    /// Characters per delta; `None` splits at words.
     pub(crate) chunk: Option<usize>,
-    /// The wait before each delta.
+    /// Delay before each delta.
     pub(crate) delay: Duration,
 }
 
-/// What a tool is asked with.
+/// The input of a tool use.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Input {
-    /// An object.
+pub(crate) enum ToolInput {
+    /// A JSON object; its strings may have placeholders.
     Json(Value),
-    /// Text that is sent as it is, so that broken input can be tried.
+    /// Raw text, so that invalid input can be tested.
     Raw(String),
 }
 
-/// One step.
+/// One step of a script.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum ScriptStep {
     Thinking {
-        words: Words,
+        text: StreamedText,
         signature: Option<String>,
     },
     Text {
-        words: Words,
+        text: StreamedText,
         repeat: u32,
     },
     Tool {
         name: String,
-        input: Input,
+        input: ToolInput,
         fragments: Option<usize>,
         delay: Duration,
     },
@@ -61,60 +61,71 @@ pub(crate) enum Step {
     },
 }
 
-/// A step and when it is played.
+/// A step with its condition.
 #[derive(Debug)]
-pub(crate) struct Cue {
-    /// Always, if not given.
-    pub(crate) when: Option<Condition>,
-    pub(crate) step: Step,
+pub(crate) struct ConditionalStep {
+    /// `None` plays the step always.
+    pub(crate) when: Option<RuleCondition>,
+    pub(crate) step: ScriptStep,
 }
 
-impl Cue {
-    /// Whether it is the same for every request, so that it can be cut once.
+impl ConditionalStep {
+    /// True if the step is the same for every request, so that it can be prepared once.
     pub(crate) fn is_fixed(&self) -> bool {
         let fixed = match &self.step {
-            Step::Thinking { words, .. } | Step::Text { words, .. } => {
-                words.others.is_empty() && !words.quotes()
+            ScriptStep::Thinking { text, .. } | ScriptStep::Text { text, .. } => {
+                text.translations.is_empty() && !text.has_placeholders()
             }
-            Step::Tool { input, .. } => match input {
-                Input::Json(value) => quote::quotes_in(value) == Ok(false),
-                Input::Raw(_) => true,
+            ScriptStep::Tool { input, .. } => match input {
+                ToolInput::Json(value) => placeholder::has_placeholders_in(value) == Ok(false),
+                ToolInput::Raw(_) => true,
             },
-            Step::Pause(_) | Step::Stall | Step::Error(_) | Step::Stop { .. } => true,
+            ScriptStep::Pause(_)
+            | ScriptStep::Stall
+            | ScriptStep::Error(_)
+            | ScriptStep::Stop { .. } => true,
         };
         fixed && self.when.is_none()
     }
 }
 
-impl Words {
-    /// The same words for everyone.
-    pub(crate) fn plain(text: String) -> Self {
+impl StreamedText {
+    /// Text without translations and with default streaming.
+    pub(crate) fn new(text: String) -> Self {
         Self {
             text,
-            others: Vec::new(),
+            translations: Vec::new(),
             pieces: None,
             chunk: None,
             delay: Duration::ZERO,
         }
     }
 
-    /// The words for a request, in its language; in the first one if that is not there.
-    pub(crate) fn fill(&self, asked: Option<&Asked<'_>>, bytes_max: usize) -> String {
-        let Some(asked) = asked.filter(|_| self.pieces.is_none()) else {
+    /// The text for a request, in its language, with placeholders filled; another language gets the
+    /// first text.
+    pub(crate) fn fill(&self, view: Option<&RequestView<'_>>, bytes_max: usize) -> String {
+        let Some(view) = view.filter(|_| self.pieces.is_none()) else {
             return self.text.clone();
         };
-        let other = self.others.iter().find(|(tag, _)| asked.speaks(tag));
-        quote::fill(asked, other.map_or(&self.text, |(_, text)| text), bytes_max)
+        let translation = self
+            .translations
+            .iter()
+            .find(|(tag, _)| view.matches_locale(tag));
+        placeholder::fill(
+            view,
+            translation.map_or(&self.text, |(_, text)| text),
+            bytes_max,
+        )
     }
 
-    /// Whether it has places to fill in, in any language.
-    pub(crate) fn quotes(&self) -> bool {
+    /// True if the text has placeholders in any language.
+    pub(crate) fn has_placeholders(&self) -> bool {
         if self.pieces.is_some() {
             return false;
         }
-        let others = self.others.iter().map(|(_, text)| text);
-        others
+        let translations = self.translations.iter().map(|(_, text)| text);
+        translations
             .chain([&self.text])
-            .any(|text| quote::quotes(text) != Ok(false))
+            .any(|text| placeholder::has_placeholders(text) != Ok(false))
     }
 }

@@ -1,29 +1,29 @@
-//! What is right in a script plays the right call.
+//! Valid scripts play the right call.
 
-mod wrong;
+mod mistakes;
 
 use turnwire_event::{ContentBlock, Role};
 
-use super::reel::Part;
+use super::call_plan::PlanPart;
 use super::*;
 use crate::delta::Delta;
 use crate::request::Said;
 
 #[test]
-fn the_built_in_script_is_right_and_has_a_minute_to_stop() {
+fn builtin_script_has_an_answer_of_about_a_minute() {
     let script = Script::builtin();
-    let reel = script.reel(&request("tell me a long story", 1));
-    let seconds: f64 = reel.parts.iter().map(seconds).sum();
+    let plan = script.plan(&request("tell me a long story", 1));
+    let seconds: f64 = plan.parts.iter().map(seconds).sum();
     assert!((45.0..90.0).contains(&seconds), "{seconds} s");
 }
 
-fn seconds(part: &Part) -> f64 {
+fn seconds(part: &PlanPart) -> f64 {
     match part {
-        Part::Say { delay, times, .. } => {
+        PlanPart::Stream { delay, times, .. } => {
             delay.as_secs_f64() * part.len() as f64 * f64::from(*times)
         }
-        Part::Pause(wait) => wait.as_secs_f64(),
-        Part::Stall | Part::Fail(_) => 0.0,
+        PlanPart::Pause(wait) => wait.as_secs_f64(),
+        PlanPart::Stall | PlanPart::Fail(_) => 0.0,
     }
 }
 
@@ -43,15 +43,15 @@ fn request(user: &str, call: u32) -> Request {
     }
 }
 
-fn said(script: &Script, user: &str, call: u32) -> String {
-    words(&script.reel(&request(user, call)))
+fn played_text(script: &Script, user: &str, call: u32) -> String {
+    plan_text(&script.plan(&request(user, call)))
 }
 
-fn words(reel: &Reel) -> String {
-    let deltas = reel
+fn plan_text(plan: &CallPlan) -> String {
+    let deltas = plan
         .parts
         .iter()
-        .flat_map(|part| (0..part.len()).filter_map(|at| part.delta(at)));
+        .flat_map(|part| (0..part.len()).filter_map(|index| part.delta(index)));
     deltas
         .map(|delta| match delta {
             Delta::Text { text, .. } => text,
@@ -66,72 +66,77 @@ fn script(yaml: &str) -> Script {
 }
 
 #[test]
-fn the_first_rule_that_matches_wins() {
+fn first_matching_rule_wins() {
     let script = script(
         "- {when: {user: '^a', agent: shop}, steps: [{text: shop}]}\n\
          - {when: {user: '^a'}, steps: [{text: first}]}\n\
          - {when: {user: 'a'}, steps: [{text: second}]}\n",
     );
-    assert_eq!(said(&script, "ab", 1), "first");
-    assert_eq!(said(&script, "ba", 1), "second");
+    assert_eq!(played_text(&script, "ab", 1), "first");
+    assert_eq!(played_text(&script, "ba", 1), "second");
     let mut shop = request("ab", 1);
     shop.agent = "shop".into();
-    assert_eq!(words(&script.reel(&shop)), "shop");
+    assert_eq!(plan_text(&script.plan(&shop)), "shop");
     assert_eq!(
-        said(&script, "x", 1),
+        played_text(&script, "x", 1),
         "This script has nothing to say to that. It listens for: ^a, ^a, a"
     );
 }
 
 #[test]
-fn a_rule_without_call_tells_the_whole_turn() {
+fn rule_without_call_covers_the_whole_turn() {
     let script = script(
         "- {when: {user: t, call: 2}, steps: [{tool: {name: b}}]}\n\
          - {when: {user: t}, steps: [{text: x}, {tool: {name: a}}, {tool: {name: c}}, {text: y}]}\n",
     );
-    let calls: Vec<String> = (1..=4).map(|call| said(&script, "t", call)).collect();
+    let calls: Vec<String> = (1..=4)
+        .map(|call| played_text(&script, "t", call))
+        .collect();
     assert_eq!(calls, ["x[a][c]", "[b]", "y", "y"]);
 }
 
 #[test]
-fn a_rule_with_call_is_one_message() {
+fn rule_with_call_covers_one_call() {
     let script = script("- {when: {call: 1}, steps: [{tool: {name: a}}, {text: y}]}\n");
-    assert_eq!(said(&script, "t", 1), "[a]y");
+    assert_eq!(played_text(&script, "t", 1), "[a]y");
     assert_eq!(
-        said(&script, "t", 2),
+        played_text(&script, "t", 2),
         "This script has nothing to say to that."
     );
 }
 
 #[test]
-fn only_what_quotes_is_cut_anew() {
+fn plan_is_shared_unless_it_has_placeholders() {
     let script = script(
         "- {when: {user: plain}, steps: [{text: same}]}\n\
          - {steps: [{text: 'you said {{user}}; {{last_tool_result}}'}]}\n",
     );
     let plain = request("plain", 1);
-    assert!(Arc::ptr_eq(&script.reel(&plain), &script.reel(&plain)));
-    assert_eq!(said(&script, "a {{user}}", 1), "you said a {{user}}; ");
+    assert!(Arc::ptr_eq(&script.plan(&plain), &script.plan(&plain)));
+    assert_eq!(
+        played_text(&script, "a {{user}}", 1),
+        "you said a {{user}}; "
+    );
 }
 
 #[test]
-fn pieces_are_said_as_they_are_written_and_quote_nothing() {
+fn fixed_pieces_are_streamed_unchanged() {
     let script = script(
         "- steps: [{thought: ['{{us', 'er}}'], signature: s}, {said: [I, '', ' {{result.x'], \
          when: {user: x}}, {said: ['}} am']}]",
     );
-    let reel = script.reel(&request("x", 1));
-    let deltas: Vec<Delta> = reel
+    let plan = script.plan(&request("x", 1));
+    let deltas: Vec<Delta> = plan
         .parts
         .iter()
-        .flat_map(|part| (0..part.len()).filter_map(|at| part.delta(at)))
+        .flat_map(|part| (0..part.len()).filter_map(|index| part.delta(index)))
         .collect();
     let thought = |text: &str, signature: Option<&str>| Delta::Thinking {
         block: 0,
         text: text.into(),
         signature: signature.map(str::to_owned),
     };
-    let said = |text: &str| Delta::Text {
+    let played_text = |text: &str| Delta::Text {
         block: 1,
         text: text.into(),
     };
@@ -140,38 +145,40 @@ fn pieces_are_said_as_they_are_written_and_quote_nothing() {
         [
             thought("{{us", None),
             thought("er}}", Some("s")),
-            said("I"),
-            said(" {{result.x"),
-            said("}} am"),
+            played_text("I"),
+            played_text(" {{result.x"),
+            played_text("}} am"),
         ]
     );
 }
 
 #[test]
-fn a_rule_can_be_for_exact_words_and_for_one_turn() {
+fn rule_can_require_exact_text_and_a_turn() {
     let script = script(
         "- {when: {says: 'a.'}, steps: [{text: exact}]}\n\
          - {when: {user: a, turn: 2}, steps: [{text: second}]}\n\
          - {steps: [{text: other}]}\n",
     );
-    assert_eq!(said(&script, "a.", 1), "exact");
-    assert_eq!(said(&script, "ab", 1), "other");
-    let mut later = request("first", 1);
-    let more = vec![ContentBlock::text("ab")];
-    later.messages.push(Arc::new(Said::new(Role::User, more)));
-    assert_eq!(words(&script.reel(&later)), "second");
+    assert_eq!(played_text(&script, "a.", 1), "exact");
+    assert_eq!(played_text(&script, "ab", 1), "other");
+    let mut later_request = request("first", 1);
+    let second_message = vec![ContentBlock::text("ab")];
+    later_request
+        .messages
+        .push(Arc::new(Said::new(Role::User, second_message)));
+    assert_eq!(plan_text(&script.plan(&later_request)), "second");
 }
 
 #[test]
-fn a_rule_hears_the_language_and_its_narrower_kinds() {
+fn locale_condition_matches_more_specific_tags() {
     let script = script(
         "- {when: {locale: de}, steps: [{text: hallo}]}\n\
          - {steps: [{texts: {en: hello, es: hola}}]}\n",
     );
-    let said = |locale: &str| {
+    let played_text = |locale: &str| {
         let mut request = request("x", 1);
         request.locale = locale.into();
-        words(&script.reel(&request))
+        plan_text(&script.plan(&request))
     };
     for (locale, expected) in [
         ("de", "hallo"),
@@ -183,31 +190,31 @@ fn a_rule_hears_the_language_and_its_narrower_kinds() {
         ("en-GB", "hello"),
         ("es-MX", "hola"),
     ] {
-        assert_eq!(said(locale), expected, "{locale}");
+        assert_eq!(played_text(locale), expected, "{locale}");
     }
 }
 
-/// Puts a tool's answer at the end of what was said.
-fn answered(request: &mut Request, tool: &str, content: &str, is_error: bool) {
+/// Appends a tool use and its result to a request.
+fn push_tool_result(request: &mut Request, tool: &str, content: &str, is_error: bool) {
     let id = turnwire_event::ToolUseId(turnwire_event::Ulid(request.messages.len() as u128));
-    let asks = ContentBlock::ToolUse {
+    let tool_use = ContentBlock::ToolUse {
         id,
         name: tool.into(),
         input: serde_json::json!({}),
     };
-    let answers = ContentBlock::ToolResult {
+    let tool_result = ContentBlock::ToolResult {
         tool_use_id: id,
         content: content.into(),
         is_error,
     };
-    for (role, block) in [(Role::Assistant, asks), (Role::Tool, answers)] {
+    for (role, block) in [(Role::Assistant, tool_use), (Role::Tool, tool_result)] {
         let content = vec![block];
         request.messages.push(Arc::new(Said::new(role, content)));
     }
 }
 
 #[test]
-fn rules_and_steps_hear_what_tools_have_answered() {
+fn conditions_test_tool_results() {
     let script = script(
         "- {when: {result: empty}, steps: [{text: newest}]}\n\
          - steps:\n\
@@ -217,47 +224,47 @@ fn rules_and_steps_hear_what_tools_have_answered() {
          \x20   - {text: '[no x]', when: {user: [y, z], not: [x, w]}}\n\
          \x20   - {text: '.'}\n",
     );
-    let mut asked = request("x", 2);
-    assert_eq!(words(&script.reel(&asked)), ".");
-    answered(&mut asked, "shop", "empty", false);
-    assert_eq!(words(&script.reel(&asked)), "newest");
-    answered(&mut asked, "shop", r#"{"text":"milk"}"#, false);
-    assert_eq!(words(&script.reel(&asked)), "[s milk].");
-    answered(&mut asked, "points", "gold", false);
-    assert_eq!(words(&script.reel(&asked)), "[s milk][p gold].");
-    answered(&mut asked, "shop", "no", true);
-    assert_eq!(words(&script.reel(&asked)), "[s failed][p gold].");
+    let mut request = request("x", 2);
+    assert_eq!(plan_text(&script.plan(&request)), ".");
+    push_tool_result(&mut request, "shop", "empty", false);
+    assert_eq!(plan_text(&script.plan(&request)), "newest");
+    push_tool_result(&mut request, "shop", r#"{"text":"milk"}"#, false);
+    assert_eq!(plan_text(&script.plan(&request)), "[s milk].");
+    push_tool_result(&mut request, "points", "gold", false);
+    assert_eq!(plan_text(&script.plan(&request)), "[s milk][p gold].");
+    push_tool_result(&mut request, "shop", "no", true);
+    assert_eq!(plan_text(&script.plan(&request)), "[s failed][p gold].");
     for (user, expected) in [("yz", "[no x]."), ("y", "."), ("yzw", ".")] {
-        assert_eq!(said(&script, user, 1), expected, "{user}");
+        assert_eq!(played_text(&script, user, 1), expected, "{user}");
     }
 }
 
 #[test]
-fn patterns_are_defined_once_and_taken_by_their_anchors() {
+fn defined_patterns_are_used_by_their_anchors() {
     let script = script(
         "- define: {fruit: &fruit 'apple|pear', no: &no 'worm'}\n\
          - {when: {user: *fruit, not: *no}, steps: [{text: yum}]}\n\
          - {steps: [{text: no}]}\n",
     );
     for (user, expected) in [("a pear", "yum"), ("a pear with a worm", "no"), ("x", "no")] {
-        assert_eq!(said(&script, user, 1), expected, "{user}");
+        assert_eq!(played_text(&script, user, 1), expected, "{user}");
     }
 }
 
 #[test]
-fn answers_are_counted_since_the_model_last_spoke() {
+fn answers_condition_counts_results_since_last_message() {
     let script = script("- steps: [{text: '[both]', when: {answers: 2}}, {text: '.'}]");
-    let mut asked = request("x", 2);
-    answered(&mut asked, "shop", "milk", false);
-    answered(&mut asked, "points", "gold", false);
-    assert_eq!(words(&script.reel(&asked)), ".");
+    let mut request = request("x", 2);
+    push_tool_result(&mut request, "shop", "milk", false);
+    push_tool_result(&mut request, "points", "gold", false);
+    assert_eq!(plan_text(&script.plan(&request)), ".");
     // The same two, asked for in one message.
-    asked.messages.swap(2, 3);
-    assert_eq!(words(&script.reel(&asked)), "[both].");
+    request.messages.swap(2, 3);
+    assert_eq!(plan_text(&script.plan(&request)), "[both].");
 }
 
 #[test]
-fn several_files_are_one_script_in_the_order_of_their_names() {
+fn files_form_one_script_in_order_of_their_names() {
     let files = [
         ("20-rest.yaml", "- steps: [{text: rest}]"),
         (
@@ -266,21 +273,21 @@ fn several_files_are_one_script_in_the_order_of_their_names() {
         ),
     ];
     let script = Script::parse_many(&files).expect("a script");
-    assert_eq!(said(&script, "hello", 1), "hi");
-    assert_eq!(said(&script, "x", 1), "rest");
-    let wrong = Script::parse_many(&[files[0], ("30.yaml", "- steps: []")]);
-    let wrong = wrong.expect_err("no steps").to_string();
-    assert!(wrong.starts_with("30.yaml:1:10: "), "{wrong}");
-    let none: [(&str, &str); 0] = [];
-    let empty = Script::parse_many(&none).expect("no rules");
+    assert_eq!(played_text(&script, "hello", 1), "hi");
+    assert_eq!(played_text(&script, "x", 1), "rest");
+    let error = Script::parse_many(&[files[0], ("30.yaml", "- steps: []")]);
+    let error = error.expect_err("no steps").to_string();
+    assert!(error.starts_with("30.yaml:1:10: "), "{error}");
+    let no_files: [(&str, &str); 0] = [];
+    let empty = Script::parse_many(&no_files).expect("no rules");
     assert_eq!(
-        said(&empty, "x", 1),
+        played_text(&empty, "x", 1),
         "This script has nothing to say to that."
     );
 }
 
 #[test]
-fn names_come_with_their_places_and_who_speaks_there() {
+fn names_have_their_location_and_agent() {
     let script = script(
         "- when: {agent: shop, answered: find}\n\
          \x20 steps:\n\

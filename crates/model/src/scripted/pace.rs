@@ -1,7 +1,7 @@
-//! When the next delta is due.
+//! Decides when the next delta is due.
 //!
-//! Due times are counted from the last due time, not from when the consumer came back, so that a
-//! thousand deltas a second are a thousand although timers tick in milliseconds.
+//! Due times are counted from the last due time, not from the next poll, so that a thousand deltas
+//! per second stay a thousand although timers tick in milliseconds.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,23 +9,23 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How much a consumer that was held up is given back at once.
-const BEHIND_MAX: Duration = Duration::from_millis(100);
+/// How much of a delay a slow consumer may catch up on at once.
+const CATCH_UP_MAX: Duration = Duration::from_millis(100);
 
-/// The wait of one stream.
+/// The timer of one stream.
 #[derive(Default)]
-pub(super) struct Pace {
+pub(super) struct DeltaTimer {
     due: Option<Instant>,
-    /// Made once and reset, so that a paced stream does not allocate a timer a delta.
+    /// Created once and reset, so that a paced stream does not allocate a timer per delta.
     timer: Option<Pin<Box<Sleep>>>,
     waiting: bool,
 }
 
-impl Pace {
-    /// Waits for `wait` after what was due last.
+impl DeltaTimer {
+    /// Waits for `wait` after the last due time.
     pub(super) fn follow(&mut self, wait: Duration) {
         let now = Instant::now();
-        let earliest = now.checked_sub(BEHIND_MAX).unwrap_or(now);
+        let earliest = now.checked_sub(CATCH_UP_MAX).unwrap_or(now);
         let due = self.due.unwrap_or(now).max(earliest) + wait;
         self.due = Some(due);
         if due <= now {
@@ -38,13 +38,13 @@ impl Pace {
         self.waiting = true;
     }
 
-    /// Waits for `wait` from now: a pause is not there to be caught up with.
+    /// Waits for `wait` from now: a pause is not caught up on.
     pub(super) fn pause(&mut self, wait: Duration) {
         self.due = None;
         self.follow(wait);
     }
 
-    /// Ready when nothing is waited for; says whether there was a wait.
+    /// Ready when no wait is pending; true if there was one.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let waited = self.waiting;
         if let Some(timer) = self.timer.as_mut().filter(|_| waited) {

@@ -1,4 +1,5 @@
-//! The stream as a consumer sees it: every delta in order, at its time, and nothing after a drop.
+//! The stream as a consumer sees it: every delta in order and at its time, and nothing after a
+//! drop.
 
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ fn start(block: u32, name: &str) -> Delta {
 }
 
 #[test]
-fn a_script_serves_every_scripted_model_and_no_other() {
+fn scripted_models_serve_every_scripted_name_and_no_other() {
     let script = Script::parse("s.yaml", "- steps: [{text: a}]").expect("a script");
     let models = ScriptedModels::new(Some(Scripted::new(script)));
     assert!(models.provider("scripted:market").is_some());
@@ -72,7 +73,7 @@ fn a_script_serves_every_scripted_model_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_failure_says_whether_it_may_pass() {
+async fn error_step_sets_the_retry_advice() {
     let after = Again::After(Duration::from_millis(1500));
     for (step, again) in [
         ("{error: timeout}", Again::Never),
@@ -81,39 +82,40 @@ async fn a_failure_says_whether_it_may_pass() {
         ("{error: timeout, retry_after_ms: 1500}", after),
         ("{error: timeout, retry: true, retry_after_ms: 1500}", after),
     ] {
-        let failed = ModelError::new(LlmErrorClass::Timeout, again);
-        let said = play(&format!("- steps: [{step}]")).await;
-        assert_eq!(said, [Err(failed)], "{step}");
+        let error = ModelError::new(LlmErrorClass::Timeout, again);
+        let items = play(&format!("- steps: [{step}]")).await;
+        assert_eq!(items, [Err(error)], "{step}");
     }
 }
 
 #[tokio::test]
-async fn a_rule_and_a_step_can_be_for_one_try_of_a_call() {
+async fn condition_can_require_an_attempt() {
     let model = provider(
         "- {when: {attempt: 1}, steps: [{error: transport, retry: true}]}\n\
          - steps: [{text: second, when: {attempt: 2}}, {text: third, when: {attempt: 3}}]\n",
     );
-    let said = async |attempt| {
-        let asked = Request {
+    let first_item = async |attempt| {
+        let attempt_request = Request {
             attempt,
             ..request("hi")
         };
-        let said: Vec<_> = model.stream(asked).collect().await;
-        said[0].clone()
+        let items: Vec<_> = model.stream(attempt_request).collect().await;
+        items[0].clone()
     };
-    let failed = ModelError::passing(LlmErrorClass::Transport);
-    assert_eq!(said(1).await, Err(failed));
-    assert_eq!(said(2).await, Ok(text(0, "second")));
-    assert_eq!(said(3).await, Ok(text(0, "third")));
+    let error = ModelError::passing(LlmErrorClass::Transport);
+    assert_eq!(first_item(1).await, Err(error));
+    assert_eq!(first_item(2).await, Ok(text(0, "second")));
+    assert_eq!(first_item(3).await, Ok(text(0, "third")));
 }
 
 async fn play(yaml: &str) -> Vec<Result<Delta, ModelError>> {
     provider(yaml).stream(request("1234567")).collect().await
 }
 
+// S3-055
 #[tokio::test]
-async fn s3_055_all_kinds_of_blocks_in_order_with_the_seal_last() {
-    let said = play(
+async fn all_kinds_of_blocks_are_streamed_with_signature_last() {
+    let items = play(
         "- steps:\n\
          \x20 - {thinking: a b, signature: s}\n\
          \x20 - {thinking: c}\n\
@@ -154,12 +156,12 @@ async fn s3_055_all_kinds_of_blocks_in_order_with_the_seal_last() {
             },
         },
     ];
-    assert_eq!(said, expected.map(Ok));
+    assert_eq!(items, expected.map(Ok));
 }
 
 #[tokio::test]
-async fn a_stop_says_why_and_what_it_cost() {
-    let said = play(
+async fn stop_step_sets_reason_and_usage() {
+    let items = play(
         "- steps: [{stop: max_tokens, usage: {input_tokens: 3, output_tokens: 4, cost_usd: 0.5}}]",
     )
     .await;
@@ -173,33 +175,33 @@ async fn a_stop_says_why_and_what_it_cost() {
             ..Usage::default()
         },
     };
-    assert_eq!(said, [Ok(stop)]);
+    assert_eq!(items, [Ok(stop)]);
 }
 
 #[tokio::test]
-async fn an_error_ends_the_stream_without_a_stop() {
-    let said = play("- steps: [{text: a}, {error: rate_limited}, {text: b}]").await;
+async fn error_step_ends_the_stream_without_stop() {
+    let items = play("- steps: [{text: a}, {error: rate_limited}, {text: b}]").await;
     let error = ModelError::from(LlmErrorClass::RateLimited);
-    assert_eq!(said, [Ok(text(0, "a")), Err(error)]);
+    assert_eq!(items, [Ok(text(0, "a")), Err(error)]);
 }
 
 #[tokio::test]
-async fn an_empty_thought_still_carries_its_seal() {
-    let said = play("- steps: [{thinking: '', signature: s}, {text: '', repeat: 9}]").await;
-    assert_eq!(said[..1], [Ok(thinking(0, "", Some("s")))]);
-    assert_eq!(said.len(), 2);
+async fn empty_thinking_still_has_its_signature() {
+    let items = play("- steps: [{thinking: '', signature: s}, {text: '', repeat: 9}]").await;
+    assert_eq!(items[..1], [Ok(thinking(0, "", Some("s")))]);
+    assert_eq!(items.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn deltas_come_at_their_time() {
-    let begun = Instant::now();
+async fn deltas_are_delivered_at_their_times() {
+    let started = Instant::now();
     let mut stream = provider(
         "- steps: [{text: a b, delay_ms: 10}, {pause_ms: 500}, {text: c}, {text: ' d', delay_ms: 1, repeat: 100}]",
     )
     .stream(request("x"));
     let mut times = Vec::new();
-    while let Some(said) = stream.next().await {
-        times.push((said.expect("no error"), begun.elapsed().as_millis()));
+    while let Some(item) = stream.next().await {
+        times.push((item.expect("no error"), started.elapsed().as_millis()));
     }
     assert_eq!(
         times[..4],
@@ -216,33 +218,33 @@ async fn deltas_come_at_their_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_consumer_that_was_held_up_gets_a_little_back_not_a_flood() {
+async fn slow_consumer_catches_up_only_a_little() {
     let mut stream =
         provider("- steps: [{text: a, delay_ms: 10, repeat: 1000}]").stream(request("x"));
     assert_eq!(stream.next().await, Some(Ok(text(0, "a"))));
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     for _ in 0..20 {
         assert_eq!(stream.next().await, Some(Ok(text(0, "a"))));
     }
-    assert_eq!(begun.elapsed().as_millis(), 100);
+    assert_eq!(started.elapsed().as_millis(), 100);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stall_lasts_until_it_is_dropped() {
+async fn stall_lasts_until_the_stream_is_dropped() {
     let mut stream =
         provider("- steps: [{text: a}, {stall: true}, {text: b}]").stream(request("x"));
     assert_eq!(stream.next().await, Some(Ok(text(0, "a"))));
     let hour = Duration::from_secs(3600);
-    let waited = tokio::time::timeout(hour, stream.next()).await;
-    assert!(waited.is_err(), "{waited:?}");
+    let result = tokio::time::timeout(hour, stream.next()).await;
+    assert!(result.is_err(), "{result:?}");
 }
 
 #[tokio::test]
-async fn a_stream_without_pauses_lets_others_run() {
+async fn stream_without_pauses_yields_to_other_tasks() {
     let mut stream = provider("- steps: [{text: a, repeat: 100000}]").stream(request("x"));
-    let turns = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let counter = Arc::clone(&turns);
+    let counter_reads = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let counter = Arc::clone(&counter_reads);
     let other = tokio::spawn(async move {
         loop {
             counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -255,20 +257,20 @@ async fn a_stream_without_pauses_lets_others_run() {
     }
     other.abort();
     assert_eq!(deltas, 100_001);
-    assert!(turns.load(std::sync::atomic::Ordering::Relaxed) >= 100_000 / 64);
+    assert!(counter_reads.load(std::sync::atomic::Ordering::Relaxed) >= 100_000 / 64);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_chunk_size_streams_the_same_text(words in "\\PC{0,40}", chunk in 1u32..30, repeat in 1u32..4) {
-        let step = serde_json::json!([{"steps": [{"text": words, "chunk": chunk, "repeat": repeat}]}]);
+    fn any_chunk_size_streams_the_same_text(text in "\\PC{0,40}", chunk in 1u32..30, repeat in 1u32..4) {
+        let step = serde_json::json!([{"steps": [{"text": text, "chunk": chunk, "repeat": repeat}]}]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        let said = runtime.block_on(play(&step.to_string()));
-        let told: String = said.into_iter().filter_map(|delta| match delta {
+        let items = runtime.block_on(play(&step.to_string()));
+        let streamed: String = items.into_iter().filter_map(|delta| match delta {
             Ok(Delta::Text { text, .. }) => Some(text),
             _ => None,
         }).collect();
-        prop_assert_eq!(told, words.repeat(repeat as usize));
+        prop_assert_eq!(streamed, text.repeat(repeat as usize));
     }
 }

@@ -1,4 +1,4 @@
-//! Keys as operators leave them, and what is never said about them.
+//! Reading keys: accepted forms, errors, and no key text in any message.
 
 use std::io::ErrorKind;
 
@@ -8,8 +8,8 @@ fn variable(value: &str) -> Result<Secret, BadKey> {
     Secret::from_variable("SHOP_KEY", Some(value.to_owned()))
 }
 
-/// A file of this test run alone.
-fn file(name: &str, content: &[u8]) -> PathBuf {
+/// Writes a file whose name is unique to this test process.
+fn write_file(name: &str, content: &[u8]) -> PathBuf {
     let name = format!("turnwire-key-{}-{name}", std::process::id());
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, content).expect("written");
@@ -17,10 +17,10 @@ fn file(name: &str, content: &[u8]) -> PathBuf {
 }
 
 #[test]
-fn a_key_is_what_is_there_without_the_blanks_around_it() {
+fn key_is_trimmed_text_of_variable_or_file() {
     for value in ["sk-secret", " sk-secret\n", "\tsk-secret\r\n"] {
         assert_eq!(variable(value).expect("a key").expose(), "sk-secret");
-        let path = file("good", value.as_bytes());
+        let path = write_file("good", value.as_bytes());
         let key = Secret::from_file(&path);
         std::fs::remove_file(&path).expect("removed");
         assert_eq!(key.expect("a key").expose(), "sk-secret");
@@ -29,40 +29,41 @@ fn a_key_is_what_is_there_without_the_blanks_around_it() {
     assert_eq!(variable(&long).expect("a key").expose(), long);
 }
 
+// G6
 #[test]
-fn g6_an_error_names_the_place_and_never_what_is_there() {
-    let from = || KeySource::Variable("SHOP_KEY".into());
+fn key_error_names_the_source_and_hides_the_content() {
+    let source = || KeySource::Variable("SHOP_KEY".into());
     let missing = Secret::from_variable("SHOP_KEY", None);
     let cases = [
-        (missing, BadKey::Missing(from())),
-        (variable(""), BadKey::Empty(from())),
-        (variable(" \n"), BadKey::Empty(from())),
-        (variable("sk secret"), BadKey::NotVisible(from())),
-        (variable("sk-sécret"), BadKey::NotVisible(from())),
-        (variable("sk-secret\nx: y"), BadKey::NotVisible(from())),
-        (variable("sk-secret\u{7f}"), BadKey::NotVisible(from())),
+        (missing, BadKey::Missing(source())),
+        (variable(""), BadKey::Empty(source())),
+        (variable(" \n"), BadKey::Empty(source())),
+        (variable("sk secret"), BadKey::NotVisible(source())),
+        (variable("sk-sécret"), BadKey::NotVisible(source())),
+        (variable("sk-secret\nx: y"), BadKey::NotVisible(source())),
+        (variable("sk-secret\u{7f}"), BadKey::NotVisible(source())),
         (
             variable(&"secret".repeat(KEY_BYTES_MAX)),
-            BadKey::TooLong(from()),
+            BadKey::TooLong(source()),
         ),
     ];
-    for (found, expected) in cases {
-        let error = found.expect_err("no key");
+    for (result, expected) in cases {
+        let error = result.expect_err("no key");
         assert_eq!(error, expected);
-        let said = format!("{error} {error:?}");
+        let message = format!("{error} {error:?}");
         assert!(
-            said.contains("SHOP_KEY") && !said.contains("cret"),
-            "{said}"
+            message.contains("SHOP_KEY") && !message.contains("cret"),
+            "{message}"
         );
     }
 }
 
 #[test]
-fn a_file_that_is_no_key_is_named() {
+fn unusable_key_file_is_named_in_the_error() {
     let missing = std::env::temp_dir().join("turnwire-no-such-key");
     let error = Secret::from_file(&missing).expect_err("no file");
-    let from = KeySource::File(missing);
-    assert_eq!(error, BadKey::Unreadable(from, ErrorKind::NotFound));
+    let source = KeySource::File(missing);
+    assert_eq!(error, BadKey::Unreadable(source, ErrorKind::NotFound));
     assert!(
         error.to_string().contains("turnwire-no-such-key"),
         "{error}"
@@ -70,18 +71,19 @@ fn a_file_that_is_no_key_is_named() {
 
     let folder = std::env::temp_dir();
     let error = Secret::from_file(&folder).expect_err("a folder");
-    let from = KeySource::File(folder);
-    assert_eq!(error, BadKey::Unreadable(from, ErrorKind::InvalidInput));
+    let source = KeySource::File(folder);
+    assert_eq!(error, BadKey::Unreadable(source, ErrorKind::InvalidInput));
 
-    let large = file("large", &vec![b'k'; KEY_BYTES_MAX + 1]);
+    let large = write_file("large", &vec![b'k'; KEY_BYTES_MAX + 1]);
     let error = Secret::from_file(&large);
     std::fs::remove_file(&large).expect("removed");
-    let from = KeySource::File(large);
-    assert_eq!(error.expect_err("too long"), BadKey::TooLong(from));
+    let source = KeySource::File(large);
+    assert_eq!(error.expect_err("too long"), BadKey::TooLong(source));
 }
 
+// G6
 #[test]
-fn g6_a_key_is_not_shown() {
+fn debug_output_hides_the_key() {
     let key = variable("sk-secret").expect("a key");
     assert_eq!(
         format!("{key:?} {:?}", Some(&key)),

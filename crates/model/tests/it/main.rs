@@ -1,8 +1,9 @@
-//! Tests of the providers and of the scripted model, in one binary.
+//! Tests of the dialects and of the scripted model, in one binary: decoding streams, encoding
+//! requests, and the demo pack's script.
 
-mod told;
+mod decoded;
 
-mod chat;
+mod anthropic_and_chat;
 mod market;
-mod more;
+mod responses_and_gemini;
 mod replay;

@@ -1,8 +1,8 @@
-//! The demo pack's script, asked as strangers ask: whom it would send a question to, in three
-//! languages, and what it makes of what comes back.
+//! The demo pack's script: which assistants it calls for a question in three languages, and its
+//! answers from their results.
 
 mod skeleton;
-mod typed;
+mod free_text;
 
 use std::sync::Arc;
 
@@ -25,22 +25,22 @@ fn models() -> ScriptedModels {
     ScriptedModels::new(Some(Scripted::new(script.expect("the script is right"))))
 }
 
-/// One call: the words, and the tools it asks for with what.
+/// Plays one call: its text, and its tool uses with their inputs.
 async fn call(models: &ScriptedModels, request: Request) -> (String, Vec<(String, Value)>) {
     let provider = models
         .provider("scripted:market")
         .expect("a scripted model");
     let mut stream = provider.stream(request);
-    let (mut words, mut tools, mut input) = (String::new(), Vec::new(), String::new());
+    let (mut answer, mut tools, mut input) = (String::new(), Vec::new(), String::new());
     while let Some(delta) = stream.next().await {
         match delta.expect("no failure in the script") {
-            Delta::Text { text, .. } => words.push_str(&text),
+            Delta::Text { text, .. } => answer.push_str(&text),
             Delta::ToolStart { name, .. } => tools.push((name, Value::Null)),
             Delta::ToolInput { fragment, .. } => input.push_str(&fragment),
             Delta::ToolEnd { .. } => {
-                let whole = std::mem::take(&mut input);
+                let complete = std::mem::take(&mut input);
                 tools.last_mut().expect("an open tool").1 =
-                    serde_json::from_str(&whole).expect("an input that is JSON");
+                    serde_json::from_str(&complete).expect("an input that is JSON");
             }
             Delta::Begun { .. }
             | Delta::Keep { .. }
@@ -49,7 +49,7 @@ async fn call(models: &ScriptedModels, request: Request) -> (String, Vec<(String
             | Delta::Stop { .. } => {}
         }
     }
-    (words, tools)
+    (answer, tools)
 }
 
 fn request(agent: &str, locale: &str, user: &str) -> Request {
@@ -68,10 +68,10 @@ fn request(agent: &str, locale: &str, user: &str) -> Request {
     }
 }
 
-/// The request after `results` came back for the tools it asked for at once.
+/// The request after these parallel tools returned `results`.
 fn after(mut request: Request, results: &[(&str, Result<Value, &str>)]) -> Request {
     let id = |n: usize| ToolUseId(Ulid(u128::from(request.call) * 100 + n as u128));
-    let uses = results
+    let tool_uses = results
         .iter()
         .enumerate()
         .map(|(n, (tool, _))| ContentBlock::ToolUse {
@@ -79,7 +79,7 @@ fn after(mut request: Request, results: &[(&str, Result<Value, &str>)]) -> Reque
             name: (*tool).into(),
             input: json!({}),
         });
-    let mut messages = vec![Arc::new(Said::new(Role::Assistant, uses.collect()))];
+    let mut messages = vec![Arc::new(Said::new(Role::Assistant, tool_uses.collect()))];
     for (n, (_, result)) in results.iter().enumerate() {
         let content = vec![ContentBlock::ToolResult {
             tool_use_id: id(n),
@@ -94,8 +94,9 @@ fn after(mut request: Request, results: &[(&str, Result<Value, &str>)]) -> Reque
     request
 }
 
+// S1-066
 #[test]
-fn s1_066_the_seed_entries_are_there_and_nobody_emits_what_is_not_listed() {
+fn market_registry_has_the_seed_entries_and_emitters() {
     let pack = pack();
     for (id, emitters) in [
         ("searching_offers", &["shop"][..]),
@@ -114,7 +115,7 @@ fn s1_066_the_seed_entries_are_there_and_nobody_emits_what_is_not_listed() {
 }
 
 #[test]
-fn every_text_is_there_in_every_language_and_can_be_a_part_of_a_sentence() {
+fn status_texts_exist_with_phrases_in_every_language() {
     let pack = pack();
     for entry in &pack.registry.entries {
         let texts: Vec<String> = ["en", "de", "es"]
@@ -128,8 +129,9 @@ fn every_text_is_there_in_every_language_and_can_be_a_part_of_a_sentence() {
     }
 }
 
+// S2-086
 #[test]
-fn s2_086_the_sample_agents_are_shipped_and_the_cap_is_in_the_prompt() {
+fn market_pack_has_the_sample_agents_and_the_cap() {
     let pack = pack();
     let ids: Vec<&str> = pack.agents.iter().map(|agent| agent.id.as_str()).collect();
     assert_eq!(ids, ["shop", "rewards", "ereceipts", "support"]);
@@ -141,8 +143,9 @@ fn s2_086_the_sample_agents_are_shipped_and_the_cap_is_in_the_prompt() {
     );
 }
 
+// S2-087
 #[tokio::test(start_paused = true)]
-async fn s2_087_the_answer_takes_each_result_in_turn_in_the_language_of_the_request() {
+async fn answer_covers_each_result_in_the_request_language() {
     let models = models();
     let results = [
         (
@@ -196,25 +199,26 @@ async fn s2_087_the_answer_takes_each_result_in_turn_in_the_language_of_the_requ
             ],
         ),
     ] {
-        let asked = request("orchestrator", locale, "offers, points and my order");
-        let (words, tools) = call(&models, after(asked, &results)).await;
+        let question = request("orchestrator", locale, "offers, points and my order");
+        let (text, tools) = call(&models, after(question, &results)).await;
         assert!(tools.is_empty(), "{tools:?}");
-        let mut rest = words.as_str();
+        let mut remaining = text.as_str();
         for part in parts {
-            let at = rest.find(part);
+            let at = remaining.find(part);
             assert!(
                 at.is_some(),
-                "{locale}: {part} is not in its place in: {words}"
+                "{locale}: {part} is not in its place in: {text}"
             );
-            rest = &rest[at.unwrap_or_default() + part.len()..];
+            remaining = &remaining[at.unwrap_or_default() + part.len()..];
         }
-        assert!(!words.contains("could not answer"), "{words}");
-        assert!(!words.contains("not executed"), "{words}");
+        assert!(!text.contains("could not answer"), "{text}");
+        assert!(!text.contains("not executed"), "{text}");
     }
 }
 
+// S2-062
 #[tokio::test(start_paused = true)]
-async fn s2_062_a_single_result_stands_alone_and_a_failure_is_told_in_plain_words() {
+async fn single_result_is_the_answer_and_failure_is_explained() {
     let models = models();
     for (agent, text) in [
         ("ask_shop", "offers"),
@@ -222,20 +226,21 @@ async fn s2_062_a_single_result_stands_alone_and_a_failure_is_told_in_plain_word
         ("ask_ereceipts", "my receipts"),
         ("ask_support", "where is my order"),
     ] {
-        let told = [(agent, Ok(json!({"text": "THE FINDING"})))];
-        let asked = request("orchestrator", "en", text);
+        let results = [(agent, Ok(json!({"text": "THE FINDING"})))];
+        let question = request("orchestrator", "en", text);
         assert_eq!(
-            call(&models, after(asked.clone(), &told)).await.0,
+            call(&models, after(question.clone(), &results)).await.0,
             "THE FINDING"
         );
-        let told = [(agent, Err("The x assistant could not answer."))];
-        let (words, _) = call(&models, after(asked, &told)).await;
-        assert!(words.contains("I couldn't"), "{agent}: {words}");
+        let results = [(agent, Err("The x assistant could not answer."))];
+        let (text, _) = call(&models, after(question, &results)).await;
+        assert!(text.contains("I couldn't"), "{agent}: {text}");
     }
 }
 
-/// An agent, its data tool, a question, a payload, the tool that shows it and a word of the end.
-type Case = (
+/// An agent, its data tool, the tool's payload, the render tool with its input, and a part of the
+/// final text.
+type AssistantCase = (
     &'static str,
     &'static str,
     Value,
@@ -243,12 +248,12 @@ type Case = (
     &'static str,
 );
 
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<AssistantCase> {
     let offers = json!({"items": [{"id": "A", "label": "Oat"}, {"id": "B", "label": "Rye"}]});
     let points = json!({"items": [{"id": "balance", "label": "4,820 points", "tier": "Gold", "missing": 180}]});
     let note = json!({"items": [{"id": "T-1", "answer": "it is on its way", "ticket": "T-1"}]});
-    let half = json!({"data": offers, "caveat": true});
-    let shown = Some(("render_offer_list", json!({"ids": ["A", "B"]})));
+    let partial = json!({"data": offers, "caveat": true});
+    let render = Some(("render_offer_list", json!({"ids": ["A", "B"]})));
     let receipts = Some(("render_receipt_list", json!({"ids": ["A", "B"]})));
     let card = Some(("render_points_card", json!({"id": "balance"})));
     vec![
@@ -256,10 +261,10 @@ fn cases() -> Vec<Case> {
             "shop",
             "search_offers",
             offers.clone(),
-            shown.clone(),
+            render.clone(),
             "Oat, Rye.",
         ),
-        ("shop", "search_offers", half, shown, "Oat, Rye."),
+        ("shop", "search_offers", partial, render, "Oat, Rye."),
         (
             "shop",
             "search_offers",
@@ -285,53 +290,55 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+// S2-014
 #[tokio::test(start_paused = true)]
-async fn s2_014_an_assistant_looks_up_shows_and_tells() {
+async fn assistant_calls_its_data_tool_renders_and_answers() {
     let models = models();
-    for (agent, tool, payload, shown, end) in cases() {
-        let asked = request(agent, "en", "a question");
-        let (words, tools) = call(&models, asked.clone()).await;
+    for (agent, tool, payload, render, end) in cases() {
+        let question = request(agent, "en", "a question");
+        let (text, tools) = call(&models, question.clone()).await;
         let input = json!({"query": "a question", "language": "en"});
         assert_eq!(
-            (words.as_str(), &tools[..]),
+            (text.as_str(), &tools[..]),
             ("", &[(tool.to_owned(), input)][..])
         );
-        let mut next = after(asked, &[(tool, Ok(payload))]);
-        let (mut words, tools) = call(&models, next.clone()).await;
-        if let Some((name, input)) = shown {
+        let mut next = after(question, &[(tool, Ok(payload))]);
+        let (mut text, tools) = call(&models, next.clone()).await;
+        if let Some((name, input)) = render {
             assert_eq!(tools, [(name.to_owned(), input)], "{agent}");
             next = after(next, &[(name, Ok(json!("shown")))]);
-            words = call(&models, next).await.0;
+            text = call(&models, next).await.0;
         } else {
             assert!(tools.is_empty(), "{agent}: {tools:?}");
         }
-        assert!(words.contains(end), "{agent}: {words}");
+        assert!(text.contains(end), "{agent}: {text}");
     }
 }
 
+// S2-040
 #[tokio::test(start_paused = true)]
-async fn s2_040_an_assistant_without_data_says_so_in_the_language_of_the_request() {
+async fn assistant_without_data_apologises_in_the_language() {
     let models = models();
     let cases = cases();
-    for (locale, sorry) in [
+    for (locale, apology) in [
         ("en", "just now"),
         ("de", "gerade nicht"),
         ("es", "Ahora mismo"),
     ] {
         for (agent, tool, ..) in &cases {
-            let asked = request(agent, locale, "a question");
-            let failed = after(asked, &[(tool, Err("data unavailable"))]);
-            let (words, tools) = call(&models, failed).await;
+            let question = request(agent, locale, "a question");
+            let failed_request = after(question, &[(tool, Err("data unavailable"))]);
+            let (text, tools) = call(&models, failed_request).await;
             assert!(
-                tools.is_empty() && words.contains(sorry),
-                "{agent}: {words}"
+                tools.is_empty() && text.contains(apology),
+                "{agent}: {text}"
             );
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_usual_is_looked_up_in_what_was_bought_before() {
+async fn question_about_the_usual_reads_purchase_history() {
     let models = models();
     for (agent, text) in [
         ("shop", "offers for my usual things"),
@@ -347,19 +354,19 @@ async fn the_usual_is_looked_up_in_what_was_bought_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_story_takes_half_a_minute_in_each_language_and_an_answer_a_moment() {
+async fn long_story_streams_for_half_a_minute_in_each_language() {
     let models = models();
     for locale in ["en", "de", "es"] {
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         call(
             &models,
             request("orchestrator", locale, "tell me a long story"),
         )
         .await;
-        let seconds = begun.elapsed().as_secs();
+        let seconds = started.elapsed().as_secs();
         assert!((20..45).contains(&seconds), "{locale}: {seconds} s");
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         call(&models, request("orchestrator", locale, "hello")).await;
-        assert!(begun.elapsed().as_millis() < 2_000, "{locale}");
+        assert!(started.elapsed().as_millis() < 2_000, "{locale}");
     }
 }

@@ -1,14 +1,14 @@
-//! A conversation of several turns, with thinking, parallel tools and tools that fail, as each of
-//! the four vendors would stream it: heard, kept as the house keeps it, and sent again. A vendor
-//! sees its own words come back, and sees another's words without another's seals.
+//! A conversation of several turns, with thinking, parallel tools and failing tools, as each of the
+//! four vendors streams it: decoded, stored and encoded again. A vendor gets its own data back, and
+//! another vendor's text without that vendor's data.
 
-mod heard;
+mod decoded_message;
 mod vendor;
 mod anthropic;
 mod chat;
 mod responses;
 mod gemini;
-mod cut;
+mod truncation;
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role};
 use turnwire_model::{Params, Request, Said};
 
-use crate::replay::heard::{heard, spoken, uses};
+use crate::replay::decoded_message::{content_lines, decode_message, tool_uses};
 use crate::replay::vendor::Vendor;
 
 const VENDORS: [&dyn Vendor; 4] = [
@@ -26,16 +26,16 @@ const VENDORS: [&dyn Vendor; 4] = [
     &gemini::Contents,
 ];
 
-/// Two cities asked for at once, of which one fails; the failed one asked for again; the answer.
+/// Two parallel tool calls of which one fails, the failed one again, and the answer.
 fn conversation(vendor: &dyn Vendor) -> Vec<Arc<Said>> {
     let user = |text: &str| Said::new(Role::User, vec![ContentBlock::text(text)]);
-    let mut said = vec![user("How warm is it in Köln and in Rome?")];
+    let mut messages = vec![user("How warm is it in Köln and in Rome?")];
     for (n, turn) in (1..).zip(vendor.turns()) {
-        let message = heard(vendor, &vendor.stream(&turn), n * 100);
-        let asked = uses(&message);
-        said.push(message);
-        // Results come as tools end, not as they were asked for.
-        for (id, city) in asked.into_iter().rev() {
+        let message = decode_message(vendor, &vendor.stream(&turn), n * 100);
+        let calls = tool_uses(&message);
+        messages.push(message);
+        // Results arrive in the order in which tools end, not in which they were called.
+        for (id, city) in calls.into_iter().rev() {
             let (content, is_error) = match (n, city.as_str()) {
                 (1, "Rome") => (json!({"reason": "no answer", "tries": 2}), true),
                 _ => (
@@ -48,11 +48,11 @@ fn conversation(vendor: &dyn Vendor) -> Vec<Arc<Said>> {
                 content,
                 is_error,
             };
-            said.push(Said::new(Role::Tool, vec![result]));
+            messages.push(Said::new(Role::Tool, vec![result]));
         }
     }
-    said.push(user("Thanks. 🚢"));
-    said.into_iter().map(Arc::new).collect()
+    messages.push(user("Thanks. 🚢"));
+    messages.into_iter().map(Arc::new).collect()
 }
 
 fn encode(vendor: &dyn Vendor, messages: Vec<Arc<Said>>) -> Value {
@@ -72,23 +72,29 @@ fn encode(vendor: &dyn Vendor, messages: Vec<Arc<Said>>) -> Value {
     encoded.body
 }
 
-/// What the model said, without what only its vendor can read.
-fn words(said: &[Arc<Said>]) -> Vec<Vec<String>> {
-    let spoken_by_model = said.iter().filter(|said| said.role == Role::Assistant);
-    spoken_by_model.map(|said| spoken(said)).collect()
+/// The model's messages as lines, without provider data.
+fn model_lines(messages: &[Arc<Said>]) -> Vec<Vec<String>> {
+    let answers = messages
+        .iter()
+        .filter(|message| message.role == Role::Assistant);
+    answers.map(|message| content_lines(message)).collect()
 }
 
 #[test]
-fn a_vendor_sees_its_own_words_come_back() {
+fn vendor_gets_its_own_turns_back() {
     for vendor in VENDORS {
         let body = encode(vendor, conversation(vendor));
-        let turns: Vec<Value> = vendor.turns().iter().map(|t| vendor.sent(t)).collect();
+        let turns: Vec<Value> = vendor
+            .turns()
+            .iter()
+            .map(|t| vendor.expected_turn(t))
+            .collect();
         assert_eq!(vendor.turns_in(&body), turns, "{}", vendor.name());
     }
 }
 
 #[test]
-fn results_stand_behind_their_calls_in_the_order_of_the_calls() {
+fn results_follow_their_calls_in_call_order() {
     let fine = |city: &str| json!({"city": city, "degrees": 20.5, "sky": ["clear", null]});
     let failed = json!({"reason": "no answer", "tries": 2});
     for vendor in VENDORS {
@@ -99,16 +105,16 @@ fn results_stand_behind_their_calls_in_the_order_of_the_calls() {
             (failed.clone(), true),
             (fine("Rome"), false),
         ];
-        let told: Vec<(Value, bool)> = results.iter().map(|r| (r.1.clone(), r.2)).collect();
-        assert_eq!(told, expected, "{}", vendor.name());
+        let outcomes: Vec<(Value, bool)> = results.iter().map(|r| (r.1.clone(), r.2)).collect();
+        assert_eq!(outcomes, expected, "{}", vendor.name());
         let calls: Vec<String> = vendor
             .turns()
             .iter()
             .flat_map(|t| vendor.calls(t))
             .collect();
-        let answered: Vec<&String> = results.iter().map(|r| &r.0).collect();
+        let answered_calls: Vec<&String> = results.iter().map(|r| &r.0).collect();
         assert_eq!(
-            answered,
+            answered_calls,
             calls.iter().collect::<Vec<_>>(),
             "{}",
             vendor.name()
@@ -117,10 +123,10 @@ fn results_stand_behind_their_calls_in_the_order_of_the_calls() {
 }
 
 #[test]
-fn all_vendors_say_the_same() {
-    let said = VENDORS.map(|vendor| words(&conversation(vendor)));
+fn conversation_is_equal_for_all_vendors() {
+    let lines = VENDORS.map(|vendor| model_lines(&conversation(vendor)));
     assert_eq!(
-        said[0][0],
+        lines[0][0],
         [
             "thinking Two cities, so two calls.",
             "text I look at both: Größe 🚢…",
@@ -128,53 +134,75 @@ fn all_vendors_say_the_same() {
             r#"tool get_weather {"city":"Rome"}"#,
         ]
     );
-    for (vendor, said_by) in VENDORS.iter().zip(&said) {
-        assert_eq!(*said_by, said[0], "{}", vendor.name());
+    for (vendor, vendor_lines) in VENDORS.iter().zip(&lines) {
+        assert_eq!(*vendor_lines, lines[0], "{}", vendor.name());
     }
 }
 
 #[test]
-fn heard_again_from_its_own_echo_a_message_is_the_same() {
+fn encoded_turns_decode_to_the_same_messages() {
     for vendor in VENDORS {
         let conversation = conversation(vendor);
         let body = encode(vendor, conversation.clone());
-        let before = words(&conversation);
+        let original_lines = model_lines(&conversation);
         let echo = vendor.turns_in(&body);
-        let again = echo
+        let decoded_lines = echo
             .iter()
-            .map(|turn| heard(vendor, &vendor.stream(turn), 1));
-        let again: Vec<Vec<String>> = again.map(|said| spoken(&said)).collect();
-        assert_eq!(again, before, "{}", vendor.name());
+            .map(|turn| decode_message(vendor, &vendor.stream(turn), 1));
+        let decoded_lines: Vec<Vec<String>> = decoded_lines
+            .map(|message| content_lines(&message))
+            .collect();
+        assert_eq!(decoded_lines, original_lines, "{}", vendor.name());
     }
 }
 
 #[test]
-fn a_conversation_moves_from_each_vendor_to_each_other() {
-    for from in VENDORS {
-        let conversation = conversation(from);
-        for to in VENDORS.iter().filter(|to| to.name() != from.name()) {
-            let body = encode(*to, conversation.clone());
+fn conversation_can_move_between_all_vendors() {
+    for source in VENDORS {
+        let conversation = conversation(source);
+        for target in VENDORS
+            .iter()
+            .filter(|target| target.name() != source.name())
+        {
+            let body = encode(*target, conversation.clone());
             let text = body.to_string();
-            for seal in from.seals() {
-                assert!(!text.contains(seal), "{seal} of {} is sent", from.name());
+            for data in source.private_data() {
+                assert!(!text.contains(data), "{data} of {} is sent", source.name());
             }
-            let turns = to.turns_in(&body);
-            let again = turns.iter().map(|turn| heard(*to, &to.stream(turn), 1));
-            let again: Vec<Vec<String>> = again.map(|said| spoken(&said)).collect();
-            let before: Vec<Vec<String>> = words(&conversation)
+            let turns = target.turns_in(&body);
+            let decoded_lines = turns
+                .iter()
+                .map(|turn| decode_message(*target, &target.stream(turn), 1));
+            let decoded_lines: Vec<Vec<String>> = decoded_lines
+                .map(|message| content_lines(&message))
+                .collect();
+            let original_lines: Vec<Vec<String>> = model_lines(&conversation)
                 .into_iter()
                 .map(without_thinking)
                 .collect();
-            assert_eq!(again, before, "{} to {}", from.name(), to.name());
-            assert_eq!(to.results_in(&body).len(), 3);
-            let calls: Vec<String> = turns.iter().flat_map(|turn| to.calls(turn)).collect();
-            let answered: Vec<String> = to.results_in(&body).into_iter().map(|r| r.0).collect();
-            assert_eq!(answered, calls, "{} to {}", from.name(), to.name());
+            assert_eq!(
+                decoded_lines,
+                original_lines,
+                "{} to {}",
+                source.name(),
+                target.name()
+            );
+            assert_eq!(target.results_in(&body).len(), 3);
+            let calls: Vec<String> = turns.iter().flat_map(|turn| target.calls(turn)).collect();
+            let answered_calls: Vec<String> =
+                target.results_in(&body).into_iter().map(|r| r.0).collect();
+            assert_eq!(
+                answered_calls,
+                calls,
+                "{} to {}",
+                source.name(),
+                target.name()
+            );
         }
     }
 }
 
-fn without_thinking(mut said: Vec<String>) -> Vec<String> {
-    said.retain(|line| !line.starts_with("thinking"));
-    said
+fn without_thinking(mut lines: Vec<String>) -> Vec<String> {
+    lines.retain(|line| !line.starts_with("thinking"));
+    lines
 }

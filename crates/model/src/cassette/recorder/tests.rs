@@ -1,4 +1,4 @@
-//! What is recorded is played as it was: the same chunks and, read by a dialect, the same deltas.
+//! A recorded call plays back unchanged: the same chunks and, decoded, the same deltas.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -9,37 +9,37 @@ use proptest::prelude::*;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{ContentBlock, Role, StopReason, Usage};
 
-use super::super::{CASSETTE, Player, Tape, read};
+use super::super::{CASSETTE, Player, Tape, parse};
 use super::*;
 use crate::delta::Delta;
-use crate::dialect::{Decoder, Dialect, Encoded, Frame, Params, Refused};
+use crate::dialect::{Dialect, EncodedRequest, ErrorResponse, Frame, Params, StreamDecoder};
 use crate::provider::Provider;
 use crate::remote::{Remote, Timeouts};
 use crate::request::{Request, Said};
 
-/// A provider whose every answer is this.
-struct Fixed {
+/// A transport with the same response for every call.
+struct FixedResponse {
     status: u16,
     chunks: Vec<Result<Vec<u8>, ModelError>>,
-    refuse: Option<ModelError>,
+    error: Option<ModelError>,
 }
 
-impl Fixed {
-    fn saying(chunks: Vec<Vec<u8>>) -> Self {
+impl FixedResponse {
+    fn with_chunks(chunks: Vec<Vec<u8>>) -> Self {
         Self {
             status: 200,
             chunks: chunks.into_iter().map(Ok).collect(),
-            refuse: None,
+            error: None,
         }
     }
 }
 
-impl Transport for Fixed {
+impl Transport for FixedResponse {
     fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
-        let (status, refuse) = (self.status, self.refuse);
+        let (status, error) = (self.status, self.error);
         let chunks = self.chunks.clone();
         Box::pin(async move {
-            match refuse {
+            match error {
                 Some(error) => Err(error),
                 None => Ok(Reply {
                     status,
@@ -52,11 +52,11 @@ impl Transport for Fixed {
     }
 }
 
-/// Every frame is a word; `stop` is the end.
-struct Plain;
+/// A dialect in which every frame is a text and `stop` is the end.
+struct PlainDialect;
 struct PlainDecoder(bool);
 
-impl Dialect for Plain {
+impl Dialect for PlainDialect {
     fn name(&self) -> &'static str {
         "plain"
     }
@@ -65,19 +65,19 @@ impl Dialect for Plain {
         Vec::new()
     }
 
-    fn encode(&self, _: &str, _: &str, request: &Request, _: &Params) -> Encoded {
-        Encoded {
+    fn encode(&self, _: &str, _: &str, request: &Request, _: &Params) -> EncodedRequest {
+        EncodedRequest {
             path: "/plain".into(),
             body: request.user_text().into(),
         }
     }
 
-    fn decoder(&self) -> Box<dyn Decoder> {
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
         Box::new(PlainDecoder(false))
     }
 
-    fn refused(&self, refused: Refused<'_>) -> ModelError {
-        match refused.retry_after {
+    fn classify_response(&self, response: ErrorResponse<'_>) -> ModelError {
+        match response.retry_after {
             Some(after) => {
                 let again = crate::delta::Again::After(after);
                 ModelError::new(LlmErrorClass::RateLimited, again)
@@ -87,7 +87,7 @@ impl Dialect for Plain {
     }
 }
 
-impl Decoder for PlainDecoder {
+impl StreamDecoder for PlainDecoder {
     fn step(&mut self, frame: Frame<'_>, out: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if frame.data == "stop" {
             self.0 = true;
@@ -126,21 +126,29 @@ fn request(model: &str) -> Request {
     }
 }
 
-type Deltas = Vec<Result<Delta, ModelError>>;
+type DeltaResults = Vec<Result<Delta, ModelError>>;
 
-async fn deltas(provider: &dyn Provider, model: &str) -> Deltas {
+async fn deltas(provider: &dyn Provider, model: &str) -> DeltaResults {
     provider.stream(request(model)).collect().await
 }
 
 fn remote(transport: Arc<dyn Transport>) -> Remote {
     let (params, timeouts) = (Params::default(), Timeouts::default());
-    Remote::new("local", Arc::new(Plain), transport, params, timeouts, None)
+    Remote::new(
+        "local",
+        Arc::new(PlainDialect),
+        transport,
+        params,
+        timeouts,
+        None,
+    )
 }
 
 fn player(path: &Path) -> Player {
     let text = std::fs::read_to_string(path).expect("a file");
     let tape = Tape::parse("c.jsonl", &text, 0.0).expect("a cassette");
-    let dialects = |name: &str| (name == "plain").then(|| Arc::new(Plain) as Arc<dyn Dialect>);
+    let dialects =
+        |name: &str| (name == "plain").then(|| Arc::new(PlainDialect) as Arc<dyn Dialect>);
     Player::new(
         BTreeMap::from([("c".to_owned(), tape)]),
         Arc::new(dialects),
@@ -148,19 +156,21 @@ fn player(path: &Path) -> Player {
     )
 }
 
-/// What was said when it was recorded, when it was played, and the calls on the cassette.
-async fn both(fixed: Fixed) -> (Deltas, Deltas, Vec<Call>) {
+/// The deltas of the recorded call, those of its playback, and the calls on the cassette.
+async fn record_and_play(
+    response: FixedResponse,
+) -> (DeltaResults, DeltaResults, Vec<RecordedCall>) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("c.jsonl");
-    let deck = Arc::new(Deck::open(&path).expect("a deck"));
-    let recorder = Recorder::new(Arc::new(fixed), "plain", Arc::clone(&deck));
-    let live = deltas(&remote(Arc::new(recorder)), "local:m").await;
-    deck.flush();
+    let writer = Arc::new(Deck::open(&path).expect("a deck"));
+    let recorder = Recorder::new(Arc::new(response), "plain", Arc::clone(&writer));
+    let recorded_deltas = deltas(&remote(Arc::new(recorder)), "local:m").await;
+    writer.flush();
     let text = std::fs::read_to_string(&path).expect("a file");
     assert!(!text.contains("top secret"), "{text}");
-    let calls = read("c", &text).expect("a cassette");
-    let played = deltas(&player(&path), &format!("{CASSETTE}:c")).await;
-    (live, played, calls)
+    let calls = parse("c", &text).expect("a cassette");
+    let played_deltas = deltas(&player(&path), &format!("{CASSETTE}:c")).await;
+    (recorded_deltas, played_deltas, calls)
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -173,35 +183,38 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn a_refusal_a_break_and_silence_are_played_as_they_were() {
+fn failed_calls_play_back_with_the_same_error() {
     let class = LlmErrorClass::Transport;
-    let broken = ModelError::passing(class);
-    let word = || Ok(b"data: one\n\n".to_vec());
+    let transport_error = ModelError::passing(class);
+    let text = || Ok(b"data: one\n\n".to_vec());
     let cases = [
-        Fixed {
+        FixedResponse {
             status: 429,
-            ..Fixed::saying(vec![b"{\"error\":1}".to_vec()])
+            ..FixedResponse::with_chunks(vec![b"{\"error\":1}".to_vec()])
         },
-        Fixed {
+        FixedResponse {
             status: 200,
-            chunks: vec![word(), Err(broken)],
-            refuse: None,
+            chunks: vec![text(), Err(transport_error)],
+            error: None,
         },
-        Fixed {
+        FixedResponse {
             status: 200,
-            chunks: vec![word()],
-            refuse: None,
+            chunks: vec![text()],
+            error: None,
         },
-        Fixed {
+        FixedResponse {
             status: 0,
             chunks: Vec::new(),
-            refuse: Some(LlmErrorClass::Timeout.into()),
+            error: Some(LlmErrorClass::Timeout.into()),
         },
     ];
-    for fixed in cases {
-        let (live, played, calls) = block_on(both(fixed));
-        assert_eq!(live, played);
-        assert!(live.last().is_some_and(Result::is_err), "{live:?}");
+    for response in cases {
+        let (recorded_deltas, played_deltas, calls) = block_on(record_and_play(response));
+        assert_eq!(recorded_deltas, played_deltas);
+        assert!(
+            recorded_deltas.last().is_some_and(Result::is_err),
+            "{recorded_deltas:?}"
+        );
         assert_eq!(calls.len(), 1);
         assert_eq!(calls[0].agent, "shop");
         assert_eq!(calls[0].dialect, "plain");
@@ -209,57 +222,58 @@ fn a_refusal_a_break_and_silence_are_played_as_they_were() {
     }
 }
 
+// G6
 #[test]
-fn g6_a_body_that_refuses_the_key_is_not_written() {
-    for (status, written) in [(401, false), (403, false), (429, true)] {
+fn body_of_a_key_rejection_is_not_written() {
+    for (status, is_written) in [(401, false), (403, false), (429, true)] {
         let echo = b"{\"error\":\"wrong key: sk-very-secret\"}".to_vec();
-        let fixed = Fixed {
+        let response = FixedResponse {
             status,
-            ..Fixed::saying(vec![echo])
+            ..FixedResponse::with_chunks(vec![echo])
         };
-        let (live, played, calls) = block_on(both(fixed));
-        assert_eq!(live, played, "{status}");
+        let (recorded_deltas, played_deltas, calls) = block_on(record_and_play(response));
+        assert_eq!(recorded_deltas, played_deltas, "{status}");
         let head = calls[0].answer.map(|head| head.status);
         assert_eq!((calls.len(), head), (1, Some(status)));
-        assert_eq!(calls[0].ending, Ending::End, "{status}");
-        assert_eq!(!calls[0].chunks.is_empty(), written, "{status}");
+        assert_eq!(calls[0].ending, CallEnding::End, "{status}");
+        assert_eq!(!calls[0].chunks.is_empty(), is_written, "{status}");
     }
 }
 
 #[test]
-fn what_is_dropped_in_the_middle_is_closed_and_what_was_never_asked_is_not_there() {
+fn dropped_call_is_recorded_as_closed() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("c.jsonl");
-    let deck = Arc::new(Deck::open(&path).expect("a deck"));
-    let words = vec![b"data: one\n\n".to_vec(), b"data: two\n\n".to_vec()];
-    let inner = Arc::new(Fixed::saying(words));
-    let recorder = Arc::new(Recorder::new(inner, "plain", Arc::clone(&deck)));
+    let writer = Arc::new(Deck::open(&path).expect("a deck"));
+    let chunks = vec![b"data: one\n\n".to_vec(), b"data: two\n\n".to_vec()];
+    let inner = Arc::new(FixedResponse::with_chunks(chunks));
+    let recorder = Arc::new(Recorder::new(inner, "plain", Arc::clone(&writer)));
     let remote = remote(recorder);
     block_on(async {
         let mut stream = remote.stream(request("local:m"));
         stream.next().await.expect("a word").expect("one");
         drop(remote.stream(request("local:m")));
     });
-    deck.flush();
-    let calls = read("c", &std::fs::read_to_string(&path).expect("a file")).expect("calls");
+    writer.flush();
+    let calls = parse("c", &std::fs::read_to_string(&path).expect("a file")).expect("calls");
     assert_eq!(calls.len(), 1);
-    assert_eq!(calls[0].ending, Ending::Closed);
+    assert_eq!(calls[0].ending, CallEnding::Closed);
     assert_eq!(&calls[0].chunks[0].bytes[..], b"data: one\n\n");
     assert_eq!(calls[0].chunks.len(), 1);
 }
 
 #[test]
-fn calls_at_once_do_not_mix() {
+fn concurrent_calls_are_not_interleaved() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("c.jsonl");
-    let deck = Arc::new(Deck::open(&path).expect("a deck"));
+    let writer = Arc::new(Deck::open(&path).expect("a deck"));
     let threads: Vec<_> = (0..8u8)
         .map(|n| {
-            let deck = Arc::clone(&deck);
+            let writer = Arc::clone(&writer);
             std::thread::spawn(move || {
                 let chunks = vec![vec![b'a' + n; 10]; 200];
-                let inner = Arc::new(Fixed::saying(chunks));
-                let recorder = Recorder::new(inner, "plain", deck);
+                let inner = Arc::new(FixedResponse::with_chunks(chunks));
+                let recorder = Recorder::new(inner, "plain", writer);
                 block_on(async {
                     for _ in 0..10 {
                         let _ = deltas(&remote_of(&recorder), "local:m").await;
@@ -271,8 +285,8 @@ fn calls_at_once_do_not_mix() {
     for thread in threads {
         thread.join().expect("no panic");
     }
-    deck.flush();
-    let calls = read("c", &std::fs::read_to_string(&path).expect("a file")).expect("calls");
+    writer.flush();
+    let calls = parse("c", &std::fs::read_to_string(&path).expect("a file")).expect("calls");
     assert_eq!(calls.len(), 80);
     for call in calls {
         let first = &call.chunks[0].bytes;
@@ -285,23 +299,23 @@ fn remote_of(recorder: &Recorder) -> Remote {
     remote(Arc::new(Recorder::new(
         Arc::clone(&recorder.inner),
         &recorder.dialect,
-        Arc::clone(&recorder.deck),
+        Arc::clone(&recorder.writer),
     )))
 }
 
-/// Frames of any words, now and then with bytes that are no text, and an end that may be missing.
+/// Frames of random text, sometimes with invalid UTF-8, and an end that may be missing.
 fn streams() -> impl Strategy<Value = Vec<u8>> {
-    let word = prop_oneof![
+    let text = prop_oneof![
         8 => "[a-zäö☃ ]{0,12}".prop_map(String::into_bytes),
         1 => proptest::collection::vec(any::<u8>(), 0..6),
     ];
-    let words = proptest::collection::vec(word, 0..12);
-    (words, any::<bool>(), prop_oneof![Just("\n"), Just("\r\n")]).prop_map(|(words, end, eol)| {
+    let chunks = proptest::collection::vec(text, 0..12);
+    (chunks, any::<bool>(), prop_oneof![Just("\n"), Just("\r\n")]).prop_map(|(chunks, end, eol)| {
         let mut bytes = Vec::new();
         let stop = end.then(|| b"stop".to_vec());
-        for word in words.into_iter().chain(stop) {
+        for text in chunks.into_iter().chain(stop) {
             bytes.extend_from_slice(b"data: ");
-            bytes.extend(word);
+            bytes.extend(text);
             bytes.extend_from_slice(eol.as_bytes());
             bytes.extend_from_slice(eol.as_bytes());
         }
@@ -309,14 +323,17 @@ fn streams() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn cut(bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
-    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
-    cuts.sort_unstable();
-    cuts.push(bytes.len());
-    let mut from = 0;
-    let pieces = cuts.into_iter().map(|to| {
-        let piece = bytes[from..to].to_vec();
-        from = to;
+fn split(bytes: &[u8], positions: &[usize]) -> Vec<Vec<u8>> {
+    let mut positions: Vec<usize> = positions
+        .iter()
+        .map(|split| split % (bytes.len() + 1))
+        .collect();
+    positions.sort_unstable();
+    positions.push(bytes.len());
+    let mut start = 0;
+    let pieces = positions.into_iter().map(|end| {
+        let piece = bytes[start..end].to_vec();
+        start = end;
         piece
     });
     pieces.collect()
@@ -326,17 +343,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_stream_in_any_pieces_plays_as_it_came(
+    fn any_stream_split_anyhow_plays_back_unchanged(
         bytes in streams(),
-        cuts in proptest::collection::vec(any::<usize>(), 0..40),
+        positions in proptest::collection::vec(any::<usize>(), 0..40),
     ) {
-        let chunks = cut(&bytes, &cuts);
-        let (live, played, calls) = block_on(both(Fixed::saying(chunks.clone())));
-        prop_assert_eq!(&live, &played);
+        let chunks = split(&bytes, &positions);
+        let (recorded_deltas, played_deltas, calls) = block_on(record_and_play(FixedResponse::with_chunks(chunks.clone())));
+        prop_assert_eq!(&recorded_deltas, &played_deltas);
         let recorded: Vec<Vec<u8>> = calls[0].chunks.iter().map(|chunk| chunk.bytes.to_vec()).collect();
-        // Where the reader gave up, the rest was never asked for.
+        // After a decoding error the remaining chunks are not read.
         prop_assert_eq!(&recorded[..], &chunks[..recorded.len()]);
-        if live.iter().all(Result::is_ok) {
+        if recorded_deltas.iter().all(Result::is_ok) {
             prop_assert_eq!(recorded.concat().len(), bytes.len());
         }
     }

@@ -1,114 +1,121 @@
-//! One block of a Messages stream while it is open: what its pieces say, and what it says when it
-//! ends. Numbers are not known here; every delta has 0.
+//! One content block of a Messages stream while it is open: the deltas of its start, of its pieces
+//! and of its end. Block numbers are assigned later by `BlockOrder`; every delta here has 0.
 
 use serde_json::{Value, json};
 
-use super::chunk::{Block, BlockKind, Piece, PieceKind};
+use super::chunk::{BlockKind, BlockPiece, PieceKind, StartedBlock};
 use crate::delta::Delta;
 
-/// What is open of a block.
+/// State of an open block.
 #[derive(Debug)]
-pub(super) enum Open {
+pub(super) enum OpenBlock {
     Text,
     Thinking {
         signature: String,
     },
     Tool {
-        /// The input that came with the start, for servers that do not stream it.
-        whole: Option<String>,
-        /// Whether any input was streamed.
-        fed: bool,
+        /// Input that came with the start event, from servers that do not stream it.
+        start_input: Option<String>,
+        has_streamed_input: bool,
     },
-    /// Not ours to read; none once a piece came that cannot be put into it.
-    Sealed {
+    /// A block of an unknown kind, collected as provider data; `None` after a piece that cannot be
+    /// merged into it.
+    Opaque {
         block: Option<Value>,
         input: String,
     },
-    Stopped,
+    Closed,
 }
 
-/// A block that has just opened.
+/// The result of a block's start event.
 #[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) open: Open,
-    /// What it says with its start.
-    pub(super) first: Vec<Delta>,
-    /// Bytes of what is kept of it.
-    pub(super) sealed_bytes: usize,
+pub(super) struct BlockOpening {
+    pub(super) state: OpenBlock,
+    /// Deltas of the start event.
+    pub(super) deltas: Vec<Delta>,
+    /// Bytes of opaque data collected so far.
+    pub(super) opaque_bytes: usize,
 }
 
-impl Opened {
-    /// A block of a known kind; none if it lacks what it cannot do without.
-    pub(super) fn known(kind: BlockKind, block: Block<'_>) -> Option<Self> {
+impl BlockOpening {
+    /// A block of a known kind; `None` if a required field is missing.
+    pub(super) fn from_known(kind: BlockKind, block: StartedBlock<'_>) -> Option<Self> {
         match kind {
             BlockKind::Text => {
                 let text = block.text.filter(|text| !text.is_empty());
-                Some(Self::of(Open::Text, text.map(words), 0))
+                Some(Self::new(OpenBlock::Text, text.map(text_delta), 0))
             }
             BlockKind::Thinking => {
                 let signature = block.signature.unwrap_or_default();
                 let text = block.thinking.filter(|text| !text.is_empty());
-                let first = text.map(|text| thinking(text, None));
+                let deltas = text.map(|text| thinking_delta(text, None));
                 let bytes = signature.len();
-                Some(Self::of(Open::Thinking { signature }, first, bytes))
+                Some(Self::new(OpenBlock::Thinking { signature }, deltas, bytes))
             }
             BlockKind::RedactedThinking => {
                 let data = block.data.unwrap_or_default();
                 let bytes = data.len();
-                let first = keep(json!({"redacted_thinking": data}));
-                Some(Self::of(Open::nothing(), [first], bytes))
+                let deltas = keep_delta(json!({"redacted_thinking": data}));
+                Some(Self::new(OpenBlock::finished(), [deltas], bytes))
             }
             BlockKind::ToolUse => Self::tool(block),
             BlockKind::Unknown => None,
         }
     }
 
-    fn tool(block: Block<'_>) -> Option<Self> {
+    fn tool(block: StartedBlock<'_>) -> Option<Self> {
         let name = block.name.filter(|name| !name.is_empty())?;
         let id = block.id.filter(|id| !id.is_empty());
-        let kept = id.as_ref().map(|id| keep(json!({"id": id})));
+        let id_delta = id.as_ref().map(|id| keep_delta(json!({"id": id})));
         let start = Delta::ToolStart {
             block: 0,
             name,
             provider_id: id,
         };
-        let whole = block.input.map(|input| input.get().to_owned());
-        let whole = whole.filter(|input| !is_nothing(input));
-        let bytes = whole.as_ref().map_or(0, String::len);
-        let first = std::iter::once(start).chain(kept);
-        Some(Self::of(Open::Tool { whole, fed: false }, first, bytes))
+        let start_input = block.input.map(|input| input.get().to_owned());
+        let start_input = start_input.filter(|input| !is_empty_input(input));
+        let bytes = start_input.as_ref().map_or(0, String::len);
+        let deltas = std::iter::once(start).chain(id_delta);
+        Some(Self::new(
+            OpenBlock::Tool {
+                start_input,
+                has_streamed_input: false,
+            },
+            deltas,
+            bytes,
+        ))
     }
 
-    /// A block that is not read here, of so many bytes.
-    pub(super) fn sealed(block: Value, bytes: usize) -> Self {
-        let open = Open::Sealed {
+    /// A block of an unknown kind whose JSON has `bytes` bytes.
+    pub(super) fn opaque(block: Value, bytes: usize) -> Self {
+        let state = OpenBlock::Opaque {
             block: Some(block),
             input: String::new(),
         };
-        Self::of(open, [], bytes)
+        Self::new(state, [], bytes)
     }
 
-    fn of(open: Open, first: impl IntoIterator<Item = Delta>, sealed_bytes: usize) -> Self {
+    fn new(state: OpenBlock, deltas: impl IntoIterator<Item = Delta>, opaque_bytes: usize) -> Self {
         Self {
-            open,
-            first: first.into_iter().collect(),
-            sealed_bytes,
+            state,
+            deltas: deltas.into_iter().collect(),
+            opaque_bytes,
         }
     }
 }
 
-impl Open {
-    /// A block of which all is said.
-    fn nothing() -> Self {
-        Self::Sealed {
+impl OpenBlock {
+    /// A block whose start event says everything.
+    fn finished() -> Self {
+        Self::Opaque {
             block: None,
             input: String::new(),
         }
     }
 
-    /// A block that opens with a piece of this kind, as some servers do. Words need no start; a
-    /// tool has no name without one.
-    pub(super) fn unannounced(kind: PieceKind) -> Option<Self> {
+    /// A block that starts with a piece of this kind and no start event, as some servers send it. A
+    /// tool use cannot: it would have no name.
+    pub(super) fn without_start(kind: PieceKind) -> Option<Self> {
         match kind {
             PieceKind::TextDelta => Some(Self::Text),
             PieceKind::ThinkingDelta | PieceKind::SignatureDelta => Some(Self::Thinking {
@@ -118,78 +125,87 @@ impl Open {
         }
     }
 
-    /// What a piece says in the block it belongs to; `sealed` grows by what is kept of it. A piece of
-    /// another kind than its block, and one behind its block's end, say nothing.
-    pub(super) fn take(&mut self, piece: Piece, sealed: &mut usize) -> Option<Delta> {
+    /// The delta of a piece in this block; `opaque_bytes` grows by the opaque data in it. A piece
+    /// of another kind than the block, and a piece after the block's end, are ignored.
+    pub(super) fn apply(&mut self, piece: BlockPiece, opaque_bytes: &mut usize) -> Option<Delta> {
         match (self, piece.kind) {
             (Self::Text, PieceKind::TextDelta) => {
-                piece.text.filter(|text| !text.is_empty()).map(words)
+                piece.text.filter(|text| !text.is_empty()).map(text_delta)
             }
             (Self::Thinking { .. }, PieceKind::ThinkingDelta) => {
                 let text = piece.thinking.filter(|text| !text.is_empty());
-                text.map(|text| thinking(text, None))
+                text.map(|text| thinking_delta(text, None))
             }
             (Self::Thinking { signature }, PieceKind::SignatureDelta) => {
-                let more = piece.signature.unwrap_or_default();
-                *sealed += more.len();
-                signature.push_str(&more);
+                let fragment = piece.signature.unwrap_or_default();
+                *opaque_bytes += fragment.len();
+                signature.push_str(&fragment);
                 None
             }
-            (Self::Tool { whole, fed }, PieceKind::InputJsonDelta) => {
-                let fragment = piece.partial_json.filter(|more| !more.is_empty())?;
-                // It is streamed after all.
-                *whole = None;
-                *fed = true;
+            (
+                Self::Tool {
+                    start_input,
+                    has_streamed_input,
+                },
+                PieceKind::InputJsonDelta,
+            ) => {
+                let fragment = piece.partial_json.filter(|text| !text.is_empty())?;
+                // The input is streamed after all.
+                *start_input = None;
+                *has_streamed_input = true;
                 Some(Delta::ToolInput { block: 0, fragment })
             }
-            (Self::Sealed { input, .. }, PieceKind::InputJsonDelta) => {
-                let more = piece.partial_json.unwrap_or_default();
-                *sealed += more.len();
-                input.push_str(&more);
+            (Self::Opaque { input, .. }, PieceKind::InputJsonDelta) => {
+                let fragment = piece.partial_json.unwrap_or_default();
+                *opaque_bytes += fragment.len();
+                input.push_str(&fragment);
                 None
             }
-            (Self::Sealed { block, .. }, _) => {
+            (Self::Opaque { block, .. }, _) => {
                 *block = None;
                 None
             }
-            (Self::Text | Self::Thinking { .. } | Self::Tool { .. } | Self::Stopped, _) => None,
+            (Self::Text | Self::Thinking { .. } | Self::Tool { .. } | Self::Closed, _) => None,
         }
     }
 
-    /// Whether it is a tool of which no input has come. At the end of a message that was cut, that
-    /// is not a tool without input.
-    pub(super) fn is_unfed(&self) -> bool {
+    /// True for a tool use without input. At the end of a truncated message its input may be
+    /// missing.
+    pub(super) fn has_no_input(&self) -> bool {
         matches!(
             self,
             Self::Tool {
-                whole: None,
-                fed: false
+                start_input: None,
+                has_streamed_input: false
             }
         )
     }
 
-    /// The block's last words; it says nothing afterwards. That a tool has ended which had no input
-    /// is not among them: whether it is whole only the rest of the message tells.
-    pub(super) fn stop(&mut self) -> impl Iterator<Item = Delta> + use<> {
-        let is_unfed = self.is_unfed();
-        let last = match std::mem::replace(self, Self::Stopped) {
-            Self::Stopped | Self::Text => [None, None],
+    /// Closes the block and returns its last deltas. The end of a tool use without input is not
+    /// among them: only the following events tell whether its input is complete.
+    pub(super) fn close(&mut self) -> impl Iterator<Item = Delta> + use<> {
+        let has_no_input = self.has_no_input();
+        let last = match std::mem::replace(self, Self::Closed) {
+            Self::Closed | Self::Text => [None, None],
             Self::Thinking { signature } => {
-                let seal = Some(signature).filter(|signature| !signature.is_empty());
-                [seal.map(|seal| thinking(String::new(), Some(seal))), None]
+                let signature = Some(signature).filter(|signature| !signature.is_empty());
+                [
+                    signature.map(|signature| thinking_delta(String::new(), Some(signature))),
+                    None,
+                ]
             }
-            Self::Tool { whole, .. } => [
-                whole.map(|fragment| Delta::ToolInput { block: 0, fragment }),
-                (!is_unfed).then_some(Delta::ToolEnd { block: 0 }),
+            Self::Tool { start_input, .. } => [
+                start_input.map(|fragment| Delta::ToolInput { block: 0, fragment }),
+                (!has_no_input).then_some(Delta::ToolEnd { block: 0 }),
             ],
-            Self::Sealed { block, input } => [whole_block(block, &input).map(keep), None],
+            Self::Opaque { block, input } => [opaque_block(block, &input).map(keep_delta), None],
         };
         last.into_iter().flatten()
     }
 }
 
-/// A block that is not read here, with the input that was streamed behind it.
-fn whole_block(block: Option<Value>, input: &str) -> Option<Value> {
+/// Provider data for an opaque block, with the input that was streamed after its start.
+fn opaque_block(block: Option<Value>, input: &str) -> Option<Value> {
     let mut block = block.filter(Value::is_object)?;
     if !input.is_empty() {
         block["input"] = serde_json::from_str(input).ok()?;
@@ -197,11 +213,11 @@ fn whole_block(block: Option<Value>, input: &str) -> Option<Value> {
     Some(json!({"block": block}))
 }
 
-fn words(text: String) -> Delta {
+fn text_delta(text: String) -> Delta {
     Delta::Text { block: 0, text }
 }
 
-fn thinking(text: String, signature: Option<String>) -> Delta {
+fn thinking_delta(text: String, signature: Option<String>) -> Delta {
     Delta::Thinking {
         block: 0,
         text,
@@ -209,12 +225,12 @@ fn thinking(text: String, signature: Option<String>) -> Delta {
     }
 }
 
-fn keep(data: Value) -> Delta {
+fn keep_delta(data: Value) -> Delta {
     Delta::Keep { block: 0, data }
 }
 
-/// Whether an input says nothing: a start has an empty object when the input is to come.
-fn is_nothing(input: &str) -> bool {
+/// True for an empty object or null, which a start event has if the input is streamed.
+fn is_empty_input(input: &str) -> bool {
     let inside = input.trim().strip_prefix('{');
     let inside = inside.and_then(|inside| inside.strip_suffix('}'));
     input == "null" || inside.is_some_and(|inside| inside.trim().is_empty())

@@ -1,15 +1,15 @@
-//! The events of a Messages stream, as typed as reading them needs. Every struct is flat and
-//! skips what it does not know; every name that may grow has an `Unknown`.
+//! The events of a Messages stream, reduced to the fields that the decoder reads. Unknown fields
+//! are skipped; every enum that may grow has an `Unknown` variant.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dialect::loose::{Count, Glance};
+use crate::dialect::lenient::{LenientCount, LenientStr};
 
-/// What an event is.
+/// The type of a stream event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     MessageStart,
     ContentBlockStart,
     ContentBlockDelta,
@@ -23,9 +23,9 @@ pub(super) enum Kind {
     Unknown,
 }
 
-impl Kind {
-    /// By the event's name, which saves looking into the data.
-    pub(super) fn named(event: &str) -> Self {
+impl EventKind {
+    /// The kind for an SSE event name; saves parsing the data.
+    pub(super) fn from_event_name(event: &str) -> Self {
         match event {
             "content_block_delta" => Self::ContentBlockDelta,
             "message_start" => Self::MessageStart,
@@ -40,42 +40,42 @@ impl Kind {
     }
 }
 
-/// Any event: only what it is.
+/// The `type` of any event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Tagged {
+pub(super) struct EventTag {
     #[serde(rename = "type")]
-    pub(super) kind: Kind,
+    pub(super) kind: EventKind,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct MessageStart {
-    pub(super) message: Option<Message>,
+    pub(super) message: Option<StartedMessage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Message {
+pub(super) struct StartedMessage {
     pub(super) id: Option<String>,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<MessagesUsage>,
 }
 
-/// Counts so far; what is not given is not known yet.
+/// Token counts so far; `None` for a count not reported yet.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Usage {
-    pub(super) input_tokens: Option<Count>,
-    pub(super) output_tokens: Option<Count>,
-    pub(super) cache_read_input_tokens: Option<Count>,
-    pub(super) cache_creation_input_tokens: Option<Count>,
-    pub(super) output_tokens_details: Option<OutputDetails>,
+pub(super) struct MessagesUsage {
+    pub(super) input_tokens: Option<LenientCount>,
+    pub(super) output_tokens: Option<LenientCount>,
+    pub(super) cache_read_input_tokens: Option<LenientCount>,
+    pub(super) cache_creation_input_tokens: Option<LenientCount>,
+    pub(super) output_tokens_details: Option<MessagesOutputDetails>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct OutputDetails {
-    pub(super) thinking_tokens: Option<Count>,
+pub(super) struct MessagesOutputDetails {
+    pub(super) thinking_tokens: Option<LenientCount>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -98,7 +98,7 @@ pub(super) enum BlockKind {
     Unknown,
 }
 
-/// Only what a block is: one of an unknown kind may have fields of any shape.
+/// The `type` of a block: a block of an unknown type may have fields of any shape.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct BlockTag {
@@ -106,10 +106,10 @@ pub(super) struct BlockTag {
     pub(super) kind: BlockKind,
 }
 
-/// A block of a known kind.
+/// A block of a known type, as in its start event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Block<'a> {
+pub(super) struct StartedBlock<'a> {
     pub(super) text: Option<String>,
     pub(super) thinking: Option<String>,
     pub(super) signature: Option<String>,
@@ -124,7 +124,7 @@ pub(super) struct Block<'a> {
 pub(super) struct BlockDelta {
     #[serde(default)]
     pub(super) index: u64,
-    pub(super) delta: Piece,
+    pub(super) delta: BlockPiece,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -142,7 +142,7 @@ pub(super) enum PieceKind {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Piece {
+pub(super) struct BlockPiece {
     #[serde(rename = "type")]
     pub(super) kind: PieceKind,
     pub(super) text: Option<String>,
@@ -151,7 +151,7 @@ pub(super) struct Piece {
     pub(super) signature: Option<String>,
 }
 
-/// A delta of which only its kind is known: one of a new kind may have fields of any shape.
+/// The `type` of a delta: a delta of an unknown type may have fields of any shape.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DeltaTag {
@@ -176,13 +176,13 @@ pub(super) struct BlockStop {
 #[serde(default)]
 pub(super) struct MessageDelta<'a> {
     #[serde(borrow)]
-    pub(super) delta: Option<Ending<'a>>,
-    pub(super) usage: Option<Usage>,
+    pub(super) delta: Option<MessageEnd<'a>>,
+    pub(super) usage: Option<MessagesUsage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Ending<'a> {
+pub(super) struct MessageEnd<'a> {
     #[serde(borrow)]
-    pub(super) stop_reason: Option<Glance<'a>>,
+    pub(super) stop_reason: Option<LenientStr<'a>>,
 }

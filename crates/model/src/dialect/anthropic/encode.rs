@@ -1,28 +1,30 @@
-//! A request as Messages wants it: turns that alternate, the results of a message's tools first in
-//! the turn behind it, thinking only with its seal and never last.
+//! Writes a [`Request`] for the Messages API: turns alternate, tool results come first in their
+//! turn, and thinking is sent only with its signature and never last.
 
 use serde_json::{Map, Value, json};
 
-use crate::dialect::thread::{Outcome, Part, Thread, Turn, plain, thread};
-use crate::dialect::{Params, overlay};
+use crate::dialect::conversation::{
+    AssistantPart, Conversation, ConversationTurn, ToolOutcome, conversation, result_text,
+};
+use crate::dialect::{Params, apply_extra};
 use crate::request::{Request, ToolSpec};
 
-/// Tokens of an answer if nobody says how many: the vendor wants a number.
+/// Default of `max_tokens`, which the vendor requires.
 const MAX_TOKENS: u32 = 4096;
 
-/// The same where the model thinks as hard as it sees fit: its thinking is a part of the answer, and
-/// would leave little of the other number.
+/// Default of `max_tokens` for adaptive thinking: thinking counts as output and would use up most
+/// of [`MAX_TOKENS`].
 const MAX_TOKENS_WITH_EFFORT: u32 = 16_384;
 
-/// The fewest tokens the vendor lets a model think with.
+/// Smallest thinking budget that the vendor accepts.
 const THINKING_TOKENS_MIN: u32 = 1024;
 
-/// The body of a request.
+/// Builds the request body.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
-    let Thread { system, turns } = thread(provider, request);
-    let mut messages = alternating(turns.iter().filter_map(message).collect());
+    let Conversation { system, turns } = conversation(provider, request);
+    let mut messages = merge_adjacent(turns.iter().filter_map(message).collect());
     let mut thinking = thinking(params);
-    if budget(params).is_some() && is_begun_without_thinking(&messages) {
+    if thinking_budget(params).is_some() && is_tool_turn_without_thinking(&messages) {
         thinking = None;
         drop_thinking(&mut messages);
     }
@@ -47,40 +49,42 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
     if let Some(effort) = &params.effort {
         body.insert("output_config".into(), json!({"effort": effort}));
     }
-    overlay(&mut body, &params.extra);
+    apply_extra(&mut body, &params.extra);
     Value::Object(body)
 }
 
-/// The temperature that is sent: a model that thinks takes none.
+/// The temperature to send; `None` if the model thinks, since the vendor then rejects it.
 pub(super) fn temperature(params: &Params) -> Option<f64> {
-    let thinks = params.effort.is_some() || budget(params).is_some();
+    let thinks = params.effort.is_some() || thinking_budget(params).is_some();
     params.temperature.filter(|_| !thinks)
 }
 
-/// Tokens to think with, if any.
-fn budget(params: &Params) -> Option<u32> {
-    let given = params.thinking_tokens.filter(|tokens| *tokens > 0)?;
-    Some(given.max(THINKING_TOKENS_MIN))
+/// The thinking budget; `None` if thinking has no budget.
+fn thinking_budget(params: &Params) -> Option<u32> {
+    let tokens = params.thinking_tokens.filter(|tokens| *tokens > 0)?;
+    Some(tokens.max(THINKING_TOKENS_MIN))
 }
 
-/// What the model may write in all; thinking is a part of it, so it has to be more than that.
+/// The limit of output tokens. Thinking counts as output, so the limit exceeds the thinking budget.
 fn max_tokens(params: &Params) -> u32 {
     let is_adaptive = params.effort.is_some() && params.thinking_tokens.is_none();
-    let usual = match is_adaptive {
+    let default_tokens = match is_adaptive {
         true => MAX_TOKENS_WITH_EFFORT,
         false => MAX_TOKENS,
     };
-    let answer = params.max_tokens.unwrap_or(usual);
-    match budget(params) {
-        Some(budget) if budget >= answer => budget.saturating_add(answer),
-        Some(_) | None => answer,
+    let answer_tokens = params.max_tokens.unwrap_or(default_tokens);
+    match thinking_budget(params) {
+        Some(thinking_budget) if thinking_budget >= answer_tokens => {
+            thinking_budget.saturating_add(answer_tokens)
+        }
+        Some(_) | None => answer_tokens,
     }
 }
 
-/// How it thinks: with so many tokens, not at all, or as hard as the effort says.
+/// The `thinking` field: a token budget, disabled, or adaptive with the effort.
 fn thinking(params: &Params) -> Option<Value> {
-    if let Some(budget) = budget(params) {
-        return Some(json!({"type": "enabled", "budget_tokens": budget}));
+    if let Some(thinking_budget) = thinking_budget(params) {
+        return Some(json!({"type": "enabled", "budget_tokens": thinking_budget}));
     }
     if params.thinking_tokens.is_some() {
         return Some(json!({"type": "disabled"}));
@@ -89,61 +93,62 @@ fn thinking(params: &Params) -> Option<Value> {
     params.effort.as_ref().map(|_| adaptive())
 }
 
-fn message(turn: &Turn<'_>) -> Option<Value> {
+fn message(turn: &ConversationTurn<'_>) -> Option<Value> {
     let (role, content) = match turn {
-        Turn::User { results, words } => {
+        ConversationTurn::User { results, texts } => {
             let results = results.iter().map(result);
-            let words = words
+            let texts = texts
                 .iter()
                 .map(|text| json!({"type": "text", "text": text}));
-            ("user", results.chain(words).collect())
+            ("user", results.chain(texts).collect())
         }
-        Turn::Assistant(said) => ("assistant", blocks(said)),
+        ConversationTurn::Assistant(messages) => ("assistant", blocks(messages)),
     };
     (!content.is_empty()).then(|| json!({"role": role, "content": content}))
 }
 
-/// Turns alternate, but one of which nothing can be sent may have stood between two of a side.
-fn alternating(messages: Vec<Value>) -> Vec<Value> {
-    let mut woven: Vec<Value> = Vec::with_capacity(messages.len());
+/// Merges adjacent messages of one role: a turn between them may have had nothing to send.
+fn merge_adjacent(messages: Vec<Value>) -> Vec<Value> {
+    let mut merged: Vec<Value> = Vec::with_capacity(messages.len());
     for mut message in messages {
-        match woven.last_mut() {
+        match merged.last_mut() {
             Some(last) if last["role"] == message["role"] => {
-                if let (Value::Array(before), Value::Array(more)) =
+                if let (Value::Array(content), Value::Array(next_content)) =
                     (&mut last["content"], &mut message["content"])
                 {
-                    before.append(more);
+                    content.append(next_content);
                 }
             }
-            Some(_) | None => woven.push(message),
+            Some(_) | None => merged.push(message),
         }
     }
-    woven
+    merged
 }
 
-/// Whether the last answer asks for tools, has their results, and does not begin with thinking: one
-/// of another provider, or of a time when the model did not think. The vendor then refuses to think
-/// with a budget until the tools are done with.
-fn is_begun_without_thinking(messages: &[Value]) -> bool {
-    let is_of = |block: &Value, kind: &str| block["type"] == kind;
+/// True if the last answer calls tools, has their results and does not start with thinking, because
+/// another provider wrote it or thinking was off. The vendor then rejects a thinking budget until
+/// the tool calls are answered.
+fn is_tool_turn_without_thinking(messages: &[Value]) -> bool {
+    let has_type = |block: &Value, kind: &str| block["type"] == kind;
     let [.., answer, results] = messages else {
         return false;
     };
-    let (Some(said), Some(heard)) = (answer["content"].as_array(), results["content"].as_array())
+    let (Some(answer), Some(results)) =
+        (answer["content"].as_array(), results["content"].as_array())
     else {
         return false;
     };
-    said.iter().any(|block| is_of(block, "tool_use"))
-        && heard.iter().any(|block| is_of(block, "tool_result"))
-        && !said.first().is_some_and(is_thinking)
+    answer.iter().any(|block| has_type(block, "tool_use"))
+        && results.iter().any(|block| has_type(block, "tool_result"))
+        && !answer.first().is_some_and(is_thinking)
 }
 
-/// Takes thinking out of the last answer: a model that does not think is not shown any there.
+/// Removes thinking from the last answer, as required when thinking is off.
 fn drop_thinking(messages: &mut [Value]) {
     if let [.., answer, _] = messages
-        && let Some(said) = answer["content"].as_array_mut()
+        && let Some(blocks) = answer["content"].as_array_mut()
     {
-        said.retain(|block| !is_thinking(block));
+        blocks.retain(|block| !is_thinking(block));
     }
 }
 
@@ -154,46 +159,47 @@ fn is_thinking(block: &Value) -> bool {
     )
 }
 
-/// A model's blocks. Thinking that nothing follows is refused, and was cut off in any case.
-fn blocks(said: &[Vec<Part<'_>>]) -> Vec<Value> {
-    let mut blocks: Vec<Value> = said.iter().flatten().filter_map(block).collect();
+/// The blocks of a model's turn. Trailing thinking is dropped: it was cut off, and the vendor
+/// rejects it.
+fn blocks(messages: &[Vec<AssistantPart<'_>>]) -> Vec<Value> {
+    let mut blocks: Vec<Value> = messages.iter().flatten().filter_map(block).collect();
     while blocks.last().is_some_and(is_thinking) {
         blocks.pop();
     }
     blocks
 }
 
-fn block(part: &Part<'_>) -> Option<Value> {
+fn block(part: &AssistantPart<'_>) -> Option<Value> {
     match part {
-        Part::Text { text, .. } => Some(json!({"type": "text", "text": text})),
-        Part::Thinking {
+        AssistantPart::Text { text, .. } => Some(json!({"type": "text", "text": text})),
+        AssistantPart::Thinking {
             text, signature, ..
         } => {
             let signature = signature.filter(|signature| !signature.is_empty())?;
             Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
         }
-        Part::Use {
+        AssistantPart::ToolUse {
             id, name, input, ..
         } => {
-            let nothing = Value::Object(Map::new());
-            let input = if input.is_object() { input } else { &nothing };
+            let empty = Value::Object(Map::new());
+            let input = if input.is_object() { input } else { &empty };
             Some(json!({"type": "tool_use", "id": id, "name": name, "input": input}))
         }
-        Part::Sealed(kept) => sealed(kept),
+        AssistantPart::Opaque(provider_data) => opaque_block(provider_data),
     }
 }
 
-/// What the decoder kept, as it came.
-fn sealed(kept: &Value) -> Option<Value> {
-    if let Some(data) = kept.get("redacted_thinking") {
+/// A block that the decoder stored as provider data, as it was received.
+fn opaque_block(provider_data: &Value) -> Option<Value> {
+    if let Some(data) = provider_data.get("redacted_thinking") {
         return Some(json!({"type": "redacted_thinking", "data": data}));
     }
-    kept.get("block").cloned()
+    provider_data.get("block").cloned()
 }
 
-fn result(outcome: &Outcome<'_>) -> Value {
+fn result(outcome: &ToolOutcome<'_>) -> Value {
     let mut result = json!({"type": "tool_result", "tool_use_id": outcome.id});
-    let content = plain(outcome.content);
+    let content = result_text(outcome.content);
     if !content.trim().is_empty() {
         result["content"] = content.into();
     }
@@ -204,15 +210,15 @@ fn result(outcome: &Outcome<'_>) -> Value {
 }
 
 fn tool(tool: &ToolSpec) -> Value {
-    let mut told = json!({"name": tool.name});
+    let mut definition = json!({"name": tool.name});
     if !tool.description.is_empty() {
-        told["description"] = tool.description.clone().into();
+        definition["description"] = tool.description.clone().into();
     }
-    told["input_schema"] = object_schema(&tool.input_schema);
-    told
+    definition["input_schema"] = object_schema(&tool.input_schema);
+    definition
 }
 
-/// The schema, which the vendor wants to be one of an object.
+/// The input schema; the vendor requires `type: object`.
 fn object_schema(schema: &Value) -> Value {
     let mut schema = match schema {
         Value::Object(schema) => schema.clone(),

@@ -1,4 +1,5 @@
-//! The wire of Gemini as types: every frame is a whole response object with what is new in it.
+//! The frames of a Gemini stream: each one is a whole response object that holds only the new
+//! content.
 
 use std::fmt;
 
@@ -7,86 +8,82 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::dialect::lent::Words;
-use crate::dialect::loose::Count;
+use crate::dialect::lenient::LenientCount;
+use crate::dialect::optional_str::OptionalStr;
 
-/// One frame.
+/// One frame of the stream.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Chunk<'a> {
-    /// What is new, by candidate; only the first is asked for.
+pub(super) struct GeminiChunk<'a> {
+    /// New content by candidate; only the first candidate is requested.
     #[serde(borrow, default)]
-    pub(super) candidates: Option<Vec<Candidate<'a>>>,
-    /// Whether the request was let in.
+    pub(super) candidates: Option<Vec<GeminiCandidate<'a>>>,
+    /// The vendor's verdict on the request.
     #[serde(borrow, default)]
-    pub(super) prompt_feedback: Option<Feedback<'a>>,
-    /// Tokens so far.
+    pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
+    /// Token counts so far.
     #[serde(default)]
-    pub(super) usage_metadata: Option<Usage>,
-    /// The answer's id, the same in every frame.
+    pub(super) usage_metadata: Option<GeminiUsage>,
+    /// Id of the response, the same in every frame.
     #[serde(borrow, default)]
-    pub(super) response_id: Words<'a>,
-    /// What went wrong instead.
+    pub(super) response_id: OptionalStr<'a>,
+    /// An error in place of content.
     #[serde(default)]
     pub(super) error: Option<Value>,
 }
 
-/// What is new of one candidate.
+/// New content of one candidate.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Candidate<'a> {
-    /// Which candidate; the first has none or 0.
+pub(super) struct GeminiCandidate<'a> {
+    /// Number of the candidate; missing or 0 for the first.
     #[serde(default)]
-    pub(super) index: Option<Count>,
-    /// What it says.
+    pub(super) index: Option<LenientCount>,
     #[serde(borrow, default)]
-    pub(super) content: Option<Content<'a>>,
-    /// Why it ended, once it has.
+    pub(super) content: Option<CandidateContent<'a>>,
+    /// The finish reason; empty until the answer ends.
     #[serde(borrow, default)]
-    pub(super) finish_reason: Words<'a>,
+    pub(super) finish_reason: OptionalStr<'a>,
 }
 
-/// What a candidate says.
+/// The content of a candidate.
 #[derive(Debug, Deserialize)]
-pub(super) struct Content<'a> {
-    /// Piece by piece.
+pub(super) struct CandidateContent<'a> {
     #[serde(borrow, default)]
-    pub(super) parts: Option<Vec<Part<'a>>>,
+    pub(super) parts: Option<Vec<GeminiPart<'a>>>,
 }
 
-/// A piece: words, a thought, a call, or what else there may be.
+/// A part of the content: text, a thought, a function call, or a kind that is not decoded.
 #[derive(Debug, Default)]
-pub(super) struct Part<'a> {
-    /// Its words.
-    pub(super) text: Words<'a>,
-    /// Whether they are a thought.
+pub(super) struct GeminiPart<'a> {
+    pub(super) text: OptionalStr<'a>,
+    /// True if `text` is a thought.
     pub(super) is_thought: bool,
-    /// The vendor's seal.
-    pub(super) signature: Words<'a>,
-    /// A call.
-    pub(super) call: Option<Call<'a>>,
-    /// All other fields, unread.
-    pub(super) rest: Vec<(String, &'a RawValue)>,
+    /// The vendor's thought signature.
+    pub(super) signature: OptionalStr<'a>,
+    pub(super) call: Option<FunctionCall<'a>>,
+    /// All other fields, unparsed.
+    pub(super) other_fields: Vec<(String, &'a RawValue)>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Part<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for GeminiPart<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(PartVisitor)
+        deserializer.deserialize_map(GeminiPartVisitor)
     }
 }
 
-struct PartVisitor;
+struct GeminiPartVisitor;
 
-impl<'de> Visitor<'de> for PartVisitor {
-    type Value = Part<'de>;
+impl<'de> Visitor<'de> for GeminiPartVisitor {
+    type Value = GeminiPart<'de>;
 
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("a part")
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a part")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut part = Part::default();
-        while let Some(name) = map.next_key::<Words<'de>>()? {
+        let mut part = GeminiPart::default();
+        while let Some(name) = map.next_key::<OptionalStr<'de>>()? {
             match name.as_str() {
                 "text" => part.text = map.next_value()?,
                 "thought" => part.is_thought = map.next_value::<Option<bool>>()? == Some(true),
@@ -94,7 +91,7 @@ impl<'de> Visitor<'de> for PartVisitor {
                 "functionCall" => part.call = map.next_value()?,
                 other => {
                     let name = other.to_owned();
-                    part.rest.push((name, map.next_value()?));
+                    part.other_fields.push((name, map.next_value()?));
                 }
             }
         }
@@ -102,49 +99,47 @@ impl<'de> Visitor<'de> for PartVisitor {
     }
 }
 
-/// A call of a function, whole.
+/// A complete function call.
 #[derive(Debug, Deserialize)]
-pub(super) struct Call<'a> {
-    /// The vendor's id of it; older models give none.
+pub(super) struct FunctionCall<'a> {
+    /// The vendor's id of the call; older models send none.
     #[serde(borrow, default)]
-    pub(super) id: Words<'a>,
-    /// Which function.
+    pub(super) id: OptionalStr<'a>,
     #[serde(borrow, default)]
-    pub(super) name: Words<'a>,
-    /// With what.
+    pub(super) name: OptionalStr<'a>,
     #[serde(borrow, default)]
     pub(super) args: Option<&'a RawValue>,
 }
 
-/// Whether the request was let in.
+/// The vendor's verdict on the request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Feedback<'a> {
-    /// Why it was not.
+pub(super) struct PromptFeedback<'a> {
+    /// Why the request was blocked; empty if it was not.
     #[serde(borrow, default)]
-    pub(super) block_reason: Words<'a>,
+    pub(super) block_reason: OptionalStr<'a>,
 }
 
-/// Tokens so far; a later count takes the place of an earlier one.
+/// Token counts so far; later counts replace earlier ones.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Usage {
-    /// Read, with those from a cache.
+pub(super) struct GeminiUsage {
+    /// Input tokens, cached ones included.
     #[serde(default)]
-    pub(super) prompt_token_count: Option<Count>,
-    /// Read besides: what the vendor's own tools gave.
+    pub(super) prompt_token_count: Option<LenientCount>,
+    /// Additional input tokens from the vendor's own tools.
     #[serde(default)]
-    pub(super) tool_use_prompt_token_count: Option<Count>,
-    /// Of those read, from a cache.
+    pub(super) tool_use_prompt_token_count: Option<LenientCount>,
+    /// Input tokens served from the cache.
     #[serde(default)]
-    pub(super) cached_content_token_count: Option<Count>,
-    /// Written, without thoughts.
+    pub(super) cached_content_token_count: Option<LenientCount>,
+    /// Output tokens without thoughts.
     #[serde(default)]
-    pub(super) candidates_token_count: Option<Count>,
-    /// Thought.
+    pub(super) candidates_token_count: Option<LenientCount>,
+    /// Output tokens of thoughts.
     #[serde(default)]
-    pub(super) thoughts_token_count: Option<Count>,
-    /// All.
+    pub(super) thoughts_token_count: Option<LenientCount>,
+    /// Total, as the vendor counts it.
     #[serde(default)]
-    pub(super) total_token_count: Option<Count>,
+    pub(super) total_token_count: Option<LenientCount>,
 }

@@ -1,28 +1,30 @@
-//! A request in Gemini's words: contents of two roles, calls and their responses as parts, and
-//! every seal on the part it came with.
+//! Writes a [`Request`] for the Gemini API: contents of two roles, function calls and responses as
+//! parts, and every thought signature on the part that it came with.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::dialect::thread::{Outcome, Part, Thread, Turn, thread};
-use crate::dialect::{Params, overlay};
+use crate::dialect::conversation::{
+    AssistantPart, Conversation, ConversationTurn, ToolOutcome, conversation,
+};
+use crate::dialect::{Params, apply_extra};
 use crate::request::{Request, ToolSpec};
 
-/// The seal of a call that came without one: another model made it, or an older one of the same
-/// provider. Models from the third generation on refuse the first call of a turn without a seal, and
-/// take this in its place.
-const UNSEALED: &str = "skip_thought_signature_validator";
+/// Signature for a call that has none because another model or an older one made it. Models of the
+/// third generation and later reject the first call of a turn without a signature, and accept this
+/// one.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// What stands behind the base address. A model that is named with its collection keeps it.
+/// The URL path. A model name with a `/` already has its collection.
 pub(super) fn path(model: &str) -> String {
     let collection = if model.contains('/') { "" } else { "models/" };
-    let model: String = model.chars().map(escaped).collect();
+    let model: String = model.chars().map(percent_encoded).collect();
     format!("/v1beta/{collection}{model}:streamGenerateContent?alt=sse")
 }
 
-/// Names have nothing that a path has a meaning for; what has would ask for something else.
-fn escaped(c: char) -> String {
+/// Percent-encodes characters that have a meaning in a path.
+fn percent_encoded(c: char) -> String {
     if c.is_ascii_alphanumeric() || "-._~/:@".contains(c) {
         return c.to_string();
     }
@@ -31,16 +33,16 @@ fn escaped(c: char) -> String {
     bytes.map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// The body of a request.
+/// Builds the request body.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
-    let Thread { system, turns } = thread(provider, request);
+    let Conversation { system, turns } = conversation(provider, request);
     let mut body = Map::new();
     if !system.is_empty() {
         let parts = [json!({"text": system.join("\n\n")})];
         body.insert("systemInstruction".into(), json!({"parts": parts}));
     }
-    let mut contents = Contents {
-        needs_seals: needs_seals(model),
+    let mut contents = ContentsBuilder {
+        needs_signature: needs_signature(model),
         ids: HashSet::new(),
         list: Vec::new(),
     };
@@ -58,18 +60,18 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
         body.insert("generationConfig".into(), Value::Object(config));
     }
     let extra = merged(&body, &params.extra);
-    overlay(&mut body, &extra);
+    apply_extra(&mut body, &extra);
     Value::Object(body)
 }
 
-/// The operator's fields; those that are objects on both sides are put together.
+/// The operator's extra fields, merged with the body's own where both are objects.
 fn merged(body: &Map<String, Value>, extra: &Map<String, Value>) -> Map<String, Value> {
     let mut merged = extra.clone();
     for (name, value) in &mut merged {
-        if let (Some(Value::Object(ours)), Value::Object(theirs)) = (body.get(name), value) {
-            let mut both = ours.clone();
-            both.append(theirs);
-            *theirs = both;
+        if let (Some(Value::Object(own)), Value::Object(extra_fields)) = (body.get(name), value) {
+            let mut merged_fields = own.clone();
+            merged_fields.append(extra_fields);
+            *extra_fields = merged_fields;
         }
     }
     merged
@@ -79,7 +81,7 @@ fn declaration(spec: &ToolSpec) -> Value {
     json!({
         "name": spec.name,
         "description": spec.description,
-        // `parameters` would be the vendor's own kind of schema.
+        // `parameters` would be the vendor's own schema format.
         "parametersJsonSchema": spec.input_schema,
     })
 }
@@ -105,35 +107,36 @@ fn config(params: &Params) -> Map<String, Value> {
     config
 }
 
-/// Whether a model refuses calls without a seal. The first two generations do not, and do not
-/// know the seal that stands for none.
-fn needs_seals(model: &str) -> bool {
+/// True if the model rejects calls without a signature. The first two generations accept them and
+/// do not know [`NO_SIGNATURE`].
+fn needs_signature(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
-    let old = ["gemini-1", "gemini-2", "gemma"];
-    !old.iter().any(|old| name.starts_with(old))
+    let unsigned = ["gemini-1", "gemini-2", "gemma"];
+    !unsigned.iter().any(|unsigned| name.starts_with(unsigned))
 }
 
-/// The conversation.
-struct Contents {
-    needs_seals: bool,
-    /// The ids that the vendor itself gave to calls.
+/// Collects the `contents` of the request.
+struct ContentsBuilder {
+    needs_signature: bool,
+    /// Ids that the vendor assigned to calls.
     ids: HashSet<String>,
     list: Vec<Value>,
 }
 
-impl Contents {
-    fn add(&mut self, turn: &Turn<'_>) {
+impl ContentsBuilder {
+    fn add(&mut self, turn: &ConversationTurn<'_>) {
         match turn {
-            // Responses stand alone: the vendor counts them against the calls before.
-            Turn::User { results, words } => {
+            // Function responses have a content of their own: the vendor counts them against the
+            // calls before.
+            ConversationTurn::User { results, texts } => {
                 let responses = results.iter().map(|outcome| self.response(outcome));
                 let responses = responses.collect();
                 self.push("user", responses);
-                let words = words.iter().map(|text| json!({"text": text})).collect();
-                self.push("user", words);
+                let texts = texts.iter().map(|text| json!({"text": text})).collect();
+                self.push("user", texts);
             }
-            Turn::Assistant(said) => {
-                let parts = self.spoken(said);
+            ConversationTurn::Assistant(messages) => {
+                let parts = self.assistant_parts(messages);
                 self.push("model", parts);
             }
         }
@@ -145,27 +148,37 @@ impl Contents {
         }
     }
 
-    fn spoken(&mut self, said: &[Vec<Part<'_>>]) -> Vec<Value> {
+    fn assistant_parts(&mut self, messages: &[Vec<AssistantPart<'_>>]) -> Vec<Value> {
         let mut parts = Vec::new();
         let mut is_first_call = true;
-        for part in said.iter().flatten() {
+        for part in messages.iter().flatten() {
             match part {
-                Part::Text { text, kept } => parts.push(sealed(json!({"text": text}), *kept)),
-                Part::Thinking { text, kept, .. } => {
-                    parts.push(sealed(json!({"text": text, "thought": true}), *kept));
+                AssistantPart::Text {
+                    text,
+                    provider_data,
+                } => parts.push(with_signature(json!({"text": text}), *provider_data)),
+                AssistantPart::Thinking {
+                    text,
+                    provider_data,
+                    ..
+                } => {
+                    parts.push(with_signature(
+                        json!({"text": text, "thought": true}),
+                        *provider_data,
+                    ));
                 }
-                Part::Sealed(kept) => parts.extend(whole(kept)),
-                Part::Use {
+                AssistantPart::Opaque(provider_data) => parts.extend(opaque_part(provider_data)),
+                AssistantPart::ToolUse {
                     id,
                     name,
                     input,
-                    kept,
+                    provider_data,
                     ..
                 } => {
-                    let call = self.call(id, name, input, *kept);
-                    let mut call = sealed(json!({"functionCall": call}), *kept);
-                    if is_first_call && self.needs_seals && call.get(SEAL).is_none() {
-                        call[SEAL] = UNSEALED.into();
+                    let call = self.call(id, name, input, *provider_data);
+                    let mut call = with_signature(json!({"functionCall": call}), *provider_data);
+                    if is_first_call && self.needs_signature && call.get(SIGNATURE).is_none() {
+                        call[SIGNATURE] = NO_SIGNATURE.into();
                     }
                     is_first_call = false;
                     parts.push(call);
@@ -175,20 +188,25 @@ impl Contents {
         parts
     }
 
-    fn call(&mut self, id: &str, name: &str, input: &Value, kept: Option<&Value>) -> Value {
-        let nothing = Value::Object(Map::new());
-        let args = if input.is_object() { input } else { &nothing };
+    fn call(
+        &mut self,
+        id: &str,
+        name: &str,
+        input: &Value,
+        provider_data: Option<&Value>,
+    ) -> Value {
+        let empty = Value::Object(Map::new());
+        let args = if input.is_object() { input } else { &empty };
         let mut call = json!({"name": name, "args": args});
-        if kept.is_some_and(|kept| kept["id"] == id) {
+        if provider_data.is_some_and(|provider_data| provider_data["id"] == id) {
             self.ids.insert(id.to_owned());
             call["id"] = id.into();
         }
         call
     }
 
-    /// What a tool gave. The vendor wants an object, and has a name for what went well in it and
-    /// one for what did not.
-    fn response(&self, outcome: &Outcome<'_>) -> Value {
+    /// The result of a tool. The vendor expects an object with `output` or `error`.
+    fn response(&self, outcome: &ToolOutcome<'_>) -> Value {
         let key = if outcome.is_error { "error" } else { "output" };
         let mut response = json!({"name": outcome.name, "response": {key: outcome.content}});
         if self.ids.contains(&outcome.id) {
@@ -198,20 +216,22 @@ impl Contents {
     }
 }
 
-const SEAL: &str = "thoughtSignature";
+const SIGNATURE: &str = "thoughtSignature";
 
-/// The part with the seal it came with.
-fn sealed(mut part: Value, kept: Option<&Value>) -> Value {
-    if let Some(seal) = kept.and_then(|kept| kept.get(SEAL)) {
-        part[SEAL] = seal.clone();
+/// Adds the signature that the part came with.
+fn with_signature(mut part: Value, provider_data: Option<&Value>) -> Value {
+    if let Some(signature) = provider_data.and_then(|provider_data| provider_data.get(SIGNATURE)) {
+        part[SIGNATURE] = signature.clone();
     }
     part
 }
 
-/// A part of which nothing but what is kept is known: one that nobody reads here, or a seal alone.
-fn whole(kept: &Value) -> Option<Value> {
-    if let Some(part) = kept.get("part") {
+/// A part known only from provider data: a kind that is not decoded, or a lone signature.
+fn opaque_part(provider_data: &Value) -> Option<Value> {
+    if let Some(part) = provider_data.get("part") {
         return Some(part.clone());
     }
-    kept.get(SEAL).map(|seal| json!({"text": "", SEAL: seal}))
+    provider_data
+        .get(SIGNATURE)
+        .map(|signature| json!({"text": "", SIGNATURE: signature}))
 }

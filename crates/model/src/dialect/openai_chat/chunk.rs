@@ -1,5 +1,5 @@
-//! The chunks of a Chat Completions stream, as typed as reading them needs. Only the first choice
-//! is read; strings that are merely looked at are not copied.
+//! The chunks of a Chat Completions stream, reduced to the fields that the decoder reads. Only the
+//! first choice is read; strings that are only compared are not copied.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,112 +8,112 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::words::{Arguments, Words};
-use crate::dialect::loose::{Count, Glance};
+use super::text::{CallArguments, ChatText};
+use crate::dialect::lenient::{LenientCount, LenientStr};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Chunk<'a> {
+pub(super) struct ChatChunk<'a> {
     #[serde(borrow)]
-    pub(super) id: Option<Glance<'a>>,
+    pub(super) id: Option<LenientStr<'a>>,
     #[serde(borrow)]
-    pub(super) choices: Option<Choices<'a>>,
-    pub(super) usage: Option<Usage>,
+    pub(super) choices: Option<FirstChoice<'a>>,
+    pub(super) usage: Option<ChatUsage>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// The choice that is read, if it is in the chunk.
+/// The first choice, if the chunk has it.
 #[derive(Debug, Default)]
-pub(super) struct Choices<'a>(pub(super) Option<Choice<'a>>);
+pub(super) struct FirstChoice<'a>(pub(super) Option<ChatChoice<'a>>);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Choice<'a> {
-    pub(super) index: Option<Count>,
+pub(super) struct ChatChoice<'a> {
+    pub(super) index: Option<LenientCount>,
     #[serde(borrow)]
-    pub(super) delta: Option<Said<'a>>,
+    pub(super) delta: Option<ChoiceDelta<'a>>,
     #[serde(borrow)]
-    pub(super) finish_reason: Option<Glance<'a>>,
+    pub(super) finish_reason: Option<LenientStr<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Said<'a> {
-    pub(super) content: Option<Words>,
-    pub(super) reasoning_content: Option<Words>,
-    pub(super) reasoning: Option<Words>,
+pub(super) struct ChoiceDelta<'a> {
+    pub(super) content: Option<ChatText>,
+    pub(super) reasoning_content: Option<ChatText>,
+    pub(super) reasoning: Option<ChatText>,
     #[serde(borrow)]
     pub(super) reasoning_details: Option<&'a RawValue>,
-    pub(super) refusal: Option<Words>,
+    pub(super) refusal: Option<ChatText>,
     #[serde(borrow)]
-    pub(super) tool_calls: Option<Vec<Call<'a>>>,
+    pub(super) tool_calls: Option<Vec<CallFragment<'a>>>,
     #[serde(borrow)]
-    pub(super) function_call: Option<Function<'a>>,
+    pub(super) function_call: Option<FunctionFragment<'a>>,
 }
 
-/// A piece of a call.
+/// A fragment of a tool call.
 #[derive(Debug, Default)]
-pub(super) struct Call<'a> {
-    pub(super) index: Option<Count>,
-    pub(super) id: Option<Glance<'a>>,
-    pub(super) function: Option<Function<'a>>,
-    /// All other fields, unread, but those that are null.
-    pub(super) rest: Vec<(Glance<'a>, &'a RawValue)>,
+pub(super) struct CallFragment<'a> {
+    pub(super) index: Option<LenientCount>,
+    pub(super) id: Option<LenientStr<'a>>,
+    pub(super) function: Option<FunctionFragment<'a>>,
+    /// All other fields that are not null, unparsed.
+    pub(super) other_fields: Vec<(LenientStr<'a>, &'a RawValue)>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Function<'a> {
+pub(super) struct FunctionFragment<'a> {
     #[serde(borrow)]
-    pub(super) name: Option<Glance<'a>>,
-    pub(super) arguments: Option<Arguments>,
+    pub(super) name: Option<LenientStr<'a>>,
+    pub(super) arguments: Option<CallArguments>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Usage {
-    pub(super) prompt_tokens: Option<Count>,
-    pub(super) completion_tokens: Option<Count>,
-    pub(super) total_tokens: Option<Count>,
-    pub(super) prompt_tokens_details: Option<PromptDetails>,
-    pub(super) completion_tokens_details: Option<CompletionDetails>,
-    /// Of the prompt, what came from the cache, with servers that have no details.
-    pub(super) prompt_cache_hit_tokens: Option<Count>,
-    pub(super) cached_tokens: Option<Count>,
+pub(super) struct ChatUsage {
+    pub(super) prompt_tokens: Option<LenientCount>,
+    pub(super) completion_tokens: Option<LenientCount>,
+    pub(super) total_tokens: Option<LenientCount>,
+    pub(super) prompt_tokens_details: Option<ChatPromptDetails>,
+    pub(super) completion_tokens_details: Option<ChatCompletionDetails>,
+    /// Cached prompt tokens, from servers without `prompt_tokens_details`.
+    pub(super) prompt_cache_hit_tokens: Option<LenientCount>,
+    pub(super) cached_tokens: Option<LenientCount>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct PromptDetails {
-    pub(super) cached_tokens: Option<Count>,
-    pub(super) cache_write_tokens: Option<Count>,
+pub(super) struct ChatPromptDetails {
+    pub(super) cached_tokens: Option<LenientCount>,
+    pub(super) cache_write_tokens: Option<LenientCount>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct CompletionDetails {
-    pub(super) reasoning_tokens: Option<Count>,
+pub(super) struct ChatCompletionDetails {
+    pub(super) reasoning_tokens: Option<LenientCount>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Call<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for CallFragment<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(CallVisitor)
+        deserializer.deserialize_map(CallFragmentVisitor)
     }
 }
 
-struct CallVisitor;
+struct CallFragmentVisitor;
 
-impl<'de> Visitor<'de> for CallVisitor {
-    type Value = Call<'de>;
+impl<'de> Visitor<'de> for CallFragmentVisitor {
+    type Value = CallFragment<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a call")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Call<'de>, A::Error> {
-        let mut call = Call::default();
-        while let Some(name) = map.next_key::<Glance<'de>>()? {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<CallFragment<'de>, A::Error> {
+        let mut call = CallFragment::default();
+        while let Some(name) = map.next_key::<LenientStr<'de>>()? {
             match name.as_str() {
                 "index" => call.index = map.next_value()?,
                 "id" => call.id = map.next_value()?,
@@ -124,7 +124,7 @@ impl<'de> Visitor<'de> for CallVisitor {
                 _ => {
                     let raw: &RawValue = map.next_value()?;
                     if raw.get() != "null" {
-                        call.rest.push((name, raw));
+                        call.other_fields.push((name, raw));
                     }
                 }
             }
@@ -133,28 +133,28 @@ impl<'de> Visitor<'de> for CallVisitor {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for FirstChoice<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(First(PhantomData))
+        deserializer.deserialize_seq(FirstChoiceVisitor(PhantomData))
     }
 }
 
-struct First<'a>(PhantomData<&'a ()>);
+struct FirstChoiceVisitor<'a>(PhantomData<&'a ()>);
 
-impl<'de: 'a, 'a> Visitor<'de> for First<'a> {
-    type Value = Choices<'a>;
+impl<'de: 'a, 'a> Visitor<'de> for FirstChoiceVisitor<'a> {
+    type Value = FirstChoice<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of choices")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Choices<'a>, A::Error> {
-        while let Some(choice) = seq.next_element::<Choice<'a>>()? {
-            if choice.index.unwrap_or_default() == Count(0) {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<FirstChoice<'a>, A::Error> {
+        while let Some(choice) = seq.next_element::<ChatChoice<'a>>()? {
+            if choice.index.unwrap_or_default() == LenientCount(0) {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
-                return Ok(Choices(Some(choice)));
+                return Ok(FirstChoice(Some(choice)));
             }
         }
-        Ok(Choices(None))
+        Ok(FirstChoice(None))
     }
 }

@@ -1,37 +1,40 @@
-//! A request as Chat Completions wants it: a message per turn, a message per tool result, right
-//! behind the calls. There is no field for reasoning that all servers take: a server gets it back in
-//! the fields in which it came from that very server.
+//! Writes a [`Request`] for the Chat Completions API: a message per turn and a message per tool
+//! result, directly after the calls. No field for reasoning is common to all servers: a server gets
+//! its reasoning back in the fields in which it sent it.
 
 use serde_json::{Map, Value, json};
 
-use super::calls::EXTRA;
 use super::reasoning::{CONTENT, DETAILS};
-use crate::dialect::thread::{Outcome, Part, Thread, Turn, plain, thread};
-use crate::dialect::{Params, overlay};
+use super::tool_calls::EXTRA;
+use crate::dialect::conversation::{
+    AssistantPart, Conversation, ConversationTurn, ToolOutcome, conversation, result_text,
+};
+use crate::dialect::{Params, apply_extra};
 use crate::request::{Request, ToolSpec};
 
-/// What stands between two texts of one side.
-const BETWEEN: &str = "\n\n";
+/// Separator between texts of one turn.
+const SEPARATOR: &str = "\n\n";
 
-/// The provider whose newer models refuse `max_tokens`; compatible servers know only that.
-const VENDOR: &str = "openai";
+/// Name of the provider whose newer models reject `max_tokens`; compatible servers know only that
+/// field.
+const OPENAI: &str = "openai";
 
-/// The body of a request.
+/// Builds the request body.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
-    let Thread { system, turns } = thread(provider, request);
+    let Conversation { system, turns } = conversation(provider, request);
     let mut messages = Vec::with_capacity(turns.len() + 1);
     if !system.is_empty() {
-        messages.push(json!({"role": "system", "content": system.join(BETWEEN)}));
+        messages.push(json!({"role": "system", "content": system.join(SEPARATOR)}));
     }
     for turn in &turns {
         match turn {
-            Turn::User { results, words } => {
+            ConversationTurn::User { results, texts } => {
                 messages.extend(results.iter().map(result));
-                if !words.is_empty() {
-                    messages.push(json!({"role": "user", "content": words.join(BETWEEN)}));
+                if !texts.is_empty() {
+                    messages.push(json!({"role": "user", "content": texts.join(SEPARATOR)}));
                 }
             }
-            Turn::Assistant(said) => messages.extend(assistant(said)),
+            ConversationTurn::Assistant(answers) => messages.extend(assistant(answers)),
         }
     }
     let mut body = Map::new();
@@ -45,7 +48,7 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
     body.insert("stream_options".into(), json!({"include_usage": true}));
     if let Some(max_tokens) = params.max_tokens {
         let name = match provider {
-            VENDOR => "max_completion_tokens",
+            OPENAI => "max_completion_tokens",
             _ => "max_tokens",
         };
         body.insert(name.into(), max_tokens.into());
@@ -56,75 +59,81 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
     if let Some(effort) = &params.effort {
         body.insert("reasoning_effort".into(), effort.clone().into());
     }
-    overlay(&mut body, &params.extra);
+    apply_extra(&mut body, &params.extra);
     Value::Object(body)
 }
 
-/// What a server wants back of its own reasoning.
+/// Reasoning that the server expects back.
 #[derive(Default)]
-struct Thoughts<'a> {
-    /// Those that go back as words, if the server has a field for them.
-    words: Option<Vec<&'a str>>,
+struct SentReasoning<'a> {
+    /// Text for the `reasoning_content` field; `None` if the server has no such field.
+    texts: Option<Vec<&'a str>>,
     details: Vec<&'a Value>,
 }
 
-impl<'a> Thoughts<'a> {
-    fn take(&mut self, text: &'a str, kept: Option<&'a Value>) {
-        let Some(kept) = kept else { return };
-        if kept.get(CONTENT).is_some() {
-            let words = self.words.get_or_insert_default();
-            words.extend((!text.is_empty()).then_some(text));
+impl<'a> SentReasoning<'a> {
+    fn push(&mut self, text: &'a str, provider_data: Option<&'a Value>) {
+        let Some(provider_data) = provider_data else {
+            return;
+        };
+        if provider_data.get(CONTENT).is_some() {
+            let texts = self.texts.get_or_insert_default();
+            texts.extend((!text.is_empty()).then_some(text));
         }
-        let details = kept.get(DETAILS).and_then(Value::as_array);
+        let details = provider_data.get(DETAILS).and_then(Value::as_array);
         self.details.extend(details.into_iter().flatten());
     }
 }
 
-/// The model's turn; none if it has nothing that can be sent.
-fn assistant(said: &[Vec<Part<'_>>]) -> Option<Value> {
+/// The message of a model's turn; `None` if nothing can be sent.
+fn assistant(messages: &[Vec<AssistantPart<'_>>]) -> Option<Value> {
     let mut texts = Vec::new();
-    let mut calls = Vec::new();
-    let mut thoughts = Thoughts::default();
-    for part in said.iter().flatten() {
+    let mut tool_calls = Vec::new();
+    let mut reasoning = SentReasoning::default();
+    for part in messages.iter().flatten() {
         match part {
-            Part::Text { text, .. } => texts.push(*text),
-            Part::Use {
+            AssistantPart::Text { text, .. } => texts.push(*text),
+            AssistantPart::ToolUse {
                 id,
                 name,
                 input,
-                kept,
+                provider_data,
                 ..
-            } => calls.push(call(id, name, input, *kept)),
-            Part::Thinking { text, kept, .. } => thoughts.take(text, *kept),
-            Part::Sealed(kept) => thoughts.take("", Some(kept)),
+            } => tool_calls.push(call(id, name, input, *provider_data)),
+            AssistantPart::Thinking {
+                text,
+                provider_data,
+                ..
+            } => reasoning.push(text, *provider_data),
+            AssistantPart::Opaque(provider_data) => reasoning.push("", Some(provider_data)),
         }
     }
     let content = match texts.is_empty() {
         true => Value::Null,
-        false => texts.join(BETWEEN).into(),
+        false => texts.join(SEPARATOR).into(),
     };
-    if calls.is_empty() && content.is_null() {
+    if tool_calls.is_empty() && content.is_null() {
         return None;
     }
     let mut message = json!({"role": "assistant", "content": content});
-    if !thoughts.details.is_empty() {
-        message[DETAILS] = json!(thoughts.details);
+    if !reasoning.details.is_empty() {
+        message[DETAILS] = json!(reasoning.details);
     }
-    if !calls.is_empty() {
-        // Without calls, servers have refused the field that they gave.
-        if let Some(words) = thoughts.words {
-            message[CONTENT] = words.join(BETWEEN).into();
+    if !tool_calls.is_empty() {
+        // Without calls, servers reject the field that they sent themselves.
+        if let Some(texts) = reasoning.texts {
+            message[CONTENT] = texts.join(SEPARATOR).into();
         }
-        message["tool_calls"] = calls.into();
+        message["tool_calls"] = tool_calls.into();
     }
     Some(message)
 }
 
-/// A call, with the fields that the server put on it itself.
-fn call(id: &str, name: &str, input: &Value, kept: Option<&Value>) -> Value {
+/// A tool call, with the server-specific fields that it came with.
+fn call(id: &str, name: &str, input: &Value, provider_data: Option<&Value>) -> Value {
     let function = json!({"name": name, "arguments": input.to_string()});
     let mut call = json!({"id": id, "type": "function", "function": function});
-    let extra = kept.and_then(|kept| kept.get(EXTRA)?.as_object());
+    let extra = provider_data.and_then(|provider_data| provider_data.get(EXTRA)?.as_object());
     for (name, value) in extra.into_iter().flatten() {
         if call.get(name).is_none() {
             call[name] = value.clone();
@@ -133,11 +142,11 @@ fn call(id: &str, name: &str, input: &Value, kept: Option<&Value>) -> Value {
     call
 }
 
-/// A result. There is no field for an error, so it is said in the content.
-fn result(outcome: &Outcome<'_>) -> Value {
+/// A tool result. The API has no error field, so an error is marked in the content.
+fn result(outcome: &ToolOutcome<'_>) -> Value {
     let content = match outcome.is_error {
         true => json!({"error": outcome.content}).to_string(),
-        false => plain(outcome.content),
+        false => result_text(outcome.content),
     };
     json!({"role": "tool", "tool_call_id": outcome.id, "content": content})
 }
@@ -147,7 +156,7 @@ fn tool(tool: &ToolSpec) -> Value {
     if !tool.description.is_empty() {
         function["description"] = tool.description.clone().into();
     }
-    // Left out, it means a function without parameters.
+    // Without this field the function has no parameters.
     if tool.input_schema.is_object() {
         function["parameters"] = tool.input_schema.clone();
     }

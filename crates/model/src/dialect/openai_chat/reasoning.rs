@@ -1,81 +1,80 @@
-//! What servers want back of reasoning: whether it came as `reasoning_content`, and its details,
-//! which come in pieces and are put together here. The vendor has neither; servers that are
-//! compatible with it refuse the next request if they miss theirs.
+//! Reasoning that compatible servers expect back: whether it came as `reasoning_content`, and the
+//! `reasoning_details`, which arrive in pieces and are merged here. OpenAI has neither field;
+//! compatible servers reject the next request if theirs are missing.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// Bytes of details, at most: encrypted reasoning has tens of thousands. Half of it would be
-/// refused, so more than that is not kept at all.
+/// Upper limit of details in bytes: encrypted reasoning has tens of thousands. A part of them would
+/// be rejected, so larger details are dropped.
 const DETAILS_BYTES_MAX: usize = 256 * 1024;
 
-/// Details, at most: there is one for a stretch of thinking.
+/// Upper limit of details: there is one per stretch of reasoning.
 const DETAILS_MAX: usize = 1024;
 
-/// Marks reasoning that came as the field of this name, and goes back as it.
+/// Marks reasoning that came in the field of this name and goes back in it.
 pub(super) const CONTENT: &str = "reasoning_content";
 
-/// The field of the details, here and there.
+/// Name of the details field, in provider data and in requests.
 pub(super) const DETAILS: &str = "reasoning_details";
 
-/// The reasoning of one answer.
+/// Collects the reasoning of one answer.
 #[derive(Debug, Default)]
 pub(super) struct Reasoning {
-    /// Its first block, and by which name that came.
-    first: Option<(u32, Name)>,
-    /// Whether the field that goes back was there, though it may have been empty.
-    is_named: bool,
+    /// The first block and the field that it came in.
+    first_block: Option<(u32, ReasoningField)>,
+    /// True if `reasoning_content` was present, even if empty.
+    has_content_field: bool,
     details: Vec<Map<String, Value>>,
-    bytes: usize,
+    details_bytes: usize,
 }
 
-/// By which name reasoning came.
+/// The field in which reasoning came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name {
-    /// `reasoning_content`.
+pub(super) enum ReasoningField {
     Content,
-    /// Another.
     Other,
 }
 
 impl Reasoning {
-    /// The field that goes back is there.
-    pub(super) fn named(&mut self) {
-        self.is_named = true;
+    /// Records that `reasoning_content` was present.
+    pub(super) fn set_content_present(&mut self) {
+        self.has_content_field = true;
     }
 
-    /// A block of reasoning begins; what is kept of it.
-    pub(super) fn begin(&mut self, block: u32, name: Name) -> Option<Value> {
-        self.first.get_or_insert((block, name));
-        (name == Name::Content).then(|| json!({CONTENT: true}))
+    /// Opens a reasoning block; returns its provider data.
+    pub(super) fn open_block(&mut self, block: u32, field: ReasoningField) -> Option<Value> {
+        self.first_block.get_or_insert((block, field));
+        (field == ReasoningField::Content).then(|| json!({CONTENT: true}))
     }
 
-    /// More details. What is no list of objects says nothing.
-    pub(super) fn detail(&mut self, raw: &RawValue) {
-        self.bytes = self.bytes.saturating_add(raw.get().len());
-        if self.bytes > DETAILS_BYTES_MAX {
+    /// Merges a `reasoning_details` value. A value that is not a list of objects is ignored.
+    pub(super) fn add_details(&mut self, raw: &RawValue) {
+        self.details_bytes = self.details_bytes.saturating_add(raw.get().len());
+        if self.details_bytes > DETAILS_BYTES_MAX {
             self.details.clear();
             return;
         }
         let list: Vec<Value> = serde_json::from_str(raw.get()).unwrap_or_default();
         for piece in list {
             if let Value::Object(piece) = piece {
-                self.piece(piece);
+                self.add_piece(piece);
             }
         }
     }
 
-    fn piece(&mut self, piece: Map<String, Value>) {
-        let has_room = self.details.len() < DETAILS_MAX;
-        match self.begun(&piece) {
-            Some(at) => join(&mut self.details[at], piece),
-            None if has_room => self.details.push(piece),
+    fn add_piece(&mut self, piece: Map<String, Value>) {
+        let has_capacity = self.details.len() < DETAILS_MAX;
+        match self.detail_index(&piece) {
+            Some(at) => merge(&mut self.details[at], piece),
+            None if has_capacity => self.details.push(piece),
             None => {}
         }
     }
 
-    /// Which detail a piece belongs to: that of its index and type; without an index, text goes on.
-    fn begun(&self, piece: &Map<String, Value>) -> Option<usize> {
+    /// Index of the detail that a piece continues: the one of its index and type; without an index,
+    /// the last one if both are text.
+    fn detail_index(&self, piece: &Map<String, Value>) -> Option<usize> {
         let kind = piece.get("type");
         match piece.get("index").filter(|index| !index.is_null()) {
             Some(index) => self.details.iter().rposition(|detail| {
@@ -83,45 +82,46 @@ impl Reasoning {
             }),
             None => {
                 let last = self.details.last()?;
-                let goes_on = kind? == "reasoning.text" && last.get("type") == kind;
-                goes_on.then(|| self.details.len() - 1)
+                let continues = kind? == "reasoning.text" && last.get("type") == kind;
+                continues.then(|| self.details.len() - 1)
             }
         }
     }
 
-    /// What is kept at the end of the answer that was not kept with a block, and with which block;
-    /// none of them if it has to be a new one.
+    /// Provider data at the end of the answer that was not emitted with a block, and its block;
+    /// `None` as the block means a new one.
     pub(super) fn end(&mut self, has_calls: bool) -> Option<(Option<u32>, Value)> {
         let details = std::mem::take(&mut self.details);
-        let block = self.first.map(|(block, _)| block);
-        let is_named = self
-            .first
-            .map_or(self.is_named, |(_, name)| name == Name::Content);
-        let mut kept = Map::new();
-        if is_named {
-            kept.insert(CONTENT.into(), true.into());
+        let block = self.first_block.map(|(block, _)| block);
+        let has_content_field = self
+            .first_block
+            .map_or(self.has_content_field, |(_, field)| {
+                field == ReasoningField::Content
+            });
+        let mut data = Map::new();
+        if has_content_field {
+            data.insert(CONTENT.into(), true.into());
         }
         if !details.is_empty() {
             let details = details.into_iter().map(Value::Object);
-            kept.insert(DETAILS.into(), details.collect());
-            return Some((block, Value::Object(kept)));
+            data.insert(DETAILS.into(), details.collect());
+            return Some((block, Value::Object(data)));
         }
-        // A model may call without having thought, and the server wants the empty field back.
-        let is_empty = is_named && block.is_none() && has_calls;
-        is_empty.then_some((None, Value::Object(kept)))
+        // A model may call tools without reasoning, and the server expects the empty field back.
+        let is_empty = has_content_field && block.is_none() && has_calls;
+        is_empty.then_some((None, Value::Object(data)))
     }
 }
 
-/// Puts a piece to what has come of a detail: words are put behind words, and what else it says is
-/// the last word.
-fn join(detail: &mut Map<String, Value>, piece: Map<String, Value>) {
+/// Merges a piece into a detail: text is appended, other fields are replaced.
+fn merge(detail: &mut Map<String, Value>, piece: Map<String, Value>) {
     for (name, value) in piece {
         match (detail.get_mut(&name), value) {
             (_, Value::Null) => {}
-            (Some(Value::String(words)), Value::String(more))
+            (Some(Value::String(text)), Value::String(fragment))
                 if ["text", "summary", "data"].contains(&name.as_str()) =>
             {
-                words.push_str(&more);
+                text.push_str(&fragment);
             }
             (_, value) => {
                 detail.insert(name, value);

@@ -1,5 +1,5 @@
-//! The wire of OpenAI's Responses as types: one event with the fields of all events, since they
-//! share them, and the objects inside it. What is not listed here is skipped unread.
+//! The events of a Responses stream: one struct with the fields of all events, since they share
+//! them, and the objects nested in it. Unlisted fields are skipped.
 
 use std::collections::BTreeMap;
 
@@ -7,186 +7,177 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::dialect::lent::Words;
-use crate::dialect::loose::Count;
+use crate::dialect::lenient::LenientCount;
+use crate::dialect::optional_str::OptionalStr;
 
-/// One event of the stream, whatever its type.
+/// One event of the stream, of any type.
 #[derive(Debug, Deserialize)]
-pub(super) struct Event<'a> {
-    /// Which event.
+pub(super) struct ResponsesEvent<'a> {
     #[serde(borrow, default, rename = "type")]
-    pub(super) kind: Words<'a>,
-    /// The place of the item in the answer; some servers leave it out.
+    pub(super) kind: OptionalStr<'a>,
+    /// Index of the item in the answer; some servers omit it.
     #[serde(default)]
-    pub(super) output_index: Option<Count>,
-    /// The item's id; where there is no place, this tells items apart.
+    pub(super) output_index: Option<LenientCount>,
+    /// Id of the item; identifies it if there is no index.
     #[serde(borrow, default)]
-    pub(super) item_id: Words<'a>,
-    /// The part of a message, or of open reasoning.
+    pub(super) item_id: OptionalStr<'a>,
+    /// Index of the part of a message or of raw reasoning.
     #[serde(default)]
-    pub(super) content_index: Option<Count>,
-    /// The part of a summary of reasoning.
+    pub(super) content_index: Option<LenientCount>,
+    /// Index of the part of a reasoning summary.
     #[serde(default)]
-    pub(super) summary_index: Option<Count>,
-    /// New words, or more of a call's arguments.
+    pub(super) summary_index: Option<LenientCount>,
+    /// New text, or a fragment of a call's arguments.
     #[serde(borrow, default)]
-    pub(super) delta: Words<'a>,
-    /// All words of a part that is done.
+    pub(super) delta: OptionalStr<'a>,
+    /// Full text of a part that is done.
     #[serde(borrow, default)]
-    pub(super) text: Words<'a>,
-    /// All words of a refusal that is done.
+    pub(super) text: OptionalStr<'a>,
+    /// Full text of a refusal that is done.
     #[serde(borrow, default)]
-    pub(super) refusal: Words<'a>,
-    /// All arguments of a call that is done.
+    pub(super) refusal: OptionalStr<'a>,
+    /// Full arguments of a call that is done.
     #[serde(borrow, default)]
-    pub(super) arguments: Words<'a>,
-    /// An item that begins or is done.
+    pub(super) arguments: OptionalStr<'a>,
+    /// An item that was added or is done.
     #[serde(borrow, default)]
     pub(super) item: Option<&'a RawValue>,
-    /// The answer as a whole, at its begin and at its end.
+    /// The response object, at the start and the end of the answer.
     #[serde(borrow, default)]
     pub(super) response: Option<&'a RawValue>,
-    /// What went wrong, where it is told as an object.
+    /// The error, from servers that send it as an object.
     #[serde(default)]
     pub(super) error: Option<Value>,
-    /// What went wrong, where it is told in the event itself.
+    /// The error code, from servers that put it into the event itself.
     #[serde(default)]
     pub(super) code: Option<Value>,
 }
 
-/// An item of an answer: a message, reasoning, a call, or what else there may be.
+/// An item of an answer: a message, reasoning, a function call or another kind.
 #[derive(Debug, Deserialize)]
-pub(super) struct Item<'a> {
-    /// Which kind.
+pub(super) struct ResponsesItem<'a> {
     #[serde(borrow, default, rename = "type")]
-    pub(super) kind: Words<'a>,
-    /// Its id.
+    pub(super) kind: OptionalStr<'a>,
     #[serde(borrow, default)]
-    pub(super) id: Words<'a>,
-    /// What the output of a call refers to.
+    pub(super) id: OptionalStr<'a>,
+    /// Id that the output of a call refers to.
     #[serde(borrow, default)]
-    pub(super) call_id: Words<'a>,
-    /// The function of a call.
+    pub(super) call_id: OptionalStr<'a>,
+    /// Name of the called function.
     #[serde(borrow, default)]
-    pub(super) name: Words<'a>,
-    /// All arguments of a call.
+    pub(super) name: OptionalStr<'a>,
+    /// Full arguments of a call.
     #[serde(borrow, default)]
-    pub(super) arguments: Words<'a>,
-    /// How far it is.
+    pub(super) arguments: OptionalStr<'a>,
+    /// Progress, such as `completed` or `incomplete`.
     #[serde(borrow, default)]
-    pub(super) status: Words<'a>,
-    /// The parts of a message, or open reasoning.
+    pub(super) status: OptionalStr<'a>,
+    /// Parts of a message or of raw reasoning.
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
-    /// The parts of a summary of reasoning.
+    /// Parts of a reasoning summary.
     #[serde(borrow, default)]
     summary: Option<&'a RawValue>,
 }
 
-impl<'a> Item<'a> {
-    /// The parts of a message, or open reasoning.
-    pub(super) fn content(&self) -> Vec<Part<'a>> {
+impl<'a> ResponsesItem<'a> {
+    /// Parts of a message or of raw reasoning.
+    pub(super) fn content(&self) -> Vec<ResponsesPart<'a>> {
         self.content.map(parts).unwrap_or_default()
     }
 
-    /// The parts of a summary of reasoning.
-    pub(super) fn summary(&self) -> Vec<Part<'a>> {
+    /// Parts of a reasoning summary.
+    pub(super) fn summary(&self) -> Vec<ResponsesPart<'a>> {
         self.summary.map(parts).unwrap_or_default()
     }
 }
 
-fn parts(raw: &RawValue) -> Vec<Part<'_>> {
+fn parts(raw: &RawValue) -> Vec<ResponsesPart<'_>> {
     serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
 /// A part of a message or of reasoning.
 #[derive(Debug, Deserialize)]
-pub(super) struct Part<'a> {
-    /// Its words.
+pub(super) struct ResponsesPart<'a> {
     #[serde(borrow, default)]
-    pub(super) text: Words<'a>,
-    /// Its words, if the model refuses.
+    pub(super) text: OptionalStr<'a>,
+    /// Text of a refusal.
     #[serde(borrow, default)]
-    pub(super) refusal: Words<'a>,
+    pub(super) refusal: OptionalStr<'a>,
 }
 
-/// The fields of an item as they came, unread.
-pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
+/// The fields of an item, unparsed.
+pub(super) type RawFields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// The answer as a whole.
+/// The response object.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Response<'a> {
-    /// Its id.
+pub(super) struct ResponseObject<'a> {
     #[serde(borrow, default)]
-    pub(super) id: Words<'a>,
-    /// How far it is.
+    pub(super) id: OptionalStr<'a>,
+    /// Progress, such as `completed` or `incomplete`.
     #[serde(borrow, default)]
-    pub(super) status: Words<'a>,
-    /// Why it failed.
+    pub(super) status: OptionalStr<'a>,
+    /// Why the answer failed.
     #[serde(default)]
     pub(super) error: Option<Value>,
-    /// Why it is not whole.
+    /// Why the answer is incomplete.
     #[serde(borrow, default)]
-    pub(super) incomplete_details: Option<Incomplete<'a>>,
-    /// Every item; only read if none of them came before.
+    pub(super) incomplete_details: Option<IncompleteDetails<'a>>,
+    /// All items; read only if no item was streamed.
     #[serde(borrow, default)]
     pub(super) output: Option<&'a RawValue>,
-    /// What it cost.
     #[serde(default)]
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<ResponsesUsage>,
 }
 
-impl<'a> Response<'a> {
-    /// Every item.
+impl<'a> ResponseObject<'a> {
+    /// The items of `output`.
     pub(super) fn items(&self) -> Vec<&'a RawValue> {
         let read = |raw: &'a RawValue| serde_json::from_str(raw.get()).ok();
         self.output.and_then(read).unwrap_or_default()
     }
 }
 
-/// Why an answer is not whole.
+/// Why an answer is incomplete.
 #[derive(Debug, Deserialize)]
-pub(super) struct Incomplete<'a> {
-    /// In one word.
+pub(super) struct IncompleteDetails<'a> {
     #[serde(borrow, default)]
-    pub(super) reason: Words<'a>,
+    pub(super) reason: OptionalStr<'a>,
 }
 
-/// Tokens, as counted at the end.
+/// Token counts at the end of the answer.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(super) struct Usage {
-    /// Read, all of them.
+pub(super) struct ResponsesUsage {
+    /// All input tokens.
     #[serde(default)]
-    pub(super) input_tokens: Option<Count>,
-    /// Of those, what of it has to do with the cache.
+    pub(super) input_tokens: Option<LenientCount>,
+    /// How many input tokens were cached or written to the cache.
     #[serde(default)]
-    pub(super) input_tokens_details: Option<InputDetails>,
-    /// Written, with reasoning.
+    pub(super) input_tokens_details: Option<ResponsesInputDetails>,
+    /// All output tokens, reasoning included.
     #[serde(default)]
-    pub(super) output_tokens: Option<Count>,
-    /// Of those, reasoning.
+    pub(super) output_tokens: Option<LenientCount>,
+    /// How many output tokens were reasoning.
     #[serde(default)]
-    pub(super) output_tokens_details: Option<OutputDetails>,
-    /// Both.
+    pub(super) output_tokens_details: Option<ResponsesOutputDetails>,
     #[serde(default)]
-    pub(super) total_tokens: Option<Count>,
+    pub(super) total_tokens: Option<LenientCount>,
 }
 
-/// Of the tokens read.
+/// Details of the input tokens.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(super) struct InputDetails {
-    /// From the cache.
+pub(super) struct ResponsesInputDetails {
+    /// Tokens served from the cache.
     #[serde(default)]
-    pub(super) cached_tokens: Option<Count>,
-    /// Into the cache.
+    pub(super) cached_tokens: Option<LenientCount>,
+    /// Tokens written to the cache.
     #[serde(default)]
-    pub(super) cache_write_tokens: Option<Count>,
+    pub(super) cache_write_tokens: Option<LenientCount>,
 }
 
-/// Of the tokens written.
+/// Details of the output tokens.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(super) struct OutputDetails {
-    /// Of reasoning.
+pub(super) struct ResponsesOutputDetails {
     #[serde(default)]
-    pub(super) reasoning_tokens: Option<Count>,
+    pub(super) reasoning_tokens: Option<LenientCount>,
 }

@@ -1,26 +1,28 @@
-//! A request in the words of OpenAI's Responses.
+//! Writes a [`Request`] for the Responses API.
 //!
-//! Nothing is stored at the vendor's: the whole conversation goes with every request, and with it
-//! what the vendor wants back. Items that are not stored are sent without their ids, because a
-//! server looks an id up and refuses what it does not find. Reasoning is sent only before what it led
-//! to: the vendor refuses it alone, and a cancel or a failure may have left nothing behind it.
+//! The vendor stores nothing: every request carries the whole conversation and the provider data.
+//! Items are sent without their ids, because a server looks an id up and rejects unknown ones.
+//! Reasoning is sent only before the item that it led to: the vendor rejects lone reasoning, and a
+//! cancel or a failure may have left nothing after it.
 
 use serde_json::{Map, Value, json};
 
-use super::sealed::{ITEM_ID, REFUSAL};
-use crate::dialect::thread::{Outcome, Part, Thread, Turn, plain, thread};
-use crate::dialect::{Params, overlay};
+use super::provider_data::{ITEM_ID, REFUSAL};
+use crate::dialect::conversation::{
+    AssistantPart, Conversation, ConversationTurn, ToolOutcome, conversation, result_text,
+};
+use crate::dialect::{Params, apply_extra};
 use crate::request::{Request, ToolSpec};
 
-/// The body of a request.
+/// Builds the request body.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
-    let Thread { system, turns } = thread(provider, request);
+    let Conversation { system, turns } = conversation(provider, request);
     let mut body = Map::new();
     body.insert("model".into(), model.into());
     if !system.is_empty() {
         body.insert("instructions".into(), system.join("\n\n").into());
     }
-    let mut input = Input {
+    let mut input = InputItems {
         is_stored: params.extra.get("store") == Some(&Value::Bool(true)),
         items: Vec::new(),
     };
@@ -34,12 +36,12 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
     }
     body.insert("stream".into(), true.into());
     body.insert("store".into(), false.into());
-    wishes(params, &mut body);
-    overlay(&mut body, &params.extra);
+    insert_params(params, &mut body);
+    apply_extra(&mut body, &params.extra);
     Value::Object(body)
 }
 
-fn wishes(params: &Params, body: &mut Map<String, Value>) {
+fn insert_params(params: &Params, body: &mut Map<String, Value>) {
     if let Some(max) = params.max_tokens {
         body.insert("max_output_tokens".into(), max.into());
     }
@@ -50,7 +52,7 @@ fn wishes(params: &Params, body: &mut Map<String, Value>) {
         let reasoning = json!({"effort": effort, "summary": "auto"});
         body.insert("reasoning".into(), reasoning);
     }
-    // Models that do not reason refuse to be asked for it.
+    // Models without reasoning reject this field.
     if params.effort.is_some() || params.extra.contains_key("reasoning") {
         body.insert("include".into(), json!(["reasoning.encrypted_content"]));
     }
@@ -62,122 +64,134 @@ fn tool(spec: &ToolSpec) -> Value {
         "name": spec.name,
         "description": spec.description,
         "parameters": spec.input_schema,
-        // Strict functions allow only a part of JSON Schema.
+        // Strict functions accept only a part of JSON Schema.
         "strict": false,
     })
 }
 
-/// An item that is kept as a whole.
-enum Whole {
-    /// Reasoning, which belongs to what comes next.
+/// An item that is stored as provider data.
+enum StoredItem {
+    /// Reasoning, sent only with the item after it.
     Reasoning(Value),
-    /// What is not read here, such as a tool of the vendor's own.
+    /// An item that is not decoded, such as a hosted tool of the vendor.
     Other(Value),
 }
 
-/// The conversation as items.
-struct Input {
+/// Collects the `input` items of the request.
+struct InputItems {
     is_stored: bool,
     items: Vec<Value>,
 }
 
-impl Input {
-    fn add(&mut self, turn: &Turn<'_>) {
+impl InputItems {
+    fn add(&mut self, turn: &ConversationTurn<'_>) {
         match turn {
-            Turn::User { results, words } => {
+            ConversationTurn::User { results, texts } => {
                 self.items.extend(results.iter().map(output));
-                self.heard(words);
+                self.push_user_text(texts);
             }
-            Turn::Assistant(said) => said.iter().for_each(|parts| self.spoken(parts)),
+            ConversationTurn::Assistant(messages) => {
+                messages.iter().for_each(|parts| self.push_message(parts));
+            }
         }
     }
 
-    /// What the model was told.
-    fn heard(&mut self, words: &[&str]) {
+    /// Appends the user's text.
+    fn push_user_text(&mut self, texts: &[&str]) {
         let part = |text: &&str| json!({"type": "input_text", "text": text});
-        let content: Vec<Value> = words.iter().map(part).collect();
+        let content: Vec<Value> = texts.iter().map(part).collect();
         if !content.is_empty() {
             let item = json!({"type": "message", "role": "user", "content": content});
             self.items.push(item);
         }
     }
 
-    /// What the model said itself, in one message.
-    fn spoken(&mut self, parts: &[Part<'_>]) {
-        // The message that the words before belong to; words of two are not put together.
-        let mut open: Option<Option<&Value>> = None;
-        // Reasoning of which it is not known yet whether something follows.
-        let mut held: Vec<Value> = Vec::new();
+    /// Appends one message of the model.
+    fn push_message(&mut self, parts: &[AssistantPart<'_>]) {
+        // Id of the open message item; text of two messages is not merged.
+        let mut open_message: Option<Option<&Value>> = None;
+        // Reasoning that waits for an item after it.
+        let mut pending_reasoning: Vec<Value> = Vec::new();
         for part in parts {
             match part {
-                Part::Text { text, kept } => {
-                    let id = kept.and_then(|kept| kept.get("id"));
-                    if open != Some(id) {
-                        self.items.append(&mut held);
-                        self.items.push(self.message(*kept));
-                        open = Some(id);
+                AssistantPart::Text {
+                    text,
+                    provider_data,
+                } => {
+                    let id = provider_data.and_then(|provider_data| provider_data.get("id"));
+                    if open_message != Some(id) {
+                        self.items.append(&mut pending_reasoning);
+                        self.items.push(self.message(*provider_data));
+                        open_message = Some(id);
                     }
-                    self.append(words(text, *kept));
+                    self.append_part(text_part(text, *provider_data));
                 }
-                Part::Thinking { kept: None, .. } => {}
-                Part::Thinking {
-                    kept: Some(kept), ..
+                AssistantPart::Thinking {
+                    provider_data: None,
+                    ..
+                } => {}
+                AssistantPart::Thinking {
+                    provider_data: Some(provider_data),
+                    ..
                 }
-                | Part::Sealed(kept) => match self.whole(kept) {
-                    Some(Whole::Reasoning(item)) => {
-                        open = None;
-                        held.push(item);
+                | AssistantPart::Opaque(provider_data) => match self.stored_item(provider_data) {
+                    Some(StoredItem::Reasoning(item)) => {
+                        open_message = None;
+                        pending_reasoning.push(item);
                     }
-                    Some(Whole::Other(item)) => {
-                        open = None;
-                        self.items.append(&mut held);
+                    Some(StoredItem::Other(item)) => {
+                        open_message = None;
+                        self.items.append(&mut pending_reasoning);
                         self.items.push(item);
                     }
                     None => {}
                 },
-                Part::Use {
+                AssistantPart::ToolUse {
                     id,
                     name,
                     input,
-                    kept,
+                    provider_data,
                     ..
                 } => {
-                    open = None;
-                    self.items.append(&mut held);
-                    self.items.push(self.call(id, name, input, *kept));
+                    open_message = None;
+                    self.items.append(&mut pending_reasoning);
+                    self.items.push(self.call(id, name, input, *provider_data));
                 }
             }
         }
     }
 
-    /// An item that is kept as a whole; none if it cannot be sent.
-    fn whole(&self, kept: &Value) -> Option<Whole> {
-        match kept["type"].as_str() {
-            // These are told by their blocks.
+    /// The stored item; `None` if it cannot be sent.
+    fn stored_item(&self, provider_data: &Value) -> Option<StoredItem> {
+        match provider_data["type"].as_str() {
+            // These items are built from their blocks.
             None | Some("message" | "function_call") => None,
-            Some("reasoning") if !self.is_stored && !is_readable(kept) => None,
+            Some("reasoning") if !self.is_stored && !is_readable(provider_data) => None,
             Some("reasoning") => {
-                let item = Value::Object(self.without_id(Some(kept)));
-                Some(Whole::Reasoning(item))
+                let item = Value::Object(self.without_id(Some(provider_data)));
+                Some(StoredItem::Reasoning(item))
             }
-            Some(_) => Some(Whole::Other(kept.clone())),
+            Some(_) => Some(StoredItem::Other(provider_data.clone())),
         }
     }
 
-    fn without_id(&self, kept: Option<&Value>) -> Map<String, Value> {
-        let mut item = kept.and_then(Value::as_object).cloned().unwrap_or_default();
+    fn without_id(&self, provider_data: Option<&Value>) -> Map<String, Value> {
+        let mut item = provider_data
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         if !self.is_stored {
             item.shift_remove("id");
         }
         item
     }
 
-    fn message(&self, kept: Option<&Value>) -> Value {
-        let mut item = self.without_id(kept);
+    fn message(&self, provider_data: Option<&Value>) -> Value {
+        let mut item = self.without_id(provider_data);
         item.shift_remove(REFUSAL);
         item.insert("type".into(), "message".into());
         item.insert("role".into(), "assistant".into());
-        // Whoever has an id has a status.
+        // An item with an id needs a status.
         if item.contains_key("id") {
             item.insert("status".into(), "completed".into());
         }
@@ -185,16 +199,19 @@ impl Input {
         Value::Object(item)
     }
 
-    /// Puts a part into the message that is open.
-    fn append(&mut self, part: Value) {
+    /// Appends a part to the open message item.
+    fn append_part(&mut self, part: Value) {
         let content = self.items.last_mut().map(|item| &mut item["content"]);
         if let Some(Value::Array(parts)) = content {
             parts.push(part);
         }
     }
 
-    fn call(&self, id: &str, name: &str, input: &Value, kept: Option<&Value>) -> Value {
-        let mut item = kept.and_then(Value::as_object).cloned().unwrap_or_default();
+    fn call(&self, id: &str, name: &str, input: &Value, provider_data: Option<&Value>) -> Value {
+        let mut item = provider_data
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         item.shift_remove("id");
         let item_id = item.shift_remove(ITEM_ID).filter(|_| self.is_stored);
         item.extend(item_id.map(|id| ("id".to_owned(), id)));
@@ -206,26 +223,27 @@ impl Input {
     }
 }
 
-/// A part of a message of the model.
-fn words(text: &str, kept: Option<&Value>) -> Value {
-    if kept.is_some_and(|kept| kept.get(REFUSAL).is_some()) {
+/// A part of a message item.
+fn text_part(text: &str, provider_data: Option<&Value>) -> Value {
+    if provider_data.is_some_and(|provider_data| provider_data.get(REFUSAL).is_some()) {
         return json!({"type": "refusal", "refusal": text});
     }
     json!({"type": "output_text", "text": text})
 }
 
-/// Whether a server that has stored nothing can read the reasoning.
-fn is_readable(kept: &Value) -> bool {
-    let sealed = kept["encrypted_content"].as_str();
-    let open = kept["content"].as_array();
-    sealed.is_some_and(|sealed| !sealed.is_empty()) || open.is_some_and(|open| !open.is_empty())
+/// True if a server that stores nothing can read the reasoning.
+fn is_readable(provider_data: &Value) -> bool {
+    let encrypted = provider_data["encrypted_content"].as_str();
+    let content = provider_data["content"].as_array();
+    encrypted.is_some_and(|encrypted| !encrypted.is_empty())
+        || content.is_some_and(|content| !content.is_empty())
 }
 
-/// What a tool gave. There is no field for an error, so the words say it.
-fn output(outcome: &Outcome<'_>) -> Value {
-    let said = match outcome.is_error {
+/// The output of a tool. The API has no error field, so an error is marked in the text.
+fn output(outcome: &ToolOutcome<'_>) -> Value {
+    let text = match outcome.is_error {
         true => json!({"error": outcome.content}).to_string(),
-        false => plain(outcome.content),
+        false => result_text(outcome.content),
     };
-    json!({"type": "function_call_output", "call_id": outcome.id, "output": said})
+    json!({"type": "function_call_output", "call_id": outcome.id, "output": text})
 }

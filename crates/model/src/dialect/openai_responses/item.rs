@@ -1,179 +1,209 @@
-//! Items that begin and that are done: calls get their name, words that were not streamed are said
-//! whole, and what the vendor wants back is kept.
+//! Items that are added and done: calls get their name, text that was not streamed is emitted in
+//! full, and provider data is emitted.
 
 use std::collections::VecDeque;
 
 use serde_json::value::RawValue;
 
-use super::chunk::{self, Event};
-use super::normalize::{ONLY, Reader, index, malformed};
-use super::order::{Call, Kind, Piece, Section, Voice};
-use super::sealed;
+use super::chunk::{self, ResponsesEvent};
+use super::decode::{ONLY, ResponsesDecoder, malformed, to_index};
+use super::item_order::{ItemKind, ItemPiece, ItemSection, SectionKind, StartedCall};
+use super::provider_data;
 use crate::delta::{Delta, ModelError};
-use crate::dialect::lent::Words;
+use crate::dialect::optional_str::OptionalStr;
 
-/// The block behind all parts of an item, for what is nothing but kept.
-const BEHIND: u32 = u32::MAX;
+/// Part number after all parts of an item, for a block with provider data only.
+const AFTER_PARTS: u32 = u32::MAX;
 
-impl Reader {
-    pub(super) fn added(
+impl ResponsesDecoder {
+    pub(super) fn item_added(
         &mut self,
-        event: &Event<'_>,
+        event: &ResponsesEvent<'_>,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         let Some(raw) = event.item else {
             return Ok(());
         };
         let item = read_item(raw)?;
-        let at = self.found(index(event.output_index), &item, out)?;
-        self.start(at, item.name, item.call_id, out)
+        let position = self.find_or_add(to_index(event.output_index), &item, out)?;
+        self.start_call(position, item.name, item.call_id, out)
     }
 
-    /// The item itself, wherever it is told: at its begin, at its end, or only in the answer.
-    fn found(
+    /// Position of the item, by index or id; adds the item if it is new.
+    fn find_or_add(
         &mut self,
-        place: Option<u32>,
-        item: &chunk::Item<'_>,
+        index: Option<u32>,
+        item: &chunk::ResponsesItem<'_>,
         out: &mut VecDeque<Delta>,
     ) -> Result<usize, ModelError> {
         let kind = match item.kind.as_str() {
-            "message" => Kind::Message,
-            "reasoning" => Kind::Reasoning,
-            "function_call" => Kind::Call,
-            _ => Kind::Other,
+            "message" => ItemKind::Message,
+            "reasoning" => ItemKind::Reasoning,
+            "function_call" => ItemKind::Call,
+            _ => ItemKind::Other,
         };
         let id = item.id.as_str();
-        // Without a place and an id there is nothing to find it by, so it is a new one.
-        let known = (place.is_some() || !id.is_empty())
-            .then(|| self.order.find(place, id))
+        // Without index and id the item cannot be identified, so it is a new one.
+        let existing = (index.is_some() || !id.is_empty())
+            .then(|| self.order.find(index, id))
             .flatten();
-        let Some(at) = known else {
-            return Ok(self.order.add(kind, place, id, out)?);
+        let Some(position) = existing else {
+            return Ok(self.order.add(kind, index, id, out)?);
         };
-        self.settle(at, kind)
+        self.check_kind(position, kind)
     }
 
-    /// Begins a call, once its name is known.
-    fn start(
+    /// Starts a call once its name is known.
+    fn start_call(
         &mut self,
-        at: usize,
-        name: Words<'_>,
-        call_id: Words<'_>,
+        position: usize,
+        name: OptionalStr<'_>,
+        call_id: OptionalStr<'_>,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
-        let item = self.order.item(at);
-        if item.kind != Kind::Call || item.call.is_some() || item.is_done {
+        let item = self.order.item(position);
+        if item.kind != ItemKind::Call || item.call.is_some() || item.is_done {
             return Ok(());
         }
-        let Some(name) = name.said() else {
+        let Some(name) = name.into_non_empty() else {
             return Ok(());
         };
-        let call_id = call_id.said();
-        item.call = Some(Call {
+        let call_id = call_id.into_non_empty();
+        item.call = Some(StartedCall {
             call_id: call_id.clone(),
             has_input: false,
-            is_kept: false,
+            has_data: false,
         });
         self.has_calls = true;
-        let start = Piece::ToolStart(name, call_id);
-        Ok(self.order.say(at, ONLY, start, out)?)
+        let start = ItemPiece::ToolStart(name, call_id);
+        Ok(self.order.push(position, ONLY, start, out)?)
     }
 
-    pub(super) fn done(
+    pub(super) fn item_done(
         &mut self,
-        place: Option<u32>,
+        index: Option<u32>,
         raw: &RawValue,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         let item = read_item(raw)?;
-        let at = self.found(place, &item, out)?;
-        if self.order.item(at).is_done {
+        let position = self.find_or_add(index, &item, out)?;
+        if self.order.item(position).is_done {
             return Ok(());
         }
-        match self.order.item(at).kind {
-            Kind::Message => self.message_done(at, &item, raw, out)?,
-            Kind::Reasoning => self.reasoning_done(at, &item, raw, out)?,
-            Kind::Call => return self.call_done(at, item, raw, out),
-            Kind::Other => {
-                if let Some(kept) = sealed::item(raw) {
-                    self.order.say(at, BEHIND, Piece::Keep(kept), out)?;
+        match self.order.item(position).kind {
+            ItemKind::Message => self.message_done(position, &item, raw, out)?,
+            ItemKind::Reasoning => self.reasoning_done(position, &item, raw, out)?,
+            ItemKind::Call => return self.call_done(position, item, raw, out),
+            ItemKind::Other => {
+                if let Some(data) = provider_data::item(raw) {
+                    self.order
+                        .push(position, AFTER_PARTS, ItemPiece::Keep(data), out)?;
                 }
             }
         }
-        Ok(self.order.finish(at, out)?)
+        Ok(self.order.finish(position, out)?)
     }
 
     fn message_done(
         &mut self,
-        at: usize,
-        item: &chunk::Item<'_>,
+        position: usize,
+        item: &chunk::ResponsesItem<'_>,
         raw: &RawValue,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
-        for (part, words) in (0..).zip(item.content()) {
-            let section = |voice| Section { voice, part };
-            self.say_once(at, section(Voice::Answer), words.text.as_str(), out)?;
-            self.say_once(at, section(Voice::Refusal), words.refusal.as_str(), out)?;
+        for (part, part_content) in (0..).zip(item.content()) {
+            let section = |kind| ItemSection { kind, part };
+            self.push_text_once(
+                position,
+                section(SectionKind::Answer),
+                part_content.text.as_str(),
+                out,
+            )?;
+            self.push_text_once(
+                position,
+                section(SectionKind::Refusal),
+                part_content.refusal.as_str(),
+                out,
+            )?;
         }
-        let Some(kept) = sealed::message(raw) else {
+        let Some(data) = provider_data::message(raw) else {
             return Ok(());
         };
-        for section in self.order.item(at).said.clone() {
-            let kept = match section.voice {
-                Voice::Refusal => sealed::refusing(kept.clone()),
-                Voice::Answer | Voice::Summary | Voice::Reasoning => kept.clone(),
+        for section in self.order.item(position).sections.clone() {
+            let data = match section.kind {
+                SectionKind::Refusal => provider_data::with_refusal(data.clone()),
+                SectionKind::Answer | SectionKind::Summary | SectionKind::Reasoning => data.clone(),
             };
-            self.order.say(at, section.part, Piece::Keep(kept), out)?;
+            self.order
+                .push(position, section.part, ItemPiece::Keep(data), out)?;
         }
         Ok(())
     }
 
     fn reasoning_done(
         &mut self,
-        at: usize,
-        item: &chunk::Item<'_>,
+        position: usize,
+        item: &chunk::ResponsesItem<'_>,
         raw: &RawValue,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
-        for (part, words) in (0..).zip(item.summary()) {
-            let voice = Voice::Summary;
-            self.say_once(at, Section { voice, part }, words.text.as_str(), out)?;
+        for (part, part_content) in (0..).zip(item.summary()) {
+            let kind = SectionKind::Summary;
+            self.push_text_once(
+                position,
+                ItemSection { kind, part },
+                part_content.text.as_str(),
+                out,
+            )?;
         }
-        for (part, words) in (0..).zip(item.content()) {
-            let voice = Voice::Reasoning;
-            self.say_once(at, Section { voice, part }, words.text.as_str(), out)?;
+        for (part, part_content) in (0..).zip(item.content()) {
+            let kind = SectionKind::Reasoning;
+            self.push_text_once(
+                position,
+                ItemSection { kind, part },
+                part_content.text.as_str(),
+                out,
+            )?;
         }
-        match sealed::reasoning(raw) {
-            Some(kept) => Ok(self.order.say(at, ONLY, Piece::Keep(kept), out)?),
+        match provider_data::reasoning(raw) {
+            Some(data) => Ok(self
+                .order
+                .push(position, ONLY, ItemPiece::Keep(data), out)?),
             None => Ok(()),
         }
     }
 
     fn call_done(
         &mut self,
-        at: usize,
-        item: chunk::Item<'_>,
+        position: usize,
+        item: chunk::ResponsesItem<'_>,
         raw: &RawValue,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
-        self.start(at, item.name, item.call_id, out)?;
-        self.input_once(at, item.arguments, out)?;
-        let call = self.order.item(at).call.as_mut().ok_or_else(malformed)?;
+        self.start_call(position, item.name, item.call_id, out)?;
+        self.push_input_once(position, item.arguments, out)?;
+        let call = self
+            .order
+            .item(position)
+            .call
+            .as_mut()
+            .ok_or_else(malformed)?;
         let has_input = call.has_input;
-        let kept = sealed::call(raw).filter(|_| !call.is_kept);
-        call.is_kept |= kept.is_some();
-        if let Some(kept) = kept {
-            self.order.say(at, ONLY, Piece::Keep(kept), out)?;
+        let data = provider_data::call(raw).filter(|_| !call.has_data);
+        call.has_data |= data.is_some();
+        if let Some(data) = data {
+            self.order
+                .push(position, ONLY, ItemPiece::Keep(data), out)?;
         }
-        // One that was cut before its arguments came is not whole, if the answer is not.
+        // A call of an incomplete answer without arguments stays open.
         if item.status.as_str() == "incomplete" && !has_input {
             return Ok(());
         }
-        self.order.say(at, ONLY, Piece::ToolEnd, out)?;
-        Ok(self.order.finish(at, out)?)
+        self.order.push(position, ONLY, ItemPiece::ToolEnd, out)?;
+        Ok(self.order.finish(position, out)?)
     }
 }
 
-fn read_item(raw: &RawValue) -> Result<chunk::Item<'_>, ModelError> {
+fn read_item(raw: &RawValue) -> Result<chunk::ResponsesItem<'_>, ModelError> {
     serde_json::from_str(raw.get()).map_err(|_| malformed())
 }

@@ -1,4 +1,4 @@
-//! The script of a pack that `init` has just written, played for one turn.
+//! The script of a new pack, as `init` writes it, played for one turn.
 
 use serde_json::json;
 use turnwire_model::{Script, Scripted, ScriptedModels};
@@ -6,8 +6,9 @@ use turnwire_pack::Files;
 
 use super::{after, call, request};
 
+// S2-001
 #[tokio::test(start_paused = true)]
-async fn s2_001_the_script_of_a_new_pack_plays_a_turn() {
+async fn script_of_a_new_pack_plays_a_turn() {
     let files = Files::skeleton("corner_shop");
     let pack = turnwire_pack::check(&files, &|_| None)
         .pack
@@ -15,19 +16,19 @@ async fn s2_001_the_script_of_a_new_pack_plays_a_turn() {
     let script = Script::parse_many(&pack.scripts).expect("a script");
     let models = ScriptedModels::new(Some(Scripted::new(script)));
 
-    let asked = request("orchestrator", "en", "What time is it?");
-    let (_, tools) = call(&models, asked.clone()).await;
+    let question = request("orchestrator", "en", "What time is it?");
+    let (_, tools) = call(&models, question.clone()).await;
     let query = json!({"query": "What time is it?"});
     assert_eq!(tools, [("ask_helper".to_owned(), query)]);
 
     let (_, tools) = call(&models, request("helper", "en", "What time is it?")).await;
     assert_eq!(tools, [("clock".to_owned(), json!({}))]);
-    let told = [("clock", Ok(json!("noon")))];
-    let helped = after(request("helper", "en", "What time is it?"), &told);
-    assert_eq!(call(&models, helped).await.0, "It is noon.");
+    let results = [("clock", Ok(json!("noon")))];
+    let helper_request = after(request("helper", "en", "What time is it?"), &results);
+    assert_eq!(call(&models, helper_request).await.0, "It is noon.");
 
-    let told = [("ask_helper", Ok(json!({"text": "It is noon."})))];
-    let (words, tools) = call(&models, after(asked, &told)).await;
-    assert_eq!(words, "I asked the helper. It is noon.");
+    let results = [("ask_helper", Ok(json!({"text": "It is noon."})))];
+    let (text, tools) = call(&models, after(question, &results)).await;
+    assert_eq!(text, "I asked the helper. It is noon.");
     assert!(tools.is_empty());
 }

@@ -1,10 +1,10 @@
-//! The conversation in Messages.
+//! The conversation in the format of the Messages API.
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
 use turnwire_model::dialect::anthropic::Anthropic;
 
-use crate::replay::vendor::{Result, Vendor, halves, list, named, string};
+use crate::replay::vendor::{ToolResult, Vendor, halves, list, named, string};
 
 pub(crate) struct Messages;
 
@@ -16,8 +16,8 @@ fn call(id: &str, city: &str) -> Value {
     json!({"type": "tool_use", "id": id, "name": "get_weather", "input": {"city": city}})
 }
 
-fn text(words: &str) -> Value {
-    json!({"type": "text", "text": words})
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
 }
 
 impl Vendor for Messages {
@@ -46,7 +46,7 @@ impl Vendor for Messages {
         ]
     }
 
-    fn seals(&self) -> &'static [&'static str] {
+    fn private_data(&self) -> &'static [&'static str] {
         &[
             "c2VhbCBvbmU=",
             "aGlkZGVu",
@@ -75,7 +75,8 @@ impl Vendor for Messages {
                     let delta = |text| json!({"type": "thinking_delta", "thinking": text});
                     deltas.extend(pieces.map(delta));
                     let pieces = halves(block["signature"].as_str().expect("a seal"));
-                    let delta = |seal| json!({"type": "signature_delta", "signature": seal});
+                    let delta =
+                        |signature| json!({"type": "signature_delta", "signature": signature});
                     deltas.extend(pieces.map(delta));
                 }
                 "tool_use" => {
@@ -94,8 +95,8 @@ impl Vendor for Messages {
             events.extend(deltas.into_iter().map(delta));
             events.push(json!({"type": "content_block_stop", "index": index}));
         }
-        let asks = blocks.iter().any(|block| block["type"] == "tool_use");
-        let reason = if asks { "tool_use" } else { "end_turn" };
+        let has_tool_use = blocks.iter().any(|block| block["type"] == "tool_use");
+        let reason = if has_tool_use { "tool_use" } else { "end_turn" };
         events.push(json!({"type": "message_delta", "delta": {"stop_reason": reason}}));
         events.push(json!({"type": "message_stop"}));
         named(&events)
@@ -103,11 +104,11 @@ impl Vendor for Messages {
 
     fn turns_in(&self, body: &Value) -> Vec<Value> {
         let messages = list(&body["messages"]).iter();
-        let spoken = messages.filter(|message| message["role"] == "assistant");
-        spoken.map(|message| message["content"].clone()).collect()
+        let answers = messages.filter(|message| message["role"] == "assistant");
+        answers.map(|message| message["content"].clone()).collect()
     }
 
-    fn results_in(&self, body: &Value) -> Vec<Result> {
+    fn results_in(&self, body: &Value) -> Vec<ToolResult> {
         let messages = list(&body["messages"]).iter();
         let blocks = messages.flat_map(|message| list(&message["content"]));
         let results = blocks.filter(|block| block["type"] == "tool_result");

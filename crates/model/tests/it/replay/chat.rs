@@ -1,11 +1,11 @@
-//! The conversation in Chat Completions, as a server speaks it that wants the reasoning of calls back,
-//! with fields of its own on a call.
+//! The conversation in the Chat Completions format of a server that expects the reasoning of calls
+//! back and adds fields of its own to a call.
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
 use turnwire_model::dialect::openai_chat::OpenAiChat;
 
-use crate::replay::vendor::{Result, Vendor, halves, list, string, told, unnamed};
+use crate::replay::vendor::{ToolResult, Vendor, halves, list, parse_result, string, unnamed};
 
 pub(crate) struct Completions;
 
@@ -17,7 +17,7 @@ fn call(id: &str, city: &str) -> Value {
     json!({"id": id, "type": "function", "function": function})
 }
 
-fn sealed(mut call: Value) -> Value {
+fn with_signature(mut call: Value) -> Value {
     call["extra_content"] = json!({"google": {"thought_signature": "c2VhbCBjaGF0"}});
     call
 }
@@ -37,7 +37,7 @@ impl Vendor for Completions {
                 "role": "assistant",
                 REASONING: "Two cities, so two calls.",
                 "content": "I look at both: Größe 🚢…",
-                "tool_calls": [sealed(call("call_chat_a", "Köln")), call("call_chat_b", "Rome")],
+                "tool_calls": [with_signature(call("call_chat_a", "Köln")), call("call_chat_b", "Rome")],
             }),
             json!({
                 "role": "assistant",
@@ -49,15 +49,15 @@ impl Vendor for Completions {
         ]
     }
 
-    fn seals(&self) -> &'static [&'static str] {
+    fn private_data(&self) -> &'static [&'static str] {
         &["call_chat_", "Two cities", "c2VhbCBjaGF0"]
     }
 
     fn stream(&self, turn: &Value) -> String {
         let mut deltas = vec![json!({"role": "assistant", "content": null})];
         for field in [REASONING, "content"] {
-            let words = turn[field].as_str().unwrap_or_default();
-            deltas.extend(halves(words).map(|piece| json!({field: piece})));
+            let text = turn[field].as_str().unwrap_or_default();
+            deltas.extend(halves(text).map(|piece| json!({field: piece})));
         }
         for (index, call) in list(&turn["tool_calls"]).iter().enumerate() {
             let mut start = call.clone();
@@ -69,8 +69,8 @@ impl Vendor for Completions {
                 |piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}),
             ));
         }
-        let asks = !list(&turn["tool_calls"]).is_empty();
-        let reason = if asks { "tool_calls" } else { "stop" };
+        let has_calls = !list(&turn["tool_calls"]).is_empty();
+        let reason = if has_calls { "tool_calls" } else { "stop" };
         let chunk = |delta: Value, reason: Option<&str>| {
             let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
             json!({"id": "chatcmpl-1", "choices": [choice]})
@@ -84,16 +84,17 @@ impl Vendor for Completions {
 
     fn turns_in(&self, body: &Value) -> Vec<Value> {
         let messages = list(&body["messages"]).iter();
-        let spoken = messages.filter(|message| message["role"] == "assistant");
-        spoken.cloned().collect()
+        let answers = messages.filter(|message| message["role"] == "assistant");
+        answers.cloned().collect()
     }
 
-    fn results_in(&self, body: &Value) -> Vec<Result> {
+    fn results_in(&self, body: &Value) -> Vec<ToolResult> {
         let messages = list(&body["messages"]).iter();
         let results = messages.filter(|message| message["role"] == "tool");
         results
             .map(|message| {
-                let (content, is_error) = told(message["content"].as_str().expect("a string"));
+                let (content, is_error) =
+                    parse_result(message["content"].as_str().expect("a string"));
                 (string(&message["tool_call_id"]), content, is_error)
             })
             .collect()

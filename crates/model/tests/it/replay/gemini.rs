@@ -1,11 +1,11 @@
-//! The conversation in Gemini. Ids of calls are the vendor's, or there are none and the order of
-//! the responses tells which is which.
+//! The conversation in the format of the Gemini API. Call ids are the vendor's; without ids the
+//! order of the responses identifies them.
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
 use turnwire_model::dialect::gemini::Gemini;
 
-use crate::replay::vendor::{Result, Vendor, halves, list, unnamed};
+use crate::replay::vendor::{ToolResult, Vendor, halves, list, unnamed};
 
 pub(crate) struct Contents;
 
@@ -13,8 +13,8 @@ fn call(id: &str, city: &str) -> Value {
     json!({"name": "get_weather", "args": {"city": city}, "id": id})
 }
 
-/// What a call or its response goes by.
-fn named(part: &Value) -> String {
+/// The id or name of a call or its response.
+fn call_key(part: &Value) -> String {
     let id = part["id"].as_str().or(part["name"].as_str());
     id.expect("a name").to_owned()
 }
@@ -45,19 +45,19 @@ impl Vendor for Contents {
         ]
     }
 
-    fn seals(&self) -> &'static [&'static str] {
+    fn private_data(&self) -> &'static [&'static str] {
         &["Z2Vt", "fn_", "srv_a", "GOOGLE_SEARCH", "Two cities"]
     }
 
     fn stream(&self, turn: &Value) -> String {
         let mut parts = Vec::new();
         for part in list(turn) {
-            let Some(words) = part["text"].as_str() else {
+            let Some(text) = part["text"].as_str() else {
                 parts.push(part.clone());
                 continue;
             };
-            // The seal comes with the last piece.
-            let [first, last] = halves(words);
+            // The signature arrives with the last piece.
+            let [first, last] = halves(text);
             let mut piece = part.clone();
             piece["text"] = first.into();
             piece
@@ -83,22 +83,22 @@ impl Vendor for Contents {
 
     fn turns_in(&self, body: &Value) -> Vec<Value> {
         let contents = list(&body["contents"]).iter();
-        let spoken = contents.filter(|content| content["role"] == "model");
-        spoken.map(|content| content["parts"].clone()).collect()
+        let answers = contents.filter(|content| content["role"] == "model");
+        answers.map(|content| content["parts"].clone()).collect()
     }
 
-    fn results_in(&self, body: &Value) -> Vec<Result> {
+    fn results_in(&self, body: &Value) -> Vec<ToolResult> {
         let contents = list(&body["contents"]).iter();
         let parts = contents.flat_map(|content| list(&content["parts"]));
         let results = parts.filter_map(|part| part.get("functionResponse"));
         results
             .map(|response| {
-                let said = &response["response"];
-                let (content, is_error) = match said.get("error") {
+                let response_content = &response["response"];
+                let (content, is_error) = match response_content.get("error") {
                     Some(error) => (error.clone(), true),
-                    None => (said["output"].clone(), false),
+                    None => (response_content["output"].clone(), false),
                 };
-                (named(response), content, is_error)
+                (call_key(response), content, is_error)
             })
             .collect()
     }
@@ -106,6 +106,6 @@ impl Vendor for Contents {
     fn calls(&self, turn: &Value) -> Vec<String> {
         let calls = list(turn).iter();
         let calls = calls.filter_map(|part| part.get("functionCall"));
-        calls.map(named).collect()
+        calls.map(call_key).collect()
     }
 }

@@ -1,19 +1,20 @@
-//! The conversation in Responses. Items that nobody stored are sent without their ids.
+//! The conversation in the format of the Responses API. Items that are not stored are sent without
+//! their ids.
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
 use turnwire_model::dialect::openai_responses::OpenAiResponses;
 
-use crate::replay::vendor::{Result, Vendor, halves, list, named, string, told};
+use crate::replay::vendor::{ToolResult, Vendor, halves, list, named, parse_result, string};
 
 pub(crate) struct Responses;
 
-fn reasoning(id: &str, summary: &str, sealed: &str) -> Value {
+fn reasoning(id: &str, summary: &str, encrypted: &str) -> Value {
     let summary = match summary {
         "" => json!([]),
         text => json!([{"type": "summary_text", "text": text}]),
     };
-    json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": sealed})
+    json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": encrypted})
 }
 
 fn call(n: &str, city: &str) -> Value {
@@ -59,7 +60,7 @@ impl Vendor for Responses {
         ]
     }
 
-    fn seals(&self) -> &'static [&'static str] {
+    fn private_data(&self) -> &'static [&'static str] {
         &[
             "gAAA",
             "rs_a",
@@ -71,7 +72,7 @@ impl Vendor for Responses {
         ]
     }
 
-    fn sent(&self, turn: &Value) -> Value {
+    fn expected_turn(&self, turn: &Value) -> Value {
         let mut turn = turn.clone();
         for item in turn.as_array_mut().expect("items") {
             item.as_object_mut().expect("an item").shift_remove("id");
@@ -82,16 +83,16 @@ impl Vendor for Responses {
     fn stream(&self, turn: &Value) -> String {
         let response = |status: &str| json!({"id": "resp_1", "status": status, "output": []});
         let mut events = vec![json!({"type": "response.created", "response": response("queued")})];
-        for (place, item) in list(turn).iter().enumerate() {
-            let mut begun = item.clone();
+        for (index, item) in list(turn).iter().enumerate() {
+            let mut added = item.clone();
             let mut deltas = Vec::new();
-            let delta = |event: &str, piece: &str| json!({"type": event, "output_index": place, "delta": piece});
+            let delta = |event: &str, piece: &str| json!({"type": event, "output_index": index, "delta": piece});
             match item["type"].as_str().expect("a type") {
                 "message" => {
-                    begun["content"] = json!([]);
+                    added["content"] = json!([]);
                     for (n, part) in list(&item["content"]).iter().enumerate() {
-                        let words = part["text"].as_str().expect("words");
-                        deltas.extend(halves(words).map(|piece| {
+                        let text = part["text"].as_str().expect("words");
+                        deltas.extend(halves(text).map(|piece| {
                             let mut delta = delta("response.output_text.delta", piece);
                             delta["content_index"] = n.into();
                             delta
@@ -99,45 +100,45 @@ impl Vendor for Responses {
                     }
                 }
                 "function_call" => {
-                    begun["arguments"] = "".into();
+                    added["arguments"] = "".into();
                     let arguments = item["arguments"].as_str().expect("arguments");
                     let event = "response.function_call_arguments.delta";
                     deltas.extend(halves(arguments).map(|piece| delta(event, piece)));
                 }
                 _ => {
-                    begun["summary"] = json!([]);
+                    added["summary"] = json!([]);
                     let event = "response.reasoning_summary_text.delta";
                     for part in list(&item["summary"]) {
-                        let words = part["text"].as_str().expect("words");
-                        deltas.extend(halves(words).map(|piece| delta(event, piece)));
+                        let text = part["text"].as_str().expect("words");
+                        deltas.extend(halves(text).map(|piece| delta(event, piece)));
                     }
                 }
             }
             let kind = "response.output_item.added";
-            events.push(json!({"type": kind, "output_index": place, "item": begun}));
+            events.push(json!({"type": kind, "output_index": index, "item": added}));
             events.extend(deltas);
             let kind = "response.output_item.done";
-            events.push(json!({"type": kind, "output_index": place, "item": item}));
+            events.push(json!({"type": kind, "output_index": index, "item": item}));
         }
-        let whole = response("completed");
-        events.push(json!({"type": "response.completed", "response": whole}));
+        let completed = response("completed");
+        events.push(json!({"type": "response.completed", "response": completed}));
         named(&events)
     }
 
     fn turns_in(&self, body: &Value) -> Vec<Value> {
-        let is_heard =
+        let is_input =
             |item: &Value| item["role"] == "user" || item["type"] == "function_call_output";
-        let turns = list(&body["input"]).split(is_heard);
+        let turns = list(&body["input"]).split(is_input);
         let turns = turns.filter(|items| !items.is_empty());
         turns.map(|items| json!(items)).collect()
     }
 
-    fn results_in(&self, body: &Value) -> Vec<Result> {
+    fn results_in(&self, body: &Value) -> Vec<ToolResult> {
         let items = list(&body["input"]).iter();
         let results = items.filter(|item| item["type"] == "function_call_output");
         results
             .map(|item| {
-                let (content, is_error) = told(item["output"].as_str().expect("a string"));
+                let (content, is_error) = parse_result(item["output"].as_str().expect("a string"));
                 (string(&item["call_id"]), content, is_error)
             })
             .collect()

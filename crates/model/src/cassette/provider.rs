@@ -1,0 +1,116 @@
+//! The provider `cassette`: the model `cassette:<name>` plays the cassette of that name, each call
+//! in the dialect of its recording.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::TryStreamExt as _;
+use futures_util::stream::{BoxStream, StreamExt as _, once};
+use turnwire_event::code::LlmErrorClass;
+use turnwire_event::content::sha256_hex;
+use turnwire_event::port::BoxFuture;
+
+use super::playback::{self, Tape};
+use super::recorded_call::RecordedCall;
+use crate::delta::{Delta, ModelError};
+use crate::dialect::{Dialect, Params};
+use crate::provider::Provider;
+use crate::remote::{Ask, Priced, Remote, Reply, Timeouts, Transport};
+use crate::request::Request;
+
+/// Name of the provider that plays cassettes.
+pub const CASSETTE: &str = "cassette";
+/// Timeout after the end of a recording: as long as for a real provider.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Looks up a [`Dialect`] by name; `None` for an unknown name.
+pub type DialectOf = Arc<dyn Fn(&str) -> Option<Arc<dyn Dialect>> + Send + Sync>;
+
+/// A [`Provider`] that plays cassettes.
+#[derive(Clone)]
+pub struct Player(Arc<CassetteSet>);
+
+struct CassetteSet {
+    tapes: BTreeMap<String, Tape>,
+    dialects: DialectOf,
+    price: Option<Arc<dyn Priced>>,
+}
+
+impl Player {
+    /// Plays `tapes` by name. Without `price` every call costs 0.
+    pub fn new(
+        tapes: BTreeMap<String, Tape>,
+        dialects: DialectOf,
+        price: Option<Arc<dyn Priced>>,
+    ) -> Self {
+        Self(Arc::new(CassetteSet {
+            tapes,
+            dialects,
+            price,
+        }))
+    }
+}
+
+impl Provider for Player {
+    fn stream(&self, request: Request) -> BoxStream<'static, Result<Delta, ModelError>> {
+        let set = Arc::clone(&self.0);
+        let start = async move { set.start(request) };
+        once(start).try_flatten().boxed()
+    }
+}
+
+impl CassetteSet {
+    /// Picks the recorded call and decodes it like any other response.
+    fn start(
+        &self,
+        request: Request,
+    ) -> Result<BoxStream<'static, Result<Delta, ModelError>>, ModelError> {
+        let name = request.model.split_once(':').map_or("", |(_, name)| name);
+        let user_text_sha256 = sha256_hex(request.user_text().as_bytes());
+        let (agent, call) = (&request.agent, request.call);
+        let no_match = || playback::no_match_error(&request.model, agent, call);
+        let tape = self.tapes.get(name).ok_or_else(no_match)?;
+        let call = tape
+            .pick(agent, call, &user_text_sha256)
+            .ok_or_else(no_match)?;
+        let Some(dialect) = (self.dialects)(&call.dialect) else {
+            tracing::warn!(
+                dialect = call.dialect,
+                "a cassette speaks an unknown dialect"
+            );
+            return Err(LlmErrorClass::Internal.into());
+        };
+        let pace = tape.pace();
+        let timeout = call.ended_after.mul_f64(pace) + SILENCE_TIMEOUT;
+        let timeouts = Timeouts {
+            connect: timeout,
+            first_byte: timeout,
+            idle: timeout,
+            total: timeout,
+        };
+        let price = self.price.clone();
+        let transport = Arc::new(SingleCallTransport { call, pace });
+        let remote = Remote::new(
+            CASSETTE,
+            dialect,
+            transport,
+            Params::default(),
+            timeouts,
+            price,
+        );
+        Ok(remote.stream(request))
+    }
+}
+
+/// A transport that plays one recorded call.
+struct SingleCallTransport {
+    call: Arc<RecordedCall>,
+    pace: f64,
+}
+
+impl Transport for SingleCallTransport {
+    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+        Box::pin(playback::play(Arc::clone(&self.call), self.pace))
+    }
+}

@@ -1,0 +1,70 @@
+//! One recorded call: digests of the request, and the response as it was received.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::salt::Salt;
+use crate::delta::ModelError;
+
+/// One recorded model call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedCall {
+    /// Name of the called provider.
+    pub provider: String,
+    /// Name of the provider's dialect.
+    pub dialect: String,
+    /// Model name of the provider.
+    pub model: String,
+    /// Id of the calling agent.
+    pub agent: String,
+    /// Number of the call within the agent's invocation, from 1.
+    pub call: u32,
+    /// Salt of the two digests.
+    pub salt: Salt,
+    /// Salted digest of the newest user message, lower-case hex.
+    pub words_sha256: String,
+    /// Salted digest of the request body, lower-case hex.
+    pub body_sha256: String,
+    /// Head of the response; `None` if there was no response.
+    pub answer: Option<ResponseHead>,
+    /// Chunks of the body, oldest first.
+    pub chunks: Vec<RecordedChunk>,
+    /// End of the call, measured from its start.
+    pub ended_after: Duration,
+    /// How the call ended.
+    pub ending: CallEnding,
+}
+
+/// The head of a recorded response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// Arrival, measured from the start of the call.
+    pub after: Duration,
+    /// HTTP status code.
+    pub status: u16,
+    /// Retry delay from the headers; `None` if they name none.
+    pub retry_after: Option<Duration>,
+    /// True if the content type is that of server-sent events.
+    pub events: bool,
+}
+
+/// Bytes of one read from the socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedChunk {
+    /// Arrival, measured from the start of the call.
+    pub after: Duration,
+    /// The received bytes.
+    pub bytes: Bytes,
+}
+
+/// How a recorded call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallEnding {
+    /// The provider sent the complete response.
+    End,
+    /// The call failed before or during the response.
+    Cut(ModelError),
+    /// The consumer dropped the response.
+    Closed,
+}

@@ -1,0 +1,201 @@
+//! Classifies vendors' errors: by their error code, else by the HTTP status.
+//!
+//! The vendors' error codes do not contradict each other, and compatible servers mix them, so one
+//! table serves all. Error messages are never read: they may quote the user.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use turnwire_event::code::LlmErrorClass;
+
+use crate::delta::{Again, ModelError};
+use crate::dialect::ErrorResponse;
+
+/// The account's quota is used up: waiting does not help.
+const QUOTA_CODES: [&str; 3] = [
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "quota_exceeded",
+];
+
+/// The rate limit is exceeded: waiting helps.
+const RATE_LIMIT_CODES: [&str; 4] = [
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "too_many_requests",
+    "RESOURCE_EXHAUSTED",
+];
+
+/// The request itself is rejected: a retry fails the same way.
+const INVALID_REQUEST_CODES: [&str; 17] = [
+    "authentication_error",
+    "billing_error",
+    "content_policy_violation",
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "invalid_api_key",
+    "invalid_prompt",
+    "invalid_request_error",
+    "model_not_found",
+    "not_found_error",
+    "permission_error",
+    "request_too_large",
+    "INVALID_ARGUMENT",
+    "NOT_FOUND",
+    "PERMISSION_DENIED",
+    "UNAUTHENTICATED",
+    "FAILED_PRECONDITION",
+];
+
+/// Classifies an error response. A rate-limit code in a 4xx body counts before the status, since
+/// some servers report a limit with 400 or 403.
+pub(crate) fn classify_response(response: ErrorResponse<'_>) -> ModelError {
+    let from_status = from_status(response.status, response.retry_after);
+    if !(400..500).contains(&response.status) {
+        return from_status;
+    }
+    let body: Option<Value> = serde_json::from_slice(response.body).ok();
+    let error = body.as_ref().and_then(|body| body.get("error"));
+    match error.and_then(from_error_object) {
+        Some(limit) if limit.class == LlmErrorClass::RateLimited => {
+            with_retry_after(limit, response.retry_after)
+        }
+        Some(_) | None => from_status,
+    }
+}
+
+/// Classifies an error event inside a stream. An unknown error is transient.
+pub(crate) fn classify_event(error: &Value) -> ModelError {
+    let status = || {
+        let code = error.get("code")?;
+        let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
+        u16::try_from(number)
+            .ok()
+            .filter(|status| (400..600).contains(status))
+    };
+    from_error_object(error)
+        .or_else(|| Some(from_status(status()?, None)))
+        .unwrap_or(ModelError::passing(LlmErrorClass::Provider))
+}
+
+/// Classifies an HTTP status.
+pub(crate) fn from_status(status: u16, retry_after: Option<Duration>) -> ModelError {
+    let error = match status {
+        429 => ModelError::passing(LlmErrorClass::RateLimited),
+        408 | 409 | 500.. => ModelError::passing(LlmErrorClass::Provider),
+        _ => ModelError::from(LlmErrorClass::Provider),
+    };
+    with_retry_after(error, retry_after)
+}
+
+/// Classifies an error object by its `code`, `type` or `status`, the most specific first.
+fn from_error_object(error: &Value) -> Option<ModelError> {
+    let codes = ["code", "type", "status"];
+    let mut codes = codes.iter().filter_map(|name| error.get(name)?.as_str());
+    codes.find_map(from_code)
+}
+
+fn from_code(code: &str) -> Option<ModelError> {
+    if QUOTA_CODES.contains(&code) {
+        Some(LlmErrorClass::RateLimited.into())
+    } else if RATE_LIMIT_CODES.contains(&code) {
+        Some(ModelError::passing(LlmErrorClass::RateLimited))
+    } else if INVALID_REQUEST_CODES.contains(&code) {
+        Some(LlmErrorClass::Provider.into())
+    } else {
+        None
+    }
+}
+
+/// Sets the vendor's retry delay on a transient error.
+fn with_retry_after(error: ModelError, retry_after: Option<Duration>) -> ModelError {
+    match (error.again, retry_after) {
+        (Again::Soon, Some(after)) => ModelError {
+            again: Again::After(after),
+            ..error
+        },
+        (Again::Soon | Again::Never | Again::After(_), _) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PROVIDER: LlmErrorClass = LlmErrorClass::Provider;
+    const LIMITED: LlmErrorClass = LlmErrorClass::RateLimited;
+
+    fn classified(status: u16, retry_after: Option<u64>, body: &str) -> (LlmErrorClass, Again) {
+        let error = classify_response(ErrorResponse {
+            status,
+            retry_after: retry_after.map(Duration::from_secs),
+            body: body.as_bytes(),
+        });
+        (error.class, error.again)
+    }
+
+    #[test]
+    fn status_decides_class_and_retry() {
+        let ten = Again::After(Duration::from_secs(10));
+        assert_eq!(classified(429, None, ""), (LIMITED, Again::Soon));
+        assert_eq!(classified(429, Some(10), "{}"), (LIMITED, ten));
+        for status in [408, 409, 500, 502, 503, 504, 529] {
+            assert_eq!(classified(status, None, ""), (PROVIDER, Again::Soon));
+            assert_eq!(classified(status, Some(10), ""), (PROVIDER, ten));
+        }
+        for status in [200, 301, 400, 401, 403, 404, 413, 422] {
+            let never = (PROVIDER, Again::Never);
+            assert_eq!(classified(status, Some(10), "<html>"), never);
+        }
+    }
+
+    #[test]
+    fn exhausted_quota_is_a_permanent_rate_limit() {
+        let body =
+            r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#;
+        for status in [400, 403, 429] {
+            assert_eq!(classified(status, Some(10), body), (LIMITED, Again::Never));
+        }
+        let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"m"}}"#;
+        assert_eq!(classified(400, None, body), (LIMITED, Again::Soon));
+    }
+
+    #[test]
+    fn error_message_is_not_used_for_classification() {
+        let body = r#"{"error":{"message":"insufficient_quota","type":"invalid_request_error"}}"#;
+        assert_eq!(classified(400, None, body), (PROVIDER, Again::Never));
+    }
+
+    #[test]
+    fn stream_error_is_classified_by_code_else_by_status() {
+        let classify = |error: Value| {
+            let error = classify_event(&error);
+            (error.class, error.again)
+        };
+        let soon = (PROVIDER, Again::Soon);
+        let never = (PROVIDER, Again::Never);
+        assert_eq!(classify(json!({"type": "overloaded_error"})), soon);
+        assert_eq!(classify(json!({"type": "api_error"})), soon);
+        assert_eq!(
+            classify(json!({"type": "rate_limit_error"})),
+            (LIMITED, Again::Soon)
+        );
+        assert_eq!(classify(json!({"type": "invalid_request_error"})), never);
+        assert_eq!(
+            classify(json!({"code": 400, "type": "exceed_context_size_error"})),
+            never
+        );
+        assert_eq!(classify(json!({"code": 400})), never);
+        assert_eq!(classify(json!({"code": "429"})), (LIMITED, Again::Soon));
+        assert_eq!(classify(json!({"code": 503})), soon);
+        assert_eq!(classify(json!({"code": 1_000_000})), soon);
+        assert_eq!(
+            classify(json!({"code": "insufficient_quota"})),
+            (LIMITED, Again::Never)
+        );
+        assert_eq!(classify(json!("it broke")), soon);
+        assert_eq!(classify(Value::Null), soon);
+    }
+}

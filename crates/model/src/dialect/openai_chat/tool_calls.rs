@@ -1,0 +1,280 @@
+//! Assembles the tool calls of one answer from fragments, although servers identify them
+//! carelessly.
+//!
+//! A fragment belongs to the call of its index, else of its id, else to the last call. An index
+//! that comes again with another id and a name is another call; an unknown index without a name
+//! belongs to the last call. A call is emitted once its name is complete: when its first arguments
+//! arrive, or something else does.
+
+use std::collections::VecDeque;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use turnwire_event::code::LlmErrorClass;
+use turnwire_event::fold::message::BLOCKS_MAX;
+
+use super::chunk::{CallFragment, FunctionFragment};
+use crate::delta::{Delta, ModelError};
+use crate::dialect::lenient::LenientStr;
+
+/// Upper limit of buffered names, ids and arguments in bytes. Vendors allow names of 64 characters,
+/// and arguments before the name are rare and short.
+const BUFFERED_BYTES_MAX: usize = 256 * 1024;
+
+/// Upper limit of server-specific fields on all calls in bytes; signatures have thousands. Larger
+/// fields are dropped.
+const EXTRA_BYTES_MAX: usize = 256 * 1024;
+
+/// Upper limit of server-specific fields on one call; known servers send one.
+const EXTRA_FIELDS_MAX: usize = 16;
+
+/// Key of these fields in the provider data of a call.
+pub(super) const EXTRA: &str = "extra";
+
+/// The calls of an answer, in the order in which they were opened.
+#[derive(Debug, Default)]
+pub(super) struct ToolCalls {
+    calls: Vec<PendingCall>,
+    /// Index of the call whose name may be incomplete.
+    unnamed: Option<usize>,
+    buffered_bytes: usize,
+    extra_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct PendingCall {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    /// Arguments that arrived before the name.
+    early_arguments: String,
+    /// Block number, once the call is emitted.
+    block: Option<u32>,
+    /// True once arguments have arrived.
+    has_arguments: bool,
+    /// Fields that are not decoded. The server that sent them expects them back.
+    extra: Map<String, Value>,
+    /// True if the id and `extra` are emitted as provider data.
+    is_kept: bool,
+}
+
+/// Whether the answer was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Truncation {
+    /// The model finished.
+    No,
+    /// The model was stopped: the input of a call may be missing.
+    Yes,
+}
+
+impl ToolCalls {
+    /// True if a tool call was emitted.
+    pub(super) fn has_calls(&self) -> bool {
+        self.calls.iter().any(|call| call.block.is_some())
+    }
+
+    /// Adds a fragment of a call; `next` is the number of the next block.
+    pub(super) fn push(
+        &mut self,
+        fragment: CallFragment<'_>,
+        next: &mut u32,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
+        let FunctionFragment { name, arguments } = fragment.function.unwrap_or_default();
+        let name = name.as_ref().map_or("", |name| name.as_str());
+        let id = fragment.id.as_ref().map_or("", |id| id.as_str());
+        let index = fragment.index.map(|index| index.0);
+        let at = match self.find(index, id, name) {
+            Some(at) => at,
+            None => self.open_call(index, next, out)?,
+        };
+        if self.unnamed.is_some_and(|unnamed| unnamed != at) {
+            self.emit_unnamed(next, out);
+        }
+        self.push_name(at, id, name)?;
+        self.add_extra(at, &fragment.other_fields);
+        self.emit_provider_data(at, out);
+        let arguments = arguments.unwrap_or_default().0;
+        if arguments.is_empty() {
+            return Ok(());
+        }
+        self.push_arguments(at, arguments, next, out)
+    }
+
+    /// Index of the call that a fragment belongs to; `None` if it opens a call.
+    fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let other_id = |call: &PendingCall| !id.is_empty() && !call.id.is_empty() && call.id != id;
+        if index.is_some() {
+            let at = self.calls.iter().rposition(|call| call.index == index);
+            return match at {
+                Some(at) if other_id(&self.calls[at]) && !name.is_empty() => None,
+                Some(at) => Some(at),
+                None if !id.is_empty() => self.find_by_id(id),
+                None if name.is_empty() => self.last_index(),
+                None => None,
+            };
+        }
+        if !id.is_empty() {
+            return self.find_by_id(id);
+        }
+        let last = self.last_index()?;
+        // A name while the last call receives arguments opens another call.
+        (name.is_empty() || !self.calls[last].has_arguments).then_some(last)
+    }
+
+    fn find_by_id(&self, id: &str) -> Option<usize> {
+        self.calls.iter().rposition(|call| call.id == id)
+    }
+
+    fn last_index(&self) -> Option<usize> {
+        self.calls.len().checked_sub(1)
+    }
+
+    fn open_call(
+        &mut self,
+        index: Option<u64>,
+        next: &mut u32,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<usize, ModelError> {
+        self.emit_unnamed(next, out);
+        if self.calls.len() >= BLOCKS_MAX as usize {
+            return Err(LlmErrorClass::Provider.into());
+        }
+        self.calls.push(PendingCall {
+            index,
+            ..PendingCall::default()
+        });
+        Ok(self.calls.len() - 1)
+    }
+
+    /// Adds the id and name of a fragment. Some servers repeat both.
+    fn push_name(&mut self, at: usize, id: &str, name: &str) -> Result<(), ModelError> {
+        let call = &mut self.calls[at];
+        let mut bytes = 0;
+        if call.id.is_empty() && !id.is_empty() {
+            bytes += id.len();
+            id.clone_into(&mut call.id);
+            call.is_kept = false;
+        }
+        if call.block.is_none() && !name.is_empty() && call.name != name {
+            bytes += name.len();
+            call.name.push_str(name);
+            self.unnamed = Some(at);
+        }
+        self.buffer(bytes)
+    }
+
+    /// Adds the fields of a fragment that are not decoded. Some servers repeat them: the first of a
+    /// name counts.
+    fn add_extra(&mut self, at: usize, other_fields: &[(LenientStr<'_>, &RawValue)]) {
+        let call = &mut self.calls[at];
+        for (name, raw) in other_fields {
+            let name = name.as_str();
+            let bytes = self.extra_bytes + name.len() + raw.get().len();
+            let is_full = call.extra.len() >= EXTRA_FIELDS_MAX || bytes > EXTRA_BYTES_MAX;
+            if is_full || call.extra.contains_key(name) {
+                continue;
+            }
+            if let Ok(value) = serde_json::from_str(raw.get()) {
+                self.extra_bytes = bytes;
+                call.extra.insert(name.to_owned(), value);
+                call.is_kept = false;
+            }
+        }
+    }
+
+    /// Emits the provider data of an emitted call, unless that is done.
+    fn emit_provider_data(&mut self, at: usize, out: &mut VecDeque<Delta>) {
+        let call = &mut self.calls[at];
+        let Some(block) = call.block.filter(|_| !call.is_kept) else {
+            return;
+        };
+        let mut data = Map::new();
+        if !call.id.is_empty() {
+            data.insert("id".into(), call.id.clone().into());
+        }
+        if !call.extra.is_empty() {
+            data.insert(EXTRA.into(), Value::Object(call.extra.clone()));
+        }
+        call.is_kept = true;
+        if !data.is_empty() {
+            let data = Value::Object(data);
+            out.push_back(Delta::Keep { block, data });
+        }
+    }
+
+    fn push_arguments(
+        &mut self,
+        at: usize,
+        fragment: String,
+        next: &mut u32,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
+        self.calls[at].has_arguments = true;
+        if self.unnamed == Some(at) {
+            self.emit_unnamed(next, out);
+        }
+        let call = &mut self.calls[at];
+        match call.block {
+            Some(block) => out.push_back(Delta::ToolInput { block, fragment }),
+            None => {
+                call.early_arguments.push_str(&fragment);
+                self.buffer(fragment.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn buffer(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.buffered_bytes += bytes;
+        if self.buffered_bytes > BUFFERED_BYTES_MAX {
+            return Err(LlmErrorClass::Provider.into());
+        }
+        Ok(())
+    }
+
+    /// Emits the call whose name was incomplete: something else follows now.
+    pub(super) fn emit_unnamed(&mut self, next: &mut u32, out: &mut VecDeque<Delta>) {
+        let Some(at) = self.unnamed.take() else {
+            return;
+        };
+        let call = &mut self.calls[at];
+        let block = *next;
+        *next += 1;
+        call.block = Some(block);
+        out.push_back(Delta::ToolStart {
+            block,
+            name: std::mem::take(&mut call.name),
+            provider_id: Some(call.id.clone()).filter(|id| !id.is_empty()),
+        });
+        let fragment = std::mem::take(&mut call.early_arguments);
+        self.emit_provider_data(at, out);
+        if !fragment.is_empty() {
+            out.push_back(Delta::ToolInput { block, fragment });
+        }
+    }
+
+    /// Ends the calls. A call that was cut off before its input is left open, so that it is not
+    /// taken for a call without input; a call with arguments and no name is an error.
+    pub(super) fn finish(
+        &mut self,
+        truncation: Truncation,
+        next: &mut u32,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
+        self.emit_unnamed(next, out);
+        for call in &self.calls {
+            match call.block {
+                Some(block) if call.has_arguments || truncation == Truncation::No => {
+                    out.push_back(Delta::ToolEnd { block });
+                }
+                Some(_) => {}
+                None if call.has_arguments && truncation == Truncation::No => {
+                    return Err(LlmErrorClass::Provider.into());
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}

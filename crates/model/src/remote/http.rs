@@ -1,0 +1,154 @@
+//! The HTTP transport: one provider's address, API key and headers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use turnwire_dial::{BadHeader, DialError, Dialer, Headers, Incoming, Outgoing, Url};
+use turnwire_event::code::LlmErrorClass;
+use turnwire_event::port::BoxFuture;
+use zeroize::Zeroizing;
+
+use super::Timeouts;
+use super::retry_after::retry_after;
+use super::transport::{Ask, Reply, Transport};
+use crate::delta::ModelError;
+use crate::dialect::Dialect;
+use crate::secret::Secret;
+
+/// The configuration of a provider is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderConfigError {
+    /// `base_url` is not a usable address.
+    #[error(
+        "base_url is not the address of a provider: write `http://` or `https://`, a host, and a path if there is one, without user, password, `?` and `#`"
+    )]
+    Url,
+    /// A header name or value cannot be sent.
+    #[error(transparent)]
+    Header(#[from] BadHeader),
+}
+
+/// Calls a provider over HTTP.
+pub struct Live {
+    dialer: Arc<Dialer>,
+    /// Base URL without a trailing `/`.
+    base_url: String,
+    /// Headers of the dialect, including the API key.
+    dialect_headers: Headers,
+    /// Headers that the operator configured.
+    operator_headers: Headers,
+    connect: Duration,
+    first_byte: Duration,
+}
+
+impl Live {
+    /// The provider at `base_url`. `headers` are the operator's and replace the dialect's.
+    pub fn new(
+        dialer: Arc<Dialer>,
+        base_url: &str,
+        dialect: &dyn Dialect,
+        key: Option<&Secret>,
+        headers: &BTreeMap<String, String>,
+        timeouts: &Timeouts,
+    ) -> Result<Self, ProviderConfigError> {
+        let dialect_headers: Vec<(&'static str, Zeroizing<String>)> = dialect
+            .headers(key.map(Secret::expose))
+            .into_iter()
+            .map(|(name, value)| (name, Zeroizing::new(value)))
+            .collect();
+        let dialect_headers = dialect_headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()));
+        let operator_headers = headers.iter();
+        let operator_headers =
+            operator_headers.map(|(name, value)| (name.as_str(), value.as_str()));
+        let (dialect_headers, operator_headers) = (
+            Headers::new(dialect_headers)?,
+            Headers::new(operator_headers)?,
+        );
+        Ok(Self {
+            dialer,
+            base_url: checked_base_url(base_url)?,
+            dialect_headers,
+            operator_headers,
+            connect: timeouts.connect,
+            first_byte: timeouts.first_byte,
+        })
+    }
+
+    fn outgoing(&self, ask: Ask) -> Result<Outgoing, ModelError> {
+        let url = Url::parse(&format!("{}{}", self.base_url, ask.path)).ok();
+        // Without the `/` the path would extend the host name.
+        let url = url.filter(|_| ask.path.starts_with('/'));
+        let request_headers = ask.headers.iter();
+        let request_headers =
+            Headers::new(request_headers.map(|(name, value)| (*name, value.as_str())));
+        let internal_error = |place| ModelError::from(LlmErrorClass::Internal).at(place);
+        let request_headers = request_headers.map_err(|_| internal_error("header"))?;
+        Ok(Outgoing {
+            url: url.ok_or(internal_error("address"))?,
+            headers: self
+                .dialect_headers
+                .clone()
+                .with(request_headers)
+                .with(self.operator_headers.clone()),
+            body: ask.body,
+            connect: self.connect,
+            first_byte: self.first_byte,
+        })
+    }
+}
+
+impl Transport for Live {
+    fn open(&self, ask: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+        let dialer = Arc::clone(&self.dialer);
+        let outgoing = self.outgoing(ask);
+        Box::pin(async move {
+            let incoming = dialer.stream(outgoing?).await.map_err(model_error)?;
+            Ok(Reply {
+                status: incoming.status(),
+                retry_after: retry_after(|name| incoming.header(name)),
+                events: is_event_stream(&incoming),
+                chunks: incoming.map(|chunk| chunk.map_err(model_error)).boxed(),
+            })
+        })
+    }
+}
+
+/// Checks a base URL: `http` or `https`, a host, no credentials, query or fragment.
+fn checked_base_url(text: &str) -> Result<String, ProviderConfigError> {
+    let url = Url::parse(text).map_err(|_| ProviderConfigError::Url)?;
+    let is_http = matches!(url.scheme(), "http" | "https") && url.has_host();
+    let has_no_credentials = url.username().is_empty() && url.password().is_none();
+    if is_http && has_no_credentials && url.query().is_none() && url.fragment().is_none() {
+        Ok(url.as_str().trim_end_matches('/').to_owned())
+    } else {
+        Err(ProviderConfigError::Url)
+    }
+}
+
+/// True if the content type is `text/event-stream`.
+fn is_event_stream(incoming: &Incoming) -> bool {
+    let content_type = incoming.header("content-type").unwrap_or_default();
+    let content_type = content_type.split(';').next().unwrap_or_default();
+    content_type
+        .trim()
+        .eq_ignore_ascii_case("text/event-stream")
+}
+
+fn model_error(error: DialError) -> ModelError {
+    let (internal, provider) = (LlmErrorClass::Internal, LlmErrorClass::Provider);
+    let timeout = ModelError::passing(LlmErrorClass::Timeout);
+    match error {
+        DialError::Refused => ModelError::from(internal).at("not_allowed"),
+        DialError::Setup => ModelError::from(internal).at("setup"),
+        DialError::Unconnected => timeout.at("connect"),
+        DialError::Timeout => timeout.at("first_byte"),
+        DialError::Unreachable => ModelError::passing(LlmErrorClass::Transport).at("connection"),
+        DialError::TooLarge { .. } => ModelError::from(provider).at("call_too_large"),
+        DialError::Redirects => ModelError::from(provider).at("redirects"),
+        DialError::Encoded => ModelError::from(provider).at("encoding"),
+    }
+}

@@ -1,0 +1,101 @@
+//! Usage that each vendor reports before a call fails, and the location in the error.
+
+use turnwire_event::port::BoxFuture;
+
+use super::*;
+use crate::dialect::anthropic::Anthropic;
+use crate::dialect::gemini::Gemini;
+use crate::dialect::openai_chat::OpenAiChat;
+use crate::dialect::openai_responses::OpenAiResponses;
+
+/// A transport whose response body is these bytes.
+struct FixedBody(&'static str);
+
+impl Transport for FixedBody {
+    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
+        let body = bytes::Bytes::from_static(self.0.as_bytes());
+        let reply = Reply {
+            status: 200,
+            retry_after: None,
+            events: true,
+            chunks: futures_util::stream::iter([Ok(body)]).boxed(),
+        };
+        Box::pin(async move { Ok(reply) })
+    }
+}
+
+/// The usage and the error of a call whose body is `frames`.
+async fn failure_of(
+    dialect: Arc<dyn Dialect>,
+    frames: &'static str,
+) -> (Option<Usage>, ModelError) {
+    let (transport, params) = (Arc::new(FixedBody(frames)), Params::default());
+    let remote = Remote::new("local", dialect, transport, params, NO_TIMEOUT, None);
+    let mut items = collect(&remote).await;
+    let error = items.pop().expect("an end").expect_err("it failed");
+    let usage_delta = items.pop().and_then(|last| match last {
+        Ok(Delta::Spent { usage }) => Some(usage),
+        _ => None,
+    });
+    (usage_delta, error)
+}
+
+fn usage(input_tokens: u64, output_tokens: u64) -> Option<Usage> {
+    Some(Usage {
+        input_tokens,
+        output_tokens,
+        total_tokens: input_tokens + output_tokens,
+        ..Usage::default()
+    })
+}
+
+#[tokio::test]
+async fn failed_call_reports_usage_of_every_vendor() {
+    let messages = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n";
+    let chat = "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1,\"total_tokens\":10}}\n\n";
+    let responses = "data: {\"type\":\"response.failed\",\"response\":{\"id\":\"r\",\"status\":\"failed\",\"error\":{\"code\":\"server_error\"},\"usage\":{\"input_tokens\":9,\"output_tokens\":1,\"total_tokens\":10}}}\n\n";
+    let gemini = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}],\"role\":\"model\"},\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":1,\"totalTokenCount\":10}}\n\n";
+    let cases: [(Arc<dyn Dialect>, _, _); 4] = [
+        (Arc::new(Anthropic), messages, "no_end"),
+        (Arc::new(OpenAiChat), chat, "no_end"),
+        (Arc::new(OpenAiResponses), responses, "in_stream_error"),
+        (Arc::new(Gemini), gemini, "no_end"),
+    ];
+    for (dialect, frames, location) in cases {
+        let name = dialect.name();
+        let (usage_delta, error) = failure_of(dialect, frames).await;
+        assert_eq!(
+            (usage_delta, error.place),
+            (usage(9, 1), location),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn malformed_frame_and_error_event_have_own_locations() {
+    let dialects: [Arc<dyn Dialect>; 4] = [
+        Arc::new(Anthropic),
+        Arc::new(OpenAiChat),
+        Arc::new(OpenAiResponses),
+        Arc::new(Gemini),
+    ];
+    let failed = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"code\":\"server_error\",\"message\":\"no\"}}\n\n";
+    for dialect in dialects {
+        let name = dialect.name();
+        let broken = "event: message_start\ndata: {\"type\":\n\n";
+        let malformed = match name {
+            // The other vendors have no event names.
+            "anthropic" => broken,
+            _ => "data: {\"type\":\n\n",
+        };
+        let (usage_delta, error) = failure_of(Arc::clone(&dialect), malformed).await;
+        assert_eq!((usage_delta, error.place), (None, "malformed"), "{name}");
+        let (usage_delta, error) = failure_of(dialect, failed).await;
+        assert_eq!(
+            (usage_delta, error.place),
+            (None, "in_stream_error"),
+            "{name}"
+        );
+    }
+}

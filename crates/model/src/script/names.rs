@@ -1,0 +1,130 @@
+//! Names in a script that refer to a pack: agents, tools that are called, and tools whose results
+//! are used. The owner of the pack can check that they exist.
+
+use serde_json::Value;
+use serde_saphyr::{Location, Spanned};
+
+use super::placeholder;
+use super::source::{RuleSource, StepSource, ToolSource, WhenSource};
+
+/// What a name in a script refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// An agent in a `add_condition`.
+    Agent,
+    /// A tool that a step calls.
+    Tool,
+    /// A tool whose result a placeholder or a `add_condition` uses.
+    Result,
+}
+
+/// A name in a script, with its location.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Name of the file.
+    pub file: String,
+    /// Number of the line, from 1.
+    pub line: u64,
+    /// Number of the column, from 1.
+    pub column: u64,
+    /// The agent that the rule or step is for; `None` for any agent.
+    pub agent: Option<String>,
+    /// What the name refers to.
+    pub what: Subject,
+    /// The name as written.
+    pub name: String,
+}
+
+/// All names in a rule.
+pub(crate) fn in_rule(file: &str, rule: &RuleSource) -> Vec<Named> {
+    let mut collector = NameCollector {
+        file,
+        agent: None,
+        names: Vec::new(),
+    };
+    if let Some(when) = &rule.when {
+        collector.add_condition(when);
+    }
+    let rule_agent = collector.agent.clone();
+    for step in rule.steps.iter().flat_map(|steps| &steps.value) {
+        collector.agent.clone_from(&rule_agent);
+        collector.add_step(&step.value);
+    }
+    collector.names
+}
+
+struct NameCollector<'f> {
+    file: &'f str,
+    /// Agent of the current rule or step.
+    agent: Option<String>,
+    names: Vec<Named>,
+}
+
+impl NameCollector<'_> {
+    fn add(&mut self, what: Subject, name: &str, location: Location) {
+        self.names.push(Named {
+            file: self.file.to_owned(),
+            line: location.line().max(1),
+            column: location.column().max(1),
+            agent: self.agent.clone(),
+            what,
+            name: name.to_owned(),
+        });
+    }
+
+    fn add_condition(&mut self, when: &WhenSource) {
+        if let Some(agent) = &when.agent {
+            self.add(Subject::Agent, &agent.value, agent.referenced);
+            self.agent = Some(agent.value.clone());
+        }
+        for tool in [&when.answered, &when.failed].into_iter().flatten() {
+            self.add(Subject::Result, &tool.value, tool.referenced);
+        }
+        for (tool, pattern) in when.results.iter().flatten() {
+            self.add(Subject::Result, tool, pattern.referenced);
+        }
+    }
+
+    fn add_step(&mut self, step: &StepSource) {
+        if let Some(when) = &step.when {
+            self.add_condition(&when.value);
+        }
+        for text in [&step.text, &step.thinking].into_iter().flatten() {
+            self.add_text(text);
+        }
+        for (_, text) in step.texts.iter().flat_map(|texts| &texts.value.0) {
+            self.add_text(text);
+        }
+        if let Some(tool) = &step.tool {
+            self.add_tool(&tool.value);
+        }
+    }
+
+    fn add_tool(&mut self, tool: &ToolSource) {
+        self.add(Subject::Tool, &tool.name.value, tool.name.referenced);
+        if let Some(input) = &tool.input {
+            self.add_input(&input.value, input.referenced);
+        }
+    }
+
+    fn add_text(&mut self, text: &Spanned<String>) {
+        self.add_results(&text.value, text.referenced);
+    }
+
+    fn add_input(&mut self, value: &Value, location: Location) {
+        match value {
+            Value::String(text) => self.add_results(text, location),
+            Value::Array(items) => items.iter().for_each(|item| self.add_input(item, location)),
+            Value::Object(fields) => fields
+                .values()
+                .for_each(|item| self.add_input(item, location)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn add_results(&mut self, text: &str, location: Location) {
+        for tool in placeholder::result_tools(text) {
+            self.add(Subject::Result, tool, location);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Plays a [`CallPlan`]: one delta per poll, each at its time. Between deltas the stream holds only
+//! its position, so dropping it stops it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+
+use crate::delta::{Delta, ModelError};
+use crate::script::call_plan::{CallPlan, PlanPart};
+
+use super::pace::DeltaTimer;
+
+/// Deltas between two yields: few, so that a new turn does not wait for streams without pauses.
+const YIELD_EVERY: u32 = 4;
+
+/// A stream that plays a plan.
+pub(super) struct PlanStream {
+    plan: Arc<CallPlan>,
+    /// Size of the request's content in bytes.
+    request_bytes: u64,
+    part: usize,
+    /// Completed repetitions of the part.
+    repetitions: u32,
+    delta: usize,
+    /// True if the delay of the next delta has been started.
+    is_delayed: bool,
+    timer: DeltaTimer,
+    burst: u32,
+    is_done: bool,
+}
+
+/// The next action of the stream.
+enum NextAction {
+    /// Yield this item now.
+    Yield(Result<Delta, ModelError>),
+    /// Poll again once the timer is done.
+    Wait,
+    /// Never yield again.
+    Never,
+}
+
+impl PlanStream {
+    pub(super) fn new(plan: Arc<CallPlan>, request_bytes: u64) -> Self {
+        Self {
+            plan,
+            request_bytes,
+            part: 0,
+            repetitions: 0,
+            delta: 0,
+            is_delayed: false,
+            timer: DeltaTimer::default(),
+            burst: 0,
+            is_done: false,
+        }
+    }
+
+    fn next(&mut self) -> NextAction {
+        let Some(part) = self.plan.parts.get(self.part) else {
+            self.is_done = true;
+            return NextAction::Yield(Ok(self.plan.stop(self.request_bytes)));
+        };
+        match part {
+            PlanPart::Stall => NextAction::Never,
+            PlanPart::Fail(error) => {
+                self.is_done = true;
+                NextAction::Yield(Err(*error))
+            }
+            PlanPart::Pause(pause) => {
+                self.timer.pause(*pause);
+                self.part += 1;
+                NextAction::Wait
+            }
+            PlanPart::Stream { delay, times, .. } => {
+                let length = part.len();
+                if self.delta == length {
+                    self.repetitions += 1;
+                    self.delta = 0;
+                    if self.repetitions >= *times || length == 0 {
+                        self.part += 1;
+                        self.repetitions = 0;
+                    }
+                    return NextAction::Wait;
+                }
+                if !self.is_delayed && !delay.is_zero() {
+                    self.is_delayed = true;
+                    self.timer.follow(*delay);
+                    return NextAction::Wait;
+                }
+                self.is_delayed = false;
+                self.delta += 1;
+                part.delta(self.delta - 1)
+                    .map_or(NextAction::Wait, |delta| NextAction::Yield(Ok(delta)))
+            }
+        }
+    }
+}
+
+impl Stream for PlanStream {
+    type Item = Result<Delta, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let stream = &mut *self;
+        if stream.is_done {
+            return Poll::Ready(None);
+        }
+        loop {
+            if ready!(stream.timer.poll(cx)) {
+                stream.burst = 0;
+            }
+            if stream.burst == YIELD_EVERY {
+                stream.burst = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            match stream.next() {
+                NextAction::Yield(item) => {
+                    stream.burst += 1;
+                    return Poll::Ready(Some(item));
+                }
+                NextAction::Wait => {}
+                NextAction::Never => return Poll::Pending,
+            }
+        }
+    }
+}

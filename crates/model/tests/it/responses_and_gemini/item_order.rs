@@ -1,0 +1,74 @@
+//! Responses servers that never mark an item as done or number items from 1: deltas are still
+//! emitted as they arrive.
+
+use serde_json::{Value, json};
+use turnwire_model::dialect::openai_responses::OpenAiResponses;
+
+use crate::decoded::lines_so_far;
+
+fn text(index: u32, text_piece: &str) -> Value {
+    json!({"type": "response.output_text.delta", "output_index": index, "delta": text_piece})
+}
+
+fn reasoning(index: u32, text_piece: &str) -> Value {
+    let kind = "response.reasoning_text.delta";
+    json!({"type": kind, "output_index": index, "delta": text_piece})
+}
+
+fn message_done(index: u32) -> Value {
+    let item = json!({"type": "message", "id": "m", "content": []});
+    json!({"type": "response.output_item.done", "output_index": index, "item": item})
+}
+
+#[test]
+fn unfinished_item_does_not_delay_the_next() {
+    let events = [
+        reasoning(0, "Hm."),
+        text(1, "a"),
+        text(1, "b"),
+        text(2, "c"),
+    ];
+    assert_eq!(
+        lines_so_far(&OpenAiResponses, &events),
+        ["0 thinking Hm.", "1 text a", "1 text b", "2 text c"]
+    );
+    let mut with_late_done = events.to_vec();
+    with_late_done.push(message_done(1));
+    let provider_data = r#"1 keep {"id":"m","type":"message"}"#;
+    assert_eq!(
+        lines_so_far(&OpenAiResponses, &with_late_done)
+            .last()
+            .map(String::as_str),
+        Some(provider_data)
+    );
+}
+
+#[test]
+fn items_numbered_from_1_wait_only_for_the_second() {
+    let events = [text(1, "a"), message_done(1), text(2, "b"), text(2, "c")];
+    assert_eq!(
+        lines_so_far(&OpenAiResponses, &events[..2]).len(),
+        0,
+        "0 may still come (S3-065)"
+    );
+    let provider_data = r#"0 keep {"id":"m","type":"message"}"#;
+    assert_eq!(
+        lines_so_far(&OpenAiResponses, &events[..3]),
+        ["0 text a", provider_data, "1 text b"]
+    );
+    assert_eq!(lines_so_far(&OpenAiResponses, &events)[3..], ["1 text c"]);
+}
+
+#[test]
+fn empty_item_and_gap_in_indices_are_waited_for() {
+    let item = json!({"type": "message", "id": "m", "content": []});
+    let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
+    assert_eq!(
+        lines_so_far(&OpenAiResponses, &[added, text(1, "b")]).len(),
+        0
+    );
+    assert_eq!(
+        lines_so_far(&OpenAiResponses, &[text(0, "a"), text(2, "c")]),
+        ["0 text a"]
+    );
+}

@@ -1,0 +1,198 @@
+//! Encoded requests of the Responses and Gemini dialects.
+
+mod responses;
+mod gemini;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use turnwire_event::{ContentBlock, Kept, Role, ToolUseId, Ulid};
+use turnwire_model::dialect::gemini::Gemini;
+use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::{Dialect, EncodedRequest, Params, Request, Said, ToolSpec};
+
+fn use_id(n: u128) -> ToolUseId {
+    ToolUseId(Ulid(n))
+}
+
+fn tool_use(n: u128, city: &str) -> ContentBlock {
+    ContentBlock::ToolUse {
+        id: use_id(n),
+        name: "get_weather".into(),
+        input: json!({"city": city}),
+    }
+}
+
+fn result(n: u128, content: Value, is_error: bool) -> Said {
+    let block = ContentBlock::ToolResult {
+        tool_use_id: use_id(n),
+        content,
+        is_error,
+    };
+    Said::new(Role::Tool, vec![block])
+}
+
+fn thinking(text: &str) -> ContentBlock {
+    ContentBlock::Thinking {
+        text: text.into(),
+        signature: None,
+    }
+}
+
+fn assistant(content: Vec<ContentBlock>, provider: &str, provider_data: &[(u32, Value)]) -> Said {
+    Said {
+        role: Role::Assistant,
+        content,
+        kept: Kept {
+            by: provider.into(),
+            blocks: provider_data.iter().cloned().collect(),
+        },
+    }
+}
+
+fn user(text: &str) -> Said {
+    Said::new(Role::User, vec![ContentBlock::text(text)])
+}
+
+fn request(messages: Vec<Said>) -> Request {
+    let tool = ToolSpec {
+        name: "get_weather".into(),
+        description: "Weather in a city.".into(),
+        input_schema: json!({"type": "object", "properties": {"city": {"type": "string"}}}),
+    };
+    Request {
+        model: "there:big".into(),
+        agent: "orchestrator".into(),
+        call: 2,
+        attempt: 1,
+        locale: "en".into(),
+        system: Some("Be brief.".into()),
+        messages: messages.into_iter().map(Arc::new).collect(),
+        tools: [tool].into(),
+    }
+}
+
+fn encode(dialect: &dyn Dialect, messages: Vec<Said>, params: &Params) -> EncodedRequest {
+    dialect.encode("there", "big", &request(messages), params)
+}
+
+/// The `input` of a Responses request, or the `contents` of a Gemini request.
+fn conversation(dialect: &dyn Dialect, messages: Vec<Said>) -> Value {
+    let mut body = encode(dialect, messages, &Params::default()).body;
+    let name = if dialect.name() == "gemini" {
+        "contents"
+    } else {
+        "input"
+    };
+    body[name].take()
+}
+
+fn params() -> Params {
+    let extra = json!({
+        "top_p": 0.9, "stream": false, "store": null, "generationConfig": {"topP": 0.9},
+    });
+    Params {
+        max_tokens: Some(100),
+        temperature: Some(0.5),
+        thinking_tokens: Some(1024),
+        effort: None,
+        extra: extra.as_object().expect("fields").clone(),
+    }
+}
+
+#[test]
+fn provider_data_of_another_provider_is_not_sent() {
+    let provider_data = [
+        (
+            0,
+            json!({"type": "reasoning", "encrypted_content": "gAAA", "thoughtSignature": "s"}),
+        ),
+        (
+            1,
+            json!({"type": "message", "id": "m", "phase": "commentary", "thoughtSignature": "s"}),
+        ),
+        (
+            2,
+            json!({"type": "function_call", "id": "theirs", "thoughtSignature": "s"}),
+        ),
+        (
+            3,
+            json!({"type": "reasoning", "encrypted_content": "gBBB", "part": {"x": 1}}),
+        ),
+    ];
+    let content = vec![
+        thinking("Hm."),
+        ContentBlock::text("I look."),
+        tool_use(1, "Paris"),
+    ];
+    let messages = || {
+        let message = assistant(content.clone(), "elsewhere", &provider_data);
+        vec![user("Hi"), message, result(1, json!("20"), false)]
+    };
+    let tool_use_id = use_id(1).to_string();
+    let responses = conversation(&OpenAiResponses, messages());
+    let content_parts = json!([{"type": "output_text", "text": "I look."}]);
+    assert_eq!(
+        responses[1],
+        json!({"type": "message", "role": "assistant", "content": content_parts})
+    );
+    assert_eq!(responses[2]["call_id"], json!(tool_use_id));
+    assert_eq!(responses[3]["call_id"], json!(tool_use_id));
+    assert_eq!(responses.as_array().map(Vec::len), Some(4));
+
+    let gemini = conversation(&Gemini, messages());
+    let call = json!({"name": "get_weather", "args": {"city": "Paris"}});
+    let no_signature = "skip_thought_signature_validator";
+    let call = json!({"functionCall": call, "thoughtSignature": no_signature});
+    let parts = json!([{"text": "I look."}, call]);
+    assert_eq!(gemini[1], json!({"role": "model", "parts": parts}));
+}
+
+#[test]
+fn key_is_sent_in_the_header_of_each_vendor() {
+    let headers = OpenAiResponses.headers(Some("k"));
+    assert_eq!(headers, [("authorization", "Bearer k".to_owned())]);
+    assert_eq!(
+        Gemini.headers(Some("k")),
+        [("x-goog-api-key", "k".to_owned())]
+    );
+    assert!(OpenAiResponses.headers(None).is_empty());
+    assert!(Gemini.headers(None).is_empty());
+}
+
+#[test]
+fn unsigned_gemini_call_gets_the_placeholder_signature() {
+    let part = |provider_data: Value| {
+        let message = assistant(vec![tool_use(1, "Paris")], "there", &[(0, provider_data)]);
+        let messages = vec![user("Hi"), message, result(1, json!("20"), false)];
+        conversation(&Gemini, messages)[1]["parts"][0].clone()
+    };
+    // An older model of the same provider sends call ids and no signatures.
+    let unsigned = part(json!({"id": "fn_a"}));
+    assert_eq!(
+        unsigned["thoughtSignature"],
+        "skip_thought_signature_validator"
+    );
+    assert_eq!(unsigned["functionCall"]["id"], "fn_a");
+    let signed = part(json!({"id": "fn_a", "thoughtSignature": "s"}));
+    assert_eq!(signed["thoughtSignature"], "s");
+}
+
+#[test]
+fn invalid_tool_name_is_sanitized_in_requests() {
+    let invented = ContentBlock::ToolUse {
+        id: use_id(1),
+        name: "functions.get weather".into(),
+        input: json!({}),
+    };
+    let messages = || {
+        let message = assistant(vec![invented.clone()], "there", &[]);
+        vec![user("Hi"), message, result(1, json!("no such tool"), true)]
+    };
+    let name = "functions_get_weather";
+    let responses = conversation(&OpenAiResponses, messages());
+    assert_eq!(responses[1]["name"], name);
+    let gemini = conversation(&Gemini, messages());
+    assert_eq!(gemini[1]["parts"][0]["functionCall"]["name"], name);
+    assert_eq!(gemini[2]["parts"][0]["functionResponse"]["name"], name);
+}
