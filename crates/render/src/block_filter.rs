@@ -1,23 +1,24 @@
-//! What the orchestrator says, through the turn's filter, block by block.
+//! Applies the turn's text filter to the orchestrator's text, one content block at a time.
 //!
-//! Only text for the person passes the filter. Reasoning does not: its provider seals it, and a
-//! model is not shown its reasoning again if a word of it was changed; an operator who does not
-//! want it seen has `thinking.delta` suppressed.
+//! Reasoning is not filtered: its provider signs it, and rejects the history of a turn whose
+//! reasoning was changed. An operator who does not want to show reasoning suppresses
+//! `thinking.delta`.
 
 use turnwire_event::body::stream::TextDelta;
 use turnwire_event::port::Emission;
 use turnwire_event::{ActorKind, Body};
 
+use crate::buffer::same_block;
 use crate::filter::TextFilter;
-use crate::hold::same_block;
 
-pub(crate) struct Speech {
+/// The [`TextFilter`] of a turn and the content block it is in.
+pub(crate) struct BlockFilter {
     filter: Option<Box<dyn TextFilter>>,
-    /// While the filter is in a block: a delta of that block, without text.
+    /// A delta of the open block, without text.
     block: Option<Emission>,
 }
 
-impl Speech {
+impl BlockFilter {
     pub(crate) fn new(filter: Option<Box<dyn TextFilter>>) -> Self {
         Self {
             filter,
@@ -25,30 +26,30 @@ impl Speech {
         }
     }
 
-    /// Whether every word passes as it is, without being looked at.
-    pub(crate) fn is_plain(&self) -> bool {
+    /// True if the turn has no filter, so that text passes unchanged.
+    pub(crate) fn is_pass_through(&self) -> bool {
         self.filter.is_none()
     }
 
-    /// Whether the filter is in a block, and may keep some of it back.
-    pub(crate) fn is_open(&self) -> bool {
+    /// True while the filter is in a block and may delay some of its text.
+    pub(crate) fn has_open_block(&self) -> bool {
         self.block.is_some()
     }
 
-    /// Whether a delta is of another block than the one the filter is in.
-    pub(crate) fn leaves(&self, emission: &Emission) -> bool {
+    /// True if `emission` is a delta of another block than the open one.
+    pub(crate) fn starts_new_block(&self, emission: &Emission) -> bool {
         match (&self.block, &emission.body) {
             (Some(block), Body::TextDelta(delta)) => {
                 emission.actor.kind() == ActorKind::Orchestrator
-                    && !matches!(&block.body, Body::TextDelta(old) if same_block(old, delta))
+                    && !matches!(&block.body, Body::TextDelta(open) if same_block(open, delta))
             }
             _ => false,
         }
     }
 
-    /// What may be said of a delta now; none if all of it is kept back. The block before it was
-    /// finished.
-    pub(crate) fn pass(&mut self, mut emission: Emission) -> Option<Emission> {
+    /// Filters a delta. Returns `None` if the filter delays all of its text. The previous block
+    /// must be finished.
+    pub(crate) fn filter_delta(&mut self, mut emission: Emission) -> Option<Emission> {
         if emission.actor.kind() != ActorKind::Orchestrator {
             return Some(emission);
         }
@@ -58,34 +59,34 @@ impl Speech {
         if delta.text.is_empty() {
             return Some(emission);
         }
-        let mut said = String::with_capacity(delta.text.len());
-        filter.push(&delta.text, &mut said);
-        delta.text = said;
-        let silent = delta.text.is_empty() && emission.message.is_none();
+        let mut filtered = String::with_capacity(delta.text.len());
+        filter.push(&delta.text, &mut filtered);
+        delta.text = filtered;
+        let is_empty = delta.text.is_empty() && emission.message.is_none();
         if self.block.is_none() {
-            let blank = TextDelta {
+            let empty_delta = TextDelta {
                 text: String::new(),
                 ..*delta
             };
             self.block = Some(Emission {
                 trace: emission.trace.clone(),
-                ..Emission::new(emission.actor.clone(), Body::TextDelta(blank))
+                ..Emission::new(emission.actor.clone(), Body::TextDelta(empty_delta))
             });
         }
-        (!silent).then_some(emission)
+        (!is_empty).then_some(emission)
     }
 
-    /// The block has ended: what was kept back of it, if anything was.
+    /// Ends the block and returns its delayed text, if any.
     pub(crate) fn finish(&mut self) -> Option<Emission> {
-        let (Some(mut rest), Some(filter)) = (self.block.take(), &mut self.filter) else {
+        let (Some(mut delayed), Some(filter)) = (self.block.take(), &mut self.filter) else {
             return None;
         };
-        if let Body::TextDelta(delta) = &mut rest.body {
+        if let Body::TextDelta(delta) = &mut delayed.body {
             filter.finish(&mut delta.text);
             if delta.text.is_empty() {
                 return None;
             }
         }
-        Some(rest)
+        Some(delayed)
     }
 }

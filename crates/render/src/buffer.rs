@@ -1,11 +1,11 @@
-//! What a gate keeps back for a moment: text that is gathered, then statuses that are.
+//! The events that a gate delays for a short time: one text delta, then statuses.
 //!
 //! ```text
 //!   out  ←  [ text of one block, joined ]  [ status, status, … ]  ←  in
 //! ```
 //!
-//! The text is always the older of the two: before new text is held, everything is let go. So
-//! whatever is let go keeps the order it came in.
+//! The text is always the older of the two: all buffered events are released before new text is
+//! buffered. So released events keep the order in which they were emitted.
 
 use std::time::{Duration, Instant};
 
@@ -13,27 +13,27 @@ use turnwire_event::Body;
 use turnwire_event::body::stream::TextDelta;
 use turnwire_event::port::Emission;
 
-/// The most statuses that are held: more than agents work at once, and a sentence of more is no
-/// sentence.
-pub const HELD_STATUSES_MAX: usize = 32;
-/// The most bytes of text that are held: far more than a model writes in a window.
-pub const HELD_TEXT_BYTES_MAX: usize = 4_096;
+/// The largest number of buffered statuses: more than the agents that run at once, and already
+/// too many for one sentence.
+pub const BUFFERED_STATUSES_MAX: usize = 32;
+/// The largest number of buffered bytes of text: far more than a model writes in one window.
+pub const BUFFERED_TEXT_BYTES_MAX: usize = 4_096;
 
-/// A status that is held, and which entry of the table it is.
+/// A buffered status and its index in the [`PolicyTable`](crate::policy_table::PolicyTable).
 #[derive(Debug)]
-pub(crate) struct HeldStatus {
+pub(crate) struct BufferedStatus {
     pub emission: Emission,
     pub index: usize,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Hold {
+pub(crate) struct GateBuffer {
     text: Option<(Emission, Instant)>,
-    statuses: Vec<HeldStatus>,
+    statuses: Vec<BufferedStatus>,
     statuses_due: Option<Instant>,
 }
 
-impl Hold {
+impl GateBuffer {
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_none() && self.statuses.is_empty()
     }
@@ -42,16 +42,16 @@ impl Hold {
         !self.statuses.is_empty()
     }
 
-    /// Whether a status of a sub-agent is held.
+    /// True if a status of the sub-agent is buffered.
     pub(crate) fn has_status_of(&self, sub_agent_id: &str) -> bool {
         self.statuses
             .iter()
-            .any(|held| held.emission.actor.is_subagent(sub_agent_id))
+            .any(|buffered| buffered.emission.actor.is_subagent(sub_agent_id))
     }
 
-    /// When the first of what is held has been held for the window.
+    /// The time at which the oldest buffered event must be released.
     pub(crate) fn due(&self) -> Option<Instant> {
-        // Text is older, so it is due first.
+        // Text is older than the statuses, so its deadline comes first.
         self.text
             .as_ref()
             .map(|(_, due)| *due)
@@ -66,41 +66,41 @@ impl Hold {
         self.text.as_ref().is_some_and(|(_, due)| *due <= now)
     }
 
-    /// Whether no more statuses fit.
+    /// True if the buffer has reached [`BUFFERED_STATUSES_MAX`].
     pub(crate) fn is_full(&self) -> bool {
-        self.statuses.len() >= HELD_STATUSES_MAX
+        self.statuses.len() >= BUFFERED_STATUSES_MAX
     }
 
-    pub(crate) fn push_status(&mut self, held: HeldStatus, now: Instant, window: Duration) {
+    pub(crate) fn push_status(&mut self, buffered: BufferedStatus, now: Instant, window: Duration) {
         self.statuses_due.get_or_insert(now + window);
-        self.statuses.push(held);
+        self.statuses.push(buffered);
     }
 
-    /// Joins a delta to the text that is held, if there is any, of the same block, and not too
-    /// much; whether it did.
-    pub(crate) fn joins(&mut self, emission: &Emission) -> bool {
-        let Some((held, _)) = &mut self.text else {
+    /// Appends a delta to the buffered text. Returns false if no text is buffered, if the delta
+    /// belongs to another block, or if the text would become too long.
+    pub(crate) fn try_append_text(&mut self, emission: &Emission) -> bool {
+        let Some((buffered, _)) = &mut self.text else {
             return false;
         };
-        let alike = held.actor == emission.actor
-            && held.message.is_none()
+        let same_origin = buffered.actor == emission.actor
+            && buffered.message.is_none()
             && emission.message.is_none()
-            && held.trace == emission.trace;
-        match (&mut held.body, &emission.body) {
-            (Body::TextDelta(old), Body::TextDelta(new))
-                if alike
-                    && same_block(old, new)
-                    && old.text.len() + new.text.len() <= HELD_TEXT_BYTES_MAX =>
+            && buffered.trace == emission.trace;
+        match (&mut buffered.body, &emission.body) {
+            (Body::TextDelta(buffered_delta), Body::TextDelta(delta))
+                if same_origin
+                    && same_block(buffered_delta, delta)
+                    && buffered_delta.text.len() + delta.text.len() <= BUFFERED_TEXT_BYTES_MAX =>
             {
-                old.text.push_str(&new.text);
+                buffered_delta.text.push_str(&delta.text);
                 true
             }
             _ => false,
         }
     }
 
-    /// Holds a delta. Everything else was let go before.
-    pub(crate) fn put_text(&mut self, emission: Emission, due: Instant) {
+    /// Buffers a delta. The buffer must be empty.
+    pub(crate) fn buffer_text(&mut self, emission: Emission, due: Instant) {
         debug_assert!(self.is_empty(), "text is held before statuses");
         self.text = Some((emission, due));
     }
@@ -109,13 +109,12 @@ impl Hold {
         self.text.take().map(|(emission, _)| emission)
     }
 
-    pub(crate) fn take_statuses(&mut self) -> Vec<HeldStatus> {
+    pub(crate) fn take_statuses(&mut self) -> Vec<BufferedStatus> {
         self.statuses_due = None;
         std::mem::take(&mut self.statuses)
     }
 }
 
-/// Whether two deltas are of the same block.
 pub(crate) fn same_block(one: &TextDelta, other: &TextDelta) -> bool {
     one.message_id == other.message_id && one.content_block_index == other.content_block_index
 }

@@ -1,7 +1,8 @@
-//! The counters of one table: looked up by their labels once, then an addition each.
+//! The metrics of one [`PolicyTable`](crate::policy_table::PolicyTable).
 //!
-//! A counter is looked up when it is first used, so that `/metrics` lists what happened and not
-//! what might, and so that a recorder that is installed late still gets every count.
+//! A counter is looked up by its labels on first use and then kept, so that an increment costs one
+//! addition, `/metrics` lists only what happened, and a recorder that is installed late misses no
+//! count.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,83 +10,81 @@ use std::time::Duration;
 use metrics::{Counter, Histogram};
 use turnwire_event::{Actor, ActorKind, EventType, RenderPolicy, metric};
 
-use crate::kind::{KINDS, label};
+use crate::event_policy::{EVENT_TYPE_COUNT, metric_label};
 
-/// Labels a row of `applied` has: one for each type, and one for each policy of a status, the only
-/// type whose policy is decided by more than the type.
-const ROW: usize = KINDS + 4;
+/// The number of counters in one row of `applied`: one per event type, and one per policy of a
+/// status, the only type whose policy also depends on its id.
+const COUNTERS_PER_ROW: usize = EVENT_TYPE_COUNT + 4;
 
-/// A sub-agent, as metrics name it.
+/// The metric labels of a sub-agent.
 #[derive(Clone, Debug)]
-pub(crate) struct Who {
-    /// Which one.
+pub(crate) struct SubagentLabels {
     pub sub_agent_id: String,
-    /// Whose it is.
     pub vertical: String,
 }
 
-/// Which row of counters an actor has: 0 for whoever is not a sub-agent.
+/// The row of counters of an actor. Row 0 is for all actors that are not sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row(usize);
+pub(crate) struct MetricRow(usize);
 
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct PolicyMetrics {
+    /// The version of the agent definition, a label of every metric.
     definition: String,
-    /// The row of all who are no sub-agent first.
-    who: Vec<Who>,
+    /// The labels of each row; row 0 has empty labels.
+    rows: Vec<SubagentLabels>,
     applied: Box<[OnceLock<Counter>]>,
     emitted: Box<[OnceLock<Counter>]>,
     unregistered: OnceLock<Counter>,
     decision: OnceLock<Histogram>,
 }
 
-impl Meter {
-    /// Counters for these sub-agents and so many statuses.
-    pub(crate) fn new(definition: String, agents: Vec<Who>, statuses: usize) -> Self {
-        let nobody = Who {
+impl PolicyMetrics {
+    /// `agents` are the sub-agents that have a row of their own.
+    pub(crate) fn new(definition: String, agents: Vec<SubagentLabels>, statuses: usize) -> Self {
+        let not_a_subagent = SubagentLabels {
             sub_agent_id: String::new(),
             vertical: String::new(),
         };
-        let who: Vec<Who> = std::iter::once(nobody).chain(agents).collect();
+        let rows: Vec<_> = std::iter::once(not_a_subagent).chain(agents).collect();
         let empty = |count| (0..count).map(|_| OnceLock::new()).collect();
         Self {
-            applied: empty(who.len() * ROW),
-            emitted: empty(who.len() * statuses),
+            applied: empty(rows.len() * COUNTERS_PER_ROW),
+            emitted: empty(rows.len() * statuses),
             definition,
-            who,
+            rows,
             unregistered: OnceLock::new(),
             decision: OnceLock::new(),
         }
     }
 
-    /// The row of an actor.
-    pub(crate) fn row(&self, actor: &Actor) -> Row {
+    pub(crate) fn row(&self, actor: &Actor) -> MetricRow {
         if actor.kind() != ActorKind::Subagent {
-            return Row(0);
+            return MetricRow(0);
         }
-        let named = |who: &Who| Some(who.sub_agent_id.as_str()) == actor.name();
-        Row(self.who.iter().position(named).unwrap_or(0))
+        let has_name = |labels: &SubagentLabels| Some(labels.sub_agent_id.as_str()) == actor.name();
+        MetricRow(self.rows.iter().position(has_name).unwrap_or(0))
     }
 
-    /// One event of `kind` was decided (S1-050).
-    pub(crate) fn applied(&self, row: Row, kind: EventType, policy: RenderPolicy) {
+    /// Counts a policy decision about one event (S1-050).
+    pub(crate) fn count_applied(&self, row: MetricRow, kind: EventType, policy: RenderPolicy) {
         let column = if matches!(kind, EventType::StatusEmitted) {
-            KINDS + policy as usize
+            EVENT_TYPE_COUNT + policy as usize
         } else {
             kind as usize
         };
-        let counter = self.applied[row.0 * ROW + column].get_or_init(|| {
+        let counter = self.applied[row.0 * COUNTERS_PER_ROW + column].get_or_init(|| {
             let mut labels = self.dimensions(row);
-            labels.push(("event_type", label(kind).to_owned()));
-            labels.push(("policy", word(policy).to_owned()));
+            labels.push(("event_type", metric_label(kind).to_owned()));
+            labels.push(("policy", policy_name(policy).to_owned()));
             metrics::counter!(metric::STREAM_RENDERING_POLICY_APPLIED_TOTAL, &labels)
         });
         counter.increment(1);
     }
 
-    /// The status `id`, which stands at `index`, was emitted (S1-124).
-    pub(crate) fn emitted(&self, row: Row, index: usize, id: &str) {
-        let counter = self.emitted[index * self.who.len() + row.0].get_or_init(|| {
+    /// Counts an emission of the status `id`, whose index in the table is `index` (S1-124).
+    pub(crate) fn count_status(&self, row: MetricRow, index: usize, id: &str) {
+        let counter = self.emitted[index * self.rows.len() + row.0].get_or_init(|| {
             let mut labels = self.dimensions(row);
             labels.push(("event_id", id.to_owned()));
             metrics::counter!(metric::STREAM_STATUS_EVENT_EMITTED_TOTAL, &labels)
@@ -93,30 +92,30 @@ impl Meter {
         counter.increment(1);
     }
 
-    /// A status was withheld because its id is not one for who emitted it (S1-132).
-    pub(crate) fn unregistered(&self) {
+    /// Counts a status that was withheld because its emitter may not use its id (S1-132).
+    pub(crate) fn count_unregistered(&self) {
         let counter = self
             .unregistered
             .get_or_init(|| metrics::counter!(metric::STATUS_EVENT_UNREGISTERED_ID));
         counter.increment(1);
     }
 
-    /// A decision took so long.
-    pub(crate) fn decided(&self, took: Duration) {
+    /// Records the duration of one policy decision, in microseconds.
+    pub(crate) fn record_decision(&self, duration: Duration) {
         let histogram = self.decision.get_or_init(|| {
-            let labels = self.dimensions(Row(0));
+            let labels = self.dimensions(MetricRow(0));
             metrics::histogram!(metric::STREAM_POLICY_DECISION_US, &labels)
         });
-        histogram.record(took.as_nanos() as f64 / 1_000.0);
+        histogram.record(duration.as_nanos() as f64 / 1_000.0);
     }
 
-    fn dimensions(&self, row: Row) -> Vec<(&'static str, String)> {
-        let who = &self.who[row.0];
+    fn dimensions(&self, row: MetricRow) -> Vec<(&'static str, String)> {
+        let subagent = &self.rows[row.0];
         let mut labels: Vec<_> = metric::dimensions(&self.definition).into();
         for (name, value) in &mut labels {
             match *name {
-                "vertical" => value.clone_from(&who.vertical),
-                "sub_agent_id" => value.clone_from(&who.sub_agent_id),
+                "vertical" => value.clone_from(&subagent.vertical),
+                "sub_agent_id" => value.clone_from(&subagent.sub_agent_id),
                 _ => {}
             }
         }
@@ -124,8 +123,8 @@ impl Meter {
     }
 }
 
-/// The word for a policy.
-pub(crate) const fn word(policy: RenderPolicy) -> &'static str {
+/// The name of a policy in metric labels.
+pub(crate) const fn policy_name(policy: RenderPolicy) -> &'static str {
     match policy {
         RenderPolicy::Forward => "forward",
         RenderPolicy::Transform => "transform",

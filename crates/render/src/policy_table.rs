@@ -1,7 +1,9 @@
-//! What a cohort's turns are bound to: one policy for every type and one for every status id.
+//! The policies that the turns of one cohort are bound to: one per event type and one per status
+//! id.
 //!
-//! Built once for each set of active flags: the registry's policies, then what the flags override,
-//! in the order of the file. Looking a type up is reading an array; looking a status up is one map.
+//! A table is built once for each set of active flags: the policies of the registry, then the
+//! overrides of the flags in the order of the file. A lookup reads an array for a type, and one
+//! map entry for a status.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,106 +13,107 @@ use std::time::Duration;
 use turnwire_event::{Actor, ActorKind, EventType, RenderPolicy};
 use turnwire_pack::{Entry, Lifecycle, Override, Pack, Target};
 
-use crate::kind::{KINDS, overridden, policy};
-use crate::meter::{Meter, Who};
+use crate::event_policy::{EVENT_TYPE_COUNT, default_policy, override_policy};
+use crate::policy_metrics::{PolicyMetrics, SubagentLabels};
 
-/// How a status id is shown.
+/// The policy of one status id.
 #[derive(Debug)]
-pub(crate) struct Status {
-    /// The id.
+pub(crate) struct StatusPolicy {
     pub id: String,
-    /// How it is shown.
     pub policy: RenderPolicy,
-    /// The text that is shown.
+    /// The key of the text in the locale files.
     pub render_key: String,
-    /// The sub-agents that may emit it.
+    /// The ids of the sub-agents that may emit the status.
     emitters: Vec<String>,
-    /// Whether everyone who is not a sub-agent may emit it.
-    platform: bool,
-    /// For a deprecated id: whether that was said.
+    /// True if actors other than sub-agents may emit the status.
+    allows_platform: bool,
+    /// For a deprecated id: true once a warning was logged.
     deprecated: Option<AtomicBool>,
 }
 
+/// The rendering policies for one set of active flags.
 #[derive(Debug)]
-pub(crate) struct Table {
-    /// The texts; none where there is no pack.
+pub(crate) struct PolicyTable {
+    /// The source of the texts, or `None` for the defaults without a pack.
     pub pack: Option<Arc<Pack>>,
-    /// How long statuses and text are gathered.
+    /// How long statuses and text are buffered.
     pub window: Duration,
-    /// The counters.
-    pub meter: Meter,
-    kinds: [RenderPolicy; KINDS],
+    pub metrics: PolicyMetrics,
+    by_type: [RenderPolicy; EVENT_TYPE_COUNT],
     ids: HashMap<String, usize>,
-    statuses: Vec<Status>,
+    statuses: Vec<StatusPolicy>,
 }
 
-impl Table {
-    /// The defaults alone: no status is registered.
+impl PolicyTable {
+    /// The default policies. No status is registered.
     pub(crate) fn plain(definition: &str) -> Self {
         Self {
             pack: None,
             window: Duration::ZERO,
-            meter: Meter::new(definition.to_owned(), Vec::new(), 0),
-            kinds: defaults(),
+            metrics: PolicyMetrics::new(definition.to_owned(), Vec::new(), 0),
+            by_type: default_policies(),
             ids: HashMap::new(),
             statuses: Vec::new(),
         }
     }
 
-    /// What `pack` says while the flags of `overrides` are active.
+    /// The policies of `pack` while the flags of `overrides` are active.
     pub(crate) fn new(pack: Arc<Pack>, overrides: &[&Override], definition: String) -> Self {
-        let mut kinds = defaults();
+        let mut by_type = default_policies();
         let mut any_status = None;
-        for change in overrides {
-            let Target::Type(kind) = change.target else {
+        for rule in overrides {
+            let Target::Type(kind) = rule.target else {
                 continue;
             };
-            match change.policy.map(|wanted| overridden(kind, wanted)) {
+            match rule
+                .policy
+                .map(|requested| override_policy(kind, requested))
+            {
                 None => {}
                 Some(Some(policy)) if kind == EventType::StatusEmitted => any_status = Some(policy),
-                Some(Some(policy)) => kinds[kind as usize] = policy,
+                Some(Some(policy)) => by_type[kind as usize] = policy,
                 Some(None) => {
-                    tracing::warn!(flag = change.flag, event_type = %kind, "a flag may not change how this type is shown");
+                    tracing::warn!(flag = rule.flag, event_type = %kind, "override ignored: flags cannot change the policy of this event type");
                 }
             }
         }
         let entries = &pack.registry.entries;
-        let status = |entry| Status::new(entry, any_status, overrides, &pack);
-        let statuses: Vec<Status> = entries.iter().map(status).collect();
+        let status = |entry| StatusPolicy::new(entry, any_status, overrides, &pack);
+        let statuses: Vec<StatusPolicy> = entries.iter().map(status).collect();
         let index = |(index, entry): (usize, &Entry)| (entry.id.clone(), index);
-        let who = pack.agents.iter().map(|agent| Who {
+        let subagents = pack.agents.iter().map(|agent| SubagentLabels {
             sub_agent_id: agent.id.clone(),
             vertical: agent.vertical.clone().unwrap_or_default(),
         });
         Self {
             window: Duration::from_millis(pack.limits.status_window_ms),
-            meter: Meter::new(definition, who.collect(), statuses.len()),
-            kinds,
+            metrics: PolicyMetrics::new(definition, subagents.collect(), statuses.len()),
+            by_type,
             ids: entries.iter().enumerate().map(index).collect(),
             statuses,
             pack: Some(pack),
         }
     }
 
-    /// How a type is shown; for a status the id says more.
+    /// The policy of an event type. The policy of a status also depends on its id: [`Self::status`].
     pub(crate) const fn policy(&self, kind: EventType) -> RenderPolicy {
-        self.kinds[kind as usize]
+        self.by_type[kind as usize]
     }
 
-    /// Where the status `id` stands, if it is registered and `actor` may emit it (S1-070).
+    /// The index of the status `id`, if the id is registered and `actor` may emit it (S1-070).
     pub(crate) fn find(&self, id: &str, actor: &Actor) -> Option<usize> {
         let index = *self.ids.get(id)?;
         self.statuses[index].allows(actor).then_some(index)
     }
 
-    /// The status that stands there.
-    pub(crate) fn status(&self, index: usize) -> &Status {
+    /// The status at an index from [`Self::find`].
+    pub(crate) fn status(&self, index: usize) -> &StatusPolicy {
         &self.statuses[index]
     }
 }
 
-impl Status {
-    /// An override of the id weighs more than one of the type, a later one more than an earlier.
+impl StatusPolicy {
+    /// An override of the id takes precedence over one of the type, a later one over an earlier.
     fn new(
         entry: &Entry,
         any_status: Option<RenderPolicy>,
@@ -119,24 +122,25 @@ impl Status {
     ) -> Self {
         let mut policy = any_status.unwrap_or(entry.policy);
         let mut render_key = &entry.render_key;
-        for change in overrides {
-            if !matches!(&change.target, Target::Status(id) if *id == entry.id) {
+        for rule in overrides {
+            if !matches!(&rule.target, Target::Status(id) if *id == entry.id) {
                 continue;
             }
-            policy = change.policy.unwrap_or(policy);
-            render_key = change.render_key.as_ref().unwrap_or(render_key);
+            policy = rule.policy.unwrap_or(policy);
+            render_key = rule.render_key.as_ref().unwrap_or(render_key);
         }
-        // Forward is the text as the registry has it (D-86).
+        // Forward shows the text of the registry entry (D-86).
         if policy == RenderPolicy::Forward {
             render_key = &entry.render_key;
         }
-        let speaker = &pack.orchestrator.id;
+        let orchestrator_id = &pack.orchestrator.id;
         Self {
             id: entry.id.clone(),
             policy,
             render_key: render_key.clone(),
             emitters: entry.emitters.clone(),
-            platform: entry.fragment.starts_with("platform/") || entry.emitters.contains(speaker),
+            allows_platform: entry.fragment.starts_with("platform/")
+                || entry.emitters.contains(orchestrator_id),
             deprecated: match entry.lifecycle {
                 Lifecycle::Active => None,
                 Lifecycle::Deprecated => Some(AtomicBool::new(false)),
@@ -152,20 +156,20 @@ impl Status {
             | ActorKind::Tool
             | ActorKind::Worker
             | ActorKind::System
-            | ActorKind::Relay => self.platform,
+            | ActorKind::Relay => self.allows_platform,
         }
     }
 
-    /// Says once that an agent still emits an id that it should not.
-    pub(crate) fn mention_deprecation(&self) {
-        if let Some(said) = &self.deprecated
-            && !said.swap(true, Ordering::Relaxed)
+    /// Logs a warning once per table if the id is deprecated.
+    pub(crate) fn warn_if_deprecated(&self) {
+        if let Some(was_logged) = &self.deprecated
+            && !was_logged.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!(event_id = self.id, "a deprecated status is still emitted");
+            tracing::warn!(event_id = self.id, "a deprecated status was emitted");
         }
     }
 }
 
-fn defaults() -> [RenderPolicy; KINDS] {
-    std::array::from_fn(|index| policy(EventType::ALL[index]))
+fn default_policies() -> [RenderPolicy; EVENT_TYPE_COUNT] {
+    std::array::from_fn(|index| default_policy(EventType::ALL[index]))
 }

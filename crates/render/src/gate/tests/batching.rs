@@ -1,4 +1,4 @@
-//! What is held, for how long, and what it must stand before.
+//! Batching: which events are buffered, for how long, and which events release them.
 
 use turnwire_event::body::subagent::Completed;
 use turnwire_event::code::{DispatchOutcome, ErrorCode};
@@ -6,9 +6,10 @@ use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body, EventType, InvocationId, RenderPolicy, ToolUseId, Ulid};
 use turnwire_pack::{Override, Target};
 
-use crate::hold::{HELD_STATUSES_MAX, HELD_TEXT_BYTES_MAX};
-use crate::stage::{
-    BATCH, Stage, called, loading, message_start, noted, pack, status, text, text_in, thinking,
+use crate::buffer::{BUFFERED_STATUSES_MAX, BUFFERED_TEXT_BYTES_MAX};
+use crate::test_support::{
+    BATCH, GateHarness, called, loading, message_start, noted, pack, status, text, text_in,
+    thinking,
 };
 
 const SHOP: &str = "searching_offers \"Searching for offers...\" batch 1";
@@ -18,7 +19,7 @@ const REWARDS: &str = "looking_up_points \"Looking up your points...\" batch 1 \
 const SHOP_ALONE: &str = "searching_offers \"Searching for offers...\" batch 1 \
                           \"Searching for offers...\" searching_offers";
 
-fn ended(agent: &str) -> Emission {
+fn subagent_completed(agent: &str) -> Emission {
     let completed = Completed {
         invocation_id: InvocationId(Ulid(1)),
         sub_agent_id: agent.into(),
@@ -30,8 +31,8 @@ fn ended(agent: &str) -> Emission {
     Emission::new(Actor::subagent(agent), Body::SubagentCompleted(completed))
 }
 
-/// With text gathered too.
-fn gathering_text() -> Stage {
+/// A gate that batches text too.
+fn text_batching_harness() -> GateHarness {
     let mut pack = pack();
     pack.overrides.push(Override {
         flag: BATCH.into(),
@@ -39,31 +40,36 @@ fn gathering_text() -> Stage {
         policy: Some(RenderPolicy::Batch),
         render_key: None,
     });
-    Stage::new(pack, &[BATCH], "en")
+    GateHarness::new(pack, &[BATCH], "en")
 }
 
+// S1-056, SC-02
 #[test]
-fn s1_056_sc_02_two_agents_that_tell_at_once_are_told_of_as_one_and_their_tools_do_not_wait() {
-    let mut stage = Stage::new(pack(), &[BATCH], "en");
-    stage.take(status("shop", "searching_offers"));
-    stage.take(called("search_offers"));
-    stage.wait(20);
-    stage.take(status("rewards", "looking_up_points"));
-    stage.take(called("search_points"));
-    stage.wait(129);
-    assert_eq!(stage.told(), ["tool.called", "tool.called"]);
-    stage.wait(1);
-    assert_eq!(stage.told(), ["tool.called", "tool.called", SHOP, REWARDS]);
-    assert_eq!(stage.gate.due(), None);
-}
-
-#[test]
-fn s1_061_without_the_flag_statuses_go_on_at_once_in_the_order_they_came() {
-    let mut stage = Stage::new(pack(), &[], "en");
-    stage.take(status("rewards", "looking_up_points"));
-    stage.take(status("shop", "searching_offers"));
+fn concurrent_statuses_are_batched_into_one() {
+    let mut harness = GateHarness::new(pack(), &[BATCH], "en");
+    harness.take(status("shop", "searching_offers"));
+    harness.take(called("search_offers"));
+    harness.wait(20);
+    harness.take(status("rewards", "looking_up_points"));
+    harness.take(called("search_points"));
+    harness.wait(129);
+    assert_eq!(harness.output(), ["tool.called", "tool.called"]);
+    harness.wait(1);
     assert_eq!(
-        stage.told(),
+        harness.output(),
+        ["tool.called", "tool.called", SHOP, REWARDS]
+    );
+    assert_eq!(harness.gate.due(), None);
+}
+
+// S1-061
+#[test]
+fn statuses_without_flag_are_emitted_at_once_in_order() {
+    let mut harness = GateHarness::new(pack(), &[], "en");
+    harness.take(status("rewards", "looking_up_points"));
+    harness.take(status("shop", "searching_offers"));
+    assert_eq!(
+        harness.output(),
         [
             "looking_up_points \"Looking up your points...\" transform",
             "searching_offers \"Searching for offers...\" transform",
@@ -72,30 +78,30 @@ fn s1_061_without_the_flag_statuses_go_on_at_once_in_the_order_they_came() {
 }
 
 #[test]
-fn a_group_of_one_keeps_its_own_message() {
-    let mut stage = Stage::new(pack(), &[BATCH], "en");
-    stage.take(status("shop", "searching_offers"));
-    stage.wait(150);
-    assert_eq!(stage.told(), [SHOP_ALONE]);
+fn group_of_one_keeps_its_own_message() {
+    let mut harness = GateHarness::new(pack(), &[BATCH], "en");
+    harness.take(status("shop", "searching_offers"));
+    harness.wait(150);
+    assert_eq!(harness.output(), [SHOP_ALONE]);
 }
 
 #[test]
-fn an_id_that_comes_twice_is_named_once() {
-    let mut stage = Stage::new(pack(), &[BATCH], "en");
-    stage.take(status("shop", "searching_offers"));
-    stage.take(status("shop", "searching_offers"));
-    stage.wait(150);
-    assert_eq!(stage.told(), [SHOP, SHOP_ALONE]);
+fn repeated_id_is_named_once_in_its_group() {
+    let mut harness = GateHarness::new(pack(), &[BATCH], "en");
+    harness.take(status("shop", "searching_offers"));
+    harness.take(status("shop", "searching_offers"));
+    harness.wait(150);
+    assert_eq!(harness.output(), [SHOP, SHOP_ALONE]);
 }
 
 #[test]
-fn groups_of_a_turn_are_numbered() {
-    let mut stage = Stage::new(pack(), &[BATCH], "en");
+fn groups_of_a_turn_are_numbered_from_one() {
+    let mut harness = GateHarness::new(pack(), &[BATCH], "en");
     for _ in 0..2 {
-        stage.take(status("shop", "searching_offers"));
-        stage.wait(150);
+        harness.take(status("shop", "searching_offers"));
+        harness.wait(150);
     }
-    let groups: Vec<_> = stage
+    let groups: Vec<_> = harness
         .out
         .iter()
         .map(|(_, render)| render.as_ref()?.group)
@@ -104,34 +110,35 @@ fn groups_of_a_turn_are_numbered() {
 }
 
 #[test]
-fn the_window_is_that_of_the_first_and_a_late_timer_does_not_stretch_it() {
-    let mut stage = Stage::new(pack(), &[BATCH], "en");
-    stage.take(status("shop", "searching_offers"));
-    let due = stage.gate.due();
-    // The clock moves, the timer has not fired.
-    stage.now += std::time::Duration::from_millis(160);
-    stage.take(status("rewards", "looking_up_points"));
-    assert_eq!(stage.told(), [SHOP_ALONE]);
-    assert!(stage.gate.due() > due);
+fn window_starts_at_first_status_despite_late_timer() {
+    let mut harness = GateHarness::new(pack(), &[BATCH], "en");
+    harness.take(status("shop", "searching_offers"));
+    let due = harness.gate.due();
+    // The clock advances before the timer fires.
+    harness.now += std::time::Duration::from_millis(160);
+    harness.take(status("rewards", "looking_up_points"));
+    assert_eq!(harness.output(), [SHOP_ALONE]);
+    assert!(harness.gate.due() > due);
 }
 
+// C-41
 #[test]
-fn c_41_whatever_is_shown_later_stands_behind_what_is_held() {
+fn visible_event_releases_buffered_statuses() {
     let error = Body::ErrorReported(ErrorCode::SubAgentFailed.into());
     for emission in [
         text("Here are"),
         thinking(),
         loading(),
         Emission::new(Actor::ORCHESTRATOR, error),
-        ended("shop"),
+        subagent_completed("shop"),
         status("shop", "comparing_prices"),
     ] {
-        let mut stage = Stage::new(pack(), &[BATCH], "en");
-        stage.take(status("shop", "searching_offers"));
-        stage.take(emission.clone());
-        let told = stage.told();
+        let mut harness = GateHarness::new(pack(), &[BATCH], "en");
+        harness.take(status("shop", "searching_offers"));
+        harness.take(emission.clone());
+        let output = harness.output();
         assert_eq!(
-            (told.len(), told[0].as_str()),
+            (output.len(), output[0].as_str()),
             (2, SHOP_ALONE),
             "{emission:?}"
         );
@@ -139,53 +146,54 @@ fn c_41_whatever_is_shown_later_stands_behind_what_is_held() {
 }
 
 #[test]
-fn what_nobody_sees_or_what_is_about_another_does_not_end_the_window() {
+fn hidden_or_unrelated_event_keeps_the_window_open() {
     for emission in [
         noted(),
         message_start(),
         called("search"),
-        ended("rewards"),
+        subagent_completed("rewards"),
         status("shop", "counting_shelves"),
         status("shop", "unheard_of"),
     ] {
-        let mut stage = Stage::new(pack(), &[BATCH], "en");
-        stage.take(status("shop", "searching_offers"));
-        stage.take(emission.clone());
-        assert_eq!(stage.out.len(), 1, "{emission:?}");
-        stage.wait(150);
-        assert_eq!(stage.told()[1], SHOP_ALONE);
+        let mut harness = GateHarness::new(pack(), &[BATCH], "en");
+        harness.take(status("shop", "searching_offers"));
+        harness.take(emission.clone());
+        assert_eq!(harness.out.len(), 1, "{emission:?}");
+        harness.wait(150);
+        assert_eq!(harness.output()[1], SHOP_ALONE);
     }
 }
 
 #[test]
-fn what_is_held_is_bounded() {
-    let mut stage = Stage::new(pack(), &[BATCH], "en");
-    for _ in 1..HELD_STATUSES_MAX {
-        stage.take(status("shop", "searching_offers"));
+fn buffered_statuses_are_bounded() {
+    let mut harness = GateHarness::new(pack(), &[BATCH], "en");
+    for _ in 1..BUFFERED_STATUSES_MAX {
+        harness.take(status("shop", "searching_offers"));
     }
-    assert!(stage.out.is_empty());
-    stage.take(status("shop", "searching_offers"));
-    assert_eq!(stage.out.len(), HELD_STATUSES_MAX);
-    assert_eq!(stage.gate.due(), None);
+    assert!(harness.out.is_empty());
+    harness.take(status("shop", "searching_offers"));
+    assert_eq!(harness.out.len(), BUFFERED_STATUSES_MAX);
+    assert_eq!(harness.gate.due(), None);
 }
 
+// D-86
 #[test]
-fn d_86_text_of_a_window_is_one_delta() {
-    let mut stage = gathering_text();
+fn text_of_a_window_is_one_delta() {
+    let mut harness = text_batching_harness();
     for words in ["Here ", "are ", "some"] {
-        stage.take(text(words));
-        stage.wait(40);
+        harness.take(text(words));
+        harness.wait(40);
     }
-    assert!(stage.out.is_empty());
-    stage.wait(30);
-    assert_eq!(stage.told(), ["\"Here are some\" batch"]);
-    stage.take(text(" offers"));
-    stage.flush();
-    assert_eq!(stage.told()[1..], ["\" offers\" batch"]);
+    assert!(harness.out.is_empty());
+    harness.wait(30);
+    assert_eq!(harness.output(), ["\"Here are some\" batch"]);
+    harness.take(text(" offers"));
+    harness.flush();
+    assert_eq!(harness.output()[1..], ["\" offers\" batch"]);
 }
 
 #[test]
-fn gathered_text_ends_with_its_block_and_before_anything_that_is_seen() {
+fn buffered_text_is_released_at_block_end_or_visible_event() {
     for emission in [
         text_in(1, "b"),
         thinking(),
@@ -193,12 +201,12 @@ fn gathered_text_ends_with_its_block_and_before_anything_that_is_seen() {
         called("search"),
         loading(),
     ] {
-        let mut stage = gathering_text();
-        stage.take(text("a"));
-        stage.take(emission.clone());
-        stage.flush();
+        let mut harness = text_batching_harness();
+        harness.take(text("a"));
+        harness.take(emission.clone());
+        harness.flush();
         assert_eq!(
-            (stage.out.len(), stage.told()[0].as_str()),
+            (harness.out.len(), harness.output()[0].as_str()),
             (2, "\"a\" batch"),
             "{emission:?}"
         );
@@ -206,32 +214,35 @@ fn gathered_text_ends_with_its_block_and_before_anything_that_is_seen() {
 }
 
 #[test]
-fn gathered_text_and_statuses_keep_their_order() {
-    let mut stage = gathering_text();
-    stage.take(text("a"));
-    stage.take(status("shop", "searching_offers"));
-    stage.take(text("b"));
-    stage.take(text("c"));
-    stage.wait(150);
-    assert_eq!(stage.told(), ["\"a\" batch", SHOP_ALONE, "\"bc\" batch"]);
+fn buffered_text_and_statuses_keep_their_order() {
+    let mut harness = text_batching_harness();
+    harness.take(text("a"));
+    harness.take(status("shop", "searching_offers"));
+    harness.take(text("b"));
+    harness.take(text("c"));
+    harness.wait(150);
+    assert_eq!(
+        harness.output(),
+        ["\"a\" batch", SHOP_ALONE, "\"bc\" batch"]
+    );
 }
 
 #[test]
-fn gathered_text_is_bounded() {
-    let mut stage = gathering_text();
-    stage.take(text(&"a".repeat(HELD_TEXT_BYTES_MAX)));
-    stage.take(text("b"));
-    assert_eq!(stage.out.len(), 1);
+fn buffered_text_is_bounded() {
+    let mut harness = text_batching_harness();
+    harness.take(text(&"a".repeat(BUFFERED_TEXT_BYTES_MAX)));
+    harness.take(text("b"));
+    assert_eq!(harness.out.len(), 1);
 }
 
 #[test]
-fn the_time_is_asked_for_where_something_may_be_held() {
-    let plain = Stage::new(pack(), &[], "en");
+fn clock_is_needed_only_where_events_may_be_buffered() {
+    let plain = GateHarness::new(pack(), &[], "en");
     assert!(!plain.gate.times(EventType::TextDelta));
-    let mut stage = Stage::new(pack(), &[BATCH], "en");
-    assert!(!stage.gate.times(EventType::TextDelta));
-    stage.take(status("shop", "searching_offers"));
-    assert!(stage.gate.times(EventType::TextDelta), "a status is held");
-    assert!(gathering_text().gate.times(EventType::TextDelta));
-    assert!(!gathering_text().gate.times(EventType::ThinkingDelta));
+    let mut harness = GateHarness::new(pack(), &[BATCH], "en");
+    assert!(!harness.gate.times(EventType::TextDelta));
+    harness.take(status("shop", "searching_offers"));
+    assert!(harness.gate.times(EventType::TextDelta), "a status is held");
+    assert!(text_batching_harness().gate.times(EventType::TextDelta));
+    assert!(!text_batching_harness().gate.times(EventType::ThinkingDelta));
 }

@@ -1,13 +1,15 @@
-//! What the filter does to the text of a message, as it passes the gate.
+//! The text filter within a gate.
 
 use std::time::Duration;
 
 use turnwire_event::{Actor, Body, EventType, RenderPolicy};
 use turnwire_pack::{Override, Target};
 
-use crate::stage::{BATCH, Stage, called, message_start, pack, status, text, text_in, thinking};
+use crate::test_support::{
+    BATCH, GateHarness, called, message_start, pack, status, text, text_in, thinking,
+};
 
-fn stage(flags: &[&str]) -> Stage {
+fn harness(flags: &[&str]) -> GateHarness {
     let mut pack = pack();
     pack.orchestrator.deny_words = vec!["acme".into(), "acme gold".into()];
     pack.overrides.push(Override {
@@ -16,29 +18,30 @@ fn stage(flags: &[&str]) -> Stage {
         policy: Some(RenderPolicy::Batch),
         render_key: None,
     });
-    Stage::new(pack, flags, "en")
+    GateHarness::new(pack, flags, "en")
 }
 
+// S1-011
 #[test]
-fn s1_011_a_word_split_over_deltas_is_never_sent() {
-    let mut stage = stage(&[]);
+fn denied_word_split_over_deltas_is_masked() {
+    let mut harness = harness(&[]);
     for words in ["Buy A", "CM", "E, or ", "not."] {
-        stage.take(text(words));
+        harness.take(text(words));
     }
-    stage.flush();
-    assert_eq!(stage.told(), ["\"Buy \"", "\"•••, or \"", "\"not.\""]);
+    harness.flush();
+    assert_eq!(harness.output(), ["\"Buy \"", "\"•••, or \"", "\"not.\""]);
 }
 
 #[test]
-fn what_is_kept_back_goes_on_before_the_message_goes_on_otherwise() {
+fn delayed_text_is_released_before_other_message_parts() {
     for emission in [text_in(1, "next"), thinking(), message_start()] {
-        let mut stage = stage(&[]);
-        stage.take(text("Ac"));
-        assert!(stage.out.is_empty());
-        stage.take(emission.clone());
-        let told = stage.told();
+        let mut harness = harness(&[]);
+        harness.take(text("Ac"));
+        assert!(harness.out.is_empty());
+        harness.take(emission.clone());
+        let output = harness.output();
         assert_eq!(
-            (told.len(), told[0].as_str()),
+            (output.len(), output[0].as_str()),
             (2, "\"Ac\""),
             "{emission:?}"
         );
@@ -46,49 +49,49 @@ fn what_is_kept_back_goes_on_before_the_message_goes_on_otherwise() {
 }
 
 #[test]
-fn what_is_kept_back_stays_while_others_work_and_when_a_window_ends() {
-    let mut stage = stage(&[BATCH]);
-    stage.take(text("Ac"));
-    stage.take(called("search"));
-    stage.take(status("shop", "searching_offers"));
-    stage.wait(150);
-    stage.take(text("me!"));
-    stage.flush();
-    let told = stage.told();
-    assert_eq!(told[0], "tool.called");
-    assert!(told[1].starts_with("searching_offers"));
-    assert_eq!(told[2..], ["\"•••!\""]);
+fn delayed_text_stays_during_tool_events_and_window_end() {
+    let mut harness = harness(&[BATCH]);
+    harness.take(text("Ac"));
+    harness.take(called("search"));
+    harness.take(status("shop", "searching_offers"));
+    harness.wait(150);
+    harness.take(text("me!"));
+    harness.flush();
+    let output = harness.output();
+    assert_eq!(output[0], "tool.called");
+    assert!(output[1].starts_with("searching_offers"));
+    assert_eq!(output[2..], ["\"•••!\""]);
 }
 
 #[test]
-fn gathered_text_is_filtered_text() {
-    let mut stage = stage(&["ai_assistant_chunks"]);
+fn batched_text_is_filtered() {
+    let mut harness = harness(&["ai_assistant_chunks"]);
     for words in ["By A", "cm", "e gol", "d and ac"] {
-        stage.take(text(words));
-        stage.now += Duration::from_millis(10);
+        harness.take(text(words));
+        harness.now += Duration::from_millis(10);
     }
-    stage.flush();
-    assert_eq!(stage.told(), ["\"By ••• and ac\" batch"]);
+    harness.flush();
+    assert_eq!(harness.output(), ["\"By ••• and ac\" batch"]);
 }
 
 #[test]
-fn only_what_the_orchestrator_says_passes_the_filter() {
-    let mut stage = stage(&[]);
+fn only_orchestrator_text_is_filtered() {
+    let mut harness = harness(&[]);
     let mut other = text("acme ");
     other.actor = Actor::subagent("shop");
-    stage.take(other);
-    let mut thought = thinking();
-    if let Body::ThinkingDelta(delta) = &mut thought.body {
+    harness.take(other);
+    let mut reasoning = thinking();
+    if let Body::ThinkingDelta(delta) = &mut reasoning.body {
         delta.text = "acme ".into();
     }
-    stage.take(thought.clone());
-    assert_eq!(stage.told(), ["\"acme \"", "thinking.delta"]);
-    assert_eq!(stage.out[1].0, thought);
+    harness.take(reasoning.clone());
+    assert_eq!(harness.output(), ["\"acme \"", "thinking.delta"]);
+    assert_eq!(harness.out[1].0, reasoning);
 }
 
 #[test]
-fn a_delta_without_words_passes() {
-    let mut stage = stage(&[]);
-    stage.take(text(""));
-    assert_eq!(stage.told(), ["\"\""]);
+fn empty_delta_is_emitted() {
+    let mut harness = harness(&[]);
+    harness.take(text(""));
+    assert_eq!(harness.output(), ["\"\""]);
 }
