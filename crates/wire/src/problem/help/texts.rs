@@ -1,12 +1,12 @@
-//! The words themselves: one arm a code, so that a new code does not compile without its help.
+//! The texts about each code: one match arm per code, so that a new code needs its texts to compile.
 
-use super::Help;
+use super::ProblemHelp;
 use super::Retry::{self, AfterChange, Later, No};
 use crate::problem::Code;
 
 impl Code {
-    /// What to know about it.
-    pub const fn help(self) -> Help {
+    /// The description of the code.
+    pub const fn help(self) -> ProblemHelp {
         match self {
             Self::MalformedJson => help(
                 "The body of the request is not JSON.",
@@ -256,14 +256,14 @@ impl Code {
     }
 }
 
-/// What it means, when it happens, what to do, whether to try again.
+/// The arguments are the fields of [`ProblemHelp`], in order.
 const fn help(
     meaning: &'static str,
     when: &'static str,
     what_to_do: &'static str,
     retry: Retry,
-) -> Help {
-    Help {
+) -> ProblemHelp {
+    ProblemHelp {
         meaning,
         when,
         what_to_do,
