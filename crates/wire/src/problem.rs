@@ -52,40 +52,40 @@ macro_rules! codes {
 
 codes! {
     MalformedJson = "malformed_json", 400, "The body is not JSON";
-    InvalidCursor = "invalid_cursor", 400, "The cursor cannot be read";
+    InvalidCursor = "invalid_cursor", 400, "The cursor is malformed";
     TenantRequired = "tenant_required", 400, "A tenant is required";
     TenantInvalid = "tenant_invalid", 400, "The tenant is not a UUID";
     Unauthorized = "unauthorized", 401, "Not authorised";
-    HostNotAllowed = "host_not_allowed", 403, "The Host header is not one of this server's";
-    OriginNotAllowed = "origin_not_allowed", 403, "The Origin header is not this server's own";
-    NotFound = "not_found", 404, "There is nothing here";
+    HostNotAllowed = "host_not_allowed", 403, "The Host header is not allowed";
+    OriginNotAllowed = "origin_not_allowed", 403, "The Origin header is not allowed";
+    NotFound = "not_found", 404, "No such path";
     SessionNotFound = "session_not_found", 404, "No such session";
     TurnNotFound = "turn_not_found", 404, "No such turn";
     MessageNotFound = "message_not_found", 404, "No such message";
-    ApprovalNotFound = "approval_not_found", 404, "No such question";
+    ApprovalNotFound = "approval_not_found", 404, "No such approval";
     MethodNotAllowed = "method_not_allowed", 405, "The method is not allowed here";
     RequestTimeout = "request_timeout", 408, "The request took too long to arrive";
     TurnInFlight = "turn_in_flight", 409, "A turn is already in flight";
-    TurnNotPaused = "turn_not_paused", 409, "The turn did not pause";
-    ApprovalResolved = "approval_resolved", 409, "The question has its answer";
-    StreamingDisabled = "streaming_disabled", 409, "Streaming is switched off";
-    StepConflict = "step_conflict", 409, "The step exists with another content";
+    TurnNotPaused = "turn_not_paused", 409, "The turn is not paused";
+    ApprovalResolved = "approval_resolved", 409, "The approval is already decided";
+    StreamingDisabled = "streaming_disabled", 409, "Streaming is disabled";
+    StepConflict = "step_conflict", 409, "The step exists with other content";
     WireVersionMismatch = "wire_version_mismatch", 409, "The turn is bound to another wire version";
-    CursorExpired = "cursor_expired", 410, "The cursor is outside what is kept";
-    ReplayExpired = "replay_expired", 410, "The replay is no longer kept";
+    CursorExpired = "cursor_expired", 410, "The cursor has expired";
+    ReplayExpired = "replay_expired", 410, "The replay has expired";
     BodyTooLarge = "body_too_large", 413, "The body is too large";
     UnsupportedMediaType = "unsupported_media_type", 415, "The body must be JSON";
-    InvalidRequest = "invalid_request", 422, "The request does not make sense";
-    UnknownField = "unknown_field", 422, "A field is not known";
-    UnsupportedContent = "unsupported_content", 422, "The content cannot be taken";
+    InvalidRequest = "invalid_request", 422, "The request is invalid";
+    UnknownField = "unknown_field", 422, "Unknown field";
+    UnsupportedContent = "unsupported_content", 422, "The content type is not supported";
     InvalidFilter = "invalid_filter", 422, "The filter names something unknown";
     IdempotencyMismatch = "idempotency_mismatch", 422, "The key was used with another body";
     ModeUnsupported = "mode_unsupported", 422, "The mode is not supported";
     QueueFull = "queue_full", 429, "Too many turns are waiting";
     TooManyRequests = "too_many_requests", 429, "Too many requests";
-    Internal = "internal", 500, "Something went wrong inside";
-    Draining = "draining", 503, "The server is going away";
-    SessionQuarantined = "session_quarantined", 503, "The session's record is damaged";
+    Internal = "internal", 500, "Internal server error";
+    Draining = "draining", 503, "The server is shutting down";
+    SessionQuarantined = "session_quarantined", 503, "The session is quarantined";
     StorageFull = "storage_full", 507, "The disk is full";
 }
 

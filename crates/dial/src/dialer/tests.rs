@@ -377,7 +377,7 @@ async fn errors_reveal_nothing_about_the_remote_side() {
 fn proxy_environment_variables_are_ignored() {
     // Environment variables belong to the process, so the test starts a process of its own.
     let mut other = std::process::Command::new(std::env::current_exe().expect("this test"));
-    other.args(["--exact", "dialer::tests::connections_are_used_again"]);
+    other.args(["--exact", "dialer::tests::connections_are_reused"]);
     for name in [
         "http_proxy",
         "HTTP_PROXY",

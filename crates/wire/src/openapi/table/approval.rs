@@ -1,4 +1,4 @@
-//! Questions of paused turns: list, answer.
+//! Approvals of paused turns: list and decide.
 
 use serde_json::{Value, json};
 
@@ -19,11 +19,11 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "listApprovals",
         tag: OperationTag::Turns,
         summary: "List what a turn has asked",
-        about: "The tools of the turn that wait for a person, and the answers that are there.",
+        about: "The tool uses of the turn that need approval, and the decisions so far.",
         owned: true,
         parameters: &[TURN],
         body: None,
-        responses: &[ok("The questions.", &[(JSON, response_schema::<List>)])],
+        responses: &[ok("The approvals.", &[(JSON, response_schema::<List>)])],
         problems: READ,
     },
     OperationSpec {
@@ -32,7 +32,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "answerApprovals",
         tag: OperationTag::Turns,
         summary: "Answer what a turn has asked",
-        about: "The last answer opens the turn that goes on. The same answer again is answered the same.",
+        about: "The last missing decision starts the turn that continues. Repeating a decision has no effect and returns the same response.",
         owned: true,
         parameters: &[TURN],
         body: Some(RequestBody {
@@ -42,7 +42,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         }),
         responses: &[
             ok(
-                "The answers are taken; others are missing.",
+                "The decisions are stored; others are missing.",
                 &[(JSON, response_schema::<Answered>)],
             ),
             SuccessResponse {
@@ -52,7 +52,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
                     parameter: "id",
                     value: "$response.body#/next_turn_id",
                 }],
-                ..SuccessResponse::new(202, "All answers are there, and the next turn goes on.")
+                ..SuccessResponse::new(202, "All approvals are decided, and the next turn starts.")
             },
         ],
         problems: &[

@@ -1,4 +1,4 @@
-//! `/chat`: a turn whose answer is its own stream.
+//! `/chat`: a turn whose response is its own stream.
 
 use serde_json::{Value, json};
 use turnwire_event::SessionId;
@@ -31,8 +31,8 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "streamChat",
         tag: OperationTag::Chat,
         summary: "Submit a turn and read its answer as it comes",
-        about: "Makes a session when none is named. The stream ends when the turn has ended; one \
-                that breaks is resumed with GET /chat/{response_id}/stream.",
+        about: "Creates a session if the request names none. The stream ends with the turn; resume a broken \
+                stream with GET /chat/{response_id}/stream.",
         owned: true,
         parameters: &[IDEMPOTENCY_KEY, WIRE_VERSION, LANGUAGE],
         body: Some(RequestBody {
@@ -53,7 +53,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "resumeChat",
         tag: OperationTag::Chat,
         summary: "Go on reading an answer",
-        about: "From the frame after the last one that was seen, or from the first.",
+        about: "From the frame after the given one, or from the first.",
         owned: true,
         parameters: &[RESPONSE, LAST_EVENT_ID, LAST_EVENT_ID_QUERY, WIRE_VERSION],
         body: None,
@@ -61,9 +61,12 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
             SuccessResponse {
                 contents: &[(EVENT_STREAM, block)],
                 headers: &[SESSION],
-                ..SuccessResponse::new(200, "The frames of the turn after the one that was named.")
+                ..SuccessResponse::new(200, "The frames of the turn after the given one.")
             },
-            SuccessResponse::new(204, "The turn has ended and its last frame was seen."),
+            SuccessResponse::new(
+                204,
+                "The turn has ended, and the client has its last frame.",
+            ),
         ],
         problems: &[
             FailureCode::Default(Code::InvalidCursor),
@@ -76,7 +79,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
     },
 ];
 
-/// What submitting can come to, and what streaming adds.
+/// The failures of a submit, and that of streaming.
 const STREAM: [FailureCode; SUBMIT.len() + 1] = {
     let mut all = [FailureCode::Default(Code::WireVersionMismatch); SUBMIT.len() + 1];
     let mut at = 0;
@@ -87,12 +90,12 @@ const STREAM: [FailureCode; SUBMIT.len() + 1] = {
     all
 };
 
-/// One event of the stream, as its readers have it.
+/// The schema of one event of the stream.
 fn block(_: &mut Schemas) -> Value {
     json!({
         "type": "object",
-        "description": "One event of the stream. Its data is a frame of the chat wire as JSON, and \
-                        [DONE] after the last.",
+        "description": "One event of the stream. Its data is a frame of the chat wire as JSON, or [DONE] after the \
+                        last frame.",
         "properties": {
             "id": { "type": "string", "pattern": FRAME_ID_PATTERN },
             "event": { "type": "string" },

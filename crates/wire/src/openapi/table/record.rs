@@ -1,4 +1,4 @@
-//! What was said and done in a session, and what people thought of it.
+//! The records of a session: messages, events, calls and feedback.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "listMessages",
         tag: OperationTag::Record,
         summary: "List messages",
-        about: "What was said: the newest page first, each page oldest first.",
+        about: "The stored messages: the newest page first, each page oldest first.",
         owned: true,
         parameters: &[SESSION, MESSAGES_LIMIT, BEFORE_MESSAGE],
         body: None,
@@ -67,7 +67,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "listToolCalls",
         tag: OperationTag::Record,
         summary: "List tool calls",
-        about: "Which tools ran and how they ended, newest first.",
+        about: "The tool calls and how they ended, newest first.",
         owned: true,
         parameters: &[SESSION, LIST_LIMIT, BEFORE_TOOL_USE],
         body: None,
@@ -83,7 +83,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "listLlmCalls",
         tag: OperationTag::Record,
         summary: "List model calls",
-        about: "Which models were called and by whom, how it went and what it cost, newest first.",
+        about: "The model calls with caller, result and usage, newest first.",
         owned: true,
         parameters: &[SESSION, LIST_LIMIT, BEFORE_CALL],
         body: None,
@@ -99,7 +99,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "recordFeedback",
         tag: OperationTag::Record,
         summary: "Say what a message or a turn was worth",
-        about: "It is kept in the log, in the client's own scale.",
+        about: "The rating is stored in the log, in the scale of the client.",
         owned: true,
         parameters: &[SESSION],
         body: Some(RequestBody {
@@ -109,7 +109,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         }),
         responses: &[SuccessResponse {
             contents: &[(JSON, response_schema::<feedback::Recorded>)],
-            ..SuccessResponse::new(202, "It is in the log.")
+            ..SuccessResponse::new(202, "The feedback is in the log.")
         }],
         problems: &[
             FailureCode::Default(Code::SessionNotFound),

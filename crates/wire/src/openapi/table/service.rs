@@ -1,5 +1,4 @@
-//! The document itself, the registry of statuses, what was used, the problem pages, the live page,
-//! and what supervisors ask.
+//! The OpenAPI document, registered statuses, usage, problem pages, the live page, and health checks.
 
 use serde_json::json;
 
@@ -21,7 +20,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "listProblems",
         tag: OperationTag::Problems,
         summary: "Every type of problem",
-        about: "A page, or JSON for those who accept that rather.",
+        about: "An HTML page, or JSON if the client prefers it.",
         responses: &[ok(
             "All types of problems.",
             &[(HTML, text), (JSON, response_schema::<help::List>)],
@@ -34,7 +33,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "readProblem",
         tag: OperationTag::Problems,
         summary: "One type of problem",
-        about: "What it means, when it happens and what to do; the `type` of a problem is this path.",
+        about: "Meaning, causes and remedy; the `type` of a problem is this path.",
         parameters: &[CODE],
         responses: &[ok(
             "The type of problem.",
@@ -49,7 +48,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "listStatusEvents",
         tag: OperationTag::Operations,
         summary: "The registry of statuses",
-        about: "Every identifier that agents may emit as progress, with the file that holds it, its words in each language, and how often it was emitted.",
+        about: "Every status id that agents may emit as progress, with the file that defines it, its text in each language, and how often it was emitted.",
         responses: &[ok(
             "The registry.",
             &[(JSON, response_schema::<StatusEvents>)],
@@ -62,11 +61,11 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "readUsage",
         tag: OperationTag::Operations,
         summary: "What model calls came to",
-        about: "Calls, tokens and cost of the tenant by day and model, and in all. Calls count on the day they ended, also those of sessions that were deleted since.",
+        about: "Calls, tokens and cost of the tenant by day and model, and in total. A call counts on the day it ended, even if its session was deleted later.",
         owned: true,
         parameters: &[FROM, TO],
         responses: &[ok(
-            "What they came to.",
+            "The usage report.",
             &[(JSON, response_schema::<Report>)],
         )],
         ..PLAIN
@@ -77,7 +76,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "readOpenApi",
         tag: OperationTag::Operations,
         summary: "This document",
-        about: "With the limits that this server is set to.",
+        about: "With the limits of this server.",
         responses: &[ok(
             "The document.",
             &[(
@@ -93,8 +92,11 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "readHealth",
         tag: OperationTag::Operations,
         summary: "Whether the process lives",
-        about: "Answers as long as there is anyone to answer.",
-        responses: &[ok("It lives.", &[(JSON, response_schema::<Health>)])],
+        about: "Succeeds while the process runs.",
+        responses: &[ok(
+            "The process runs.",
+            &[(JSON, response_schema::<Health>)],
+        )],
         ..PLAIN
     },
     OperationSpec {
@@ -104,7 +106,10 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         tag: OperationTag::Operations,
         summary: "Whether new turns are taken",
         about: "503 while the server drains or its disk is full.",
-        responses: &[ok("It takes turns.", &[(JSON, response_schema::<Health>)])],
+        responses: &[ok(
+            "The server accepts turns.",
+            &[(JSON, response_schema::<Health>)],
+        )],
         problems: &[
             FailureCode::Default(Code::Draining),
             FailureCode::WithStatus(Code::StorageFull, 503),
@@ -133,7 +138,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
     },
 ];
 
-/// Takes nothing, speaks for nobody.
+/// An operation without parameters, body and owner.
 const PLAIN: OperationSpec = OperationSpec {
     method: OperationMethod::Get,
     path: "",

@@ -1,4 +1,4 @@
-//! `/sessions`: make, list, attach, delete, workers, stream.
+//! `/sessions`: create, list, attach, delete, workers, stream.
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
                 to_session("listToolCalls"),
                 to_session("listLlmCalls"),
             ],
-            ..SuccessResponse::new(201, "The session is made.")
+            ..SuccessResponse::new(201, "The session is created.")
         }],
         problems: &[
             FailureCode::Default(Code::Draining),
@@ -60,7 +60,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "listSessions",
         tag: OperationTag::Sessions,
         summary: "List sessions",
-        about: "The owner's sessions, newest first, a page at a time. Workers are listed with the session they work for.",
+        about: "The sessions of the owner, newest first, one page at a time. Workers are listed with the session that started them.",
         owned: true,
         parameters: &[LIST_LIMIT, BEFORE_SESSION],
         body: None,
@@ -76,12 +76,12 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "attachSession",
         tag: OperationTag::Sessions,
         summary: "Read a session and get a ticket to its stream",
-        about: "The attach token opens one WebSocket connection, once, soon.",
+        about: "The attach token opens one WebSocket connection, once, within 60 s.",
         owned: true,
         parameters: &[SESSION],
         body: None,
         responses: &[ok(
-            "The session and its ticket.",
+            "The session and its attach token.",
             &[(JSON, response_schema::<Attached>)],
         )],
         problems: READ,
@@ -92,11 +92,11 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "deleteSession",
         tag: OperationTag::Sessions,
         summary: "Delete a session",
-        about: "Its turn is cancelled, its streams are closed, and what it holds is removed; so are its workers.",
+        about: "Cancels its turn, closes its streams, and removes its records and its workers.",
         owned: true,
         parameters: &[SESSION],
         body: None,
-        responses: &[SuccessResponse::new(204, "The session is gone.")],
+        responses: &[SuccessResponse::new(204, "The session is deleted.")],
         problems: READ,
     },
     OperationSpec {
@@ -105,7 +105,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "listWorkers",
         tag: OperationTag::Sessions,
         summary: "List the workers of a session",
-        about: "The sessions that its turns gave work to, newest first, a page at a time, each with its newest turn. A worker is a session: it is read, followed and cancelled like any other.",
+        about: "The sessions that its turns have started as workers, newest first, one page at a time, each with its newest turn. A worker is a session and can be read, followed and cancelled like any other.",
         owned: true,
         parameters: &[SESSION, LIST_LIMIT, BEFORE_SESSION],
         body: None,
@@ -127,7 +127,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         body: None,
         responses: &[SuccessResponse::new(
             101,
-            "The connection is a WebSocket from here on.",
+            "The connection is upgraded to a WebSocket.",
         )],
         problems: &[
             FailureCode::Default(Code::InvalidRequest),
@@ -139,14 +139,14 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
     },
 ];
 
-/// What reading anything of a session can come to.
+/// The failures of reading a session.
 pub(super) const READ: &[FailureCode] = &[
     FailureCode::Default(Code::SessionNotFound),
     FailureCode::Default(Code::TooManyRequests),
     FailureCode::Default(Code::SessionQuarantined),
 ];
 
-/// What reading a page of anything of a session can come to.
+/// The failures of reading a page of records of a session.
 const PAGED: &[FailureCode] = &[
     FailureCode::Default(Code::InvalidCursor),
     READ[0],

@@ -24,7 +24,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "submitTurn",
         tag: OperationTag::Turns,
         summary: "Submit a turn",
-        about: "Answers as soon as the turn is on disk; what happens in it is told on the streams.",
+        about: "Responds as soon as the turn is on disk; the streams carry its events.",
         owned: true,
         parameters: &[SESSION, IDEMPOTENCY_KEY, WIRE_VERSION, LANGUAGE],
         body: Some(RequestBody {
@@ -50,7 +50,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "listTurns",
         tag: OperationTag::Turns,
         summary: "List turns",
-        about: "The session's turns, newest first, a page at a time.",
+        about: "The turns of the session, newest first, one page at a time.",
         owned: true,
         parameters: &[SESSION, LIST_LIMIT, BEFORE_TURN],
         body: None,
@@ -63,7 +63,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "readTurn",
         tag: OperationTag::Turns,
         summary: "Read a turn",
-        about: "Where it stands, and once it has ended, how.",
+        about: "The state of the turn and, once it has ended, its result.",
         owned: true,
         parameters: &[TURN],
         body: None,
@@ -80,7 +80,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "cancelTurn",
         tag: OperationTag::Turns,
         summary: "Cancel a turn",
-        about: "Nothing new starts after it. A turn that has ended stays as it is.",
+        about: "No new work starts after the request. A turn that has ended is not changed.",
         owned: true,
         parameters: &[TURN, WAIT],
         body: Some(RequestBody {
@@ -90,12 +90,12 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         }),
         responses: &[
             ok(
-                "The turn as it ended, with its receipt, where that was waited for.",
+                "The ended turn with its receipt, if the request waited for the end.",
                 &[(JSON, response_schema::<Turn>)],
             ),
             SuccessResponse {
                 contents: &[(JSON, response_schema::<CancelAccepted>)],
-                ..SuccessResponse::new(202, "The turn ends, or has ended.")
+                ..SuccessResponse::new(202, "The turn is ending or has ended.")
             },
         ],
         problems: &[
@@ -110,9 +110,9 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         id: "cancelSession",
         tag: OperationTag::Turns,
         summary: "Cancel what a session does",
-        about: "Stops the turn that runs now or, by the key of its submit, the turn of a submit that \
-                may not have come yet: one that comes within a minute is accepted and stopped \
-                before it begins anything.",
+        about: "Cancels the running turn or, by the idempotency key of its submit, the turn of a submit that \
+                may not have arrived yet: a submit that arrives within a minute is accepted and \
+                cancelled before it starts any work.",
         owned: true,
         parameters: &[SESSION, WAIT],
         body: Some(RequestBody {
@@ -122,12 +122,12 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
         }),
         responses: &[
             ok(
-                "Nothing runs; or the turn as it ended, where that was waited for.",
+                "No turn runs; or the ended turn, if the request waited for the end.",
                 &[(JSON, response_schema::<SessionCancelAccepted>)],
             ),
             SuccessResponse {
                 contents: &[(JSON, response_schema::<SessionCancelAccepted>)],
-                ..SuccessResponse::new(202, "The turn ends, has ended, or will not begin.")
+                ..SuccessResponse::new(202, "The turn is ending, has ended, or will not start.")
             },
         ],
         problems: &[
@@ -138,7 +138,7 @@ pub(super) const OPERATIONS: &[OperationSpec] = &[
     },
 ];
 
-/// What submitting can come to.
+/// The failures of a submit.
 pub(super) const SUBMIT: &[FailureCode] = &[
     FailureCode::Default(Code::SessionNotFound),
     FailureCode::Default(Code::TurnInFlight),
@@ -151,7 +151,7 @@ pub(super) const SUBMIT: &[FailureCode] = &[
     FailureCode::Default(Code::StorageFull),
 ];
 
-/// What reading a page of a session can come to.
+/// The failures of reading a page of a session.
 pub(super) const PAGE: &[FailureCode] = &[
     FailureCode::Default(Code::InvalidCursor),
     READ[0],

@@ -9,97 +9,93 @@ impl Code {
     pub const fn help(self) -> ProblemHelp {
         match self {
             Self::MalformedJson => help(
-                "The body of the request is not JSON.",
+                "The request body is not valid JSON.",
                 "A bracket is missing, the text ends too early, or the body is not UTF-8. \
-                `line` and `column` say where reading stopped.",
-                "Mend the body at that place and send it again.",
+                `line` and `column` are the position of the error.",
+                "Correct the body at that position and send it again.",
                 AfterChange,
             ),
             Self::InvalidCursor => help(
-                "The position or id to go on from cannot be read, or is not one of this \
-                session's.",
-                "A cursor in the query was cut, changed or made by hand, or it comes from \
-                another session.",
-                "Send a cursor exactly as an answer or an event gave it, or none to start at \
-                the beginning.",
+                "The cursor is malformed, or belongs to another session.",
+                "The cursor in the query was truncated, changed or made up, or comes from another session.",
+                "Send a cursor exactly as a response or an event contains it, or omit it to start at the \
+                beginning.",
                 AfterChange,
             ),
             Self::TenantRequired => help(
-                "The request does not say for which tenant it speaks.",
-                "The server is set to refuse requests without the header X-Tenant-Id.",
+                "The request does not name a tenant.",
+                "The server is configured to reject requests without the header X-Tenant-Id.",
                 "Send X-Tenant-Id with the UUID of your tenant.",
                 AfterChange,
             ),
             Self::TenantInvalid => help(
-                "The header X-Tenant-Id is there, but it is not one UUID.",
+                "The header X-Tenant-Id is not a single UUID.",
                 "The value is empty, misspelt, or the header is sent twice.",
                 "Send one UUID in its usual spelling, with hyphens.",
                 AfterChange,
             ),
             Self::Unauthorized => help(
-                "The attach token does not open this stream.",
-                "The token is unknown, used before, older than its lifetime, or another \
-                session's.",
-                "Ask for a new one with GET /sessions/{id} and connect with it at once.",
+                "The attach token is not valid for this stream.",
+                "The token is unknown, was used before, has expired, or belongs to another session.",
+                "Request a new token with GET /sessions/{id} and connect with it at once.",
                 AfterChange,
             ),
             Self::HostNotAllowed => help(
-                "The request names a host that this server does not answer for.",
-                "The Host header is not localhost, an address in 127.0.0.0/8 or [::1]; a name \
-                elsewhere may have been made to point here.",
+                "The request names a host that this server does not serve.",
+                "The Host header is not localhost, an address in 127.0.0.0/8 or [::1]; a foreign name may have been pointed at this server.",
                 "Use a loopback name or address in the URL.",
                 AfterChange,
             ),
             Self::OriginNotAllowed => help(
-                "A page of another site made this request, and that site is not let in.",
+                "The request comes from a page of another site that is not allowed.",
                 "A browser sent an Origin header that is neither this server's own nor listed \
                 in the setting http.cors_origins.",
                 "Open the page from this server, or add the page's exact origin to \
-                http.cors_origins and start the server again.",
+                http.cors_origins and restart the server.",
                 AfterChange,
             ),
             Self::NotFound => help(
-                "There is nothing at this path.",
-                "The path is misspelt, or the thing it names does not exist for you.",
+                "The path does not exist.",
+                "The path is misspelt, or names a resource that does not exist for this owner.",
                 "Compare the path with /openapi.json.",
                 AfterChange,
             ),
             Self::SessionNotFound => help(
-                "There is no session with this id among yours.",
+                "This owner has no session with this id.",
                 "The id is misspelt, the session was deleted, or it belongs to another tenant \
                 or principal.",
-                "List your sessions with GET /sessions, or make one with POST /sessions.",
+                "List your sessions with GET /sessions, or create one with POST /sessions.",
                 AfterChange,
             ),
             Self::TurnNotFound => help(
-                "There is no turn with this id among yours.",
+                "This owner has no turn with this id.",
                 "The id is misspelt, its session was deleted, or it belongs to another tenant \
                 or principal.",
                 "List the turns of the session with GET /sessions/{id}/turns.",
                 AfterChange,
             ),
             Self::MessageNotFound => help(
-                "There is no message with this id in the session.",
+                "The session has no message with this id.",
                 "The id is misspelt, or the message belongs to another session.",
                 "List the messages of the session with GET /sessions/{id}/messages.",
                 AfterChange,
             ),
             Self::ApprovalNotFound => help(
-                "The turn has asked no question with this id.",
-                "The id is misspelt, or the question was asked by another turn.",
-                "List what the turn has asked with GET /turns/{id}/approvals.",
+                "The turn has not requested an approval with this id.",
+                "The id is misspelt, or another turn requested the approval.",
+                "List the approvals of the turn with GET /turns/{id}/approvals.",
                 AfterChange,
             ),
             Self::MethodNotAllowed => help(
-                "There is something at this path, but not for this method.",
-                "A GET was sent where a POST is wanted, or the other way round.",
-                "Use one of the methods that the Allow header of the answer lists.",
+                "The path exists, but does not support this method.",
+                "A GET was sent to a path that expects a POST, or the reverse.",
+                "Use one of the methods in the Allow header of the response.",
                 No,
             ),
             Self::RequestTimeout => help(
                 "The request did not arrive in time.",
-                "The connection is so slow, or stalled for so long, that the body took longer \
-                than the server waits.",
+                "The connection is slow or stalled, and the body did not arrive within the time limit of \
+                the server.",
                 "Send the request again; for very slow connections the setting is \
                 http.body_timeout_ms.",
                 Later,
@@ -112,110 +108,107 @@ impl Code {
                 AfterChange,
             ),
             Self::TurnNotPaused => help(
-                "The turn waits for no answers.",
-                "It is still at work, or it ended without asking anything.",
-                "Look at it with GET /turns/{id}; only a turn whose terminal has the status \
-                `paused` takes answers.",
+                "The turn does not wait for approvals.",
+                "The turn is still running, or ended without requesting an approval.",
+                "Read the turn with GET /turns/{id}; only a turn whose terminal has the status `paused` \
+                accepts decisions.",
                 AfterChange,
             ),
             Self::ApprovalResolved => help(
-                "The question in `approval_id` has another answer already.",
-                "Someone else has answered first, the turn was cancelled, or another message was \
-                sent instead of an answer.",
-                "Look with GET /turns/{id}/approvals at who answered what; an answer is not \
-                changed.",
+                "The approval in `approval_id` is already decided differently.",
+                "Another person decided first, the turn was cancelled, or a new message was sent instead \
+                of a decision.",
+                "Read the decisions with GET /turns/{id}/approvals; a decision cannot be changed.",
                 No,
             ),
             Self::StreamingDisabled => help(
-                "The server is set not to stream answers.",
-                "A stream was asked for while streaming is switched off.",
+                "The server is configured not to stream.",
+                "A stream was requested while streaming is disabled.",
                 "Submit the turn with POST /sessions/{id}/turns and read its messages when it \
                 has ended.",
                 No,
             ),
             Self::StepConflict => help(
-                "A step with this id is already recorded with another content.",
+                "A step with this id is already stored with other content.",
                 "The same step was sent twice and the two differ.",
-                "Send the step again exactly as before, or give the new one an id of its own.",
+                "Send the step again exactly as before, or send the new step with another id.",
                 No,
             ),
             Self::WireVersionMismatch => help(
-                "The turn speaks another version of the wire than the one asked for.",
+                "The turn uses another version of the chat wire than the requested one.",
                 "The stream of a turn was resumed with another X-Wire-Version than it was \
                 started with.",
                 "Resume with the version that the turn was started with.",
                 AfterChange,
             ),
             Self::CursorExpired => help(
-                "The position is outside what the server still keeps.",
-                "The client was away longer than events are kept, or the session's log has \
-                been shortened since.",
-                "Start again without a cursor: read the messages and follow from there.",
+                "The server no longer stores the events after this position.",
+                "The client was disconnected longer than the retention time, or the log of the session was \
+                trimmed.",
+                "Start without a cursor: read the messages and continue from there.",
                 AfterChange,
             ),
             Self::ReplayExpired => help(
-                "The stream of this answer is no longer kept.",
+                "The stream of this turn is no longer stored.",
                 "The turn ended so long ago that its frames have been removed.",
-                "Read what was said with GET /sessions/{id}/messages.",
+                "Read the messages with GET /sessions/{id}/messages.",
                 No,
             ),
             Self::BodyTooLarge => help(
-                "The body has more bytes than the server takes.",
-                "The body is over the limit in `limit_bytes`.",
-                "Send less, or have the setting http.body_max_bytes raised.",
+                "The request body exceeds the size limit.",
+                "The body is larger than `limit_bytes`.",
+                "Send a smaller body, or raise the setting http.body_max_bytes.",
                 AfterChange,
             ),
             Self::UnsupportedMediaType => help(
-                "The body is not said to be JSON.",
+                "The request does not declare its body as JSON.",
                 "Content-Type is missing or is something other than application/json.",
                 "Send the header Content-Type: application/json.",
                 AfterChange,
             ),
             Self::InvalidRequest => help(
-                "The request can be read, but one of its values makes no sense.",
-                "A value is missing, out of bounds, of the wrong type, or contradicts \
-                another; `field` names it where one is to blame.",
-                "Follow `detail`; /openapi.json has the bounds of every value.",
+                "The request is well-formed, but one of its values is invalid.",
+                "A value is missing, out of bounds, of the wrong type, or conflicts with another one; `field` names it if a single field is the cause.",
+                "Follow `detail`; /openapi.json has the limits of every value.",
                 AfterChange,
             ),
             Self::UnknownField => help(
-                "The body or the query has a field that does not exist.",
-                "A name is misspelt, or the request was made for another version of the \
-                server. `field` has the name.",
-                "Take the field out, or spell it as in /openapi.json.",
+                "The body or the query has an unknown field.",
+                "The name is misspelt, or the request is for another version of the server. `field` is \
+                the name.",
+                "Remove the field, or spell it as in /openapi.json.",
                 AfterChange,
             ),
             Self::UnsupportedContent => help(
-                "The message has a content block of a kind that no model here takes.",
-                "A block has another type than `text`; `content_type` says which.",
+                "The message has a content block of a type that no model supports.",
+                "A block has another type than `text`; `content_type` is its type.",
                 "Send text blocks only.",
                 AfterChange,
             ),
             Self::InvalidFilter => help(
-                "The filter names a type of event that does not exist.",
+                "The filter names an unknown event type.",
                 "One of the names in `types` is misspelt or unknown to this server.",
                 "Use the names in schema/event.json, separated by commas.",
                 AfterChange,
             ),
             Self::IdempotencyMismatch => help(
                 "The Idempotency-Key was used before, with another body.",
-                "Two different requests carry the same key within the time that keys are \
-                kept.",
+                "Two different requests have the same key within the lifetime of keys.",
                 "Use a new key for a new request, and the same key only to repeat the same \
                 one.",
                 No,
             ),
             Self::ModeUnsupported => help(
-                "The mode that was asked for is not supported here.",
+                "The requested mode is not supported.",
                 "The request names a mode that this server, or this turn, does not have.",
-                "Leave the mode out, or choose one that /openapi.json lists.",
+                "Omit the mode, or choose one that /openapi.json lists.",
                 AfterChange,
             ),
             Self::QueueFull => help(
-                "As many turns as may wait are waiting already.",
+                "The queue of the session is full.",
                 "Turns were submitted with `on_busy: enqueue` faster than the session can run \
                 them.",
-                "Wait for one of them to end, then submit again.",
+                "Wait until one of the queued turns has started, then submit again.",
                 Later,
             ),
             Self::TooManyRequests => help(
@@ -225,31 +218,30 @@ impl Code {
                 Later,
             ),
             Self::Internal => help(
-                "Something failed inside the server that is not the client's fault.",
+                "The server failed for a reason that the client did not cause.",
                 "This is a defect of the server or of the machine it runs on.",
-                "Try again once; if it stays, give the `trace_id` to whoever runs the server: \
-                its log has the cause under it.",
+                "Try again once; if the error persists, send the `trace_id` to the operator of the server: \
+                the log contains the cause.",
                 Later,
             ),
             Self::Draining => help(
-                "The server is about to end and takes no new work.",
-                "It was told to stop; turns that run are given time to end.",
-                "Try again after the seconds in Retry-After, by when another process may have \
-                taken its place.",
+                "The server is shutting down and accepts no new turns.",
+                "The server was asked to stop; running turns have some time to end.",
+                "Try again after the seconds in Retry-After, when another process may have replaced it.",
                 Later,
             ),
             Self::SessionQuarantined => help(
-                "The stored record of this session does not match its own hashes.",
-                "The database file was damaged or changed from outside. Other sessions go on.",
-                "Use another session; whoever runs the server can look with `turnwire verify` \
-                and restore a backup.",
+                "The stored events of this session do not match their hash chain.",
+                "The database file was damaged or changed from outside. Other sessions are not affected.",
+                "Use another session; the operator of the server can check it with `turnwire verify` and \
+                restore a backup.",
                 AfterChange,
             ),
             Self::StorageFull => help(
-                "There is no room left on the disk for a new turn.",
+                "The disk has no space left for a new turn.",
                 "The disk that holds the data folder is full. Reading and cancelling still \
                 work.",
-                "Make room on the disk; the server goes on by itself.",
+                "Free disk space; the server continues by itself.",
                 Later,
             ),
         }
