@@ -46,7 +46,7 @@ impl Source {
                     hashes: true,
                     ..EventsQuery::default()
                 };
-                let list = client.events(session, query).await?;
+                let list = client.records(session).events(query).await?;
                 let hashes = list.hashes.unwrap_or_default();
                 if hashes.len() != list.events.len() {
                     bail!(
@@ -76,7 +76,7 @@ impl Source {
         loop {
             let (page, next) = match self {
                 Self::Server(client) => {
-                    let page = client.messages(session, before, Some(PAGE)).await?;
+                    let page = client.records(session).messages(before, Some(PAGE)).await?;
                     (page.messages, page.next)
                 }
                 Self::Folder(store) => {

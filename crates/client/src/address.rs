@@ -1,59 +1,62 @@
-//! Where a server is: `http://host:port`, read strictly. TLS is a later issue, so `https` is
-//! refused with that reason instead of failing somewhere below.
+//! The address of a server, `http://host:port`, parsed strictly. TLS is not supported yet, so
+//! `https` is rejected with that reason.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::Error;
 
-/// The port a server listens on unless told otherwise.
+/// The port of a server that is started without settings.
 pub const DEFAULT_PORT: u16 = 8421;
 
-/// A server's host and port.
+/// The host and port of a server; parsed from `http://host:port`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct ServerAddress {
     host: String,
     port: u16,
 }
 
-impl Address {
-    /// What to connect to, and what the `Host` header says: `host:port`.
+impl ServerAddress {
+    /// The target of the TCP connection and the value of the `Host` header: `host:port`.
     pub fn authority(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "http://{}:{}", self.host, self.port)
     }
 }
 
-impl FromStr for Address {
+impl FromStr for ServerAddress {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let bad = |why: &str| Error::Address(format!("`{text}` is not a server address: {why}"));
+        let invalid =
+            |reason: &str| Error::Address(format!("`{text}` is not a server address: {reason}"));
         if text.starts_with("https://") {
-            return Err(bad("TLS is not there yet, use http:// on this machine"));
+            return Err(invalid("TLS is not supported, use http://"));
         }
-        let rest = text
+        let authority = text
             .strip_prefix("http://")
-            .ok_or_else(|| bad("it must begin with http://"))?;
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
-        if rest.contains(['/', '?', '#', '@']) {
-            return Err(bad("it must be http://host:port and nothing more"));
+            .ok_or_else(|| invalid("it must begin with http://"))?;
+        let authority = authority.strip_suffix('/').unwrap_or(authority);
+        if authority.contains(['/', '?', '#', '@']) {
+            return Err(invalid("it must be http://host:port and nothing more"));
         }
-        // The colons of an IPv6 address stand inside its brackets.
-        let (host, port) = match rest.rsplit_once(':') {
+        // The colons of an IPv6 address are inside its brackets.
+        let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => {
-                let port = port.parse().map_err(|_| bad("the port is not a number"))?;
+                let port = port
+                    .parse()
+                    .map_err(|_| invalid("the port is not a number"))?;
                 (host, port)
             }
-            _ => (rest, DEFAULT_PORT),
+            _ => (authority, DEFAULT_PORT),
         };
         if host.is_empty() || host.contains(char::is_whitespace) {
-            return Err(bad("the host is missing"));
+            return Err(invalid("the host is missing"));
         }
         Ok(Self {
             host: host.to_owned(),
@@ -67,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_strictly() {
+    fn addresses_are_parsed_strictly() {
         let good = [
             ("http://127.0.0.1:8421", "http://127.0.0.1:8421"),
             ("http://localhost", "http://localhost:8421"),
@@ -76,9 +79,12 @@ mod tests {
             ("http://[::1]", "http://[::1]:8421"),
         ];
         for (text, address) in good {
-            assert_eq!(text.parse::<Address>().expect(text).to_string(), address);
+            assert_eq!(
+                text.parse::<ServerAddress>().expect(text).to_string(),
+                address
+            );
         }
-        for bad in [
+        for invalid in [
             "",
             "localhost:8421",
             "https://localhost",
@@ -88,7 +94,7 @@ mod tests {
             "http://h/sessions",
             "http://u@h",
         ] {
-            assert!(bad.parse::<Address>().is_err(), "{bad}");
+            assert!(invalid.parse::<ServerAddress>().is_err(), "{invalid}");
         }
     }
 }

@@ -1,39 +1,39 @@
-//! How long to wait before coming back: doubled each time, with jitter, so that a thousand
-//! clients cut at once do not return at once.
+//! The delay before a reconnect: doubled after each failure, with jitter, so that many clients that
+//! lose their connection at once do not reconnect at once.
 
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(10);
+const DELAY_MIN: Duration = Duration::from_millis(100);
+const DELAY_MAX: Duration = Duration::from_secs(10);
 
-/// The waits of one watch.
+/// The reconnect delays of one watch.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// The wait after one more failure: between half and the whole of the doubled step.
+    /// The delay after one more failure: between half of the doubled step and all of it.
     pub(crate) fn next(&mut self) -> Duration {
-        self.wait(dice())
+        self.delay(random_fraction())
     }
 
-    /// Starts over, after something worked.
+    /// Restarts with the first delay, after a success.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// The wait for a throw of the dice between 0 and 1.
-    fn wait(&mut self, dice: f64) -> Duration {
-        let step = FIRST
+    /// The delay for a random `jitter` between 0 and 1.
+    fn delay(&mut self, jitter: f64) -> Duration {
+        let step = DELAY_MIN
             .saturating_mul(1 << self.failures.min(10))
-            .min(LONGEST);
+            .min(DELAY_MAX);
         self.failures = self.failures.saturating_add(1);
-        step.mul_f64(0.5 + dice / 2.0)
+        step.mul_f64(0.5 + jitter / 2.0)
     }
 }
 
-fn dice() -> f64 {
+fn random_fraction() -> f64 {
     let random = getrandom::u32().unwrap_or(u32::MAX / 2);
     f64::from(random) / f64::from(u32::MAX)
 }
@@ -43,19 +43,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_a_limit_and_start_over() {
+    fn delays_double_up_to_the_limit_and_reset() {
         let mut backoff = Backoff::default();
-        let waits: Vec<_> = (0..9).map(|_| backoff.wait(1.0).as_millis()).collect();
+        let delays: Vec<_> = (0..9).map(|_| backoff.delay(1.0).as_millis()).collect();
         let expected = [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000];
-        assert_eq!(waits, expected);
+        assert_eq!(delays, expected);
         backoff.reset();
-        assert_eq!(backoff.wait(0.0), Duration::from_millis(50));
+        assert_eq!(backoff.delay(0.0), Duration::from_millis(50));
     }
 
     #[test]
-    fn waits_are_spread() {
-        let waits: std::collections::HashSet<_> =
+    fn delays_have_jitter() {
+        let delays: std::collections::HashSet<_> =
             (0..20).map(|_| Backoff::default().next()).collect();
-        assert!(waits.len() > 10, "{waits:?}");
+        assert!(delays.len() > 10, "{delays:?}");
     }
 }

@@ -1,46 +1,46 @@
-//! Why a call or a watch did not work, told apart by what the caller can do about it.
+//! The errors of calls and watches, distinguished by what the caller can do about them.
 
 use std::time::Duration;
 
 use turnwire_wire::problem::{Code, Problem};
 use turnwire_wire::session::Close;
 
-/// A failed call.
+/// A failed call or watch.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address cannot be used.
+    /// The server address or a header value is invalid.
     #[error("{0}")]
     Address(String),
-    /// Nothing answers at the address, or the connection broke.
+    /// No server listens at the address, or the connection broke.
     #[error("no connection to the server: {0}")]
     Connection(String),
-    /// The server was silent for too long.
-    #[error("no answer within {0:?}")]
+    /// The server sent nothing within this time.
+    #[error("no response within {0:?}")]
     Silence(Duration),
-    /// The server refused, and said why.
+    /// The server rejected the request with a problem document.
     #[error("{} ({}): {}", .0.title, .0.code, .0.detail)]
     Problem(Box<Problem>),
-    /// The server answered with a status and no reason that can be read.
-    #[error("the server answered with status {0}")]
+    /// The server rejected the request without a readable problem document.
+    #[error("the server responded with status {0}")]
     Status(u16),
-    /// The server answered with something this client cannot read.
-    #[error("the answer cannot be read: {0}")]
+    /// The response has a format that this client does not know.
+    #[error("the response cannot be read: {0}")]
     Answer(String),
-    /// The server refused the subscription.
-    #[error("the subscription was refused ({code}): {message}")]
+    /// The server rejected the subscription.
+    #[error("the subscription was rejected ({code}): {message}")]
     Subscribe {
-        /// The code.
+        /// The stable code of the session wire, such as `invalid_filter`.
         code: String,
-        /// The sentence.
+        /// The sentence that the server sent with the code.
         message: String,
     },
-    /// The server ended the connection, and coming back would not help.
+    /// The server closed the connection for a reason that a reconnect does not resolve.
     #[error("the server closed the connection: {}", .0.message())]
     Closed(Close),
 }
 
 impl Error {
-    /// The problem's code, where the server named one that is known here.
+    /// The code of [`Error::Problem`], if this client knows it.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Problem(problem) => problem.code(),
@@ -48,21 +48,21 @@ impl Error {
         }
     }
 
-    /// Whether the same call may work a little later.
+    /// True if the same call may succeed a little later.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Connection(_) | Self::Silence(_) => true,
             Self::Problem(problem) => {
-                let damaged = problem.code() == Some(Code::SessionQuarantined);
-                is_passing_status(problem.status) && !damaged
+                let is_quarantined = problem.code() == Some(Code::SessionQuarantined);
+                is_transient_status(problem.status) && !is_quarantined
             }
-            Self::Status(status) => is_passing_status(*status),
+            Self::Status(status) => is_transient_status(*status),
             Self::Address(_) | Self::Answer(_) | Self::Subscribe { .. } | Self::Closed(_) => false,
         }
     }
 }
 
-fn is_passing_status(status: u16) -> bool {
+fn is_transient_status(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..=599)
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_transient_errors_are_retried() {
         let problem = |code| Error::Problem(Box::new(Problem::new(code, "", "")));
         assert!(problem(Code::Draining).is_passing());
         assert!(problem(Code::TooManyRequests).is_passing());

@@ -1,8 +1,8 @@
-//! Frames of the session wire as this client reads them: what it needs, and nothing else.
+//! Frames of the session wire, reduced to the fields that this client uses.
 //!
-//! Unknown fields are never looked at, unknown kinds of frame and unknown types of event are
-//! passed over; only what is not JSON at all, or a known frame without what it cannot be without,
-//! is an error. A server may therefore grow without breaking this client.
+//! Unknown fields, frame types and event types are skipped. A frame is an error only if it is not
+//! JSON, or if a known frame lacks a required field. So a server can add to the wire without
+//! breaking this client.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -13,84 +13,85 @@ use turnwire_wire::session::Positions;
 
 use crate::error::Error;
 
-/// An event as it came.
+/// An event as the server sent it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
-    /// Its bytes, as the log has them where it is persisted.
+    /// The bytes of the event; for a persisted event, those of the log.
     pub raw: Bytes,
-    /// Its id, which is a cursor.
+    /// The position of the event, which is also a cursor.
     pub id: Position,
-    /// Its type.
+    /// The event type; events of unknown types are skipped.
     pub kind: EventType,
-    /// Its session.
+    /// The watched session, or one of its workers.
     pub session_id: SessionId,
-    /// Its turn.
+    /// `None` for an event that belongs to no turn.
     pub turn_id: Option<TurnId>,
 }
 
 impl Received {
-    /// The event with its payload; none if the payload has grown beyond this client.
+    /// The event with its payload, or `None` if this client does not know the payload's format.
     pub fn read(&self) -> Option<Event> {
         Event::read(&self.raw).ok()
     }
 
-    /// The worker that it says has begun, or has ended.
+    /// The session of the worker that has started or ended, for a `delegate.*` event.
     pub(crate) fn worker(&self) -> Option<SessionId> {
         let id = self.json()["payload"]["worker_session_id"].take();
         serde_json::from_value(id).ok()
     }
 
-    /// The event as plain JSON.
+    /// The event as untyped JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.raw).unwrap_or_default()
     }
 }
 
-/// A snapshot as it came.
+/// A snapshot frame as the server sent it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The frame's bytes.
+    /// The bytes of the frame.
     pub raw: Bytes,
-    /// The position it is the state of.
+    /// The snapshot contains the state at this position.
     pub at: Position,
-    /// The session, as plain JSON.
+    /// The session as untyped JSON.
     pub session: Value,
-    /// The messages this client can read, oldest first.
+    /// The messages whose format this client knows, oldest first.
     pub messages: Vec<Message>,
-    /// How many it cannot read.
+    /// The number of messages whose format this client does not know.
     pub unreadable: usize,
 }
 
-/// What a frame of the server says to this client.
+/// A frame of the server.
 #[derive(Debug)]
-pub(crate) enum Frame {
-    /// The subscription stands.
+pub(crate) enum IncomingFrame {
+    /// The server accepted the subscription.
     Ack {
-        /// So many persisted events are replayed.
+        /// The number of persisted events that are replayed.
         replay_event_count: u64,
-        /// Where every session stands, where workers come along.
+        /// The positions of the session and its workers, if the subscription includes workers.
         positions: Option<Positions>,
     },
-    /// The subscription does not stand.
-    Refused { code: String, message: String },
-    /// The session at a position.
+    /// The server rejected the subscription.
+    SubscribeRejected {
+        code: String,
+        message: String,
+    },
     Snapshot(Box<Snapshot>),
-    /// An event.
     Event(Received),
-    /// An event that this client does not know: only its place matters.
-    Passed(SessionId, Position),
-    /// The server asks whether anyone is there, and says how far it has served.
+    /// An event of an unknown type; only its position is used.
+    UnknownEvent(SessionId, Position),
+    /// A heartbeat with the position up to which the server has sent all events.
     Ping {
         nonce: Value,
         position: Option<Position>,
         positions: Option<Positions>,
     },
-    /// Nothing for this client.
+    /// A frame of an unknown type.
     Other,
 }
 
 #[derive(Deserialize)]
-struct Fields<'a> {
+struct FrameFields<'a> {
     #[serde(rename = "type")]
     kind: String,
     #[serde(borrow, default)]
@@ -116,7 +117,7 @@ struct Fields<'a> {
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct EventHeader {
     id: Position,
     #[serde(rename = "type")]
     kind: String,
@@ -125,17 +126,16 @@ struct Head {
     turn_id: Option<TurnId>,
 }
 
-impl Frame {
-    /// Reads a text frame.
+impl IncomingFrame {
     pub(crate) fn read(frame: &Bytes) -> Result<Self, Error> {
-        let answer = |error: serde_json::Error| Error::Answer(error.to_string());
-        let fields: Fields<'_> = serde_json::from_slice(frame).map_err(answer)?;
+        let invalid = |error: serde_json::Error| Error::Answer(error.to_string());
+        let fields: FrameFields<'_> = serde_json::from_slice(frame).map_err(invalid)?;
         Ok(match fields.kind.as_str() {
             "subscribe_ack" => Self::Ack {
                 replay_event_count: fields.replay_event_count,
                 positions: fields.positions,
             },
-            "subscribe_error" => Self::Refused {
+            "subscribe_error" => Self::SubscribeRejected {
                 code: fields.code,
                 message: fields.message,
             },
@@ -146,9 +146,9 @@ impl Frame {
             },
             "event" => {
                 let event = fields.event.map_or("", RawValue::get);
-                let head: Head = serde_json::from_str(event).map_err(answer)?;
+                let head: EventHeader = serde_json::from_str(event).map_err(invalid)?;
                 match head.kind.parse() {
-                    Err(_) => Self::Passed(head.session_id, head.id),
+                    Err(_) => Self::UnknownEvent(head.session_id, head.id),
                     Ok(kind) => Self::Event(Received {
                         raw: frame.slice_ref(event.as_bytes()),
                         id: head.id,
@@ -159,9 +159,10 @@ impl Frame {
                 }
             }
             "snapshot" => {
-                let none = || Error::Answer("a snapshot without its position".to_owned());
-                let at = fields.snapshot_at_event_id.ok_or_else(none)?;
-                let (messages, unreadable) = readable(fields.messages);
+                let missing_position =
+                    || Error::Answer("a snapshot frame has no position".to_owned());
+                let at = fields.snapshot_at_event_id.ok_or_else(missing_position)?;
+                let (messages, unreadable) = parse_messages(fields.messages);
                 Self::Snapshot(Box::new(Snapshot {
                     raw: frame.clone(),
                     at,
@@ -175,14 +176,14 @@ impl Frame {
     }
 }
 
-/// The messages that can be read, and how many cannot.
-pub(crate) fn readable(messages: Vec<Value>) -> (Vec<Message>, usize) {
-    let all = messages.len();
+/// The messages that can be parsed, and the number of those that cannot.
+pub(crate) fn parse_messages(messages: Vec<Value>) -> (Vec<Message>, usize) {
+    let total = messages.len();
     let read: Vec<Message> = messages
         .into_iter()
         .filter_map(|message| serde_json::from_value(message).ok())
         .collect();
-    let unreadable = all - read.len();
+    let unreadable = total - read.len();
     (read, unreadable)
 }
 
@@ -193,8 +194,8 @@ mod tests {
     use turnwire_event::body::turn::TurnError;
     use turnwire_event::{Body, Epoch, Seq, Ulid};
 
-    fn read(value: &Value) -> Frame {
-        Frame::read(&Bytes::from(value.to_string())).expect("a frame")
+    fn read(value: &Value) -> IncomingFrame {
+        IncomingFrame::read(&Bytes::from(value.to_string())).expect("a frame")
     }
 
     fn event(kind: &str) -> Value {
@@ -208,10 +209,10 @@ mod tests {
     const AT: Position = Position::persisted(Epoch(1), Seq(3));
 
     #[test]
-    fn an_event_keeps_its_bytes_and_unknown_fields_do_no_harm() {
+    fn event_keeps_its_bytes_and_ignores_unknown_fields() {
         let inner = event("tool.called");
         let frame = read(&json!({"type": "event", "event": inner, "shine": true}));
-        let Frame::Event(received) = frame else {
+        let IncomingFrame::Event(received) = frame else {
             panic!("{frame:?}");
         };
         assert_eq!(received.raw, inner.to_string());
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_sub_agents_are_read_with_fields_that_are_new() {
+    fn sub_agent_event_with_unknown_fields_is_parsed() {
         let mut inner = event("error.reported");
         inner["actor"] = json!("subagent:shop");
         inner["timestamp"] = json!("2026-01-01T00:00:00.000Z");
@@ -233,7 +234,7 @@ mod tests {
             "code": "PARTIAL_FAN_OUT", "hint": "new",
             "failed": [{"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop", "hint": 1}]
         });
-        let Frame::Event(received) = read(&json!({"type": "event", "event": inner})) else {
+        let IncomingFrame::Event(received) = read(&json!({"type": "event", "event": inner})) else {
             panic!("an event");
         };
         let event = received.read().expect("read");
@@ -241,34 +242,43 @@ mod tests {
         assert_eq!(event.body, Body::ErrorReported(failed));
     }
 
+    // S3-098
     #[test]
-    fn s3_098_what_is_not_known_is_passed_over_and_its_place_kept() {
+    fn unknown_event_keeps_its_position() {
         let frame = read(&json!({"type": "event", "event": event("tool.dreamt")}));
-        assert!(matches!(frame, Frame::Passed(_, AT)), "{frame:?}");
-        assert!(matches!(read(&json!({"type": "weather"})), Frame::Other));
-        assert!(Frame::read(&Bytes::from_static(b"nope")).is_err());
+        assert!(
+            matches!(frame, IncomingFrame::UnknownEvent(_, AT)),
+            "{frame:?}"
+        );
+        assert!(matches!(
+            read(&json!({"type": "weather"})),
+            IncomingFrame::Other
+        ));
+        assert!(IncomingFrame::read(&Bytes::from_static(b"nope")).is_err());
     }
 
     #[test]
-    fn an_acknowledgement_of_a_newer_server_is_read() {
+    fn ack_of_a_newer_server_is_parsed() {
         let ack = json!({
             "type": "subscribe_ack", "since": {"a": "b"}, "snapshot": false,
             "resolved_filter": {"event_types": null, "moods": []}, "replay_event_count": 47
         });
         assert!(matches!(
             read(&ack),
-            Frame::Ack {
+            IncomingFrame::Ack {
                 replay_event_count: 47,
                 positions: None
             }
         ));
         let refused =
             json!({"type": "subscribe_error", "code": "too_late", "message": "Come back."});
-        assert!(matches!(read(&refused), Frame::Refused { code, .. } if code == "too_late"));
+        assert!(
+            matches!(read(&refused), IncomingFrame::SubscribeRejected { code, .. } if code == "too_late")
+        );
     }
 
     #[test]
-    fn a_snapshot_keeps_the_messages_it_can_read() {
+    fn snapshot_keeps_readable_messages() {
         let id = Ulid(7).to_string();
         let message = |block: Value| {
             json!({
@@ -281,7 +291,7 @@ mod tests {
             "type": "snapshot", "session": {"id": "sess_x"}, "snapshot_at_event_id": AT,
             "messages": [message(json!({"type": "smell"})), message(json!({"type": "text", "text": "hi"}))]
         }));
-        let Frame::Snapshot(snapshot) = frame else {
+        let IncomingFrame::Snapshot(snapshot) = frame else {
             panic!("{frame:?}");
         };
         assert_eq!((snapshot.at, snapshot.unreadable), (AT, 1));

@@ -1,8 +1,8 @@
-//! One HTTP exchange at a time over connections that are kept for the next one.
+//! HTTP exchanges over a pool of kept-alive connections.
 //!
-//! A connection goes back to the shelf only after its answer was read whole; one that the server
-//! has closed meanwhile is replaced unseen. Requests are not sent twice: a submit whose answer
-//! was lost may have been taken (one with a key can be sent again by whoever gave it the key).
+//! A connection returns to the pool only after its response was read completely. A connection that
+//! the server has closed in the meantime is replaced. A request is never sent twice: a submit whose
+//! response was lost may have been accepted. The caller of a submit with a key can repeat it.
 
 use std::time::Duration;
 
@@ -14,37 +14,35 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
-use crate::address::Address;
+use crate::address::ServerAddress;
 use crate::error::Error;
 use crate::key::Key;
 
-/// How long an exchange may take.
-const EXCHANGE_MAX: Duration = Duration::from_secs(30);
-/// How large an answer may be: a full page of large events.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
-/// How many idle connections are kept.
-const IDLE_MAX: usize = 16;
+/// The time limit of one exchange.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The size limit of a response: a full page of large events.
+const RESPONSE_BYTES_MAX: usize = 256 << 20;
+/// The largest number of idle connections.
+const IDLE_CONNECTIONS_MAX: usize = 16;
 
-/// An answer, whole.
+/// A complete response.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    /// Its status.
+pub(crate) struct RestResponse {
     pub(crate) status: StatusCode,
-    /// Its body.
     pub(crate) body: Bytes,
 }
 
-/// Connections to one server.
+/// The connections to one server, and the headers of every request.
 #[derive(Debug)]
-pub(crate) struct Http {
-    address: Address,
+pub(crate) struct HttpConnections {
+    address: ServerAddress,
     headers: Vec<(&'static str, String)>,
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
 }
 
-impl Http {
-    /// Connections to `address`, with `headers` on every request.
-    pub(crate) fn new(address: Address, headers: Vec<(&'static str, String)>) -> Self {
+impl HttpConnections {
+    /// `headers` are sent with every request.
+    pub(crate) fn new(address: ServerAddress, headers: Vec<(&'static str, String)>) -> Self {
         Self {
             address,
             headers,
@@ -52,38 +50,36 @@ impl Http {
         }
     }
 
-    /// The server.
-    pub(crate) fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &ServerAddress {
         &self.address
     }
 
-    /// The headers of every request.
     pub(crate) fn headers(&self) -> &[(&'static str, String)] {
         &self.headers
     }
 
-    /// Sends a request, with the key that makes it repeatable if it has one, and reads the answer.
+    /// Sends a request, with its idempotency key if it has one, and reads the complete response.
     pub(crate) async fn exchange(
         &self,
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
         key: Option<&Key>,
-    ) -> Result<Answer, Error> {
-        let exchange = self.exchange_unbounded(method, path, body, key);
-        match tokio::time::timeout(EXCHANGE_MAX, exchange).await {
-            Ok(answer) => answer,
-            Err(_) => Err(Error::Silence(EXCHANGE_MAX)),
+    ) -> Result<RestResponse, Error> {
+        let exchange = self.exchange_without_timeout(method, path, body, key);
+        match tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await {
+            Ok(response) => response,
+            Err(_) => Err(Error::Silence(EXCHANGE_TIMEOUT)),
         }
     }
 
-    async fn exchange_unbounded(
+    async fn exchange_without_timeout(
         &self,
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
         key: Option<&Key>,
-    ) -> Result<Answer, Error> {
+    ) -> Result<RestResponse, Error> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -101,32 +97,32 @@ impl Http {
         let mut request = request
             .body(Full::from(body.unwrap_or_default()))
             .map_err(|error| Error::Address(error.to_string()))?;
-        let mut tries = 0;
-        let (sender, answer) = loop {
-            let mut sender = self.sender().await?;
+        let mut attempts = 0;
+        let (sender, response) = loop {
+            let mut sender = self.ready_sender().await?;
             match sender.try_send_request(request).await {
-                Ok(answer) => break (sender, answer),
-                // Handed back means: not a byte of it was written.
+                Ok(response) => break (sender, response),
+                // A request that is handed back was not written to the connection at all.
                 Err(mut error) => match error.take_message() {
-                    Some(unsent) if tries < IDLE_MAX => request = unsent,
+                    Some(unsent) if attempts < IDLE_CONNECTIONS_MAX => request = unsent,
                     _ => return Err(error.into_error().into()),
                 },
             }
-            tries += 1;
+            attempts += 1;
         };
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX);
+        let status = response.status();
+        let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX);
         let body = body.collect().await;
         let body = body.map_err(|error| Error::Connection(error.to_string()))?;
-        self.put_back(sender);
-        Ok(Answer {
+        self.return_to_pool(sender);
+        Ok(RestResponse {
             status,
             body: body.to_bytes(),
         })
     }
 
-    /// A connection that can take a request: one from the shelf, or a new one.
-    async fn sender(&self) -> Result<SendRequest<Full<Bytes>>, Error> {
+    /// A connection that is ready for a request: an idle one or a new one.
+    async fn ready_sender(&self) -> Result<SendRequest<Full<Bytes>>, Error> {
         loop {
             let idle = self.idle.lock().pop();
             let Some(mut sender) = idle else {
@@ -142,14 +138,14 @@ impl Http {
         let stream = TcpStream::connect(self.address.authority()).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        // Ends when the sender is dropped or the server hangs up; either way nothing is owed.
+        // The task ends when the sender is dropped or the server closes; it has no result to await.
         tokio::spawn(connection);
         Ok(sender)
     }
 
-    fn put_back(&self, sender: SendRequest<Full<Bytes>>) {
+    fn return_to_pool(&self, sender: SendRequest<Full<Bytes>>) {
         let mut idle = self.idle.lock();
-        if idle.len() < IDLE_MAX && !sender.is_closed() {
+        if idle.len() < IDLE_CONNECTIONS_MAX && !sender.is_closed() {
             idle.push(sender);
         }
     }

@@ -1,14 +1,14 @@
-//! A key that makes a submit repeatable: whoever sends the same body with the same key again gets
-//! the same turn, so that an answer that was lost can be asked for once more.
+//! The idempotency key of a submit: the server starts one turn for all requests with the same key
+//! and body, so that a submit whose response was lost can be repeated.
 
 use std::fmt::{self, Write as _};
 
-/// An `Idempotency-Key`.
+/// The value of an `Idempotency-Key` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key(String);
 
 impl Key {
-    /// A key that nobody has used; none if the system gives no randomness.
+    /// A new random key, or `None` if the system provides no randomness.
     pub fn random() -> Option<Self> {
         let mut bytes = [0u8; 16];
         getrandom::fill(&mut bytes).ok()?;
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_fresh_and_fit_a_header() {
+    fn keys_are_unique_and_valid_header_values() {
         let keys = [Key::random(), Key::random()].map(|key| key.expect("randomness").to_string());
         assert_ne!(keys[0], keys[1]);
         for key in keys {

@@ -1,26 +1,31 @@
 //! The Rust client of a Turnwire server.
 //!
-//! [`Client`] makes the REST calls and gives typed answers; [`Watch`] follows a session for ever:
-//! it attaches, subscribes, comes back after any loss with the last id it has seen, and falls
-//! back to a snapshot when the server no longer keeps that far. What it does not know (event
-//! types, fields) it passes over, so that an old client survives a new server.
+//! [`Client`] sends REST requests and returns typed responses. [`Watch`] follows a session without
+//! end: it attaches, subscribes, reconnects after any loss with the last id it has received, and
+//! falls back to a snapshot when the server no longer stores that position. Unknown event types and
+//! fields are skipped, so that an old client works with a new server.
 
 pub mod error;
 pub mod address;
 mod backoff;
 pub mod key;
 mod http;
+mod rest;
 pub mod frame;
-pub mod api;
-pub mod stop;
-mod approve;
+pub mod records;
+pub mod operations;
+pub mod client;
+pub mod cancel;
+mod approval;
 mod socket;
 pub mod watch;
 
-pub use address::Address;
-pub use api::{Client, EventsQuery, Messages};
+pub use address::ServerAddress;
+pub use cancel::CancelOutcome;
+pub use client::Client;
 pub use error::Error;
 pub use frame::{Received, Snapshot};
 pub use key::Key;
-pub use stop::Stopped;
+pub use operations::ServerOperations;
+pub use records::{EventsQuery, MessagePage, SessionRecords};
 pub use watch::{Item, Start, Watch};

@@ -1,12 +1,12 @@
-//! Following a session for ever: attach, subscribe, and come back after any loss.
+//! Follows a session without end: attach, subscribe, and reconnect after any loss.
 //!
 //! ```text
 //!   attach ─▶ subscribe{since} ─▶ ack ─▶ events … ─▶ lost ─▶ wait ─▶ attach (new token)
 //!                 │                        since = the last id, or the ping's position
 //!                 └─ cursor_expired, replay_too_large ─▶ subscribe{snapshot: true}
 //! ```
-//! Where workers come along, a cursor is kept for each of them, from its start to its end.
-//! The watch ends when the session is deleted, or with an error that coming back cannot mend.
+//! If the filter includes workers, the watch keeps a cursor per worker, from its start to its end.
+//! A watch ends when the session is deleted, or with an error that a reconnect does not resolve.
 
 use std::time::Duration;
 
@@ -16,71 +16,71 @@ use turnwire_event::{Epoch, EventType, Position, Seq, SessionId};
 use turnwire_wire::problem::Code;
 use turnwire_wire::session::{Close, Positions, Reconnect, SINCE_SESSIONS_MAX};
 
-use crate::api::Client;
 use crate::backoff::Backoff;
+use crate::client::Client;
 use crate::error::Error;
-use crate::frame::{Frame, Received, Snapshot};
-use crate::socket::{End, Socket};
+use crate::frame::{IncomingFrame, Received, Snapshot};
+use crate::socket::{SessionSocket, SocketEnd};
 
-/// Three pings of the server's thirty seconds, and a little: after that nobody is there.
-const SILENCE_MAX: Duration = Duration::from_secs(100);
+/// More than three heartbeat intervals of 30 s: after this time the connection is lost.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// The cursor before a worker's first event.
-const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
+/// The cursor before the first event of a worker.
+const WORKER_START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
-/// Where a watch begins.
+/// The first item of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// With what happens from now on.
+    /// Only new events.
     Live,
-    /// With everything after a position.
+    /// All events after a position.
     After(Position),
-    /// With the session's state, then everything after it.
+    /// The state of the session, then all events after it.
     Snapshot,
 }
 
-/// What a watch gives.
+/// An item of a [`Watch`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// The subscription stands.
+    /// The server accepted the subscription.
     Connected {
-        /// How many persisted events are replayed.
+        /// The number of persisted events that are replayed before new ones.
         replay_event_count: u64,
     },
-    /// The session's state; what was known before is to be thrown away.
+    /// The state of the session; it replaces all state from earlier items.
     Snapshot(Box<Snapshot>),
-    /// An event.
+    /// The next event of the session or of a worker.
     Event(Received),
-    /// The connection is gone; the watch comes back by itself.
+    /// The connection is lost; the watch reconnects by itself.
     Lost {
-        /// Why, in words.
+        /// A sentence for people.
         why: String,
-        /// After how long it tries again.
+        /// The delay before the reconnect.
         retry_in: Duration,
     },
 }
 
-/// A session, followed.
+/// A subscription to a session that reconnects; from [`Client::watch`].
 #[derive(Debug)]
 pub struct Watch {
     client: Client,
     session: SessionId,
     filter: Value,
-    /// What the next subscribe asks for; moves with every event.
+    /// The start of the next subscription; moves with every event.
     next: Start,
-    /// Where its workers stand, if they come along.
+    /// The cursors of the workers, or `None` if the filter does not include workers.
     workers: Option<Positions>,
-    socket: Option<Socket>,
+    socket: Option<SessionSocket>,
     retry_at: Option<Instant>,
     backoff: Backoff,
-    /// Whether a subscription ever stood: then a session that is not found was deleted.
-    met: bool,
-    over: bool,
+    /// True once a subscription was accepted: from then on, a session that is not found was deleted.
+    was_connected: bool,
+    is_finished: bool,
 }
 
 impl Client {
-    /// Follows a session for ever. `filter` is `"preset:chat"`, `"preset:full"`, or a filter
-    /// object as the session wire takes it.
+    /// Follows a session without end. `filter` is `"preset:chat"`, `"preset:full"`, or a filter
+    /// object of the session wire.
     pub fn watch(&self, session: SessionId, filter: Value, start: Start) -> Watch {
         let workers = filter["include_worker_sessions"] == true;
         Watch {
@@ -92,14 +92,14 @@ impl Client {
             socket: None,
             retry_at: None,
             backoff: Backoff::default(),
-            met: false,
-            over: false,
+            was_connected: false,
+            is_finished: false,
         }
     }
 }
 
 impl Watch {
-    /// The position up to which everything was seen, if one is known.
+    /// The position up to which all events were received, or `None` before the first one.
     pub fn position(&self) -> Option<Position> {
         match self.next {
             Start::After(at) => Some(at),
@@ -107,9 +107,10 @@ impl Watch {
         }
     }
 
-    /// The next item; none once the session was deleted. Dropping the future loses nothing.
+    /// The next item, or `None` once the session is deleted. Cancel safe: dropping the future loses
+    /// no item.
     pub async fn next(&mut self) -> Result<Option<Item>, Error> {
-        while !self.over {
+        while !self.is_finished {
             if let Some(item) = self.step().await? {
                 return Ok(Some(item));
             }
@@ -121,51 +122,57 @@ impl Watch {
         let Some(socket) = &mut self.socket else {
             return self.connect().await;
         };
-        let frame = match tokio::time::timeout(SILENCE_MAX, socket.next()).await {
-            Ok(Ok(frame)) => Frame::read(&frame)?,
-            Ok(Err(end)) => return self.ended(end),
-            Err(_) => return Ok(Some(self.lost(Error::Silence(SILENCE_MAX).to_string()))),
+        let frame = match tokio::time::timeout(SILENCE_TIMEOUT, socket.next()).await {
+            Ok(Ok(frame)) => IncomingFrame::read(&frame)?,
+            Ok(Err(end)) => return self.handle_socket_end(end),
+            Err(_) => {
+                return Ok(Some(
+                    self.reconnect_later(Error::Silence(SILENCE_TIMEOUT).to_string()),
+                ));
+            }
         };
         match frame {
-            Frame::Ack {
+            IncomingFrame::Ack {
                 replay_event_count,
                 positions,
             } => {
-                self.met = true;
+                self.was_connected = true;
                 self.backoff.reset();
-                self.stand(positions);
+                self.take_positions(positions);
                 Ok(Some(Item::Connected { replay_event_count }))
             }
-            Frame::Refused { code, message } => self.refused(code, message).await,
-            Frame::Snapshot(snapshot) => {
+            IncomingFrame::SubscribeRejected { code, message } => {
+                self.handle_rejection(code, message).await
+            }
+            IncomingFrame::Snapshot(snapshot) => {
                 self.next = Start::After(snapshot.at);
                 Ok(Some(Item::Snapshot(snapshot)))
             }
-            Frame::Event(event) => {
-                self.seen(event.session_id, event.id);
-                self.heed(&event);
+            IncomingFrame::Event(event) => {
+                self.advance(event.session_id, event.id);
+                self.track_worker(&event);
                 Ok(Some(Item::Event(event)))
             }
-            Frame::Passed(session, at) => {
-                self.seen(session, at);
+            IncomingFrame::UnknownEvent(session, at) => {
+                self.advance(session, at);
                 Ok(None)
             }
-            Frame::Ping {
+            IncomingFrame::Ping {
                 nonce,
                 position,
                 positions,
             } => {
                 if let Some(at) = position {
-                    self.seen(self.session, at);
+                    self.advance(self.session, at);
                 }
-                self.stand(positions);
+                self.take_positions(positions);
                 self.send(&json!({"type": "pong", "nonce": nonce})).await
             }
-            Frame::Other => Ok(None),
+            IncomingFrame::Other => Ok(None),
         }
     }
 
-    /// Waits for the time to try, then attaches and subscribes.
+    /// Waits until the retry is due, then attaches and subscribes.
     async fn connect(&mut self) -> Result<Option<Item>, Error> {
         if let Some(at) = self.retry_at {
             tokio::time::sleep_until(at).await;
@@ -175,21 +182,21 @@ impl Watch {
                 self.socket = Some(socket);
                 self.subscribe().await
             }
-            Err(error) if self.met && error.code() == Some(Code::SessionNotFound) => {
-                self.over = true;
+            Err(error) if self.was_connected && error.code() == Some(Code::SessionNotFound) => {
+                self.is_finished = true;
                 Ok(None)
             }
-            // A token that came too late or was lost with its socket: the next one is new.
+            // The attach token expired or was lost with its socket: the next attach has a new one.
             Err(error) if error.is_passing() || error.code() == Some(Code::Unauthorized) => {
-                Ok(Some(self.lost(error.to_string())))
+                Ok(Some(self.reconnect_later(error.to_string())))
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.fail(error),
         }
     }
 
-    async fn open(&self) -> Result<Socket, Error> {
+    async fn open(&self) -> Result<SessionSocket, Error> {
         let attached = self.client.attach(self.session).await?;
-        Socket::open(self.client.http(), self.session, &attached.attach_token).await
+        SessionSocket::open(&self.client.http, self.session, &attached.attach_token).await
     }
 
     async fn subscribe(&mut self) -> Result<Option<Item>, Error> {
@@ -204,81 +211,85 @@ impl Watch {
         self.send(&frame).await
     }
 
-    /// The cursor: one id, or one for each session.
+    /// The `since` of a subscription: one id, or one id per session.
     fn since(&self, at: Position) -> Value {
         match &self.workers {
             Some(workers) if !workers.is_empty() => {
-                let mut all = workers.clone();
-                all.insert(self.session, at);
-                json!(all)
+                let mut positions = workers.clone();
+                positions.insert(self.session, at);
+                json!(positions)
             }
             _ => json!(at),
         }
     }
 
     async fn send(&mut self, frame: &Value) -> Result<Option<Item>, Error> {
-        let sent = match &mut self.socket {
+        let result = match &mut self.socket {
             Some(socket) => socket.send(frame).await,
             None => Ok(()),
         };
-        match sent {
+        match result {
             Ok(()) => Ok(None),
-            Err(end) => self.ended(end),
+            Err(end) => self.handle_socket_end(end),
         }
     }
 
-    async fn refused(&mut self, code: String, message: String) -> Result<Option<Item>, Error> {
+    async fn handle_rejection(
+        &mut self,
+        code: String,
+        message: String,
+    ) -> Result<Option<Item>, Error> {
         match code.as_str() {
-            // The socket stays open for a better subscribe.
+            // The socket stays open for another subscription.
             "cursor_expired" | "replay_too_large" if self.next != Start::Snapshot => {
                 self.next = Start::Snapshot;
                 self.forget_workers();
                 self.subscribe().await
             }
-            // A worker that nobody knows any more: the session itself can go on.
+            // The server does not know a worker any more; the session itself continues.
             "invalid_filter" if self.forget_workers() => self.subscribe().await,
             "session_not_found" => {
-                self.over = true;
+                self.is_finished = true;
                 Ok(None)
             }
-            _ => self.failed(Error::Subscribe { code, message }),
+            _ => self.fail(Error::Subscribe { code, message }),
         }
     }
 
-    fn ended(&mut self, end: End) -> Result<Option<Item>, Error> {
+    fn handle_socket_end(&mut self, end: SocketEnd) -> Result<Option<Item>, Error> {
         match end {
-            End::Closed(Close::SessionDeleted) => {
-                self.over = true;
+            SocketEnd::Closed(Close::SessionDeleted) => {
+                self.is_finished = true;
                 Ok(None)
             }
-            End::Closed(close) => match close.reconnect() {
-                Reconnect::Resume => Ok(Some(self.lost(close.message().to_owned()))),
-                Reconnect::Mend | Reconnect::Never => self.failed(Error::Closed(close)),
+            SocketEnd::Closed(close) => match close.reconnect() {
+                Reconnect::Resume => Ok(Some(self.reconnect_later(close.message().to_owned()))),
+                Reconnect::Mend | Reconnect::Never => self.fail(Error::Closed(close)),
             },
-            End::Unknown(why) | End::Broken(why) => Ok(Some(self.lost(why))),
+            SocketEnd::Unknown(why) | SocketEnd::Broken(why) => Ok(Some(self.reconnect_later(why))),
         }
     }
 
-    fn failed(&mut self, error: Error) -> Result<Option<Item>, Error> {
-        self.over = true;
+    fn fail(&mut self, error: Error) -> Result<Option<Item>, Error> {
+        self.is_finished = true;
         self.socket = None;
         Err(error)
     }
 
-    fn lost(&mut self, why: String) -> Item {
+    fn reconnect_later(&mut self, why: String) -> Item {
         let retry_in = self.backoff.next();
         self.socket = None;
         self.retry_at = Some(Instant::now() + retry_in);
         Item::Lost { why, retry_in }
     }
 
-    /// Moves the cursor. Events of worker sessions stand in an order of their own.
-    fn seen(&mut self, session: SessionId, at: Position) {
+    /// Advances the cursor of a session. Every worker session has its own order.
+    fn advance(&mut self, session: SessionId, at: Position) {
         if session != self.session {
             if let Some(workers) = &mut self.workers {
-                let known = workers.entry(session).or_insert(at);
-                *known = at.max(*known);
-                // Ids rise with time: the oldest is the likeliest to have ended unseen.
+                let cursor = workers.entry(session).or_insert(at);
+                *cursor = at.max(*cursor);
+                // Ids grow with time: the oldest worker is the most likely to have ended unnoticed.
                 if workers.len() >= SINCE_SESSIONS_MAX {
                     workers.pop_first();
                 }
@@ -290,41 +301,41 @@ impl Watch {
         }
     }
 
-    /// Keeps a cursor from a worker's start to its end.
-    fn heed(&mut self, event: &Received) {
+    /// Starts and ends the cursor of a worker.
+    fn track_worker(&mut self, event: &Received) {
         let Some(workers) = &mut self.workers else {
             return;
         };
-        let word = match event.kind {
+        let worker = match event.kind {
             EventType::DelegateStarted
             | EventType::DelegateCompleted
             | EventType::DelegateFailed => event.worker(),
             _ => return,
         };
-        let Some(id) = word else { return };
+        let Some(id) = worker else { return };
         if event.kind == EventType::DelegateStarted {
-            workers.entry(id).or_insert(START);
+            workers.entry(id).or_insert(WORKER_START);
         } else {
             workers.remove(&id);
         }
     }
 
-    /// The server says where every session stands, and so which workers there are.
-    fn stand(&mut self, positions: Option<Positions>) {
+    /// Takes over the positions that the server reports, and with them the set of workers.
+    fn take_positions(&mut self, positions: Option<Positions>) {
         let (Some(mut positions), true) = (positions, self.workers.is_some()) else {
             return;
         };
-        // Not before the snapshot itself is here.
+        // Before the snapshot has arrived, the position of the session must not move.
         if let (Some(at), true) = (
             positions.remove(&self.session),
             self.next != Start::Snapshot,
         ) {
-            self.seen(self.session, at);
+            self.advance(self.session, at);
         }
         self.workers = Some(positions);
     }
 
-    /// Forgets where workers stand; whether any were known.
+    /// Removes the cursors of all workers. Returns true if there were any.
     fn forget_workers(&mut self) -> bool {
         let workers = self.workers.as_mut().map(std::mem::take);
         workers.is_some_and(|workers| !workers.is_empty())

@@ -1,78 +1,79 @@
-//! What the operator allows beyond public addresses: a host by name, an address, or a network.
+//! The operator's allow list: hosts, addresses and networks that requests may reach although they
+//! are not public.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use reqwest::Url;
 
-use crate::address::plain;
+use crate::address::unwrap_ipv4;
 
-/// Not a host, an address or a network.
+/// A text that is not a host name, an address or a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a host name, an address or a network; write `ccs.internal`, `10.1.2.3` or `10.0.0.0/8`"
 )]
-pub struct BadAllow(pub String);
+pub struct InvalidAllowRule(pub String);
 
-/// One entry of the allow list.
+/// One entry of the allow list; parsed from text such as `ccs.internal` or `10.0.0.0/8`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allow {
-    /// A host by its name, whatever private address it has.
+    /// A host name, with any private address it resolves to.
     Host(String),
-    /// All addresses whose first bits are these.
+    /// A network: an address and the number of leading bits that must match.
     Network(IpAddr, u8),
 }
 
 impl FromStr for Allow {
-    type Err = BadAllow;
+    type Err = InvalidAllowRule;
 
-    fn from_str(text: &str) -> Result<Self, BadAllow> {
-        let bad = || BadAllow(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidAllowRule> {
+        let invalid = || InvalidAllowRule(text.to_owned());
         if let Some((address, bits)) = text.split_once('/') {
-            let address: IpAddr = address.parse().map_err(|_| bad())?;
-            let bits: u8 = bits.parse().map_err(|_| bad())?;
+            let address: IpAddr = address.parse().map_err(|_| invalid())?;
+            let bits: u8 = bits.parse().map_err(|_| invalid())?;
             let width = if address.is_ipv4() { 32 } else { 128 };
             return (bits <= width)
                 .then_some(Self::Network(address, bits))
-                .ok_or_else(bad);
+                .ok_or_else(invalid);
         }
         if let Ok(address) = text.parse::<IpAddr>() {
             let bits = if address.is_ipv4() { 32 } else { 128 };
             return Ok(Self::Network(address, bits));
         }
-        let host = name(text);
-        let label = |label: &str| {
+        let host = normalize_host(text);
+        let is_label = |label: &str| {
             (1..=63).contains(&label.len())
                 && label
                     .bytes()
                     .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
         };
-        (host.len() <= 253 && host.split('.').all(label))
+        (host.len() <= 253 && host.split('.').all(is_label))
             .then_some(Self::Host(host))
-            .ok_or_else(bad)
+            .ok_or_else(invalid)
     }
 }
 
 impl Allow {
-    /// The host that an operator wrote into an address of their own settings: it may be spoken to
-    /// wherever it is, and no other may because of it. None where the host is an address in
-    /// numbers: that is the operator's word already, and an entry would open it to other names.
+    /// The rule for the host of a URL in the operator's settings: the host may be private, and no
+    /// other host becomes reachable. `None` for an IP address: [`crate::Dialer`] accepts an address
+    /// that the operator wrote, and a network rule would also allow other names that resolve to it.
     pub fn host_of(url: &Url) -> Option<Self> {
         let entry: Self = url.host_str()?.parse().ok()?;
         matches!(entry, Self::Host(_)).then_some(entry)
     }
 
-    /// Whether it names this host.
-    pub(crate) fn names(&self, host: &str) -> bool {
-        matches!(self, Self::Host(allowed) if *allowed == name(host))
+    /// True if the rule names this host.
+    pub(crate) fn matches_host(&self, host: &str) -> bool {
+        matches!(self, Self::Host(allowed) if *allowed == normalize_host(host))
     }
 
-    /// Whether this address is in it.
-    pub(crate) fn holds(&self, address: IpAddr) -> bool {
+    /// True if the rule is a network that contains `address`.
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
         let Self::Network(network, bits) = self else {
             return false;
         };
-        let (network, address) = (plain(*network), plain(address));
+        let (network, address) = (unwrap_ipv4(*network), unwrap_ipv4(address));
         match (network, address) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
                 let shift = 32 - u32::from((*bits).min(32));
@@ -87,8 +88,8 @@ impl Allow {
     }
 }
 
-/// A host name in the one spelling that is compared.
-pub(crate) fn name(host: &str) -> String {
+/// The form in which host names are compared: lower case, without the final dot.
+pub(crate) fn normalize_host(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
@@ -101,12 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn hosts_addresses_and_networks_are_told_apart() {
+    fn rules_parse_as_host_address_or_network() {
         assert_eq!(allow("CCS.Internal."), Allow::Host("ccs.internal".into()));
-        assert!(allow("ccs.internal").names("ccs.INTERNAL"));
-        assert!(!allow("ccs.internal").names("x.ccs.internal"));
-        assert!(allow("10.1.2.3").holds("10.1.2.3".parse().expect("an address")));
-        for bad in [
+        assert!(allow("ccs.internal").matches_host("ccs.INTERNAL"));
+        assert!(!allow("ccs.internal").matches_host("x.ccs.internal"));
+        assert!(allow("10.1.2.3").contains("10.1.2.3".parse().expect("an address")));
+        for invalid in [
             "",
             "a b",
             "10.0.0.0/33",
@@ -116,12 +117,15 @@ mod tests {
             "http://a",
             "a..b",
         ] {
-            assert_eq!(bad.parse::<Allow>(), Err(BadAllow(bad.to_owned())));
+            assert_eq!(
+                invalid.parse::<Allow>(),
+                Err(InvalidAllowRule(invalid.to_owned()))
+            );
         }
     }
 
     #[test]
-    fn the_host_of_an_address_is_a_name_and_never_a_network() {
+    fn rule_for_url_host_is_a_name_and_never_a_network() {
         let host_of = |url: &str| Allow::host_of(&url.parse().expect("a url"));
         let model = Some(Allow::Host("models.internal".into()));
         assert_eq!(host_of("http://Models.internal:8090/v1"), model);
@@ -131,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_holds_what_begins_with_its_bits() {
+    fn network_contains_addresses_with_its_prefix() {
         let cases = [
             ("10.0.0.0/8", "10.255.0.1", true),
             ("10.0.0.0/8", "::ffff:10.0.0.1", true),
@@ -143,9 +147,13 @@ mod tests {
             ("::/0", "fd12::1", true),
             ("fd00::/8", "fe00::1", false),
         ];
-        for (network, address, held) in cases {
+        for (network, address, expected) in cases {
             let address = address.parse().expect("an address");
-            assert_eq!(allow(network).holds(address), held, "{network} {address}");
+            assert_eq!(
+                allow(network).contains(address),
+                expected,
+                "{network} {address}"
+            );
         }
     }
 }

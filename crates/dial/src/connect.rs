@@ -1,5 +1,5 @@
-//! How long a connection may take to come about, said anew by every request. The client itself
-//! knows one time for all of them, so the time travels with the task that asks.
+//! A connect timeout per request. The HTTP client supports one timeout for all requests only, so
+//! the timeout is passed to the connector in a task-local value.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -11,36 +11,39 @@ use tower::{Layer, Service};
 type BoxError = Box<dyn Error + Send + Sync>;
 
 tokio::task_local! {
-    static TIME: Duration;
+    static CONNECT_TIMEOUT: Duration;
 }
 
-/// There was no connection in time.
+/// The connection was not established in time.
 #[derive(Debug, thiserror::Error)]
-#[error("no connection came about in time")]
-pub(crate) struct Late;
+#[error("the connection was not established in time")]
+pub(crate) struct ConnectTimedOut;
 
-/// Runs `future`; a connection that it opens must be there within `time`.
-pub(crate) fn within<F: Future>(time: Duration, future: F) -> impl Future<Output = F::Output> {
-    TIME.scope(time, future)
+/// Runs `future`; every connection that it opens must be established within `timeout`.
+pub(crate) fn with_connect_timeout<F: Future>(
+    timeout: Duration,
+    future: F,
+) -> impl Future<Output = F::Output> {
+    CONNECT_TIMEOUT.scope(timeout, future)
 }
 
-/// Gives connections the time that the request has for them.
+/// A layer that applies the connect timeout of the current request to the connector.
 #[derive(Clone)]
-pub(crate) struct Timely;
+pub(crate) struct ConnectTimeoutLayer;
 
-/// A connector that gives up in time.
+/// A connector that fails with [`ConnectTimedOut`] when the timeout of the request has passed.
 #[derive(Clone)]
-pub(crate) struct Connector<S>(S);
+pub(crate) struct ConnectTimeoutService<S>(S);
 
-impl<S> Layer<S> for Timely {
-    type Service = Connector<S>;
+impl<S> Layer<S> for ConnectTimeoutLayer {
+    type Service = ConnectTimeoutService<S>;
 
-    fn layer(&self, inner: S) -> Connector<S> {
-        Connector(inner)
+    fn layer(&self, inner: S) -> ConnectTimeoutService<S> {
+        ConnectTimeoutService(inner)
     }
 }
 
-impl<S, R> Service<R> for Connector<S>
+impl<S, R> Service<R> for ConnectTimeoutService<S>
 where
     S: Service<R, Error = BoxError>,
     S::Response: 'static,
@@ -56,14 +59,14 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         let connecting = self.0.call(request);
-        // A request without a time of its own is ended as a whole by whoever waits for it.
-        let Ok(time) = TIME.try_with(|&time| time) else {
+        // Without a connect timeout, only the timeout of the whole request applies.
+        let Ok(timeout) = CONNECT_TIMEOUT.try_with(|&timeout| timeout) else {
             return Box::pin(connecting);
         };
         Box::pin(async move {
-            match tokio::time::timeout(time, connecting).await {
+            match tokio::time::timeout(timeout, connecting).await {
                 Ok(connected) => connected,
-                Err(_) => Err(Late.into()),
+                Err(_) => Err(ConnectTimedOut.into()),
             }
         })
     }

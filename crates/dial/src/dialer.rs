@@ -1,7 +1,8 @@
-//! The dialer: one client for the whole process, so that connections are used again. The answer
-//! to a request comes whole or not at all, within its time and its bytes, or as a stream that is
-//! read as fast as it is asked for. Redirects are followed here, by hand, and only for callers
-//! that ask for that.
+//! The [`Dialer`]: one HTTP client for the whole process, so that connections are reused.
+//!
+//! A response arrives complete, within its time and size limits, or as a stream that is read at the
+//! speed of the caller. The dialer follows redirects itself, and only in [`Dialer::request`] and
+//! [`Dialer::open`].
 
 use std::error::Error as _;
 use std::fmt;
@@ -13,61 +14,60 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, L
 use reqwest::{Client, Response, Url};
 
 use crate::allow::Allow;
-use crate::connect::{Late, Timely, within};
+use crate::connect::{ConnectTimedOut, ConnectTimeoutLayer, with_connect_timeout};
 use crate::error::DialError;
 use crate::headers::Headers;
 use crate::incoming::Incoming;
-use crate::redirect::{follow, guard};
+use crate::redirect::{check_url, follow_redirect};
 use crate::request::{Reply, Request};
-use crate::resolver::{Guarded, Lookup, NotAllowed, System};
+use crate::resolver::{AddressNotAllowed, GuardedResolver, HostLookup, SystemResolver};
 
-/// Idle connections kept to one host: what a busy minute uses, not what a burst once did.
-const IDLE_MAX: usize = 32;
-/// Shorter than servers keep theirs, so that a request seldom meets a connection that is going.
-const IDLE_FOR: Duration = Duration::from_secs(15);
+/// Idle connections kept per host: enough for steady traffic, not for a burst.
+const IDLE_CONNECTIONS_MAX: usize = 32;
+/// Shorter than the timeout of common servers, so that a request seldom gets a closing connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How a dialer is made.
+/// Settings of a [`Dialer`].
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Hosts and networks that may be spoken to although they are not public.
+    /// Hosts and networks that requests may reach although they are not public.
     pub allow: Vec<Allow>,
 }
 
-/// What one request may use up.
+/// Limits of one [`Dialer::post_json`] request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// From the first step to the last byte: resolve, connect, headers and body together.
+    /// From the start to the last byte: name resolution, connection, headers and body together.
     pub timeout: Duration,
-    /// Bytes of the answer's body.
+    /// The size limit of the response body.
     pub max_bytes: usize,
 }
 
-/// What came back, whatever its status: a redirect is an answer and is not followed.
+/// A complete response of any status. Redirects are returned, not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The HTTP status.
+    /// The HTTP status code.
     pub status: u16,
-    /// The body, whole.
+    /// At most [`Limits::max_bytes`] bytes.
     pub body: Bytes,
 }
 
-/// A request whose answer is a stream.
+/// A JSON POST whose response is a stream of server-sent events.
 #[derive(Clone)]
 pub struct Outgoing {
-    /// Where to.
+    /// The target; redirects are not followed.
     pub url: Url,
-    /// Headers besides those that every request has.
+    /// Headers besides those that the dialer sets.
     pub headers: Headers,
-    /// The JSON.
+    /// Sent as `application/json`.
     pub body: Bytes,
-    /// From the first step until there is a connection: resolve, connect and handshake.
+    /// The time limit for name resolution, connection and TLS handshake.
     pub connect: Duration,
-    /// From the first step until the head of the answer has come, connecting included.
+    /// The time limit from the start to the head of the response, including the connection.
     pub first_byte: Duration,
 }
 
-/// Shows how large it is and how long it may take: the body is what people said, the address and
-/// the headers may have a key in them.
+/// Shows sizes and times only: the body is user content, URL and headers may contain a key.
 impl fmt::Debug for Outgoing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outgoing")
@@ -79,7 +79,7 @@ impl fmt::Debug for Outgoing {
     }
 }
 
-/// The one way out.
+/// Sends guarded HTTP requests. Clones share the connection pool.
 #[derive(Clone, Debug)]
 pub struct Dialer {
     client: Client,
@@ -87,18 +87,18 @@ pub struct Dialer {
 }
 
 impl Dialer {
-    /// A dialer that asks the machine's own resolver.
+    /// A dialer that uses the resolver of the operating system.
     pub fn new(options: Options) -> Result<Self, DialError> {
-        Self::resolving(options, Arc::new(System))
+        Self::with_lookup(options, Arc::new(SystemResolver))
     }
 
-    fn resolving(options: Options, lookup: Arc<dyn Lookup>) -> Result<Self, DialError> {
+    fn with_lookup(options: Options, lookup: Arc<dyn HostLookup>) -> Result<Self, DialError> {
         let allow: Arc<[Allow]> = options.allow.into();
-        // The HTTP client takes TLS from the provider of the process, which the first dialer
-        // installs; for later ones it is there already.
+        // The HTTP client takes TLS from the default provider of the process. The first dialer
+        // installs it; later calls fail, which is harmless.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
-            .dns_resolver(Guarded::new(lookup, Arc::clone(&allow)))
+            .dns_resolver(GuardedResolver::new(lookup, Arc::clone(&allow)))
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .no_proxy()
@@ -108,29 +108,30 @@ impl Dialer {
             .no_zstd()
             .no_deflate()
             .http1_only()
-            .connector_layer(Timely)
-            .pool_max_idle_per_host(IDLE_MAX)
-            .pool_idle_timeout(IDLE_FOR)
+            .connector_layer(ConnectTimeoutLayer)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .user_agent(concat!("turnwire/", env!("CARGO_PKG_VERSION")))
             .build();
-        client.map(|client| Self { client, allow }).map_err(|why| {
-            tracing::error!(%why, "the HTTP client could not be set up");
-            DialError::Setup
-        })
+        client
+            .map(|client| Self { client, allow })
+            .map_err(|error| {
+                tracing::error!(%error, "the HTTP client could not be created");
+                DialError::Setup
+            })
     }
 
-    /// Whether a request to `url` may leave, as far as the address alone tells: what a name stands
-    /// for is known only when it is called.
+    /// Checks whether a request to `url` may be sent, before its host name is resolved.
     pub fn lets_out(url: &Url) -> Result<(), DialError> {
-        guard(url)
+        check_url(url)
     }
 
-    /// Sends `request`, follows where it is sent on, and waits for the whole answer. Dropping the
-    /// future cuts the connection.
+    /// Sends `request`, follows redirects, and waits for the complete response. Dropping the future
+    /// closes the connection.
     pub async fn request(&self, request: Request) -> Result<Reply, DialError> {
         let (timeout, max_bytes) = (request.timeout, request.max_bytes);
         let exchange = async {
-            let (mut response, moved) = self.hops(request).await?;
+            let (mut response, moved) = self.send_hops(request).await?;
             let status = response.status().as_u16();
             let headers = std::mem::take(response.headers_mut());
             let body = collect(response, max_bytes).await?;
@@ -147,50 +148,49 @@ impl Dialer {
         }
     }
 
-    /// Sends `request`, follows where it is sent on, and waits for the head of the answer; its
-    /// body is read only when it is polled. Dropping the future or what it gives closes the
-    /// connection.
+    /// Sends `request`, follows redirects, and waits for the head of the response; the body is read
+    /// when [`Incoming`] is polled. Dropping the future or the response closes the connection.
     pub async fn open(&self, request: Request) -> Result<Incoming, DialError> {
         let (timeout, max_bytes) = (request.timeout, request.max_bytes);
-        let (response, _) = match tokio::time::timeout(timeout, self.hops(request)).await {
+        let (response, _) = match tokio::time::timeout(timeout, self.send_hops(request)).await {
             Ok(response) => response?,
             Err(_) => return Err(DialError::Timeout),
         };
-        Ok(Incoming::new(response, judge).at_most(max_bytes))
+        Ok(Incoming::new(response, to_dial_error).with_max_bytes(max_bytes))
     }
 
-    /// The answer of the last hop, and whether it is another than the first.
-    async fn hops(&self, mut request: Request) -> Result<(Response, bool), DialError> {
-        guard(&request.url)?;
+    /// The response of the last hop, and true if its URL differs from the first.
+    async fn send_hops(&self, mut request: Request) -> Result<(Response, bool), DialError> {
+        check_url(&request.url)?;
         let first = request.url.clone();
         loop {
-            let response = within(request.connect, self.send(&request)).await?;
+            let response = with_connect_timeout(request.connect, self.send(&request)).await?;
             let status = response.status().as_u16();
             let location = response.headers().get(LOCATION);
             let location = location.map(|value| value.as_bytes());
-            if !follow(&mut request, status, location, &first, &self.allow)? {
-                plain(&response)?;
+            if !follow_redirect(&mut request, status, location, &first, &self.allow)? {
+                check_not_encoded(&response)?;
                 return Ok((response, request.url != first));
             }
         }
     }
 
     async fn send(&self, request: &Request) -> Result<Response, DialError> {
-        let mut sent = self
+        let mut request_builder = self
             .client
             .request(request.method.into(), request.url.clone())
             .headers(request.headers.clone().into_map())
             .header(ACCEPT, &*request.accept)
             .header(ACCEPT_ENCODING, "identity");
         if let Some(body) = &request.body {
-            sent = sent
+            request_builder = request_builder
                 .header(CONTENT_TYPE, &*request.content_type)
                 .body(body.clone());
         }
-        sent.send().await.map_err(judge)
+        request_builder.send().await.map_err(to_dial_error)
     }
 
-    /// Posts `body` as JSON and waits for the whole answer. Dropping the future cuts the
+    /// Posts `body` as JSON and waits for the complete response. Dropping the future closes the
     /// connection.
     pub async fn post_json(
         &self,
@@ -198,27 +198,27 @@ impl Dialer {
         body: impl Into<Bytes>,
         limits: Limits,
     ) -> Result<Answer, DialError> {
-        guard(url)?;
+        check_url(url)?;
         let exchange = self.exchange(url.clone(), body.into(), limits.max_bytes);
         match tokio::time::timeout(limits.timeout, exchange).await {
-            Ok(answer) => answer,
+            Ok(response) => response,
             Err(_) => Err(DialError::Timeout),
         }
     }
 
-    /// Posts a request and waits for the head of the answer; its body is a stream of events that
-    /// is read only when it is polled. Dropping the future or what it gives closes the connection.
+    /// Posts a request and waits for the head of the response; the body is read when [`Incoming`] is
+    /// polled. Dropping the future or the response closes the connection.
     pub async fn stream(&self, request: Outgoing) -> Result<Incoming, DialError> {
-        guard(&request.url)?;
+        check_url(&request.url)?;
         let (connect, first_byte) = (request.connect, request.first_byte);
-        let sent = within(connect, self.posted(request));
-        match tokio::time::timeout(first_byte, sent).await {
+        let response = with_connect_timeout(connect, self.send_stream_request(request));
+        match tokio::time::timeout(first_byte, response).await {
             Ok(incoming) => incoming,
             Err(_) => Err(DialError::Timeout),
         }
     }
 
-    async fn posted(&self, outgoing: Outgoing) -> Result<Incoming, DialError> {
+    async fn send_stream_request(&self, outgoing: Outgoing) -> Result<Incoming, DialError> {
         let request = self
             .client
             .post(outgoing.url)
@@ -227,9 +227,9 @@ impl Dialer {
             .header(ACCEPT, "text/event-stream")
             .header(ACCEPT_ENCODING, "identity")
             .body(outgoing.body);
-        let response = request.send().await.map_err(judge)?;
-        plain(&response)?;
-        Ok(Incoming::new(response, judge))
+        let response = request.send().await.map_err(to_dial_error)?;
+        check_not_encoded(&response)?;
+        Ok(Incoming::new(response, to_dial_error))
     }
 
     async fn exchange(&self, url: Url, body: Bytes, max_bytes: usize) -> Result<Answer, DialError> {
@@ -240,36 +240,36 @@ impl Dialer {
             .header(ACCEPT, "application/json")
             .header(ACCEPT_ENCODING, "identity")
             .body(body);
-        let response = request.send().await.map_err(judge)?;
-        plain(&response)?;
+        let response = request.send().await.map_err(to_dial_error)?;
+        check_not_encoded(&response)?;
         let status = response.status().as_u16();
         let body = collect(response, max_bytes).await?;
         Ok(Answer { status, body })
     }
 }
 
-/// Refuses an answer that would have to be unpacked: how large it gets then is anyone's guess.
-fn plain(response: &Response) -> Result<(), DialError> {
+/// Rejects a compressed response: its size after decompression is unknown.
+fn check_not_encoded(response: &Response) -> Result<(), DialError> {
     let encodings = response.headers().get_all(CONTENT_ENCODING);
-    let plain = encodings
+    let is_identity = encodings
         .iter()
         .all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
-    if plain {
+    if is_identity {
         Ok(())
     } else {
         Err(DialError::Encoded)
     }
 }
 
-/// Reads the body and stops at the first byte too many, whatever the headers promised.
+/// Reads the body and fails at the first byte above the limit, whatever the headers declare.
 async fn collect(mut response: Response, max_bytes: usize) -> Result<Bytes, DialError> {
     let too_large = DialError::TooLarge { max_bytes };
-    let promised = response.content_length().unwrap_or(0);
-    if promised > max_bytes as u64 {
+    let content_length = response.content_length().unwrap_or(0);
+    if content_length > max_bytes as u64 {
         return Err(too_large);
     }
     let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(judge)? {
+    while let Some(chunk) = response.chunk().await.map_err(to_dial_error)? {
         if body.len() + chunk.len() > max_bytes {
             return Err(too_large);
         }
@@ -278,21 +278,21 @@ async fn collect(mut response: Response, max_bytes: usize) -> Result<Bytes, Dial
     Ok(body.freeze())
 }
 
-/// What went wrong. The cause is told to whoever debugs the server and to nobody else.
-fn judge(error: reqwest::Error) -> DialError {
+/// Classifies an error of the HTTP client. Only the server's log contains the cause.
+fn to_dial_error(error: reqwest::Error) -> DialError {
     let error = error.without_url();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        if inner.is::<NotAllowed>() {
-            tracing::debug!("a name has an address that is not allowed");
+        if inner.is::<AddressNotAllowed>() {
+            tracing::debug!("a host name resolved to an address that is not allowed");
             return DialError::Refused;
         }
-        if inner.is::<Late>() {
+        if inner.is::<ConnectTimedOut>() {
             return DialError::Unconnected;
         }
         cause = inner.source();
     }
-    tracing::debug!(why = ?error, "no answer");
+    tracing::debug!(?error, "request failed");
     if error.is_timeout() {
         DialError::Timeout
     } else {

@@ -1,35 +1,35 @@
-//! Why there is no answer. Words only: no host, no path, no text that came over the network, so
-//! that an error can be shown anywhere by mistake and tells nothing.
+//! The error of outbound requests. An error contains no host, no path and no text from the
+//! network, so that showing it to a client by mistake reveals nothing.
 
-/// No answer.
+/// The reason why a request has no usable response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DialError {
-    /// The guard does not let the request out: not HTTP, credentials in the address, or a place
-    /// that nobody allowed.
-    #[error("the request was not let out")]
+    /// The guard rejected the URL: not HTTP, credentials in the URL, or an address that is not
+    /// allowed.
+    #[error("the request was rejected: its address is not allowed")]
     Refused,
-    /// Not all of the answer came in time.
-    #[error("no whole answer came in time")]
+    /// The timeout passed before the response was complete.
+    #[error("the response was not complete in time")]
     Timeout,
-    /// No connection came about in the time that a stream's request has for it.
-    #[error("no connection came about in time")]
+    /// The connect timeout passed before the connection was established.
+    #[error("the connection was not established in time")]
     Unconnected,
-    /// Nobody answered, or the connection broke.
-    #[error("the other side could not be reached")]
+    /// The connection was refused or broke off, or the remote side does not speak HTTP.
+    #[error("the remote server could not be reached")]
     Unreachable,
-    /// The answer is longer than it may be.
-    #[error("the answer is larger than {max_bytes} bytes")]
+    /// The body of the response is larger than the limit.
+    #[error("the response is larger than {max_bytes} bytes")]
     TooLarge {
-        /// What it may be.
+        /// The limit of the request.
         max_bytes: usize,
     },
-    /// The answer is compressed, though nobody asked for that.
-    #[error("the answer is in an encoding that was not asked for")]
+    /// The response has a content encoding although the request accepts none.
+    #[error("the response has a content encoding that was not requested")]
     Encoded,
-    /// The request was sent on more often than it may be, or in a circle.
-    #[error("the request was sent on too often")]
+    /// The limit of redirects is exceeded.
+    #[error("too many redirects")]
     Redirects,
-    /// The client could not be set up: no roots of trust on this machine.
-    #[error("the HTTP client could not be set up")]
+    /// The HTTP client could not be created, for example without root certificates on the machine.
+    #[error("the HTTP client could not be created")]
     Setup,
 }

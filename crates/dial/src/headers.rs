@@ -1,13 +1,13 @@
-//! Headers that a caller adds to a request. A key may be among them, so every value is treated as
-//! a secret: names can be shown, values cannot.
+//! Headers that a caller adds to a request. Every value is treated as a secret, because it may be
+//! an API key: names are shown in debug output, values are not.
 
 use std::fmt;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// Headers that belong to the connection and to the guard, not to the caller: with them one could
-/// reach another host behind the same address, smuggle a second request, or ask for an encoding.
-const OURS: [&str; 14] = [
+/// Headers that the dialer sets itself. With them a caller could reach another virtual host,
+/// smuggle a second request, or request a content encoding.
+const RESERVED: [&str; 14] = [
     "accept",
     "accept-encoding",
     "connection",
@@ -24,38 +24,37 @@ const OURS: [&str; 14] = [
     "upgrade",
 ];
 
-/// Headers of one caller at most: a handful is usual, and a server refuses a head that is larger.
+/// The limit of headers per request: a handful is usual, and servers reject larger heads.
 const HEADERS_MAX: usize = 64;
 
-/// A header that cannot be sent. Its name is told, its value never.
+/// A header that cannot be sent. The error contains the name of the header, never its value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadHeader {
-    /// The name is none.
+    /// The name is not a valid header name.
     #[error("`{0}` is not the name of a header")]
     Name(String),
-    /// The value cannot stand in a header.
+    /// The value has characters that are not allowed in a header.
     #[error("the value of the header `{0}` has characters that a header cannot carry")]
     Value(String),
-    /// The header is not the caller's to set.
+    /// Only the dialer sets this header.
     #[error("the header `{0}` is set by the server itself")]
     Ours(String),
-    /// There are too many.
+    /// There are more headers than the limit.
     #[error("more than {HEADERS_MAX} headers")]
     Many,
 }
 
-/// Headers of a request, in the order of their names' first mention; the last value of a name
-/// counts.
+/// The headers of a request. If a name occurs twice, the last value is sent.
 #[derive(Clone, Default)]
 pub struct Headers(HeaderMap);
 
 impl Headers {
-    /// Headers from names and values.
+    /// Checks names and values.
     pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, BadHeader> {
         let mut map = HeaderMap::new();
         for (name, value) in pairs {
             let key: HeaderName = name.parse().map_err(|_| BadHeader::Name(name.to_owned()))?;
-            if OURS.contains(&key.as_str()) {
+            if RESERVED.contains(&key.as_str()) {
                 return Err(BadHeader::Ours(name.to_owned()));
             }
             let mut value: HeaderValue = value
@@ -70,7 +69,7 @@ impl Headers {
         Ok(Self(map))
     }
 
-    /// These with `others`, which take the place of those of the same name.
+    /// Adds `others`, which replace headers of the same name.
     #[must_use]
     pub fn with(mut self, others: Self) -> Self {
         self.0.extend(others.0);
@@ -94,47 +93,48 @@ impl fmt::Debug for Headers {
 mod tests {
     use super::*;
 
+    // G6
     #[test]
-    fn g6_values_are_never_shown() {
+    fn header_values_are_never_shown() {
         let headers = Headers::new([("x-api-key", "sk-secret"), ("X-Team", "secret")]);
         let headers = headers.expect("headers");
         assert_eq!(format!("{headers:?}"), r#"["x-api-key", "x-team"]"#);
         let map = headers.into_map();
         assert!(!format!("{map:?}").contains("secret"), "{map:?}");
-        let bad = Headers::new([("x-api-key", "secret\nline")]).expect_err("a line break");
-        assert_eq!(bad, BadHeader::Value("x-api-key".into()));
-        assert!(!format!("{bad} {bad:?}").contains("secret"));
+        let error = Headers::new([("x-api-key", "secret\nline")]).expect_err("a line break");
+        assert_eq!(error, BadHeader::Value("x-api-key".into()));
+        assert!(!format!("{error} {error:?}").contains("secret"));
     }
 
     #[test]
-    fn what_belongs_to_the_connection_is_not_the_callers() {
-        for name in OURS {
-            let bad = Headers::new([(name, "x")]).map(|_| ());
-            assert_eq!(bad, Err(BadHeader::Ours(name.into())));
-            let shouted = name.to_ascii_uppercase();
-            let bad = Headers::new([(shouted.as_str(), "x")]).map(|_| ());
-            assert_eq!(bad, Err(BadHeader::Ours(shouted)));
+    fn reserved_headers_are_rejected() {
+        for name in RESERVED {
+            let error = Headers::new([(name, "x")]).map(|_| ());
+            assert_eq!(error, Err(BadHeader::Ours(name.into())));
+            let upper_case = name.to_ascii_uppercase();
+            let error = Headers::new([(upper_case.as_str(), "x")]).map(|_| ());
+            assert_eq!(error, Err(BadHeader::Ours(upper_case)));
         }
-        let bad = Headers::new([("not a name", "x")]).map(|_| ());
-        assert_eq!(bad, Err(BadHeader::Name("not a name".into())));
+        let error = Headers::new([("not a name", "x")]).map(|_| ());
+        assert_eq!(error, Err(BadHeader::Name("not a name".into())));
     }
 
     #[test]
-    fn others_take_the_place_of_those_of_the_same_name() {
+    fn merged_headers_replace_those_of_the_same_name() {
         let headers = |pairs: &[(&'static str, &'static str)]| {
             Headers::new(pairs.iter().copied()).expect("headers")
         };
-        let both = headers(&[("a", "1"), ("b", "1")]).with(headers(&[("B", "2"), ("c", "2")]));
-        let both = both.into_map();
-        assert_eq!(both.len(), 3);
+        let merged = headers(&[("a", "1"), ("b", "1")]).with(headers(&[("B", "2"), ("c", "2")]));
+        let merged = merged.into_map();
+        assert_eq!(merged.len(), 3);
         for (name, value) in [("a", "1"), ("b", "2"), ("c", "2")] {
-            assert_eq!(both.get(name).expect("there"), value);
-            assert!(both.get(name).expect("there").is_sensitive());
+            assert_eq!(merged.get(name).expect("there"), value);
+            assert!(merged.get(name).expect("there").is_sensitive());
         }
     }
 
     #[test]
-    fn the_last_value_of_a_name_counts_and_names_are_limited() {
+    fn last_value_of_a_name_wins_and_names_are_limited() {
         let map = Headers::new([("a", "1"), ("A", "2")])
             .expect("headers")
             .into_map();
@@ -142,7 +142,7 @@ mod tests {
         let names: Vec<String> = (0..=HEADERS_MAX).map(|n| format!("x-{n}")).collect();
         let pairs = |n: usize| names.iter().take(n).map(|name| (name.as_str(), "v"));
         assert!(Headers::new(pairs(HEADERS_MAX)).is_ok());
-        let bad = Headers::new(pairs(HEADERS_MAX + 1)).map(|_| ());
-        assert_eq!(bad, Err(BadHeader::Many));
+        let error = Headers::new(pairs(HEADERS_MAX + 1)).map(|_| ());
+        assert_eq!(error, Err(BadHeader::Many));
     }
 }

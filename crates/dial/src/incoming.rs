@@ -1,5 +1,5 @@
-//! An answer that comes in pieces. Its head is here; its body is read from the socket only when
-//! somebody asks for the next piece, so that a slow reader slows the sender down.
+//! A response whose body is a stream. The body is read from the socket only when the stream is
+//! polled, so that a slow reader slows down the sender.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,52 +13,54 @@ use reqwest::header::HeaderMap;
 use crate::error::DialError;
 use crate::request::media_type;
 
-/// An answer whose body is still to come, whatever its status. As a stream it gives the body's pieces, and after the first error nothing more.
-/// Dropping it before the end closes the connection at once.
+/// A response of any status whose body is still to be read. The stream yields the chunks of the
+/// body and ends after the first error. Dropping it before the end closes the connection at once.
 pub struct Incoming {
     status: u16,
     headers: HeaderMap,
     body: Option<Body>,
-    /// Bytes that may come, and those that still may.
+    /// The size limit of the body, and the number of bytes that may still arrive.
     max_bytes: usize,
-    left: usize,
+    remaining: usize,
 }
 
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, DialError>> + Send>>;
 
 impl Incoming {
-    pub(crate) fn new(mut response: Response, judge: fn(reqwest::Error) -> DialError) -> Self {
+    pub(crate) fn new(
+        mut response: Response,
+        to_dial_error: fn(reqwest::Error) -> DialError,
+    ) -> Self {
         Self {
             status: response.status().as_u16(),
             headers: std::mem::take(response.headers_mut()),
-            body: Some(Box::pin(response.bytes_stream().map_err(judge))),
+            body: Some(Box::pin(response.bytes_stream().map_err(to_dial_error))),
             max_bytes: usize::MAX,
-            left: usize::MAX,
+            remaining: usize::MAX,
         }
     }
 
-    /// The same, whose body ends with an error at the first byte too many.
-    pub(crate) fn at_most(self, max_bytes: usize) -> Self {
+    /// Limits the body: the stream fails at the first byte above `max_bytes`.
+    pub(crate) fn with_max_bytes(self, max_bytes: usize) -> Self {
         Self {
             max_bytes,
-            left: max_bytes,
+            remaining: max_bytes,
             ..self
         }
     }
 
-    /// The HTTP status.
+    /// The HTTP status code.
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The value of a header, where it is there and is text. The other side wrote it: whoever asks
-    /// judges it and shows it to nobody.
+    /// The value of a header, if present and text. The remote side controls the value: the caller
+    /// must validate it and must not show it to users.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// What kind of body the other side says it is, in small letters and without parameters;
-    /// empty where it does not say.
+    /// The media type of the body in lower case, without parameters; empty if the header is missing.
     pub fn content_type(&self) -> String {
         media_type(self.header("content-type"))
     }
@@ -73,8 +75,8 @@ impl Stream for Incoming {
         };
         let mut next = std::task::ready!(body.as_mut().poll_next(context));
         if let Some(Ok(chunk)) = &next {
-            match self.left.checked_sub(chunk.len()) {
-                Some(left) => self.left = left,
+            match self.remaining.checked_sub(chunk.len()) {
+                Some(remaining) => self.remaining = remaining,
                 None => {
                     let max_bytes = self.max_bytes;
                     next = Some(Err(DialError::TooLarge { max_bytes }));

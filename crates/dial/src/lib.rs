@@ -1,9 +1,9 @@
-//! Guarded outbound HTTP: the one door to the network.
+//! Outbound HTTP with guards. All outgoing requests of the server go through [`Dialer`].
 //!
-//! A request is checked before it leaves (scheme, credentials, address), the address again when a
-//! name is resolved, both again wherever a redirect leads, and the answer while it arrives (time, bytes, encoding). What goes wrong is
-//! a [`DialError`] that carries no text of the other side: causes are in the server's log at
-//! `debug`, hosts nowhere else.
+//! The dialer checks the URL before a request is sent, the address when a host name is resolved,
+//! both again for every redirect, and time, size and encoding while the response arrives. Failures
+//! are [`DialError`]s without any text of the remote side: the server logs causes at `debug`, and
+//! no error names a host.
 
 mod error;
 mod address;
@@ -16,7 +16,7 @@ mod redirect;
 mod incoming;
 mod dialer;
 
-pub use allow::{Allow, BadAllow};
+pub use allow::{Allow, InvalidAllowRule};
 pub use dialer::{Answer, Dialer, Limits, Options, Outgoing};
 pub use error::DialError;
 pub use headers::{BadHeader, Headers};

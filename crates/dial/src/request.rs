@@ -1,5 +1,5 @@
-//! A request in general: any method, its own headers, and how much it may use up. What it carries
-//! may be a secret in every part, so it shows only how large it is and how long it may take.
+//! A request and its complete response. URL, headers and body may contain secrets, so debug output
+//! shows sizes and times only.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,22 +11,21 @@ use reqwest::header::HeaderMap;
 
 use crate::headers::Headers;
 
-/// Redirects that are followed where nobody says otherwise: to the right scheme, the right host
-/// and the right path.
+/// The default limit of redirects: enough to fix the scheme, the host and the path.
 pub const REDIRECTS_MAX: u8 = 3;
 
-/// What is to be done.
+/// The HTTP method of a [`Request`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Read.
+    /// Sent without a body after a redirect that changes the method.
     Get,
-    /// Give and have an answer.
+    /// Becomes [`Method::Get`] after a redirect with status 301, 302 or 303.
     Post,
-    /// Put in its place.
+    /// Keeps its body across redirects with status 301, 302, 307 and 308.
     Put,
-    /// Change.
+    /// Keeps its body across redirects with status 301, 302, 307 and 308.
     Patch,
-    /// Take away.
+    /// Keeps its body across redirects with status 301, 302, 307 and 308.
     Delete,
 }
 
@@ -42,36 +41,36 @@ impl From<Method> for reqwest::Method {
     }
 }
 
-/// One request. [`Request::new`] has a default for everything but method and address.
+/// One request. [`Request::new`] has a default for everything but method and URL.
 #[derive(Clone)]
 pub struct Request {
-    /// What is to be done.
+    /// Sent unchanged on the first hop; a redirect may change it.
     pub method: Method,
-    /// Where to. What the caller writes here is the operator's word: an address in numbers and
-    /// `localhost` are let through. Where a redirect leads is nobody's word.
+    /// The target. The operator is trusted to name an IP address or `localhost` here; the target of
+    /// a redirect is not trusted.
     pub url: Url,
-    /// Headers besides those that every request has. None of them follows a redirect to another
-    /// origin.
+    /// Headers besides those that the dialer sets. They are removed when a redirect leads to
+    /// another origin.
     pub headers: Headers,
-    /// What kinds of answer are welcome.
+    /// The value of the `accept` header.
     pub accept: Cow<'static, str>,
-    /// The kind of the body, where there is one.
+    /// The media type of `body`.
     pub content_type: Cow<'static, str>,
-    /// What is sent.
+    /// The body, or `None` to send none.
     pub body: Option<Bytes>,
-    /// From the first step until there is a connection, for each hop.
+    /// The time limit for name resolution, connection and TLS handshake, per hop.
     pub connect: Duration,
-    /// All hops together, from the first step: to the last byte of an answer that comes whole, to
-    /// the head of one that streams.
+    /// The time limit for all hops together: to the last byte of a complete response, to the head
+    /// of a streamed one.
     pub timeout: Duration,
-    /// Bytes of the answer's body, whole or streamed.
+    /// The size limit of the response body, complete or streamed.
     pub max_bytes: usize,
-    /// Redirects that are followed; one more is [`crate::DialError::Redirects`].
+    /// The limit of redirects; exceeding it is [`crate::DialError::Redirects`].
     pub redirects_max: u8,
 }
 
 impl Request {
-    /// A request without headers and body: 5 s to connect, 30 s in all, 1 MiB, three redirects.
+    /// A request without headers and body: 5 s to connect, 30 s in total, 1 MiB, three redirects.
     pub fn new(method: Method, url: Url) -> Self {
         Self {
             method,
@@ -101,33 +100,32 @@ impl fmt::Debug for Request {
     }
 }
 
-/// What came back, whole, whatever its status.
+/// A complete response of any status.
 #[derive(Clone)]
 pub struct Reply {
-    /// The HTTP status.
+    /// The HTTP status code.
     pub status: u16,
-    /// The body.
+    /// At most [`Request::max_bytes`] bytes.
     pub body: Bytes,
-    /// Whether it came from another address than the one that was asked.
+    /// True if the response comes from another URL than [`Request::url`].
     pub moved: bool,
     pub(crate) headers: HeaderMap,
 }
 
 impl Reply {
-    /// The value of a header, where it is there and is text. The other side wrote it: whoever asks
-    /// judges it and shows it to nobody.
+    /// The value of a header, if present and text. The remote side controls the value: the caller
+    /// must validate it and must not show it to users.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// What kind of body the other side says it is, in small letters and without parameters;
-    /// empty where it does not say.
+    /// The media type of the body in lower case, without parameters; empty if the header is missing.
     pub fn content_type(&self) -> String {
         media_type(self.header("content-type"))
     }
 }
 
-/// Of a `content-type`, the part that names the kind.
+/// The media type of a `content-type` header, without parameters.
 pub(crate) fn media_type(header: Option<&str>) -> String {
     let kind = header.unwrap_or_default().split(';').next();
     kind.unwrap_or_default().trim().to_ascii_lowercase()

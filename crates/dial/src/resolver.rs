@@ -1,5 +1,5 @@
-//! Names to addresses, with the guard in between: it is asked for every new connection, so a
-//! name that points elsewhere later is judged anew, and nobody can connect past it.
+//! The guarded DNS resolver. The HTTP client calls it for every new connection, so a name that
+//! changes its address is checked again, and no connection bypasses the check.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -7,86 +7,88 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
 
-use crate::address::{Reach, reach};
-use crate::allow::{Allow, name};
+use crate::address::{AddressClass, classify};
+use crate::allow::{Allow, normalize_host};
 
-/// Lookups at once. Each holds a thread for as long as the machine's resolver takes, longer than
-/// whoever asked may still want to know.
+/// The limit of concurrent lookups. Each blocks a thread until the system resolver returns, even if
+/// the request has timed out in the meantime.
 const LOOKUPS_MAX: usize = 32;
 
-/// The guard said no.
+/// A host name resolved to an address that is not allowed.
 #[derive(Debug, thiserror::Error)]
 #[error("the name has an address that is not allowed")]
-pub(crate) struct NotAllowed;
+pub(crate) struct AddressNotAllowed;
 
-/// What the machine says that a name stands for.
-pub(crate) trait Lookup: Send + Sync + 'static {
-    /// The addresses of `host`. May block.
+/// Resolves host names. The system resolver in production, fixed answers in tests.
+pub(crate) trait HostLookup: Send + Sync + 'static {
+    /// The addresses of `host`. May block the thread.
     fn lookup(&self, host: &str) -> std::io::Result<Vec<IpAddr>>;
 }
 
-/// The machine's own resolver.
-pub(crate) struct System;
+/// The resolver of the operating system.
+pub(crate) struct SystemResolver;
 
-impl Lookup for System {
+impl HostLookup for SystemResolver {
     fn lookup(&self, host: &str) -> std::io::Result<Vec<IpAddr>> {
         use std::net::ToSocketAddrs as _;
-        let found = (host, 0).to_socket_addrs()?;
-        Ok(found.map(|address| address.ip()).collect())
+        let addresses = (host, 0).to_socket_addrs()?;
+        Ok(addresses.map(|address| address.ip()).collect())
     }
 }
 
-/// Resolves names and lets only those through that may be spoken to.
-pub(crate) struct Guarded {
-    lookup: Arc<dyn Lookup>,
+/// Resolves names and rejects a name that has an address which is not allowed.
+pub(crate) struct GuardedResolver {
+    lookup: Arc<dyn HostLookup>,
     allow: Arc<[Allow]>,
-    slots: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
-impl Guarded {
-    pub(crate) fn new(lookup: Arc<dyn Lookup>, allow: Arc<[Allow]>) -> Self {
+impl GuardedResolver {
+    pub(crate) fn new(lookup: Arc<dyn HostLookup>, allow: Arc<[Allow]>) -> Self {
         Self {
             lookup,
             allow,
-            slots: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+            permits: Arc::new(Semaphore::new(LOOKUPS_MAX)),
         }
     }
 }
 
-impl Resolve for Guarded {
-    fn resolve(&self, asked: Name) -> Resolving {
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
         let lookup = Arc::clone(&self.lookup);
         let allow = Arc::clone(&self.allow);
-        let slots = Arc::clone(&self.slots);
+        let permits = Arc::clone(&self.permits);
         Box::pin(async move {
-            let slot = slots.acquire_owned().await?;
-            let found = tokio::task::spawn_blocking(move || {
-                // Given back when the lookup ends, not when nobody waits for it any more.
-                let _slot = slot;
-                let host = asked.as_str();
-                let found = lookup.lookup(host)?;
-                let fits = found
+            let permit = permits.acquire_owned().await?;
+            let addresses = tokio::task::spawn_blocking(move || {
+                // Released when the lookup ends, not when the request stops waiting for it.
+                let _permit = permit;
+                let host = name.as_str();
+                let addresses = lookup.lookup(host)?;
+                let all_permitted = addresses
                     .iter()
-                    .all(|&address| permitted(host, address, &allow));
-                Ok::<_, std::io::Error>(fits.then_some(found))
+                    .all(|&address| is_permitted(host, address, &allow));
+                Ok::<_, std::io::Error>(all_permitted.then_some(addresses))
             });
-            let found = found.await??.ok_or(NotAllowed)?;
-            let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
-            Ok(Box::new(found) as Addrs)
+            let addresses = addresses.await??.ok_or(AddressNotAllowed)?;
+            let addresses = addresses
+                .into_iter()
+                .map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(addresses) as Addrs)
         })
     }
 }
 
-/// Whether a host of that name may be at that address. One bad address of several is enough to
-/// refuse: nobody can say which one the connection would take.
-pub(crate) fn permitted(host: &str, address: IpAddr, allow: &[Allow]) -> bool {
-    match reach(address) {
-        Reach::Never => false,
-        Reach::Public => true,
-        Reach::Loopback if name(host) == "localhost" => true,
-        Reach::Loopback | Reach::Private => allow
+/// Whether requests to `host` may go to `address`. The caller rejects a host if one of its addresses
+/// is not permitted, because any of them may be used for the connection.
+pub(crate) fn is_permitted(host: &str, address: IpAddr, allow: &[Allow]) -> bool {
+    match classify(address) {
+        AddressClass::Forbidden => false,
+        AddressClass::Public => true,
+        AddressClass::Loopback if normalize_host(host) == "localhost" => true,
+        AddressClass::Loopback | AddressClass::Private => allow
             .iter()
-            .any(|entry| entry.names(host) || entry.holds(address)),
+            .any(|entry| entry.matches_host(host) || entry.contains(address)),
     }
 }
 
@@ -94,8 +96,9 @@ pub(crate) fn permitted(host: &str, address: IpAddr, allow: &[Allow]) -> bool {
 mod tests {
     use super::*;
 
+    // G5
     #[test]
-    fn g5_a_name_is_let_through_only_where_someone_allowed_it() {
+    fn private_addresses_need_an_allow_rule() {
         let cases: [(&str, &str, &[&str], bool); 15] = [
             ("example.com", "93.184.216.34", &[], true),
             ("example.com", "127.0.0.1", &[], false),
@@ -122,7 +125,7 @@ mod tests {
             let allow: Vec<Allow> = allow.iter().map(|a| a.parse().expect("an entry")).collect();
             let address = address.parse().expect("an address");
             assert_eq!(
-                permitted(host, address, &allow),
+                is_permitted(host, address, &allow),
                 expected,
                 "{host} {address}"
             );

@@ -1,13 +1,14 @@
-//! One released event in a ring.
+//! One released event as a [`Ring`](crate::Ring) stores it: the header that filters and cursors
+//! read, and the serialised event, which the ring never parses.
 
 use bytes::Bytes;
 use turnwire_event::Head;
 
-/// What a ring keeps of an event.
+/// One released event in a [`Ring`](crate::Ring).
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Place, type, actor.
+    /// The position, type, turn and actor of the event.
     pub head: Head,
-    /// The event.
+    /// The event as it was serialised for the log.
     pub bytes: Bytes,
 }

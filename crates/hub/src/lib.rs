@@ -1,26 +1,27 @@
-//! Released events, shared: one ring a session, and connections that are nothing but cursors.
+//! Released events in memory: one [`Ring`] per session, shared by all connections.
 //!
 //! ```text
 //!   release ──▶ Ring ───────────────────────────────┐
-//!               [ 917 918 919 920 ]  ◀ entries       │ one lock: push, fold the state, move the tail
+//!               [ 917 918 919 920 ]  ◀ entries       │ one lock: append, fold the state, move the tail
 //!               state at 920         ◀ folded with   ┘
-//!                    │ filled on first wish, shared by all
-//!               Track (one a wire): [ 917..918 | 919..920 ]  ◀ runs of frame bytes
+//!                    │ projected on first read, shared by all readers
+//!               Track (one per wire): [ 917..918 | 919..920 ]  ◀ runs of frame bytes
 //!                    ▲        ▲
-//!                 cursor   cursor     a thousand of them cost one serialisation
+//!                 cursor   cursor     a thousand readers cost one serialisation
 //! ```
 //!
-//! Publishing is O(1) whatever the number of viewers: waking them is the pump's work. The hub
-//! never looks inside an event; frames are bytes that the caller's projector made.
+//! A connection holds a cursor and no queue of its own. Publishing takes O(1) time for any number
+//! of connections: the task behind [`Pump`] wakes them. This crate never parses an event; the
+//! frames of a wire are bytes that the reader's [`Project`] function writes.
 
-pub mod bell;
+pub mod waker_set;
 pub mod entry;
 pub mod track;
 pub mod pump;
 pub mod ring;
 
-pub use bell::{Bell, Seat};
 pub use entry::Entry;
 pub use pump::Pump;
 pub use ring::{Closed, Fold, Read, Ring};
 pub use track::{Project, Run, TRACKS};
+pub use waker_set::{Bell, Seat};

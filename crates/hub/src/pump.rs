@@ -1,37 +1,38 @@
-//! The pump: one task that wakes the viewers of every ring that has news, so that publishing
-//! costs the publisher the same whether nobody or a thousand watch.
+//! The task that wakes the connections of rings with many waiters, so that publishing an event
+//! costs the publisher the same whether no client or a thousand clients are connected.
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-/// Something with viewers to wake.
-pub(crate) trait Wake: Send + Sync {
-    /// Wakes them all.
-    fn wake(&self);
+/// A ring, as the pump's task sees it: independent of the type of its state.
+pub(crate) trait WakeWaiters: Send + Sync {
+    fn wake_waiters(&self);
 }
 
-/// Hands rings to the pump. The receiving end is the pump's task; it ends when the last handle
-/// is dropped. A ring is in the queue at most once, so the queue is bounded by the open rings.
+/// A handle to the task that wakes the waiters of rings.
+///
+/// The task owns the receiving end of the queue and ends when the last handle is dropped. A ring
+/// is in the queue at most once, so the number of open rings bounds the queue.
 #[derive(Clone)]
 pub struct Pump {
-    queue: mpsc::UnboundedSender<Arc<dyn Wake>>,
+    queue: mpsc::UnboundedSender<Arc<dyn WakeWaiters>>,
 }
 
 impl Pump {
-    /// Starts the task on the current runtime.
+    /// Spawns the task on the current runtime.
     pub fn start() -> Self {
-        let (queue, mut due) = mpsc::unbounded_channel::<Arc<dyn Wake>>();
+        let (queue, mut queued) = mpsc::unbounded_channel::<Arc<dyn WakeWaiters>>();
         tokio::spawn(async move {
-            while let Some(ring) = due.recv().await {
-                ring.wake();
+            while let Some(ring) = queued.recv().await {
+                ring.wake_waiters();
             }
         });
         Self { queue }
     }
 
-    pub(crate) fn push(&self, ring: Arc<dyn Wake>) {
-        // Only a runtime that is going away has no pump; then nobody is left to wake.
+    pub(crate) fn push(&self, ring: Arc<dyn WakeWaiters>) {
+        // The send fails only while the runtime shuts down; then no connection is left to wake.
         let _ = self.queue.send(ring);
     }
 }

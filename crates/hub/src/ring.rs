@@ -1,5 +1,5 @@
-//! One session's ring: the newest released events, the state folded from all of them, and the
-//! frames made of them.
+//! The ring of one session: its newest released events, the state folded from all of its events,
+//! and the frames that the wires have projected so far.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,78 +11,80 @@ use parking_lot::Mutex;
 use turnwire_event::Position;
 use turnwire_log::{Released, Sink};
 
-use crate::bell::{Bell, Seat};
 use crate::entry::Entry;
-use crate::pump::{Pump, Wake};
+use crate::pump::{Pump, WakeWaiters};
 use crate::track::{Project, Run, TRACKS, Track};
+use crate::waker_set::{Bell, Seat};
 
-/// State that is folded from released events under the lock that publishes them.
+/// State that a [`Ring`] folds from released events, under the lock that publishes them.
 pub trait Fold: Send + 'static {
-    /// Takes in one event.
+    /// Updates the state with the next event.
     fn apply(&mut self, event: &Released);
 }
 
-/// Bounds of a ring.
+/// The size limits of a [`Ring`]; the oldest entries leave it first.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Events kept.
+    /// The largest number of entries.
     pub events: usize,
-    /// Bytes of events kept.
+    /// The largest sum of [`Entry::bytes`]. The newest entry stays even if it is larger.
     pub bytes: usize,
 }
 
-/// Why a ring has ended for its viewers.
+/// The reason why a [`Ring`] publishes no more events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
     /// The session was deleted.
     Deleted,
-    /// The session's log is damaged.
+    /// The stored bytes of the session do not match its hash chain.
     Quarantined,
 }
 
-/// What a cursor finds.
+/// The result of [`Ring::read`].
 #[derive(Debug)]
 pub enum Read {
-    /// Frames were lent; the cursor stands here after them.
+    /// Frames were passed to the reader; its next cursor.
     Upto(u64),
-    /// Nothing new.
+    /// There is no event at or after the cursor.
     Empty,
-    /// The cursor's next event is no longer here.
+    /// The entry at the cursor has left the ring; the reader continues from the store.
     Behind,
 }
 
-/// Viewers that a publisher wakes itself: cheaper than asking the pump, and a bound.
-const FEW: usize = 8;
+/// Up to this number of waiters the publisher wakes them itself, which costs less than a trip
+/// through the queue of the [`Pump`].
+const DIRECT_WAKES_MAX: usize = 8;
 
 struct Core<S> {
     state: S,
     entries: VecDeque<Entry>,
     bytes: usize,
-    /// The number of the first entry.
+    /// The index of `entries[0]`. Indexes count the entries since the ring was created.
     first: u64,
-    /// What stands before the first entry.
+    /// The position of the event before the first entry.
     floor: Position,
     tail: Position,
     closed: Option<Closed>,
 }
 
-/// A ring and those who watch it.
+/// The newest released events of one session, shared by all of its connections.
 pub struct Ring<S> {
     core: Mutex<Core<S>>,
     tracks: [Mutex<Track>; TRACKS],
     bounds: Bounds,
-    /// The number of the first entry and the one after the last, for a look without the lock.
+    /// The index of the first entry and the index behind the last, readable without the lock.
     first: AtomicU64,
     end: AtomicU64,
-    ended: AtomicBool,
-    dirty: AtomicBool,
-    bell: Arc<Bell>,
+    is_closed: AtomicBool,
+    /// True while the ring is in the queue of the pump.
+    is_queued: AtomicBool,
+    wakers: Arc<Bell>,
     pump: Pump,
     this: Weak<Self>,
 }
 
 impl<S: Fold> Ring<S> {
-    /// An empty ring whose next event comes after `tail`; `state` is what was folded up to there.
+    /// An empty ring whose next event follows `tail`; `state` is folded from all events up to it.
     pub fn new(tail: Position, state: S, bounds: Bounds, pump: Pump) -> Arc<Self> {
         let core = Core {
             state,
@@ -99,60 +101,63 @@ impl<S: Fold> Ring<S> {
             bounds,
             first: AtomicU64::new(0),
             end: AtomicU64::new(0),
-            ended: AtomicBool::new(false),
-            dirty: AtomicBool::new(false),
-            bell: Arc::default(),
+            is_closed: AtomicBool::new(false),
+            is_queued: AtomicBool::new(false),
+            wakers: Arc::default(),
             pump,
             this: this.clone(),
         })
     }
 
-    /// Looks at the state, the tail and the cursor behind it, all of one moment.
-    pub fn look<T>(&self, look: impl FnOnce(&S, Position, u64) -> T) -> T {
+    /// Reads the state, the position of the newest event and the cursor behind it, all at the same
+    /// moment. `read` runs under the ring's lock.
+    pub fn look<T>(&self, read: impl FnOnce(&S, Position, u64) -> T) -> T {
         let core = self.core.lock();
-        look(
+        read(
             &core.state,
             core.tail,
             core.first + core.entries.len() as u64,
         )
     }
 
-    /// Changes the state outside of any event: bookkeeping that no client sees.
-    pub fn touch<T>(&self, touch: impl FnOnce(&mut S) -> T) -> T {
-        touch(&mut self.core.lock().state)
+    /// Changes the state without an event, for bookkeeping that no client sees. `change` runs under
+    /// the ring's lock.
+    pub fn touch<T>(&self, change: impl FnOnce(&mut S) -> T) -> T {
+        change(&mut self.core.lock().state)
     }
 
-    /// The cursor behind everything up to `position`, if all that came after it is still here.
+    /// The cursor behind `position`, or `None` if an event after `position` has left the ring or
+    /// `position` is ahead of the newest event.
     pub fn seek(&self, position: Position) -> Option<u64> {
         let core = self.core.lock();
         if position < core.floor || position > core.tail {
             return None;
         }
-        let passed = core
+        let preceding = core
             .entries
             .partition_point(|entry| entry.head.position <= position);
-        Some(core.first + passed as u64)
+        Some(core.first + preceding as u64)
     }
 
-    /// The number after the last entry: what a cursor is compared with.
+    /// The index behind the newest entry: a cursor with this value has nothing left to read.
     pub fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
 
-    /// The number of the first entry that is still here.
+    /// The index of the oldest entry.
     pub fn first(&self) -> u64 {
         self.first.load(Ordering::Acquire)
     }
 
-    /// A place among those who are told of news.
+    /// Registers `waker` to be woken when an event is published or the ring closes.
     pub fn sit(&self, waker: Arc<AtomicWaker>) -> Seat {
-        self.bell.sit(waker)
+        self.wakers.sit(waker)
     }
 
-    /// Ready when there is something after `cursor` or the ring has ended; else the task is woken
-    /// through `waker`, which has a seat.
+    /// Ready if there is an event at or after `cursor`, or if the ring is closed. Otherwise the
+    /// task is woken through `waker`, which must be registered with [`Ring::sit`].
     pub fn poll_news(&self, waker: &AtomicWaker, cursor: u64, cx: &mut Context<'_>) -> Poll<()> {
-        // Registered before the look: news in between finds the waker.
+        // Registered before the check: an event published in between finds the waker.
         waker.register(cx.waker());
         if self.end() > cursor || self.is_ended() {
             Poll::Ready(())
@@ -161,45 +166,46 @@ impl<S: Fold> Ring<S> {
         }
     }
 
-    /// Whether the ring has ended.
+    /// True once [`Ring::close`] was called.
     pub fn is_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+        self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Why the ring has ended, if it has.
+    /// The reason of the first call of [`Ring::close`], or `None` while the ring is open.
     pub fn closed(&self) -> Option<Closed> {
         self.core.lock().closed
     }
 
-    /// Lends frames of `track` from `cursor` on, made by `project` where nobody has wanted them yet.
-    /// `take` is called under the track's lock and must be quick.
+    /// Passes the frames of `track` from `cursor` on to `receive`, at most `events_max` events.
+    /// `project` makes the frames that no reader has requested before. `receive` runs under the
+    /// lock of the track and must return quickly.
     pub fn read(
         &self,
         track: usize,
         cursor: u64,
         events_max: usize,
         project: Project<'_>,
-        take: &mut dyn FnMut(Run<'_>),
+        receive: &mut dyn FnMut(Run<'_>),
     ) -> Read {
         if cursor >= self.end() {
             return Read::Empty;
         }
         let mut track = self.tracks[track].lock();
         if track.next() < self.end() {
-            let (first, fresh) = self.fresh(track.next());
+            let (first, unprojected) = self.entries_from(track.next());
             track.trim(first);
             let from = track.next();
-            track.extend(from, &fresh, project);
+            track.extend(from, &unprojected, project);
         }
         // Entries leave the ring before their frames leave the track.
         if cursor < self.first.load(Ordering::Acquire) {
             return Read::Behind;
         }
-        Read::Upto(track.read(cursor, events_max, take))
+        Read::Upto(track.read(cursor, events_max, receive))
     }
 
-    /// The entries from number `from` on, and the number of the first entry kept.
-    fn fresh(&self, from: u64) -> (u64, Vec<Entry>) {
+    /// The entries from index `from` on, and the index of the oldest entry.
+    fn entries_from(&self, from: u64) -> (u64, Vec<Entry>) {
         let core = self.core.lock();
         let skip = from.max(core.first) - core.first;
         (
@@ -208,18 +214,18 @@ impl<S: Fold> Ring<S> {
         )
     }
 
-    /// Ends the ring: viewers find out at once.
-    pub fn close(&self, why: Closed) {
-        self.core.lock().closed.get_or_insert(why);
-        self.ended.store(true, Ordering::Release);
-        self.signal();
+    /// Closes the ring and wakes all waiters. The first reason is kept.
+    pub fn close(&self, reason: Closed) {
+        self.core.lock().closed.get_or_insert(reason);
+        self.is_closed.store(true, Ordering::Release);
+        self.notify();
     }
 
-    fn signal(&self) {
-        if self.bell.taken() <= FEW {
-            return self.bell.ring();
+    fn notify(&self) {
+        if self.wakers.len() <= DIRECT_WAKES_MAX {
+            return self.wakers.ring();
         }
-        if !self.dirty.swap(true, Ordering::AcqRel)
+        if !self.is_queued.swap(true, Ordering::AcqRel)
             && let Some(this) = self.this.upgrade()
         {
             self.pump.push(this);
@@ -227,11 +233,11 @@ impl<S: Fold> Ring<S> {
     }
 }
 
-impl<S: Fold> Wake for Ring<S> {
-    fn wake(&self) {
-        // Cleared first: news that comes while we wake gets a round of its own.
-        self.dirty.store(false, Ordering::Release);
-        self.bell.ring();
+impl<S: Fold> WakeWaiters for Ring<S> {
+    fn wake_waiters(&self) {
+        // Cleared first: an event published during the wake queues the ring again.
+        self.is_queued.store(false, Ordering::Release);
+        self.wakers.ring();
     }
 }
 
@@ -250,18 +256,18 @@ impl<S: Fold> Sink for Ring<S> {
         while core.entries.len() > self.bounds.events
             || (core.bytes > self.bounds.bytes && core.entries.len() > 1)
         {
-            let Some(gone) = core.entries.pop_front() else {
+            let Some(evicted) = core.entries.pop_front() else {
                 break;
             };
-            core.bytes -= gone.bytes.len();
-            core.floor = gone.head.position;
+            core.bytes -= evicted.bytes.len();
+            core.floor = evicted.head.position;
             core.first += 1;
         }
         self.first.store(core.first, Ordering::Release);
         self.end
             .store(core.first + core.entries.len() as u64, Ordering::Release);
         drop(core);
-        self.signal();
+        self.notify();
     }
 
     fn quarantined(&self) {

@@ -1,5 +1,5 @@
-//! Frame bytes of one wire, in runs: the frames made together stand together, so that a
-//! connection that wants them all sends one slice.
+//! The frame bytes of one wire, stored in runs: frames that one call projected lie next to each
+//! other, so that a connection that wants all of them sends one slice.
 
 use std::collections::VecDeque;
 
@@ -8,50 +8,52 @@ use turnwire_event::{EventType, Filter, Head, TurnId, TypeSet};
 
 use crate::entry::Entry;
 
-/// How many kinds of frame bytes a ring can keep (wires and their versions).
+/// The number of tracks of a [`Ring`](crate::Ring): one for each version of each wire.
 pub const TRACKS: usize = 4;
 
-/// What makes the frames of one wire. It appends the frames of an event to the bytes and says
-/// what they are, in a word that only the maker and the reader of the wire understand.
+/// Projects an [`Entry`] to the frames of one wire.
+///
+/// The function appends the frames to the buffer and returns a tag that describes them. Only the
+/// wire that writes the tag reads it; see [`Run::of_turn`].
 pub type Project<'a> = &'a dyn Fn(&Entry, &mut Vec<u8>) -> u64;
 
-/// The types that end a turn.
-const ENDS: TypeSet = TypeSet::EMPTY
+/// The event types that end a turn.
+const TERMINAL_TYPES: TypeSet = TypeSet::EMPTY
     .with(EventType::TurnCompleted)
     .with(EventType::TurnCancelled);
 
-/// Frames that were made together.
+/// The frames of consecutive entries, projected by one call of [`Track::extend`].
 #[derive(Debug)]
-struct Made {
+struct ProjectedRun {
     bytes: Bytes,
-    /// Where each frame ends.
+    /// The offset behind the frames of each entry.
     ends: Vec<u32>,
     heads: Vec<Head>,
-    /// What was said of the frames of each event.
-    words: Vec<u64>,
-    /// The turn that every event belongs to, if there is just one.
+    /// The tag that [`Project`] returned for each entry.
+    tags: Vec<u64>,
+    /// The turn of all entries, or `None` if they differ or have no turn.
     turn: Option<TurnId>,
     types: TypeSet,
-    any_hidden: bool,
+    has_suppressed: bool,
 }
 
-impl Made {
+impl ProjectedRun {
     fn len(&self) -> u64 {
         self.heads.len() as u64
     }
 }
 
-/// Part of the frames that were made together, lent for a look.
+/// A range of the frames of one projected run, lent to a reader under the lock of the track.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    made: &'a Made,
-    /// The part that is meant, as frame numbers.
+    run: &'a ProjectedRun,
+    /// The range of entries, as indexes into the projected run.
     from: usize,
     to: usize,
 }
 
 impl Run<'_> {
-    /// The first `n` events of it.
+    /// Shortens the range to its first `n` events.
     #[must_use]
     pub fn first(self, n: usize) -> Self {
         Self {
@@ -60,19 +62,19 @@ impl Run<'_> {
         }
     }
 
-    /// How many events it covers.
+    /// The number of events in the range.
     pub fn len(&self) -> usize {
         self.to - self.from
     }
 
-    /// Whether it covers none.
+    /// True if the range covers no event.
     pub fn is_empty(&self) -> bool {
         self.from == self.to
     }
 
-    /// The heads of the events it covers.
+    /// The headers of the events in the range, in order.
     pub fn heads(&self) -> &[Head] {
-        &self.made.heads[self.from..self.to]
+        &self.run.heads[self.from..self.to]
     }
 
     fn slice(&self, from: usize, to: usize) -> Bytes {
@@ -80,74 +82,75 @@ impl Run<'_> {
             if frame == 0 {
                 0
             } else {
-                self.made.ends[frame - 1] as usize
+                self.run.ends[frame - 1] as usize
             }
         };
-        self.made.bytes.slice(start(from)..start(to))
+        self.run.bytes.slice(start(from)..start(to))
     }
 
-    /// The bytes that pass `filter`, as few slices as can be, with the number of events in them.
-    pub fn select(&self, filter: &Filter, mut put: impl FnMut(Bytes, usize)) {
-        let unasked = !self.made.any_hidden || filter.includes_suppressed();
-        if unasked && filter.passes_all(self.made.types) {
-            return put(self.slice(self.from, self.to), self.len());
+    /// Passes the frames of the events that match `filter` to `send`, in the fewest slices, each
+    /// with its number of events.
+    pub fn select(&self, filter: &Filter, mut send: impl FnMut(Bytes, usize)) {
+        let suppression_matches = !self.run.has_suppressed || filter.includes_suppressed();
+        if suppression_matches && filter.passes_all(self.run.types) {
+            return send(self.slice(self.from, self.to), self.len());
         }
-        let passes = |at: usize| filter.matches(&self.made.heads[at]);
-        let mut at = self.from;
-        while at < self.to {
-            let begin = at;
-            while at < self.to && passes(at) {
-                at += 1;
+        let passes = |index: usize| filter.matches(&self.run.heads[index]);
+        let mut index = self.from;
+        while index < self.to {
+            let start = index;
+            while index < self.to && passes(index) {
+                index += 1;
             }
-            if at > begin {
-                put(self.slice(begin, at), at - begin);
+            if index > start {
+                send(self.slice(start, index), index - start);
             }
-            while at < self.to && !passes(at) {
-                at += 1;
+            while index < self.to && !passes(index) {
+                index += 1;
             }
         }
     }
 
-    /// The bytes that belong to `turn`, as few slices as can be, with the heads of their events
-    /// and what was said of them. Gives back whether the turn ends among them.
-    pub fn of_turn(&self, turn: TurnId, mut put: impl FnMut(Bytes, &[Head], &[u64])) -> bool {
-        let mut lend = |from: usize, to: usize| {
-            let (heads, words) = (&self.made.heads[from..to], &self.made.words[from..to]);
-            put(self.slice(from, to), heads, words);
+    /// Passes the frames of `turn` to `send`, in the fewest slices, with the headers and the
+    /// [`Project`] tags of their events. Returns true if the turn ends within the range.
+    pub fn of_turn(&self, turn: TurnId, mut send: impl FnMut(Bytes, &[Head], &[u64])) -> bool {
+        let mut send_range = |from: usize, to: usize| {
+            let (heads, tags) = (&self.run.heads[from..to], &self.run.tags[from..to]);
+            send(self.slice(from, to), heads, tags);
         };
-        if self.made.turn == Some(turn) && !self.made.types.meets(ENDS) {
-            lend(self.from, self.to);
+        if self.run.turn == Some(turn) && !self.run.types.meets(TERMINAL_TYPES) {
+            send_range(self.from, self.to);
             return false;
         }
-        let mine = |at: usize| self.made.heads[at].turn == Some(turn);
-        let mut at = self.from;
-        while at < self.to {
-            let begin = at;
+        let is_of_turn = |index: usize| self.run.heads[index].turn == Some(turn);
+        let mut index = self.from;
+        while index < self.to {
+            let start = index;
             let mut ended = false;
-            while at < self.to && mine(at) && !ended {
-                ended = self.made.heads[at].kind.is_terminal();
-                at += 1;
+            while index < self.to && is_of_turn(index) && !ended {
+                ended = self.run.heads[index].kind.is_terminal();
+                index += 1;
             }
-            if at > begin {
-                lend(begin, at);
+            if index > start {
+                send_range(start, index);
             }
             if ended {
                 return true;
             }
-            while at < self.to && !mine(at) {
-                at += 1;
+            while index < self.to && !is_of_turn(index) {
+                index += 1;
             }
         }
         false
     }
 }
 
-/// The runs of one wire, over the entries of a ring.
+/// The projected runs of one wire, over the entries of a ring.
 #[derive(Debug, Default)]
 pub(crate) struct Track {
-    /// The number of the first entry of each run, and the run.
-    runs: VecDeque<(u64, Made)>,
-    /// The number of the first entry that has no frame yet.
+    /// Each run with the index of its first entry.
+    runs: VecDeque<(u64, ProjectedRun)>,
+    /// The index of the first entry that is not projected yet.
     next: u64,
 }
 
@@ -156,65 +159,65 @@ impl Track {
         self.next
     }
 
-    /// Makes one run of `entries`, which begin at number `first`.
+    /// Projects `entries`, the first of which has index `first`, and stores them as one run.
     pub(crate) fn extend(&mut self, first: u64, entries: &[Entry], project: Project<'_>) {
         let size: usize = entries.iter().map(|entry| entry.bytes.len() + 48).sum();
         let mut bytes = Vec::with_capacity(size);
         let mut ends = Vec::with_capacity(entries.len());
-        let mut words = Vec::with_capacity(entries.len());
+        let mut tags = Vec::with_capacity(entries.len());
         for entry in entries {
-            words.push(project(entry, &mut bytes));
+            tags.push(project(entry, &mut bytes));
             ends.push(bytes.len() as u32);
         }
         let turn = entries.first().and_then(|entry| entry.head.turn);
-        let made = Made {
+        let run = ProjectedRun {
             bytes: bytes.into(),
             ends,
             heads: entries.iter().map(|entry| entry.head.clone()).collect(),
-            words,
+            tags,
             turn: turn.filter(|_| entries.iter().all(|entry| entry.head.turn == turn)),
             types: entries.iter().map(|entry| entry.head.kind).collect(),
-            any_hidden: entries.iter().any(|entry| entry.head.suppressed),
+            has_suppressed: entries.iter().any(|entry| entry.head.suppressed),
         };
-        self.runs.push_back((first, made));
+        self.runs.push_back((first, run));
         self.next = first + entries.len() as u64;
     }
 
-    /// Forgets runs that lie wholly before entry `first`.
+    /// Drops the runs whose entries all have an index below `first`.
     pub(crate) fn trim(&mut self, first: u64) {
         while self
             .runs
             .front()
-            .is_some_and(|(at, made)| at + made.len() <= first)
+            .is_some_and(|(index, run)| index + run.len() <= first)
         {
             self.runs.pop_front();
         }
         self.next = self.next.max(first);
     }
 
-    /// Lends runs from entry `cursor` on, until `events_max` events are in them; gives the number
-    /// of the entry after the last.
+    /// Passes runs to `receive`, starting at index `cursor`, until they cover `events_max` events.
+    /// Returns the index behind the last of them.
     pub(crate) fn read(
         &self,
         cursor: u64,
         events_max: usize,
-        take: &mut dyn FnMut(Run<'_>),
+        receive: &mut dyn FnMut(Run<'_>),
     ) -> u64 {
-        let begin = self
+        let start = self
             .runs
-            .partition_point(|(first, made)| first + made.len() <= cursor);
-        let mut at = cursor;
-        let mut left = events_max;
-        for (first, made) in self.runs.iter().skip(begin) {
-            if left == 0 {
+            .partition_point(|(first, run)| first + run.len() <= cursor);
+        let mut index = cursor;
+        let mut remaining = events_max;
+        for (first, run) in self.runs.iter().skip(start) {
+            if remaining == 0 {
                 break;
             }
-            let from = (at - first) as usize;
-            let to = made.heads.len().min(from + left);
-            left -= to - from;
-            at = first + to as u64;
-            take(Run { made, from, to });
+            let from = (index - first) as usize;
+            let to = run.heads.len().min(from + remaining);
+            remaining -= to - from;
+            index = first + to as u64;
+            receive(Run { run, from, to });
         }
-        at
+        index
     }
 }

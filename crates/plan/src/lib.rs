@@ -1,11 +1,11 @@
-//! One plan step: expected slots, each with a deadline; results in any order; one completion.
+//! One plan step: a set of expected slots, each with a deadline, and exactly one completion.
 //!
-//! `Step` is the state machine and knows no time but what it is told, no model and no wire.
-//! `Run` drives futures through one: each on a task of its own, so that one that breaks or
-//! lingers ends alone.
+//! [`Step`] is the state machine: results arrive in any order, and time is an argument. [`Run`]
+//! drives one future per slot through a [`Step`], each on its own task, so that a future that
+//! panics or hangs does not affect the others. This crate knows no model and no wire.
 
 pub mod step;
 pub mod run;
 
-pub use run::{End, Ended, Run, Work};
-pub use step::{Expected, Key, Revision, Said, SlotTaken, Step, Taken};
+pub use run::{Ended, FinishedSlot, Run, Work};
+pub use step::{DuplicateSlot, Expected, Key, ReportEffect, ResultRevision, SlotReport, Step};

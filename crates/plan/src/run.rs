@@ -1,6 +1,6 @@
-//! Driving a step: one future a slot, each on its own task and with its own deadline.
+//! Runs a [`Step`]: one future per slot, each on its own task and with its own deadline.
 //!
-//! Ends come in the order they happen. Dropping a `Run` stops every task it started.
+//! Slots finish in the order of their futures. Dropping a [`Run`] aborts every task it started.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,39 +9,39 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::timeout;
 use turnwire_event::body::plan::StepCompleted;
 
-use crate::step::{Expected, Key, Revision, Said, SlotTaken, Step};
+use crate::step::{DuplicateSlot, Expected, Key, ResultRevision, SlotReport, Step};
 
-/// The work of one slot.
+/// The future that fills one slot.
 pub struct Work<F> {
-    /// Which slot, and how long it may take.
+    /// The slot and its deadline.
     pub expected: Expected,
-    /// What fills it: `Ok` if it was filled, `Err` if not.
+    /// Resolves to `Ok` if it fills the slot, to `Err` if it does not.
     pub future: F,
 }
 
-/// How the work of a slot ended.
+/// How the future of one slot ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended<T, E> {
-    /// It filled its slot.
+    /// The future resolved to `Ok`.
     Filled(T),
-    /// It did not.
+    /// The future resolved to `Err`.
     Failed(E),
-    /// It panicked.
+    /// The future panicked.
     Broke,
-    /// Its deadline passed; it was stopped.
+    /// The deadline passed and the future was dropped.
     TimedOut,
 }
 
-/// The end of one slot.
+/// One slot whose future has ended, from [`Run::next`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct End<T, E> {
-    /// Which slot.
+pub struct FinishedSlot<T, E> {
+    /// The slot that [`Work::expected`] named.
     pub key: Key,
-    /// How.
+    /// The result of the future.
     pub ended: Ended<T, E>,
 }
 
-/// A step at work.
+/// A [`Step`] whose futures are running.
 pub struct Run<T, E> {
     step: Step,
     tasks: JoinSet<Option<Result<T, E>>>,
@@ -49,8 +49,8 @@ pub struct Run<T, E> {
 }
 
 impl<T: Send + 'static, E: Send + 'static> Run<T, E> {
-    /// Begins the work of all slots at once.
-    pub fn start<F>(id: impl Into<String>, works: Vec<Work<F>>) -> Result<Self, SlotTaken>
+    /// Spawns the futures of all slots at once. Fails if two slots have the same [`Key`].
+    pub fn start<F>(id: impl Into<String>, works: Vec<Work<F>>) -> Result<Self, DuplicateSlot>
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
@@ -61,45 +61,46 @@ impl<T: Send + 'static, E: Send + 'static> Run<T, E> {
             running: HashMap::new(),
         };
         for Work { expected, future } in works {
-            run.step.take(&expected.key, Revision(0), Said::Begun);
-            let limit = expected.deadline;
-            let task = async move { timeout(limit, future).await.ok() };
+            run.step
+                .report(&expected.key, ResultRevision(0), SlotReport::Started);
+            let deadline = expected.deadline;
+            let task = async move { timeout(deadline, future).await.ok() };
             let id = run.tasks.spawn(task).id();
             run.running.insert(id, expected.key);
         }
         Ok(run)
     }
 
-    /// The next slot to end; none when all have.
-    pub async fn next(&mut self) -> Option<End<T, E>> {
+    /// Waits for the next slot to finish. Returns `None` when all slots have finished.
+    pub async fn next(&mut self) -> Option<FinishedSlot<T, E>> {
         loop {
             let (id, ended) = match self.tasks.join_next_with_id().await? {
                 Ok((id, Some(Ok(filled)))) => (id, Ended::Filled(filled)),
                 Ok((id, Some(Err(failed)))) => (id, Ended::Failed(failed)),
                 Ok((id, None)) => (id, Ended::TimedOut),
-                Err(broke) => (broke.id(), Ended::Broke),
+                Err(panicked) => (panicked.id(), Ended::Broke),
             };
             let Some(key) = self.running.remove(&id) else {
                 continue;
             };
-            self.note(&key, &ended);
-            return Some(End { key, ended });
+            self.record(&key, &ended);
+            return Some(FinishedSlot { key, ended });
         }
     }
 
-    fn note(&mut self, key: &Key, ended: &Ended<T, E>) {
-        let said = match ended {
-            Ended::Filled(_) => Said::Success,
-            Ended::Failed(_) | Ended::Broke => Said::Error,
+    fn record(&mut self, key: &Key, ended: &Ended<T, E>) {
+        let report = match ended {
+            Ended::Filled(_) => SlotReport::Success,
+            Ended::Failed(_) | Ended::Broke => SlotReport::Error,
             Ended::TimedOut => {
                 self.step.expire_slot(key);
                 return;
             }
         };
-        self.step.take(key, Revision(1), said);
+        self.step.report(key, ResultRevision(1), report);
     }
 
-    /// The step's completion: given once, after the last slot has ended.
+    /// The completion of the step. Returned once, after the last slot has finished.
     pub fn completion(&mut self) -> Option<StepCompleted> {
         self.step.completion()
     }
@@ -143,8 +144,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn slots_end_in_their_own_time_and_alone() {
-        let begun = Instant::now();
+    async fn slots_finish_independently_in_order_of_time() {
+        let started = Instant::now();
         let mut run = Run::start(
             "s",
             vec![
@@ -156,13 +157,13 @@ mod tests {
             ],
         )
         .expect("keys differ");
-        let mut ends = Vec::new();
+        let mut finished = Vec::new();
         while let Some(end) = run.next().await {
-            assert_eq!(run.completion().is_some(), ends.len() == 4);
-            ends.push((end.key.subagent, end.ended, begun.elapsed().as_millis()));
+            assert_eq!(run.completion().is_some(), finished.len() == 4);
+            finished.push((end.key.subagent, end.ended, started.elapsed().as_millis()));
         }
         assert_eq!(
-            ends,
+            finished,
             [
                 ("mad".to_owned(), Ended::Broke, 0),
                 ("quick".to_owned(), Ended::Filled("soon"), 10),
@@ -185,26 +186,26 @@ mod tests {
         assert_eq!(run.step.status(), Some(StepStatus::PartialFailure));
     }
 
-    struct Gone(Arc<AtomicBool>);
+    struct DropFlag(Arc<AtomicBool>);
 
-    impl Drop for Gone {
+    impl Drop for DropFlag {
         fn drop(&mut self) {
             self.0.store(true, Ordering::SeqCst);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn dropping_a_run_stops_all_of_it() {
-        let gone = Arc::new(AtomicBool::new(false));
-        let held = Gone(Arc::clone(&gone));
-        let stuck = async move {
-            let _held = held;
+    async fn dropping_a_run_drops_its_futures() {
+        let dropped = Arc::new(AtomicBool::new(false));
+        let flag = DropFlag(Arc::clone(&dropped));
+        let hanging = async move {
+            let _flag = flag;
             pending().await
         };
-        let mut run = Run::start("s", vec![work("stuck", 9000, stuck.boxed())]).expect("one key");
+        let mut run = Run::start("s", vec![work("stuck", 9000, hanging.boxed())]).expect("one key");
         assert!(timeout(Duration::from_millis(5), run.next()).await.is_err());
         drop(run);
         tokio::task::yield_now().await;
-        assert!(gone.load(Ordering::SeqCst));
+        assert!(dropped.load(Ordering::SeqCst));
     }
 }

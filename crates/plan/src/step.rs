@@ -1,11 +1,11 @@
-//! The state machine of one step.
+//! The state machine of one plan step.
 //!
 //! ```text
 //! slot:  pending → in_progress → partial* → success | error | timeout   (the last is final)
-//! step:  open → over, once: when every slot has ended, or when it is terminated
+//! step:  open → completed, once: when every slot is final, or when the step is terminated
 //! ```
-//! A result is known by its slot and its revision: the same one twice is one. What comes for a
-//! slot that has ended, or for a step that is over, changes nothing.
+//! A result is identified by its slot and its [`ResultRevision`]; a repeated revision has no
+//! effect. A result for a final slot, or for a completed step, has no effect either.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,76 +13,76 @@ use std::time::Duration;
 use turnwire_event::body::plan::{SlotEnd, StepCompleted};
 use turnwire_event::code::{SlotStatus, StepStatus};
 
-/// Which slot: a sub-agent, and which result of it.
+/// Identifies a slot within its step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The sub-agent.
+    /// The name of the sub-agent that fills the slot.
     pub subagent: String,
-    /// Which of its results.
+    /// Distinguishes several results of the same sub-agent, for example by the id of its tool use.
     pub result_key: String,
 }
 
-/// A slot that is expected to be filled.
+/// A slot that the step waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// Which.
+    /// Unique within the step.
     pub key: Key,
-    /// How long after the step's start it may take.
+    /// The time limit, counted from the start of the step.
     pub deadline: Duration,
 }
 
-/// Which version of a result it is; the same one again says nothing new.
+/// The version of a result. Only the first report with a given revision has an effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Revision(pub u64);
+pub struct ResultRevision(pub u64);
 
-/// What a result says about its slot.
+/// A report about the progress of one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// The work has begun.
-    Begun,
-    /// Something is there, more will come.
+pub enum SlotReport {
+    /// The sub-agent has started.
+    Started,
+    /// A part of the result has arrived.
     Partial,
-    /// All is there.
+    /// The complete result has arrived.
     Success,
-    /// Nothing will come.
+    /// The sub-agent has failed.
     Error,
 }
 
-/// What became of a result.
+/// The effect of a [`SlotReport`] on its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// The slot moved on.
-    Noted,
-    /// It was taken before.
-    Repeated,
-    /// Its slot had ended, or the step.
+pub enum ReportEffect {
+    /// The slot has the reported status now.
+    Applied,
+    /// No effect: a report with this revision was applied before.
+    Duplicate,
+    /// No effect: the slot is final, or the step is completed.
     Late,
-    /// There is no such slot.
-    Unknown,
+    /// No effect: the step has no such slot.
+    UnknownSlot,
 }
 
-/// Two slots of one key; their results could not be told apart.
+/// Two slots of a step have the same [`Key`], so that their results cannot be distinguished.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are two slots for {} of {}", .0.result_key, .0.subagent)]
-pub struct SlotTaken(pub Key);
+#[error("two slots have the key {} of sub-agent {}", .0.result_key, .0.subagent)]
+pub struct DuplicateSlot(pub Key);
 
 #[derive(Clone, Debug)]
 struct Slot {
     expected: Expected,
     status: SlotStatus,
-    seen: HashSet<Revision>,
+    revisions: HashSet<ResultRevision>,
 }
 
-/// One step.
+/// One plan step with its slots.
 #[derive(Clone, Debug)]
 pub struct Step {
     id: String,
     slots: Vec<Slot>,
     status: Option<StepStatus>,
-    told: bool,
+    completion_returned: bool,
 }
 
-const fn is_end(status: SlotStatus) -> bool {
+const fn is_final(status: SlotStatus) -> bool {
     match status {
         SlotStatus::Success | SlotStatus::Error | SlotStatus::Timeout => true,
         SlotStatus::Pending | SlotStatus::InProgress | SlotStatus::Partial => false,
@@ -90,108 +90,114 @@ const fn is_end(status: SlotStatus) -> bool {
 }
 
 impl Step {
-    /// An open step. One without slots is over at once.
+    /// An open step. A step without slots is completed at once.
     pub fn new(
         id: impl Into<String>,
         slots: impl IntoIterator<Item = Expected>,
-    ) -> Result<Self, SlotTaken> {
+    ) -> Result<Self, DuplicateSlot> {
         let mut keys = HashSet::new();
         let mut step = Self {
             id: id.into(),
             slots: Vec::new(),
             status: None,
-            told: false,
+            completion_returned: false,
         };
         for expected in slots {
             if !keys.insert(expected.key.clone()) {
-                return Err(SlotTaken(expected.key));
+                return Err(DuplicateSlot(expected.key));
             }
             step.slots.push(Slot {
                 expected,
                 status: SlotStatus::Pending,
-                seen: HashSet::new(),
+                revisions: HashSet::new(),
             });
         }
-        step.settle();
+        step.update_status();
         Ok(step)
     }
 
-    /// Takes in a result.
-    pub fn take(&mut self, key: &Key, revision: Revision, said: Said) -> Taken {
+    /// Applies a report to the slot `key`.
+    pub fn report(
+        &mut self,
+        key: &Key,
+        revision: ResultRevision,
+        report: SlotReport,
+    ) -> ReportEffect {
         let Some(slot) = self.slots.iter_mut().find(|s| s.expected.key == *key) else {
-            return Taken::Unknown;
+            return ReportEffect::UnknownSlot;
         };
-        if slot.seen.contains(&revision) {
-            return Taken::Repeated;
+        if slot.revisions.contains(&revision) {
+            return ReportEffect::Duplicate;
         }
-        if self.status.is_some() || is_end(slot.status) {
-            return Taken::Late;
+        if self.status.is_some() || is_final(slot.status) {
+            return ReportEffect::Late;
         }
-        slot.seen.insert(revision);
-        slot.status = match (said, slot.status) {
-            // Whoever says it has begun after it gave something says nothing new.
-            (Said::Begun, SlotStatus::Partial) => SlotStatus::Partial,
-            (Said::Begun, _) => SlotStatus::InProgress,
-            (Said::Partial, _) => SlotStatus::Partial,
-            (Said::Success, _) => SlotStatus::Success,
-            (Said::Error, _) => SlotStatus::Error,
+        slot.revisions.insert(revision);
+        slot.status = match (report, slot.status) {
+            // A late start report does not undo a partial result.
+            (SlotReport::Started, SlotStatus::Partial) => SlotStatus::Partial,
+            (SlotReport::Started, _) => SlotStatus::InProgress,
+            (SlotReport::Partial, _) => SlotStatus::Partial,
+            (SlotReport::Success, _) => SlotStatus::Success,
+            (SlotReport::Error, _) => SlotStatus::Error,
         };
-        self.settle();
-        Taken::Noted
+        self.update_status();
+        ReportEffect::Applied
     }
 
-    /// Ends the slots whose deadline has passed `since` the step's start; gives which.
-    pub fn expire(&mut self, since: Duration) -> Vec<Key> {
+    /// Times out the slots whose deadline is at most `elapsed`, the time since the start of the
+    /// step. Returns their keys.
+    pub fn expire(&mut self, elapsed: Duration) -> Vec<Key> {
         if self.status.is_some() {
             return Vec::new();
         }
-        let mut late = Vec::new();
+        let mut expired = Vec::new();
         for slot in &mut self.slots {
-            if !is_end(slot.status) && slot.expected.deadline <= since {
+            if !is_final(slot.status) && slot.expected.deadline <= elapsed {
                 slot.status = SlotStatus::Timeout;
-                late.push(slot.expected.key.clone());
+                expired.push(slot.expected.key.clone());
             }
         }
-        self.settle();
-        late
+        self.update_status();
+        expired
     }
 
-    /// Ends one slot as past its deadline.
+    /// Times out the slot `key`, unless the slot is final or the step is completed.
     pub fn expire_slot(&mut self, key: &Key) {
-        let open = |slot: &&mut Slot| slot.expected.key == *key && !is_end(slot.status);
+        let open = |slot: &&mut Slot| slot.expected.key == *key && !is_final(slot.status);
         if self.status.is_none()
             && let Some(slot) = self.slots.iter_mut().find(open)
         {
             slot.status = SlotStatus::Timeout;
-            self.settle();
+            self.update_status();
         }
     }
 
-    /// Ends it from outside: what has not ended is an error.
+    /// Completes the step early: slots that are not final become errors.
     pub fn terminate(&mut self) {
         if self.status.is_some() {
             return;
         }
-        for slot in self.slots.iter_mut().filter(|slot| !is_end(slot.status)) {
+        for slot in self.slots.iter_mut().filter(|slot| !is_final(slot.status)) {
             slot.status = SlotStatus::Error;
         }
         self.status = Some(StepStatus::Terminated);
     }
 
-    /// Its slots, in the order they were expected.
+    /// The slots with their status, in the order in which they were declared.
     pub fn slots(&self) -> impl Iterator<Item = (&Expected, SlotStatus)> {
         self.slots.iter().map(|slot| (&slot.expected, slot.status))
     }
 
-    /// How it ended, once it has.
+    /// The final status, or `None` while the step is open.
     pub fn status(&self) -> Option<StepStatus> {
         self.status
     }
 
-    /// Its completion: given once, when it is over.
+    /// The completion of the step. Returned once, after the step has a final status.
     pub fn completion(&mut self) -> Option<StepCompleted> {
-        let status = self.status.filter(|_| !self.told)?;
-        self.told = true;
+        let status = self.status.filter(|_| !self.completion_returned)?;
+        self.completion_returned = true;
         let end = |slot: &Slot| SlotEnd {
             subagent: slot.expected.key.subagent.clone(),
             result_key: slot.expected.key.result_key.clone(),
@@ -204,15 +210,15 @@ impl Step {
         })
     }
 
-    fn settle(&mut self) {
-        if self.status.is_some() || !self.slots.iter().all(|slot| is_end(slot.status)) {
+    fn update_status(&mut self) {
+        if self.status.is_some() || !self.slots.iter().all(|slot| is_final(slot.status)) {
             return;
         }
-        let good = |slot: &&Slot| slot.status == SlotStatus::Success;
-        let good = self.slots.iter().filter(good).count();
-        self.status = Some(if good == self.slots.len() {
+        let is_success = |slot: &&Slot| slot.status == SlotStatus::Success;
+        let succeeded = self.slots.iter().filter(is_success).count();
+        self.status = Some(if succeeded == self.slots.len() {
             StepStatus::Success
-        } else if good == 0 {
+        } else if succeeded == 0 {
             StepStatus::Failed
         } else {
             StepStatus::PartialFailure

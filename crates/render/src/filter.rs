@@ -1,159 +1,168 @@
-//! What words pass on their way out: the hook for voice, safety and format, and a deny list.
+//! Text filters: the hook for rules on wording, safety or format, and a deny list.
 //!
-//! A filter sees the text of one block in pieces and may keep back at most `HELD_CHARS_MAX`
-//! characters, so that a word which is split over two pieces is still seen as one. The log only
-//! has what came out, so the deltas of a message always add up to its text (C-09).
+//! A [`TextFilter`] receives the text of one content block in pieces and may delay at most
+//! [`BUFFERED_CHARS_MAX`] characters, so that it also sees a word that is split over two pieces.
+//! The log stores the filtered text only, so the deltas of a message always add up to its text
+//! (C-09).
 
 use std::sync::Arc;
 
-/// The most characters a filter may keep back: longer than any word, short enough that nobody
-/// waits for them.
-pub const HELD_CHARS_MAX: usize = 64;
+/// The largest number of characters that a [`TextFilter`] may delay: longer than any word, and
+/// short enough that no reader notices the delay.
+pub const BUFFERED_CHARS_MAX: usize = 64;
 
-/// What stands in place of a word that may not be said.
-const VEIL: &str = "•••";
+/// Replaces a denied word.
+const MASK: &str = "•••";
 
-/// Looks at the text of one block after the other. How the text is cut into pieces must not
-/// matter to what comes out.
+/// Filters the text of content blocks, one block after the other. The output must not depend on
+/// how the text is split into pieces.
 pub trait TextFilter: Send {
-    /// Takes more text and appends to `out` what may be said of it now. Keeps back at most
-    /// `HELD_CHARS_MAX` characters.
+    /// Takes the next piece of text and appends the output that is final to `out`. At most
+    /// [`BUFFERED_CHARS_MAX`] characters stay in the filter.
     fn push(&mut self, text: &str, out: &mut String);
 
-    /// The block has ended: appends what was kept back, and is ready for the next block.
+    /// Ends the block: appends the delayed characters to `out` and resets the filter.
     fn finish(&mut self, out: &mut String);
 }
 
-/// A word that may not be said, in lower case.
+/// A denied word, in lower case.
 #[derive(Debug)]
-struct Word {
+struct DeniedWord {
     chars: Vec<char>,
-    /// Whether a letter may follow: only if the word was too long and is cut.
-    goes_on: bool,
+    /// True if a letter may follow the match: the word was longer than the limit and is truncated.
+    is_truncated: bool,
 }
 
-/// Veils words, whatever their case. Only whole words: `cart` is not veiled because of `art`.
+/// A [`TextFilter`] that masks denied words, ignoring case. Only complete words match: `art`
+/// does not mask a part of `cart`.
 #[derive(Clone, Debug)]
 pub struct DenyList {
-    words: Arc<[Word]>,
-    held: String,
-    before: Option<char>,
+    words: Arc<[DeniedWord]>,
+    buffered: String,
+    previous: Option<char>,
 }
 
-/// What a word is to the text at some place.
+/// How a denied word matches the text at one offset.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fit {
+enum WordMatch {
     No,
-    /// As far as the text goes.
-    Perhaps,
-    /// The word, in so many bytes.
-    Yes(usize),
+    /// The text ends before the word does, and matches so far.
+    Partial,
+    /// The word matches this number of bytes.
+    Full(usize),
 }
 
-/// Whether more of the block may come.
+/// Whether more text of the block may follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tail {
+enum BlockState {
     Open,
-    Closed,
+    Finished,
 }
 
 impl DenyList {
-    /// Veils these words. Of a word longer than `HELD_CHARS_MAX` the beginning is looked for.
+    /// Masks `words`. A word longer than [`BUFFERED_CHARS_MAX`] matches by its beginning.
     pub fn new<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         let word = |text: &str| {
             let text = text.trim();
-            Word {
-                chars: text.chars().take(HELD_CHARS_MAX).map(fold).collect(),
-                goes_on: text.chars().nth(HELD_CHARS_MAX).is_some(),
+            DeniedWord {
+                chars: text
+                    .chars()
+                    .take(BUFFERED_CHARS_MAX)
+                    .map(to_lower)
+                    .collect(),
+                is_truncated: text.chars().nth(BUFFERED_CHARS_MAX).is_some(),
             }
         };
         let words = words.into_iter().map(word);
         Self {
             words: words.filter(|word| !word.chars.is_empty()).collect(),
-            held: String::new(),
-            before: None,
+            buffered: String::new(),
+            previous: None,
         }
     }
 
-    /// What begins at the start of `text`: the longest word, unless a longer one is possible.
-    fn fit(&self, before: Option<char>, text: &str, tail: Tail) -> Fit {
-        let mut best = Fit::No;
+    /// The longest word that matches the start of `text`, or [`WordMatch::Partial`] if a longer
+    /// match is still possible.
+    fn match_at(&self, previous: Option<char>, text: &str, state: BlockState) -> WordMatch {
+        let mut best = WordMatch::No;
         for word in &*self.words {
-            match (word.fit(before, text, tail), best) {
-                (Fit::Perhaps, _) => return Fit::Perhaps,
-                (Fit::Yes(end), Fit::No) => best = Fit::Yes(end),
-                (Fit::Yes(end), Fit::Yes(longest)) if end > longest => best = Fit::Yes(end),
-                (Fit::Yes(_) | Fit::No, _) => {}
+            match (word.match_at(previous, text, state), best) {
+                (WordMatch::Partial, _) => return WordMatch::Partial,
+                (WordMatch::Full(end), WordMatch::No) => best = WordMatch::Full(end),
+                (WordMatch::Full(end), WordMatch::Full(longest)) if end > longest => {
+                    best = WordMatch::Full(end)
+                }
+                (WordMatch::Full(_) | WordMatch::No, _) => {}
             }
         }
         best
     }
 
-    fn run(&mut self, tail: Tail, out: &mut String) {
-        let text = std::mem::take(&mut self.held);
-        let mut before = self.before;
-        let mut at = 0;
-        while let Some(next) = text[at..].chars().next() {
-            match self.fit(before, &text[at..], tail) {
-                Fit::Perhaps => break,
-                Fit::No => {
+    fn filter_buffered(&mut self, state: BlockState, out: &mut String) {
+        let text = std::mem::take(&mut self.buffered);
+        let mut previous = self.previous;
+        let mut offset = 0;
+        while let Some(next) = text[offset..].chars().next() {
+            match self.match_at(previous, &text[offset..], state) {
+                WordMatch::Partial => break,
+                WordMatch::No => {
                     out.push(next);
-                    before = Some(next);
-                    at += next.len_utf8();
+                    previous = Some(next);
+                    offset += next.len_utf8();
                 }
-                Fit::Yes(end) => {
-                    out.push_str(VEIL);
-                    before = text[at..at + end].chars().next_back();
-                    at += end;
+                WordMatch::Full(end) => {
+                    out.push_str(MASK);
+                    previous = text[offset..offset + end].chars().next_back();
+                    offset += end;
                 }
             }
         }
-        self.before = before;
-        self.held.push_str(&text[at..]);
+        self.previous = previous;
+        self.buffered.push_str(&text[offset..]);
     }
 }
 
 impl TextFilter for DenyList {
     fn push(&mut self, text: &str, out: &mut String) {
-        self.held.push_str(text);
-        self.run(Tail::Open, out);
+        self.buffered.push_str(text);
+        self.filter_buffered(BlockState::Open, out);
     }
 
     fn finish(&mut self, out: &mut String) {
-        self.run(Tail::Closed, out);
-        self.before = None;
+        self.filter_buffered(BlockState::Finished, out);
+        self.previous = None;
     }
 }
 
-impl Word {
-    fn fit(&self, before: Option<char>, text: &str, tail: Tail) -> Fit {
-        let open = self.chars[0];
-        if is_letter(open) && before.is_some_and(is_letter) {
-            return Fit::No;
+impl DeniedWord {
+    fn match_at(&self, previous: Option<char>, text: &str, state: BlockState) -> WordMatch {
+        let first = self.chars[0];
+        if is_letter(first) && previous.is_some_and(is_letter) {
+            return WordMatch::No;
         }
-        let mut rest = text.chars();
+        let mut chars = text.chars();
         for &expected in &self.chars {
-            match rest.next() {
-                None if tail == Tail::Open => return Fit::Perhaps,
-                None => return Fit::No,
-                Some(found) if fold(found) == expected => {}
-                Some(_) => return Fit::No,
+            match chars.next() {
+                None if state == BlockState::Open => return WordMatch::Partial,
+                None => return WordMatch::No,
+                Some(actual) if to_lower(actual) == expected => {}
+                Some(_) => return WordMatch::No,
             }
         }
-        let end = text.len() - rest.as_str().len();
-        let close = self.chars[self.chars.len() - 1];
-        match rest.next() {
-            _ if self.goes_on || !is_letter(close) => Fit::Yes(end),
-            None if tail == Tail::Open => Fit::Perhaps,
-            None => Fit::Yes(end),
-            Some(after) if is_letter(after) => Fit::No,
-            Some(_) => Fit::Yes(end),
+        let end = text.len() - chars.as_str().len();
+        let last = self.chars[self.chars.len() - 1];
+        match chars.next() {
+            _ if self.is_truncated || !is_letter(last) => WordMatch::Full(end),
+            None if state == BlockState::Open => WordMatch::Partial,
+            None => WordMatch::Full(end),
+            Some(next) if is_letter(next) => WordMatch::No,
+            Some(_) => WordMatch::Full(end),
         }
     }
 }
 
-/// One character for one, so that lengths stay what they are.
-fn fold(c: char) -> char {
+/// Lower case, one character for one, so that the number of characters does not change.
+fn to_lower(c: char) -> char {
     let mut lower = c.to_lowercase();
     match (lower.next(), lower.next()) {
         (Some(only), None) => only,

@@ -1,8 +1,8 @@
-//! The interceptor of one turn: decides about each event, writes the words of statuses, and keeps
-//! back what is shown together.
+//! The gate of one turn: decides the policy of each event, sets the text of statuses, and buffers
+//! events that are shown together.
 //!
-//! The common way, an event that is forwarded while nothing is held, reads an array, adds one to a
-//! counter and hands the event on; it allocates nothing. No stamp means `forward`.
+//! The common case, a forwarded event while the buffer is empty, reads an array, increments a
+//! counter and passes the event on, without an allocation. An event without a mark is forwarded.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,97 +12,98 @@ use turnwire_event::port::{Emission, Gate, Onward};
 use turnwire_event::{Actor, Body, EventType, Render, RenderPolicy};
 use turnwire_pack::Line;
 
+use crate::block_filter::BlockFilter;
+use crate::buffer::{BufferedStatus, GateBuffer};
+use crate::event_policy::{ReleaseBefore, release_before};
 use crate::filter::TextFilter;
-use crate::hold::{HeldStatus, Hold};
-use crate::kind::{Place, place};
-use crate::sentence::combined;
-use crate::speech::Speech;
-use crate::table::Table;
+use crate::policy_table::PolicyTable;
+use crate::sentence::combine_statuses;
 
-/// One decision in so many is timed, so that the clock is not what a decision costs.
+/// One decision in this many is timed, so that reading the clock does not dominate the cost.
 const TIMED_EVERY: u32 = 64;
-/// Unregistered ids that a turn says in the server's log; the counter has them all.
+/// The largest number of unregistered ids that a turn logs; the metric counts all of them.
 const WARNINGS_MAX: u8 = 8;
-/// The longest id that the server's log gets: as long as an id may be.
-const SHOWN_BYTES: usize = 64;
+/// The longest id that is logged: the length limit of status ids.
+const LOGGED_ID_BYTES_MAX: usize = 64;
 
+/// The [`Gate`] of one turn.
 pub(crate) struct TurnGate {
-    table: Arc<Table>,
+    table: Arc<PolicyTable>,
     locale: String,
-    speech: Speech,
-    hold: Hold,
-    /// The texts of statuses that were emitted, by their place in the table.
-    lines: Vec<Option<Line>>,
+    block_filter: BlockFilter,
+    buffer: GateBuffer,
+    /// The texts of the statuses that were emitted, by their index in the table.
+    texts: Vec<Option<Line>>,
     group: u32,
-    seen: u32,
-    warned: u8,
+    decisions: u32,
+    warnings: u8,
 }
 
 impl TurnGate {
     pub(crate) fn new(
-        table: Arc<Table>,
+        table: Arc<PolicyTable>,
         locale: &str,
         filter: Option<Box<dyn TextFilter>>,
     ) -> Self {
         Self {
             table,
             locale: locale.to_owned(),
-            speech: Speech::new(filter),
-            hold: Hold::default(),
-            lines: Vec::new(),
+            block_filter: BlockFilter::new(filter),
+            buffer: GateBuffer::default(),
+            texts: Vec::new(),
             group: 0,
-            seen: 0,
-            warned: 0,
+            decisions: 0,
+            warnings: 0,
         }
     }
 
-    /// Decides about an event that is not a status: the type says all.
+    /// The policy of an event that is not a status; it depends on the type alone.
     fn decide(&mut self, emission: &Emission) -> RenderPolicy {
-        let began = self.begin();
+        let started_at = self.start_timer();
         let kind = emission.body.kind();
         let policy = self.table.policy(kind);
-        let meter = &self.table.meter;
-        meter.applied(meter.row(&emission.actor), kind, policy);
-        self.decided(began);
+        let metrics = &self.table.metrics;
+        metrics.count_applied(metrics.row(&emission.actor), kind, policy);
+        self.record_decision_time(started_at);
         policy
     }
 
-    /// Decides about a status: which it is, unless it is withheld, and how it is shown.
+    /// The index and the policy of a status, or `None` if the status is withheld.
     fn decide_status(&mut self, id: &str, actor: &Actor) -> Option<(usize, RenderPolicy)> {
-        let began = self.begin();
-        let found = self.table.find(id, actor);
-        let found = found.filter(|&index| self.read(index));
-        let meter = &self.table.meter;
-        let row = meter.row(actor);
-        let decision = found.map(|index| {
+        let started_at = self.start_timer();
+        let index = self.table.find(id, actor);
+        let index = index.filter(|&index| self.load_text(index));
+        let metrics = &self.table.metrics;
+        let row = metrics.row(actor);
+        let decision = index.map(|index| {
             let status = self.table.status(index);
-            meter.emitted(row, index, &status.id);
+            metrics.count_status(row, index, &status.id);
             (index, status.policy)
         });
         let policy = decision.map_or(RenderPolicy::Suppress, |(_, policy)| policy);
-        meter.applied(row, EventType::StatusEmitted, policy);
-        self.decided(began);
+        metrics.count_applied(row, EventType::StatusEmitted, policy);
+        self.record_decision_time(started_at);
         decision
     }
 
-    fn begin(&mut self) -> Option<Instant> {
-        let timed = self.seen.is_multiple_of(TIMED_EVERY);
-        self.seen = self.seen.wrapping_add(1);
-        timed.then(Instant::now)
+    fn start_timer(&mut self) -> Option<Instant> {
+        let is_timed = self.decisions.is_multiple_of(TIMED_EVERY);
+        self.decisions = self.decisions.wrapping_add(1);
+        is_timed.then(Instant::now)
     }
 
-    fn decided(&self, began: Option<Instant>) {
-        if let Some(began) = began {
-            self.table.meter.decided(began.elapsed());
+    fn record_decision_time(&self, started_at: Option<Instant>) {
+        if let Some(started_at) = started_at {
+            self.table.metrics.record_decision(started_at.elapsed());
         }
     }
 
-    /// Reads the text of a status, once a turn; whether there is one.
-    fn read(&mut self, index: usize) -> bool {
-        if self.lines.len() <= index {
-            self.lines.resize(index + 1, None);
+    /// Loads the text of a status, once per turn. Returns false if there is no text.
+    fn load_text(&mut self, index: usize) -> bool {
+        if self.texts.len() <= index {
+            self.texts.resize(index + 1, None);
         }
-        if self.lines[index].is_none()
+        if self.texts[index].is_none()
             && let Some(pack) = &self.table.pack
         {
             let status = self.table.status(index);
@@ -112,13 +113,13 @@ impl TurnGate {
                     &self.locale
                 }
             };
-            self.lines[index] = pack.locales.line(locale, &status.render_key);
+            self.texts[index] = pack.locales.line(locale, &status.render_key);
         }
-        self.lines[index].is_some()
+        self.texts[index].is_some()
     }
 
-    /// A status, whose words are written here and nowhere else (I-21).
-    fn status(&mut self, mut emission: Emission, now: Instant, out: Onward<'_>) {
+    /// Handles a status. This is the only place that sets the text of a status (I-21).
+    fn take_status(&mut self, mut emission: Emission, now: Instant, out: Onward<'_>) {
         let Body::StatusEmitted(body) = &mut emission.body else {
             return out(emission, None);
         };
@@ -128,8 +129,8 @@ impl TurnGate {
             body.message.clear();
             return out(emission, Some(RenderPolicy::Suppress.into()));
         };
-        self.table.status(index).mention_deprecation();
-        let line = self.lines[index].as_ref();
+        self.table.status(index).warn_if_deprecated();
+        let line = self.texts[index].as_ref();
         body.message = line.map_or_else(String::new, |line| line.message.clone());
         match policy {
             RenderPolicy::Suppress => out(emission, Some(policy.into())),
@@ -138,9 +139,9 @@ impl TurnGate {
                 out(emission, Some(policy.into()));
             }
             RenderPolicy::Batch => {
-                let held = HeldStatus { emission, index };
-                self.hold.push_status(held, now, self.table.window);
-                if self.hold.is_full() {
+                let buffered = BufferedStatus { emission, index };
+                self.buffer.push_status(buffered, now, self.table.window);
+                if self.buffer.is_full() {
                     self.release(out);
                 }
             }
@@ -148,24 +149,30 @@ impl TurnGate {
     }
 
     fn warn(&mut self, id: &str, actor: &Actor) {
-        self.table.meter.unregistered();
-        if self.warned < WARNINGS_MAX {
-            self.warned += 1;
+        self.table.metrics.count_unregistered();
+        if self.warnings < WARNINGS_MAX {
+            self.warnings += 1;
             tracing::warn!(
-                event_id = nameable(id),
+                event_id = loggable_id(id),
                 bytes = id.len(),
                 %actor,
-                "a status was withheld: its id is not registered, or not for who emitted it"
+                "status withheld: the id is not registered or the emitter may not use it"
             );
         }
     }
 
-    /// Words of a message.
-    fn text(&mut self, emission: Emission, policy: RenderPolicy, now: Instant, out: Onward<'_>) {
-        if self.speech.leaves(&emission) {
+    /// Handles a text delta.
+    fn take_text(
+        &mut self,
+        emission: Emission,
+        policy: RenderPolicy,
+        now: Instant,
+        out: Onward<'_>,
+    ) {
+        if self.block_filter.starts_new_block(&emission) {
             self.finish_block(out);
         }
-        let Some(emission) = self.speech.pass(emission) else {
+        let Some(emission) = self.block_filter.filter_delta(emission) else {
             return;
         };
         match policy {
@@ -175,63 +182,63 @@ impl TurnGate {
                 out(emission, stamp(policy));
             }
             RenderPolicy::Batch => {
-                if self.hold.has_statuses() {
+                if self.buffer.has_statuses() {
                     self.release(out);
                 }
-                if !self.hold.joins(&emission) {
+                if !self.buffer.try_append_text(&emission) {
                     self.release(out);
-                    self.hold.put_text(emission, now + self.table.window);
+                    self.buffer.buffer_text(emission, now + self.table.window);
                 }
             }
         }
     }
 
-    /// The block that the filter is in has ended: what it kept back goes on.
+    /// Ends the block that the filter is in and emits its delayed text.
     fn finish_block(&mut self, out: Onward<'_>) {
-        let Some(rest) = self.speech.finish() else {
+        let Some(delayed) = self.block_filter.finish() else {
             return;
         };
         let policy = self.table.policy(EventType::TextDelta);
         match policy {
-            RenderPolicy::Suppress => out(rest, stamp(policy)),
+            RenderPolicy::Suppress => out(delayed, stamp(policy)),
             RenderPolicy::Forward | RenderPolicy::Transform => {
                 self.release(out);
-                out(rest, stamp(policy));
+                out(delayed, stamp(policy));
             }
             RenderPolicy::Batch => {
-                if !self.hold.joins(&rest) {
+                if !self.buffer.try_append_text(&delayed) {
                     self.release(out);
-                    out(rest, stamp(policy));
+                    out(delayed, stamp(policy));
                 }
             }
         }
     }
 
-    /// Lets go of what an event must stand behind.
-    fn make_way(&mut self, body: &Body, policy: RenderPolicy, out: Onward<'_>) {
-        let shown = policy != RenderPolicy::Suppress;
-        match place(body.kind()) {
-            Place::Aside => {
-                let ends = match body {
+    /// Releases the buffered events that must precede an event with `body`.
+    fn release_preceding(&mut self, body: &Body, policy: RenderPolicy, out: Onward<'_>) {
+        let is_visible = policy != RenderPolicy::Suppress;
+        match release_before(body.kind()) {
+            ReleaseBefore::Nothing => {
+                let ended_subagent = match body {
                     Body::SubagentCompleted(end) => Some(&end.sub_agent_id),
                     Body::SubagentFailed(end) => Some(&end.sub_agent_id),
                     _ => None,
                 };
-                // What a sub-agent did stands between its beginning and its end.
-                if ends.is_some_and(|id| self.hold.has_status_of(id)) {
+                // The statuses of a sub-agent precede its end.
+                if ended_subagent.is_some_and(|id| self.buffer.has_status_of(id)) {
                     self.release(out);
                 }
             }
-            Place::Beside if shown => self.release_text(out),
-            Place::Behind if shown => self.release(out),
-            Place::Beside | Place::Behind => {}
-            Place::Within => {
+            ReleaseBefore::Text if is_visible => self.release_text(out),
+            ReleaseBefore::TextAndStatuses if is_visible => self.release(out),
+            ReleaseBefore::Text | ReleaseBefore::TextAndStatuses => {}
+            ReleaseBefore::FilteredText => {
                 self.finish_block(out);
                 self.release_text(out);
             }
-            Place::Last => {
+            ReleaseBefore::Everything => {
                 self.finish_block(out);
-                if shown {
+                if is_visible {
                     self.release(out);
                 } else {
                     self.release_text(out);
@@ -246,20 +253,20 @@ impl TurnGate {
     }
 
     fn release_text(&mut self, out: Onward<'_>) {
-        if let Some(text) = self.hold.take_text() {
+        if let Some(text) = self.buffer.take_text() {
             out(text, stamp(RenderPolicy::Batch));
         }
     }
 
-    /// The statuses that are held, as one group; the last one has the sentence of all.
+    /// Emits the buffered statuses as one group; the last one carries the combined sentence.
     fn release_statuses(&mut self, out: Onward<'_>) {
-        let held = self.hold.take_statuses();
-        let Some(last) = held.len().checked_sub(1) else {
+        let buffered = self.buffer.take_statuses();
+        let Some(last_index) = buffered.len().checked_sub(1) else {
             return;
         };
         self.group += 1;
-        let mut members: Vec<usize> = Vec::with_capacity(held.len());
-        for status in &held {
+        let mut members: Vec<usize> = Vec::with_capacity(buffered.len());
+        for status in &buffered {
             if !members.contains(&status.index) {
                 members.push(status.index);
             }
@@ -267,12 +274,12 @@ impl TurnGate {
         let mut message = self.sentence(&members);
         let ids = members.iter().map(|&index| &self.table.status(index).id);
         let mut event_ids: Vec<String> = ids.cloned().collect();
-        for (at, status) in held.into_iter().enumerate() {
+        for (index, status) in buffered.into_iter().enumerate() {
             let mut render = Render {
                 group: Some(self.group),
                 ..RenderPolicy::Batch.into()
             };
-            if at == last {
+            if index == last_index {
                 render.message = message.take();
                 render.event_ids = std::mem::take(&mut event_ids);
             }
@@ -280,53 +287,53 @@ impl TurnGate {
         }
     }
 
-    /// What is said of these statuses together; one alone keeps its own words.
+    /// The combined text of these statuses; a single status keeps its own text.
     fn sentence(&self, members: &[usize]) -> Option<String> {
         if let &[index] = members {
-            return self.lines[index].as_ref().map(|line| line.message.clone());
+            return self.texts[index].as_ref().map(|line| line.message.clone());
         }
         let key = |&index: &usize| self.table.status(index).render_key.as_str();
         let keys: Vec<&str> = members.iter().map(key).collect();
         let pack = self.table.pack.as_ref()?;
-        Some(combined(&keys, &pack.locales, &self.locale))
+        Some(combine_statuses(&keys, &pack.locales, &self.locale))
     }
 }
 
 impl Gate for TurnGate {
     fn take(&mut self, mut emission: Emission, now: Instant, out: Onward<'_>) {
-        if !self.hold.is_empty() {
+        if !self.buffer.is_empty() {
             self.lapse(now, out);
         }
         if matches!(emission.body, Body::StatusEmitted(_)) {
-            return self.status(emission, now, out);
+            return self.take_status(emission, now, out);
         }
         let policy = self.decide(&emission);
-        let words = matches!(emission.body, Body::TextDelta(_));
-        if words && (!self.speech.is_plain() || policy == RenderPolicy::Batch) {
-            return self.text(emission, policy, now, out);
+        let is_text = matches!(emission.body, Body::TextDelta(_));
+        if is_text && (!self.block_filter.is_pass_through() || policy == RenderPolicy::Batch) {
+            return self.take_text(emission, policy, now, out);
         }
-        if self.speech.is_open() || !self.hold.is_empty() {
-            self.make_way(&emission.body, policy, out);
+        if self.block_filter.has_open_block() || !self.buffer.is_empty() {
+            self.release_preceding(&emission.body, policy, out);
         }
         if policy == RenderPolicy::Suppress && is_display(&emission.body) {
-            // Its message is there for clients alone; the log keeps what it was.
+            // The message is for clients only; the log keeps the event.
             emission.message = None;
         }
         out(emission, stamp(policy));
     }
 
     fn due(&self) -> Option<Instant> {
-        self.hold.due()
+        self.buffer.due()
     }
 
     fn times(&self, kind: EventType) -> bool {
-        !self.hold.is_empty() || self.table.policy(kind) == RenderPolicy::Batch
+        !self.buffer.is_empty() || self.table.policy(kind) == RenderPolicy::Batch
     }
 
     fn lapse(&mut self, now: Instant, out: Onward<'_>) {
-        if self.hold.statuses_due(now) {
+        if self.buffer.statuses_due(now) {
             self.release(out);
-        } else if self.hold.text_due(now) {
+        } else if self.buffer.text_due(now) {
             self.release_text(out);
         }
     }
@@ -337,18 +344,19 @@ impl Gate for TurnGate {
     }
 }
 
-/// Whether its message is one that only clients are shown.
+/// True if the message of the event is shown to clients only.
 fn is_display(body: &Body) -> bool {
     matches!(body, Body::DataLoaded(_) | Body::ComponentRendered(_))
 }
 
-/// An id as the server's log may have it: only if it looks like one. Anything else is an agent's
-/// prose, and may be about a person.
-fn nameable(id: &str) -> Option<&str> {
+/// The id, if it has the form of a status id. Any other string may be text of an agent about a
+/// person and is not logged.
+fn loggable_id(id: &str) -> Option<&str> {
     let first = id.bytes().next()?;
-    let rest = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
-    let named = first.is_ascii_lowercase() && id.len() <= SHOWN_BYTES && id.bytes().all(rest);
-    named.then_some(id)
+    let is_id_byte = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    let is_id =
+        first.is_ascii_lowercase() && id.len() <= LOGGED_ID_BYTES_MAX && id.bytes().all(is_id_byte);
+    is_id.then_some(id)
 }
 
 fn stamp(policy: RenderPolicy) -> Option<Render> {

@@ -1,25 +1,26 @@
-//! The interceptor: what stands between every emitter and the log and says how an event is shown.
+//! The rendering policy: decides how each event of a turn is shown, before the log stores it.
 //!
-//! In: an event on its way, and the table of policies that its turn was bound to. Out: the same
-//! event with its stamp, its words if it is a status, and in an order that a person can follow.
-//! An event may be stamped, worded, joined or held a little; it is never swallowed, and no agent
-//! writes a word of a status. `docs/decisions/0013-rendering-policy.md` says why.
+//! In: an event, and the policies that the turn was bound to at its start. Out: the same event,
+//! marked with its policy, with its text if the event is a status, in an order that a person can
+//! follow. A gate may mark, translate, join or briefly delay an event; it never drops one. Agents
+//! emit status ids only; the text comes from the locale files of the pack.
+//! `docs/decisions/0013-rendering-policy.md` gives the reasons.
 
-mod kind;
-mod meter;
-mod table;
+mod event_policy;
+mod policy_metrics;
+mod policy_table;
 mod filter;
 mod sentence;
-mod hold;
-mod speech;
+mod buffer;
+mod block_filter;
 mod gate;
 mod policies;
-mod list;
+mod status_list;
 
-pub use filter::{DenyList, HELD_CHARS_MAX, TextFilter};
-pub use hold::{HELD_STATUSES_MAX, HELD_TEXT_BYTES_MAX};
-pub use list::{StatusEntry, StatusText, status_list};
-pub use policies::{Filters, Policies};
+pub use buffer::{BUFFERED_STATUSES_MAX, BUFFERED_TEXT_BYTES_MAX};
+pub use filter::{BUFFERED_CHARS_MAX, DenyList, TextFilter};
+pub use policies::{FilterFactory, Policies};
+pub use status_list::{StatusEntry, StatusText, status_list};
 
 #[cfg(test)]
-mod stage;
+mod test_support;

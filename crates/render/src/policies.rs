@@ -1,8 +1,8 @@
-//! The policies of a pack, and a gate for each turn.
+//! The rendering policies of a pack, which create a gate for each turn.
 //!
-//! What the flags of a cohort change is worked out once for each set of flags and kept, so that
-//! the gate of a turn costs two small allocations. A turn keeps the table it was given, whatever
-//! changes in the meantime.
+//! The [`PolicyTable`] of each set of active flags is resolved once and cached, so that the gate of
+//! a turn costs two small allocations. A turn keeps the table it started with, even if the pack
+//! changes while the turn runs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,65 +13,67 @@ use turnwire_pack::{Cohort, Override, Pack};
 
 use crate::filter::{DenyList, TextFilter};
 use crate::gate::TurnGate;
-use crate::table::Table;
+use crate::policy_table::PolicyTable;
 
-/// Tables that are kept: flags that change what is shown are few, and so are their combinations.
+/// The largest number of cached tables. Few flags override policies, so their combinations are
+/// few too.
 const TABLES_MAX: usize = 64;
 
-/// Makes the filter of a turn.
-pub type Filters = Arc<dyn Fn() -> Box<dyn TextFilter> + Send + Sync>;
+/// Creates the [`TextFilter`] of one turn.
+pub type FilterFactory = Arc<dyn Fn() -> Box<dyn TextFilter> + Send + Sync>;
 
-/// How the events of a pack's turns are shown.
+/// The rendering policies of a pack, for any cohort and locale.
 pub struct Policies {
     pack: Arc<Pack>,
-    /// The flags that change what is shown, sorted.
+    /// The flags that an override of the pack names, sorted.
     flags: Vec<String>,
-    filters: Option<Filters>,
-    /// By the flags that are active, as places in `flags`.
-    tables: Mutex<HashMap<Vec<usize>, Arc<Table>>>,
+    filter: Option<FilterFactory>,
+    /// Cached tables by the active flags, as indexes into `flags`.
+    tables: Mutex<HashMap<Vec<usize>, Arc<PolicyTable>>>,
 }
 
 impl Policies {
-    /// The policies of a pack. What the orchestrator says passes its deny list, if it has one.
+    /// The policies of `pack`. The orchestrator's deny list, if it has one, becomes the text filter.
     pub fn new(pack: Arc<Pack>) -> Self {
         let overrides = pack.overrides.iter();
-        let mut flags: Vec<String> = overrides.map(|change| change.flag.clone()).collect();
+        let mut flags: Vec<String> = overrides.map(|rule| rule.flag.clone()).collect();
         flags.sort();
         flags.dedup();
         let words = &pack.orchestrator.deny_words;
-        let filters: Option<Filters> = (!words.is_empty()).then(|| {
+        let filter: Option<FilterFactory> = (!words.is_empty()).then(|| {
             let list = DenyList::new(words.iter().map(String::as_str));
-            let filters: Filters = Arc::new(move || Box::new(list.clone()));
-            filters
+            let create: FilterFactory = Arc::new(move || Box::new(list.clone()));
+            create
         });
         Self {
             pack,
             flags,
-            filters,
+            filter,
             tables: Mutex::default(),
         }
     }
 
-    /// With another filter in place of the deny list.
+    /// Replaces the deny list by another text filter.
     #[must_use]
-    pub fn with_filters(mut self, filters: Filters) -> Self {
-        self.filters = Some(filters);
+    pub fn with_filter(mut self, filter: FilterFactory) -> Self {
+        self.filter = Some(filter);
         self
     }
 
-    /// The gate of a turn of this cohort, in this language.
+    /// The gate of one turn, for the flags of `cohort` and in the language `locale`.
     pub fn gate(&self, cohort: &Cohort, locale: &str) -> Box<dyn Gate> {
-        let filter = self.filters.as_ref().map(|make| make());
+        let filter = self.filter.as_ref().map(|create| create());
         Box::new(TurnGate::new(self.table(cohort), locale, filter))
     }
 
-    /// A gate without a pack: the defaults. No status is registered, so none is shown.
+    /// A gate without a pack: every event has its default policy, and all statuses are withheld
+    /// because none is registered.
     pub fn plain(definition: &str) -> Box<dyn Gate> {
-        let table = Arc::new(Table::plain(definition));
+        let table = Arc::new(PolicyTable::plain(definition));
         Box::new(TurnGate::new(table, "en", None))
     }
 
-    fn table(&self, cohort: &Cohort) -> Arc<Table> {
+    fn table(&self, cohort: &Cohort) -> Arc<PolicyTable> {
         let active = |flag: &usize| cohort.has(&self.flags[*flag]);
         let key: Vec<usize> = (0..self.flags.len()).filter(active).collect();
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,13 +88,13 @@ impl Policies {
         table
     }
 
-    fn resolve(&self, cohort: &Cohort) -> Table {
+    fn resolve(&self, cohort: &Cohort) -> PolicyTable {
         let definition = self.pack.versions(cohort).agent_definition;
         let dimensions = metric::dimensions(&definition);
         let size = self.pack.registry.entries.len();
         metrics::gauge!(metric::STREAM_REGISTRY_SIZE, &dimensions).set(size as f64);
         let overrides = self.pack.overrides.iter();
         let active: Vec<&Override> = overrides.filter(|o| cohort.has(&o.flag)).collect();
-        Table::new(self.pack.clone(), &active, definition)
+        PolicyTable::new(self.pack.clone(), &active, definition)
     }
 }

@@ -1,8 +1,8 @@
-//! Wires: how events and rows look to clients, as pure functions.
+//! The wires: how events and records look to clients, as pure functions.
 //!
-//! Values of `event` come in, bytes and bodies go out. Nothing here does I/O, reads a clock or
-//! remembers anything, so live and replayed frames are the same bytes by construction, and the
-//! server and the client share one definition of every body.
+//! In: values of the crate `event`. Out: frames as bytes, and bodies of requests and responses. No
+//! function here does I/O, reads a clock or keeps state between calls, so live and replayed frames
+//! are the same bytes, and server and client share one definition of every body.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 

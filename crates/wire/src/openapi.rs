@@ -1,13 +1,13 @@
-//! The REST API as one table, and the OpenAPI 3.1 document made from it.
+//! The REST API as one table, and the OpenAPI 3.1 document generated from it.
 //!
 //! ```text
 //! table (operations) + rest, problem (schemas) ─▶ generate ─▶ schema/openapi.json   (cargo xtask schema)
 //! schema/openapi.json + Limits                 ─▶ document ─▶ /openapi.json         (the server)
 //! ```
-//! The server has the committed file built in; table and generator exist with the feature `schema`
-//! alone, which `schemagen` turns on to write the file and to test that it has not drifted. The server's
-//! routes are tested against the document in both directions, so neither can say more than the
-//! other. JSON Schema 2020-12, which the types derive, is the dialect of OpenAPI 3.1.
+//! The server embeds the committed file. Table and generator exist with the feature `schema` only,
+//! which `schemagen` enables to write the file and to test that it is up to date. Tests compare the
+//! routes of the server with the document in both directions. The types derive JSON Schema 2020-12,
+//! the dialect of OpenAPI 3.1.
 
 mod served;
 #[cfg(feature = "schema")]

@@ -5,9 +5,9 @@
 //! terminal                      its last block, then `data: [DONE]`
 //! Last-Event-ID ──Cursor──▶ project_after: the same blocks without those the client has
 //! ```
-//! One event, one version, one answer: nothing is remembered between events, so a frame is the
-//! same bytes live, replayed and for every viewer. What a wire would have to remember was stamped
-//! into the events by their writer.
+//! The frames of an event depend on the event and the version alone, so a frame has the same bytes
+//! live, replayed and for every client. State that a wire would have to keep between events is part
+//! of the events: their writer adds it.
 
 pub mod version;
 pub mod mark;
@@ -17,29 +17,29 @@ mod failure;
 pub mod project;
 pub mod decode;
 #[cfg(test)]
-mod sample;
+mod test_support;
 
-pub use cursor::{BadCursor, Cursor};
+pub use cursor::{Cursor, InvalidCursor};
 pub use decode::{DecodeError, Decoded, decode};
 pub use mark::{Mark, Marks};
 pub use project::{project, project_after};
-pub use version::{BadVersion, Version};
+pub use version::{InvalidVersion, Version};
 
 use turnwire_event::{ResponseId, Timestamp};
 
-/// What a stream of this wire is served as (S1-013).
+/// The `content-type` of a stream (S1-013).
 pub const MEDIA_TYPE: &str = "text/event-stream";
 
-/// Sent where nothing else is, so that a quiet line is not taken for a dead one (D-14): a comment,
-/// not a frame, and not counted.
+/// Sent on an idle stream so that proxies and clients keep it open (D-14). A comment, not a frame;
+/// it is not counted.
 pub const HEARTBEAT: &[u8] = b": ka\n\n";
 
-/// What follows the terminal frame, in the same write (S1-005). Not a frame; it has no id.
+/// Follows the terminal frame in the same write (S1-005). Not a frame; it has no id.
 pub const SENTINEL: &[u8] = b"data: [DONE]\n\n";
 
-/// Appends the ending of a stream whose turn can no longer be told: its session is gone or damaged, or
-/// holds something that this wire cannot carry. It is of no event and has no id: coming back is
-/// answered with the same news.
+/// Appends a terminal error frame for a stream that cannot continue: its session is deleted or
+/// quarantined, or contains an event that this wire cannot represent. The frame belongs to no event
+/// and has no id: a client that resumes gets the same frame again.
 pub fn lost(version: Version, response_id: ResponseId, at: Timestamp, out: &mut Vec<u8>) -> Marks {
     let text = format!(
         "event: error\ndata: {{\"event_type\":\"error\",\"version\":\"{version}\",\"timestamp\":\"{at}\",\
@@ -52,8 +52,8 @@ pub fn lost(version: Version, response_id: ResponseId, at: Timestamp, out: &mut 
     marks
 }
 
-/// Appends how long a client that lost the stream should wait before it comes back. No blank line
-/// follows: it becomes part of the first block.
+/// Appends the reconnect delay of the client. No blank line follows, so that the line becomes part
+/// of the first block.
 pub fn retry(ms: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("retry: {ms}\n").as_bytes());
 }

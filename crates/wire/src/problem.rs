@@ -1,5 +1,5 @@
-//! Errors as REST clients see them (RFC 9457): one closed list of codes, each with its status
-//! and title, and the body they travel in. What a code means never depends on the endpoint.
+//! Errors of the REST API (RFC 9457): a closed list of codes, each with its status and title, and
+//! the body of an error response. The meaning of a code does not depend on the endpoint.
 
 pub mod help;
 
@@ -8,41 +8,41 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The media type of a problem.
+/// The `content-type` of an error response.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 macro_rules! codes {
     ($($variant:ident = $name:literal, $status:literal, $title:literal;)+) => {
-        /// Every way a request can fail, in one word.
+        /// The stable code of a failed request.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "each variant is its code")]
         pub enum Code { $($variant),+ }
 
         impl Code {
-            /// All of them, by status.
+            /// Every code, ordered by HTTP status.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word on the wire.
+            /// The code on the wire.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// The HTTP status it answers with.
+            /// The HTTP status of the response.
             pub const fn status(self) -> u16 {
                 match self { $(Self::$variant => $status),+ }
             }
 
-            /// What it means in general, in a few words.
+            /// The meaning of the code in a few words.
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title),+ }
             }
 
-            /// Where it is described: `/problems/<code>`.
+            /// The path of the description: `/problems/<code>`.
             pub const fn kind(self) -> &'static str {
                 match self { $(Self::$variant => concat!("/problems/", $name)),+ }
             }
 
-            /// The code with this name.
+            /// Parses a code of the wire.
             pub fn named(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)+ _ => None }
             }
@@ -52,67 +52,67 @@ macro_rules! codes {
 
 codes! {
     MalformedJson = "malformed_json", 400, "The body is not JSON";
-    InvalidCursor = "invalid_cursor", 400, "The cursor cannot be read";
+    InvalidCursor = "invalid_cursor", 400, "The cursor is malformed";
     TenantRequired = "tenant_required", 400, "A tenant is required";
     TenantInvalid = "tenant_invalid", 400, "The tenant is not a UUID";
     Unauthorized = "unauthorized", 401, "Not authorised";
-    HostNotAllowed = "host_not_allowed", 403, "The Host header is not one of this server's";
-    OriginNotAllowed = "origin_not_allowed", 403, "The Origin header is not this server's own";
-    NotFound = "not_found", 404, "There is nothing here";
+    HostNotAllowed = "host_not_allowed", 403, "The Host header is not allowed";
+    OriginNotAllowed = "origin_not_allowed", 403, "The Origin header is not allowed";
+    NotFound = "not_found", 404, "No such path";
     SessionNotFound = "session_not_found", 404, "No such session";
     TurnNotFound = "turn_not_found", 404, "No such turn";
     MessageNotFound = "message_not_found", 404, "No such message";
-    ApprovalNotFound = "approval_not_found", 404, "No such question";
+    ApprovalNotFound = "approval_not_found", 404, "No such approval";
     MethodNotAllowed = "method_not_allowed", 405, "The method is not allowed here";
     RequestTimeout = "request_timeout", 408, "The request took too long to arrive";
     TurnInFlight = "turn_in_flight", 409, "A turn is already in flight";
-    TurnNotPaused = "turn_not_paused", 409, "The turn did not pause";
-    ApprovalResolved = "approval_resolved", 409, "The question has its answer";
-    StreamingDisabled = "streaming_disabled", 409, "Streaming is switched off";
-    StepConflict = "step_conflict", 409, "The step exists with another content";
+    TurnNotPaused = "turn_not_paused", 409, "The turn is not paused";
+    ApprovalResolved = "approval_resolved", 409, "The approval is already decided";
+    StreamingDisabled = "streaming_disabled", 409, "Streaming is disabled";
+    StepConflict = "step_conflict", 409, "The step exists with other content";
     WireVersionMismatch = "wire_version_mismatch", 409, "The turn is bound to another wire version";
-    CursorExpired = "cursor_expired", 410, "The cursor is outside what is kept";
-    ReplayExpired = "replay_expired", 410, "The replay is no longer kept";
+    CursorExpired = "cursor_expired", 410, "The cursor has expired";
+    ReplayExpired = "replay_expired", 410, "The replay has expired";
     BodyTooLarge = "body_too_large", 413, "The body is too large";
     UnsupportedMediaType = "unsupported_media_type", 415, "The body must be JSON";
-    InvalidRequest = "invalid_request", 422, "The request does not make sense";
-    UnknownField = "unknown_field", 422, "A field is not known";
-    UnsupportedContent = "unsupported_content", 422, "The content cannot be taken";
+    InvalidRequest = "invalid_request", 422, "The request is invalid";
+    UnknownField = "unknown_field", 422, "Unknown field";
+    UnsupportedContent = "unsupported_content", 422, "The content type is not supported";
     InvalidFilter = "invalid_filter", 422, "The filter names something unknown";
     IdempotencyMismatch = "idempotency_mismatch", 422, "The key was used with another body";
     ModeUnsupported = "mode_unsupported", 422, "The mode is not supported";
     QueueFull = "queue_full", 429, "Too many turns are waiting";
     TooManyRequests = "too_many_requests", 429, "Too many requests";
-    Internal = "internal", 500, "Something went wrong inside";
-    Draining = "draining", 503, "The server is going away";
-    SessionQuarantined = "session_quarantined", 503, "The session's record is damaged";
+    Internal = "internal", 500, "Internal server error";
+    Draining = "draining", 503, "The server is shutting down";
+    SessionQuarantined = "session_quarantined", 503, "The session is quarantined";
     StorageFull = "storage_full", 507, "The disk is full";
 }
 
-/// The body of every error answer (RFC 9457).
+/// The body of every error response (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
-    /// Where the code is described.
+    /// The path that describes the code.
     #[serde(rename = "type")]
     pub kind: Cow<'static, str>,
-    /// What the code means in general.
+    /// The meaning of the code in a few words.
     pub title: Cow<'static, str>,
-    /// The HTTP status.
+    /// The HTTP status of the response.
     pub status: u16,
-    /// What happened here, and what to do about it.
+    /// The cause of this error, and what to do about it.
     pub detail: String,
-    /// The code; text, so that a client can read one it does not know yet.
+    /// The code; text, so that a client can read codes that it does not know.
     pub code: Cow<'static, str>,
-    /// Ties the answer to the server's log.
+    /// Identifies the request in the server's log.
     pub trace_id: String,
-    /// What else is known: the running turn, the field, the place in the body.
+    /// Further members of some codes: the running turn, the field, the position in the body.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Problem {
-    /// A problem of this code.
+    /// A problem without further members.
     pub fn new(code: Code, detail: impl Into<String>, trace_id: impl Into<String>) -> Self {
         Self {
             kind: code.kind().into(),
@@ -125,7 +125,7 @@ impl Problem {
         }
     }
 
-    /// The code, if it is one that is known here.
+    /// The code, if this version knows it.
     pub fn code(&self) -> Option<Code> {
         Code::named(&self.code)
     }
@@ -136,8 +136,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    //
     #[test]
-    fn r_37_every_code_is_there_with_its_status() {
+    fn every_code_has_its_status() {
         let table: Vec<(&str, u16)> = Code::ALL.iter().map(|c| (c.name(), c.status())).collect();
         let expected = [
             ("malformed_json", 400),
@@ -185,8 +186,9 @@ mod tests {
         }
     }
 
+    //
     #[test]
-    fn r_37_a_problem_has_its_members_in_order_and_extras_after() {
+    fn problem_members_are_in_order_before_extras() {
         let mut problem = Problem::new(Code::TurnInFlight, "Wait for it or cancel it.", "ab");
         problem.extra.insert("turn_id".into(), json!("01T"));
         let text = serde_json::to_string(&problem).expect("plain data");

@@ -1,9 +1,9 @@
-//! Bodies of the REST endpoints, one file a topic, shared by the server and the client.
+//! Bodies of the REST endpoints, one file per topic, shared by server and client.
 //!
-//! Requests refuse fields they do not know; answers may grow. Lists are
+//! Requests reject unknown fields; responses may gain fields. Lists are
 //! `{"<plural>": […], "next": cursor | null}`.
 
-mod whole;
+mod integer;
 pub mod content;
 pub mod turn;
 pub mod session;

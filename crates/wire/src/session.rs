@@ -1,7 +1,7 @@
 //! The session wire: JSON text frames over one WebSocket per client and session (S3).
 //!
 //! ```text
-//! client  subscribe · cancel · ping · pong                                  → read strictly
+//! client  subscribe · cancel · ping · pong                                  → parsed strictly
 //! server  subscribe_ack | subscribe_error, snapshot?, event*, ping · pong   → written
 //! end     a close code with a JSON reason
 //! ```

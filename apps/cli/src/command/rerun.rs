@@ -162,7 +162,7 @@ impl Stage {
                 limit: Some(PAGE),
                 ..EventsQuery::default()
             };
-            let page = self.client.events(self.session, query).await?;
+            let page = self.client.records(self.session).events(query).await?;
             let read = page.events.iter();
             events.extend(read.filter_map(|raw| Event::read(raw.get().as_bytes()).ok()));
             match page.next {
@@ -179,7 +179,8 @@ impl Stage {
         loop {
             let page = self
                 .client
-                .messages(self.session, before, Some(PAGE))
+                .records(self.session)
+                .messages(before, Some(PAGE))
                 .await?;
             let older = page
                 .messages

@@ -25,7 +25,7 @@ pub(crate) async fn run(args: &Usage) -> Result<()> {
     let report = match &args.data {
         None => {
             let client = connect::client(&args.speaker)?;
-            let asked = client.usage(args.from, args.to).await;
+            let asked = client.operations().usage(args.from, args.to).await;
             asked.with_context(|| format!("asking {} what was used", args.speaker.server))?
         }
         Some(dir) => {

@@ -214,7 +214,8 @@ async fn s3_029_a_snapshot_has_the_newest_50_of_60_messages() {
     let newest: Vec<_> = (5..30).flat_map(pair).collect();
     assert_eq!(texts, newest);
     let older = client
-        .messages(session, Some(snapshot.messages[0].id), None)
+        .records(session)
+        .messages(Some(snapshot.messages[0].id), None)
         .await;
     assert_eq!(older.expect("a page").messages.len(), 10);
 }
@@ -305,7 +306,7 @@ async fn s3_041_the_time_from_subscribe_to_live_is_measured() {
             break;
         }
     }
-    let metrics = client.metrics().await.expect("metrics");
+    let metrics = client.operations().metrics().await.expect("metrics");
     let value = |name: &str| {
         let line = metrics.lines().find(|line| line.starts_with(name))?;
         line.split_whitespace().last()?.parse::<f64>().ok()

@@ -206,7 +206,8 @@ async fn law_5_the_words_of_pc3_are_those_that_were_stored() {
     let of_session =
         |more: &[&str]| replay(&[&[&id, "--home", &home, "--wire"], more].concat(), b"");
     let messages = client
-        .messages(session, None, None)
+        .records(session)
+        .messages(None, None)
         .await
         .expect("messages");
     let stored = |turn: TurnId| -> String {
@@ -246,7 +247,11 @@ async fn a_page_of_the_log_has_no_words_for_pc3_and_says_so() {
     let server = Server::start(dir.path(), SCRIPT);
     let client = server.client();
     let (id, _, turns) = told(&client).await;
-    let page = client.events(id, Default::default()).await.expect("a page");
+    let page = client
+        .records(id)
+        .events(Default::default())
+        .await
+        .expect("a page");
     let page = serde_json::to_vec(&page).expect("plain data");
     let turn = turns[0].to_string();
     let done = replay(&["-", "--wire", "pc3", "--turn", &turn], &page);

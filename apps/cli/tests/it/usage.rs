@@ -64,7 +64,7 @@ async fn what_was_used_is_told_by_a_server_and_by_its_folder() {
     assert_eq!(report["totals"]["calls"], 2);
     assert_eq!(report["totals"]["usage"]["cost_usd"], 0.5);
     assert_eq!(report["totals"]["usage"]["total_tokens"], 48);
-    let calls = server.client().llm_calls(session, None, None).await;
+    let calls = server.client().records(session).llm_calls(None, None).await;
     let calls = calls.expect("calls").llm_calls;
     assert_eq!(calls.len(), 2);
     assert_eq!(calls[0].usage.map(|usage| usage.cost_usd), Some(0.25));

@@ -1,4 +1,4 @@
-//! The registry of statuses, as a server tells it.
+//! The registered statuses, as a server lists them.
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -6,12 +6,13 @@ use tokio::net::TcpListener;
 use turnwire_client::Client;
 use turnwire_wire::rest::status_event::Lifecycle;
 
+// S1-064
 #[tokio::test]
-async fn s1_064_the_registry_is_read_with_fields_that_are_new() {
+async fn registry_with_unknown_fields_is_parsed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let client = Client::new(&format!("http://{address}")).expect("an address");
-    let answer = json!({
+    let response = json!({
         "status_events": [{
             "id": "searching_offers",
             "description": "A search begins.",
@@ -27,22 +28,23 @@ async fn s1_064_the_registry_is_read_with_fields_that_are_new() {
         }],
         "version": "r1",
     });
-    let answer = answer.to_string();
+    let response = response.to_string();
     let server = async {
         let (mut stream, _) = listener.accept().await.expect("a client");
-        let mut asked = Vec::new();
-        while !asked.ends_with(b"\r\n\r\n") {
-            assert_ne!(stream.read_buf(&mut asked).await.expect("a request"), 0);
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            assert_ne!(stream.read_buf(&mut request).await.expect("a request"), 0);
         }
-        let length = answer.len();
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{answer}");
+        let length = response.len();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{response}");
         stream.write_all(head.as_bytes()).await.expect("an answer");
-        String::from_utf8(asked).expect("text")
+        String::from_utf8(request).expect("text")
     };
-    let (registry, asked) = tokio::join!(client.status_events(), server);
+    let operations = client.operations();
+    let (registry, request) = tokio::join!(operations.status_events(), server);
     assert!(
-        asked.starts_with("GET /status-events HTTP/1.1\r\n"),
-        "{asked}"
+        request.starts_with("GET /status-events HTTP/1.1\r\n"),
+        "{request}"
     );
     let registry = registry.expect("a registry");
     let entry = &registry.status_events[0];

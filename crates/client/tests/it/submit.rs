@@ -1,4 +1,4 @@
-//! A submit with a key, sent again after its answer was lost: the same bytes, the same key.
+//! A submit with a key, repeated after its response was lost: the same bytes, the same key.
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -10,8 +10,8 @@ use turnwire_wire::rest::turn::{Accepted, Submit};
 
 const SESSION: SessionId = SessionId(Ulid(7));
 
-/// Takes a request whole: its head without what differs by connection, and its body.
-async fn take(stream: &mut TcpStream) -> (Vec<String>, String) {
+/// Reads a complete request: the head, without what differs by connection, and the body.
+async fn read_request(stream: &mut TcpStream) -> (Vec<String>, String) {
     let mut bytes = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -29,7 +29,7 @@ async fn take(stream: &mut TcpStream) -> (Vec<String>, String) {
 }
 
 #[tokio::test]
-async fn a_submit_whose_answer_was_lost_is_sent_again_with_its_key() {
+async fn submit_with_lost_response_is_repeated_with_its_key() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let client = Client::new(&format!("http://{address}")).expect("an address");
@@ -39,33 +39,36 @@ async fn a_submit_whose_answer_was_lost_is_sent_again_with_its_key() {
         state: TurnState::Running,
         position: Position::persisted(Epoch::FIRST, turnwire_event::Seq(1)),
     };
-    let answer = json!(accepted).to_string();
+    let body = json!(accepted).to_string();
     let server = async {
-        let (mut lost, _) = listener.accept().await.expect("a client");
-        let first = take(&mut lost).await;
-        drop(lost);
-        let (mut kept, _) = listener.accept().await.expect("a client");
-        let second = take(&mut kept).await;
+        let (mut first_socket, _) = listener.accept().await.expect("a client");
+        let first = read_request(&mut first_socket).await;
+        drop(first_socket);
+        let (mut second_socket, _) = listener.accept().await.expect("a client");
+        let second = read_request(&mut second_socket).await;
         let head = format!(
             "HTTP/1.1 202 Accepted\r\ncontent-length: {}\r\n\r\n",
-            answer.len()
+            body.len()
         );
-        let whole = format!("{head}{answer}");
-        kept.write_all(whole.as_bytes()).await.expect("an answer");
+        let response = format!("{head}{body}");
+        second_socket
+            .write_all(response.as_bytes())
+            .await
+            .expect("an answer");
         (first, second)
     };
     let key = Key::random().expect("randomness");
     let submit = Submit::text("once");
-    let twice = async {
+    let submits = async {
         let first = client.submit_once(SESSION, &submit, &key).await;
         (first, client.submit_once(SESSION, &submit, &key).await)
     };
-    let ((first, second), (lost, kept)) = tokio::join!(twice, server);
+    let ((first, second), (first_socket, second_socket)) = tokio::join!(submits, server);
     assert!(matches!(first, Err(Error::Connection(_))), "{first:?}");
     assert_eq!(second.expect("an answer"), accepted);
-    assert_eq!(lost, kept);
+    assert_eq!(first_socket, second_socket);
     assert!(
-        kept.0.contains(&format!("idempotency-key: {key}")),
-        "{kept:?}"
+        second_socket.0.contains(&format!("idempotency-key: {key}")),
+        "{second_socket:?}"
     );
 }

@@ -1,5 +1,5 @@
-//! A watch against a server that cuts, refuses, pings and deletes: what it asks for when it
-//! comes back, and what it gives.
+//! A watch against a server that disconnects, rejects, pings and deletes: the subscriptions that the
+//! watch sends and the items that it returns.
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -36,12 +36,12 @@ fn ack() -> Value {
     json!({"type": "subscribe_ack", "replay_event_count": 0})
 }
 
-/// A server on its own port, and a watch of it.
+/// Starts a server on its own port and a watch of it.
 async fn start(start: Start) -> (TcpListener, Watch) {
     start_with(json!("preset:full"), start).await
 }
 
-/// The same with a filter.
+/// Starts a server and a watch with a filter.
 async fn start_with(filter: Value, start: Start) -> (TcpListener, Watch) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -49,7 +49,7 @@ async fn start_with(filter: Value, start: Start) -> (TcpListener, Watch) {
     (listener, client.watch(SESSION, filter, start))
 }
 
-/// Answers one plain request.
+/// Answers one HTTP request.
 async fn answer(listener: &TcpListener, status: &str, body: &Value) {
     let (mut stream, _) = listener.accept().await.expect("a client");
     let mut request = vec![0; 4096];
@@ -67,7 +67,7 @@ async fn answer(listener: &TcpListener, status: &str, body: &Value) {
     stream.write_all(text.as_bytes()).await.expect("an answer");
 }
 
-/// Answers the attach, then opens the WebSocket that the token is for.
+/// Answers the attach request, then accepts the WebSocket that the token is for.
 async fn accept(listener: &TcpListener) -> Server {
     let attached = json!({
         "session_id": SESSION, "active_model": "m", "routing_policy_version": "1",
@@ -103,7 +103,7 @@ async fn close(mut server: Server, close: Close) {
     server.close(Some(frame)).await.expect("closed");
 }
 
-/// What a watch gave, in short.
+/// A short description of the next item of a watch.
 async fn next(watch: &mut Watch) -> String {
     match watch.next().await {
         Ok(None) => "end".to_owned(),
@@ -124,8 +124,9 @@ async fn take(watch: &mut Watch, count: usize) -> Vec<String> {
     items
 }
 
+// S3-110
 #[tokio::test]
-async fn s3_110_comes_back_after_a_cut_and_after_1008_with_the_last_id() {
+async fn watch_reconnects_with_the_last_id() {
     let (listener, mut watch) = start(Start::After(at(1))).await;
     let server = async {
         let mut first = accept(&listener).await;
@@ -156,8 +157,9 @@ async fn s3_110_comes_back_after_a_cut_and_after_1008_with_the_last_id() {
     assert_eq!(items, expected);
 }
 
+// S3-036
 #[tokio::test]
-async fn s3_036_a_cursor_that_is_gone_becomes_a_snapshot_on_the_same_socket() {
+async fn expired_cursor_becomes_a_snapshot_on_the_same_socket() {
     for code in ["cursor_expired", "replay_too_large"] {
         let (listener, mut watch) = start(Start::After(at(1))).await;
         let server = async {
@@ -192,7 +194,7 @@ async fn s3_036_a_cursor_that_is_gone_becomes_a_snapshot_on_the_same_socket() {
 }
 
 #[tokio::test]
-async fn pings_are_answered_and_their_position_and_unknown_events_move_the_cursor() {
+async fn pings_and_unknown_events_advance_the_cursor() {
     let (listener, mut watch) = start(Start::Live).await;
     let server = async {
         let mut first = accept(&listener).await;
@@ -230,7 +232,7 @@ async fn pings_are_answered_and_their_position_and_unknown_events_move_the_curso
 }
 
 #[tokio::test]
-async fn waits_out_a_draining_server_and_stops_where_there_is_no_session() {
+async fn watch_retries_while_draining_and_stops_without_session() {
     let (listener, mut watch) = start(Start::Snapshot).await;
     let problem = |status: u16, code: &str| json!({"status": status, "code": code});
     let server = async {
@@ -268,8 +270,8 @@ fn workers() -> Value {
     json!({"include_worker_sessions": true})
 }
 
-/// An event of a session, about a worker if one is named.
-fn of(session: SessionId, seq: u64, kind: &str, worker: Option<SessionId>) -> Value {
+/// An event of a session, about `worker` if given.
+fn session_event(session: SessionId, seq: u64, kind: &str, worker: Option<SessionId>) -> Value {
     json!({"type": "event", "event": {
         "id": at(seq), "type": kind, "session_id": session, "turn_id": null,
         "payload": {"worker_session_id": worker}
@@ -284,34 +286,35 @@ fn since(frame: &Value, expected: &[(SessionId, u64)]) {
     assert_eq!(frame["filter"], workers());
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_a_cursor_is_kept_for_each_worker_from_its_start_to_its_end() {
+async fn cursor_is_kept_per_worker_from_start_to_end() {
     let (listener, mut watch) = start_with(workers(), Start::After(at(1))).await;
     let server = async {
         let mut server = accept(&listener).await;
         assert_eq!(receive(&mut server).await["since"], json!(at(1)));
-        let begun = of(SESSION, 2, "delegate.started", Some(WORKER));
-        send(&mut server, &[ack(), begun]).await;
+        let delegate_started = session_event(SESSION, 2, "delegate.started", Some(WORKER));
+        send(&mut server, &[ack(), delegate_started]).await;
         drop(server);
         let mut server = accept(&listener).await;
         since(&receive(&mut server).await, &[(SESSION, 2), (WORKER, 0)]);
         let frames = [
             ack(),
-            of(WORKER, 5, "turn.started", None),
-            of(WORKER, 6, "delegate.started", Some(BELOW)),
-            of(BELOW, 3, "martian.landed", None),
+            session_event(WORKER, 5, "turn.started", None),
+            session_event(WORKER, 6, "delegate.started", Some(BELOW)),
+            session_event(BELOW, 3, "martian.landed", None),
         ];
         send(&mut server, &frames).await;
         drop(server);
         let mut server = accept(&listener).await;
         let all = [(SESSION, 2), (WORKER, 6), (BELOW, 3)];
         since(&receive(&mut server).await, &all);
-        let end = of(WORKER, 7, "delegate.failed", Some(BELOW));
+        let end = session_event(WORKER, 7, "delegate.failed", Some(BELOW));
         send(&mut server, &[ack(), end]).await;
         drop(server);
         let mut server = accept(&listener).await;
         since(&receive(&mut server).await, &[(SESSION, 2), (WORKER, 7)]);
-        // What the server says of all of them is what counts.
+        // The positions that the server reports replace those of the client.
         let ping = json!({
             "type": "ping", "nonce": "1", "position": at(9),
             "positions": {SESSION.to_string(): at(9), BELOW.to_string(): at(4)}
@@ -321,7 +324,7 @@ async fn s3_087_a_cursor_is_kept_for_each_worker_from_its_start_to_its_end() {
         drop(server);
         let mut server = accept(&listener).await;
         since(&receive(&mut server).await, &[(SESSION, 9), (BELOW, 4)]);
-        // A worker that the server does not know: it goes on without.
+        // The server does not know a worker: the watch continues without it.
         let refusal = json!({"type": "subscribe_error", "code": "invalid_filter", "message": "?"});
         send(&mut server, &[refusal]).await;
         assert_eq!(receive(&mut server).await["since"], json!(at(9)));
@@ -342,8 +345,9 @@ async fn s3_087_a_cursor_is_kept_for_each_worker_from_its_start_to_its_end() {
     assert_eq!(items.last().map(String::as_str), Some("end"));
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_an_ack_says_where_workers_are_joined() {
+async fn ack_reports_positions_of_workers() {
     for first in [Start::Live, Start::Snapshot] {
         let (listener, mut watch) = start_with(workers(), first).await;
         let server = async {

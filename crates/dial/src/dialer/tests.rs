@@ -1,4 +1,4 @@
-//! The door under attack: a small server that says whatever a test wants, byte by byte.
+//! The dialer against a small server that sends any bytes a test wants.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,10 +8,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// Every name stands for these addresses.
-struct Names(Vec<IpAddr>);
+/// Resolves every name to these addresses.
+struct FixedLookup(Vec<IpAddr>);
 
-impl Lookup for Names {
+impl HostLookup for FixedLookup {
     fn lookup(&self, _: &str) -> std::io::Result<Vec<IpAddr>> {
         Ok(self.0.clone())
     }
@@ -26,26 +26,26 @@ fn dialer() -> Dialer {
     Dialer::new(Options::default()).expect("a dialer")
 }
 
-fn named(addresses: &[&str], allow: &[&str]) -> Dialer {
+fn dialer_resolving_to(addresses: &[&str], allow: &[&str]) -> Dialer {
     let addresses = addresses.iter().map(|a| a.parse().expect("an address"));
     let allow = allow.iter().map(|a| a.parse().expect("an entry")).collect();
-    let lookup = Names(addresses.collect());
-    Dialer::resolving(Options { allow }, Arc::new(lookup)).expect("a dialer")
+    let lookup = FixedLookup(addresses.collect());
+    Dialer::with_lookup(Options { allow }, Arc::new(lookup)).expect("a dialer")
 }
 
-/// Reads one request whose body is `{}`; false when the client is gone.
-async fn request(socket: &mut TcpStream) -> Option<String> {
-    let mut seen = Vec::new();
-    while !seen.ends_with(b"{}") {
+/// Reads one request whose body is `{}`; `None` when the client has closed the connection.
+async fn read_request(socket: &mut TcpStream) -> Option<String> {
+    let mut received = Vec::new();
+    while !received.ends_with(b"{}") {
         let mut buffer = [0; 1_024];
         let n = socket.read(&mut buffer).await.ok().filter(|&n| n > 0)?;
-        seen.extend_from_slice(&buffer[..n]);
+        received.extend_from_slice(&buffer[..n]);
     }
-    String::from_utf8(seen).ok()
+    String::from_utf8(received).ok()
 }
 
-/// A server that answers each request of each connection with the same parts, a pause between
-/// them; gives its address and counts connections.
+/// Starts a server that answers every request with the same parts, with a pause between them.
+/// Returns its URL and a counter of connections.
 async fn server(parts: &[&str], pause: Duration) -> (Url, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -57,7 +57,7 @@ async fn server(parts: &[&str], pause: Duration) -> (Url, Arc<AtomicUsize>) {
             count.fetch_add(1, Ordering::Relaxed);
             let parts = parts.clone();
             tokio::spawn(async move {
-                while request(&mut socket).await.is_some() {
+                while read_request(&mut socket).await.is_some() {
                     for part in &parts {
                         if socket.write_all(part.as_bytes()).await.is_err() {
                             return;
@@ -75,57 +75,67 @@ async fn server(parts: &[&str], pause: Duration) -> (Url, Arc<AtomicUsize>) {
     (url.parse().expect("a url"), connections)
 }
 
-async fn says(parts: &[&str]) -> Result<Answer, DialError> {
+async fn post_to_server(parts: &[&str]) -> Result<Answer, DialError> {
     let (url, _) = server(parts, Duration::ZERO).await;
     dialer().post_json(&url, "{}", LIMITS).await
 }
 
-fn ok(status: u16, body: &'static str) -> Result<Answer, DialError> {
+fn response(status: u16, body: &'static str) -> Result<Answer, DialError> {
     let body = Bytes::from_static(body.as_bytes());
     Ok(Answer { status, body })
 }
 
 #[tokio::test]
-async fn a_literal_address_is_the_operators_word_and_answers_come_with_their_status() {
+async fn response_of_any_status_is_returned() {
     assert_eq!(
-        says(&["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"]).await,
-        ok(200, "hi")
+        post_to_server(&["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"]).await,
+        response(200, "hi")
     );
     assert_eq!(
-        says(&["HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\nno"]).await,
-        ok(503, "no")
+        post_to_server(&["HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\nno"]).await,
+        response(503, "no")
     );
 }
 
 #[tokio::test]
-async fn what_is_sent_is_a_json_post_that_asks_for_no_encoding() {
+async fn post_json_sends_json_and_accepts_no_encoding() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/v1/enrich", listener.local_addr().expect("bound"));
     let url: Url = url.parse().expect("a url");
-    let heard = tokio::spawn(async move {
+    let received_request = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.expect("a client");
-        let heard = request(&mut socket).await.expect("a request");
+        let received_request = read_request(&mut socket).await.expect("a request");
         let answer = b"HTTP/1.1 204 No\r\n\r\n";
         socket.write_all(answer).await.expect("written");
-        heard.to_ascii_lowercase()
+        received_request.to_ascii_lowercase()
     });
     let answer = dialer().post_json(&url, "{}", LIMITS).await;
-    assert_eq!(answer, ok(204, ""));
-    let heard = heard.await.expect("heard");
-    assert!(heard.starts_with("post /v1/enrich http/1.1\r\n"), "{heard}");
+    assert_eq!(answer, response(204, ""));
+    let received_request = received_request.await.expect("heard");
+    assert!(
+        received_request.starts_with("post /v1/enrich http/1.1\r\n"),
+        "{received_request}"
+    );
     for line in [
         "content-type: application/json",
         "accept-encoding: identity",
     ] {
-        assert!(heard.contains(line), "{line} in {heard}");
+        assert!(
+            received_request.contains(line),
+            "{line} in {received_request}"
+        );
     }
     for line in ["referer", "cookie", "authorization", "proxy"] {
-        assert!(!heard.contains(line), "{line} in {heard}");
+        assert!(
+            !received_request.contains(line),
+            "{line} in {received_request}"
+        );
     }
 }
 
+// G5
 #[tokio::test]
-async fn g5_a_redirect_is_an_answer_and_is_not_followed() {
+async fn post_json_does_not_follow_redirects() {
     let (inside, visits) = server(
         &["HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"],
         Duration::ZERO,
@@ -134,13 +144,14 @@ async fn g5_a_redirect_is_an_answer_and_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {
         let head =
             format!("HTTP/1.1 {status} Go\r\nlocation: {inside}\r\ncontent-length: 0\r\n\r\n");
-        assert_eq!(says(&[&head]).await, ok(status, ""));
+        assert_eq!(post_to_server(&[&head]).await, response(status, ""));
     }
     assert_eq!(visits.load(Ordering::Relaxed), 0);
 }
 
+// G5
 #[tokio::test]
-async fn g5_a_name_for_a_place_inside_is_refused_unless_allowed() {
+async fn name_with_private_address_is_refused_unless_allowed() {
     let (url, visits) = server(
         &["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"],
         Duration::ZERO,
@@ -158,33 +169,34 @@ async fn g5_a_name_for_a_place_inside_is_refused_unless_allowed() {
         "169.254.169.254",
         "fe80::1",
     ] {
-        let answer = named(&[address], &[])
+        let answer = dialer_resolving_to(&[address], &[])
             .post_json(&by_name, "{}", LIMITS)
             .await;
         assert_eq!(answer, Err(DialError::Refused), "{address}");
     }
-    // A good address among bad ones does not help.
-    let mixed = named(&["93.184.216.34", "127.0.0.1"], &[]);
+    // One allowed address among forbidden ones is not enough.
+    let mixed = dialer_resolving_to(&["93.184.216.34", "127.0.0.1"], &[]);
     assert_eq!(
         mixed.post_json(&by_name, "{}", LIMITS).await,
         Err(DialError::Refused)
     );
     assert_eq!(visits.load(Ordering::Relaxed), 0);
     for allow in ["ccs.example", "127.0.0.0/8"] {
-        let answer = named(&["127.0.0.1"], &[allow])
+        let answer = dialer_resolving_to(&["127.0.0.1"], &[allow])
             .post_json(&by_name, "{}", LIMITS)
             .await;
-        assert_eq!(answer, ok(200, "hi"), "{allow}");
+        assert_eq!(answer, response(200, "hi"), "{allow}");
     }
     let local: Url = format!("http://localhost:{port}/").parse().expect("a url");
-    let answer = named(&["127.0.0.1"], &[])
+    let answer = dialer_resolving_to(&["127.0.0.1"], &[])
         .post_json(&local, "{}", LIMITS)
         .await;
-    assert_eq!(answer, ok(200, "hi"));
+    assert_eq!(answer, response(200, "hi"));
 }
 
+// G5
 #[tokio::test]
-async fn g5_some_addresses_are_refused_before_anything_is_sent() {
+async fn forbidden_urls_are_refused_before_sending() {
     for url in [
         "http://169.254.169.254/latest/meta-data",
         "http://[fe80::1]/",
@@ -200,14 +212,15 @@ async fn g5_some_addresses_are_refused_before_anything_is_sent() {
         "unix:/run/x",
     ] {
         let parsed: Url = url.parse().expect("a url");
-        let everything = named(&[], &["0.0.0.0/0", "::/0"]);
+        let everything = dialer_resolving_to(&[], &["0.0.0.0/0", "::/0"]);
         let answer = everything.post_json(&parsed, "{}", LIMITS).await;
         assert_eq!(answer, Err(DialError::Refused), "{url}");
     }
 }
 
+// G9
 #[tokio::test]
-async fn g9_a_body_over_the_cap_is_cut_off_however_it_is_framed() {
+async fn oversized_body_fails_with_any_framing() {
     let (at, over) = ("x".repeat(1_000), "x".repeat(1_001));
     let too_large = Err(DialError::TooLarge { max_bytes: 1_000 });
     let head = |rest: &str| format!("HTTP/1.1 200 OK\r\n{rest}\r\n");
@@ -218,48 +231,52 @@ async fn g9_a_body_over_the_cap_is_cut_off_however_it_is_framed() {
         "0\r\n\r\n",
     );
 
-    let fits = says(&[&length(1_000), &at]).await.expect("it fits");
-    assert_eq!(fits.body, at);
-    assert_eq!(says(&[&length(1_001), &over]).await, too_large);
-    assert_eq!(says(&[&length(9_999_999_999)]).await, too_large);
-    let fits = says(&[&chunked, &chunk, &chunk, last])
+    let complete = post_to_server(&[&length(1_000), &at])
         .await
         .expect("it fits");
-    assert_eq!(fits.body, at);
-    // It would never end; the cap ends it.
+    assert_eq!(complete.body, at);
+    assert_eq!(post_to_server(&[&length(1_001), &over]).await, too_large);
+    assert_eq!(post_to_server(&[&length(9_999_999_999)]).await, too_large);
+    let complete = post_to_server(&[&chunked, &chunk, &chunk, last])
+        .await
+        .expect("it fits");
+    assert_eq!(complete.body, at);
+    // The body would never end; the limit ends it.
     let endless: Vec<&str> = std::iter::once(chunked.as_str())
         .chain(std::iter::repeat_n(chunk.as_str(), 10_000))
         .collect();
-    assert_eq!(says(&endless).await, too_large);
-    // No length at all: the end of the connection is the end of the body.
-    assert_eq!(says(&[&head(""), &over]).await, too_large);
-    // A length that promises less than comes ends the body where it says.
-    let less = says(&[&length(2), &over]).await.expect("two bytes");
+    assert_eq!(post_to_server(&endless).await, too_large);
+    // Without a length, the end of the connection ends the body.
+    assert_eq!(post_to_server(&[&head(""), &over]).await, too_large);
+    // A length smaller than the body ends the body at that length.
+    let less = post_to_server(&[&length(2), &over])
+        .await
+        .expect("two bytes");
     assert_eq!(less.body, "xx");
-    // One that promises more than comes is no whole answer.
+    // A length larger than the body makes the response incomplete.
     assert_eq!(
-        says(&[&length(900), "x"]).await,
+        post_to_server(&[&length(900), "x"]).await,
         Err(DialError::Unreachable)
     );
 }
 
 #[tokio::test]
-async fn a_compressed_answer_is_refused_and_never_unpacked() {
+async fn compressed_response_is_refused() {
     for encoding in ["gzip", "br", "zstd", "deflate"] {
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\ncontent-length: 2\r\n\r\nhi"
         );
-        assert_eq!(says(&[&head]).await, Err(DialError::Encoded));
+        assert_eq!(post_to_server(&[&head]).await, Err(DialError::Encoded));
     }
     let head = "HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-length: 2\r\n\r\nhi";
-    assert_eq!(says(&[head]).await, ok(200, "hi"));
+    assert_eq!(post_to_server(&[head]).await, response(200, "hi"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_is_for_headers_and_body_together() {
+async fn timeout_covers_headers_and_body() {
     let second = Duration::from_secs(1);
-    let begun = tokio::time::Instant::now();
-    // One byte a second, for ever: none of them is late, all of them together are.
+    let started = tokio::time::Instant::now();
+    // One byte per second, without end: no single byte is late, but the response is.
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let drip: Vec<&str> = std::iter::once(head)
         .chain(std::iter::repeat_n("1\r\nx\r\n", 100))
@@ -279,11 +296,11 @@ async fn the_time_is_for_headers_and_body_together() {
         dialer().post_json(&url, "{}", LIMITS).await,
         Err(DialError::Timeout)
     );
-    assert_eq!(begun.elapsed(), 2 * LIMITS.timeout);
+    assert_eq!(started.elapsed(), 2 * LIMITS.timeout);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_is_never_taken_is_a_timeout_and_a_closed_port_unreachable() {
+async fn unaccepted_connection_times_out_closed_port_fails() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url: Url = format!("http://{}/", listener.local_addr().expect("bound"))
         .parse()
@@ -300,7 +317,7 @@ async fn a_connection_that_is_never_taken_is_a_timeout_and_a_closed_port_unreach
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_unreachable() {
+async fn malformed_http_is_unreachable() {
     for garbage in [
         "",
         "hello\r\n\r\n",
@@ -308,7 +325,7 @@ async fn what_is_no_http_is_unreachable() {
         "HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n",
     ] {
         assert_eq!(
-            says(&[garbage]).await,
+            post_to_server(&[garbage]).await,
             Err(DialError::Unreachable),
             "{garbage:?}"
         );
@@ -316,22 +333,26 @@ async fn what_is_no_http_is_unreachable() {
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     let head = "HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nhi";
     let (url, connections) = server(&[head], Duration::ZERO).await;
     let dialer = dialer();
     for _ in 0..5 {
-        assert_eq!(dialer.post_json(&url, "{}", LIMITS).await, ok(200, "hi"));
+        assert_eq!(
+            dialer.post_json(&url, "{}", LIMITS).await,
+            response(200, "hi")
+        );
     }
     assert_eq!(connections.load(Ordering::Relaxed), 1);
 }
 
+// G6
 #[tokio::test]
-async fn g6_an_error_tells_nothing_of_the_other_side() {
+async fn errors_reveal_nothing_about_the_remote_side() {
     let url: Url = "http://secret-host.example:1/secret-path"
         .parse()
         .expect("a url");
-    let dialer = named(&["10.0.0.1"], &[]);
+    let dialer = dialer_resolving_to(&["10.0.0.1"], &[]);
     let refused = dialer
         .post_json(&url, "secret-body", LIMITS)
         .await
@@ -351,11 +372,12 @@ async fn g6_an_error_tells_nothing_of_the_other_side() {
     }
 }
 
+// G5
 #[test]
-fn g5_proxies_of_the_environment_are_not_used() {
-    // The environment belongs to the process, so the test runs another in one of its own.
+fn proxy_environment_variables_are_ignored() {
+    // Environment variables belong to the process, so the test starts a process of its own.
     let mut other = std::process::Command::new(std::env::current_exe().expect("this test"));
-    other.args(["--exact", "dialer::tests::connections_are_used_again"]);
+    other.args(["--exact", "dialer::tests::connections_are_reused"]);
     for name in [
         "http_proxy",
         "HTTP_PROXY",
@@ -366,8 +388,8 @@ fn g5_proxies_of_the_environment_are_not_used() {
         other.env(name, "http://127.0.0.1:9");
     }
     let run = other.env_remove("no_proxy").env_remove("NO_PROXY").output();
-    let said = String::from_utf8(run.expect("it ran").stdout).expect("text");
-    assert!(said.contains("1 passed"), "{said}");
+    let stdout = String::from_utf8(run.expect("it ran").stdout).expect("text");
+    assert!(stdout.contains("1 passed"), "{stdout}");
 }
 
 mod stream;

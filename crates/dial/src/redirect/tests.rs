@@ -1,4 +1,4 @@
-//! Every place that a redirect could lead to, judged without a connection.
+//! Redirects to every kind of target, checked without a connection.
 
 use super::*;
 
@@ -14,17 +14,17 @@ fn request(method: Method, at: &str) -> Request {
     }
 }
 
-fn kept(headers: &Headers) -> usize {
+fn header_count(headers: &Headers) -> usize {
     headers.clone().into_map().len()
 }
 
-/// Where a GET of `from` ends when the answer says to go to `location`.
-fn led(from: &str, location: &str, allow: &[&str]) -> Result<String, DialError> {
+/// The URL that a GET of `from` is redirected to by the header `location`.
+fn redirect_target(from: &str, location: &str, allow: &[&str]) -> Result<String, DialError> {
     let allow: Vec<Allow> = allow.iter().map(|a| a.parse().expect("an entry")).collect();
     let mut request = request(Method::Get, from);
     let first = request.url.clone();
     let bytes = Some(location.as_bytes());
-    follow(&mut request, 302, bytes, &first, &allow).map(|_| request.url.into())
+    follow_redirect(&mut request, 302, bytes, &first, &allow).map(|_| request.url.into())
 }
 
 const FORBIDDEN: [&str; 44] = [
@@ -74,86 +74,98 @@ const FORBIDDEN: [&str; 44] = [
     "http://",
 ];
 
+// G5
 #[test]
-fn g5_no_redirect_leads_inside_whatever_form_its_address_has() {
-    for place in FORBIDDEN {
-        let led = led("http://good.example/a", place, &[]);
-        assert_eq!(led, Err(DialError::Refused), "{place}");
-        // From an address inside that the operator wrote it is no different.
-        let led = self::led("http://10.9.9.9/a", place, &["other.internal"]);
-        assert_eq!(led, Err(DialError::Refused), "{place}");
+fn redirect_to_private_address_in_any_form_is_refused() {
+    for location in FORBIDDEN {
+        let redirect_target = redirect_target("http://good.example/a", location, &[]);
+        assert_eq!(redirect_target, Err(DialError::Refused), "{location}");
+        // The same holds for a redirect from a private address that the operator configured.
+        let redirect_target =
+            self::redirect_target("http://10.9.9.9/a", location, &["other.internal"]);
+        assert_eq!(redirect_target, Err(DialError::Refused), "{location}");
     }
 }
 
+// G5
 #[test]
-fn g5_what_the_allow_list_holds_is_open_and_the_link_never_is() {
+fn allowed_targets_pass_and_link_local_never_does() {
     let all = ["0.0.0.0/0", "::/0", "localhost"];
-    for place in [
+    for location in [
         "http://127.1/",
         "http://[::1]/",
         "http://localhost:81/",
         "http://10.0.0.1/",
     ] {
-        assert!(led("http://good.example/", place, &all).is_ok(), "{place}");
+        assert!(
+            redirect_target("http://good.example/", location, &all).is_ok(),
+            "{location}"
+        );
     }
-    for place in [
+    for location in [
         "http://169.254.169.254/",
         "http://[fe80::1]/",
         "file:///x",
         "http://a@10.0.0.1/",
     ] {
-        let led = led("http://good.example/", place, &all);
-        assert_eq!(led, Err(DialError::Refused), "{place}");
+        let redirect_target = redirect_target("http://good.example/", location, &all);
+        assert_eq!(redirect_target, Err(DialError::Refused), "{location}");
     }
-    // One of the two addresses of `localhost` is not enough: nobody knows which it will be.
-    let led = led(
+    // One of the two addresses of `localhost` is not enough: either may be used.
+    let redirect_target = redirect_target(
         "http://good.example/",
         "http://localhost/",
         &["127.0.0.0/8"],
     );
-    assert_eq!(led, Err(DialError::Refused));
+    assert_eq!(redirect_target, Err(DialError::Refused));
 }
 
+// G5
 #[test]
-fn g5_the_operators_own_origin_stays_theirs_and_no_other_port_of_it() {
+fn redirect_within_configured_origin_passes_other_ports_fail() {
     let at = "http://10.0.0.1:8080/a";
-    assert_eq!(led(at, "/b", &[]), Ok("http://10.0.0.1:8080/b".into()));
     assert_eq!(
-        led(at, "http://10.0.0.1:8081/", &[]),
+        redirect_target(at, "/b", &[]),
+        Ok("http://10.0.0.1:8080/b".into())
+    );
+    assert_eq!(
+        redirect_target(at, "http://10.0.0.1:8081/", &[]),
         Err(DialError::Refused)
     );
     assert_eq!(
-        led(at, "https://10.0.0.1:8080/", &[]),
+        redirect_target(at, "https://10.0.0.1:8080/", &[]),
         Err(DialError::Refused)
     );
     assert_eq!(
-        led("http://localhost:1/a", "b", &[]),
+        redirect_target("http://localhost:1/a", "b", &[]),
         Ok("http://localhost:1/b".into())
     );
     assert_eq!(
-        led("http://localhost:1/a", "//localhost:2/", &[]),
+        redirect_target("http://localhost:1/a", "//localhost:2/", &[]),
         Err(DialError::Refused)
     );
 }
 
+// G5
 #[test]
-fn g5_a_redirect_never_goes_from_https_to_http() {
+fn redirect_from_https_to_http_is_refused() {
     assert_eq!(
-        led("https://a.example/", "http://a.example/", &[]),
+        redirect_target("https://a.example/", "http://a.example/", &[]),
         Err(DialError::Refused)
     );
     assert_eq!(
-        led("https://a.example/", "/b", &[]),
+        redirect_target("https://a.example/", "/b", &[]),
         Ok("https://a.example/b".into())
     );
     assert_eq!(
-        led("http://a.example/", "https://a.example/", &[]),
+        redirect_target("http://a.example/", "https://a.example/", &[]),
         Ok("https://a.example/".into())
     );
 }
 
+// G8
 #[test]
-fn g8_headers_stay_with_the_origin_they_were_given_for() {
+fn headers_are_removed_for_another_origin() {
     let cases = [
         ("https://a.example/x", "/y", 1),
         ("https://a.example/x", "https://a.example:443/y", 1),
@@ -166,22 +178,22 @@ fn g8_headers_stay_with_the_origin_they_were_given_for() {
     for (from, to, left) in cases {
         let mut request = request(Method::Get, from);
         let first = request.url.clone();
-        let led = follow(&mut request, 307, Some(to.as_bytes()), &first, &[]);
-        assert_eq!(led, Ok(true), "{to}");
-        assert_eq!(kept(&request.headers), left, "{from} {to}");
+        let redirect_target = follow_redirect(&mut request, 307, Some(to.as_bytes()), &first, &[]);
+        assert_eq!(redirect_target, Ok(true), "{to}");
+        assert_eq!(header_count(&request.headers), left, "{from} {to}");
     }
-    // There and back again they stay off.
+    // Headers are not restored when a later redirect returns to the first origin.
     let mut request = request(Method::Get, "https://a.example/");
     let first = request.url.clone();
     for to in ["https://b.example/", "https://a.example/"] {
-        let led = follow(&mut request, 307, Some(to.as_bytes()), &first, &[]);
-        assert_eq!(led, Ok(true));
+        let redirect_target = follow_redirect(&mut request, 307, Some(to.as_bytes()), &first, &[]);
+        assert_eq!(redirect_target, Ok(true));
     }
-    assert_eq!(kept(&request.headers), 0);
+    assert_eq!(header_count(&request.headers), 0);
 }
 
 #[test]
-fn what_is_asked_after_a_redirect_depends_on_its_status() {
+fn redirect_status_decides_method_and_body() {
     use Method::{Delete, Get, Patch, Post, Put};
     for (status, method, then) in [
         (301, Post, Get),
@@ -197,8 +209,8 @@ fn what_is_asked_after_a_redirect_depends_on_its_status() {
     ] {
         let mut request = request(method, "https://a.example/");
         let first = request.url.clone();
-        let led = follow(&mut request, status, Some(b"/b"), &first, &[]);
-        assert_eq!(led, Ok(true));
+        let redirect_target = follow_redirect(&mut request, status, Some(b"/b"), &first, &[]);
+        assert_eq!(redirect_target, Ok(true));
         assert_eq!(request.method, then, "{status} {method:?}");
         assert_eq!(
             request.body.is_some(),
@@ -209,7 +221,7 @@ fn what_is_asked_after_a_redirect_depends_on_its_status() {
 }
 
 #[test]
-fn what_is_no_redirect_is_an_answer() {
+fn other_responses_are_not_redirects() {
     let mut request = request(Method::Get, "https://a.example/");
     let first = request.url.clone();
     for (status, location) in [
@@ -220,21 +232,21 @@ fn what_is_no_redirect_is_an_answer() {
         (201, Some(b"http://10.0.0.1/")),
         (302, None),
     ] {
-        let led = follow(&mut request, status, location, &first, &[]);
-        assert_eq!(led, Ok(false), "{status}");
+        let redirect_target = follow_redirect(&mut request, status, location, &first, &[]);
+        assert_eq!(redirect_target, Ok(false), "{status}");
     }
     assert_eq!(request.url, first);
-    let led = follow(&mut request, 302, Some(b"\xff\xfe"), &first, &[]);
-    assert_eq!(led, Err(DialError::Refused));
+    let redirect_target = follow_redirect(&mut request, 302, Some(b"\xff\xfe"), &first, &[]);
+    assert_eq!(redirect_target, Err(DialError::Refused));
 }
 
 #[test]
-fn hops_are_counted() {
+fn redirects_are_counted() {
     let mut request = request(Method::Get, "https://a.example/");
     request.redirects_max = 2;
     let first = request.url.clone();
     for expected in [Ok(true), Ok(true), Err(DialError::Redirects)] {
-        let led = follow(&mut request, 302, Some(b"/"), &first, &[]);
-        assert_eq!(led, expected);
+        let redirect_target = follow_redirect(&mut request, 302, Some(b"/"), &first, &[]);
+        assert_eq!(redirect_target, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Rings read by cursors: sharing, order, falling off.
+//! A ring read by cursors: shared frames, order, and cursors that fall behind.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -61,7 +61,7 @@ fn publish(ring: &Ring<Count>, seqs: std::ops::RangeInclusive<u64>) {
     ring.publish(&mut seqs.map(event).collect());
 }
 
-fn plain(entry: &Entry, out: &mut Vec<u8>) -> u64 {
+fn append_bytes(entry: &Entry, out: &mut Vec<u8>) -> u64 {
     out.extend_from_slice(&entry.bytes);
     entry.head.position.seq.0
 }
@@ -73,25 +73,25 @@ fn read(ring: &Ring<Count>, cursor: u64, max: usize) -> (String, u64) {
 fn read_with(ring: &Ring<Count>, cursor: u64, max: usize, filter: &Filter) -> (String, u64) {
     let mut out = Vec::new();
     let mut take = |run: Run<'_>| run.select(filter, |bytes, _| out.extend_from_slice(&bytes));
-    match ring.read(0, cursor, max, &plain, &mut take) {
+    match ring.read(0, cursor, max, &append_bytes, &mut take) {
         Read::Upto(after) => (String::from_utf8(out).expect("utf-8"), after),
         other => panic!("{other:?}"),
     }
 }
 
-fn look(ring: &Ring<Count>, cursor: u64) -> Read {
-    ring.read(0, cursor, 10, &plain, &mut |_| {})
+fn try_read(ring: &Ring<Count>, cursor: u64) -> Read {
+    ring.read(0, cursor, 10, &append_bytes, &mut |_| {})
 }
 
 #[tokio::test]
-async fn a_cursor_reads_everything_once_in_order() {
+async fn cursor_reads_every_event_once_in_order() {
     let ring = ring(100);
-    assert!(matches!(look(&ring, 0), Read::Empty));
+    assert!(matches!(try_read(&ring, 0), Read::Empty));
     publish(&ring, 1..=3);
     assert_eq!(read(&ring, 0, 2), ("<1><2>".into(), 2));
     publish(&ring, 4..=5);
     assert_eq!(read(&ring, 2, 10), ("<3><4><5>".into(), 5));
-    assert!(matches!(look(&ring, 5), Read::Empty));
+    assert!(matches!(try_read(&ring, 5), Read::Empty));
     assert_eq!(
         ring.look(|state, tail, cursor| (state.0, tail, cursor)),
         (5, position(5), 5)
@@ -99,13 +99,13 @@ async fn a_cursor_reads_everything_once_in_order() {
 }
 
 #[tokio::test]
-async fn frames_are_made_once_for_all_viewers() {
+async fn frames_are_projected_once_for_all_readers() {
     let ring = ring(100);
     publish(&ring, 1..=10);
-    let made = Cell::new(0);
+    let projections = Cell::new(0);
     let project = |entry: &Entry, out: &mut Vec<u8>| {
-        made.set(made.get() + 1);
-        plain(entry, out)
+        projections.set(projections.get() + 1);
+        append_bytes(entry, out)
     };
     for cursor in [0, 0, 3, 9, 0] {
         assert!(matches!(
@@ -113,21 +113,21 @@ async fn frames_are_made_once_for_all_viewers() {
             Read::Upto(_)
         ));
     }
-    assert_eq!(made.get(), 10);
+    assert_eq!(projections.get(), 10);
 }
 
 #[tokio::test]
-async fn falling_off_the_ring_is_told_and_never_skipped() {
+async fn cursor_before_oldest_entry_reads_behind() {
     let ring = ring(4);
     publish(&ring, 1..=3);
     assert_eq!(read(&ring, 0, 1), ("<1>".into(), 1));
     publish(&ring, 4..=9);
-    assert!(matches!(look(&ring, 1), Read::Behind));
+    assert!(matches!(try_read(&ring, 1), Read::Behind));
     assert_eq!(read(&ring, 5, 10), ("<6><7><8><9>".into(), 9));
 }
 
 #[tokio::test]
-async fn a_filter_selects_inside_a_run() {
+async fn filter_selects_frames_within_a_run() {
     let ring = ring(100);
     publish(&ring, 1..=4);
     let text = |filter: &Filter| read_with(&ring, 0, 10, filter).0;
@@ -147,8 +147,9 @@ async fn a_filter_selects_inside_a_run() {
     );
 }
 
+// S1-055
 #[tokio::test]
-async fn s1_055_what_is_hidden_is_for_those_who_ask() {
+async fn suppressed_events_need_include_suppressed() {
     let ring = ring(100);
     let hide = |seq| {
         let mut event = event(seq);
@@ -173,7 +174,7 @@ async fn s1_055_what_is_hidden_is_for_those_who_ask() {
 }
 
 #[tokio::test]
-async fn news_wakes_every_viewer() {
+async fn published_events_wake_every_waiter() {
     let ring = ring(100);
     let viewers: Vec<_> = (0..50)
         .map(|_| {
@@ -182,20 +183,20 @@ async fn news_wakes_every_viewer() {
                 let waker = Arc::new(AtomicWaker::new());
                 let _seat = ring.sit(waker.clone());
                 let mut cursor = 0;
-                let mut seen = String::new();
+                let mut received = String::new();
                 while cursor < 20 {
                     let mut take = |run: Run<'_>| {
                         run.select(&Filter::full(), |bytes, _| {
-                            seen += std::str::from_utf8(&bytes).expect("utf-8")
+                            received += std::str::from_utf8(&bytes).expect("utf-8")
                         });
                     };
-                    match ring.read(0, cursor, 3, &plain, &mut take) {
+                    match ring.read(0, cursor, 3, &append_bytes, &mut take) {
                         Read::Upto(after) => cursor = after,
                         Read::Empty => poll_fn(|cx| ring.poll_news(&waker, cursor, cx)).await,
                         Read::Behind => panic!("behind"),
                     }
                 }
-                seen
+                received
             })
         })
         .collect();
@@ -203,14 +204,14 @@ async fn news_wakes_every_viewer() {
         publish(&ring, seq..=seq);
         tokio::task::yield_now().await;
     }
-    let whole: String = (1..=20).map(|seq| format!("<{seq}>")).collect();
+    let expected: String = (1..=20).map(|seq| format!("<{seq}>")).collect();
     for viewer in viewers {
-        assert_eq!(viewer.await.expect("a viewer"), whole);
+        assert_eq!(viewer.await.expect("a viewer"), expected);
     }
 }
 
 #[tokio::test]
-async fn closing_is_told_once_and_keeps_its_first_reason() {
+async fn closing_wakes_waiters_and_keeps_first_reason() {
     let ring = ring(4);
     let waker = Arc::new(AtomicWaker::new());
     let _seat = ring.sit(waker.clone());
@@ -227,7 +228,7 @@ async fn closing_is_told_once_and_keeps_its_first_reason() {
 }
 
 #[tokio::test]
-async fn a_position_is_found_while_all_after_it_is_here() {
+async fn seek_finds_position_while_later_events_are_in_ring() {
     let ring = ring(4);
     assert_eq!(ring.seek(position(0)), Some(0));
     publish(&ring, 1..=3);
@@ -241,25 +242,25 @@ async fn a_position_is_found_while_all_after_it_is_here() {
     assert_eq!(ring.seek(position(9)), Some(9));
 }
 
-/// What of the ring belongs to `turn`: slices, what was said of their events, and whether it ended.
+/// The part of the ring that belongs to `turn`: slices, tags, and whether the turn ended.
 fn of_turn(ring: &Ring<Count>, cursor: u64, turn: TurnId) -> (Vec<String>, Vec<u64>, bool) {
-    let (mut slices, mut said, mut ended) = (Vec::new(), Vec::new(), false);
+    let (mut slices, mut tags, mut ended) = (Vec::new(), Vec::new(), false);
     let mut take = |run: Run<'_>| {
-        ended |= run.of_turn(turn, |bytes, heads, words| {
-            assert_eq!(heads.len(), words.len());
+        ended |= run.of_turn(turn, |bytes, heads, event_tags| {
+            assert_eq!(heads.len(), event_tags.len());
             slices.push(String::from_utf8(bytes.to_vec()).expect("utf-8"));
-            said.extend_from_slice(words);
+            tags.extend_from_slice(event_tags);
         });
     };
-    ring.read(0, cursor, 100, &plain, &mut take);
-    (slices, said, ended)
+    ring.read(0, cursor, 100, &append_bytes, &mut take);
+    (slices, tags, ended)
 }
 
 #[tokio::test]
-async fn a_turn_is_selected_up_to_its_end() {
+async fn turn_is_selected_up_to_its_terminal_event() {
     let ring = ring(100);
     let (one, two) = (TurnId(Ulid(1)), TurnId(Ulid(2)));
-    let put = |seqs: &[(u64, Option<TurnId>, EventType)]| {
+    let publish_events = |seqs: &[(u64, Option<TurnId>, EventType)]| {
         let events = seqs.iter().map(|&(seq, turn, kind)| {
             let mut event = event(seq);
             (event.head.turn, event.head.kind) = (turn, kind);
@@ -268,15 +269,15 @@ async fn a_turn_is_selected_up_to_its_end() {
         ring.publish(&mut events.collect());
     };
     use EventType::{RouteDecided, TurnCancelled, TurnCompleted, TurnStarted};
-    put(&[(1, Some(one), TurnStarted), (2, Some(one), RouteDecided)]);
-    let (slices, said, ended) = of_turn(&ring, 0, one);
+    publish_events(&[(1, Some(one), TurnStarted), (2, Some(one), RouteDecided)]);
+    let (slices, tags, ended) = of_turn(&ring, 0, one);
     assert_eq!(
-        (slices, said, ended),
+        (slices, tags, ended),
         (vec!["<1><2>".into()], vec![1, 2], false)
     );
     assert_eq!(of_turn(&ring, 0, two), (vec![], vec![], false));
-    // Another turn begins and ends in the middle, and something of no turn happens.
-    put(&[
+    // Another turn starts and ends in between, and one event has no turn.
+    publish_events(&[
         (3, Some(two), TurnStarted),
         (4, Some(two), TurnCancelled),
         (5, None, RouteDecided),

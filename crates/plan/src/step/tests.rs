@@ -1,4 +1,4 @@
-//! Any order of results, repeated, late or past their deadline: one completion, ends are final.
+//! Reports in any order, repeated, late or after the deadline: one completion, final slots stay.
 
 use proptest::prelude::*;
 
@@ -24,69 +24,69 @@ fn statuses(step: &Step) -> Vec<SlotStatus> {
 }
 
 #[derive(Clone, Debug)]
-enum Act {
-    Take(usize, u64, Said),
+enum Action {
+    Take(usize, u64, SlotReport),
     Expire(u64),
     Terminate,
-    Ask,
+    Complete,
 }
 
-fn act() -> impl Strategy<Value = Act> {
-    let said = prop_oneof![
-        Just(Said::Begun),
-        Just(Said::Partial),
-        Just(Said::Success),
-        Just(Said::Error)
+fn action() -> impl Strategy<Value = Action> {
+    let report = prop_oneof![
+        Just(SlotReport::Started),
+        Just(SlotReport::Partial),
+        Just(SlotReport::Success),
+        Just(SlotReport::Error)
     ];
     prop_oneof![
-        12 => (0..5usize, 0..4u64, said).prop_map(|(n, r, s)| Act::Take(n, r, s)),
-        2 => (0..60u64).prop_map(Act::Expire),
-        1 => Just(Act::Terminate),
-        3 => Just(Act::Ask),
+        12 => (0..5usize, 0..4u64, report).prop_map(|(n, r, s)| Action::Take(n, r, s)),
+        2 => (0..60u64).prop_map(Action::Expire),
+        1 => Just(Action::Terminate),
+        3 => Just(Action::Complete),
     ]
 }
 
 proptest! {
     #[test]
-    fn whatever_comes_in_whatever_order_there_is_one_completion_and_ends_are_final(
+    fn any_order_of_reports_yields_one_completion(
         slots in 0..5usize,
-        acts in prop::collection::vec(act(), 0..60),
+        actions in prop::collection::vec(action(), 0..60),
     ) {
         let mut step = step(slots);
         let mut completions = Vec::new();
-        let mut seen = HashSet::new();
-        for act in acts {
+        let mut applied = HashSet::new();
+        for action in actions {
             let before = statuses(&step);
-            let over = step.status();
-            match act {
-                Act::Take(n, revision, said) => {
-                    let taken = step.take(&key(n), Revision(revision), said);
+            let final_status = step.status();
+            match action {
+                Action::Take(n, revision, report) => {
+                    let effect = step.report(&key(n), ResultRevision(revision), report);
                     let expected = if n >= slots {
-                        Taken::Unknown
-                    } else if seen.contains(&(n, revision)) {
-                        Taken::Repeated
-                    } else if over.is_some() || is_end(before[n]) {
-                        Taken::Late
+                        ReportEffect::UnknownSlot
+                    } else if applied.contains(&(n, revision)) {
+                        ReportEffect::Duplicate
+                    } else if final_status.is_some() || is_final(before[n]) {
+                        ReportEffect::Late
                     } else {
-                        seen.insert((n, revision));
-                        Taken::Noted
+                        applied.insert((n, revision));
+                        ReportEffect::Applied
                     };
-                    prop_assert_eq!(taken, expected);
-                    if taken != Taken::Noted {
+                    prop_assert_eq!(effect, expected);
+                    if effect != ReportEffect::Applied {
                         prop_assert_eq!(&statuses(&step), &before);
                     }
                 }
-                Act::Expire(ms) => {
+                Action::Expire(ms) => {
                     step.expire(Duration::from_millis(ms));
                 }
-                Act::Terminate => step.terminate(),
-                Act::Ask => completions.extend(step.completion()),
+                Action::Terminate => step.terminate(),
+                Action::Complete => completions.extend(step.completion()),
             }
             for (was, is) in before.iter().zip(statuses(&step)) {
-                prop_assert!(!is_end(*was) || *was == is, "{was:?} became {is:?}");
+                prop_assert!(!is_final(*was) || *was == is, "{was:?} became {is:?}");
             }
-            if let Some(over) = over {
-                prop_assert_eq!(step.status(), Some(over));
+            if let Some(final_status) = final_status {
+                prop_assert_eq!(step.status(), Some(final_status));
             }
         }
         prop_assert_eq!(step.status().is_some() || slots > 0, true);
@@ -95,40 +95,52 @@ proptest! {
         completions.extend(step.completion());
         prop_assert_eq!(completions.len(), 1);
         prop_assert_eq!(completions[0].slots.len(), slots);
-        prop_assert!(completions[0].slots.iter().all(|slot| is_end(slot.status)));
+        prop_assert!(completions[0].slots.iter().all(|slot| is_final(slot.status)));
         prop_assert_eq!(Some(completions[0].status), step.status());
     }
 }
 
 #[test]
-fn a_step_is_as_good_as_its_slots() {
+fn step_status_follows_from_its_slots() {
     let cases = [
-        (vec![Said::Success, Said::Success], StepStatus::Success),
-        (vec![Said::Success, Said::Error], StepStatus::PartialFailure),
-        (vec![Said::Error, Said::Error], StepStatus::Failed),
+        (
+            vec![SlotReport::Success, SlotReport::Success],
+            StepStatus::Success,
+        ),
+        (
+            vec![SlotReport::Success, SlotReport::Error],
+            StepStatus::PartialFailure,
+        ),
+        (
+            vec![SlotReport::Error, SlotReport::Error],
+            StepStatus::Failed,
+        ),
         (vec![], StepStatus::Success),
     ];
-    for (said, status) in cases {
-        let mut step = step(said.len());
-        for (n, said) in said.into_iter().enumerate() {
+    for (report, status) in cases {
+        let mut step = step(report.len());
+        for (n, report) in report.into_iter().enumerate() {
             assert_eq!(step.completion(), None, "slots are open");
-            assert_eq!(step.take(&key(n), Revision(0), said), Taken::Noted);
+            assert_eq!(
+                step.report(&key(n), ResultRevision(0), report),
+                ReportEffect::Applied
+            );
         }
         assert_eq!(step.status(), Some(status));
     }
 }
 
 #[test]
-fn a_deadline_ends_its_slot_alone_and_what_comes_later_changes_nothing() {
+fn deadline_times_out_its_slot_only() {
     let mut step = step(2);
     assert_eq!(step.expire(Duration::from_millis(9)), []);
     assert_eq!(step.expire(Duration::from_millis(10)), [key(0)]);
     assert_eq!(
-        step.take(&key(0), Revision(0), Said::Success),
-        Taken::Late,
+        step.report(&key(0), ResultRevision(0), SlotReport::Success),
+        ReportEffect::Late,
         "its deadline has passed"
     );
-    step.take(&key(1), Revision(0), Said::Success);
+    step.report(&key(1), ResultRevision(0), SlotReport::Success);
     let completion = step.completion().expect("over");
     assert_eq!(completion.status, StepStatus::PartialFailure);
     let ends: Vec<_> = completion.slots.iter().map(|slot| slot.status).collect();
@@ -137,9 +149,9 @@ fn a_deadline_ends_its_slot_alone_and_what_comes_later_changes_nothing() {
 }
 
 #[test]
-fn a_terminated_step_keeps_what_had_ended() {
+fn terminated_step_keeps_final_slots() {
     let mut step = step(2);
-    step.take(&key(0), Revision(0), Said::Success);
+    step.report(&key(0), ResultRevision(0), SlotReport::Success);
     step.terminate();
     let completion = step.completion().expect("over");
     assert_eq!(completion.status, StepStatus::Terminated);
@@ -151,11 +163,11 @@ fn a_terminated_step_keeps_what_had_ended() {
 }
 
 #[test]
-fn two_slots_of_one_key_are_refused() {
+fn two_slots_with_one_key_are_rejected() {
     let expected = Expected {
         key: key(0),
         deadline: Duration::ZERO,
     };
     let error = Step::new("s", [expected.clone(), expected]).expect_err("one key");
-    assert_eq!(error, SlotTaken(key(0)));
+    assert_eq!(error, DuplicateSlot(key(0)));
 }

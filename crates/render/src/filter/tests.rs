@@ -1,22 +1,22 @@
-//! The deny list: what it veils, and that no way to cut a text gets around it.
+//! The deny list: which words are masked, and that splitting the text cannot bypass it.
 
 use proptest::prelude::*;
 
 use super::*;
 
-fn veiled(words: &[&str], pieces: &[&str]) -> String {
+fn masked(words: &[&str], pieces: &[&str]) -> String {
     let mut list = DenyList::new(words.iter().copied());
     let mut out = String::new();
     for piece in pieces {
         list.push(piece, &mut out);
-        assert!(list.held.chars().count() <= HELD_CHARS_MAX);
+        assert!(list.buffered.chars().count() <= BUFFERED_CHARS_MAX);
     }
     list.finish(&mut out);
     out
 }
 
 #[test]
-fn whole_words_are_veiled_whatever_their_case() {
+fn complete_words_are_masked_ignoring_case() {
     for (text, expected) in [
         ("Acme and ACME.", "••• and •••."),
         ("acmeology, preacme", "acmeology, preacme"),
@@ -30,12 +30,12 @@ fn whole_words_are_veiled_whatever_their_case() {
         ("@handles", "@handles"),
     ] {
         let words = ["acme", "ärger", "acme gold", " @Handle "];
-        assert_eq!(veiled(&words, &[text]), expected, "{text}");
+        assert_eq!(masked(&words, &[text]), expected, "{text}");
     }
 }
 
 #[test]
-fn a_block_does_not_go_on_in_the_next() {
+fn word_split_over_two_blocks_is_not_masked() {
     let mut list = DenyList::new(["acme"]);
     let mut out = String::new();
     list.push("ac", &mut out);
@@ -46,22 +46,22 @@ fn a_block_does_not_go_on_in_the_next() {
 }
 
 #[test]
-fn a_word_that_is_too_long_is_known_by_its_beginning() {
-    let long = "x".repeat(HELD_CHARS_MAX + 10);
+fn overlong_word_matches_by_its_beginning() {
+    let long = "x".repeat(BUFFERED_CHARS_MAX + 10);
     assert_eq!(
-        veiled(&[&long], &[&long, " y"]),
+        masked(&[&long], &[&long, " y"]),
         format!("•••{} y", "x".repeat(10))
     );
 }
 
 #[test]
-fn nothing_and_blanks_are_no_words() {
-    assert_eq!(veiled(&["", "  "], &["a b"]), "a b");
+fn empty_and_blank_words_are_ignored() {
+    assert_eq!(masked(&["", "  "], &["a b"]), "a b");
 }
 
 proptest! {
     #[test]
-    fn how_a_text_is_cut_does_not_matter_and_little_is_kept_back(
+    fn output_is_independent_of_piece_boundaries(
         words in proptest::collection::vec("[abÄä ]{1,5}|[ab]{60,70}", 0..4),
         text in "[abAÄä .]{0,160}",
         cuts in proptest::collection::vec(0..160_usize, 0..12),
@@ -76,6 +76,6 @@ proptest! {
             from = cut;
         }
         pieces.push(&text[from..]);
-        prop_assert_eq!(veiled(&words, &pieces), veiled(&words, &[&text]));
+        prop_assert_eq!(masked(&words, &pieces), masked(&words, &[&text]));
     }
 }

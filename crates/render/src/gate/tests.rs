@@ -1,7 +1,7 @@
-//! A gate under test, by what it is asked for.
+//! Tests of a gate, by topic.
 
 mod cost;
-mod gathered;
-mod law;
-mod shown;
-mod words;
+mod batching;
+mod properties;
+mod policies;
+mod filtering;

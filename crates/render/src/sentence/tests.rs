@@ -1,6 +1,6 @@
-//! Sentences, word by word.
+//! Combined sentences in several languages, compared in full.
 
-use crate::stage::pack;
+use crate::test_support::pack;
 
 use super::*;
 
@@ -11,11 +11,12 @@ const KEYS: [&str; 3] = [
 ];
 
 fn of(locale: &str, count: usize) -> String {
-    combined(&KEYS[..count], &pack().locales, locale)
+    combine_statuses(&KEYS[..count], &pack().locales, locale)
 }
 
+// S1-057
 #[test]
-fn s1_057_two_phrases_are_one_sentence_in_each_language() {
+fn two_phrases_form_one_sentence_in_each_language() {
     for (locale, sentence) in [
         ("en", "Searching for offers and looking up your points…"),
         (
@@ -31,8 +32,9 @@ fn s1_057_two_phrases_are_one_sentence_in_each_language() {
     }
 }
 
+// S1-057
 #[test]
-fn s1_057_three_phrases_are_listed_as_the_language_does() {
+fn three_phrases_are_listed_by_language_rules() {
     for (locale, sentence) in [
         (
             "en",
@@ -53,15 +55,15 @@ fn s1_057_three_phrases_are_listed_as_the_language_does() {
 }
 
 #[test]
-fn a_sentence_is_in_one_language() {
-    // German has a text for one of the two only.
+fn sentence_uses_one_language() {
+    // German has a text for only one of the two statuses.
     let keys = ["status.searching_offers", "status.one_moment"];
-    let sentence = combined(&keys, &pack().locales, "de");
+    let sentence = combine_statuses(&keys, &pack().locales, "de");
     assert_eq!(sentence, "Searching for offers and thinking…");
 }
 
 #[test]
-fn a_line_without_a_phrase_gives_its_sentence_without_the_end() {
+fn line_without_phrase_uses_message_without_punctuation() {
     let line = |message: &str| Line {
         message: message.into(),
         phrase: None,
@@ -71,9 +73,12 @@ fn a_line_without_a_phrase_gives_its_sentence_without_the_end() {
 }
 
 #[test]
-fn a_sentence_opens_with_a_capital_as_its_language_writes_it() {
-    assert_eq!(opened("indirimler aranıyor", "tr"), "İndirimler aranıyor");
-    assert_eq!(opened("ofertas", "es-MX"), "Ofertas");
-    assert_eq!(opened("écoute", "fr"), "Écoute");
-    assert_eq!(opened("", "en"), "");
+fn sentence_is_capitalized_by_language_rules() {
+    assert_eq!(
+        capitalize_first("indirimler aranıyor", "tr"),
+        "İndirimler aranıyor"
+    );
+    assert_eq!(capitalize_first("ofertas", "es-MX"), "Ofertas");
+    assert_eq!(capitalize_first("écoute", "fr"), "Écoute");
+    assert_eq!(capitalize_first("", "en"), "");
 }

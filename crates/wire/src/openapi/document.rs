@@ -1,30 +1,30 @@
-//! The document: the table and the schemas, in the form of OpenAPI 3.1.
+//! Generates the OpenAPI 3.1 document from the table of operations and the schemas.
 
 use serde_json::{Map, Value, json};
 
-use super::operation::{Answer, Operation, Problem, Tag};
-use super::parameter::{PRINCIPAL, Parameter, TENANT};
-use super::schemas::{Schemas, given};
+use super::operation::{FailureCode, OperationSpec, OperationTag, SuccessResponse};
+use super::parameter::{OperationParameter, PRINCIPAL, TENANT};
+use super::schemas::{Schemas, response_schema};
 use super::served::Limits;
 use super::table::operations;
 use crate::problem::{self, Code, MEDIA_TYPE};
 
-const ABOUT: &str = "\
-One log, every wire. Turnwire runs turns of LLM agents and carries what happens in them to clients, \
-in one order, resumable from any point.\n\n\
-Requests refuse fields and query parameters that they do not know. Answers may grow: clients pass \
-over members that they do not know. Every error is `application/problem+json` with a `code` whose \
-page is at `/problems/<code>`, and a `trace_id` that finds its cause in the server's log. \
-Requests are not authenticated; the server listens on loopback addresses only.";
+const DESCRIPTION: &str = "\
+Turnwire is a server for LLM agents: it runs each turn and streams text, progress and results to \
+clients, in one order, resumable from any point.\n\n\
+Requests reject unknown fields and query parameters. Responses may gain members: clients skip \
+members that they do not know. Every error is `application/problem+json` with a `code` whose \
+description is at `/problems/<code>`, and a `trace_id` that identifies the request in the server's \
+log. Requests are not authenticated; the server listens on loopback addresses only.";
 
-/// Ways in which everything can fail.
-const EVERYWHERE: [Code; 3] = [Code::HostNotAllowed, Code::OriginNotAllowed, Code::Internal];
+/// Codes that every operation can fail with.
+const COMMON_CODES: [Code; 3] = [Code::HostNotAllowed, Code::OriginNotAllowed, Code::Internal];
 
-/// Ways in which whom a request speaks for can be unclear.
-const OWNED: [Code; 2] = [Code::TenantInvalid, Code::InvalidRequest];
+/// Codes of invalid identity headers.
+const IDENTITY_CODES: [Code; 2] = [Code::TenantInvalid, Code::InvalidRequest];
 
-/// Ways in which a body can be no body.
-const BODY: [Code; 6] = [
+/// Codes of invalid request bodies.
+const BODY_CODES: [Code; 6] = [
     Code::MalformedJson,
     Code::RequestTimeout,
     Code::BodyTooLarge,
@@ -33,8 +33,8 @@ const BODY: [Code; 6] = [
     Code::UnknownField,
 ];
 
-/// Ways in which a query can be no query.
-const QUERY: [Code; 2] = [Code::InvalidRequest, Code::UnknownField];
+/// Codes of invalid query parameters.
+const QUERY_CODES: [Code; 2] = [Code::InvalidRequest, Code::UnknownField];
 
 /// Generates the OpenAPI document of a server with these limits from the table and the types.
 pub fn generate(limits: Limits) -> Value {
@@ -44,11 +44,12 @@ pub fn generate(limits: Limits) -> Value {
         let path = paths
             .entry(operation.path)
             .or_insert_with(|| Value::Object(Map::new()));
-        path[operation.method.name().to_ascii_lowercase()] = written(operation, &mut schemas);
+        path[operation.method.name().to_ascii_lowercase()] =
+            operation_json(operation, &mut schemas);
     }
-    // The schema that every error answer refers to.
-    given::<problem::Problem>(&mut schemas);
-    let tags: Vec<Value> = Tag::ALL
+    // The schema that every error response refers to.
+    response_schema::<problem::Problem>(&mut schemas);
+    let tags: Vec<Value> = OperationTag::ALL
         .iter()
         .map(|tag| json!({ "name": tag.name(), "description": tag.about() }))
         .collect();
@@ -57,7 +58,7 @@ pub fn generate(limits: Limits) -> Value {
         "info": {
             "title": "Turnwire",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": ABOUT,
+            "description": DESCRIPTION,
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
@@ -65,12 +66,12 @@ pub fn generate(limits: Limits) -> Value {
         "security": [],
         "tags": tags,
         "paths": paths,
-        "components": { "schemas": schemas.named() },
+        "components": { "schemas": schemas.into_components() },
     })
 }
 
-fn written(operation: &Operation, schemas: &mut Schemas) -> Value {
-    let identity: &[Parameter] = if operation.owned {
+fn operation_json(operation: &OperationSpec, schemas: &mut Schemas) -> Value {
+    let identity: &[OperationParameter] = if operation.owned {
         const { &[TENANT, PRINCIPAL] }
     } else {
         &[]
@@ -79,7 +80,7 @@ fn written(operation: &Operation, schemas: &mut Schemas) -> Value {
         .parameters
         .iter()
         .chain(identity)
-        .map(|parameter| taken(parameter, schemas))
+        .map(|parameter| parameter_json(parameter, schemas))
         .collect();
     let mut out = json!({
         "operationId": operation.id,
@@ -100,17 +101,17 @@ fn written(operation: &Operation, schemas: &mut Schemas) -> Value {
         });
     }
     let mut responses = Map::new();
-    for answer in operation.answers {
-        responses.insert(answer.status.to_string(), good(answer, schemas));
+    for response in operation.responses {
+        responses.insert(response.status.to_string(), success_json(response, schemas));
     }
     for (status, codes) in failures(operation) {
-        responses.insert(status.to_string(), bad(status, &codes));
+        responses.insert(status.to_string(), error_json(status, &codes));
     }
     out["responses"] = responses.into();
     out
 }
 
-fn taken(parameter: &Parameter, schemas: &mut Schemas) -> Value {
+fn parameter_json(parameter: &OperationParameter, schemas: &mut Schemas) -> Value {
     json!({
         "name": parameter.name,
         "in": parameter.place.name(),
@@ -120,19 +121,19 @@ fn taken(parameter: &Parameter, schemas: &mut Schemas) -> Value {
     })
 }
 
-fn good(answer: &Answer, schemas: &mut Schemas) -> Value {
-    let mut out = json!({ "description": answer.about });
-    for (kind, shape) in answer.contents {
+fn success_json(response: &SuccessResponse, schemas: &mut Schemas) -> Value {
+    let mut out = json!({ "description": response.about });
+    for (kind, shape) in response.contents {
         out["content"][*kind] = json!({ "schema": shape(schemas) });
     }
-    for header in answer.headers {
+    for header in response.headers {
         out["headers"][header.name] = json!({
             "description": header.about,
             "required": true,
             "schema": (header.shape)(schemas),
         });
     }
-    for link in answer.links {
+    for link in response.links {
         out["links"][link.operation] = json!({
             "operationId": link.operation,
             "parameters": { link.parameter: link.value },
@@ -141,24 +142,25 @@ fn good(answer: &Answer, schemas: &mut Schemas) -> Value {
     out
 }
 
-/// The codes an operation can fail with, by status.
-fn failures(operation: &Operation) -> Vec<(u16, Vec<Code>)> {
-    let of = |codes: &'static [Code]| codes.iter().map(|&code| Problem::Of(code));
-    let mut all: Vec<Problem> = of(&EVERYWHERE).collect();
+/// The codes that an operation can fail with, by status.
+fn failures(operation: &OperationSpec) -> Vec<(u16, Vec<Code>)> {
+    let with_own_status =
+        |codes: &'static [Code]| codes.iter().map(|&code| FailureCode::Default(code));
+    let mut failures: Vec<FailureCode> = with_own_status(&COMMON_CODES).collect();
     if operation.owned {
-        all.extend(of(&OWNED));
-        let more: &[Code] = if operation.body.is_some() {
-            &BODY
+        failures.extend(with_own_status(&IDENTITY_CODES));
+        let codes: &[Code] = if operation.body.is_some() {
+            &BODY_CODES
         } else {
-            &QUERY
+            &QUERY_CODES
         };
-        all.extend(of(more));
+        failures.extend(with_own_status(codes));
     }
-    all.extend(operation.problems);
+    failures.extend(operation.problems);
     let mut by_status: Vec<(u16, Vec<Code>)> = Vec::new();
-    for problem in all {
+    for problem in failures {
         let (status, code) = (problem.status(), problem.code());
-        match by_status.iter_mut().find(|(known, _)| *known == status) {
+        match by_status.iter_mut().find(|(listed, _)| *listed == status) {
             None => by_status.push((status, vec![code])),
             Some((_, codes)) if codes.contains(&code) => {}
             Some((_, codes)) => codes.push(code),
@@ -168,8 +170,8 @@ fn failures(operation: &Operation) -> Vec<(u16, Vec<Code>)> {
     by_status
 }
 
-/// An error answer: a problem whose code is one of a few.
-fn bad(status: u16, codes: &[Code]) -> Value {
+/// An error response: a problem with one of these codes.
+fn error_json(status: u16, codes: &[Code]) -> Value {
     let names: Vec<&str> = codes.iter().map(|code| code.name()).collect();
     let titles: Vec<String> = codes
         .iter()

@@ -1,22 +1,21 @@
-//! What an operation is: a method and a path, what it takes, what it gives, how it can fail.
+//! An operation of the API: method, path, request, responses and failures.
 
 use serde_json::Value;
 
-use super::parameter::Parameter;
-use super::schemas::Shape;
+use super::parameter::OperationParameter;
+use super::schemas::SchemaFn;
 use crate::problem::Code;
 
-/// The methods that are in use.
+/// The HTTP methods of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "each is its own name")]
-pub(super) enum Method {
+pub(super) enum OperationMethod {
     Get,
     Post,
     Delete,
 }
 
-impl Method {
-    /// As on the request line.
+impl OperationMethod {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -26,9 +25,9 @@ impl Method {
     }
 }
 
-/// What an operation is about.
+/// The group of an operation in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tag {
+pub(super) enum OperationTag {
     Sessions,
     Turns,
     Chat,
@@ -37,7 +36,7 @@ pub(super) enum Tag {
     Operations,
 }
 
-impl Tag {
+impl OperationTag {
     pub(super) const ALL: [Self; 6] = [
         Self::Sessions,
         Self::Turns,
@@ -60,52 +59,51 @@ impl Tag {
 
     pub(super) const fn about(self) -> &'static str {
         match self {
-            Self::Sessions => "Conversations, and the way into their streams.",
-            Self::Turns => "One input and everything done to answer it.",
-            Self::Chat => "A turn whose answer is its own stream of server-sent events.",
-            Self::Record => "What was said and done, read back.",
-            Self::Problems => "What every error means.",
-            Self::Operations => "For those who look after the server.",
+            Self::Sessions => "Conversations and access to their streams.",
+            Self::Turns => "One user input and everything done to answer it.",
+            Self::Chat => "A turn whose response is its own stream of server-sent events.",
+            Self::Record => "Stored messages, events and calls.",
+            Self::Problems => "The meaning of every error.",
+            Self::Operations => "Monitoring and operation of the server.",
         }
     }
 }
 
 /// One operation of the API.
-pub(super) struct Operation {
-    /// Its method.
-    pub method: Method,
-    /// Its path, with names in braces.
+pub(super) struct OperationSpec {
+    pub method: OperationMethod,
+    /// The path with parameter names in braces.
     pub path: &'static str,
-    /// Its name in generated clients.
+    /// The `operationId`, the name of the operation in generated clients.
     pub id: &'static str,
-    pub(super) tag: Tag,
+    pub(super) tag: OperationTag,
     pub(super) summary: &'static str,
     pub(super) about: &'static str,
-    /// For whom it speaks is said in headers.
+    /// True if the headers of the request name its tenant and principal.
     pub(super) owned: bool,
-    pub(super) parameters: &'static [Parameter],
-    pub(super) body: Option<Body>,
-    pub(super) answers: &'static [Answer],
-    pub(super) problems: &'static [Problem],
+    pub(super) parameters: &'static [OperationParameter],
+    pub(super) body: Option<RequestBody>,
+    pub(super) responses: &'static [SuccessResponse],
+    pub(super) problems: &'static [FailureCode],
 }
 
-/// A body that clients send.
-pub(super) struct Body {
-    pub(super) shape: Shape,
+/// A request body.
+pub(super) struct RequestBody {
+    pub(super) shape: SchemaFn,
     pub(super) required: bool,
     pub(super) examples: fn() -> Value,
 }
 
-/// A good answer.
-pub(super) struct Answer {
+/// A successful response.
+pub(super) struct SuccessResponse {
     pub(super) status: u16,
     pub(super) about: &'static str,
-    pub(super) contents: &'static [(&'static str, Shape)],
-    pub(super) headers: &'static [Header],
-    pub(super) links: &'static [Link],
+    pub(super) contents: &'static [(&'static str, SchemaFn)],
+    pub(super) headers: &'static [ResponseHeader],
+    pub(super) links: &'static [ResponseLink],
 }
 
-impl Answer {
+impl SuccessResponse {
     pub(super) const fn new(status: u16, about: &'static str) -> Self {
         Self {
             status,
@@ -117,40 +115,40 @@ impl Answer {
     }
 }
 
-/// A header of an answer that is always there.
-pub(super) struct Header {
+/// A header that the response always has.
+pub(super) struct ResponseHeader {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    pub(super) shape: Shape,
+    pub(super) shape: SchemaFn,
 }
 
-/// What an answer can be used for: a value of it is a parameter of another operation.
-pub(super) struct Link {
+/// A link: a value of the response is a parameter of another operation.
+pub(super) struct ResponseLink {
     pub(super) operation: &'static str,
     pub(super) parameter: &'static str,
     pub(super) value: &'static str,
 }
 
-/// A way to fail, beside those that everything of its kind has.
+/// A code that the operation can fail with, besides those of all operations of its kind.
 #[derive(Clone, Copy)]
-pub(super) enum Problem {
-    /// With the code's own status.
-    Of(Code),
-    /// With another.
-    As(Code, u16),
+pub(super) enum FailureCode {
+    /// With the status of the code.
+    Default(Code),
+    /// With another status.
+    WithStatus(Code, u16),
 }
 
-impl Problem {
+impl FailureCode {
     pub(super) const fn code(self) -> Code {
         match self {
-            Self::Of(code) | Self::As(code, _) => code,
+            Self::Default(code) | Self::WithStatus(code, _) => code,
         }
     }
 
     pub(super) const fn status(self) -> u16 {
         match self {
-            Self::Of(code) => code.status(),
-            Self::As(_, status) => status,
+            Self::Default(code) => code.status(),
+            Self::WithStatus(_, status) => status,
         }
     }
 }

@@ -1,24 +1,24 @@
-//! Parameters of operations, each said once.
+//! The parameters of operations, each defined once.
 
 use serde_json::{Value, json};
 use turnwire_event::{
     CallId, Day, EventType, MessageId, Position, ResponseId, SessionId, ToolUseId, TurnId, TypeSet,
 };
 
-use super::schemas::{Schemas, Shape, sent};
+use super::schemas::{SchemaFn, Schemas, request_schema};
 use crate::pc3::cursor::FRAME_ID_PATTERN;
 use crate::problem::Code;
 use crate::rest::turn::{KEY_PATTERN, TurnName};
 
-/// Where a parameter is said.
+/// The location of a parameter in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ParameterLocation {
     Path,
     Query,
     Header,
 }
 
-impl Place {
+impl ParameterLocation {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -28,156 +28,160 @@ impl Place {
     }
 }
 
-/// A parameter.
-pub(super) struct Parameter {
+/// A parameter of an operation.
+pub(super) struct OperationParameter {
     pub(super) name: &'static str,
-    pub(super) place: Place,
+    pub(super) place: ParameterLocation,
     pub(super) required: bool,
     pub(super) about: &'static str,
-    pub(super) shape: Shape,
+    pub(super) shape: SchemaFn,
 }
 
-const fn path(name: &'static str, about: &'static str, shape: Shape) -> Parameter {
-    Parameter {
+const fn path(name: &'static str, about: &'static str, shape: SchemaFn) -> OperationParameter {
+    OperationParameter {
         name,
-        place: Place::Path,
+        place: ParameterLocation::Path,
         required: true,
         about,
         shape,
     }
 }
 
-const fn query(name: &'static str, about: &'static str, shape: Shape) -> Parameter {
-    Parameter {
+const fn query(name: &'static str, about: &'static str, shape: SchemaFn) -> OperationParameter {
+    OperationParameter {
         name,
-        place: Place::Query,
+        place: ParameterLocation::Query,
         required: false,
         about,
         shape,
     }
 }
 
-const fn header(name: &'static str, about: &'static str, shape: Shape) -> Parameter {
-    Parameter {
+const fn header(name: &'static str, about: &'static str, shape: SchemaFn) -> OperationParameter {
+    OperationParameter {
         name,
-        place: Place::Header,
+        place: ParameterLocation::Header,
         required: false,
         about,
         shape,
     }
 }
 
-const fn required(mut parameter: Parameter) -> Parameter {
+const fn required(mut parameter: OperationParameter) -> OperationParameter {
     parameter.required = true;
     parameter
 }
 
-pub(super) const TENANT: Parameter = header(
+pub(super) const TENANT: OperationParameter = header(
     "X-Tenant-Id",
-    "The tenant the request speaks for; the nil UUID if nothing is said.",
+    "The tenant of the request; the nil UUID if absent.",
     |_| {
         json!({ "type": "string", "format": "uuid",
         "pattern": "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$" })
     },
 );
-pub(super) const PRINCIPAL: Parameter = header(
+pub(super) const PRINCIPAL: OperationParameter = header(
     "X-Turnwire-Principal",
-    "Whom in the tenant it speaks for; `local` if nothing is said.",
+    "The principal within the tenant; `local` if absent.",
     |_| json!({ "type": "string", "pattern": "^[!-~]{1,128}$" }),
 );
-pub(super) const LANGUAGE: Parameter = header(
+pub(super) const LANGUAGE: OperationParameter = header(
     "Accept-Language",
-    "The language of the answer, if the body names none; the best tag counts.",
+    "The language of the response, if the body names none; the tag with the highest weight is used.",
     |_| json!({ "type": "string" }),
 );
-pub(super) const IDEMPOTENCY_KEY: Parameter = header(
+pub(super) const IDEMPOTENCY_KEY: OperationParameter = header(
     "Idempotency-Key",
-    "Makes the request safe to repeat: the same key and body give the same turn.",
+    "Makes the request safe to repeat: the same key and body return the same turn.",
     |_| json!({ "type": "string", "pattern": KEY_PATTERN }),
 );
-pub(super) const WIRE_VERSION: Parameter = header(
+pub(super) const WIRE_VERSION: OperationParameter = header(
     "X-Wire-Version",
-    "The version of the chat wire that the turn speaks; the server's setting if nothing is said.",
+    "The version of the chat wire that the turn uses; the setting of the server if absent.",
     |_| json!({ "type": "string", "enum": ["0.4", "0.5"] }),
 );
-pub(super) const LAST_EVENT_ID: Parameter = header(
+pub(super) const LAST_EVENT_ID: OperationParameter = header(
     "Last-Event-ID",
-    "The id of the last frame that was seen; the stream goes on after it.",
+    "The id of the last frame that the client has; the stream continues after it.",
     |_| json!({ "type": "string", "pattern": frame_id_or_nothing() }),
 );
-/// An empty id is none: some clients send one before they have seen a frame.
+/// An empty id counts as absent: some clients send one before their first frame.
 fn frame_id_or_nothing() -> String {
     format!("^$|{FRAME_ID_PATTERN}")
 }
 
-pub(super) const LAST_EVENT_ID_QUERY: Parameter = query(
+pub(super) const LAST_EVENT_ID_QUERY: OperationParameter = query(
     "last_event_id",
-    "The same as the header, for clients that cannot send it; the header wins.",
+    "The same as the header, for clients that cannot send it; the header takes precedence.",
     |_| json!({ "type": "string", "pattern": frame_id_or_nothing() }),
 );
-pub(super) const SESSION: Parameter = path("id", "The session.", sent::<SessionId>);
-pub(super) const TURN: Parameter = path(
+pub(super) const SESSION: OperationParameter =
+    path("id", "The session.", request_schema::<SessionId>);
+pub(super) const TURN: OperationParameter = path(
     "id",
     "The turn, by its turn id or its response id.",
-    sent::<TurnName>,
+    request_schema::<TurnName>,
 );
-pub(super) const RESPONSE: Parameter = path("response_id", "The answer.", sent::<ResponseId>);
-pub(super) const CODE: Parameter = path("code", "The code of a problem.", |_| {
+pub(super) const RESPONSE: OperationParameter = path(
+    "response_id",
+    "The turn, by its response id.",
+    request_schema::<ResponseId>,
+);
+pub(super) const CODE: OperationParameter = path("code", "The code of a problem.", |_| {
     let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
     json!({ "type": "string", "enum": names })
 });
-pub(super) const LIST_LIMIT: Parameter =
-    query("limit", "How many a page.", |s| limit(s.limits.list_page));
-pub(super) const MESSAGES_LIMIT: Parameter = query("limit", "How many a page.", |s| {
-    limit(s.limits.messages_page)
-});
-pub(super) const EVENTS_LIMIT: Parameter =
-    query("limit", "How many a page.", |s| limit(s.limits.events_page));
-pub(super) const BEFORE_SESSION: Parameter = before(sent::<SessionId>);
-pub(super) const BEFORE_TURN: Parameter = before(sent::<TurnId>);
-pub(super) const BEFORE_MESSAGE: Parameter = before(sent::<MessageId>);
-pub(super) const BEFORE_TOOL_USE: Parameter = before(sent::<ToolUseId>);
-pub(super) const BEFORE_CALL: Parameter = before(sent::<CallId>);
-pub(super) const FROM: Parameter = query(
+pub(super) const LIST_LIMIT: OperationParameter =
+    query("limit", "The page size.", |s| limit(s.limits.list_page));
+pub(super) const MESSAGES_LIMIT: OperationParameter =
+    query("limit", "The page size.", |s| limit(s.limits.messages_page));
+pub(super) const EVENTS_LIMIT: OperationParameter =
+    query("limit", "The page size.", |s| limit(s.limits.events_page));
+pub(super) const BEFORE_SESSION: OperationParameter = before(request_schema::<SessionId>);
+pub(super) const BEFORE_TURN: OperationParameter = before(request_schema::<TurnId>);
+pub(super) const BEFORE_MESSAGE: OperationParameter = before(request_schema::<MessageId>);
+pub(super) const BEFORE_TOOL_USE: OperationParameter = before(request_schema::<ToolUseId>);
+pub(super) const BEFORE_CALL: OperationParameter = before(request_schema::<CallId>);
+pub(super) const FROM: OperationParameter = query(
     "from",
-    "The first day (UTC); 29 days before `to` if nothing is said.",
-    sent::<Day>,
+    "The first day (UTC); 29 days before `to` if absent.",
+    request_schema::<Day>,
 );
-pub(super) const TO: Parameter = query(
+pub(super) const TO: OperationParameter = query(
     "to",
-    "The last day (UTC), at most 365 days after `from`; today if nothing is said.",
-    sent::<Day>,
+    "The last day (UTC), at most 365 days after `from`; today if absent.",
+    request_schema::<Day>,
 );
-pub(super) const SINCE: Parameter = query(
+pub(super) const SINCE: OperationParameter = query(
     "since",
-    "Only events after this one; from the beginning if nothing is said.",
-    sent::<Position>,
+    "Only events after this one; from the beginning if absent.",
+    request_schema::<Position>,
 );
-pub(super) const TYPES: Parameter = query(
+pub(super) const TYPES: OperationParameter = query(
     "types",
-    "Only events of these types: names between commas.",
+    "Only events of these types: names separated by commas.",
     types,
 );
-pub(super) const HASHES: Parameter = query(
+pub(super) const HASHES: OperationParameter = query(
     "hashes",
-    "Whether the hashes of the chain come along.",
+    "Whether to include the hashes of the chain.",
     |_| json!({ "type": "string", "enum": ["true", "false"], "default": "false" }),
 );
-pub(super) const WAIT: Parameter = query(
+pub(super) const WAIT: OperationParameter = query(
     "wait",
-    "Whether to answer when the turn has ended, with how; 202 comes if that takes above 15 s.",
+    "Whether to respond when the turn has ended; 202 if that takes more than 15 s.",
     |_| json!({ "type": "string", "enum": ["true", "false"], "default": "false" }),
 );
-pub(super) const ATTACH: Parameter = required(query(
+pub(super) const ATTACH: OperationParameter = required(query(
     "attach",
-    "The attach token that GET /sessions/{id} gave.",
+    "The attach token from GET /sessions/{id}.",
     |_| json!({ "type": "string" }),
 ));
-/// What makes a request a WebSocket handshake.
-pub(super) const HANDSHAKE: [Parameter; 4] = [
+/// The headers of a WebSocket handshake.
+pub(super) const HANDSHAKE: [OperationParameter; 4] = [
     required(header(
         "Upgrade",
-        "This path speaks WebSocket (RFC 6455, version 13).",
+        "This path is a WebSocket (RFC 6455, version 13).",
         |_| json!({ "type": "string", "const": "websocket" }),
     )),
     required(header(
@@ -197,10 +201,10 @@ pub(super) const HANDSHAKE: [Parameter; 4] = [
     )),
 ];
 
-const fn before(shape: Shape) -> Parameter {
+const fn before(shape: SchemaFn) -> OperationParameter {
     query(
         "before",
-        "Only those before this one: `next` of a page.",
+        "Only items before this one: `next` of the previous page.",
         shape,
     )
 }
@@ -211,7 +215,7 @@ fn limit((default, max): (usize, usize)) -> Value {
 
 fn types(_: &mut Schemas) -> Value {
     let names: Vec<&str> = TypeSet::filterable().iter().map(EventType::name).collect();
-    let one = names.join("|").replace('.', "\\.");
-    json!({ "type": "string", "pattern": format!("^({one})(,({one}))*$"),
+    let alternatives = names.join("|").replace('.', "\\.");
+    json!({ "type": "string", "pattern": format!("^({alternatives})(,({alternatives}))*$"),
         "examples": ["turn.started,turn.completed"] })
 }

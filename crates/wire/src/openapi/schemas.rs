@@ -1,7 +1,7 @@
-//! Schemas of bodies, collected under `components` as they are named.
+//! The schemas of bodies, collected under `components` by name.
 //!
-//! What clients send is described as it is read, what they are given as it is written: a member
-//! that is always there in an answer is required there.
+//! Request bodies are described as the server parses them, response bodies as the server writes
+//! them: a member that every response has is required.
 
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
@@ -10,27 +10,27 @@ use serde_json::{Map, Value};
 use super::served::Limits;
 use crate::rest::event::EVENT_SCHEMA;
 
-/// Where the document keeps its schemas.
-const PLACE: &str = "#/components/schemas/";
+/// The prefix of references to the schemas of the document.
+const SCHEMA_PREFIX: &str = "#/components/schemas/";
 
-/// The schemas that were named so far.
+/// The schemas that were referenced so far.
 pub(super) struct Schemas {
     pub(super) limits: Limits,
-    sent: SchemaGenerator,
-    given: SchemaGenerator,
+    request_schema: SchemaGenerator,
+    response_schema: SchemaGenerator,
 }
 
-/// Gives the schema of one thing, noting those it is made of.
-pub(super) type Shape = fn(&mut Schemas) -> Value;
+/// Returns the schema of one type and registers the types it refers to.
+pub(super) type SchemaFn = fn(&mut Schemas) -> Value;
 
-/// What clients send.
-pub(super) fn sent<T: JsonSchema>(schemas: &mut Schemas) -> Value {
-    schemas.sent.subschema_for::<T>().to_value()
+/// The schema of a type in requests.
+pub(super) fn request_schema<T: JsonSchema>(schemas: &mut Schemas) -> Value {
+    schemas.request_schema.subschema_for::<T>().to_value()
 }
 
-/// What clients are given.
-pub(super) fn given<T: JsonSchema>(schemas: &mut Schemas) -> Value {
-    schemas.given.subschema_for::<T>().to_value()
+/// The schema of a type in responses.
+pub(super) fn response_schema<T: JsonSchema>(schemas: &mut Schemas) -> Value {
+    schemas.response_schema.subschema_for::<T>().to_value()
 }
 
 impl Schemas {
@@ -45,16 +45,16 @@ impl Schemas {
         };
         Self {
             limits,
-            sent: generator(Contract::Deserialize),
-            given: generator(Contract::Serialize),
+            request_schema: generator(Contract::Deserialize),
+            response_schema: generator(Contract::Serialize),
         }
     }
 
-    /// All of them, and those of events, by name.
-    pub(super) fn named(mut self) -> Map<String, Value> {
-        let mut all = self.given.take_definitions(true);
+    /// All registered schemas and those of events, by name.
+    pub(super) fn into_components(mut self) -> Map<String, Value> {
+        let mut all = self.response_schema.take_definitions(true);
         let mut event = turnwire_event::schema::event();
-        rename(&mut event);
+        rename_refs(&mut event);
         let parts = event.as_object_mut();
         let parts = parts.and_then(|event| {
             event.remove("$schema");
@@ -63,47 +63,48 @@ impl Schemas {
         if let Some(Value::Object(parts)) = parts {
             merge(&mut all, parts);
         }
-        let sent = self.sent.take_definitions(true);
+        let request_schema = self.request_schema.take_definitions(true);
         debug_assert!(
-            sent.iter()
-                .all(|(name, schema)| all.get(name).is_none_or(|known| known == schema)),
+            request_schema
+                .iter()
+                .all(|(name, schema)| all.get(name).is_none_or(|existing| existing == schema)),
             "what is both sent and given must be described the same way, or have two names"
         );
-        merge(&mut all, sent);
-        let name = EVENT_SCHEMA.trim_start_matches(PLACE);
+        merge(&mut all, request_schema);
+        let name = EVENT_SCHEMA.trim_start_matches(SCHEMA_PREFIX);
         all.insert(name.to_owned(), event);
         all.sort_keys();
         all
     }
 }
 
-/// Adds what is not there yet. Parts of events are described for reading where they come from and
-/// for writing in other answers: the second is stricter, and true of all that the server writes.
-fn merge(all: &mut Map<String, Value>, more: Map<String, Value>) {
-    for (name, schema) in more {
+/// Adds the schemas that are not present yet. Parts of events have a schema for parsing in events and
+/// one for writing in responses. The second is stricter, and true for all that the server writes.
+fn merge(all: &mut Map<String, Value>, additional: Map<String, Value>) {
+    for (name, schema) in additional {
         all.entry(name).or_insert(schema);
     }
 }
 
-/// Turns references to `$defs` into references to the document's schemas.
-fn rename(value: &mut Value) {
+/// Changes references to `$defs` into references to the schemas of the document.
+fn rename_refs(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for (key, inside) in map {
-                match inside {
+            for (key, inner) in map {
+                match inner {
                     Value::String(text) if key == "$ref" => {
-                        *text = text.replace("#/$defs/", PLACE);
+                        *text = text.replace("#/$defs/", SCHEMA_PREFIX);
                     }
                     Value::Null
                     | Value::Bool(_)
                     | Value::Number(_)
                     | Value::String(_)
                     | Value::Array(_)
-                    | Value::Object(_) => rename(inside),
+                    | Value::Object(_) => rename_refs(inner),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(rename),
+        Value::Array(items) => items.iter_mut().for_each(rename_refs),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI document as a server gives it: the committed file with the limits of that server.
+//! The OpenAPI document of a running server: the committed file with the limits of that server.
 
 use std::sync::LazyLock;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 /// The document with the default limits; `cargo xtask schema` writes it.
 const COMMITTED: &str = include_str!("../../../../schema/openapi.json");
 
-/// Numbers of the document that are settings of the server.
+/// The limits in the document that depend on the server's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Default and largest page of a list.
+    /// Default and largest page size of a list.
     pub list_page: (usize, usize),
-    /// Default and largest page of messages.
+    /// Default and largest page size of messages.
     pub messages_page: (usize, usize),
-    /// Default and largest page of events.
+    /// Default and largest page size of events.
     pub events_page: (usize, usize),
 }
 
@@ -40,12 +40,12 @@ impl Limits {
     }
 }
 
-/// One operation of the API.
+/// The method and path of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The method, as on the request line.
+    /// The method in upper case.
     pub method: String,
-    /// The path, with names in braces.
+    /// The path with parameter names in braces.
     pub path: String,
 }
 
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_those_of_the_server() {
+    fn document_has_the_limits_of_the_server() {
         let limits = Limits {
             list_page: (3, 4),
             messages_page: (5, 6),
@@ -119,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn default_limits_leave_the_committed_document_as_it_is() {
+    fn default_limits_keep_the_committed_document() {
         assert_eq!(document(Limits::default()), committed());
     }
 
     #[test]
-    fn operations_are_those_of_the_document() {
+    fn operations_match_the_document() {
         let has = |method: &str, path: &str| {
             let mut all = operations().iter();
             all.any(|operation| operation.method == method && operation.path == path)

@@ -1,4 +1,4 @@
-//! All operations, one file a topic.
+//! All operations of the API, one file per topic.
 
 mod session;
 mod turn;
@@ -9,11 +9,11 @@ mod service;
 
 use serde_json::{Value, json};
 
-use super::operation::{Answer, Operation};
-use super::schemas::{Schemas, Shape};
+use super::operation::{OperationSpec, SuccessResponse};
+use super::schemas::{SchemaFn, Schemas};
 
 /// Every operation of the API, in the order of the document.
-pub(super) fn operations() -> impl Iterator<Item = &'static Operation> {
+pub(super) fn operations() -> impl Iterator<Item = &'static OperationSpec> {
     [
         session::OPERATIONS,
         turn::OPERATIONS,
@@ -28,14 +28,14 @@ pub(super) fn operations() -> impl Iterator<Item = &'static Operation> {
 
 const JSON: &str = "application/json";
 
-/// 200 with a JSON body.
-const fn ok(about: &'static str, contents: &'static [(&'static str, Shape)]) -> Answer {
-    let mut answer = Answer::new(200, about);
-    answer.contents = contents;
-    answer
+/// A 200 response with a body.
+const fn ok(about: &'static str, contents: &'static [(&'static str, SchemaFn)]) -> SuccessResponse {
+    let mut response = SuccessResponse::new(200, about);
+    response.contents = contents;
+    response
 }
 
-/// Text of any kind.
+/// The schema of plain text.
 fn text(_: &mut Schemas) -> Value {
     json!({ "type": "string" })
 }

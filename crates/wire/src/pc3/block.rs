@@ -1,5 +1,5 @@
-//! One event's blocks as they are written: the lines around the JSON, the four envelope fields,
-//! and which frames were left out because the client has them.
+//! Writes the blocks of one event: the lines around the JSON, the four envelope fields, and the
+//! number of leading frames to skip because the client has them.
 //!
 //! ```text
 //! id: evt_00010000000006-1
@@ -7,7 +7,7 @@
 //! data: {"event_type":"completed","version":"0.5","timestamp":"…","response_id":"resp_…"}
 //!
 //! ```
-//! All that is not ours is inside JSON strings, where line ends and NUL are escaped: no text can
+//! All foreign text is inside JSON strings, where line breaks and NUL are escaped, so no text can
 //! end a line or a block.
 
 use std::io::Write as _;
@@ -19,34 +19,34 @@ use super::SENTINEL;
 use super::mark::{Mark, Marks};
 use super::version::Version;
 
-/// The blocks of one event.
-pub(crate) struct Blocks<'a> {
+/// Writes the blocks of one event.
+pub(crate) struct BlockWriter<'a> {
     pub(crate) event: &'a Event,
     pub(crate) turn: TurnId,
     pub(crate) version: Version,
-    /// How many frames the client has already.
+    /// The number of leading frames that the client already has.
     pub(crate) skip: u8,
-    /// The number of the next frame.
+    /// The index of the next frame within the event.
     pub(crate) next: u8,
     pub(crate) marks: Marks,
     pub(crate) out: &'a mut Vec<u8>,
 }
 
-impl Blocks<'_> {
-    /// A frame without a payload.
-    pub(crate) fn bare(&mut self, mark: Mark) {
+impl BlockWriter<'_> {
+    /// Writes a frame without payload.
+    pub(crate) fn empty_frame(&mut self, mark: Mark) {
         self.frame(mark, |_| {});
     }
 
-    /// A frame; a terminal one with the sentinel behind it.
-    pub(crate) fn frame(&mut self, mark: Mark, payload: impl FnOnce(&mut Payload<'_>)) {
-        let number = self.next;
+    /// Writes a frame; a terminal frame is followed by [`SENTINEL`].
+    pub(crate) fn frame(&mut self, mark: Mark, payload: impl FnOnce(&mut PayloadWriter<'_>)) {
+        let index = self.next;
         self.next += 1;
-        if number < self.skip {
+        if index < self.skip {
             return;
         }
-        self.head(number, mark.event_type());
-        payload(&mut Payload { out: self.out });
+        self.head(index, mark.event_type());
+        payload(&mut PayloadWriter { out: self.out });
         self.out.extend_from_slice(b"}\n\n");
         if mark.terminal().is_some() {
             self.out.extend_from_slice(SENTINEL);
@@ -54,15 +54,15 @@ impl Blocks<'_> {
         self.marks.push(mark);
     }
 
-    fn head(&mut self, number: u8, event_type: &str) {
+    fn head(&mut self, index: u8, event_type: &str) {
         self.out.extend_from_slice(b"id: ");
         self.event.id.write(self.out);
-        let (version, at) = (self.version, self.event.timestamp);
+        let (version, timestamp) = (self.version, self.event.timestamp);
         let prefix = ResponseId::PREFIX;
         write!(
             self.out,
-            "-{number}\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
-             \"version\":\"{version}\",\"timestamp\":\"{at}\",\"response_id\":\"{prefix}"
+            "-{index}\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
+             \"version\":\"{version}\",\"timestamp\":\"{timestamp}\",\"response_id\":\"{prefix}"
         )
         .expect("a Vec takes any bytes");
         self.out.extend_from_slice(&self.turn.0.text());
@@ -70,13 +70,13 @@ impl Blocks<'_> {
     }
 }
 
-/// The fields of a frame after its envelope.
-pub(crate) struct Payload<'a> {
+/// Writes the fields of a frame after its envelope.
+pub(crate) struct PayloadWriter<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl Payload<'_> {
-    /// One field. Names are ours and need no escaping.
+impl PayloadWriter<'_> {
+    /// Writes one field. Names are constants and need no escaping.
     pub(crate) fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) {
         write!(self.out, ",\"{name}\":").expect("a Vec takes any bytes");
         serde_json::to_writer(&mut *self.out, value)

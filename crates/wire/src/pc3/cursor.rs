@@ -1,4 +1,4 @@
-//! Where a client stands in a stream: the id of the last frame it has, sent back to go on.
+//! The position of a client in a stream: the id of its last frame, sent back to resume.
 //!
 //! ```text
 //! evt_00010000000006      all frames of event 6
@@ -10,33 +10,33 @@ use std::str::FromStr;
 
 use turnwire_event::{Position, Seq, Sub};
 
-/// What the id of a frame looks like. That of an event alone is taken too.
+/// The pattern of a frame id. The id of an event without a frame index is accepted too.
 pub const FRAME_ID_PATTERN: &str =
     "^evt_[0-9A-HJKMNP-TV-Z]{14}(\\.[0-9A-HJKMNP-TV-Z]{6})?(-[0-9])?$";
 
-/// What a client has: everything up to a frame, or up to all frames of an event.
+/// The frames that a client has: all up to one frame, or up to all frames of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor {
-    /// The event.
+    /// The event of the last frame.
     pub position: Position,
-    /// Its last frame that the client has; none for all of them.
+    /// The index of the last frame within the event; `None` for all frames of the event.
     pub frame: Option<u8>,
 }
 
-/// A text that is no cursor.
+/// A text that is not a frame id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the id of a frame: it is `evt_…` or `evt_…-0`, as it came on an `id:` line")]
-pub struct BadCursor;
+pub struct InvalidCursor;
 
 impl Cursor {
-    /// Whether the client has frame `k` of the event at `at`.
-    pub fn covers(&self, at: Position, k: u8) -> bool {
-        self.position > at || self.position == at && self.frame.is_none_or(|frame| k <= frame)
+    /// True if the client has the frame with this index of the event at `at`.
+    pub fn covers(&self, at: Position, index: u8) -> bool {
+        self.position > at || self.position == at && self.frame.is_none_or(|frame| index <= frame)
     }
 
-    /// Where a replay of events must start so that every frame the client lacks is in it. An event
-    /// that is persisted may have more frames than the client has, so it is told again; a
-    /// transient one has one frame at most.
+    /// The position after which a replay must start to include every frame that the client lacks. A
+    /// persisted event may have more frames than the client has, so it is replayed again; a transient
+    /// event has at most one frame.
     pub fn since(&self) -> Position {
         let at = self.position;
         if self.frame.is_none() || !at.is_persisted() || at.seq == Seq(0) {
@@ -69,17 +69,17 @@ impl fmt::Display for Cursor {
 }
 
 impl FromStr for Cursor {
-    type Err = BadCursor;
+    type Err = InvalidCursor;
 
-    fn from_str(text: &str) -> Result<Self, BadCursor> {
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
         let (position, frame) = match text.split_once('-') {
             None => (text, None),
             Some((position, digit)) => match digit.as_bytes() {
                 [digit @ b'0'..=b'9'] => (position, Some(digit - b'0')),
-                _ => return Err(BadCursor),
+                _ => return Err(InvalidCursor),
             },
         };
-        let position = position.parse().map_err(|_| BadCursor)?;
+        let position = position.parse().map_err(|_| InvalidCursor)?;
         Ok(Self { position, frame })
     }
 }

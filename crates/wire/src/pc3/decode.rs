@@ -1,217 +1,217 @@
-//! Frames as a client reads them: what it knows, typed; what it does not know, passed over.
+//! Decodes frames for clients: known frames are typed, unknown ones are skipped.
 //!
-//! Comes in: the `event:` name and the `data:` text of one block. Fields that are not known are
-//! ignored and so are types (S1-008); codes stay text, because there may be new ones.
+//! In: the `event:` name and the `data:` text of one block. Unknown fields and unknown frame types
+//! are ignored (S1-008); codes stay text, because new ones may be added.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What a block is.
+/// A decoded block.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decoded {
-    /// A frame of a type that is known.
+    /// A frame of a known type.
     Frame(Frame),
-    /// A frame of another type, to be passed over.
+    /// A frame of an unknown type, which the client skips.
     Unknown(String),
-    /// The sentinel: nothing follows.
+    /// The sentinel; no block follows.
     Done,
 }
 
-/// A frame: the fields that all have, and what it says.
+/// A frame: the envelope and the payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// The version of the wire.
+    /// The version of the wire, such as `0.5`.
     pub version: String,
-    /// When.
+    /// The time of the event, as RFC 3339 text.
     pub timestamp: String,
-    /// Of which turn.
+    /// The turn, as `resp_…`.
     pub response_id: String,
-    /// What it says.
+    /// The fields of the frame's type.
     pub payload: Payload,
 }
 
-/// What a frame says, by type.
+/// The fields of a frame besides the envelope, by frame type.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "event_type", rename_all = "snake_case")]
 pub enum Payload {
-    /// The turn's name is in the envelope.
+    /// The first frame; the response id is in the envelope.
     ResponseId,
-    /// The episode.
+    /// The episode that the turn belongs to.
     Episode {
-        /// Which.
+        /// An opaque id.
         episode_id: String,
     },
-    /// The model thinks, before any words.
+    /// Reasoning of the model before its first text.
     Thinking {
-        /// What; none on the opening indicator.
+        /// The next part of the reasoning; `None` in the first frame.
         #[serde(default)]
         content: Option<String>,
     },
-    /// The model thinks, after words.
+    /// Reasoning of the model after its first text.
     Reasoning {
-        /// What.
+        /// The next part of the reasoning.
         chunk: String,
     },
-    /// Words.
+    /// A part of the answer.
     Text {
-        /// The new ones.
+        /// The next part of the text.
         chunk: String,
     },
-    /// A tool begins.
+    /// The start of a tool call.
     ToolCall {
-        /// Which.
+        /// The call that starts.
         tool_call: ToolCall,
     },
-    /// A tool ended.
+    /// The end of a tool call, successful or not.
     ToolCompleted {
-        /// Which.
+        /// The call that ended.
         tool_call: ToolCall,
     },
-    /// What is being done, in words for the person.
+    /// Progress, as a sentence for the user.
     Status {
-        /// What, and the words.
+        /// The status ids and the sentence.
         data: Status,
     },
-    /// A place for a collection.
+    /// A placeholder for a collection of items.
     DataLoading {
-        /// Which.
+        /// The collection, without items.
         data: Data,
     },
-    /// The collection.
+    /// The items of a collection.
     DataLoaded {
-        /// The same place, with what is in it.
+        /// The collection with the id of its placeholder.
         data: Data,
     },
-    /// A component.
+    /// A rendered component.
     Component {
-        /// The component, as it was rendered.
+        /// The component as its tool rendered it.
         chunk: Value,
-        /// What rendered it.
+        /// The call of the render tool.
         #[serde(default)]
         tool_call: Option<ToolCall>,
     },
-    /// A tool server is asked for its tools.
+    /// A request for the tools of an MCP server.
     McpListToolsStart(Server),
-    /// It has listed them.
+    /// The number of tools of an MCP server.
     McpListToolsCompleted(Server),
-    /// A tool server is connected to.
+    /// A new connection to an MCP server.
     McpSessionStart(Server),
-    /// A tool server is at work.
+    /// Progress of a call to an MCP server.
     McpSessionProgress(Server),
-    /// What the turn cost.
+    /// The tokens of the turn.
     Usage(Usage),
-    /// The turn ended as it should.
+    /// The end of a successful turn.
     Completed,
-    /// The turn was cancelled.
+    /// The end of a cancelled turn.
     Cancelled {
-        /// By what.
+        /// The code of the cancel.
         error: ErrorDetail,
     },
-    /// Something failed.
+    /// A failure.
     Error {
-        /// What.
+        /// The code and its fields.
         error: ErrorDetail,
-        /// Whether the turn ended with it; so it is where the frame does not say (0.4).
-        #[serde(default = "yes")]
+        /// True if the failure ends the turn; a frame without the field (0.4) is final.
+        #[serde(default = "default_is_final")]
         is_final: bool,
     },
 }
 
-const fn yes() -> bool {
+const fn default_is_final() -> bool {
     true
 }
 
-/// A tool at work.
+/// A tool call in a frame.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ToolCall {
-    /// Which use of it.
+    /// The id of the tool use.
     pub id: String,
-    /// Its name.
+    /// The name of the tool.
     pub name: String,
-    /// What kind of tool.
+    /// The type of the tool, such as `ccs` or `render`.
     #[serde(rename = "type")]
     pub kind: String,
 }
 
-/// Progress.
+/// The data of a status frame.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Status {
-    /// The registered identifier; of several, the first.
+    /// The status id; for a group, the first one.
     pub event_id: String,
-    /// All identifiers where several are told at once.
+    /// All status ids of a group; empty for a single status.
     #[serde(default)]
     pub event_ids: Vec<String>,
-    /// The sentence for the person.
+    /// The sentence for the user.
     pub message: String,
 }
 
-/// A collection, or the place for one.
+/// A collection of items, or its placeholder.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Data {
-    /// The place, the same in both frames.
+    /// The id of the placeholder, the same in both frames.
     pub id: String,
-    /// What kind of collection.
+    /// The type of the collection.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// Which items, as the server names them.
+    /// The keys of the items, as the server names them.
     #[serde(default)]
     pub key: Value,
-    /// The items; none while they load.
+    /// The items; empty in a placeholder.
     #[serde(default)]
     pub items: Vec<Value>,
 }
 
-/// A tool server.
+/// An MCP server in a frame.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Server {
-    /// Its name.
+    /// The name of the server in the pack.
     pub server: String,
-    /// How many tools it has, once they are listed.
+    /// The number of tools, in `mcp_list_tools_completed`.
     pub tool_count: Option<u32>,
-    /// How far it is.
+    /// The progress so far, in `mcp_session_progress`.
     pub progress: Option<f64>,
-    /// Of how much.
+    /// The value of `progress` at the end, if known.
     pub total: Option<f64>,
 }
 
-/// Tokens, summed over the turn.
+/// The tokens of a turn, over all of its model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Sent to the model.
+    /// Tokens sent to the model.
     pub input_tokens: u64,
-    /// Written by it.
+    /// Tokens that the model generated.
     pub output_tokens: u64,
-    /// Both.
+    /// The sum of input and output.
     pub total_tokens: u64,
-    /// Of the output, reasoning.
+    /// The part of the output that is reasoning.
     pub reasoning_tokens: u64,
-    /// Of the input, from the provider's cache.
+    /// The part of the input that came from the provider's cache.
     pub cached_tokens: u64,
 }
 
-/// What failed, in codes.
+/// A failure, as a code with its fields.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ErrorDetail {
-    /// The code.
+    /// Text, because a newer server may send new codes.
     pub code: String,
-    /// The sub-agent at fault.
+    /// The failed sub-agent, if the code is about one.
     #[serde(default)]
     pub sub_agent_id: Option<String>,
-    /// The enricher at fault.
+    /// The failed enricher, if the code is about one.
     #[serde(default)]
     pub enricher_id: Option<String>,
-    /// The enricher's reason.
+    /// The reason of the enricher.
     #[serde(default)]
     pub reason: Option<String>,
-    /// What failed of several.
+    /// The failures of a fan-out.
     #[serde(default)]
     pub failed: Vec<ErrorDetail>,
 }
 
 impl Payload {
-    /// Whether the turn is over with this frame.
+    /// True if the frame ends the turn.
     pub const fn is_terminal(&self) -> bool {
         match self {
             Self::Completed | Self::Cancelled { .. } => true,
@@ -236,24 +236,24 @@ impl Payload {
     }
 }
 
-/// A frame of a known type that cannot be read.
+/// A block that cannot be decoded although its type is known.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// Its data is no JSON, or a field is missing or of another type.
+    /// The data is not JSON, or a field is missing or has another type.
     #[error("not a frame: {0}")]
     Json(#[from] serde_json::Error),
-    /// Its two names are not the same.
-    #[error("the frame is called {event} outside and {event_type} inside")]
+    /// The `event:` line and the field `event_type` differ.
+    #[error("the event line is {event} but event_type is {event_type}")]
     Names {
-        /// On the `event:` line.
+        /// The value of the `event:` line.
         event: String,
-        /// In the data.
+        /// The value in the data.
         event_type: String,
     },
 }
 
-/// The types that `Payload` has.
-const KNOWN: [&str; 19] = [
+/// The frame types of [`Payload`].
+const KNOWN_TYPES: [&str; 19] = [
     "response_id",
     "episode",
     "thinking",
@@ -276,22 +276,22 @@ const KNOWN: [&str; 19] = [
 ];
 
 #[derive(Deserialize)]
-struct Envelope {
+struct FrameEnvelope {
     event_type: String,
     version: String,
     timestamp: String,
     response_id: String,
 }
 
-/// Reads one block: its `event:` name, empty if it had none, and its `data:`.
+/// Decodes one block: the value of its `event:` line, empty if there is none, and its data.
 pub fn decode(event: &str, data: &str) -> Result<Decoded, DecodeError> {
     if event.is_empty() && data == "[DONE]" {
         return Ok(Decoded::Done);
     }
-    if !KNOWN.contains(&event) {
+    if !KNOWN_TYPES.contains(&event) {
         return Ok(Decoded::Unknown(event.to_owned()));
     }
-    let envelope: Envelope = serde_json::from_str(data)?;
+    let envelope: FrameEnvelope = serde_json::from_str(data)?;
     if envelope.event_type != event {
         return Err(DecodeError::Names {
             event: event.to_owned(),

@@ -1,8 +1,8 @@
-//! Frames of what went wrong: a code, and of the rest only what the code is for (S1-089, S1-093).
+//! Frames of failures: a code and only the fields that belong to the code (S1-089, S1-093).
 //!
 //! ```text
-//! error.reported          error, is_final false; in 0.4 nothing, where any error is the end (D-22)
-//! turn.completed failed   error, is_final true; in 0.4 without the codes of the axes
+//! error.reported          error, is_final false; no frame in 0.4, where every error is final (D-22)
+//! turn.completed failed   error, is_final true; in 0.4 only the general codes
 //! turn.cancelled          cancelled; in 0.4 an error, is_final true
 //! ```
 
@@ -10,13 +10,13 @@ use serde::Serialize;
 use turnwire_event::body::turn::{Cancelled, TurnError};
 use turnwire_event::code::{CancelCode, ErrorCode, Reason};
 
-use super::block::Blocks;
+use super::block::BlockWriter;
 use super::mark::Mark;
 use super::version::Version;
 
-/// The `error` object of a failure.
+/// The `error` object of a frame.
 #[derive(Serialize)]
-struct Detail<'a> {
+struct FailureDetail<'a> {
     code: ErrorCode,
     #[serde(skip_serializing_if = "Option::is_none")]
     sub_agent_id: Option<&'a str>,
@@ -25,12 +25,12 @@ struct Detail<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    failed: Option<Vec<Detail<'a>>>,
+    failed: Option<Vec<FailureDetail<'a>>>,
 }
 
-impl<'a> Detail<'a> {
-    /// What is told of `error` under this code.
-    fn of(code: ErrorCode, error: &'a TurnError) -> Self {
+impl<'a> FailureDetail<'a> {
+    /// The fields of `error` that belong to `code`.
+    fn for_code(code: ErrorCode, error: &'a TurnError) -> Self {
         let mut detail = Self {
             code,
             sub_agent_id: None,
@@ -46,27 +46,33 @@ impl<'a> Detail<'a> {
                 detail.reason = error.reason;
             }
             ErrorCode::PartialFanOut => {
-                detail.failed = Some(error.failed.iter().filter_map(Self::record).collect());
+                detail.failed = Some(
+                    error
+                        .failed
+                        .iter()
+                        .filter_map(Self::fan_out_entry)
+                        .collect(),
+                );
             }
         }
         detail
     }
 
-    /// One failure of several: of a sub-agent or of an enricher, in the shape it has alone
-    /// (S1-092). Other codes are no records.
-    fn record(error: &'a TurnError) -> Option<Self> {
+    /// One failure of a fan-out, of a sub-agent or an enricher, in the form it has alone (S1-092).
+    /// `None` for other codes.
+    fn fan_out_entry(error: &'a TurnError) -> Option<Self> {
         match error.code {
             ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError => {
-                Some(Self::of(error.code, error))
+                Some(Self::for_code(error.code, error))
             }
             ErrorCode::InternalError | ErrorCode::RateLimitError | ErrorCode::PartialFanOut => None,
         }
     }
 }
 
-/// A failure that the turn outlives.
-pub(super) fn reported(to: &mut Blocks<'_>, error: &TurnError) {
-    if to.version == Version::V04 {
+/// A failure that does not end the turn.
+pub(super) fn write_reported(writer: &mut BlockWriter<'_>, error: &TurnError) {
+    if writer.version == Version::V04 {
         return;
     }
     let mark = match error.code {
@@ -76,12 +82,12 @@ pub(super) fn reported(to: &mut Blocks<'_>, error: &TurnError) {
         ErrorCode::CcsEnvelopeError => Mark::ReportedEnvelope,
         ErrorCode::PartialFanOut => Mark::ReportedFanOut,
     };
-    error_frame(to, mark, &Detail::of(error.code, error));
+    write_error(writer, mark, &FailureDetail::for_code(error.code, error));
 }
 
-/// The terminal of a turn that failed. Version 0.4 has no codes for the axes (D-22).
-pub(super) fn failed(to: &mut Blocks<'_>, error: &TurnError) {
-    let (mark, code) = match (to.version, error.code) {
+/// The terminal frame of a failed turn. Version 0.4 has the general codes only (D-22).
+pub(super) fn write_failed(writer: &mut BlockWriter<'_>, error: &TurnError) {
+    let (mark, code) = match (writer.version, error.code) {
         (Version::V04 | Version::V05, code @ ErrorCode::InternalError) => {
             (Mark::ErrorInternal, code)
         }
@@ -96,31 +102,31 @@ pub(super) fn failed(to: &mut Blocks<'_>, error: &TurnError) {
             ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError | ErrorCode::PartialFanOut,
         ) => (Mark::ErrorInternal, ErrorCode::InternalError),
     };
-    error_frame(to, mark, &Detail::of(code, error));
+    write_error(writer, mark, &FailureDetail::for_code(code, error));
 }
 
-/// The terminal of a turn that was cancelled: in 0.4 an error like any other.
-pub(super) fn cancelled(to: &mut Blocks<'_>, end: &Cancelled) {
+/// The terminal frame of a cancelled turn; an ordinary error in 0.4.
+pub(super) fn write_cancelled(writer: &mut BlockWriter<'_>, end: &Cancelled) {
     #[derive(Serialize)]
-    struct Detail {
+    struct CancelDetail {
         code: CancelCode,
     }
-    let mark = match (to.version, end.code) {
+    let mark = match (writer.version, end.code) {
         (Version::V05, CancelCode::RequestCancelled) => Mark::CancelledRequest,
         (Version::V05, CancelCode::IdleTimeout) => Mark::CancelledIdle,
         (Version::V04, CancelCode::RequestCancelled) => Mark::ErrorRequestCancelled,
         (Version::V04, CancelCode::IdleTimeout) => Mark::ErrorIdleTimeout,
     };
-    let detail = Detail { code: end.code };
-    match to.version {
-        Version::V04 => error_frame(to, mark, &detail),
-        Version::V05 => to.frame(mark, |payload| payload.field("error", &detail)),
+    let detail = CancelDetail { code: end.code };
+    match writer.version {
+        Version::V04 => write_error(writer, mark, &detail),
+        Version::V05 => writer.frame(mark, |payload| payload.field("error", &detail)),
     }
 }
 
-/// `is_final` is on every error of either version (S1-026): whether its mark is a terminal's.
-fn error_frame<T: Serialize>(to: &mut Blocks<'_>, mark: Mark, detail: &T) {
-    to.frame(mark, |payload| {
+/// Every error frame has `is_final`, in either version (S1-026).
+fn write_error<T: Serialize>(writer: &mut BlockWriter<'_>, mark: Mark, detail: &T) {
+    writer.frame(mark, |payload| {
         payload.field("error", detail);
         payload.field("is_final", &mark.terminal().is_some());
     });

@@ -1,186 +1,193 @@
-//! What kinds of frames there are, as a server counts them.
+//! The kinds of frames that the metrics count.
 //!
-//! A `Mark` names one kind: its event type, its code, and whether it ends the turn. `Marks` are
-//! those of one event, in order, packed so that they can be kept beside the frames' bytes. A new
-//! kind of frame is a new line of the table.
+//! A [`Mark`] is one kind: its event type, its code, and whether it ends the turn. [`Marks`] are the
+//! kinds of the frames of one event, in order, packed into an integer that is stored beside the
+//! bytes of the frames. A new kind of frame is a new line of the table.
 
-/// What a frame says about its turn.
+/// The effect of a frame on its turn.
 #[derive(Clone, Copy)]
-enum Says {
-    /// It goes on.
-    Going,
-    /// It goes on, though something failed with this code.
+enum TurnEffect {
+    /// The turn continues.
+    Continues,
+    /// The turn continues after a failure with this code.
     Reported(&'static str),
-    /// It is over, as it should be.
-    Over,
-    /// It is over, by a cancel with this code.
+    /// The turn has completed.
+    Completed,
+    /// The turn was cancelled with this code.
     Cancelled(&'static str),
-    /// It is over, by a failure with this code.
+    /// The turn has failed with this code.
     Failed(&'static str),
 }
 
 macro_rules! marks {
-    ($($(#[$doc:meta])* $name:ident: $event_type:literal, $says:expr;)+) => {
-        /// One kind of frame.
+    ($($(#[$doc:meta])* $name:ident: $event_type:literal, $effect:expr;)+) => {
+        /// A kind of frame.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Mark { $($(#[$doc])* $name),+ }
 
         impl Mark {
-            /// Every kind, in the order of `index`.
+            /// Every kind, in the order of [`Mark::index`].
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
-            /// The type on its `event:` line.
+            /// The value of the `event:` line.
             pub const fn event_type(self) -> &'static str {
                 match self { $(Self::$name => $event_type),+ }
             }
 
-            const fn says(self) -> Says {
-                match self { $(Self::$name => $says),+ }
+            const fn turn_effect(self) -> TurnEffect {
+                match self { $(Self::$name => $effect),+ }
             }
         }
     };
 }
 
 marks! {
-    /// The turn's name, first of all.
-    ResponseId: "response_id", Says::Going;
-    /// The episode.
-    Episode: "episode", Says::Going;
-    /// The model thinks, before any words.
-    Thinking: "thinking", Says::Going;
-    /// The model thinks, after words.
-    Reasoning: "reasoning", Says::Going;
-    /// Words.
-    Text: "text", Says::Going;
-    /// A tool begins.
-    ToolCall: "tool_call", Says::Going;
-    /// A tool ended.
-    ToolCompleted: "tool_completed", Says::Going;
-    /// What is being done, in the person's words (0.5).
-    Status: "status", Says::Going;
-    /// A place for a collection.
-    DataLoading: "data_loading", Says::Going;
-    /// The collection.
-    DataLoaded: "data_loaded", Says::Going;
-    /// A component.
-    Component: "component", Says::Going;
-    /// A tool server is asked for its tools.
-    McpListToolsStart: "mcp_list_tools_start", Says::Going;
-    /// It has listed them.
-    McpListToolsCompleted: "mcp_list_tools_completed", Says::Going;
-    /// A tool server is connected to.
-    McpSessionStart: "mcp_session_start", Says::Going;
-    /// A tool server is at work.
-    McpSessionProgress: "mcp_session_progress", Says::Going;
-    /// Something failed inside, and the turn goes on (0.5, as all that are reported).
-    ReportedInternal: "error", Says::Reported("INTERNAL_ERROR");
-    /// The model's provider said: too much, and the turn goes on.
-    ReportedRateLimit: "error", Says::Reported("RATE_LIMIT_ERROR");
-    /// A sub-agent failed, and the turn goes on.
-    ReportedSubAgent: "error", Says::Reported("SUB_AGENT_FAILED");
-    /// An enricher failed, and the turn goes on.
-    ReportedEnvelope: "error", Says::Reported("CCS_ENVELOPE_ERROR");
-    /// Some of several sub-agents failed, and the turn goes on.
-    ReportedFanOut: "error", Says::Reported("PARTIAL_FAN_OUT");
-    /// What the turn cost.
-    Usage: "usage", Says::Going;
-    /// The turn ended as it should.
-    Completed: "completed", Says::Over;
-    /// The turn was cancelled by someone.
-    CancelledRequest: "cancelled", Says::Cancelled("REQUEST_CANCELLED");
-    /// The turn was cancelled because its upstream said nothing.
-    CancelledIdle: "cancelled", Says::Cancelled("IDLE_TIMEOUT");
-    /// The turn failed inside.
-    ErrorInternal: "error", Says::Failed("INTERNAL_ERROR");
-    /// The turn failed because the model's provider said: too much.
-    ErrorRateLimit: "error", Says::Failed("RATE_LIMIT_ERROR");
-    /// The turn failed with its sub-agent.
-    ErrorSubAgent: "error", Says::Failed("SUB_AGENT_FAILED");
-    /// The turn failed with an enricher.
-    ErrorEnvelope: "error", Says::Failed("CCS_ENVELOPE_ERROR");
-    /// The turn failed with several sub-agents.
-    ErrorFanOut: "error", Says::Failed("PARTIAL_FAN_OUT");
-    /// Version 0.4: the turn was cancelled by someone.
-    ErrorRequestCancelled: "error", Says::Cancelled("REQUEST_CANCELLED");
-    /// Version 0.4: the turn was cancelled because its upstream said nothing.
-    ErrorIdleTimeout: "error", Says::Cancelled("IDLE_TIMEOUT");
+    /// The first frame of a turn, with its response id.
+    ResponseId: "response_id", TurnEffect::Continues;
+    /// The id of the episode.
+    Episode: "episode", TurnEffect::Continues;
+    /// Reasoning of the model before its first text.
+    Thinking: "thinking", TurnEffect::Continues;
+    /// Reasoning of the model after its first text.
+    Reasoning: "reasoning", TurnEffect::Continues;
+    /// A part of the answer.
+    Text: "text", TurnEffect::Continues;
+    /// The start of a tool call.
+    ToolCall: "tool_call", TurnEffect::Continues;
+    /// The end of a tool call.
+    ToolCompleted: "tool_completed", TurnEffect::Continues;
+    /// Progress, as a sentence for the user (0.5 only).
+    Status: "status", TurnEffect::Continues;
+    /// A placeholder for a collection of items.
+    DataLoading: "data_loading", TurnEffect::Continues;
+    /// The items of a collection.
+    DataLoaded: "data_loaded", TurnEffect::Continues;
+    /// A rendered component.
+    Component: "component", TurnEffect::Continues;
+    /// A request for the tools of an MCP server.
+    McpListToolsStart: "mcp_list_tools_start", TurnEffect::Continues;
+    /// The number of tools of an MCP server.
+    McpListToolsCompleted: "mcp_list_tools_completed", TurnEffect::Continues;
+    /// A new connection to an MCP server.
+    McpSessionStart: "mcp_session_start", TurnEffect::Continues;
+    /// Progress of a call to an MCP server.
+    McpSessionProgress: "mcp_session_progress", TurnEffect::Continues;
+    /// An internal failure that does not end the turn (0.5 only, like all reported failures).
+    ReportedInternal: "error", TurnEffect::Reported("INTERNAL_ERROR");
+    /// A rate limit of the model provider that does not end the turn.
+    ReportedRateLimit: "error", TurnEffect::Reported("RATE_LIMIT_ERROR");
+    /// A failed sub-agent that does not end the turn.
+    ReportedSubAgent: "error", TurnEffect::Reported("SUB_AGENT_FAILED");
+    /// A failed enricher that does not end the turn.
+    ReportedEnvelope: "error", TurnEffect::Reported("CCS_ENVELOPE_ERROR");
+    /// Some failed sub-agents of several, which do not end the turn.
+    ReportedFanOut: "error", TurnEffect::Reported("PARTIAL_FAN_OUT");
+    /// The tokens of the turn.
+    Usage: "usage", TurnEffect::Continues;
+    /// The end of a successful turn.
+    Completed: "completed", TurnEffect::Completed;
+    /// The end of a turn that was cancelled on request.
+    CancelledRequest: "cancelled", TurnEffect::Cancelled("REQUEST_CANCELLED");
+    /// The end of a turn that was cancelled because the model sent nothing for too long.
+    CancelledIdle: "cancelled", TurnEffect::Cancelled("IDLE_TIMEOUT");
+    /// The end of a turn that failed internally.
+    ErrorInternal: "error", TurnEffect::Failed("INTERNAL_ERROR");
+    /// The end of a turn that hit a rate limit of the model provider.
+    ErrorRateLimit: "error", TurnEffect::Failed("RATE_LIMIT_ERROR");
+    /// The end of a turn whose sub-agent failed.
+    ErrorSubAgent: "error", TurnEffect::Failed("SUB_AGENT_FAILED");
+    /// The end of a turn whose enricher failed.
+    ErrorEnvelope: "error", TurnEffect::Failed("CCS_ENVELOPE_ERROR");
+    /// The end of a turn with several failed sub-agents.
+    ErrorFanOut: "error", TurnEffect::Failed("PARTIAL_FAN_OUT");
+    /// Version 0.4: the end of a turn that was cancelled on request.
+    ErrorRequestCancelled: "error", TurnEffect::Cancelled("REQUEST_CANCELLED");
+    /// Version 0.4: the end of a turn that was cancelled because the model sent nothing for too long.
+    ErrorIdleTimeout: "error", TurnEffect::Cancelled("IDLE_TIMEOUT");
 }
 
 impl Mark {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Its place in `ALL`, below `COUNT`.
+    /// The index in [`Mark::ALL`], below [`Mark::COUNT`].
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Its type, if it ends the turn.
+    /// The event type, if the frame ends the turn.
     pub const fn terminal(self) -> Option<&'static str> {
-        match self.says() {
-            Says::Going | Says::Reported(_) => None,
-            Says::Over | Says::Cancelled(_) | Says::Failed(_) => Some(self.event_type()),
+        match self.turn_effect() {
+            TurnEffect::Continues | TurnEffect::Reported(_) => None,
+            TurnEffect::Completed | TurnEffect::Cancelled(_) | TurnEffect::Failed(_) => {
+                Some(self.event_type())
+            }
         }
     }
 
-    /// The code of an `error` frame, whether it ends the turn or not; of version 0.4 those of
-    /// cancels too.
+    /// The code of an `error` frame, terminal or not; in version 0.4 also the code of a cancel.
     pub const fn error_code(self) -> Option<&'static str> {
-        match (self, self.says()) {
+        match (self, self.turn_effect()) {
             (Self::CancelledRequest | Self::CancelledIdle, _) => None,
-            (_, Says::Failed(code) | Says::Cancelled(code) | Says::Reported(code)) => Some(code),
-            (_, Says::Going | Says::Over) => None,
+            (
+                _,
+                TurnEffect::Failed(code) | TurnEffect::Cancelled(code) | TurnEffect::Reported(code),
+            ) => Some(code),
+            (_, TurnEffect::Continues | TurnEffect::Completed) => None,
         }
     }
 
     /// The code of the cancel that ended the turn, in either version.
     pub const fn cancel_code(self) -> Option<&'static str> {
-        match self.says() {
-            Says::Cancelled(code) => Some(code),
-            Says::Going | Says::Over | Says::Failed(_) | Says::Reported(_) => None,
+        match self.turn_effect() {
+            TurnEffect::Cancelled(code) => Some(code),
+            TurnEffect::Continues
+            | TurnEffect::Completed
+            | TurnEffect::Failed(_)
+            | TurnEffect::Reported(_) => None,
         }
     }
 }
 
-/// The kinds of one event's frames, in order: at most four, a byte each, the first lowest.
+/// The kinds of the frames of one event, in order: at most four, one byte each, the first lowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Marks(u32);
 
 impl Marks {
-    /// No frame.
+    /// The value for an event without frames.
     pub const NONE: Self = Self(0);
     const MAX: usize = 4;
 
-    /// From what `bits` gave. Bytes that are no kind are left out.
+    /// Unpacks the value of [`Marks::bits`]. Bytes that are not a kind are skipped.
     pub fn from_bits(bits: u32) -> Self {
         let mut marks = Self::NONE;
         marks.extend(Self(bits).iter());
         marks
     }
 
-    /// As a number; 0 is no frame.
+    /// The packed value; 0 means no frame.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
     /// The kinds, in order.
     pub fn iter(self) -> impl Iterator<Item = Mark> {
-        let known = |byte: u8| Mark::ALL.get(usize::from(byte).wrapping_sub(1)).copied();
-        self.0.to_le_bytes().into_iter().filter_map(known)
+        let kind_of_byte = |byte: u8| Mark::ALL.get(usize::from(byte).wrapping_sub(1)).copied();
+        self.0.to_le_bytes().into_iter().filter_map(kind_of_byte)
     }
 
-    /// How many frames.
+    /// The number of frames.
     pub const fn len(self) -> usize {
         Self::MAX - (self.0.leading_zeros() / u8::BITS) as usize
     }
 
-    /// Whether there is no frame.
+    /// True if the event has no frame.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// One frame more. No event gives more than four.
+    /// Appends a kind. No event has more than four frames.
     pub(crate) fn push(&mut self, mark: Mark) {
         debug_assert!(self.len() < Self::MAX, "no event gives so many frames");
         let byte = mark as u32 + 1;
@@ -203,29 +210,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_frame_has_its_own_index_and_tells_its_end() {
+    fn every_kind_has_its_index_and_terminal_type() {
         for (index, mark) in Mark::ALL.iter().enumerate() {
             assert_eq!(mark.index(), index);
-            let reported = matches!(mark.says(), Says::Reported(_));
-            let ends = matches!(mark.event_type(), "completed" | "cancelled" | "error");
-            let ends = ends && !reported;
-            assert_eq!(mark.terminal(), ends.then_some(mark.event_type()));
+            let is_reported = matches!(mark.turn_effect(), TurnEffect::Reported(_));
+            let is_terminal = matches!(mark.event_type(), "completed" | "cancelled" | "error");
+            let is_terminal = is_terminal && !is_reported;
+            assert_eq!(mark.terminal(), is_terminal.then_some(mark.event_type()));
             assert_eq!(mark.error_code().is_some(), mark.event_type() == "error");
             if mark.event_type() == "cancelled" {
                 assert!(mark.cancel_code().is_some());
             }
         }
-        let folded = Mark::ErrorIdleTimeout;
-        assert_eq!(folded.error_code(), Some("IDLE_TIMEOUT"));
-        assert_eq!(folded.cancel_code(), Some("IDLE_TIMEOUT"));
+        let idle_timeout = Mark::ErrorIdleTimeout;
+        assert_eq!(idle_timeout.error_code(), Some("IDLE_TIMEOUT"));
+        assert_eq!(idle_timeout.cancel_code(), Some("IDLE_TIMEOUT"));
         assert_eq!(Mark::ErrorInternal.cancel_code(), None);
     }
 
+    // S1-095, S1-127
     #[test]
-    fn s1_095_s1_127_an_error_that_is_not_the_end_has_the_code_of_one_that_is() {
-        let codes = |ends: bool| -> Vec<&str> {
+    fn reported_and_terminal_errors_share_their_codes() {
+        let codes = |is_terminal: bool| -> Vec<&str> {
             let errors = Mark::ALL.iter().filter(|mark| mark.cancel_code().is_none());
-            let errors = errors.filter(|mark| mark.terminal().is_some() == ends);
+            let errors = errors.filter(|mark| mark.terminal().is_some() == is_terminal);
             errors.filter_map(|mark| mark.error_code()).collect()
         };
         assert_eq!(codes(false), codes(true));
@@ -233,24 +241,24 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_frame_fits_a_byte_beside_the_one_that_says_none() {
+    fn every_kind_fits_into_a_nonzero_byte() {
         assert!(Mark::COUNT < usize::from(u8::MAX));
     }
 
     proptest! {
         #[test]
-        fn marks_keep_their_order_through_bits(indexes in prop::collection::vec(0..Mark::COUNT, 0..=4)) {
-            let wanted: Vec<Mark> = indexes.iter().map(|&at| Mark::ALL[at]).collect();
+        fn packed_kinds_keep_their_order(indexes in prop::collection::vec(0..Mark::COUNT, 0..=4)) {
+            let expected: Vec<Mark> = indexes.iter().map(|&at| Mark::ALL[at]).collect();
             let mut marks = Marks::NONE;
-            marks.extend(wanted.iter().copied());
-            prop_assert_eq!(marks.len(), wanted.len());
-            prop_assert_eq!(marks.is_empty(), wanted.is_empty());
+            marks.extend(expected.iter().copied());
+            prop_assert_eq!(marks.len(), expected.len());
+            prop_assert_eq!(marks.is_empty(), expected.is_empty());
             prop_assert_eq!(Marks::from_bits(marks.bits()), marks);
-            prop_assert_eq!(marks.iter().collect::<Vec<_>>(), wanted);
+            prop_assert_eq!(marks.iter().collect::<Vec<_>>(), expected);
         }
 
         #[test]
-        fn no_number_is_taken_for_more_than_it_is(bits in any::<u32>()) {
+        fn unpacking_any_integer_is_consistent(bits in any::<u32>()) {
             let marks = Marks::from_bits(bits);
             prop_assert_eq!(marks.iter().count(), marks.len());
             prop_assert_eq!(Marks::from_bits(marks.bits()), marks);

@@ -1,4 +1,4 @@
-//! From an event to its frames, type by type (S1 5.5, C-10, D-22).
+//! Projects an event to its frames, by event type (S1 5.5, C-10, D-22).
 
 use serde::Serialize;
 use turnwire_event::body::turn::{Completed, Started};
@@ -6,19 +6,20 @@ use turnwire_event::body::{component, mcp, status};
 use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
 use turnwire_event::{Body, Event, Render, RenderPolicy, ToolUseId, Usage};
 
-use super::block::Blocks;
+use super::block::BlockWriter;
 use super::cursor::Cursor;
-use super::failure::{cancelled, failed, reported};
+use super::failure::{write_cancelled, write_failed, write_reported};
 use super::mark::{Mark, Marks};
 use super::version::Version;
 
-/// Appends the event's blocks and tells which frames they are; no frame for what is not of a turn,
-/// is suppressed, or has no place on this wire. A terminal's last block is the sentinel.
+/// Appends the blocks of the event and returns the kinds of its frames. An event without a turn, a
+/// suppressed event and an event without a representation on this wire have no frame. The last
+/// block of a terminal event is the sentinel.
 pub fn project(event: &Event, version: Version, out: &mut Vec<u8>) -> Marks {
-    blocks(event, version, 0, out)
+    project_skipping(event, version, 0, out)
 }
 
-/// As `project`, without the frames that the cursor covers. Ids stay as they are.
+/// Like [`project`], without the frames that `cursor` covers. The other frames keep their ids.
 pub fn project_after(event: &Event, version: Version, cursor: &Cursor, out: &mut Vec<u8>) -> Marks {
     let skip = if cursor.position < event.id {
         0
@@ -30,14 +31,14 @@ pub fn project_after(event: &Event, version: Version, cursor: &Cursor, out: &mut
             Some(frame) => frame.saturating_add(1),
         }
     };
-    blocks(event, version, skip, out)
+    project_skipping(event, version, skip, out)
 }
 
-fn blocks(event: &Event, version: Version, skip: u8, out: &mut Vec<u8>) -> Marks {
-    let (Some(turn), false) = (event.turn_id, is_hidden(event)) else {
+fn project_skipping(event: &Event, version: Version, skip: u8, out: &mut Vec<u8>) -> Marks {
+    let (Some(turn), false) = (event.turn_id, is_suppressed_frame(event)) else {
         return Marks::NONE;
     };
-    let mut blocks = Blocks {
+    let mut writer = BlockWriter {
         event,
         turn,
         version,
@@ -46,76 +47,80 @@ fn blocks(event: &Event, version: Version, skip: u8, out: &mut Vec<u8>) -> Marks
         marks: Marks::NONE,
         out,
     };
-    write(&mut blocks, &event.body);
-    blocks.marks
+    write_body(&mut writer, &event.body);
+    writer.marks
 }
 
-/// Whether the rendering policy hides an event. The end of a turn cannot be hidden: a stream that
-/// does not say that it is over looks like a broken line (S1-103).
-fn is_hidden(event: &Event) -> bool {
-    let suppressed = |render: &Render| match render.policy {
+/// True if the rendering policy suppresses the event. The end of a turn cannot be suppressed: a
+/// stream without a terminal frame looks like a broken connection (S1-103).
+fn is_suppressed_frame(event: &Event) -> bool {
+    let is_suppressed = |render: &Render| match render.policy {
         RenderPolicy::Suppress => true,
         RenderPolicy::Forward | RenderPolicy::Transform | RenderPolicy::Batch => false,
     };
-    event.render.as_ref().is_some_and(suppressed) && !event.body.kind().is_terminal()
+    event.render.as_ref().is_some_and(is_suppressed) && !event.body.kind().is_terminal()
 }
 
-fn write(to: &mut Blocks<'_>, body: &Body) {
+fn write_body(writer: &mut BlockWriter<'_>, body: &Body) {
     match body {
-        Body::TurnStarted(started) => opening(to, started),
+        Body::TurnStarted(started) => write_turn_start(writer, started),
         Body::LlmCallStarted(call) if call.first => {
-            to.frame(Mark::Thinking, |payload| payload.field("role", "reasoning"));
+            writer.frame(Mark::Thinking, |payload| payload.field("role", "reasoning"));
         }
         Body::ThinkingDelta(delta) if delta.text.is_empty() => {}
-        Body::ThinkingDelta(delta) if delta.after_text => chunk(to, Mark::Reasoning, &delta.text),
-        Body::ThinkingDelta(delta) => to.frame(Mark::Thinking, |payload| {
+        Body::ThinkingDelta(delta) if delta.after_text => {
+            write_chunk(writer, Mark::Reasoning, &delta.text)
+        }
+        Body::ThinkingDelta(delta) => writer.frame(Mark::Thinking, |payload| {
             payload.field("content", &delta.text);
             payload.field("role", "reasoning");
         }),
         Body::TextDelta(delta) if delta.text.is_empty() => {}
-        Body::TextDelta(delta) => chunk(to, Mark::Text, &delta.text),
-        Body::ToolCalled(it) => {
-            tool_frame(
-                to,
+        Body::TextDelta(delta) => write_chunk(writer, Mark::Text, &delta.text),
+        Body::ToolCalled(body) => {
+            write_tool(
+                writer,
                 Mark::ToolCall,
-                it.tool_use_id,
-                &it.tool_name,
-                it.tool_type,
+                body.tool_use_id,
+                &body.tool_name,
+                body.tool_type,
             );
         }
-        Body::ToolCompleted(it) => {
-            tool_frame(
-                to,
+        Body::ToolCompleted(body) => {
+            write_tool(
+                writer,
                 Mark::ToolCompleted,
-                it.tool_use_id,
-                &it.tool_name,
-                it.tool_type,
+                body.tool_use_id,
+                &body.tool_name,
+                body.tool_type,
             );
         }
-        Body::ToolFailed(it) if it.called => {
-            tool_frame(
-                to,
+        Body::ToolFailed(body) if body.called => {
+            write_tool(
+                writer,
                 Mark::ToolCompleted,
-                it.tool_use_id,
-                &it.tool_name,
-                it.tool_type,
+                body.tool_use_id,
+                &body.tool_name,
+                body.tool_type,
             );
         }
-        Body::StatusEmitted(emitted) => doing(to, emitted),
+        Body::StatusEmitted(emitted) => write_status(writer, emitted),
         Body::DataLoading(loading) => {
-            to.frame(Mark::DataLoading, |payload| payload.field("data", loading));
+            writer.frame(Mark::DataLoading, |payload| payload.field("data", loading));
         }
         Body::DataLoaded(loaded) => {
-            to.frame(Mark::DataLoaded, |payload| payload.field("data", loaded));
+            writer.frame(Mark::DataLoaded, |payload| payload.field("data", loaded));
         }
-        Body::ComponentRendered(rendered) => component(to, rendered),
-        Body::ErrorReported(error) => reported(to, error),
-        Body::McpListToolsStarted(at) => server(to, Mark::McpListToolsStart, at),
-        Body::McpListToolsCompleted(listed) => tools(to, listed),
-        Body::McpSessionStarted(at) => server(to, Mark::McpSessionStart, at),
-        Body::McpSessionProgressed(progressed) => progress(to, progressed),
-        Body::TurnCompleted(completed) => ending(to, completed),
-        Body::TurnCancelled(end) => cancelled(to, end),
+        Body::ComponentRendered(rendered) => write_component(writer, rendered),
+        Body::ErrorReported(error) => write_reported(writer, error),
+        Body::McpListToolsStarted(server) => {
+            write_mcp_server(writer, Mark::McpListToolsStart, server)
+        }
+        Body::McpListToolsCompleted(listed) => write_mcp_tools(writer, listed),
+        Body::McpSessionStarted(server) => write_mcp_server(writer, Mark::McpSessionStart, server),
+        Body::McpSessionProgressed(progressed) => write_mcp_progress(writer, progressed),
+        Body::TurnCompleted(completed) => write_turn_end(writer, completed),
+        Body::TurnCancelled(end) => write_cancelled(writer, end),
         Body::LlmCallStarted(_)
         | Body::ToolFailed(_)
         | Body::SessionCreated(_)
@@ -150,22 +155,22 @@ fn write(to: &mut Blocks<'_>, body: &Body) {
     }
 }
 
-fn opening(to: &mut Blocks<'_>, started: &Started) {
-    to.bare(Mark::ResponseId);
-    to.frame(Mark::Episode, |payload| {
+fn write_turn_start(writer: &mut BlockWriter<'_>, started: &Started) {
+    writer.empty_frame(Mark::ResponseId);
+    writer.frame(Mark::Episode, |payload| {
         payload.field("episode_id", &started.episode_id);
     });
 }
 
-/// Words or reasoning; the discriminator is kept from 0.4 (D-07).
-fn chunk(to: &mut Blocks<'_>, mark: Mark, text: &str) {
-    to.frame(mark, |payload| {
+/// A part of the text or of the reasoning; the field `type` is kept from 0.4 (D-07).
+fn write_chunk(writer: &mut BlockWriter<'_>, mark: Mark, text: &str) {
+    writer.frame(mark, |payload| {
         payload.field("type", "chunk");
         payload.field("chunk", text);
     });
 }
 
-fn tool_frame(to: &mut Blocks<'_>, mark: Mark, id: ToolUseId, name: &str, kind: ToolType) {
+fn write_tool(writer: &mut BlockWriter<'_>, mark: Mark, id: ToolUseId, name: &str, kind: ToolType) {
     #[derive(Serialize)]
     struct ToolCall<'a> {
         id: ToolUseId,
@@ -173,60 +178,63 @@ fn tool_frame(to: &mut Blocks<'_>, mark: Mark, id: ToolUseId, name: &str, kind: 
         #[serde(rename = "type")]
         kind: ToolType,
     }
-    to.frame(mark, |payload| {
+    writer.frame(mark, |payload| {
         payload.field("tool_call", &ToolCall { id, name, kind });
     });
 }
 
-/// Progress: by itself, or for the whole group it is the last of (D-06, D-12). Version 0.4 has no
-/// such frame (D-22).
-fn doing(to: &mut Blocks<'_>, emitted: &status::Emitted) {
+/// A status by itself, or the combined status of the group that it is the last of (D-06, D-12).
+/// Version 0.4 has no such frame (D-22).
+fn write_status(writer: &mut BlockWriter<'_>, emitted: &status::Emitted) {
     #[derive(Serialize)]
-    struct Data<'a> {
+    struct StatusData<'a> {
         event_id: &'a str,
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         event_ids: &'a [String],
         message: &'a str,
     }
-    let group = to.event.render.as_ref().filter(|r| r.group.is_some());
-    let data = match (to.version, group.map(|r| (&r.message, &r.event_ids[..]))) {
+    let group = writer.event.render.as_ref().filter(|r| r.group.is_some());
+    let data = match (
+        writer.version,
+        group.map(|r| (&r.message, &r.event_ids[..])),
+    ) {
         (Version::V04, _) => return,
-        // The last of its group speaks for all of them.
+        // Only the last status of a group has a frame.
         (Version::V05, Some((None, []))) => return,
-        (Version::V05, Some((message, event_ids @ [first, _, ..]))) => Data {
+        (Version::V05, Some((message, event_ids @ [first, _, ..]))) => StatusData {
             event_id: first,
             event_ids,
             message: message.as_deref().unwrap_or(&emitted.message),
         },
-        (Version::V05, None | Some(_)) => Data {
+        (Version::V05, None | Some(_)) => StatusData {
             event_id: &emitted.event_id,
             event_ids: &[],
             message: &emitted.message,
         },
     };
-    to.frame(Mark::Status, |payload| payload.field("data", &data));
+    writer.frame(Mark::Status, |payload| payload.field("data", &data));
 }
 
-fn component(to: &mut Blocks<'_>, rendered: &component::Rendered) {
-    to.frame(Mark::Component, |payload| {
+fn write_component(writer: &mut BlockWriter<'_>, rendered: &component::Rendered) {
+    writer.frame(Mark::Component, |payload| {
         payload.field("chunk", &rendered.component);
         payload.field("tool_call", &rendered.tool_call);
     });
 }
 
-fn server(to: &mut Blocks<'_>, mark: Mark, at: &mcp::Server) {
-    to.frame(mark, |payload| payload.field("server", &at.server));
+fn write_mcp_server(writer: &mut BlockWriter<'_>, mark: Mark, server: &mcp::Server) {
+    writer.frame(mark, |payload| payload.field("server", &server.server));
 }
 
-fn tools(to: &mut Blocks<'_>, listed: &mcp::Listed) {
-    to.frame(Mark::McpListToolsCompleted, |payload| {
+fn write_mcp_tools(writer: &mut BlockWriter<'_>, listed: &mcp::Listed) {
+    writer.frame(Mark::McpListToolsCompleted, |payload| {
         payload.field("server", &listed.server);
         payload.field("tool_count", &listed.tool_count);
     });
 }
 
-fn progress(to: &mut Blocks<'_>, progressed: &mcp::Progressed) {
-    to.frame(Mark::McpSessionProgress, |payload| {
+fn write_mcp_progress(writer: &mut BlockWriter<'_>, progressed: &mcp::Progressed) {
+    writer.frame(Mark::McpSessionProgress, |payload| {
         payload.field("server", &progressed.server);
         payload.field("progress", &progressed.progress);
         if let Some(total) = &progressed.total {
@@ -235,20 +243,22 @@ fn progress(to: &mut Blocks<'_>, progressed: &mcp::Progressed) {
     });
 }
 
-/// What the turn cost, then its terminal.
-fn ending(to: &mut Blocks<'_>, completed: &Completed) {
-    usage(to, completed.usage);
+/// The tokens of the turn, then its terminal frame.
+fn write_turn_end(writer: &mut BlockWriter<'_>, completed: &Completed) {
+    write_usage(writer, completed.usage);
     match completed.status {
-        TurnStatus::Ok | TurnStatus::Degraded | TurnStatus::Paused => to.bare(Mark::Completed),
+        TurnStatus::Ok | TurnStatus::Degraded | TurnStatus::Paused => {
+            writer.empty_frame(Mark::Completed)
+        }
         TurnStatus::Failed => match &completed.error {
-            None => failed(to, &ErrorCode::InternalError.into()),
-            Some(error) => failed(to, error),
+            None => write_failed(writer, &ErrorCode::InternalError.into()),
+            Some(error) => write_failed(writer, error),
         },
     }
 }
 
-fn usage(to: &mut Blocks<'_>, usage: Usage) {
-    to.frame(Mark::Usage, |payload| {
+fn write_usage(writer: &mut BlockWriter<'_>, usage: Usage) {
+    writer.frame(Mark::Usage, |payload| {
         payload.field("input_tokens", &usage.input_tokens);
         payload.field("output_tokens", &usage.output_tokens);
         payload.field("total_tokens", &usage.total_tokens);

@@ -1,34 +1,34 @@
-//! Which shape of the wire a turn speaks; bound when the turn is accepted (D-09).
+//! The version of the chat wire that a turn uses, fixed when the turn is accepted (D-09).
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A version of the wire.
+/// A version of the chat wire.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub enum Version {
-    /// The shape to roll back to: cancels are errors, and every error ends the turn (D-22).
+    /// The older version: cancels are errors, and every error ends the turn (D-22).
     #[serde(rename = "0.4")]
     V04,
-    /// The shape of today.
+    /// The current version.
     #[default]
     #[serde(rename = "0.5")]
     V05,
 }
 
-/// A version that is not spoken here.
+/// A text that is not a supported version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a version of the chat wire: it speaks 0.5 and 0.4")]
-pub struct BadVersion;
+pub struct InvalidVersion;
 
 impl Version {
     /// Every version, oldest first.
     pub const ALL: [Self; 2] = [Self::V04, Self::V05];
 
-    /// As it stands in every frame.
+    /// The `version` field of every frame.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V04 => "0.4",
@@ -44,11 +44,11 @@ impl fmt::Display for Version {
 }
 
 impl FromStr for Version {
-    type Err = BadVersion;
+    type Err = InvalidVersion;
 
-    fn from_str(text: &str) -> Result<Self, BadVersion> {
-        let known = Self::ALL.into_iter().find(|v| v.as_str() == text);
-        known.ok_or(BadVersion)
+    fn from_str(text: &str) -> Result<Self, InvalidVersion> {
+        let version = Self::ALL.into_iter().find(|v| v.as_str() == text);
+        version.ok_or(InvalidVersion)
     }
 }
 
@@ -56,8 +56,9 @@ impl FromStr for Version {
 mod tests {
     use super::*;
 
+    // D-09
     #[test]
-    fn d_09_versions_have_one_spelling_and_the_newest_is_the_default() {
+    fn versions_have_one_spelling_and_newest_is_default() {
         assert_eq!(Version::default(), Version::V05);
         for version in Version::ALL {
             assert_eq!(version.to_string().parse(), Ok(version));
@@ -66,7 +67,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Version>(&json).ok(), Some(version));
         }
         for bad in ["", "0", "0.6", " 0.5", "0.50", "v0.5", "0,5"] {
-            assert_eq!(bad.parse::<Version>(), Err(BadVersion), "{bad:?}");
+            assert_eq!(bad.parse::<Version>(), Err(InvalidVersion), "{bad:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What a person or a program needs to know about each code, for the pages at `/problems/<code>`:
-//! what it means, when it happens, what to do, and whether the same request may be tried again.
+//! The description of each code for the pages at `/problems/<code>`: its meaning, when it occurs,
+//! what to do, and whether to retry.
 
-mod words;
+mod texts;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -11,26 +11,27 @@ use super::{Code, Problem};
 /// Whether the same request can succeed later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Retry"))]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
     /// The same request fails again.
     No,
-    /// Something else has to happen first; `what_to_do` says what.
+    /// Another condition must change first; `what_to_do` names it.
     AfterChange,
-    /// It may succeed later: wait as long as `Retry-After` says, else a little longer each time.
+    /// The request may succeed later: wait for `Retry-After`, or with growing delays.
     Later,
 }
 
-/// The words about one code.
+/// The texts about one code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Help {
-    /// What it means.
+pub struct ProblemHelp {
+    /// The meaning of the code in one sentence.
     pub meaning: &'static str,
-    /// When it happens.
+    /// The conditions under which the server responds with the code.
     pub when: &'static str,
-    /// What to do about it.
+    /// The action that resolves the problem.
     pub what_to_do: &'static str,
-    /// Whether to try again.
+    /// Whether to repeat the request.
     pub retry: Retry,
 }
 
@@ -39,38 +40,38 @@ pub struct Help {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ProblemType"))]
 pub struct Description {
-    /// The `type` of such problems: where this description is.
+    /// The `type` of such problems: the path of this description.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The code.
+    /// The `code` of such problems.
     pub code: String,
-    /// What it means in a few words.
+    /// The meaning in a few words.
     pub title: String,
-    /// The HTTP status it answers with.
+    /// The HTTP status of the response.
     pub status: u16,
-    /// What it means.
+    /// The meaning in one sentence.
     pub meaning: String,
-    /// When it happens.
+    /// The conditions under which the server responds with the code.
     pub when: String,
-    /// What to do about it.
+    /// The action that resolves the problem.
     pub what_to_do: String,
-    /// Whether to try again.
+    /// Whether to repeat the request.
     pub retry: Retry,
-    /// Such a problem.
+    /// An example of such a problem.
     pub example: Problem,
 }
 
-/// 200 of `GET /problems` as JSON, by status.
+/// 200 of `GET /problems` as JSON, ordered by status.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ProblemTypeList"))]
 pub struct List {
-    /// Every type of problem there is.
+    /// One entry per code.
     pub problems: Vec<Description>,
 }
 
 impl List {
-    /// All of them.
+    /// The descriptions of all codes.
     pub fn all() -> Self {
         Self {
             problems: Code::ALL.iter().map(|&code| code.into()).collect(),
@@ -97,7 +98,7 @@ impl From<Code> for Description {
     }
 }
 
-/// What a problem of this code says beyond the members that all have.
+/// The further members of an example problem.
 fn extra(code: Code) -> Map<String, Value> {
     let pairs = match code {
         Code::MalformedJson => json!({"line": 1, "column": 12}),
@@ -153,13 +154,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_is_told_in_whole_sentences() {
+    fn every_code_has_complete_sentences() {
         for &code in Code::ALL {
             let help = code.help();
             for text in [help.meaning, help.when, help.what_to_do] {
-                let whole = text.len() > 20 && text.ends_with('.');
+                let is_sentence = text.len() > 20 && text.ends_with('.');
                 let plain = !text.contains(['<', '&']) && !text.contains("  ");
-                assert!(whole && plain, "{}: {text}", code.name());
+                assert!(is_sentence && plain, "{}: {text}", code.name());
             }
         }
         let mut meanings: Vec<_> = Code::ALL.iter().map(|code| code.help().meaning).collect();

@@ -1,4 +1,4 @@
-//! `/turns/{id}/approvals`: what a paused turn has asked, and what a person says to it.
+//! `/turns/{id}/approvals`: the approvals that a paused turn has requested, and the decisions.
 
 use serde::{Deserialize, Serialize};
 #[cfg(feature = "schema")]
@@ -7,53 +7,53 @@ use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_event::row::ApprovalRow;
 use turnwire_event::{ApprovalId, Timestamp, ToolUseId, TurnId};
 
-/// The longest comment in characters: a remark that a model is told.
+/// The longest comment, in characters. The model reads it.
 pub const COMMENT_CHARS_MAX: usize = 500;
 
-/// The most answers at once: more than a turn can ask.
+/// The largest number of decisions in one request: more than a turn can request.
 pub const ANSWERS_MAX: usize = 256;
 
-/// What a person says to one question.
+/// The decision about one approval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "ApprovalAnswer"))]
 pub struct Answer {
-    /// Which question.
+    /// The approval to decide.
     #[cfg_attr(feature = "schema", schemars(with = "ApprovalId"))]
     pub approval_id: String,
-    /// Whether the tool may act.
+    /// Whether the tool may run.
     pub decision: Decision,
-    /// What to say with it; the model is told what was said with a `reject`.
+    /// A comment; the model reads the comment of a `reject`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = COMMENT_CHARS_MAX)))]
     pub comment: Option<String>,
 }
 
-/// `POST /turns/{id}/approvals`: one answer, or several that are taken together.
+/// `POST /turns/{id}/approvals`: one decision, or several that are applied together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "ApprovalAnswers", extend("oneOf" = one_or_several())))]
 pub struct Answers {
-    /// Which question.
+    /// The approval to decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<ApprovalId>"))]
     pub approval_id: Option<String>,
-    /// Whether the tool may act.
+    /// Whether the tool may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// What to say with it; the model is told what was said with a `reject`.
+    /// A comment; the model reads the comment of a `reject`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = COMMENT_CHARS_MAX)))]
     pub comment: Option<String>,
-    /// Several answers; all are taken or none.
+    /// Several decisions; all are applied, or none on an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = ANSWERS_MAX)))]
     pub answers: Option<Vec<Answer>>,
 }
 
-/// One answer or a list of them, and never both or neither.
+/// One decision or a list of decisions, never both or neither.
 #[cfg(feature = "schema")]
 fn one_or_several() -> Value {
     let absent = json!({ "type": "null" });
@@ -79,7 +79,7 @@ fn one_or_several() -> Value {
 }
 
 impl Answers {
-    /// Several answers.
+    /// A request with several decisions.
     pub fn all(answers: Vec<Answer>) -> Self {
         Self {
             answers: Some(answers),
@@ -95,33 +95,34 @@ impl Answers {
 pub struct Answered {
     /// The paused turn.
     pub turn_id: TurnId,
-    /// How many of its questions have no answer yet.
+    /// The number of approvals without a decision.
     pub remaining: usize,
-    /// The turn that goes on, once none is left.
+    /// The turn that continues the paused one, once all approvals are decided.
     pub next_turn_id: Option<TurnId>,
 }
 
-/// A question whether a tool may act.
+/// A tool use that needs the approval of a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Approval"))]
 pub struct Approval {
-    /// Which question.
+    /// Identifies the approval in a decision.
     pub approval_id: ApprovalId,
-    /// The tool use that waits.
+    /// The tool use that waits for the decision.
     pub tool_use_id: ToolUseId,
-    /// Which tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// The input, shortened; the message that asks for the tool has all of it.
+    /// The input, shortened; the message with the tool use has all of it.
     pub input_summary: String,
-    /// Where it stands.
+    /// Whether the approval is open, and how it was decided.
     pub state: ApprovalState,
-    /// When it was asked.
+    /// When the turn requested it.
     pub requested_at: Timestamp,
-    /// When it was answered.
+    /// When it was decided; null while it is open.
     pub resolved_at: Option<Timestamp>,
-    /// Who answered: `user`, or `system` where the conversation went on without.
+    /// Who decided: `user`, or `system` if the conversation continued without a decision.
     pub by: Option<String>,
-    /// What they said with it.
+    /// The comment of the decision.
     pub comment: Option<String>,
 }
 
@@ -141,15 +142,15 @@ impl From<ApprovalRow> for Approval {
     }
 }
 
-/// 200 of `GET /turns/{id}/approvals`, in the order they were asked.
+/// 200 of `GET /turns/{id}/approvals`, in the order of the requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ApprovalList"))]
 pub struct List {
-    /// The turn that asked.
+    /// The turn that requested the approvals.
     pub turn_id: TurnId,
-    /// What it asked.
+    /// All approvals of the turn, open and decided.
     pub approvals: Vec<Approval>,
-    /// The turn that goes on with the answers, once all are there.
+    /// The turn that continues this one, once all approvals are decided.
     pub next_turn_id: Option<TurnId>,
 }

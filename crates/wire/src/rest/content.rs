@@ -1,7 +1,7 @@
-//! What a person says in a turn: a string, or a list of content blocks (only words so far).
+//! The message of a turn: a string, or a list of content blocks (only text so far).
 //!
-//! Blocks are kept as JSON until they are checked, so that a block no model here takes is told
-//! apart from one that makes no sense.
+//! Blocks stay JSON until they are checked, so that a block type that no model supports is
+//! distinguished from an invalid block.
 
 #[cfg(feature = "schema")]
 use std::borrow::Cow;
@@ -13,68 +13,68 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnwire_event::ContentBlock;
 
-/// The `message` of a turn, as it was sent.
+/// The `message` of a request, before it is checked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Input {
-    /// Words.
+    /// Plain text.
     Text(String),
-    /// Content blocks, not yet checked.
+    /// Content blocks that are not checked yet.
     Blocks(Vec<Value>),
 }
 
-/// Why a message was refused.
+/// The reason why a message is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadContent {
-    /// Nothing is said.
+    /// The message has no block, or a block has no visible text.
     #[error("message is empty")]
     Empty,
-    /// A block of a kind that no model here takes.
+    /// The type of a block is not supported.
     #[error("message[{at}] is a {kind:?} block; only \"text\" blocks are taken")]
     Unsupported {
-        /// Which block.
+        /// The index of the block.
         at: usize,
-        /// Its type.
+        /// The type of the block, cut to 64 characters.
         kind: String,
     },
-    /// A block that is not one.
+    /// A block is not a valid content block.
     #[error("message[{at}] is not a content block: {why}")]
     Invalid {
-        /// Which block.
+        /// The index of the block.
         at: usize,
-        /// Why.
+        /// The rule that the block violates.
         why: &'static str,
     },
-    /// A block with a field that it does not have.
+    /// A block has an unknown field.
     #[error("message[{at}] has an unknown field {field:?}")]
     UnknownField {
-        /// Which block.
+        /// The index of the block.
         at: usize,
-        /// The field.
+        /// The name of the field, cut to 64 characters.
         field: String,
     },
 }
 
 impl Input {
-    /// The blocks, checked.
+    /// Checks the message and returns its blocks.
     pub fn content(self) -> Result<Vec<ContentBlock>, BadContent> {
         let blocks = match self {
             Self::Text(text) => vec![ContentBlock::text(text)],
             Self::Blocks(blocks) => blocks
                 .into_iter()
                 .enumerate()
-                .map(|(at, block)| read(at, block))
+                .map(|(at, block)| check_block(at, block))
                 .collect::<Result<_, _>>()?,
         };
-        let silent = |block: &ContentBlock| block.as_text().is_some_and(|t| t.trim().is_empty());
-        if blocks.is_empty() || blocks.iter().any(silent) {
+        let is_blank = |block: &ContentBlock| block.as_text().is_some_and(|t| t.trim().is_empty());
+        if blocks.is_empty() || blocks.iter().any(is_blank) {
             return Err(BadContent::Empty);
         }
         Ok(blocks)
     }
 }
 
-fn read(at: usize, block: Value) -> Result<ContentBlock, BadContent> {
+fn check_block(at: usize, block: Value) -> Result<ContentBlock, BadContent> {
     let invalid = |why| BadContent::Invalid { at, why };
     let Value::Object(mut fields) = block else {
         return Err(invalid("it is no object"));
@@ -106,18 +106,18 @@ impl JsonSchema for Input {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // Something must be said: a text that is blank is no message.
-        let said = serde_json::json!({ "type": "string", "pattern": "\\S" });
+        // A blank text is not a message.
+        let non_blank = serde_json::json!({ "type": "string", "pattern": "\\S" });
         json_schema!({
-            "description": "What a person says: words, or a list of text blocks.",
+            "description": "The message of the user: a text, or a list of text blocks.",
             "anyOf": [
-                said,
+                non_blank,
                 {
                     "type": "array",
                     "minItems": 1,
                     "items": {
                         "type": "object",
-                        "properties": { "type": { "const": "text" }, "text": said },
+                        "properties": { "type": { "const": "text" }, "text": non_blank },
                         "required": ["type", "text"],
                         "additionalProperties": false,
                     },
@@ -128,11 +128,11 @@ impl JsonSchema for Input {
 }
 
 impl<'de> Deserialize<'de> for Input {
-    // By hand, because an untagged enum would answer a wrong type with a riddle.
+    // Written by hand: the error of a derived untagged enum does not name the expected types.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
+        struct InputVisitor;
 
-        impl<'de> Visitor<'de> for Either {
+        impl<'de> Visitor<'de> for InputVisitor {
             type Value = Input;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -156,7 +156,7 @@ impl<'de> Deserialize<'de> for Input {
             }
         }
 
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(InputVisitor)
     }
 }
 
@@ -173,19 +173,19 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_a_string_or_text_blocks() {
+    fn message_is_a_string_or_text_blocks() {
         let hi = Ok(vec![ContentBlock::text("hi")]);
         assert_eq!(content(json!("hi")), hi);
         assert_eq!(content(json!([{"type": "text", "text": "hi"}])), hi);
-        let wrong = serde_json::from_value::<Input>(json!(5)).expect_err("a number");
+        let error = serde_json::from_value::<Input>(json!(5)).expect_err("a number");
         assert_eq!(
-            wrong.to_string(),
+            error.to_string(),
             "invalid type: integer `5`, expected a string or a list of content blocks"
         );
     }
 
     #[test]
-    fn what_no_model_takes_is_told_apart_from_what_makes_no_sense() {
+    fn unsupported_blocks_differ_from_invalid_blocks() {
         let unsupported = |kind: &str| {
             Err(BadContent::Unsupported {
                 at: 1,
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_is_refused() {
+    fn blank_message_is_rejected() {
         let blank = json!([{"type": "text", "text": "a"}, {"type": "text", "text": ""}]);
         for message in [json!(""), json!(" \n"), json!([]), blank] {
             assert_eq!(content(message), Err(BadContent::Empty));

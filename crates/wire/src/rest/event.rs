@@ -1,4 +1,4 @@
-//! `/sessions/{id}/events`: the log as it is stored, byte for byte, with its hashes if asked.
+//! `/sessions/{id}/events`: the stored log, byte for byte, with its hashes on request.
 
 #[cfg(feature = "schema")]
 use std::borrow::Cow;
@@ -9,35 +9,35 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use turnwire_event::Position;
 
-/// Where the OpenAPI document keeps the schema of an event.
+/// The reference to the schema of an event in the OpenAPI document.
 #[cfg(feature = "schema")]
 pub(crate) const EVENT_SCHEMA: &str = "#/components/schemas/Event";
 
-/// 200 of `GET /sessions/{id}/events`, oldest first; read by clients. The server writes it with
-/// `write`, so that events stay the stored bytes.
+/// 200 of `GET /sessions/{id}/events`, oldest first, as clients parse it. The server writes it with
+/// [`write`], so that events stay the stored bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "EventList"))]
 pub struct List {
-    /// The events, as the log has them.
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<Stored>"))]
+    /// The events as the log stores them.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<StoredEvent>"))]
     pub events: Vec<Box<RawValue>>,
-    /// What to send as `since` for later ones; null at the end.
+    /// The `since` of the next page; null on the last page.
     pub next: Option<Position>,
-    /// The chain's hash before the first event of the page, if hashes were asked for.
+    /// The hash of the chain before the first event of the page, if hashes were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_hash: Option<String>,
-    /// The chain's hash at each event of the page.
+    /// The hash of the chain at each event of the page, if hashes were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hashes: Option<Vec<String>>,
 }
 
-/// An event in the log, for the schema alone: `schema/event.json` says what it holds.
+/// A stored event in the schema: a reference to `schema/event.json`.
 #[cfg(feature = "schema")]
-struct Stored;
+struct StoredEvent;
 
 #[cfg(feature = "schema")]
-impl JsonSchema for Stored {
+impl JsonSchema for StoredEvent {
     fn inline_schema() -> bool {
         true
     }
@@ -51,16 +51,16 @@ impl JsonSchema for Stored {
     }
 }
 
-/// The hashes of a page.
+/// The hashes of a page of events.
 #[derive(Clone, Debug)]
 pub struct Hashes<'a> {
-    /// Before the first event.
+    /// The hash of the chain before the first event.
     pub previous: &'a [u8; 32],
-    /// At each event.
+    /// The hash of the chain at each event.
     pub each: Vec<&'a [u8; 32]>,
 }
 
-/// Writes a page around events that are already JSON.
+/// Writes a page around events that are JSON already.
 pub fn write<'a>(
     events: impl Iterator<Item = &'a [u8]>,
     next: Option<Position>,
@@ -68,8 +68,8 @@ pub fn write<'a>(
     out: &mut Vec<u8>,
 ) {
     out.extend_from_slice(b"{\"events\":[");
-    for (at, event) in events.enumerate() {
-        if at > 0 {
+    for (index, event) in events.enumerate() {
+        if index > 0 {
             out.push(b',');
         }
         out.extend_from_slice(event);
@@ -85,20 +85,20 @@ pub fn write<'a>(
     }
     if let Some(hashes) = hashes {
         out.extend_from_slice(b",\"previous_hash\":");
-        hex(hashes.previous, out);
+        write_hex(hashes.previous, out);
         out.extend_from_slice(b",\"hashes\":[");
-        for (at, hash) in hashes.each.iter().enumerate() {
-            if at > 0 {
+        for (index, hash) in hashes.each.iter().enumerate() {
+            if index > 0 {
                 out.push(b',');
             }
-            hex(hash, out);
+            write_hex(hash, out);
         }
         out.push(b']');
     }
     out.push(b'}');
 }
 
-fn hex(hash: &[u8; 32], out: &mut Vec<u8>) {
+fn write_hex(hash: &[u8; 32], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
     for byte in hash {
@@ -113,8 +113,9 @@ mod tests {
     use super::*;
     use turnwire_event::{Epoch, Seq};
 
+    // R-25
     #[test]
-    fn r_25_events_stay_the_stored_bytes() {
+    fn listed_events_are_the_stored_bytes() {
         let stored: [&[u8]; 2] = [b"{\"id\" : 1.0}", "{\"t\":\"\u{2028}\"}".as_bytes()];
         let mut out = Vec::new();
         let next = Position::persisted(Epoch(1), Seq(2));
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_lower_case_hex_beside_their_events() {
+    fn hashes_are_lower_case_hex() {
         let (zero, last) = ([0u8; 32], [0xabu8; 32]);
         let hashes = Hashes {
             previous: &zero,

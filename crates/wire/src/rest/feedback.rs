@@ -1,4 +1,4 @@
-//! `/sessions/{id}/feedback`: what a person thought of a message or a turn.
+//! `/sessions/{id}/feedback`: a person's rating of a message or a turn.
 
 #[cfg(feature = "schema")]
 use std::borrow::Cow;
@@ -18,19 +18,19 @@ use turnwire_event::Position;
 #[cfg(feature = "schema")]
 use super::turn::TurnName;
 
-/// The longest rating in characters: a word, a number or a few stars.
+/// The longest rating, in characters: a word, a number or a few stars.
 pub const RATING_CHARS_MAX: usize = 64;
 
-/// The longest comment in characters: a page of text.
+/// The longest comment, in characters: a page of text.
 pub const COMMENT_CHARS_MAX: usize = 8_192;
 
-/// A rating in the client's own scale: a word or a number.
+/// A rating in the scale of the client.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Rating {
-    /// A word.
+    /// A word such as `up`.
     Word(String),
-    /// A number.
+    /// A number such as `5`.
     Number(Number),
 }
 
@@ -43,35 +43,35 @@ impl fmt::Display for Rating {
     }
 }
 
-/// `POST /sessions/{id}/feedback`; exactly one of the two ids.
+/// `POST /sessions/{id}/feedback`; exactly one of the two ids is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(extend("oneOf" = exactly_one())))]
 pub struct Feedback {
-    /// The message it is about.
+    /// The rated message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<MessageId>"))]
     pub message_id: Option<String>,
-    /// The turn it is about, by turn id or response id.
+    /// The rated turn, by turn id or response id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<TurnName>"))]
     pub turn_id: Option<String>,
-    /// The rating.
+    /// A word or a number in the scale of the client.
     pub rating: Rating,
-    /// In words.
+    /// A comment in free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = COMMENT_CHARS_MAX)))]
     pub comment: Option<String>,
 }
 
-/// About a message or about a turn, and never both or neither.
+/// A message or a turn, never both or neither.
 #[cfg(feature = "schema")]
 fn exactly_one() -> Value {
-    let about = |one: &str, other: &str| json!({ "required": [one], "properties": { one: { "type": "string" }, other: { "type": "null" } } });
+    let target = |one: &str, other: &str| json!({ "required": [one], "properties": { one: { "type": "string" }, other: { "type": "null" } } });
     json!([
-        about("message_id", "turn_id"),
-        about("turn_id", "message_id")
+        target("message_id", "turn_id"),
+        target("turn_id", "message_id")
     ])
 }
 
@@ -80,7 +80,7 @@ fn exactly_one() -> Value {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "FeedbackRecorded"))]
 pub struct Recorded {
-    /// Where it stands in the log.
+    /// The position of the event in the log.
     pub position: Position,
 }
 
@@ -103,9 +103,9 @@ impl JsonSchema for Rating {
 
 impl<'de> Deserialize<'de> for Rating {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
+        struct RatingVisitor;
 
-        impl Visitor<'_> for Either {
+        impl Visitor<'_> for RatingVisitor {
             type Value = Rating;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,7 +131,7 @@ impl<'de> Deserialize<'de> for Rating {
             }
         }
 
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(RatingVisitor)
     }
 }
 
@@ -139,8 +139,9 @@ impl<'de> Deserialize<'de> for Rating {
 mod tests {
     use super::*;
 
+    //
     #[test]
-    fn r_08_a_rating_is_a_word_or_a_number() {
+    fn rating_is_a_word_or_a_number() {
         for (json, text) in [
             ("\"up\"", "up"),
             ("5", "5"),

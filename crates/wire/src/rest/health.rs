@@ -1,23 +1,23 @@
-//! `/healthz` and `/readyz`: whether the process lives, and whether it takes work.
+//! `/healthz` and `/readyz`: whether the process runs, and whether it accepts new turns.
 
 use serde::{Deserialize, Serialize};
 
-/// 200 of both.
+/// 200 of `GET /healthz` and `GET /readyz`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Health {
-    /// The word.
+    /// `ok` from `/healthz`, `ready` from `/readyz`.
     pub status: Status,
 }
 
-/// How the server is.
+/// The state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", schemars(rename = "HealthStatus"))]
 pub enum Status {
-    /// It lives.
+    /// The process runs.
     Ok,
-    /// It takes work.
+    /// The server accepts new turns.
     Ready,
 }

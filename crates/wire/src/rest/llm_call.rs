@@ -1,39 +1,39 @@
-//! `/sessions/{id}/llm-calls`: which models were called, by whom, how it went, what it cost (D-04).
+//! `/sessions/{id}/llm-calls`: the model calls of a session, their results and usage (D-04).
 
 use serde::{Deserialize, Serialize};
 use turnwire_event::code::{CallPurpose, CallState, LlmErrorClass};
 use turnwire_event::row::LlmCallRow;
 use turnwire_event::{Actor, CallId, StopReason, Timestamp, TurnId, Usage};
 
-/// A model call.
+/// One attempt of a model call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LlmCall {
-    /// Which call.
+    /// Identifies the call.
     pub call_id: CallId,
-    /// In which turn.
+    /// The turn that made the call.
     pub turn_id: TurnId,
-    /// Who asked: the orchestrator, or a sub-agent.
+    /// The caller: the orchestrator or a sub-agent.
     pub actor: Actor,
-    /// Which model, `provider:model`.
+    /// The model, as `provider:model`.
     pub model: String,
-    /// What for.
+    /// The purpose of the call.
     pub purpose: CallPurpose,
-    /// Which try, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// Where it stands.
+    /// Whether the call is running, and how it ended.
     pub status: CallState,
-    /// Why it failed, if it did.
+    /// The class of the error, if the call failed.
     pub error_class: Option<LlmErrorClass>,
-    /// Why the model stopped, if it completed.
+    /// Why the model stopped, if the call completed.
     pub stop_reason: Option<StopReason>,
-    /// What it cost, if it completed.
+    /// Tokens and cost, if the call completed.
     pub usage: Option<Usage>,
-    /// What the provider calls its answer, if it said.
+    /// The id that the provider gave its response, if any.
     pub provider_response_id: Option<String>,
-    /// When it began.
+    /// When the request was sent.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// When the call ended; null while it runs.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -57,13 +57,13 @@ impl From<LlmCallRow> for LlmCall {
     }
 }
 
-/// 200 of `GET /sessions/{id}/llm-calls`.
+/// 200 of `GET /sessions/{id}/llm-calls`, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "LlmCallList"))]
 pub struct List {
-    /// The model calls.
+    /// One page of calls.
     pub llm_calls: Vec<LlmCall>,
-    /// What to send as `before` for older ones.
+    /// The `before` of the next page; null on the last page.
     pub next: Option<CallId>,
 }

@@ -1,4 +1,4 @@
-//! `/sessions/{id}/messages`: what was said, a page at a time, walking back.
+//! `/sessions/{id}/messages`: the stored messages, one page at a time, from the newest back.
 
 use serde::{Deserialize, Serialize};
 use turnwire_event::{Message, MessageId};
@@ -8,8 +8,8 @@ use turnwire_event::{Message, MessageId};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "MessageList"))]
 pub struct List {
-    /// The messages.
+    /// One page of messages, oldest first.
     pub messages: Vec<Message>,
-    /// What to send as `before` for older ones.
+    /// The `before` of the next page; null on the last page.
     pub next: Option<MessageId>,
 }

@@ -1,4 +1,4 @@
-//! `/sessions`: making, listing and attaching to sessions.
+//! `/sessions`: creating, listing and attaching to sessions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,10 +13,10 @@ use super::turn::Turn;
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionCreate"))]
 pub struct Create {
-    /// The folder the session works in.
+    /// The folder that the tools of the session work in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_path: Option<String>,
-    /// Whatever the creator wants to find again.
+    /// Any data of the creator, returned unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
 }
@@ -26,45 +26,45 @@ pub struct Create {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionCreated"))]
 pub struct Created {
-    /// The new session.
+    /// The id of the new session.
     pub session_id: SessionId,
-    /// The same again, under the name lists of ids use.
+    /// Same as `session_id`, under the name that lists use.
     pub id: SessionId,
 }
 
-/// A session in lists, and the part of it that needs no token.
+/// A session in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Session {
-    /// Its id.
+    /// Identifies the session.
     pub session_id: SessionId,
-    /// The model that answers.
+    /// The model of the latest turn.
     pub active_model: String,
-    /// The routing policy in force.
+    /// The routing policy in use.
     pub routing_policy_version: String,
-    /// The folder it works in.
+    /// The folder that the tools of the session work in.
     pub workspace_path: Option<String>,
-    /// The session that started it, if it is a worker.
+    /// The session that started this one, if this one is a worker.
     pub parent_session_id: Option<SessionId>,
-    /// The agent that answers in it, if it is a worker.
+    /// The agent of the session, if the session is a worker.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Its tenant.
+    /// The tenant that owns the session.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "uuid")))]
     pub tenant_id: String,
-    /// Whose it is inside the tenant.
+    /// The principal within the tenant that owns the session.
     pub principal: String,
-    /// Its episode.
+    /// The episode that groups the turns of the session.
     pub episode_id: EpisodeId,
-    /// Whatever its creator put there.
+    /// The data that the creator gave.
     pub metadata: Map<String, Value>,
-    /// What it has cost.
+    /// The cost of all model calls so far.
     pub cost_so_far_usd: f64,
-    /// How many turns were started.
+    /// The number of turns that were started.
     pub turn_count: u64,
-    /// When it was made.
+    /// When the session was created.
     pub created_at: Timestamp,
-    /// When something last happened.
+    /// When the latest event was stored.
     pub updated_at: Timestamp,
 }
 
@@ -89,22 +89,22 @@ impl From<SessionRow> for Session {
     }
 }
 
-/// 200 of `GET /sessions/{id}`: the session and a ticket to its stream (S3-001).
+/// 200 of `GET /sessions/{id}`: the session and a token for its stream (S3-001).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionAttached"))]
 pub struct Attached {
-    /// The session.
+    /// The fields of the session.
     #[serde(flatten)]
     pub session: Session,
-    /// Opens one connection, once, soon.
+    /// Opens one connection to the stream, once, within 60 s.
     pub attach_token: String,
-    /// Where to connect, token included.
+    /// The URL of the stream, including the token.
     pub ws_url: String,
 }
 
 impl Attached {
-    /// The answer to a client that came in by `host` (S3-002).
+    /// The response to a client that used `host` in its request (S3-002).
     pub fn new(row: SessionRow, attach_token: String, host: &str) -> Self {
         let ws_url = format!(
             "ws://{host}/sessions/{}/stream?attach={attach_token}",
@@ -123,20 +123,20 @@ impl Attached {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionList"))]
 pub struct List {
-    /// The sessions.
+    /// One page of sessions.
     pub sessions: Vec<Session>,
-    /// What to send as `before` for older ones.
+    /// The `before` of the next page; null on the last page.
     pub next: Option<SessionId>,
 }
 
-/// A worker of a session.
+/// A worker that a turn of the session has started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worker {
-    /// Its session.
+    /// The session of the worker.
     #[serde(flatten)]
     pub session: Session,
-    /// Its newest turn: the one that runs, or the last that ran.
+    /// The newest turn of the worker, running or ended.
     pub turn: Option<Turn>,
 }
 
@@ -154,8 +154,8 @@ impl From<(SessionRow, Option<TurnRow>)> for Worker {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "WorkerList"))]
 pub struct Workers {
-    /// The workers.
+    /// One page of workers.
     pub workers: Vec<Worker>,
-    /// What to send as `before` for older ones.
+    /// The `before` of the next page; null on the last page.
     pub next: Option<SessionId>,
 }

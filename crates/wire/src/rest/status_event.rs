@@ -1,65 +1,66 @@
-//! `GET /status-events`: the identifiers that agents may emit as progress, merged from all
-//! fragments, with the words for each language and how often each was emitted (S1-064, S1-065).
+//! `GET /status-events`: the status ids that agents may emit as progress, merged from all registry
+//! files, with their texts by language and how often each was emitted (S1-064, S1-065).
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use turnwire_event::RenderPolicy;
 
-/// 200.
+/// 200 of `GET /status-events`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusEvents {
-    /// Every entry, in the order of the registry.
+    /// Every registered status, in the order of the registry.
     pub status_events: Vec<StatusEvent>,
-    /// The version of the registry, as turns are bound to it.
+    /// The version of the registry that new turns are bound to.
     pub version: String,
 }
 
-/// One entry of the registry.
+/// A registered status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusEvent {
-    /// The identifier, `data.event_id` of a `status` frame.
+    /// The status id, `data.event_id` of a `status` frame.
     pub id: String,
-    /// When it is emitted.
+    /// When an agent emits the status.
     pub description: String,
-    /// Which line of the locale map its words are.
+    /// The key of the text in the locale files.
     pub default_render_key: String,
-    /// What is done with it unless a cohort says otherwise.
+    /// The rendering policy while no flag overrides it.
     pub default_policy: RenderPolicy,
-    /// The sub-agents that may emit it.
+    /// The ids of the sub-agents that may emit the status.
     pub emitter_subagents: Vec<String>,
-    /// Whether it is in use.
+    /// Whether agents may still emit the status.
     pub lifecycle: Lifecycle,
-    /// On a deprecated one: what to use instead, and since when.
+    /// For a deprecated status: what to use instead, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The file that holds it.
+    /// The registry file that defines the status.
     pub fragment: String,
-    /// Its words, by language.
+    /// The text by language tag.
     pub messages: BTreeMap<String, String>,
-    /// How often it was emitted.
+    /// How often the status was emitted.
     pub emissions: Emissions,
 }
 
-/// Whether an entry is in use.
+/// Whether a status may still be emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Lifecycle"))]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
-    /// It is.
+    /// The status is in use.
     Active,
-    /// It is on its way out.
+    /// The status will be removed.
     Deprecated,
 }
 
-/// How often an identifier was emitted.
+/// How often a status was emitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Emissions {
-    /// In all.
+    /// Over all days.
     pub total: u64,
-    /// By day (UTC, `2026-11-16`), days without one left out.
+    /// By day (UTC, `2026-11-16`); days without an emission are omitted.
     pub days: BTreeMap<String, u64>,
 }

@@ -1,4 +1,4 @@
-//! The shapes of the bodies, exactly as clients see them.
+//! The JSON of the bodies, compared as clients see it.
 
 use serde_json::{Map, Value, json};
 use turnwire_event::code::{OnDisconnect, TurnKind, TurnState};
@@ -54,9 +54,9 @@ fn turn_row(state: TurnState, terminal: Option<(EventType, Value)>) -> TurnRow {
     }
 }
 
-// S3-010
+// S3-010, S3-001
 #[test]
-fn s3_001_attach_names_session_model_token_and_url() {
+fn attach_response_has_session_model_token_and_url() {
     let attached = session::Attached::new(session_row(), "atk_X".into(), "localhost:8421");
     let expected = json!({
         "session_id": "sess_00000000000000000000000001",
@@ -83,7 +83,7 @@ fn s3_001_attach_names_session_model_token_and_url() {
 }
 
 #[test]
-fn a_running_turn_has_no_ending() {
+fn running_turn_has_no_terminal() {
     let value = serde_json::to_value(turn::Turn::from(turn_row(TurnState::Running, None)));
     let expected = json!({
         "turn_id": "00000000000000000000000003",
@@ -105,7 +105,7 @@ fn a_running_turn_has_no_ending() {
 }
 
 #[test]
-fn an_ended_turn_shows_its_terminal_usage_or_receipt() {
+fn ended_turn_has_terminal_usage_or_receipt() {
     let usage = json!({"input_tokens": 1, "output_tokens": 2, "total_tokens": 3,
         "reasoning_tokens": 0, "cached_tokens": 0, "cost_usd": 0.25});
     let completed = json!({"status": "ok", "usage": usage, "error": null, "partial": null});
@@ -134,7 +134,7 @@ fn an_ended_turn_shows_its_terminal_usage_or_receipt() {
 }
 
 #[test]
-fn requests_name_the_field_they_do_not_know() {
+fn requests_name_an_unknown_field() {
     fn unknown<T: serde::de::DeserializeOwned + std::fmt::Debug>(body: &str) -> String {
         serde_json::from_str::<T>(body)
             .expect_err("refused")
@@ -159,7 +159,7 @@ fn requests_name_the_field_they_do_not_know() {
 }
 
 #[test]
-fn requests_written_by_the_client_are_as_small_as_can_be() {
+fn serialized_requests_omit_defaults() {
     let text = |value: Value| value.to_string();
     let submit = serde_json::to_value(turn::Submit::text("hi")).expect("plain data");
     assert_eq!(text(submit), r#"{"message":"hi"}"#);
@@ -169,8 +169,9 @@ fn requests_written_by_the_client_are_as_small_as_can_be() {
     assert_eq!(text(cancel), "{}");
 }
 
+// S1-064, S1-065
 #[test]
-fn s1_064_s1_065_an_entry_of_the_registry_has_these_fields_and_a_note_if_it_goes() {
+fn registry_entry_has_all_fields_and_deprecation_note() {
     let entry = |lifecycle, note: Option<&str>| status_event::StatusEvent {
         id: "searching_offers".into(),
         description: "A search for offers begins.".into(),

@@ -1,27 +1,28 @@
-//! `/sessions/{id}/tool-calls`: which tools ran, and how they ended.
+//! `/sessions/{id}/tool-calls`: the tool calls of a session and how they ended.
 
 use serde::{Deserialize, Serialize};
 use turnwire_event::code::{ToolState, ToolType};
 use turnwire_event::row::ToolCallRow;
 use turnwire_event::{Timestamp, ToolUseId, TurnId};
 
-/// A tool call.
+/// A tool call of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ToolCall"))]
 pub struct ToolCall {
-    /// Which use.
+    /// The tool use that requested the call.
     pub tool_use_id: ToolUseId,
-    /// In which turn.
+    /// The turn that made the call.
     pub turn_id: TurnId,
-    /// Which tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// What kind of tool.
+    /// The type of the tool.
     pub tool_type: ToolType,
-    /// Where it stands.
+    /// Whether the call is running, and how it ended.
     pub status: ToolState,
-    /// When it began to run.
+    /// When the tool started; null if it did not start.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the call ended; null while it runs.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -39,13 +40,13 @@ impl From<ToolCallRow> for ToolCall {
     }
 }
 
-/// 200 of `GET /sessions/{id}/tool-calls`.
+/// 200 of `GET /sessions/{id}/tool-calls`, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ToolCallList"))]
 pub struct List {
-    /// The tool calls.
+    /// One page of calls.
     pub tool_calls: Vec<ToolCall>,
-    /// What to send as `before` for older ones.
+    /// The `before` of the next page; null on the last page.
     pub next: Option<ToolUseId>,
 }

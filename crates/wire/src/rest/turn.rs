@@ -13,24 +13,24 @@ use turnwire_event::row::TurnRow;
 use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Timestamp, TurnId, Usage};
 
 use super::content::Input;
-use super::whole;
+use super::integer;
 
-/// The longest that those who watch may be away before their turn is cancelled.
+/// The longest time that all clients may be disconnected before their turn is cancelled.
 pub const DISCONNECT_GRACE_MS_MAX: u64 = 30_000;
 
-/// The longest locale tag: far above any in use, far below a burden on every event.
+/// The longest language tag, in bytes: far above any in use.
 pub const LOCALE_BYTES_MAX: usize = 35;
 
-/// What a language tag looks like: subtags of at most eight characters, the first of letters.
+/// The pattern of a language tag: subtags of at most eight characters, the first of letters.
 pub const LOCALE_PATTERN: &str = "^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$";
 
-/// The longest location in characters: a place's name or a page's address, kept with the turn.
+/// The longest location, in characters. It is stored with the turn.
 pub const LOCATION_CHARS_MAX: usize = 1_024;
 
-/// The longest reason of a cancel in characters: it is kept in the log twice.
+/// The longest reason of a cancel, in characters. It is stored in two events.
 pub const REASON_CHARS_MAX: usize = 1_024;
 
-/// A turn by its turn id or its response id, for schemas alone.
+/// A turn id or a response id, in schemas only.
 #[cfg(feature = "schema")]
 pub(crate) struct TurnName;
 
@@ -55,47 +55,47 @@ impl JsonSchema for TurnName {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnSubmit"))]
 pub struct Submit {
-    /// What the person says.
+    /// The message of the user.
     pub message: Input,
-    /// The language the person wants; else that of `Accept-Language`, else `en` (D-19).
+    /// The user's language; if absent, that of `Accept-Language`, else `en` (D-19).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = LOCALE_BYTES_MAX), regex(pattern = LOCALE_PATTERN)))]
     pub locale: Option<String>,
-    /// What happens when those who watch leave; the turn goes on if nothing is said.
+    /// What happens when the last stream of the turn disconnects; `continue` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_disconnect: Option<OnDisconnect>,
-    /// How long they may be away first.
+    /// How long all streams may be disconnected first, in milliseconds.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "whole::option"
+        deserialize_with = "integer::option"
     )]
     #[cfg_attr(feature = "schema", schemars(range(max = DISCONNECT_GRACE_MS_MAX)))]
     pub disconnect_grace_ms: Option<u64>,
-    /// What happens when the session is busy; the turn is refused if nothing is said.
+    /// What happens while another turn runs; the request is rejected if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_busy: Option<OnBusy>,
-    /// Where the person is.
+    /// Where the user is, as free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = LOCATION_CHARS_MAX)))]
     pub location: Option<String>,
-    /// Whatever should be kept with the message.
+    /// Any data of the client, stored with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// Who or what began the turn, where it was not a person: such a turn has no chat stream.
+    /// The origin of the turn if no person started it. Such a turn has no chat stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// What kind of message the turn is for, where its origin is `dm`.
+    /// The type of direct message that the turn is for, if its origin is `dm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(regex(pattern = DM_TYPE_PATTERN)))]
     pub dm_type: Option<String>,
 }
 
-/// What a kind of message may be called: few and short, because it is counted by.
+/// The pattern of a type of direct message; short, because it is a metric label.
 pub const DM_TYPE_PATTERN: &str = "^[a-z][a-z0-9_]{0,31}$";
 
 impl Submit {
-    /// A turn that says `message`, everything else left to the server.
+    /// A turn with this message and defaults for everything else.
     pub fn text(message: impl Into<String>) -> Self {
         Self {
             message: Input::Text(message.into()),
@@ -116,13 +116,13 @@ impl Submit {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnAccepted"))]
 pub struct Accepted {
-    /// The new turn.
+    /// The id of the new turn.
     pub turn_id: TurnId,
-    /// Its name on client wires.
+    /// The id of the turn on client wires.
     pub response_id: ResponseId,
-    /// Where it stands.
+    /// `running`, or `queued` while another turn runs.
     pub state: TurnState,
-    /// The tail before it started: `since` this gives the whole turn.
+    /// The position before the turn: reading `since` this position returns all of its events.
     pub position: Position,
 }
 
@@ -132,7 +132,7 @@ pub struct Accepted {
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnCancel"))]
 pub struct Cancel {
-    /// What to say with it.
+    /// The reason, stored in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = REASON_CHARS_MAX)))]
     pub reason: Option<String>,
@@ -143,13 +143,13 @@ pub struct Cancel {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnCancelAccepted"))]
 pub struct CancelAccepted {
-    /// The turn.
+    /// The cancelled turn.
     pub turn_id: TurnId,
-    /// Where it stands now.
+    /// The state after the request.
     pub state: TurnState,
 }
 
-/// What a key of a submit looks like.
+/// The pattern of an idempotency key.
 pub const KEY_PATTERN: &str = "^[!-~]{1,255}$";
 
 /// `POST /sessions/{id}/cancel`.
@@ -157,12 +157,12 @@ pub const KEY_PATTERN: &str = "^[!-~]{1,255}$";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionCancel {
-    /// What to say with it.
+    /// The reason, stored in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = REASON_CHARS_MAX)))]
     pub reason: Option<String>,
-    /// The `Idempotency-Key` of the submit whose turn is meant, whether it has come or not; else
-    /// the turn that runs now.
+    /// The `Idempotency-Key` of the submit whose turn is cancelled, even if the submit has not
+    /// arrived yet; if absent, the running turn is cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(regex(pattern = KEY_PATTERN)))]
     pub idempotency_key: Option<String>,
@@ -172,12 +172,12 @@ pub struct SessionCancel {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionCancelAccepted {
-    /// The turn; none if nothing runs (200), or if the submit with the key has not come (202).
+    /// The turn; null if no turn runs (200), or if the submit with the key has not arrived (202).
     pub turn_id: Option<TurnId>,
-    /// Where it stands now.
+    /// The state after the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TurnState>,
-    /// How it ended, where that was waited for.
+    /// The ended turn, if the request waited for its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Box<Turn>>,
 }
@@ -187,47 +187,47 @@ pub struct SessionCancelAccepted {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnTerminal"))]
 pub struct Terminal {
-    /// Its id.
+    /// The position of the event.
     pub id: Option<Position>,
     /// `turn.completed` or `turn.cancelled`.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub kind: EventType,
-    /// What it says.
+    /// The payload of the event.
     pub payload: Value,
 }
 
-/// A turn.
+/// A turn of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turn {
-    /// Its id.
+    /// Identifies the turn in the REST API.
     pub turn_id: TurnId,
-    /// Its name on client wires.
+    /// The id of the turn on client wires.
     pub response_id: ResponseId,
-    /// Its session.
+    /// The session that the turn belongs to.
     pub session_id: SessionId,
-    /// What it is for.
+    /// Whether a message, an approval or another cause started the turn.
     pub kind: TurnKind,
-    /// The paused turn that it goes on with.
+    /// The paused turn that this turn continues.
     pub resumes: Option<TurnId>,
-    /// Where it stands.
+    /// Whether the turn is queued, running or ended.
     pub state: TurnState,
-    /// The tail before it started: `since` this gives the whole turn.
+    /// The position before the turn: reading `since` this position returns all of its events.
     pub position: Position,
-    /// When it started.
+    /// When the turn started.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// When the turn ended; null while it runs.
     pub ended_at: Option<Timestamp>,
-    /// What happens when those who watch leave.
+    /// What happens when the last stream of the turn disconnects.
     pub on_disconnect: OnDisconnect,
-    /// How long they may be away first.
+    /// How long all streams may be disconnected first, in milliseconds.
     pub disconnect_grace_ms: u64,
-    /// How it ended.
+    /// The event that ended the turn.
     pub terminal: Option<Terminal>,
-    /// What it cost, once it has ended by itself.
+    /// Tokens and cost, once the turn has completed.
     pub usage: Option<Usage>,
-    /// What ran when it was cancelled and what became of it.
+    /// For a cancelled turn: what was running, and how each of it ended.
     pub receipt: Option<Vec<ReceiptLine>>,
 }
 
@@ -249,7 +249,7 @@ impl From<TurnRow> for Turn {
             kind: row.kind,
             resumes: row.resumes,
             state: row.state,
-            position: before(row.started),
+            position: position_before(row.started),
             started_at: row.started_at,
             ended_at: row.ended_at,
             on_disconnect: row.on_disconnect,
@@ -265,9 +265,9 @@ impl From<TurnRow> for Turn {
     }
 }
 
-/// The place before a turn's first event. One turn runs at a time, so nothing transient stands
-/// between the event before and it.
-fn before(started: Position) -> Position {
+/// The position before the first event of a turn. One turn runs at a time, so no transient event
+/// lies between the previous persisted event and it.
+fn position_before(started: Position) -> Position {
     Position::persisted(started.epoch, Seq(started.seq.0.saturating_sub(1)))
 }
 
@@ -276,8 +276,8 @@ fn before(started: Position) -> Position {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnList"))]
 pub struct List {
-    /// The turns.
+    /// One page of turns.
     pub turns: Vec<Turn>,
-    /// What to send as `before` for older ones.
+    /// The `before` of the next page; null on the last page.
     pub next: Option<TurnId>,
 }

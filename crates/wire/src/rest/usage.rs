@@ -1,16 +1,16 @@
-//! `GET /usage`: what a tenant's model calls came to, by day and model. Sums outlive the sessions
-//! they were made in.
+//! `GET /usage`: tokens and cost of a tenant's model calls, by day and model. The sums are kept after
+//! the sessions are deleted.
 
 use serde::{Deserialize, Serialize};
 use turnwire_event::{Day, TenantId, Usage};
 
-/// The most days that are told at once: a year, and the day it is one longer.
+/// The largest number of days in one report: a leap year.
 pub const DAYS_MAX: u16 = 366;
 
-/// How many days are told if nothing is said: today and those before.
+/// The default number of days, ending today.
 pub const DAYS: u16 = 30;
 
-/// 200.
+/// 200 of `GET /usage`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "UsageReport"))]
@@ -19,46 +19,46 @@ pub struct Report {
     pub from: Day,
     /// The last day (UTC).
     pub to: Day,
-    /// What each day, tenant and model came to, in this order; those without a call are left out.
+    /// One row per day, tenant and model, in this order; combinations without a call are omitted.
     pub rows: Vec<Row>,
-    /// All rows together.
+    /// The sum of all rows.
     pub totals: Totals,
 }
 
-/// What one tenant's calls of one model came to on one day.
+/// The model calls of one tenant with one model on one day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "UsageRow"))]
 pub struct Row {
     /// The day on which the calls ended (UTC).
     pub day: Day,
-    /// Whose calls.
+    /// The tenant of the calls.
     pub tenant_id: String,
-    /// Which model, `provider:model`.
+    /// The model, as `provider:model`.
     pub model: String,
-    /// How many ended.
+    /// The number of calls that ended.
     pub calls: u64,
-    /// How many of those failed.
+    /// The number of those that failed.
     pub failed: u64,
-    /// What those that completed came to.
+    /// Tokens and cost of those that completed.
     pub usage: Usage,
 }
 
-/// What several rows come to.
+/// The sum of several rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "UsageTotals"))]
 pub struct Totals {
-    /// How many calls ended.
+    /// The number of calls that ended.
     pub calls: u64,
-    /// How many of those failed.
+    /// The number of those that failed.
     pub failed: u64,
-    /// What those that completed came to.
+    /// Tokens and cost of those that completed.
     pub usage: Usage,
 }
 
 impl Row {
-    /// A row of a tenant.
+    /// A row from the columns of the usage table.
     pub fn new(
         (day, tenant, model): (Day, TenantId, String),
         (calls, failed): (u64, u64),
@@ -76,7 +76,7 @@ impl Row {
 }
 
 impl Report {
-    /// Rows with their sum.
+    /// A report with the totals of `rows`.
     pub fn new((from, to): (Day, Day), rows: Vec<Row>) -> Self {
         let totals = rows.iter().fold(Totals::default(), |sum, row| Totals {
             calls: sum.calls.saturating_add(row.calls),

@@ -1,60 +1,61 @@
-//! Frames a client sends, read strictly: what is not JSON ends the connection, what is JSON but
-//! no frame is passed over with a warning, and a subscribe that is wrong is answered.
+//! Frames from the client, parsed strictly: text that is not JSON closes the connection, JSON that
+//! is not a known frame is ignored with a warning, and an invalid subscribe is answered with an
+//! error.
 
 use serde_json::{Map, Value};
 
 use super::subscribe::{Subscribe, SubscribeError};
 
-/// A frame of a client.
+/// A frame that a client has sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientFrame {
-    /// What it wants to see.
+    /// Selects the events that the connection receives.
     Subscribe(Subscribe),
-    /// Stop a turn.
+    /// Requests the cancellation of a turn.
     Cancel {
-        /// Which turn, as the client wrote it: a turn id or a response id, or neither.
+        /// The text of the client: a turn id, a response id, or neither.
         turn_id: String,
-        /// What it said.
+        /// The client's reason, for the log.
         reason: Option<String>,
     },
-    /// Is the server there?
+    /// A heartbeat of the client, answered with a pong.
     Ping {
-        /// To be sent back.
+        /// Sent back in the pong.
         nonce: String,
     },
-    /// The client is there.
+    /// The answer to a ping of the server.
     Pong {
-        /// What the server had sent.
+        /// The nonce of the ping.
         nonce: String,
     },
-    /// JSON, but no frame that is known here; passed over with a warning.
+    /// JSON that is not a known frame; ignored with a warning.
     Unknown {
-        /// Its type, cut to 64 characters; empty if it has none.
+        /// The `type` field, cut to 64 characters; empty if it is missing or not a string.
         kind: String,
     },
 }
 
-/// Why a client's text is no frame.
+/// The reason why a text of the client is not a frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientFrameError {
-    /// Not JSON: the connection ends with `Close::NotJson`.
+    /// Not JSON: the connection is closed with [`Close::NotJson`](super::Close::NotJson).
     #[error("the frame is not JSON")]
     NotJson,
-    /// A subscribe that cannot be accepted: answered, the connection stays.
+    /// An invalid subscribe: answered with an error, the connection stays open.
     #[error(transparent)]
     Subscribe(#[from] SubscribeError),
-    /// A known frame without a field it needs: passed over with a warning.
+    /// A known frame without a required field: ignored with a warning.
     #[error("the {kind} frame needs a text in {field}")]
     Malformed {
-        /// Which frame.
+        /// The `type` of the frame.
         kind: &'static str,
-        /// Which field.
+        /// The field that is missing or not a string.
         field: &'static str,
     },
 }
 
 impl ClientFrame {
-    /// Reads a text frame.
+    /// Parses a text frame.
     pub fn read(text: &str) -> Result<Self, ClientFrameError> {
         let value: Value = serde_json::from_str(text).map_err(|_| ClientFrameError::NotJson)?;
         let Value::Object(mut fields) = value else {

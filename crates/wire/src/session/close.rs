@@ -1,23 +1,23 @@
-//! How a connection ends: a closed table of close codes, each with the JSON reason that travels
-//! in the close frame and the advice a client should follow.
+//! The close codes of the session wire: a closed table of codes, each with the JSON reason of the
+//! close frame and advice on how the client should reconnect.
 
 use serde::Deserialize;
 
-/// What a client should do after a close.
+/// The action that a client should take after a close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reconnect {
-    /// Come back with `since` = the last id; nothing is lost.
+    /// Reconnect with `since` set to the last id; no event is lost.
     Resume,
-    /// Mend what it sends first: the same frames would end the same way.
+    /// Fix the frames it sends first: the same frames would be closed again.
     Mend,
-    /// Stay away; there is nothing to come back to.
+    /// Do not reconnect: the session is not available any more.
     Never,
 }
 
-/// Why the server closed a connection.
+/// The reason why the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Close {
-    /// The server is going away.
+    /// The server is shutting down.
     Draining,
     /// The client sent a frame that breaks the WebSocket protocol.
     Protocol,
@@ -25,27 +25,27 @@ pub enum Close {
     Binary,
     /// The client sent text that is not JSON.
     NotJson,
-    /// The client reads more slowly than the session writes.
+    /// The client reads more slowly than the session produces events.
     TooSlow,
     /// The client did not subscribe in time.
     SubscribeTimeout,
-    /// The client left too many pings unanswered.
+    /// The client did not answer several pings in a row.
     PingTimeout,
     /// The session was deleted.
     SessionDeleted,
-    /// The client sent a frame over the limit.
+    /// The client sent a frame above the size limit.
     TooBig,
-    /// The session's record is damaged.
+    /// The stored bytes of the session do not match its hash chain.
     Quarantined,
-    /// The server could not go on with this connection.
+    /// The server failed to serve this connection.
     Internal,
 }
 
-/// The most bytes a close frame has for its reason (RFC 6455, 5.5).
+/// The largest number of bytes of the reason in a close frame (RFC 6455, section 5.5).
 pub const REASON_BYTES_MAX: usize = 123;
 
 impl Close {
-    /// All of them.
+    /// Every reason, in the order of its code.
     pub const ALL: [Self; 11] = [
         Self::Draining,
         Self::Protocol,
@@ -97,29 +97,29 @@ impl Close {
         }
     }
 
-    /// The WebSocket close code.
+    /// The WebSocket close code, which several reasons may share.
     pub const fn code(self) -> u16 {
         self.entry().0
     }
 
-    /// The word for it.
+    /// The stable code in the JSON reason, unique in this table.
     pub const fn name(self) -> &'static str {
         self.entry().1
     }
 
-    /// The sentence for it.
+    /// The sentence in the JSON reason.
     pub const fn message(self) -> &'static str {
         self.entry().2
     }
 
-    /// What the client should do.
+    /// The advice for the client.
     pub const fn reconnect(self) -> Reconnect {
         self.entry().3
     }
 
-    /// The reason of the close frame: `{"code","message"}`, at most `REASON_BYTES_MAX` bytes.
+    /// The reason of the close frame: `{"code","message"}`, at most [`REASON_BYTES_MAX`] bytes.
     pub fn reason_json(self) -> String {
-        // Names and messages need no escaping; a test holds them to it.
+        // Names and messages need no JSON escaping; a test checks that.
         format!(
             "{{\"code\":\"{}\",\"message\":\"{}\"}}",
             self.name(),
@@ -127,13 +127,13 @@ impl Close {
         )
     }
 
-    /// Reads a close frame back; `None` for an end that is not in the table.
+    /// Parses a received close frame; `None` for a close that is not in this table.
     pub fn read(code: u16, reason: &str) -> Option<Self> {
         #[derive(Deserialize)]
-        struct Reason<'a> {
+        struct CloseReason<'a> {
             code: &'a str,
         }
-        let reason: Reason<'_> = serde_json::from_str(reason).ok()?;
+        let reason: CloseReason<'_> = serde_json::from_str(reason).ok()?;
         Self::ALL
             .into_iter()
             .find(|close| close.code() == code && close.name() == reason.code)
@@ -145,8 +145,9 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    // S3-093
     #[test]
-    fn s3_093_a_slow_client_is_told_so_in_these_words() {
+    fn slow_client_close_has_the_contract_text() {
         assert_eq!(Close::TooSlow.code(), 1008);
         assert_eq!(
             Close::TooSlow.reason_json(),
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_is_json_that_fits_and_reads_back() {
+    fn every_reason_is_short_json_and_parses_back() {
         for close in Close::ALL {
             let reason = close.reason_json();
             assert!(reason.len() <= REASON_BYTES_MAX, "{reason}");
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_and_advice_are_those_of_the_contract() {
+    fn close_codes_and_advice_match_the_contract() {
         let table = Close::ALL.map(|c| (c.code(), c.name(), c.reconnect()));
         let expected = [
             (1001, "draining", Reconnect::Resume),

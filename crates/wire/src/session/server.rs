@@ -1,7 +1,7 @@
-//! Frames the server sends.
+//! Frames from the server.
 //!
-//! An event frame is the stored bytes between two constants, so that live and replayed frames
-//! are the same bytes and nothing is serialised twice.
+//! An event frame is the stored bytes of the event between two constants, so that live and replayed
+//! frames are equal and no event is serialised twice.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use turnwire_event::{FilterSpec, Message, Position, SessionId};
 use super::subscribe::{Since, SubscribeError};
 use super::summary::SessionSummary;
 
-/// How far a connection has been served in every session it carries.
+/// The position up to which a connection has been served, for each session it carries.
 pub type Positions = BTreeMap<SessionId, Position>;
 
-/// What stands before an event's bytes in its frame.
+/// The bytes before the event in its frame.
 pub const EVENT_PREFIX: &[u8] = b"{\"type\":\"event\",\"event\":";
-/// What stands after them.
+/// The bytes after the event in its frame.
 pub const EVENT_SUFFIX: &[u8] = b"}";
 
 #[derive(Serialize)]
-struct Tagged<'a, T> {
+struct TaggedFrame<'a, T> {
     #[serde(rename = "type")]
     kind: &'a str,
     #[serde(flatten)]
-    rest: T,
+    fields: T,
 }
 
-fn write<T: Serialize>(kind: &str, rest: T, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, &Tagged { kind, rest }).expect("frames are plain data");
+fn write<T: Serialize>(kind: &str, fields: T, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, &TaggedFrame { kind, fields }).expect("frames are plain data");
 }
 
-/// Writes an event's frame around its stored bytes.
+/// Writes the frame of an event around its stored bytes.
 pub fn event_frame(event_json: &[u8], out: &mut Vec<u8>) {
     out.reserve(EVENT_PREFIX.len() + event_json.len() + EVENT_SUFFIX.len());
     out.extend_from_slice(EVENT_PREFIX);
@@ -39,42 +39,42 @@ pub fn event_frame(event_json: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(EVENT_SUFFIX);
 }
 
-/// What a subscribe is answered with (S3-018).
+/// The answer to an accepted subscribe (S3-018).
 #[derive(Serialize)]
 pub struct Ack<'a> {
-    /// The filter with presets expanded.
+    /// The filter of the subscribe with presets expanded.
     pub resolved_filter: FilterSpec,
-    /// The cursor as it came.
+    /// The cursor as the client sent it.
     pub since: Option<&'a Since>,
-    /// Whether a snapshot follows.
+    /// True if a snapshot follows.
     pub snapshot: bool,
-    /// How many persisted events of the session itself are replayed.
+    /// The number of persisted events of the session itself that are replayed.
     pub replay_event_count: u64,
-    /// Where every session stands, if workers come along.
+    /// The start position in every session, if the subscription includes workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub positions: Option<Positions>,
 }
 
-/// Writes the acknowledgement of a subscribe.
+/// Writes the answer to an accepted subscribe.
 pub fn ack(ack: &Ack<'_>, out: &mut Vec<u8>) {
     write("subscribe_ack", ack, out);
 }
 
-/// Writes the refusal of a subscribe.
+/// Writes the answer to a rejected subscribe.
 pub fn subscribe_error(error: &SubscribeError, out: &mut Vec<u8>) {
     write("subscribe_error", error, out);
 }
 
-/// Writes a snapshot (S3-027): the state of a session at one position; only events after it
+/// Writes a snapshot (S3-027): the state of a session at the position `at`. Only events after it
 /// follow.
 pub fn snapshot(session: &SessionSummary, messages: &[Message], at: Position, out: &mut Vec<u8>) {
     #[derive(Serialize)]
-    struct Frame<'a> {
+    struct SnapshotFrame<'a> {
         session: &'a SessionSummary,
         messages: &'a [Message],
         snapshot_at_event_id: Position,
     }
-    let frame = Frame {
+    let frame = SnapshotFrame {
         session,
         messages,
         snapshot_at_event_id: at,
@@ -82,17 +82,17 @@ pub fn snapshot(session: &SessionSummary, messages: &[Message], at: Position, ou
     write("snapshot", frame, out);
 }
 
-/// Writes a ping; `position` is how far this connection has been served, a legal cursor, and so
-/// is `positions` where it carries workers.
+/// Writes a ping. `position` is how far the connection has been served in its session, `positions`
+/// the same for its workers too; the client may use both as cursors.
 pub fn ping(nonce: &str, position: Position, positions: Option<&Positions>, out: &mut Vec<u8>) {
     #[derive(Serialize)]
-    struct Frame<'a> {
+    struct PingFrame<'a> {
         nonce: &'a str,
         position: Position,
         #[serde(skip_serializing_if = "Option::is_none")]
         positions: Option<&'a Positions>,
     }
-    let frame = Frame {
+    let frame = PingFrame {
         nonce,
         position,
         positions,
@@ -100,13 +100,13 @@ pub fn ping(nonce: &str, position: Position, positions: Option<&Positions>, out:
     write("ping", frame, out);
 }
 
-/// Writes a pong.
+/// Writes the answer to a client's ping.
 pub fn pong(nonce: &str, out: &mut Vec<u8>) {
     #[derive(Serialize)]
-    struct Frame<'a> {
+    struct PongFrame<'a> {
         nonce: &'a str,
     }
-    write("pong", Frame { nonce }, out);
+    write("pong", PongFrame { nonce }, out);
 }
 
 #[cfg(test)]

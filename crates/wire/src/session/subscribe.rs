@@ -1,7 +1,7 @@
-//! What a client asks for when it subscribes, read strictly, and why it is refused.
+//! The subscribe frame, parsed strictly, and the reasons to reject it.
 //!
-//! A wrongly typed or unknown field is `invalid_filter` and is named; a cursor that cannot be
-//! read is `cursor_expired` (D-40). After a refusal the connection stays open.
+//! An unknown or mistyped field is `invalid_filter`, and the error names it; a malformed cursor is
+//! `cursor_expired` (D-40). After a rejection the connection stays open.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwire_event::{Filter, FilterSpec, Position, SessionId};
 
-/// Why a subscribe was refused, in one word (S3-024).
+/// The stable code of a rejected subscribe (S3-024).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubscribeCode {
-    /// The session is gone.
+    /// The session was deleted.
     SessionNotFound,
-    /// The cursor is outside what is kept.
+    /// The cursor is outside the stored events.
     CursorExpired,
-    /// More events are missing than are replayed.
+    /// More events are missing than the server replays.
     ReplayTooLarge,
-    /// The frame names something unknown or is wrongly typed.
+    /// The frame has an unknown field, a wrong type or an unknown name.
     InvalidFilter,
 }
 
 impl SubscribeCode {
-    /// The word on the wire, also the metric's label.
+    /// The code on the wire, also the label of a metric.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SessionNotFound => "session_not_found",
@@ -35,23 +35,23 @@ impl SubscribeCode {
     }
 }
 
-/// A refused subscribe: the word and a sentence.
+/// A rejected subscribe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct SubscribeError {
-    /// The word.
+    /// Tells the client how to react.
     pub code: SubscribeCode,
-    /// What is wrong and what to do.
+    /// The sentence for people: what is wrong and what to do.
     pub message: String,
 }
 
 impl SubscribeError {
-    /// The session is gone.
+    /// The session was deleted.
     pub fn session_not_found() -> Self {
         Self::new(SubscribeCode::SessionNotFound, "The session is gone.")
     }
 
-    /// The cursor is of another epoch, ahead of the tail or behind retention.
+    /// The cursor has another epoch, is ahead of the newest event, or was removed by retention.
     pub fn cursor_expired() -> Self {
         let message = "The cursor is outside what is kept; subscribe with snapshot: true.";
         Self::new(SubscribeCode::CursorExpired, message)
@@ -64,12 +64,12 @@ impl SubscribeError {
         Self::new(SubscribeCode::ReplayTooLarge, message)
     }
 
-    /// A field is wrong.
+    /// A field has an unknown name or a wrong type.
     pub fn invalid_filter(message: impl Into<String>) -> Self {
         Self::new(SubscribeCode::InvalidFilter, message)
     }
 
-    /// `since` names a session that is no worker of the one subscribed to.
+    /// `since` names a session that is not a worker of the subscribed session.
     pub fn no_worker(name: &str) -> Self {
         let name: String = name.chars().take(64).collect();
         Self::invalid_filter(format!(
@@ -85,23 +85,23 @@ impl SubscribeError {
     }
 }
 
-/// The most sessions a `since` may name. A client drops a worker that has ended, so a few dozen
-/// are usual; each is looked up before anything is sent.
+/// The largest number of sessions in a `since`. A client drops workers that have ended, so a few
+/// dozen are usual; the server looks up each of them before it sends anything.
 pub const SINCE_SESSIONS_MAX: usize = 256;
 
-/// A client's cursor as it wrote it: one id, or an id for each session. It is echoed as it came
-/// and read when the session is known.
+/// The cursor of a client: one event id, or one per session. The text is echoed unchanged in the
+/// answer and parsed when the session is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Since {
-    /// The id of the last event the client has.
+    /// The id of the last event that the client has received.
     Id(String),
-    /// The last id by session, for streams that carry several.
+    /// The last id by session, for a connection that carries several.
     BySession(BTreeMap<String, String>),
 }
 
 impl Since {
-    /// Where in `session` the client stands.
+    /// The position in `session`.
     pub fn position(&self, session: SessionId) -> Result<Position, SubscribeError> {
         let text = match self {
             Self::Id(id) => id,
@@ -112,7 +112,7 @@ impl Since {
         text.parse().map_err(|_| SubscribeError::cursor_expired())
     }
 
-    /// Where in sessions other than `session` the client stands: in its workers, as it says.
+    /// The positions in the sessions other than `session`, which should be its workers.
     pub fn workers(
         &self,
         session: SessionId,
@@ -143,19 +143,19 @@ impl From<Position> for Since {
     }
 }
 
-/// A subscribe frame, its filter resolved.
+/// A parsed subscribe frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subscribe {
-    /// What the client wants to see.
+    /// The filter with presets expanded.
     pub filter: Filter,
-    /// Where it stands; none for no replay.
+    /// The cursor, or `None` to receive new events only.
     pub since: Option<Since>,
-    /// Whether it wants a snapshot first; then `since` is not read.
+    /// True to receive a snapshot first; `since` is ignored then.
     pub snapshot: bool,
 }
 
 impl Subscribe {
-    /// Reads the fields of a subscribe frame.
+    /// Parses the fields of a subscribe frame.
     pub(super) fn read(fields: Map<String, Value>) -> Result<Self, SubscribeError> {
         let mut subscribe = Self {
             filter: Filter::full(),
@@ -175,7 +175,7 @@ impl Subscribe {
     }
 }
 
-fn wrong(field: &str, expected: &str) -> SubscribeError {
+fn mistyped(field: &str, expected: &str) -> SubscribeError {
     SubscribeError::invalid_filter(format!("{field} must be {expected}"))
 }
 
@@ -185,7 +185,9 @@ fn unknown_field(name: &str) -> SubscribeError {
 }
 
 fn flag(field: &str, value: &Value) -> Result<bool, SubscribeError> {
-    value.as_bool().ok_or_else(|| wrong(field, "true or false"))
+    value
+        .as_bool()
+        .ok_or_else(|| mistyped(field, "true or false"))
 }
 
 fn names(field: &str, value: Value) -> Result<Option<Vec<String>>, SubscribeError> {
@@ -194,12 +196,12 @@ fn names(field: &str, value: Value) -> Result<Option<Vec<String>>, SubscribeErro
     }
     serde_json::from_value(value)
         .map(Some)
-        .map_err(|_| wrong(field, "a list of strings or null"))
+        .map_err(|_| mistyped(field, "a list of strings or null"))
 }
 
 fn since(value: Value) -> Result<Option<Since>, SubscribeError> {
     serde_json::from_value(value)
-        .map_err(|_| wrong("since", "an event id, a map of them by session, or null"))
+        .map_err(|_| mistyped("since", "an event id, a map of them by session, or null"))
 }
 
 fn filter(value: Value) -> Result<Filter, SubscribeError> {
@@ -224,7 +226,7 @@ fn filter(value: Value) -> Result<Filter, SubscribeError> {
         }
         Filter::resolve(&spec)
     } else {
-        return Err(wrong("filter", "an object, a preset or null"));
+        return Err(mistyped("filter", "an object, a preset or null"));
     };
-    resolved.map_err(|bad| SubscribeError::invalid_filter(bad.to_string()))
+    resolved.map_err(|error| SubscribeError::invalid_filter(error.to_string()))
 }

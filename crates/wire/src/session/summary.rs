@@ -1,53 +1,52 @@
-//! The session as a snapshot shows it (S3-028, R-14): the row's public fields and the turn in
-//! flight, if there is one.
+//! The session in a snapshot (S3-028, R-14): the public fields of its row and its running turn.
 
 use serde::{Deserialize, Serialize};
 use turnwire_event::row::SessionRow;
 use turnwire_event::{EpisodeId, SessionId, TurnId};
 
-/// What the turn in flight is doing; there is one word for it.
+/// The status of the running turn; there is only one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CurrentTurn {
-    /// It has started and not ended.
+pub enum CurrentTurnStatus {
+    /// The turn has started and has not ended.
     InFlight,
 }
 
-/// A session in a snapshot.
+/// The session in a snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionSummary {
-    /// Its id.
+    /// Same as in the REST API.
     pub id: SessionId,
-    /// The folder it works in.
+    /// The folder that tools of the session work in, if it has one.
     pub workspace_path: Option<String>,
-    /// The model that answers.
+    /// The model of the latest turn.
     pub active_model: String,
-    /// The routing policy in force.
+    /// The routing policy in use.
     pub routing_policy_version: String,
-    /// What it has cost.
+    /// The cost of all model calls so far.
     pub cost_so_far_usd: f64,
-    /// How many turns were started.
+    /// The number of turns that were started.
     pub turn_count: u64,
-    /// The turn in flight.
+    /// The running turn, or `None` while the session is idle.
     pub current_turn_id: Option<TurnId>,
-    /// `in_flight` exactly when there is one.
-    pub current_turn_status: Option<CurrentTurn>,
-    /// The session that started it, if it is a worker.
+    /// `in_flight` exactly if there is a running turn.
+    pub current_turn_status: Option<CurrentTurnStatus>,
+    /// The session that started this one, if this one is a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_session_id: Option<SessionId>,
-    /// Its tenant.
+    /// The tenant that owns the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
-    /// Its episode.
+    /// The episode that groups the turns of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub episode_id: Option<EpisodeId>,
-    /// The mission it runs, if it runs one.
+    /// Always absent: missions are not supported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mission_id: Option<String>,
 }
 
 impl SessionSummary {
-    /// The summary of a session in which `current` is in flight.
+    /// The summary of a session whose running turn is `current`.
     pub fn new(row: &SessionRow, current: Option<TurnId>) -> Self {
         Self {
             id: row.id,
@@ -57,7 +56,7 @@ impl SessionSummary {
             cost_so_far_usd: row.cost_usd,
             turn_count: row.turn_count,
             current_turn_id: current,
-            current_turn_status: current.map(|_| CurrentTurn::InFlight),
+            current_turn_status: current.map(|_| CurrentTurnStatus::InFlight),
             parent_session_id: row.parent,
             tenant_id: Some(row.owner.tenant.to_string()),
             episode_id: Some(row.episode_id),

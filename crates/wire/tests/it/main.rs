@@ -1,14 +1,14 @@
-//! The golden matrix: one log in, one file per wire out, for every scenario.
+//! The golden files: one log as input, one file of frames per wire as output, for every scenario.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p turnwire-wire --test golden` rewrites the files; otherwise any
-//! difference fails. Every scenario is also held to the laws that a list of events can break.
+//! `UPDATE_GOLDEN=1 cargo test -p turnwire-wire --test it` rewrites the files; otherwise any
+//! difference fails. Every scenario is also checked against the invariants of a list of events.
 
 mod chat;
 mod scenario;
 
 use std::path::{Path, PathBuf};
 
-use scenario::{catalog, law};
+use scenario::{catalog, invariants};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use turnwire_event::{Event, Filter};
@@ -40,25 +40,25 @@ fn folder(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn compare(path: &Path, made: &[u8]) {
+fn compare(path: &Path, actual: &[u8]) {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::create_dir_all(path.parent().expect("in a folder")).expect("a folder");
-        std::fs::write(path, made).expect("the golden file is written");
+        std::fs::write(path, actual).expect("the golden file is written");
         return;
     }
     let stored = std::fs::read(path).unwrap_or_default();
     let stored: Vec<&[u8]> = stored.split(|&b| b == b'\n').collect();
-    let made: Vec<&[u8]> = made.split(|&b| b == b'\n').collect();
-    for (at, (was, is)) in stored.iter().zip(&made).enumerate() {
+    let actual: Vec<&[u8]> = actual.split(|&b| b == b'\n').collect();
+    for (at, (was, is)) in stored.iter().zip(&actual).enumerate() {
         let (was, is) = (String::from_utf8_lossy(was), String::from_utf8_lossy(is));
         assert_eq!(was, is, "{}:{}", path.display(), at + 1);
     }
-    assert_eq!(stored.len(), made.len(), "lines of {}", path.display());
+    assert_eq!(stored.len(), actual.len(), "lines of {}", path.display());
 }
 
 // S3-046, S3-053, S3-054, S3-056, S3-058, S3-075, S1-099
 #[test]
-fn every_scenario_prints_as_its_golden_files_say() {
+fn every_scenario_matches_its_golden_files() {
     let scenarios = catalog::all();
     assert!(scenarios.len() >= 10);
     for (name, events) in &scenarios {
@@ -76,34 +76,39 @@ fn every_scenario_prints_as_its_golden_files_say() {
 }
 
 #[test]
-fn no_golden_folder_is_without_a_scenario() {
-    let known: Vec<&str> = catalog::all().iter().map(|(name, _)| *name).collect();
+fn every_golden_folder_has_a_scenario() {
+    let scenario_names: Vec<&str> = catalog::all().iter().map(|(name, _)| *name).collect();
     for entry in std::fs::read_dir(folder("")).expect("the golden folder") {
         let name = entry.expect("an entry").file_name();
         let name = name.to_str().expect("a plain name");
-        assert!(known.contains(&name), "{name} is left over");
+        assert!(scenario_names.contains(&name), "{name} is left over");
     }
 }
 
 // S3-051, S3-060
 #[test]
-fn every_scenario_keeps_the_laws() {
+fn every_scenario_keeps_the_invariants() {
     for (name, events) in catalog::all() {
-        assert_eq!(law::broken(&events), Vec::<String>::new(), "{name}");
+        assert_eq!(
+            invariants::violations(&events),
+            Vec::<String>::new(),
+            "{name}"
+        );
     }
 }
 
-/// A frame as a client reads it.
+/// A frame as a client parses it.
 #[derive(Deserialize)]
-struct Frame<'a> {
+struct EventFrame<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     #[serde(borrow)]
     event: &'a RawValue,
 }
 
+// S3-048
 #[test]
-fn s3_048_what_the_client_reads_is_what_the_log_has() {
+fn frames_contain_the_bytes_of_the_log() {
     for (name, events) in catalog::all() {
         let frames = session_frames(&events);
         let seen = Filter::full();
@@ -112,7 +117,7 @@ fn s3_048_what_the_client_reads_is_what_the_log_has() {
         for (event, frame) in seen.zip(&frames) {
             let text = std::str::from_utf8(frame).expect("frames are text");
             assert!(!text.contains('\n'), "{name}: a frame is one line");
-            let frame: Frame<'_> = serde_json::from_str(text).expect("a frame");
+            let frame: EventFrame<'_> = serde_json::from_str(text).expect("a frame");
             assert_eq!(frame.kind, "event", "{name}");
             let raw = frame.event;
             assert_eq!(raw.get().as_bytes(), event.to_bytes(), "{name}");
@@ -123,14 +128,14 @@ fn s3_048_what_the_client_reads_is_what_the_log_has() {
 }
 
 #[test]
-fn each_broken_law_is_noticed() {
+fn each_violated_invariant_is_detected() {
     let by_name = |wanted: &str| {
         let found = catalog::all().into_iter().find(|(name, _)| *name == wanted);
         found.expect("a scenario").1
     };
     let tool = by_name("one_tool");
-    for (what, expected) in law::doctored(&tool) {
-        let broken = law::broken(&what);
+    for (what, expected) in invariants::mutations(&tool) {
+        let broken = invariants::violations(&what);
         assert!(
             broken.iter().any(|line| line.contains(expected)),
             "{expected:?} is not among {broken:?}"

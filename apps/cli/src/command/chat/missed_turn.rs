@@ -53,7 +53,10 @@ impl Unseen {
         let Some(terminal) = client.turn(self.turn).await?.terminal else {
             return Ok(None);
         };
-        let page = client.messages(session, None, Some(MESSAGES_MAX)).await?;
+        let page = client
+            .records(session)
+            .messages(None, Some(MESSAGES_MAX))
+            .await?;
         let mut answers = page.messages;
         answers.retain(|m| m.turn_id == self.turn && m.role == Role::Assistant);
         Ok(Some(Found { terminal, answers }))

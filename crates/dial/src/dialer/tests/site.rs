@@ -1,49 +1,49 @@
-//! A site of any pages, which remembers what it was asked.
+//! A test server with arbitrary pages that records the requests it receives.
 
 use std::sync::Mutex;
 
 use super::*;
 
-/// A site that answers each request with what `says` makes of its head, then closes.
+/// A server that answers each request with the output of `respond`, then closes.
 pub(super) struct Site {
     pub(super) port: u16,
-    heard: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
-    pub(super) async fn open(says: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+    pub(super) async fn open(respond: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let heard = Arc::<Mutex<Vec<String>>>::default();
-        let (kept, says) = (Arc::clone(&heard), Arc::new(says));
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let (kept, respond) = (Arc::clone(&requests), Arc::new(respond));
         tokio::spawn(async move {
             while let Ok((mut socket, _)) = listener.accept().await {
-                let (kept, says) = (Arc::clone(&kept), Arc::clone(&says));
+                let (kept, respond) = (Arc::clone(&kept), Arc::clone(&respond));
                 tokio::spawn(async move {
-                    let Some(request) = whole(&mut socket).await else {
+                    let Some(request) = read_complete_request(&mut socket).await else {
                         return;
                     };
-                    let answer = says(&request);
+                    let answer = respond(&request);
                     kept.lock().expect("one at a time").push(request);
                     let _ = socket.write_all(answer.as_bytes()).await;
                 });
             }
         });
-        Self { port, heard }
+        Self { port, requests }
     }
 
-    pub(super) fn at(&self, host: &str, path: &str) -> Url {
+    pub(super) fn url(&self, host: &str, path: &str) -> Url {
         let text = format!("http://{host}:{}{path}", self.port);
         text.parse().expect("a url")
     }
 
-    pub(super) fn heard(&self) -> Vec<String> {
-        self.heard.lock().expect("one at a time").clone()
+    pub(super) fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("one at a time").clone()
     }
 }
 
-/// Reads one request: head, and as many bytes as it promises.
-pub(super) async fn whole(socket: &mut TcpStream) -> Option<String> {
+/// Reads one request: its head, and as many bytes as the head declares.
+pub(super) async fn read_complete_request(socket: &mut TcpStream) -> Option<String> {
     let mut seen = String::new();
     loop {
         if let Some((head, body)) = seen.split_once("\r\n\r\n") {

@@ -1,5 +1,4 @@
-//! Answers that are streams: real sockets, a server that does what a test wants, and a client
-//! that reads slowly, not at all, or goes away.
+//! Streamed responses over real sockets, with clients that read slowly, not at all, or close.
 
 use futures_util::StreamExt as _;
 use tokio::net::TcpSocket;
@@ -7,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 
-/// Far longer than anything here takes: a wait that ends with it has failed.
+/// Far longer than any step of these tests: a wait that reaches it has failed.
 const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(50);
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
@@ -36,8 +35,8 @@ async fn listen() -> (TcpListener, Url) {
     (listener, url.parse().expect("a url"))
 }
 
-/// All pieces of a body together, and how it ended.
-async fn all(mut incoming: Incoming) -> (String, Option<DialError>) {
+/// All chunks of a body joined, and the error that ended it.
+async fn read_all(mut incoming: Incoming) -> (String, Option<DialError>) {
     let mut body = String::new();
     while let Some(chunk) = incoming.next().await {
         match chunk {
@@ -51,34 +50,34 @@ async fn all(mut incoming: Incoming) -> (String, Option<DialError>) {
     (body, None)
 }
 
-/// Whether the client closes within the bound, by a FIN or a reset.
+/// True if the client closes the connection within the limit, by FIN or reset.
 async fn closed(socket: &mut TcpStream) -> bool {
-    let gone = async {
+    let closed_by_client = async {
         let mut buffer = [0; 1_024];
         while !matches!(socket.read(&mut buffer).await, Ok(0) | Err(_)) {}
     };
-    tokio::time::timeout(LONG, gone).await.is_ok()
+    tokio::time::timeout(LONG, closed_by_client).await.is_ok()
 }
 
 #[tokio::test]
-async fn what_is_sent_asks_for_events_and_carries_the_callers_headers() {
+async fn stream_request_accepts_events_and_sends_headers() {
     let (listener, url) = listen().await;
-    let heard = tokio::spawn(async move {
+    let received_request = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.expect("a client");
-        let heard = request(&mut socket).await.expect("a request");
+        let received_request = read_request(&mut socket).await.expect("a request");
         socket.write_all(HEAD.as_bytes()).await.expect("written");
         socket.write_all(b"0\r\n\r\n").await.expect("written");
-        heard.to_ascii_lowercase()
+        received_request.to_ascii_lowercase()
     });
     let incoming = open(&url).await.expect("an answer");
     assert_eq!(incoming.status(), 200);
     assert_eq!(incoming.header("Content-Type"), Some("text/event-stream"));
     assert_eq!(incoming.header("retry-after"), None);
-    assert_eq!(all(incoming).await, (String::new(), None));
-    let heard = heard.await.expect("heard");
+    assert_eq!(read_all(incoming).await, (String::new(), None));
+    let received_request = received_request.await.expect("heard");
     assert!(
-        heard.starts_with("post /v1/messages http/1.1\r\n"),
-        "{heard}"
+        received_request.starts_with("post /v1/messages http/1.1\r\n"),
+        "{received_request}"
     );
     for line in [
         "content-type: application/json\r\n",
@@ -86,34 +85,40 @@ async fn what_is_sent_asks_for_events_and_carries_the_callers_headers() {
         "accept-encoding: identity\r\n",
         "x-api-key: sk-secret\r\n",
     ] {
-        assert_eq!(heard.matches(line).count(), 1, "{line} in {heard}");
+        assert_eq!(
+            received_request.matches(line).count(),
+            1,
+            "{line} in {received_request}"
+        );
     }
 }
 
+// G6
 #[tokio::test]
-async fn g6_a_request_shows_no_value_of_a_header() {
+async fn debug_output_of_stream_request_hides_header_values() {
     let (_listener, url) = listen().await;
-    let shown = format!("{:?}", outgoing(&url));
-    assert!(shown.contains("x-api-key"), "{shown}");
-    assert!(!shown.contains("sk-secret"), "{shown}");
+    let debug_output = format!("{:?}", outgoing(&url));
+    assert!(debug_output.contains("x-api-key"), "{debug_output}");
+    assert!(!debug_output.contains("sk-secret"), "{debug_output}");
 }
 
 #[tokio::test]
-async fn pieces_come_as_they_are_sent_and_the_connection_is_used_again() {
+async fn chunks_arrive_as_sent_and_connection_is_reused() {
     let head = HEAD.replace("transfer", "connection: keep-alive\r\ntransfer");
     let parts = [head.as_str(), "2\r\nhi\r\n", "6\r\n there\r\n", "0\r\n\r\n"];
     let (url, connections) = server(&parts, Duration::ZERO).await;
     let dialer = dialer();
     for _ in 0..5 {
         let incoming = dialer.stream(outgoing(&url)).await.expect("an answer");
-        assert_eq!(all(incoming).await, ("hi there".into(), None));
+        assert_eq!(read_all(incoming).await, ("hi there".into(), None));
     }
-    // One is put back when its task gets to run, which may be after the next request has left.
+    // A task returns the connection to the pool, possibly after the next request has started.
     assert!(connections.load(Ordering::Relaxed) < 5);
 }
 
+// G5
 #[tokio::test]
-async fn g5_the_guard_is_the_same_as_for_whole_answers() {
+async fn stream_requests_pass_the_same_checks() {
     let (inside, visits) = server(&[HEAD, "0\r\n\r\n"], Duration::ZERO).await;
     let redirect = format!("HTTP/1.1 307 Go\r\nlocation: {inside}\r\ncontent-length: 0\r\n\r\n");
     let (url, _) = server(&[&redirect], Duration::ZERO).await;
@@ -140,23 +145,24 @@ async fn g5_the_guard_is_the_same_as_for_whole_answers() {
     }
 }
 
+// G5
 #[tokio::test]
-async fn g5_the_operators_own_host_may_be_inside_and_no_other_may_because_of_it() {
+async fn allow_rule_for_host_permits_no_other_host() {
     let (url, visits) = server(&[HEAD, "0\r\n\r\n"], Duration::ZERO).await;
     let port = url.port().expect("a port");
-    let at = |host: &str| -> Url {
+    let url_for = |host: &str| -> Url {
         let text = format!("http://{host}:{port}/v1");
         text.parse().expect("a url")
     };
-    let own = Allow::host_of(&at("models.internal")).expect("a host");
+    let own = Allow::host_of(&url_for("models.internal")).expect("a host");
     let dialer = |address: &str| {
-        let lookup = Names(vec![address.parse().expect("an address")]);
+        let lookup = FixedLookup(vec![address.parse().expect("an address")]);
         let allow = vec![own.clone()];
-        Dialer::resolving(Options { allow }, Arc::new(lookup)).expect("a dialer")
+        Dialer::with_lookup(Options { allow }, Arc::new(lookup)).expect("a dialer")
     };
     let ask = async |address: &str, host: &str| {
-        let asked = dialer(address).stream(outgoing(&at(host))).await;
-        asked.map(|incoming| incoming.status())
+        let result = dialer(address).stream(outgoing(&url_for(host))).await;
+        result.map(|incoming| incoming.status())
     };
     let refused = Err(DialError::Refused);
     assert_eq!(ask("127.0.0.1", "evil.internal").await, refused);
@@ -168,15 +174,15 @@ async fn g5_the_operators_own_host_may_be_inside_and_no_other_may_because_of_it(
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_an_error_and_then_nothing() {
+async fn truncated_body_yields_one_error_and_ends() {
     let (url, _) = server(&[HEAD, "2\r\nhi\r\n", "5\r\nth"], Duration::ZERO).await;
-    let (body, error) = all(open(&url).await.expect("an answer")).await;
+    let (body, error) = read_all(open(&url).await.expect("an answer")).await;
     assert!("hith".starts_with(&body), "{body}");
     assert_eq!(error, Some(DialError::Unreachable));
 }
 
 #[tokio::test]
-async fn dropping_the_answer_closes_the_connection_while_the_other_side_is_silent() {
+async fn dropping_the_response_closes_an_idle_connection() {
     let (listener, url) = listen().await;
     let mut incoming = Box::pin(open(&url));
     let mut socket = tokio::select! {
@@ -184,7 +190,7 @@ async fn dropping_the_answer_closes_the_connection_while_the_other_side_is_silen
         early = &mut incoming => panic!("{early:?}"),
     };
     let talk = async {
-        request(&mut socket).await.expect("a request");
+        read_request(&mut socket).await.expect("a request");
         socket.write_all(HEAD.as_bytes()).await.expect("written");
         socket.write_all(b"2\r\nhi\r\n").await.expect("written");
     };
@@ -197,16 +203,16 @@ async fn dropping_the_answer_closes_the_connection_while_the_other_side_is_silen
 }
 
 #[tokio::test]
-async fn dropping_the_request_before_the_head_closes_the_connection() {
+async fn dropping_the_request_before_head_closes_connection() {
     let (listener, url) = listen().await;
     let asking = tokio::spawn(async move { open(&url).await.map(|_| ()) });
     let (mut socket, _) = listener.accept().await.expect("a client");
-    request(&mut socket).await.expect("a request");
+    read_request(&mut socket).await.expect("a request");
     asking.abort();
     assert!(closed(&mut socket).await);
 }
 
-/// Waits until a count no longer grows, and gives it.
+/// Waits until a count stops growing, and returns it.
 async fn settled(mut counts: mpsc::UnboundedReceiver<usize>) -> usize {
     let mut last = 0;
     while let Ok(Some(count)) = tokio::time::timeout(10 * SHORT, counts.recv()).await {
@@ -216,10 +222,10 @@ async fn settled(mut counts: mpsc::UnboundedReceiver<usize>) -> usize {
 }
 
 #[tokio::test]
-async fn what_nobody_reads_stays_with_the_sender() {
+async fn unread_body_stays_with_the_sender() {
     const CHUNKS: usize = 1_024;
     const CHUNK: usize = 65_536;
-    // What the kernel holds for both sides, and one read of the client.
+    // The socket buffers of both sides, and one read of the client.
     const HELD_MAX: usize = 8 * 1_048_576;
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_send_buffer_size(65_536).expect("a small buffer");
@@ -230,7 +236,7 @@ async fn what_nobody_reads_stays_with_the_sender() {
     let (count, counts) = mpsc::unbounded_channel();
     let server = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.expect("a client");
-        request(&mut socket).await.expect("a request");
+        read_request(&mut socket).await.expect("a request");
         socket.write_all(HEAD.as_bytes()).await.expect("written");
         let chunk = format!("{CHUNK:x}\r\n{}\r\n", "x".repeat(CHUNK));
         for n in 1..=CHUNKS {
@@ -241,7 +247,7 @@ async fn what_nobody_reads_stays_with_the_sender() {
     });
     let mut incoming = open(&url.parse().expect("a url")).await.expect("an answer");
     let first = incoming.next().await.expect("a piece").expect("bytes");
-    // The whole body has eight times as many bytes as may leave unread.
+    // The complete body is eight times larger than the part that may be sent unread.
     let written = settled(counts).await;
     assert!(written < HELD_MAX, "{written} bytes left while nobody read");
     let mut read = first.len();
@@ -253,21 +259,21 @@ async fn what_nobody_reads_stays_with_the_sender() {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_is_a_timeout() {
+async fn missing_response_head_times_out() {
     let (_listener, url) = listen().await;
-    let mut late = outgoing(&url);
-    late.first_byte = SHORT;
-    let asked = tokio::time::timeout(LONG, dialer().stream(late)).await;
+    let mut slow_request = outgoing(&url);
+    slow_request.first_byte = SHORT;
+    let result = tokio::time::timeout(LONG, dialer().stream(slow_request)).await;
     assert_eq!(
-        asked.map(|asked| asked.map(|_| ())),
+        result.map(|result| result.map(|_| ())),
         Ok(Err(DialError::Timeout))
     );
 }
 
-/// A resolver that answers when it is let go.
+/// A lookup that blocks until the test releases it.
 struct Waits(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
 
-impl Lookup for Waits {
+impl HostLookup for Waits {
     fn lookup(&self, _: &str) -> std::io::Result<Vec<IpAddr>> {
         let _ = self.0.lock().expect("one waits").recv();
         Err(std::io::ErrorKind::NotFound.into())
@@ -275,46 +281,47 @@ impl Lookup for Waits {
 }
 
 #[tokio::test]
-async fn a_connection_that_does_not_come_about_is_given_up_at_every_step() {
-    // The name is not resolved.
+async fn connect_timeout_covers_lookup_and_handshake() {
+    // The name is never resolved.
     let (let_go, wait) = std::sync::mpsc::channel();
     let lookup = Arc::new(Waits(std::sync::Mutex::new(wait)));
-    let resolving = Dialer::resolving(Options::default(), lookup).expect("a dialer");
-    let mut late = outgoing(&"http://models.example/".parse().expect("a url"));
-    late.connect = SHORT;
-    let asked = tokio::time::timeout(LONG / 2, resolving.stream(late)).await;
+    let with_lookup = Dialer::with_lookup(Options::default(), lookup).expect("a dialer");
+    let mut slow_request = outgoing(&"http://models.example/".parse().expect("a url"));
+    slow_request.connect = SHORT;
+    let result = tokio::time::timeout(LONG / 2, with_lookup.stream(slow_request)).await;
     assert_eq!(
-        asked.map(|asked| asked.map(|_| ())),
+        result.map(|result| result.map(|_| ())),
         Ok(Err(DialError::Unconnected))
     );
     drop(let_go);
-    // The other side does not shake hands.
+    // The TLS handshake never completes.
     let (_listener, url) = listen().await;
     let secure = url.as_str().replace("http", "https");
-    let mut late = outgoing(&secure.parse().expect("a url"));
-    late.connect = SHORT;
-    let asked = tokio::time::timeout(LONG / 2, dialer().stream(late)).await;
+    let mut slow_request = outgoing(&secure.parse().expect("a url"));
+    slow_request.connect = SHORT;
+    let result = tokio::time::timeout(LONG / 2, dialer().stream(slow_request)).await;
     assert_eq!(
-        asked.map(|asked| asked.map(|_| ())),
+        result.map(|result| result.map(|_| ())),
         Ok(Err(DialError::Unconnected))
     );
 }
 
 #[tokio::test]
-async fn the_time_to_connect_is_not_the_time_to_answer() {
+async fn connect_timeout_does_not_limit_the_response() {
     let (listener, url) = listen().await;
     let mut patient = outgoing(&url);
     patient.connect = 5 * SHORT;
     let asking = tokio::spawn(async move { dialer().stream(patient).await.map(|_| ()) });
     let (mut socket, _) = listener.accept().await.expect("a client");
-    request(&mut socket).await.expect("a request");
+    read_request(&mut socket).await.expect("a request");
     tokio::time::sleep(10 * SHORT).await;
     socket.write_all(HEAD.as_bytes()).await.expect("written");
     assert_eq!(asking.await.expect("it ran"), Ok(()));
 }
 
+// G6
 #[test]
-fn g6_a_request_shows_nothing_of_what_it_carries() {
+fn debug_output_of_stream_request_has_no_secrets() {
     let outgoing = Outgoing {
         url: Url::parse("https://user:SECRET@host.test/SECRET?key=SECRET").expect("an address"),
         headers: Headers::new([("x-api-key", "SECRET")]).expect("headers"),

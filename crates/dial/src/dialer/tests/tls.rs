@@ -1,8 +1,8 @@
-//! HTTPS with the system's store of authorities: whom a certificate of a known authority names is
-//! spoken to, and nobody else.
+//! HTTPS with the system's certificate store: only servers with a certificate of a trusted
+//! authority for their name are accepted.
 //!
-//! The store is read from a file that a variable of the environment names, so the client is a process
-//! of its own.
+//! The path of the store is taken from an environment variable, so the client runs as a process of
+//! its own.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// What the client is asked to call: pairs of a URL and what must come of it.
+/// The variable with the client's calls: lines of a URL and the expected outcome.
 const CALLS: &str = "TURNWIRE_TEST_TLS_CALLS";
 
 fn authority(name: &str) -> (String, Issuer<'static, KeyPair>) {
@@ -25,7 +25,7 @@ fn authority(name: &str) -> (String, Issuer<'static, KeyPair>) {
     (pem, Issuer::new(params, key))
 }
 
-/// A server for `name` that says `hi`, with a certificate of `issuer`; gives its port.
+/// Starts a server for `name` with a certificate of `issuer` that sends `hi`. Returns its port.
 async fn serve(name: &str, issuer: &Issuer<'static, KeyPair>) -> u16 {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec![name.to_owned()]).expect("parameters");
@@ -43,7 +43,7 @@ async fn serve(name: &str, issuer: &Issuer<'static, KeyPair>) -> u16 {
     let port = listener.local_addr().expect("an address").port();
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            // A client that refuses the certificate leaves in the handshake.
+            // A client that rejects the certificate closes during the handshake.
             let Ok(mut socket) = acceptor.accept(socket).await else {
                 continue;
             };
@@ -63,25 +63,25 @@ async fn serve(name: &str, issuer: &Issuer<'static, KeyPair>) -> u16 {
     port
 }
 
-/// No test by itself: the client of the one below.
+/// The client process of the test below; not a test by itself.
 #[tokio::test]
 #[ignore = "the client of another test"]
 async fn client() {
     let calls = std::env::var(CALLS).expect("what to call");
-    let dialer = named(&["127.0.0.1"], &["127.0.0.0/8"]);
+    let dialer = dialer_resolving_to(&["127.0.0.1"], &["127.0.0.0/8"]);
     for call in calls.lines() {
-        let (url, fate) = call.split_once(' ').expect("a URL and its fate");
+        let (url, expected) = call.split_once(' ').expect("a URL and its outcome");
         let url: Url = url.parse().expect("a URL");
         let answer = dialer.post_json(&url, "{}", LIMITS).await;
-        match fate {
-            "spoken" => assert_eq!(answer, ok(200, "hi"), "{url}"),
+        match expected {
+            "accepted" => assert_eq!(answer, response(200, "hi"), "{url}"),
             _ => assert_eq!(answer, Err(DialError::Unreachable), "{url}"),
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_whom_a_known_authority_names_is_spoken_to() {
+async fn only_servers_trusted_for_their_name_are_accepted() {
     let (pem, known) = authority("known");
     let (others, stranger) = authority("stranger");
     let (good, bad) = (
@@ -89,18 +89,18 @@ async fn only_whom_a_known_authority_names_is_spoken_to() {
         serve("a.test", &stranger).await,
     );
     let calls = format!(
-        "https://a.test:{good}/ spoken\n\
+        "https://a.test:{good}/ accepted\n\
          https://a.test:{bad}/ refused\n\
          https://b.test:{good}/ refused\n\
-         https://a.test:{good}/ spoken"
+         https://a.test:{good}/ accepted"
     );
     run(&pem, calls).await;
-    // Who trusts the other authority is answered by its server, and by no other.
-    let calls = format!("https://a.test:{bad}/ spoken\nhttps://a.test:{good}/ refused");
+    // A client that trusts the other authority accepts only that authority's server.
+    let calls = format!("https://a.test:{bad}/ accepted\nhttps://a.test:{good}/ refused");
     run(&others, calls).await;
 }
 
-/// Runs the client with an authority that it trusts.
+/// Runs the client process with an authority that it trusts.
 async fn run(authority: &str, calls: String) {
     let name = format!("turnwire-dial-{}.pem", std::process::id());
     let store = std::env::temp_dir().join(name);
@@ -111,9 +111,9 @@ async fn run(authority: &str, calls: String) {
         .env("SSL_CERT_FILE", &store)
         .env_remove("SSL_CERT_DIR")
         .env(CALLS, calls);
-    let ran = client.output().await.expect("it ran");
+    let output = client.output().await.expect("it ran");
     std::fs::remove_file(&store).expect("the file is there");
-    let said = String::from_utf8_lossy(&ran.stdout);
-    let errors = String::from_utf8_lossy(&ran.stderr);
-    assert!(said.contains("1 passed"), "{said}\n{errors}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(stdout.contains("1 passed"), "{stdout}\n{errors}");
 }

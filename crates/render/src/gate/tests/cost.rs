@@ -1,4 +1,4 @@
-//! What a decision costs.
+//! The cost of a decision in allocations.
 
 use std::time::Instant;
 
@@ -6,39 +6,40 @@ use allocation_counter::measure;
 use turnwire_event::port::Emission;
 
 use crate::policies::Policies;
-use crate::stage::{BATCH, Stage, called, loading, noted, pack, text};
+use crate::test_support::{BATCH, GateHarness, called, loading, noted, pack, text};
 
-/// Allocations of so many passes of one event that comes back every time.
-fn allocations(stage: &mut Stage, emission: Emission) -> u64 {
+/// The number of allocations of 200 passes of the same event.
+fn allocations(harness: &mut GateHarness, emission: Emission) -> u64 {
     let mut slot = Some(emission);
     let now = Instant::now();
     let mut pass = || {
         if let Some(emission) = slot.take() {
             let mut out = |event, _| slot = Some(event);
-            stage.gate.take(emission, now, &mut out);
+            harness.gate.take(emission, now, &mut out);
         }
     };
-    // The first of a kind looks its counter up.
+    // The first event of a type looks up its counter.
     pass();
     measure(|| (0..200).for_each(|_| pass())).count_total
 }
 
+// S1-058
 #[test]
-fn s1_058_the_forward_path_allocates_nothing() {
-    for mut stage in [
-        Stage::new(pack(), &[BATCH], "en"),
-        Stage::of(Policies::plain("plain@1")),
+fn forward_path_allocates_nothing() {
+    for mut harness in [
+        GateHarness::new(pack(), &[BATCH], "en"),
+        GateHarness::of(Policies::plain("plain@1")),
     ] {
         for emission in [text("words"), called("search"), loading(), noted()] {
-            assert_eq!(allocations(&mut stage, emission), 0);
+            assert_eq!(allocations(&mut harness, emission), 0);
         }
     }
 }
 
 #[test]
-fn a_gate_of_a_known_cohort_is_cheap() {
+fn gate_of_cached_cohort_allocates_at_most_four_times() {
     let policies = Policies::new(std::sync::Arc::new(pack()));
-    let cohort = crate::stage::cohort(&[BATCH]);
+    let cohort = crate::test_support::cohort(&[BATCH]);
     drop(policies.gate(&cohort, "en"));
     let cost = measure(|| drop(policies.gate(&cohort, "en")));
     assert!(cost.count_total <= 4, "{cost:?}");

@@ -1,75 +1,78 @@
-//! Questions of paused turns: list, answer.
+//! Approvals of paused turns: list and decide.
 
 use serde_json::{Value, json};
 
 use super::{JSON, ok};
-use crate::openapi::operation::{Answer, Body, Link, Method, Operation, Problem, Tag};
+use crate::openapi::operation::{
+    FailureCode, OperationMethod, OperationSpec, OperationTag, RequestBody, ResponseLink,
+    SuccessResponse,
+};
 use crate::openapi::parameter::TURN;
-use crate::openapi::schemas::{given, sent};
+use crate::openapi::schemas::{request_schema, response_schema};
 use crate::problem::Code;
 use crate::rest::approval::{Answered, Answers, List};
 
-pub(super) const OPERATIONS: &[Operation] = &[
-    Operation {
-        method: Method::Get,
+pub(super) const OPERATIONS: &[OperationSpec] = &[
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/turns/{id}/approvals",
         id: "listApprovals",
-        tag: Tag::Turns,
+        tag: OperationTag::Turns,
         summary: "List what a turn has asked",
-        about: "The tools of the turn that wait for a person, and the answers that are there.",
+        about: "The tool uses of the turn that need approval, and the decisions so far.",
         owned: true,
         parameters: &[TURN],
         body: None,
-        answers: &[ok("The questions.", &[(JSON, given::<List>)])],
+        responses: &[ok("The approvals.", &[(JSON, response_schema::<List>)])],
         problems: READ,
     },
-    Operation {
-        method: Method::Post,
+    OperationSpec {
+        method: OperationMethod::Post,
         path: "/turns/{id}/approvals",
         id: "answerApprovals",
-        tag: Tag::Turns,
+        tag: OperationTag::Turns,
         summary: "Answer what a turn has asked",
-        about: "The last answer opens the turn that goes on. The same answer again is answered the same.",
+        about: "The last missing decision starts the turn that continues. Repeating a decision has no effect and returns the same response.",
         owned: true,
         parameters: &[TURN],
-        body: Some(Body {
-            shape: sent::<Answers>,
+        body: Some(RequestBody {
+            shape: request_schema::<Answers>,
             required: true,
             examples,
         }),
-        answers: &[
+        responses: &[
             ok(
-                "The answers are taken; others are missing.",
-                &[(JSON, given::<Answered>)],
+                "The decisions are stored; others are missing.",
+                &[(JSON, response_schema::<Answered>)],
             ),
-            Answer {
-                contents: &[(JSON, given::<Answered>)],
-                links: &[Link {
+            SuccessResponse {
+                contents: &[(JSON, response_schema::<Answered>)],
+                links: &[ResponseLink {
                     operation: "readTurn",
                     parameter: "id",
                     value: "$response.body#/next_turn_id",
                 }],
-                ..Answer::new(202, "All answers are there, and the next turn goes on.")
+                ..SuccessResponse::new(202, "All approvals are decided, and the next turn starts.")
             },
         ],
         problems: &[
             READ[0],
             READ[1],
             READ[2],
-            Problem::Of(Code::ApprovalNotFound),
-            Problem::Of(Code::ApprovalResolved),
-            Problem::Of(Code::TurnNotPaused),
-            Problem::Of(Code::TurnInFlight),
-            Problem::Of(Code::Draining),
-            Problem::Of(Code::StorageFull),
+            FailureCode::Default(Code::ApprovalNotFound),
+            FailureCode::Default(Code::ApprovalResolved),
+            FailureCode::Default(Code::TurnNotPaused),
+            FailureCode::Default(Code::TurnInFlight),
+            FailureCode::Default(Code::Draining),
+            FailureCode::Default(Code::StorageFull),
         ],
     },
 ];
 
-const READ: &[Problem] = &[
-    Problem::Of(Code::TurnNotFound),
-    Problem::Of(Code::TooManyRequests),
-    Problem::Of(Code::SessionQuarantined),
+const READ: &[FailureCode] = &[
+    FailureCode::Default(Code::TurnNotFound),
+    FailureCode::Default(Code::TooManyRequests),
+    FailureCode::Default(Code::SessionQuarantined),
 ];
 
 fn examples() -> Value {

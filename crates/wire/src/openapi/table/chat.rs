@@ -1,81 +1,87 @@
-//! `/chat`: a turn whose answer is its own stream.
+//! `/chat`: a turn whose response is its own stream.
 
 use serde_json::{Value, json};
 use turnwire_event::SessionId;
 
 use super::turn::SUBMIT;
-use crate::openapi::operation::{Answer, Body, Header, Method, Operation, Problem, Tag};
+use crate::openapi::operation::{
+    FailureCode, OperationMethod, OperationSpec, OperationTag, RequestBody, ResponseHeader,
+    SuccessResponse,
+};
 use crate::openapi::parameter::{
     IDEMPOTENCY_KEY, LANGUAGE, LAST_EVENT_ID, LAST_EVENT_ID_QUERY, RESPONSE, WIRE_VERSION,
 };
-use crate::openapi::schemas::{Schemas, given, sent};
+use crate::openapi::schemas::{Schemas, request_schema, response_schema};
 use crate::pc3::cursor::FRAME_ID_PATTERN;
 use crate::problem::Code;
 use crate::rest::chat::Chat;
 
 const EVENT_STREAM: &str = crate::pc3::MEDIA_TYPE;
 
-const SESSION: Header = Header {
+const SESSION: ResponseHeader = ResponseHeader {
     name: "X-Session-Id",
     about: "The session of the turn.",
-    shape: given::<SessionId>,
+    shape: response_schema::<SessionId>,
 };
 
-pub(super) const OPERATIONS: &[Operation] = &[
-    Operation {
-        method: Method::Post,
+pub(super) const OPERATIONS: &[OperationSpec] = &[
+    OperationSpec {
+        method: OperationMethod::Post,
         path: "/chat/stream",
         id: "streamChat",
-        tag: Tag::Chat,
+        tag: OperationTag::Chat,
         summary: "Submit a turn and read its answer as it comes",
-        about: "Makes a session when none is named. The stream ends when the turn has ended; one \
-                that breaks is resumed with GET /chat/{response_id}/stream.",
+        about: "Creates a session if the request names none. The stream ends with the turn; resume a broken \
+                stream with GET /chat/{response_id}/stream.",
         owned: true,
         parameters: &[IDEMPOTENCY_KEY, WIRE_VERSION, LANGUAGE],
-        body: Some(Body {
-            shape: sent::<Chat>,
+        body: Some(RequestBody {
+            shape: request_schema::<Chat>,
             required: true,
             examples: chat_examples,
         }),
-        answers: &[Answer {
+        responses: &[SuccessResponse {
             contents: &[(EVENT_STREAM, block)],
             headers: &[SESSION],
-            ..Answer::new(200, "The frames of the turn.")
+            ..SuccessResponse::new(200, "The frames of the turn.")
         }],
         problems: &STREAM,
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/chat/{response_id}/stream",
         id: "resumeChat",
-        tag: Tag::Chat,
+        tag: OperationTag::Chat,
         summary: "Go on reading an answer",
-        about: "From the frame after the last one that was seen, or from the first.",
+        about: "From the frame after the given one, or from the first.",
         owned: true,
         parameters: &[RESPONSE, LAST_EVENT_ID, LAST_EVENT_ID_QUERY, WIRE_VERSION],
         body: None,
-        answers: &[
-            Answer {
+        responses: &[
+            SuccessResponse {
                 contents: &[(EVENT_STREAM, block)],
                 headers: &[SESSION],
-                ..Answer::new(200, "The frames of the turn after the one that was named.")
+                ..SuccessResponse::new(200, "The frames of the turn after the given one.")
             },
-            Answer::new(204, "The turn has ended and its last frame was seen."),
+            SuccessResponse::new(
+                204,
+                "The turn has ended, and the client has its last frame.",
+            ),
         ],
         problems: &[
-            Problem::Of(Code::InvalidCursor),
-            Problem::Of(Code::TurnNotFound),
-            Problem::Of(Code::WireVersionMismatch),
-            Problem::Of(Code::CursorExpired),
-            Problem::Of(Code::TooManyRequests),
-            Problem::Of(Code::SessionQuarantined),
+            FailureCode::Default(Code::InvalidCursor),
+            FailureCode::Default(Code::TurnNotFound),
+            FailureCode::Default(Code::WireVersionMismatch),
+            FailureCode::Default(Code::CursorExpired),
+            FailureCode::Default(Code::TooManyRequests),
+            FailureCode::Default(Code::SessionQuarantined),
         ],
     },
 ];
 
-/// What submitting can come to, and what streaming adds.
-const STREAM: [Problem; SUBMIT.len() + 1] = {
-    let mut all = [Problem::Of(Code::WireVersionMismatch); SUBMIT.len() + 1];
+/// The failures of a submit, and that of streaming.
+const STREAM: [FailureCode; SUBMIT.len() + 1] = {
+    let mut all = [FailureCode::Default(Code::WireVersionMismatch); SUBMIT.len() + 1];
     let mut at = 0;
     while at < SUBMIT.len() {
         all[at + 1] = SUBMIT[at];
@@ -84,12 +90,12 @@ const STREAM: [Problem; SUBMIT.len() + 1] = {
     all
 };
 
-/// One event of the stream, as its readers have it.
+/// The schema of one event of the stream.
 fn block(_: &mut Schemas) -> Value {
     json!({
         "type": "object",
-        "description": "One event of the stream. Its data is a frame of the chat wire as JSON, and \
-                        [DONE] after the last.",
+        "description": "One event of the stream. Its data is a frame of the chat wire as JSON, or [DONE] after the \
+                        last frame.",
         "properties": {
             "id": { "type": "string", "pattern": FRAME_ID_PATTERN },
             "event": { "type": "string" },

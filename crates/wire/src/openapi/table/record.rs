@@ -1,116 +1,124 @@
-//! What was said and done in a session, and what people thought of it.
+//! The records of a session: messages, events, calls and feedback.
 
 use serde_json::{Value, json};
 
 use super::turn::PAGE;
 use super::{JSON, ok};
-use crate::openapi::operation::{Answer, Body, Method, Operation, Problem, Tag};
+use crate::openapi::operation::{
+    FailureCode, OperationMethod, OperationSpec, OperationTag, RequestBody, SuccessResponse,
+};
 use crate::openapi::parameter::{
     BEFORE_CALL, BEFORE_MESSAGE, BEFORE_TOOL_USE, EVENTS_LIMIT, HASHES, LIST_LIMIT, MESSAGES_LIMIT,
     SESSION, SINCE, TYPES,
 };
-use crate::openapi::schemas::{given, sent};
+use crate::openapi::schemas::{request_schema, response_schema};
 use crate::problem::Code;
 use crate::rest::{event, feedback, llm_call, message, tool_call};
 
-pub(super) const OPERATIONS: &[Operation] = &[
-    Operation {
-        method: Method::Get,
+pub(super) const OPERATIONS: &[OperationSpec] = &[
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/sessions/{id}/messages",
         id: "listMessages",
-        tag: Tag::Record,
+        tag: OperationTag::Record,
         summary: "List messages",
-        about: "What was said: the newest page first, each page oldest first.",
+        about: "The stored messages: the newest page first, each page oldest first.",
         owned: true,
         parameters: &[SESSION, MESSAGES_LIMIT, BEFORE_MESSAGE],
         body: None,
-        answers: &[ok("A page of messages.", &[(JSON, given::<message::List>)])],
+        responses: &[ok(
+            "A page of messages.",
+            &[(JSON, response_schema::<message::List>)],
+        )],
         problems: &[
             PAGE[0],
             PAGE[1],
             PAGE[2],
             PAGE[3],
-            Problem::Of(Code::MessageNotFound),
+            FailureCode::Default(Code::MessageNotFound),
         ],
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/sessions/{id}/events",
         id: "listEvents",
-        tag: Tag::Record,
+        tag: OperationTag::Record,
         summary: "Read the log",
         about: "The events of the session as they are stored, oldest first.",
         owned: true,
         parameters: &[SESSION, SINCE, TYPES, EVENTS_LIMIT, HASHES],
         body: None,
-        answers: &[ok("A page of the log.", &[(JSON, given::<event::List>)])],
+        responses: &[ok(
+            "A page of the log.",
+            &[(JSON, response_schema::<event::List>)],
+        )],
         problems: &[
             PAGE[0],
             PAGE[1],
             PAGE[2],
             PAGE[3],
-            Problem::Of(Code::CursorExpired),
-            Problem::Of(Code::InvalidFilter),
+            FailureCode::Default(Code::CursorExpired),
+            FailureCode::Default(Code::InvalidFilter),
         ],
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/sessions/{id}/tool-calls",
         id: "listToolCalls",
-        tag: Tag::Record,
+        tag: OperationTag::Record,
         summary: "List tool calls",
-        about: "Which tools ran and how they ended, newest first.",
+        about: "The tool calls and how they ended, newest first.",
         owned: true,
         parameters: &[SESSION, LIST_LIMIT, BEFORE_TOOL_USE],
         body: None,
-        answers: &[ok(
+        responses: &[ok(
             "A page of tool calls.",
-            &[(JSON, given::<tool_call::List>)],
+            &[(JSON, response_schema::<tool_call::List>)],
         )],
         problems: PAGE,
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/sessions/{id}/llm-calls",
         id: "listLlmCalls",
-        tag: Tag::Record,
+        tag: OperationTag::Record,
         summary: "List model calls",
-        about: "Which models were called and by whom, how it went and what it cost, newest first.",
+        about: "The model calls with caller, result and usage, newest first.",
         owned: true,
         parameters: &[SESSION, LIST_LIMIT, BEFORE_CALL],
         body: None,
-        answers: &[ok(
+        responses: &[ok(
             "A page of model calls.",
-            &[(JSON, given::<llm_call::List>)],
+            &[(JSON, response_schema::<llm_call::List>)],
         )],
         problems: PAGE,
     },
-    Operation {
-        method: Method::Post,
+    OperationSpec {
+        method: OperationMethod::Post,
         path: "/sessions/{id}/feedback",
         id: "recordFeedback",
-        tag: Tag::Record,
+        tag: OperationTag::Record,
         summary: "Say what a message or a turn was worth",
-        about: "It is kept in the log, in the client's own scale.",
+        about: "The rating is stored in the log, in the scale of the client.",
         owned: true,
         parameters: &[SESSION],
-        body: Some(Body {
-            shape: sent::<feedback::Feedback>,
+        body: Some(RequestBody {
+            shape: request_schema::<feedback::Feedback>,
             required: true,
             examples: feedback_examples,
         }),
-        answers: &[Answer {
-            contents: &[(JSON, given::<feedback::Recorded>)],
-            ..Answer::new(202, "It is in the log.")
+        responses: &[SuccessResponse {
+            contents: &[(JSON, response_schema::<feedback::Recorded>)],
+            ..SuccessResponse::new(202, "The feedback is in the log.")
         }],
         problems: &[
-            Problem::Of(Code::SessionNotFound),
-            Problem::Of(Code::TurnNotFound),
-            Problem::Of(Code::MessageNotFound),
-            Problem::Of(Code::TooManyRequests),
-            Problem::Of(Code::Draining),
-            Problem::Of(Code::SessionQuarantined),
-            Problem::Of(Code::StorageFull),
+            FailureCode::Default(Code::SessionNotFound),
+            FailureCode::Default(Code::TurnNotFound),
+            FailureCode::Default(Code::MessageNotFound),
+            FailureCode::Default(Code::TooManyRequests),
+            FailureCode::Default(Code::Draining),
+            FailureCode::Default(Code::SessionQuarantined),
+            FailureCode::Default(Code::StorageFull),
         ],
     },
 ];

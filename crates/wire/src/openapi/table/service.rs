@@ -1,12 +1,11 @@
-//! The document itself, the registry of statuses, what was used, the problem pages, the live page,
-//! and what supervisors ask.
+//! The OpenAPI document, registered statuses, usage, problem pages, the live page, and health checks.
 
 use serde_json::json;
 
 use super::{JSON, ok, text};
-use crate::openapi::operation::{Method, Operation, Problem, Tag};
+use crate::openapi::operation::{FailureCode, OperationMethod, OperationSpec, OperationTag};
 use crate::openapi::parameter::{CODE, FROM, TO};
-use crate::openapi::schemas::given;
+use crate::openapi::schemas::response_schema;
 use crate::problem::{Code, help};
 use crate::rest::health::Health;
 use crate::rest::status_event::StatusEvents;
@@ -14,65 +13,71 @@ use crate::rest::usage::Report;
 
 const HTML: &str = "text/html";
 
-pub(super) const OPERATIONS: &[Operation] = &[
-    Operation {
-        method: Method::Get,
+pub(super) const OPERATIONS: &[OperationSpec] = &[
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/problems",
         id: "listProblems",
-        tag: Tag::Problems,
+        tag: OperationTag::Problems,
         summary: "Every type of problem",
-        about: "A page, or JSON for those who accept that rather.",
-        answers: &[ok(
+        about: "An HTML page, or JSON if the client prefers it.",
+        responses: &[ok(
             "All types of problems.",
-            &[(HTML, text), (JSON, given::<help::List>)],
+            &[(HTML, text), (JSON, response_schema::<help::List>)],
         )],
         ..PLAIN
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/problems/{code}",
         id: "readProblem",
-        tag: Tag::Problems,
+        tag: OperationTag::Problems,
         summary: "One type of problem",
-        about: "What it means, when it happens and what to do; the `type` of a problem is this path.",
+        about: "Meaning, causes and remedy; the `type` of a problem is this path.",
         parameters: &[CODE],
-        answers: &[ok(
+        responses: &[ok(
             "The type of problem.",
-            &[(HTML, text), (JSON, given::<help::Description>)],
+            &[(HTML, text), (JSON, response_schema::<help::Description>)],
         )],
-        problems: &[Problem::Of(Code::NotFound)],
+        problems: &[FailureCode::Default(Code::NotFound)],
         ..PLAIN
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/status-events",
         id: "listStatusEvents",
-        tag: Tag::Operations,
+        tag: OperationTag::Operations,
         summary: "The registry of statuses",
-        about: "Every identifier that agents may emit as progress, with the file that holds it, its words in each language, and how often it was emitted.",
-        answers: &[ok("The registry.", &[(JSON, given::<StatusEvents>)])],
+        about: "Every status id that agents may emit as progress, with the file that defines it, its text in each language, and how often it was emitted.",
+        responses: &[ok(
+            "The registry.",
+            &[(JSON, response_schema::<StatusEvents>)],
+        )],
         ..PLAIN
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/usage",
         id: "readUsage",
-        tag: Tag::Operations,
+        tag: OperationTag::Operations,
         summary: "What model calls came to",
-        about: "Calls, tokens and cost of the tenant by day and model, and in all. Calls count on the day they ended, also those of sessions that were deleted since.",
+        about: "Calls, tokens and cost of the tenant by day and model, and in total. A call counts on the day it ended, even if its session was deleted later.",
         owned: true,
         parameters: &[FROM, TO],
-        answers: &[ok("What they came to.", &[(JSON, given::<Report>)])],
+        responses: &[ok(
+            "The usage report.",
+            &[(JSON, response_schema::<Report>)],
+        )],
         ..PLAIN
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/openapi.json",
         id: "readOpenApi",
-        tag: Tag::Operations,
+        tag: OperationTag::Operations,
         summary: "This document",
-        about: "With the limits that this server is set to.",
-        answers: &[ok(
+        about: "With the limits of this server.",
+        responses: &[ok(
             "The document.",
             &[(
                 JSON,
@@ -81,63 +86,69 @@ pub(super) const OPERATIONS: &[Operation] = &[
         )],
         ..PLAIN
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/healthz",
         id: "readHealth",
-        tag: Tag::Operations,
+        tag: OperationTag::Operations,
         summary: "Whether the process lives",
-        about: "Answers as long as there is anyone to answer.",
-        answers: &[ok("It lives.", &[(JSON, given::<Health>)])],
+        about: "Succeeds while the process runs.",
+        responses: &[ok(
+            "The process runs.",
+            &[(JSON, response_schema::<Health>)],
+        )],
         ..PLAIN
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/readyz",
         id: "readReadiness",
-        tag: Tag::Operations,
+        tag: OperationTag::Operations,
         summary: "Whether new turns are taken",
         about: "503 while the server drains or its disk is full.",
-        answers: &[ok("It takes turns.", &[(JSON, given::<Health>)])],
+        responses: &[ok(
+            "The server accepts turns.",
+            &[(JSON, response_schema::<Health>)],
+        )],
         problems: &[
-            Problem::Of(Code::Draining),
-            Problem::As(Code::StorageFull, 503),
+            FailureCode::Default(Code::Draining),
+            FailureCode::WithStatus(Code::StorageFull, 503),
         ],
         ..PLAIN
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/metrics",
         id: "readMetrics",
-        tag: Tag::Operations,
+        tag: OperationTag::Operations,
         summary: "Metrics",
         about: "In the text format of Prometheus.",
-        answers: &[ok("The metrics.", &[("text/plain", text)])],
+        responses: &[ok("The metrics.", &[("text/plain", text)])],
         ..PLAIN
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/",
         id: "readPage",
-        tag: Tag::Operations,
+        tag: OperationTag::Operations,
         summary: "The live page",
         about: "Talk to the agent and watch its events in a browser.",
-        answers: &[ok("The page.", &[(HTML, text)])],
+        responses: &[ok("The page.", &[(HTML, text)])],
         ..PLAIN
     },
 ];
 
-/// Takes nothing, speaks for nobody.
-const PLAIN: Operation = Operation {
-    method: Method::Get,
+/// An operation without parameters, body and owner.
+const PLAIN: OperationSpec = OperationSpec {
+    method: OperationMethod::Get,
     path: "",
     id: "",
-    tag: Tag::Operations,
+    tag: OperationTag::Operations,
     summary: "",
     about: "",
     owned: false,
     parameters: &[],
     body: None,
-    answers: &[],
+    responses: &[],
     problems: &[],
 };

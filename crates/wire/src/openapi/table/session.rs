@@ -1,34 +1,37 @@
-//! `/sessions`: make, list, attach, delete, workers, stream.
+//! `/sessions`: create, list, attach, delete, workers, stream.
 
 use serde_json::{Value, json};
 
 use super::{JSON, ok};
-use crate::openapi::operation::{Answer, Body, Header, Link, Method, Operation, Problem, Tag};
-use crate::openapi::parameter::{
-    ATTACH, BEFORE_SESSION, HANDSHAKE, LIST_LIMIT, Parameter, SESSION,
+use crate::openapi::operation::{
+    FailureCode, OperationMethod, OperationSpec, OperationTag, RequestBody, ResponseHeader,
+    ResponseLink, SuccessResponse,
 };
-use crate::openapi::schemas::{given, sent};
+use crate::openapi::parameter::{
+    ATTACH, BEFORE_SESSION, HANDSHAKE, LIST_LIMIT, OperationParameter, SESSION,
+};
+use crate::openapi::schemas::{request_schema, response_schema};
 use crate::problem::Code;
 use crate::rest::session::{Attached, Create, Created, List, Workers};
 
-pub(super) const OPERATIONS: &[Operation] = &[
-    Operation {
-        method: Method::Post,
+pub(super) const OPERATIONS: &[OperationSpec] = &[
+    OperationSpec {
+        method: OperationMethod::Post,
         path: "/sessions",
         id: "createSession",
-        tag: Tag::Sessions,
+        tag: OperationTag::Sessions,
         summary: "Make a session",
         about: "A session is one conversation with its own order of events.",
         owned: true,
         parameters: &[],
-        body: Some(Body {
-            shape: sent::<Create>,
+        body: Some(RequestBody {
+            shape: request_schema::<Create>,
             required: false,
             examples: create_examples,
         }),
-        answers: &[Answer {
-            contents: &[(JSON, given::<Created>)],
-            headers: &[Header {
+        responses: &[SuccessResponse {
+            contents: &[(JSON, response_schema::<Created>)],
+            headers: &[ResponseHeader {
                 name: "Location",
                 about: "The path of the new session.",
                 shape: |_| json!({ "type": "string" }),
@@ -44,106 +47,120 @@ pub(super) const OPERATIONS: &[Operation] = &[
                 to_session("listToolCalls"),
                 to_session("listLlmCalls"),
             ],
-            ..Answer::new(201, "The session is made.")
+            ..SuccessResponse::new(201, "The session is created.")
         }],
-        problems: &[Problem::Of(Code::Draining), Problem::Of(Code::StorageFull)],
+        problems: &[
+            FailureCode::Default(Code::Draining),
+            FailureCode::Default(Code::StorageFull),
+        ],
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/sessions",
         id: "listSessions",
-        tag: Tag::Sessions,
+        tag: OperationTag::Sessions,
         summary: "List sessions",
-        about: "The owner's sessions, newest first, a page at a time. Workers are listed with the session they work for.",
+        about: "The sessions of the owner, newest first, one page at a time. Workers are listed with the session that started them.",
         owned: true,
         parameters: &[LIST_LIMIT, BEFORE_SESSION],
         body: None,
-        answers: &[ok("A page of sessions.", &[(JSON, given::<List>)])],
-        problems: &[Problem::Of(Code::InvalidCursor)],
+        responses: &[ok(
+            "A page of sessions.",
+            &[(JSON, response_schema::<List>)],
+        )],
+        problems: &[FailureCode::Default(Code::InvalidCursor)],
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/sessions/{id}",
         id: "attachSession",
-        tag: Tag::Sessions,
+        tag: OperationTag::Sessions,
         summary: "Read a session and get a ticket to its stream",
-        about: "The attach token opens one WebSocket connection, once, soon.",
+        about: "The attach token opens one WebSocket connection, once, within 60 s.",
         owned: true,
         parameters: &[SESSION],
         body: None,
-        answers: &[ok(
-            "The session and its ticket.",
-            &[(JSON, given::<Attached>)],
+        responses: &[ok(
+            "The session and its attach token.",
+            &[(JSON, response_schema::<Attached>)],
         )],
         problems: READ,
     },
-    Operation {
-        method: Method::Delete,
+    OperationSpec {
+        method: OperationMethod::Delete,
         path: "/sessions/{id}",
         id: "deleteSession",
-        tag: Tag::Sessions,
+        tag: OperationTag::Sessions,
         summary: "Delete a session",
-        about: "Its turn is cancelled, its streams are closed, and what it holds is removed; so are its workers.",
+        about: "Cancels its turn, closes its streams, and removes its records and its workers.",
         owned: true,
         parameters: &[SESSION],
         body: None,
-        answers: &[Answer::new(204, "The session is gone.")],
+        responses: &[SuccessResponse::new(204, "The session is deleted.")],
         problems: READ,
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/sessions/{id}/workers",
         id: "listWorkers",
-        tag: Tag::Sessions,
+        tag: OperationTag::Sessions,
         summary: "List the workers of a session",
-        about: "The sessions that its turns gave work to, newest first, a page at a time, each with its newest turn. A worker is a session: it is read, followed and cancelled like any other.",
+        about: "The sessions that its turns have started as workers, newest first, one page at a time, each with its newest turn. A worker is a session and can be read, followed and cancelled like any other.",
         owned: true,
         parameters: &[SESSION, LIST_LIMIT, BEFORE_SESSION],
         body: None,
-        answers: &[ok("A page of workers.", &[(JSON, given::<Workers>)])],
+        responses: &[ok(
+            "A page of workers.",
+            &[(JSON, response_schema::<Workers>)],
+        )],
         problems: PAGED,
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/sessions/{id}/stream",
         id: "streamSession",
-        tag: Tag::Sessions,
+        tag: OperationTag::Sessions,
         summary: "Follow a session over a WebSocket",
         about: "Frames and close codes are described in docs/wires/session.md.",
         owned: false,
         parameters: &STREAM,
         body: None,
-        answers: &[Answer::new(
+        responses: &[SuccessResponse::new(
             101,
-            "The connection is a WebSocket from here on.",
+            "The connection is upgraded to a WebSocket.",
         )],
         problems: &[
-            Problem::Of(Code::InvalidRequest),
-            Problem::Of(Code::Unauthorized),
-            Problem::Of(Code::SessionNotFound),
-            Problem::Of(Code::Draining),
-            Problem::Of(Code::SessionQuarantined),
+            FailureCode::Default(Code::InvalidRequest),
+            FailureCode::Default(Code::Unauthorized),
+            FailureCode::Default(Code::SessionNotFound),
+            FailureCode::Default(Code::Draining),
+            FailureCode::Default(Code::SessionQuarantined),
         ],
     },
 ];
 
-/// What reading anything of a session can come to.
-pub(super) const READ: &[Problem] = &[
-    Problem::Of(Code::SessionNotFound),
-    Problem::Of(Code::TooManyRequests),
-    Problem::Of(Code::SessionQuarantined),
+/// The failures of reading a session.
+pub(super) const READ: &[FailureCode] = &[
+    FailureCode::Default(Code::SessionNotFound),
+    FailureCode::Default(Code::TooManyRequests),
+    FailureCode::Default(Code::SessionQuarantined),
 ];
 
-/// What reading a page of anything of a session can come to.
-const PAGED: &[Problem] = &[Problem::Of(Code::InvalidCursor), READ[0], READ[1], READ[2]];
+/// The failures of reading a page of records of a session.
+const PAGED: &[FailureCode] = &[
+    FailureCode::Default(Code::InvalidCursor),
+    READ[0],
+    READ[1],
+    READ[2],
+];
 
-const STREAM: [Parameter; 6] = {
+const STREAM: [OperationParameter; 6] = {
     let [upgrade, connection, version, key] = HANDSHAKE;
     [SESSION, ATTACH, upgrade, connection, version, key]
 };
 
-const fn to_session(operation: &'static str) -> Link {
-    Link {
+const fn to_session(operation: &'static str) -> ResponseLink {
+    ResponseLink {
         operation,
         parameter: "id",
         value: "$response.body#/session_id",

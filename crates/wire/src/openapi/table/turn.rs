@@ -4,155 +4,163 @@ use serde_json::{Value, json};
 
 use super::session::READ;
 use super::{JSON, ok};
-use crate::openapi::operation::{Answer, Body, Header, Link, Method, Operation, Problem, Tag};
+use crate::openapi::operation::{
+    FailureCode, OperationMethod, OperationSpec, OperationTag, RequestBody, ResponseHeader,
+    ResponseLink, SuccessResponse,
+};
 use crate::openapi::parameter::{
     BEFORE_TURN, IDEMPOTENCY_KEY, LANGUAGE, LIST_LIMIT, SESSION, TURN, WAIT, WIRE_VERSION,
 };
-use crate::openapi::schemas::{given, sent};
+use crate::openapi::schemas::{request_schema, response_schema};
 use crate::problem::Code;
 use crate::rest::turn::{
     Accepted, Cancel, CancelAccepted, List, SessionCancel, SessionCancelAccepted, Submit, Turn,
 };
 
-pub(super) const OPERATIONS: &[Operation] = &[
-    Operation {
-        method: Method::Post,
+pub(super) const OPERATIONS: &[OperationSpec] = &[
+    OperationSpec {
+        method: OperationMethod::Post,
         path: "/sessions/{id}/turns",
         id: "submitTurn",
-        tag: Tag::Turns,
+        tag: OperationTag::Turns,
         summary: "Submit a turn",
-        about: "Answers as soon as the turn is on disk; what happens in it is told on the streams.",
+        about: "Responds as soon as the turn is on disk; the streams carry its events.",
         owned: true,
         parameters: &[SESSION, IDEMPOTENCY_KEY, WIRE_VERSION, LANGUAGE],
-        body: Some(Body {
-            shape: sent::<Submit>,
+        body: Some(RequestBody {
+            shape: request_schema::<Submit>,
             required: true,
             examples: submit_examples,
         }),
-        answers: &[Answer {
-            contents: &[(JSON, given::<Accepted>)],
-            headers: &[Header {
+        responses: &[SuccessResponse {
+            contents: &[(JSON, response_schema::<Accepted>)],
+            headers: &[ResponseHeader {
                 name: "Location",
                 about: "The path of the new turn.",
                 shape: |_| json!({ "type": "string" }),
             }],
             links: &[to_turn("readTurn"), to_turn("cancelTurn")],
-            ..Answer::new(202, "The turn is accepted.")
+            ..SuccessResponse::new(202, "The turn is accepted.")
         }],
         problems: SUBMIT,
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/sessions/{id}/turns",
         id: "listTurns",
-        tag: Tag::Turns,
+        tag: OperationTag::Turns,
         summary: "List turns",
-        about: "The session's turns, newest first, a page at a time.",
+        about: "The turns of the session, newest first, one page at a time.",
         owned: true,
         parameters: &[SESSION, LIST_LIMIT, BEFORE_TURN],
         body: None,
-        answers: &[ok("A page of turns.", &[(JSON, given::<List>)])],
+        responses: &[ok("A page of turns.", &[(JSON, response_schema::<List>)])],
         problems: PAGE,
     },
-    Operation {
-        method: Method::Get,
+    OperationSpec {
+        method: OperationMethod::Get,
         path: "/turns/{id}",
         id: "readTurn",
-        tag: Tag::Turns,
+        tag: OperationTag::Turns,
         summary: "Read a turn",
-        about: "Where it stands, and once it has ended, how.",
+        about: "The state of the turn and, once it has ended, its result.",
         owned: true,
         parameters: &[TURN],
         body: None,
-        answers: &[ok("The turn.", &[(JSON, given::<Turn>)])],
+        responses: &[ok("The turn.", &[(JSON, response_schema::<Turn>)])],
         problems: &[
-            Problem::Of(Code::TurnNotFound),
-            Problem::Of(Code::TooManyRequests),
-            Problem::Of(Code::SessionQuarantined),
+            FailureCode::Default(Code::TurnNotFound),
+            FailureCode::Default(Code::TooManyRequests),
+            FailureCode::Default(Code::SessionQuarantined),
         ],
     },
-    Operation {
-        method: Method::Post,
+    OperationSpec {
+        method: OperationMethod::Post,
         path: "/turns/{id}/cancel",
         id: "cancelTurn",
-        tag: Tag::Turns,
+        tag: OperationTag::Turns,
         summary: "Cancel a turn",
-        about: "Nothing new starts after it. A turn that has ended stays as it is.",
+        about: "No new work starts after the request. A turn that has ended is not changed.",
         owned: true,
         parameters: &[TURN, WAIT],
-        body: Some(Body {
-            shape: sent::<Cancel>,
+        body: Some(RequestBody {
+            shape: request_schema::<Cancel>,
             required: false,
             examples: cancel_examples,
         }),
-        answers: &[
+        responses: &[
             ok(
-                "The turn as it ended, with its receipt, where that was waited for.",
-                &[(JSON, given::<Turn>)],
+                "The ended turn with its receipt, if the request waited for the end.",
+                &[(JSON, response_schema::<Turn>)],
             ),
-            Answer {
-                contents: &[(JSON, given::<CancelAccepted>)],
-                ..Answer::new(202, "The turn ends, or has ended.")
+            SuccessResponse {
+                contents: &[(JSON, response_schema::<CancelAccepted>)],
+                ..SuccessResponse::new(202, "The turn is ending or has ended.")
             },
         ],
         problems: &[
-            Problem::Of(Code::TurnNotFound),
-            Problem::Of(Code::TooManyRequests),
-            Problem::Of(Code::SessionQuarantined),
+            FailureCode::Default(Code::TurnNotFound),
+            FailureCode::Default(Code::TooManyRequests),
+            FailureCode::Default(Code::SessionQuarantined),
         ],
     },
-    Operation {
-        method: Method::Post,
+    OperationSpec {
+        method: OperationMethod::Post,
         path: "/sessions/{id}/cancel",
         id: "cancelSession",
-        tag: Tag::Turns,
+        tag: OperationTag::Turns,
         summary: "Cancel what a session does",
-        about: "Stops the turn that runs now or, by the key of its submit, the turn of a submit that \
-                may not have come yet: one that comes within a minute is accepted and stopped \
-                before it begins anything.",
+        about: "Cancels the running turn or, by the idempotency key of its submit, the turn of a submit that \
+                may not have arrived yet: a submit that arrives within a minute is accepted and \
+                cancelled before it starts any work.",
         owned: true,
         parameters: &[SESSION, WAIT],
-        body: Some(Body {
-            shape: sent::<SessionCancel>,
+        body: Some(RequestBody {
+            shape: request_schema::<SessionCancel>,
             required: false,
             examples: session_cancel_examples,
         }),
-        answers: &[
+        responses: &[
             ok(
-                "Nothing runs; or the turn as it ended, where that was waited for.",
-                &[(JSON, given::<SessionCancelAccepted>)],
+                "No turn runs; or the ended turn, if the request waited for the end.",
+                &[(JSON, response_schema::<SessionCancelAccepted>)],
             ),
-            Answer {
-                contents: &[(JSON, given::<SessionCancelAccepted>)],
-                ..Answer::new(202, "The turn ends, has ended, or will not begin.")
+            SuccessResponse {
+                contents: &[(JSON, response_schema::<SessionCancelAccepted>)],
+                ..SuccessResponse::new(202, "The turn is ending, has ended, or will not start.")
             },
         ],
         problems: &[
-            Problem::Of(Code::SessionNotFound),
-            Problem::Of(Code::TooManyRequests),
-            Problem::Of(Code::SessionQuarantined),
+            FailureCode::Default(Code::SessionNotFound),
+            FailureCode::Default(Code::TooManyRequests),
+            FailureCode::Default(Code::SessionQuarantined),
         ],
     },
 ];
 
-/// What submitting can come to.
-pub(super) const SUBMIT: &[Problem] = &[
-    Problem::Of(Code::SessionNotFound),
-    Problem::Of(Code::TurnInFlight),
-    Problem::Of(Code::UnsupportedContent),
-    Problem::Of(Code::IdempotencyMismatch),
-    Problem::Of(Code::QueueFull),
-    Problem::Of(Code::TooManyRequests),
-    Problem::Of(Code::Draining),
-    Problem::Of(Code::SessionQuarantined),
-    Problem::Of(Code::StorageFull),
+/// The failures of a submit.
+pub(super) const SUBMIT: &[FailureCode] = &[
+    FailureCode::Default(Code::SessionNotFound),
+    FailureCode::Default(Code::TurnInFlight),
+    FailureCode::Default(Code::UnsupportedContent),
+    FailureCode::Default(Code::IdempotencyMismatch),
+    FailureCode::Default(Code::QueueFull),
+    FailureCode::Default(Code::TooManyRequests),
+    FailureCode::Default(Code::Draining),
+    FailureCode::Default(Code::SessionQuarantined),
+    FailureCode::Default(Code::StorageFull),
 ];
 
-/// What reading a page of a session can come to.
-pub(super) const PAGE: &[Problem] = &[Problem::Of(Code::InvalidCursor), READ[0], READ[1], READ[2]];
+/// The failures of reading a page of a session.
+pub(super) const PAGE: &[FailureCode] = &[
+    FailureCode::Default(Code::InvalidCursor),
+    READ[0],
+    READ[1],
+    READ[2],
+];
 
-const fn to_turn(operation: &'static str) -> Link {
-    Link {
+const fn to_turn(operation: &'static str) -> ResponseLink {
+    ResponseLink {
         operation,
         parameter: "id",
         value: "$response.body#/turn_id",

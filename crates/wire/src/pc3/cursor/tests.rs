@@ -1,4 +1,4 @@
-//! Cursors: one spelling, what they cover, where a replay starts.
+//! Cursors: their text form, the frames they cover, and the start of a replay.
 
 use proptest::prelude::*;
 use turnwire_event::Epoch;
@@ -20,7 +20,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Places near each other, so that they meet.
+    /// Positions close to each other, so that some are equal.
     fn near()(seq in 0..4u64, sub in prop::sample::select(vec![0, 0, 1, 2, Sub::LAST.0])) -> Position {
         at(seq, sub)
     }
@@ -28,12 +28,12 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn a_cursor_reads_back_what_it_prints(cursor in any_cursor()) {
+    fn cursor_parses_its_own_text(cursor in any_cursor()) {
         prop_assert_eq!(cursor.to_string().parse::<Cursor>(), Ok(cursor));
     }
 
     #[test]
-    fn no_text_panics(text in ".{0,40}", tail in "-?.{0,3}") {
+    fn parsing_any_text_never_panics(text in ".{0,40}", tail in "-?.{0,3}") {
         let _ = text.parse::<Cursor>();
         let near = format!("evt_00010000000006{tail}");
         if let Ok(cursor) = near.parse::<Cursor>() {
@@ -41,12 +41,13 @@ proptest! {
         }
     }
 
+    // LAW-2
     #[test]
-    fn law_2_a_replay_from_since_has_all_that_is_not_covered(
+    fn replay_from_since_has_every_uncovered_frame(
         position in near(), frame in prop::option::of(0..=2u8), event in near(), k in 0..=1u8,
     ) {
         let cursor = Cursor { position, frame };
-        // No event stands at seq 0 but transient ones, and those have one frame.
+        // Only transient events are at seq 0, and they have one frame each.
         prop_assume!(event > at(0, 0));
         let k = if event.is_persisted() { k } else { 0 };
         if !cursor.covers(event, k) {
@@ -55,8 +56,9 @@ proptest! {
     }
 }
 
+// LAW-2
 #[test]
-fn law_2_a_cursor_covers_what_came_before_it_and_its_own_frames() {
+fn cursor_covers_earlier_events_and_own_frames() {
     let all = Cursor::from(at(6, 0));
     let first: Cursor = "evt_00010000000006-0".parse().expect("a cursor");
     assert!(all.covers(at(6, 0), 1) && all.covers(at(5, 9), 0));
@@ -71,7 +73,7 @@ fn law_2_a_cursor_covers_what_came_before_it_and_its_own_frames() {
 }
 
 #[test]
-fn what_is_no_cursor_is_refused() {
+fn malformed_cursors_are_rejected() {
     for bad in [
         "",
         "-0",
@@ -86,6 +88,6 @@ fn what_is_no_cursor_is_refused() {
         "evt_0001000000006-0",
         "evt_00010000000006-٣",
     ] {
-        assert_eq!(bad.parse::<Cursor>(), Err(BadCursor), "{bad:?}");
+        assert_eq!(bad.parse::<Cursor>(), Err(InvalidCursor), "{bad:?}");
     }
 }

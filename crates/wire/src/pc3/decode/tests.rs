@@ -1,19 +1,19 @@
-//! Frames read by a client: tolerant of what is new, strict about what is known.
+//! Decoding of frames: unknown parts are skipped, known parts are strict.
 
 use super::*;
 
 const ENVELOPE: &str =
     r#""version":"0.5","timestamp":"2026-01-05T09:12:44.120Z","response_id":"resp_x""#;
 
-fn read(event: &str, rest: &str) -> Result<Decoded, DecodeError> {
+fn read(event: &str, fields: &str) -> Result<Decoded, DecodeError> {
     decode(
         event,
-        &format!("{{\"event_type\":\"{event}\",{ENVELOPE}{rest}}}"),
+        &format!("{{\"event_type\":\"{event}\",{ENVELOPE}{fields}}}"),
     )
 }
 
-fn payload(event: &str, rest: &str) -> Payload {
-    match read(event, rest).expect("a frame") {
+fn payload(event: &str, fields: &str) -> Payload {
+    match read(event, fields).expect("a frame") {
         Decoded::Frame(frame) => {
             assert_eq!(frame.response_id, "resp_x");
             assert_eq!(frame.version, "0.5");
@@ -23,8 +23,9 @@ fn payload(event: &str, rest: &str) -> Payload {
     }
 }
 
+// S1-008
 #[test]
-fn s1_008_unknown_types_and_fields_are_passed_over() {
+fn unknown_types_and_fields_are_skipped() {
     let unknown = Decoded::Unknown("zzz".into());
     assert_eq!(read("zzz", ",\"what\":1").expect("passed over"), unknown);
     assert_eq!(decode("zzz", "not json").expect("passed over"), unknown);
@@ -46,9 +47,10 @@ fn s1_008_unknown_types_and_fields_are_passed_over() {
     assert_eq!(usage, Payload::Usage(wanted));
 }
 
+// S1-101
 #[test]
-fn s1_101_an_error_that_does_not_say_is_the_end() {
-    for (rest, ends) in [
+fn error_without_is_final_is_final() {
+    for (fields, ends) in [
         (",\"error\":{\"code\":\"X_NEW\"}", true),
         (",\"error\":{\"code\":\"X_NEW\"},\"is_final\":true", true),
         (
@@ -56,12 +58,12 @@ fn s1_101_an_error_that_does_not_say_is_the_end() {
             false,
         ),
     ] {
-        assert_eq!(payload("error", rest).is_terminal(), ends, "{rest}");
+        assert_eq!(payload("error", fields).is_terminal(), ends, "{fields}");
     }
 }
 
 #[test]
-fn the_sentinel_is_no_frame_and_what_is_broken_is_an_error() {
+fn sentinel_is_not_a_frame_and_broken_data_fails() {
     assert_eq!(decode("", "[DONE]").expect("the sentinel"), Decoded::Done);
     assert!(decode("text", "[DONE]").is_err());
     assert!(read("text", "").is_err(), "no chunk");
@@ -71,14 +73,15 @@ fn the_sentinel_is_no_frame_and_what_is_broken_is_an_error() {
 }
 
 #[test]
-fn the_types_that_are_known_are_those_that_are_sent() {
+fn known_types_equal_projected_types() {
     for mark in crate::pc3::Mark::ALL {
-        assert!(KNOWN.contains(&mark.event_type()), "{mark:?}");
+        assert!(KNOWN_TYPES.contains(&mark.event_type()), "{mark:?}");
     }
 }
 
+// S1-008
 #[test]
-fn s1_008_frames_of_data_are_read_as_far_as_they_are_known() {
+fn data_frames_with_unknown_fields_are_decoded() {
     let status = payload(
         "status",
         ",\"data\":{\"event_id\":\"a\",\"message\":\"A…\",\"icon\":\"x\"}",
@@ -117,8 +120,9 @@ fn s1_008_frames_of_data_are_read_as_far_as_they_are_known() {
     );
 }
 
+// S1-092
 #[test]
-fn s1_092_a_client_reads_what_failed_of_several() {
+fn failures_of_a_fan_out_are_decoded() {
     let Payload::Error { error, is_final } = payload(
         "error",
         ",\"error\":{\"code\":\"PARTIAL_FAN_OUT\",\"failed\":[{\"code\":\"SUB_AGENT_FAILED\",\

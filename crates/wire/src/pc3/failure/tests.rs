@@ -1,15 +1,17 @@
-//! Each failure's bytes, in both versions.
+//! The frames of failures in both versions, compared byte for byte.
 
 use turnwire_event::code::TurnStatus;
 use turnwire_event::{Body, Event};
 
 use super::*;
-use crate::pc3::sample::{DONE, USAGE, block, ended, event, stopped, told};
+use crate::pc3::test_support::{
+    DONE, USAGE, block, event, projected, turn_cancelled, turn_completed,
+};
 use Version::{V04, V05};
 
-// S1-099
+// S1-099, S1-089, S1-093
 #[test]
-fn s1_089_s1_093_a_code_carries_what_it_is_for_and_no_more() {
+fn error_has_only_the_fields_of_its_code() {
     let error = |code| TurnError {
         failed: vec![
             TurnError::sub_agent("offers"),
@@ -53,24 +55,29 @@ fn s1_089_s1_093_a_code_carries_what_it_is_for_and_no_more() {
             let payload = format!(",\"error\":{{\"code\":\"{detail}}},\"is_final\":true");
             let wanted = block(0, "usage", name, USAGE) + &block(1, "error", name, &payload) + DONE;
             assert_eq!(
-                told(ended(TurnStatus::Failed, Some(error(code))), version),
+                projected(
+                    turn_completed(TurnStatus::Failed, Some(error(code))),
+                    version
+                ),
                 wanted
             );
         }
     }
 }
 
+// S1-100
 #[test]
-fn s1_100_a_failure_that_names_nothing_is_internal() {
-    let text = told(ended(TurnStatus::Failed, None), V05);
+fn failure_without_error_is_internal() {
+    let text = projected(turn_completed(TurnStatus::Failed, None), V05);
     assert!(
         text.contains("{\"code\":\"INTERNAL_ERROR\"},\"is_final\":true}"),
         "{text}"
     );
 }
 
+// S1-091
 #[test]
-fn s1_091_a_reason_is_one_of_five_words_and_no_other_can_be_written() {
+fn enricher_reason_is_one_of_five() {
     for (reason, word) in [
         (Reason::UpstreamUnavailable, "upstream_unavailable"),
         (Reason::UpstreamTimeout, "upstream_timeout"),
@@ -79,7 +86,7 @@ fn s1_091_a_reason_is_one_of_five_words_and_no_other_can_be_written() {
         (Reason::InvalidRequest, "invalid_request"),
     ] {
         let body = Body::ErrorReported(TurnError::envelope("offer_feed", reason));
-        let text = told(body.clone(), V05);
+        let text = projected(body.clone(), V05);
         assert!(
             text.contains(&format!(",\"reason\":\"{word}\"}},\"is_final\":false}}")),
             "{text}"
@@ -90,8 +97,9 @@ fn s1_091_a_reason_is_one_of_five_words_and_no_other_can_be_written() {
     }
 }
 
+// S1-092, S1-096
 #[test]
-fn s1_092_s1_096_the_failures_of_a_fan_out_have_the_shape_they_have_alone() {
+fn fan_out_failures_have_their_own_fields() {
     let failed = TurnError::fan_out(vec![
         TurnError::sub_agent("shop"),
         TurnError::envelope("points", Reason::Unauthorized),
@@ -101,17 +109,18 @@ fn s1_092_s1_096_the_failures_of_a_fan_out_have_the_shape_they_have_alone() {
                   {\"code\":\"SUB_AGENT_FAILED\",\"sub_agent_id\":\"shop\"},\
                   {\"code\":\"CCS_ENVELOPE_ERROR\",\"enricher_id\":\"points\",\"reason\":\"unauthorized\"}]}";
     let payload = |ends| format!(",\"error\":{detail},\"is_final\":{ends}");
-    let reported = told(Body::ErrorReported(failed.clone()), V05);
+    let reported = projected(Body::ErrorReported(failed.clone()), V05);
     assert_eq!(reported, block(0, "error", "0.5", &payload(false)));
-    let last = told(ended(TurnStatus::Failed, Some(failed)), V05);
+    let last = projected(turn_completed(TurnStatus::Failed, Some(failed)), V05);
     assert!(
         last.ends_with(&(block(1, "error", "0.5", &payload(true)) + DONE)),
         "{last}"
     );
 }
 
+// S1-095, S1-137, D-22
 #[test]
-fn s1_095_s1_137_d_22_a_failure_that_the_turn_outlives_is_told_in_0_5_only() {
+fn reported_failure_has_a_frame_in_0_5_only() {
     for (error, detail) in [
         (
             ErrorCode::InternalError.into(),
@@ -137,22 +146,26 @@ fn s1_095_s1_137_d_22_a_failure_that_the_turn_outlives_is_told_in_0_5_only() {
     ] {
         let body = Body::ErrorReported(error);
         let payload = format!(",\"error\":{{\"code\":\"{detail}}},\"is_final\":false");
-        assert_eq!(told(body.clone(), V05), block(0, "error", "0.5", &payload));
-        assert_eq!(told(body, V04), "");
+        assert_eq!(
+            projected(body.clone(), V05),
+            block(0, "error", "0.5", &payload)
+        );
+        assert_eq!(projected(body, V04), "");
     }
 }
 
+// S1-028, S1-090, S1-114
 #[test]
-fn s1_028_s1_090_s1_114_a_cancel_has_its_own_frame_alone() {
+fn cancel_has_one_frame_of_its_own() {
     for (code, name) in [
         (CancelCode::RequestCancelled, "REQUEST_CANCELLED"),
         (CancelCode::IdleTimeout, "IDLE_TIMEOUT"),
     ] {
         let payload = format!(",\"error\":{{\"code\":\"{name}\"}}");
         let wanted = block(0, "cancelled", "0.5", &payload) + DONE;
-        assert_eq!(told(stopped(code), V05), wanted);
-        // S1-137, D-22: in 0.4 it is an error.
+        assert_eq!(projected(turn_cancelled(code), V05), wanted);
+        // S1-137, D-22: in 0.4 a cancel is an error.
         let wanted = block(0, "error", "0.4", &(payload + ",\"is_final\":true")) + DONE;
-        assert_eq!(told(stopped(code), V04), wanted);
+        assert_eq!(projected(turn_cancelled(code), V04), wanted);
     }
 }

@@ -1,4 +1,4 @@
-//! Each type's bytes, in both versions, as the page of the wire says them.
+//! The frames of each event type in both versions, compared byte for byte.
 
 use serde_json::{Value, json};
 use turnwire_event::body::data::{ItemKey, Key, Loaded, Loading};
@@ -11,10 +11,12 @@ use turnwire_event::code::{CallPurpose, CancelCode, ToolErrorClass, TurnKind};
 use turnwire_event::{CallId, EpisodeId, MessageId, TurnId, Ulid};
 
 use super::*;
-use crate::pc3::sample::{DONE, USAGE, block, ended, event, stopped, told};
+use crate::pc3::test_support::{
+    DONE, USAGE, block, event, projected, turn_cancelled, turn_completed,
+};
 use Version::{V04, V05};
 
-fn thought(text: &str, after_text: bool) -> Body {
+fn thinking_delta(text: &str, after_text: bool) -> Body {
     Body::ThinkingDelta(ThinkingDelta {
         message_id: MessageId(Ulid(3)),
         content_block_index: 0,
@@ -24,7 +26,7 @@ fn thought(text: &str, after_text: bool) -> Body {
     })
 }
 
-fn words(text: &str) -> Body {
+fn text_delta(text: &str) -> Body {
     Body::TextDelta(TextDelta {
         message_id: MessageId(Ulid(3)),
         content_block_index: 0,
@@ -42,7 +44,7 @@ fn failed_tool(called: bool) -> Body {
     })
 }
 
-fn call(first: bool) -> Body {
+fn llm_call_started(first: bool) -> Body {
     Body::LlmCallStarted(CallStarted {
         call_id: CallId(Ulid(5)),
         model: "m".into(),
@@ -52,8 +54,9 @@ fn call(first: bool) -> Body {
     })
 }
 
+// S1-022, S1-023
 #[test]
-fn s1_022_s1_023_a_turn_opens_with_its_name_and_its_episode() {
+fn turn_starts_with_response_id_and_episode() {
     let started = Body::TurnStarted(Started {
         answers: Vec::new(),
         resumes: None,
@@ -70,39 +73,42 @@ fn s1_022_s1_023_a_turn_opens_with_its_name_and_its_episode() {
     });
     let episode = ",\"episode_id\":\"ep_00000000000000000000000009\"";
     let wanted = block(0, "response_id", "0.5", "") + &block(1, "episode", "0.5", episode);
-    assert_eq!(told(started, V05), wanted);
+    assert_eq!(projected(started, V05), wanted);
 }
 
+// S1-016, D-08
 #[test]
-fn s1_016_d_08_the_first_call_of_a_turn_shows_that_it_thinks() {
+fn first_model_call_has_a_thinking_frame() {
     let wanted = block(0, "thinking", "0.5", ",\"role\":\"reasoning\"");
-    assert_eq!(told(call(true), V05), wanted);
-    assert_eq!(told(call(false), V05), "");
+    assert_eq!(projected(llm_call_started(true), V05), wanted);
+    assert_eq!(projected(llm_call_started(false), V05), "");
 }
 
+// C-10
 #[test]
-fn c_10_reasoning_is_thinking_until_there_are_words() {
-    let before = told(thought("hm", false), V05);
+fn reasoning_before_text_is_thinking() {
+    let before = projected(thinking_delta("hm", false), V05);
     assert!(before.contains("event: thinking\n"), "{before}");
     assert!(
         before.ends_with(",\"content\":\"hm\",\"role\":\"reasoning\"}\n\n"),
         "{before}"
     );
-    let after = told(thought("hm", true), V05);
+    let after = projected(thinking_delta("hm", true), V05);
     assert!(after.contains("event: reasoning\n"), "{after}");
     assert!(
         after.ends_with(",\"type\":\"chunk\",\"chunk\":\"hm\"}\n\n"),
         "{after}"
     );
     assert_eq!(
-        told(thought("", false), V05) + &told(thought("", true), V05),
+        projected(thinking_delta("", false), V05) + &projected(thinking_delta("", true), V05),
         ""
     );
 }
 
+// S1-014, D-07
 #[test]
-fn s1_014_d_07_words_are_chunks() {
-    let text = told(words("a\nb\u{2028}\0"), V05);
+fn text_is_sent_as_chunks() {
+    let text = projected(text_delta("a\nb\u{2028}\0"), V05);
     assert!(
         text.starts_with("id: evt_00010000000003.000001-0\nevent: text\ndata: {"),
         "{text}"
@@ -111,11 +117,12 @@ fn s1_014_d_07_words_are_chunks() {
         text.ends_with(",\"type\":\"chunk\",\"chunk\":\"a\\nb\u{2028}\\u0000\"}\n\n"),
         "{text}"
     );
-    assert_eq!(told(words(""), V05), "");
+    assert_eq!(projected(text_delta(""), V05), "");
 }
 
+// S1-017, S1-018, S1-046
 #[test]
-fn s1_017_s1_018_s1_046_a_tool_has_one_frame_at_its_start_and_one_at_its_end() {
+fn tool_has_a_start_frame_and_an_end_frame() {
     let triple = ",\"tool_call\":{\"id\":\"tu_00000000000000000000000004\",\"name\":\"clock\",\
                   \"type\":\"sub_agent\"}";
     let called = Body::ToolCalled(tool::Called {
@@ -124,7 +131,7 @@ fn s1_017_s1_018_s1_046_a_tool_has_one_frame_at_its_start_and_one_at_its_end() {
         tool_type: ToolType::SubAgent,
         input_summary: "secret".into(),
     });
-    assert_eq!(told(called, V05), block(0, "tool_call", "0.5", triple));
+    assert_eq!(projected(called, V05), block(0, "tool_call", "0.5", triple));
     let completed = Body::ToolCompleted(tool::Completed {
         tool_use_id: ToolUseId(Ulid(4)),
         tool_name: "clock".into(),
@@ -134,34 +141,36 @@ fn s1_017_s1_018_s1_046_a_tool_has_one_frame_at_its_start_and_one_at_its_end() {
         result_sha256: "0".into(),
     });
     let end = block(0, "tool_completed", "0.5", triple);
-    assert_eq!(told(completed, V05), end);
-    assert_eq!(told(failed_tool(true), V05), end);
-    assert_eq!(told(failed_tool(false), V05), "");
+    assert_eq!(projected(completed, V05), end);
+    assert_eq!(projected(failed_tool(true), V05), end);
+    assert_eq!(projected(failed_tool(false), V05), "");
 }
 
+// S1-024, S1-027
 #[test]
-fn s1_024_s1_027_a_turn_ends_with_its_cost_and_then_its_terminal() {
+fn turn_ends_with_usage_and_terminal_frame() {
     for status in [TurnStatus::Ok, TurnStatus::Degraded, TurnStatus::Paused] {
         let wanted = block(0, "usage", "0.5", USAGE) + &block(1, "completed", "0.5", "") + DONE;
-        assert_eq!(told(ended(status, None), V05), wanted);
+        assert_eq!(projected(turn_completed(status, None), V05), wanted);
     }
 }
 
+// S1-030, S1-055
 #[test]
-fn s1_030_s1_055_what_is_suppressed_internal_or_of_no_turn_gives_nothing() {
+fn suppressed_internal_and_turnless_events_have_no_frame() {
     let mut out = Vec::new();
-    let mut hidden = event(words("hi"));
+    let mut hidden = event(text_delta("hi"));
     hidden.render = Some(RenderPolicy::Suppress.into());
     assert_eq!(project(&hidden, V05, &mut out), Marks::NONE);
-    let mut lost = event(words("hi"));
+    let mut lost = event(text_delta("hi"));
     lost.turn_id = None::<TurnId>;
     assert_eq!(project(&lost, V05, &mut out), Marks::NONE);
-    let asked = CancelRequested {
+    let cancel_requested = CancelRequested {
         by: "user".into(),
         reason: "x".into(),
     };
-    let asked = event(Body::TurnCancelRequested(asked));
-    assert_eq!(project(&asked, V05, &mut out), Marks::NONE);
+    let cancel_requested = event(Body::TurnCancelRequested(cancel_requested));
+    assert_eq!(project(&cancel_requested, V05, &mut out), Marks::NONE);
     let noted = Body::SupportNoted(Noted {
         sub_agent_id: "shop".into(),
         text: "likes oat milk".into(),
@@ -170,21 +179,22 @@ fn s1_030_s1_055_what_is_suppressed_internal_or_of_no_turn_gives_nothing() {
     assert_eq!(out, b"");
 }
 
+// S1-103
 #[test]
-fn s1_103_the_end_of_a_turn_cannot_be_hidden() {
+fn end_of_turn_cannot_be_suppressed() {
     for body in [
-        ended(TurnStatus::Ok, None),
-        stopped(CancelCode::RequestCancelled),
+        turn_completed(TurnStatus::Ok, None),
+        turn_cancelled(CancelCode::RequestCancelled),
     ] {
         let mut end = event(body.clone());
         end.render = Some(RenderPolicy::Suppress.into());
         let mut out = Vec::new();
         project(&end, V05, &mut out);
-        assert_eq!(out, told(body, V05).into_bytes());
+        assert_eq!(out, projected(body, V05).into_bytes());
     }
 }
 
-/// A status with the stamp of the interceptor, in a version.
+/// A status with a mark of the rendering policy.
 fn status(render: Option<Render>, version: Version) -> String {
     let mut emitted = event(Body::StatusEmitted(status::Emitted {
         event_id: "searching_offers".into(),
@@ -208,8 +218,9 @@ fn grouped(message: Option<&str>, event_ids: &[&str]) -> Option<Render> {
 const ALONE: &str =
     ",\"data\":{\"event_id\":\"searching_offers\",\"message\":\"Searching for offers...\"}";
 
+// S1-025, S1-053, S1-054, D-06, D-86
 #[test]
-fn s1_025_s1_053_s1_054_d_06_d_86_a_status_is_its_name_and_its_words_and_not_in_0_4() {
+fn status_has_id_and_message_in_0_5_only() {
     let stamps = [
         None,
         Some(RenderPolicy::Forward),
@@ -226,8 +237,9 @@ fn s1_025_s1_053_s1_054_d_06_d_86_a_status_is_its_name_and_its_words_and_not_in_
     assert_eq!(status(Some(RenderPolicy::Suppress.into()), V05), "");
 }
 
+// S1-056, S1-057, D-12
 #[test]
-fn s1_056_s1_057_d_12_the_last_of_a_group_speaks_for_all_and_one_alone_for_itself() {
+fn last_status_of_a_group_has_the_combined_frame() {
     assert_eq!(status(grouped(None, &[]), V05), "");
     let both = grouped(
         Some("Searching for offers and looking up your points…"),
@@ -242,8 +254,9 @@ fn s1_056_s1_057_d_12_the_last_of_a_group_speaks_for_all_and_one_alone_for_itsel
     assert_eq!(status(one, V05), block(0, "status", "0.5", ALONE));
 }
 
+// S1-019, S1-020, S1-082
 #[test]
-fn s1_019_s1_020_s1_082_a_collection_has_a_place_and_then_its_items_in_both_versions() {
+fn collection_has_a_placeholder_then_items() {
     let ids = ["OFF_1", "OFF_2"].map(|id| ItemKey { id: id.into() });
     let key = Key { ids: ids.to_vec() };
     let items: Vec<Value> = vec![json!({"id": "OFF_1", "n": 1.50}), json!({"id": "OFF_2"})];
@@ -256,7 +269,7 @@ fn s1_019_s1_020_s1_082_a_collection_has_a_place_and_then_its_items_in_both_vers
             key: key.clone(),
         });
         let wanted = block(0, "data_loading", name, &format!(",\"data\":{place}}}"));
-        assert_eq!(told(loading, version), wanted);
+        assert_eq!(projected(loading, version), wanted);
         let loaded = Body::DataLoaded(Loaded {
             id: "data_1".into(),
             data_type: "offer_list".into(),
@@ -266,14 +279,15 @@ fn s1_019_s1_020_s1_082_a_collection_has_a_place_and_then_its_items_in_both_vers
         let items = json!(items);
         let payload = format!(",\"data\":{place},\"items\":{items}}}");
         assert_eq!(
-            told(loaded, version),
+            projected(loaded, version),
             block(0, "data_loaded", name, &payload)
         );
     }
 }
 
+// S1-021, S1-085
 #[test]
-fn s1_021_s1_085_a_single_component_is_its_json_and_the_tool_that_made_it() {
+fn component_frame_has_its_json_and_tool_call() {
     let card = json!({"title": "Oat milk", "lines": ["a\nb", null]});
     let rendered = Body::ComponentRendered(component::Rendered {
         component: card.clone(),
@@ -289,12 +303,13 @@ fn s1_021_s1_085_a_single_component_is_its_json_and_the_tool_that_made_it() {
     );
     for (version, name) in [(V05, "0.5"), (V04, "0.4")] {
         let wanted = block(0, "component", name, &payload);
-        assert_eq!(told(rendered.clone(), version), wanted);
+        assert_eq!(projected(rendered.clone(), version), wanted);
     }
 }
 
+// S1-029
 #[test]
-fn s1_029_the_life_of_a_tool_server_is_told_in_both_versions() {
+fn mcp_server_frames_are_in_both_versions() {
     let server = || mcp::Server {
         server: "files".into(),
     };
@@ -329,7 +344,7 @@ fn s1_029_the_life_of_a_tool_server_is_told_in_both_versions() {
         ),
     ] {
         for version in [V04, V05] {
-            let text = told(body.clone(), version);
+            let text = projected(body.clone(), version);
             let head = format!("id: evt_00010000000003.000001-0\nevent: {event_type}\n");
             assert!(text.starts_with(&head), "{text}");
             assert!(
@@ -340,20 +355,21 @@ fn s1_029_the_life_of_a_tool_server_is_told_in_both_versions() {
     }
 }
 
+// LAW-2
 #[test]
-fn law_2_after_a_cursor_only_the_rest_is_told_with_the_same_ids() {
-    let end = event(ended(TurnStatus::Ok, None));
-    let mut whole = Vec::new();
-    let all = project(&end, V05, &mut whole);
+fn frames_after_a_cursor_keep_their_ids() {
+    let end = event(turn_completed(TurnStatus::Ok, None));
+    let mut all_frames = Vec::new();
+    let all = project(&end, V05, &mut all_frames);
     assert_eq!(
         all.iter().collect::<Vec<_>>(),
         [Mark::Usage, Mark::Completed]
     );
     let usage = block(0, "usage", "0.5", USAGE).len();
     for (cursor, rest, marks) in [
-        ("evt_00010000000002", &whole[..], 2),
-        ("evt_00010000000002.000007-0", &whole[..], 2),
-        ("evt_00010000000003-0", &whole[usage..], 1),
+        ("evt_00010000000002", &all_frames[..], 2),
+        ("evt_00010000000002.000007-0", &all_frames[..], 2),
+        ("evt_00010000000003-0", &all_frames[usage..], 1),
         ("evt_00010000000003-1", b"", 0),
         ("evt_00010000000003-9", b"", 0),
         ("evt_00010000000003", b"", 0),
@@ -361,8 +377,8 @@ fn law_2_after_a_cursor_only_the_rest_is_told_with_the_same_ids() {
     ] {
         let cursor: Cursor = cursor.parse().expect("a cursor");
         let mut out = b"before".to_vec();
-        let told = project_after(&end, V05, &cursor, &mut out);
+        let projected = project_after(&end, V05, &cursor, &mut out);
         assert_eq!(&out[b"before".len()..], rest, "{cursor}");
-        assert_eq!(told.len(), marks, "{cursor}");
+        assert_eq!(projected.len(), marks, "{cursor}");
     }
 }

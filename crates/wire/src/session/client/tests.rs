@@ -1,4 +1,4 @@
-//! Client frames: what is accepted, what is named, what ends the connection.
+//! Client frames: which are accepted, which are rejected, which close the connection.
 
 use proptest::prelude::*;
 use turnwire_event::{Epoch, EventType, Filter, Position, Seq, SessionId, TypeSet, Ulid};
@@ -13,7 +13,7 @@ fn subscribe(text: &str) -> Subscribe {
     }
 }
 
-fn refused(text: &str) -> String {
+fn rejection(text: &str) -> String {
     match ClientFrame::read(text) {
         Err(ClientFrameError::Subscribe(error)) => {
             assert_eq!(error.code, SubscribeCode::InvalidFilter, "{text}");
@@ -23,9 +23,9 @@ fn refused(text: &str) -> String {
     }
 }
 
-// S3-014
+// S3-014, S3-013
 #[test]
-fn s3_013_subscribe_is_read_whole() {
+fn subscribe_with_all_fields_is_parsed() {
     let read = subscribe(
         r#"{"type":"subscribe","filter":{"event_types":["text.delta","turn.started"],
             "actors":["orchestrator"],"include_worker_sessions":true},
@@ -41,9 +41,9 @@ fn s3_013_subscribe_is_read_whole() {
     assert!(read.snapshot);
 }
 
-// S3-014
+// S3-014, S3-015
 #[test]
-fn s3_015_what_is_left_out_has_its_default() {
+fn missing_subscribe_fields_have_defaults() {
     let everything = Subscribe {
         filter: Filter::full(),
         since: None,
@@ -62,9 +62,9 @@ fn s3_015_what_is_left_out_has_its_default() {
     assert_eq!(chat.filter, Filter::chat());
 }
 
-// S3-012
+// S3-012, S3-017
 #[test]
-fn s3_017_what_is_unknown_or_wrongly_typed_is_named() {
+fn unknown_or_mistyped_field_is_named() {
     for (fields, message) in [
         (
             r#""filter":{"event_types":["made.up.thing"]}"#,
@@ -116,12 +116,13 @@ fn s3_017_what_is_unknown_or_wrongly_typed_is_named() {
         (r#""snapshots":true"#, "unknown field \"snapshots\""),
     ] {
         let text = format!(r#"{{"type":"subscribe",{fields}}}"#);
-        assert_eq!(refused(&text), message, "{text}");
+        assert_eq!(rejection(&text), message, "{text}");
     }
 }
 
+// D-40
 #[test]
-fn d_40_a_cursor_that_cannot_be_read_has_expired() {
+fn malformed_cursor_is_reported_as_expired() {
     let session = SessionId(Ulid(1));
     let at = Position::persisted(Epoch(1), Seq(7));
     let id = Since::from(at);
@@ -145,8 +146,9 @@ fn d_40_a_cursor_that_cannot_be_read_has_expired() {
     assert_eq!(other.code, SubscribeCode::InvalidFilter);
 }
 
+// S3-087
 #[test]
-fn s3_087_a_map_of_cursors_is_read_strictly() {
+fn cursor_map_is_parsed_strictly() {
     let (session, worker) = (SessionId(Ulid(1)), SessionId(Ulid(2)));
     let read = |pairs: &[(&str, &str)]| {
         let ids = pairs
@@ -182,8 +184,9 @@ fn s3_087_a_map_of_cursors_is_read_strictly() {
     assert_eq!(many.code, SubscribeCode::InvalidFilter);
 }
 
+// S3-070
 #[test]
-fn s3_070_cancel_carries_its_reason() {
+fn cancel_carries_its_reason() {
     assert_eq!(
         ClientFrame::read(r#"{"type":"cancel","turn_id":"01T","reason":"user_cancel"}"#),
         Ok(ClientFrame::Cancel {
@@ -203,8 +206,9 @@ fn s3_070_cancel_carries_its_reason() {
     }
 }
 
+// S3-044
 #[test]
-fn s3_044_heartbeats_carry_their_nonce() {
+fn heartbeats_carry_their_nonce() {
     let nonce = String::from("n1");
     assert_eq!(
         ClientFrame::read(r#"{"type":"ping","nonce":"n1"}"#),
@@ -218,8 +222,9 @@ fn s3_044_heartbeats_carry_their_nonce() {
     );
 }
 
+// S3-031
 #[test]
-fn s3_031_json_that_is_no_frame_is_told_apart_from_what_is_not_json() {
+fn unknown_json_differs_from_invalid_json() {
     for (text, kind) in [
         (r#"{"type":"submit"}"#, "submit"),
         (r#"{"type":7}"#, ""),
@@ -256,12 +261,12 @@ fn s3_031_json_that_is_no_frame_is_told_apart_from_what_is_not_json() {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in ".{0,200}") {
+    fn parsing_any_text_never_panics(text in ".{0,200}") {
         let _ = ClientFrame::read(&text);
     }
 
     #[test]
-    fn no_subscribe_panics(filter in "[\\[\\]{}\",:a-z0-9.]{0,60}", since in ".{0,40}") {
+    fn parsing_any_subscribe_never_panics(filter in "[\\[\\]{}\",:a-z0-9.]{0,60}", since in ".{0,40}") {
         let text = format!("{{\"type\":\"subscribe\",\"filter\":{filter},\"since\":{since:?}}}");
         let _ = ClientFrame::read(&text);
     }

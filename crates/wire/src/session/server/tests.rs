@@ -1,4 +1,4 @@
-//! Server frames: their exact bytes.
+//! Server frames, compared byte for byte.
 
 use serde_json::{Map, Value, json};
 use turnwire_event::row::SessionRow;
@@ -42,15 +42,17 @@ fn row() -> SessionRow {
     }
 }
 
+// S3-048
 #[test]
-fn s3_048_an_event_frame_is_the_stored_bytes_between_two_constants() {
+fn event_frame_contains_the_stored_bytes() {
     let stored = "{\"id\":\"evt_00010000000001\",\"odd\" :  1.0}";
     let frame = text(|out| event_frame(stored.as_bytes(), out));
     assert_eq!(frame, format!("{{\"type\":\"event\",\"event\":{stored}}}"));
 }
 
+// S3-018
 #[test]
-fn s3_018_an_ack_echoes_and_expands() {
+fn ack_echoes_cursor_and_expands_filter() {
     let filter = Filter::of(TypeSet::EMPTY.with(EventType::TextDelta));
     let since = Since::Id("evt_00010000000007".into());
     let mut answer = Ack {
@@ -69,8 +71,10 @@ fn s3_018_an_ack_echoes_and_expands() {
     );
     answer.since = None;
     (answer.snapshot, answer.replay_event_count) = (true, 0);
-    let none = text(|out| ack(&answer, out));
-    assert!(none.ends_with("\"since\":null,\"snapshot\":true,\"replay_event_count\":0}"));
+    let without_positions = text(|out| ack(&answer, out));
+    assert!(
+        without_positions.ends_with("\"since\":null,\"snapshot\":true,\"replay_event_count\":0}")
+    );
     answer.positions = Some(Positions::from([(SessionId(Ulid(1)), AT)]));
     let workers = text(|out| ack(&answer, out));
     let expected =
@@ -78,8 +82,9 @@ fn s3_018_an_ack_echoes_and_expands() {
     assert!(workers.ends_with(expected), "{workers}");
 }
 
+// S3-024
 #[test]
-fn s3_024_every_refusal_has_its_code() {
+fn every_subscribe_error_has_its_code() {
     for (error, code) in [
         (SubscribeError::session_not_found(), "session_not_found"),
         (SubscribeError::cursor_expired(), "cursor_expired"),
@@ -100,8 +105,9 @@ fn s3_024_every_refusal_has_its_code() {
     );
 }
 
+// S3-028
 #[test]
-fn s3_028_a_summary_has_its_fields_idle_and_in_flight() {
+fn summary_has_all_fields_idle_and_in_flight() {
     let idle = SessionSummary::new(&row(), None);
     let value = serde_json::to_value(&idle).expect("plain data");
     let expected = json!({
@@ -123,8 +129,9 @@ fn s3_028_a_summary_has_its_fields_idle_and_in_flight() {
     assert_eq!(value["current_turn_status"], "in_flight");
 }
 
+// S3-027
 #[test]
-fn s3_027_a_snapshot_has_session_messages_and_position() {
+fn snapshot_has_session_messages_and_position() {
     let message = Message {
         kept: turnwire_event::Kept::default(),
         id: MessageId(Ulid(3)),
@@ -152,8 +159,9 @@ fn s3_027_a_snapshot_has_session_messages_and_position() {
     assert_eq!(read, messages);
 }
 
+// S3-042
 #[test]
-fn s3_042_heartbeats_have_their_nonce_and_a_ping_its_position() {
+fn heartbeats_have_a_nonce_and_pings_a_position() {
     let frame = text(|out| ping("a\"b", AT, None, out));
     assert_eq!(
         frame,
@@ -165,8 +173,9 @@ fn s3_042_heartbeats_have_their_nonce_and_a_ping_its_position() {
     );
 }
 
+// S3-087
 #[test]
-fn s3_087_a_ping_of_a_connection_with_workers_tells_where_each_session_stands() {
+fn ping_with_workers_has_a_position_per_session() {
     let worker = SessionId(Ulid(9));
     let start = Position::persisted(Epoch::FIRST, Seq(0));
     let positions = Positions::from([(SessionId(Ulid(1)), AT), (worker, start)]);

@@ -1,37 +1,37 @@
-//! What turns with sub-agents look like on this wire, story by story.
+//! Turns with sub-agents on the chat wire, by scenario.
 
 use serde_json::{Value, json};
 use turnwire_event::{Event, EventType, Filter, FilterSpec};
 use turnwire_wire::pc3::Version;
 
-use super::{Frame, all_turns, frames, stream};
+use super::{ParsedFrame, all_turns, frames, stream};
 use crate::scenario::dispatch::BOTH;
 
-/// The first turn of a story, and its frames in 0.5.
-fn story(name: &str) -> (Vec<Event>, Vec<Frame>) {
-    let wanted = format!("{name}, turn 1");
-    let found = all_turns().into_iter().find(|(n, _)| *n == wanted);
-    let (_, turn) = found.expect("a scenario");
-    let told = frames(&stream(&turn, Version::V05));
-    (turn, told)
+/// The first turn of a scenario and its frames in version 0.5.
+fn first_turn(name: &str) -> (Vec<Event>, Vec<ParsedFrame>) {
+    let name = format!("{name}, turn 1");
+    let scenario_turn = all_turns().into_iter().find(|(n, _)| *n == name);
+    let (_, turn) = scenario_turn.expect("a scenario");
+    let frames_05 = frames(&stream(&turn, Version::V05));
+    (turn, frames_05)
 }
 
-/// A frame in a word: its type, and of a tool its name.
-fn words(frames: &[Frame]) -> Vec<String> {
-    let word = |frame: &Frame| match frame.data.get("tool_call") {
+/// The type of each frame, with the name for a tool frame.
+fn frame_labels(frames: &[ParsedFrame]) -> Vec<String> {
+    let word = |frame: &ParsedFrame| match frame.data.get("tool_call") {
         Some(tool) => format!("{} {}", frame.event, tool["name"].as_str().unwrap_or("")),
         None => frame.event.clone(),
     };
     frames.iter().map(word).collect()
 }
 
-fn of<'a>(frames: &'a [Frame], event: &str) -> Vec<&'a Frame> {
+fn frames_of_type<'a>(frames: &'a [ParsedFrame], event: &str) -> Vec<&'a ParsedFrame> {
     frames.iter().filter(|frame| frame.event == event).collect()
 }
 
 /// The `error` objects that do not end the turn, and the one that does.
-fn errors(frames: &[Frame]) -> (Vec<&Value>, Option<&Value>) {
-    let (ends, goes_on): (Vec<&Frame>, Vec<&Frame>) = of(frames, "error")
+fn errors(frames: &[ParsedFrame]) -> (Vec<&Value>, Option<&Value>) {
+    let (ends, goes_on): (Vec<&ParsedFrame>, Vec<&ParsedFrame>) = frames_of_type(frames, "error")
         .into_iter()
         .partition(|frame| frame.data["is_final"] == true);
     (
@@ -40,11 +40,12 @@ fn errors(frames: &[Frame]) -> (Vec<&Value>, Option<&Value>) {
     )
 }
 
+// S1-031, S1-138
 #[test]
-fn s1_031_s1_138_the_reference_turn_is_in_the_order_of_the_reference() {
-    let (_, told) = story("reference_turn");
+fn reference_turn_has_the_reference_order() {
+    let (_, frames_05) = first_turn("reference_turn");
     assert_eq!(
-        words(&told),
+        frame_labels(&frames_05),
         [
             "response_id",
             "episode",
@@ -65,15 +66,19 @@ fn s1_031_s1_138_the_reference_turn_is_in_the_order_of_the_reference() {
         ]
     );
     let status = json!({"event_id": "searching_offers", "message": "Searching for offers..."});
-    assert_eq!(of(&told, "status")[0].data["data"], status);
+    assert_eq!(frames_of_type(&frames_05, "status")[0].data["data"], status);
     let items = json!([{"id": "OFF_1", "title": "Oat milk"}, {"id": "OFF_2", "title": "Granola"}]);
-    assert_eq!(of(&told, "data_loaded")[0].data["data"]["items"], items);
+    assert_eq!(
+        frames_of_type(&frames_05, "data_loaded")[0].data["data"]["items"],
+        items
+    );
 }
 
+// S1-056, S1-057, C-16
 #[test]
-fn s1_056_s1_057_c_16_statuses_of_a_group_are_one_frame_here_and_events_of_their_own_there() {
-    let (turn, told) = story("batched_statuses");
-    let shown: Vec<&Value> = of(&told, "status")
+fn grouped_statuses_are_one_chat_frame_and_several_events() {
+    let (turn, frames_05) = first_turn("batched_statuses");
+    let visible: Vec<&Value> = frames_of_type(&frames_05, "status")
         .iter()
         .map(|f| &f.data["data"])
         .collect();
@@ -83,7 +88,7 @@ fn s1_056_s1_057_c_16_statuses_of_a_group_are_one_frame_here_and_events_of_their
         "message": BOTH,
     });
     let one = json!({"event_id": "searching_offers", "message": "Searching for offers..."});
-    assert_eq!(shown, [&both, &one]);
+    assert_eq!(visible, [&both, &one]);
     let chat = Filter::chat();
     let emitted = turn.iter().filter(|event| {
         event.body.kind() == EventType::StatusEmitted && chat.matches(&event.head())
@@ -91,23 +96,24 @@ fn s1_056_s1_057_c_16_statuses_of_a_group_are_one_frame_here_and_events_of_their
     assert_eq!(emitted.count(), 3);
 }
 
+// S1-053, S1-054, S1-055, D-86
 #[test]
-fn s1_053_s1_054_s1_055_d_86_policies_change_what_is_shown_and_not_what_is_recorded() {
-    let (turn, told) = story("rendering_policies");
-    let shown: Vec<&Value> = of(&told, "status")
+fn policies_change_frames_and_not_the_log() {
+    let (turn, frames_05) = first_turn("rendering_policies");
+    let visible: Vec<&Value> = frames_of_type(&frames_05, "status")
         .iter()
         .map(|f| &f.data["data"])
         .collect();
-    assert_eq!(shown.len(), 2);
+    assert_eq!(visible.len(), 2);
     assert!(
-        shown
+        visible
             .iter()
             .all(|data| data["event_id"] == "searching_offers")
     );
-    assert_eq!(shown[0]["message"], "Buscando ofertas...");
-    assert_eq!(shown[1]["message"], "Searching for offers...");
+    assert_eq!(visible[0]["message"], "Buscando ofertas...");
+    assert_eq!(visible[1]["message"], "Searching for offers...");
     assert!(
-        !words(&told)
+        !frame_labels(&frames_05)
             .iter()
             .any(|word| word.contains("search_offers"))
     );
@@ -125,61 +131,69 @@ fn s1_053_s1_054_s1_055_d_86_policies_change_what_is_shown_and_not_what_is_recor
     assert_eq!(seen(false), turn.len() - 3);
 }
 
+// S1-021, S1-085
 #[test]
-fn s1_021_s1_085_collections_are_data_and_a_single_one_is_a_component() {
-    let (_, told) = story("component_and_collections");
-    let component = of(&told, "component")[0];
+fn collections_are_data_and_single_items_components() {
+    let (_, frames_05) = first_turn("component_and_collections");
+    let component = frames_of_type(&frames_05, "component")[0];
     assert_eq!(component.data["chunk"]["title"], "Oat milk");
     assert_eq!(component.data["tool_call"]["type"], "render");
-    assert_eq!(of(&told, "data_loading").len(), 2);
-    assert_eq!(of(&told, "data_loaded").len(), 2);
+    assert_eq!(frames_of_type(&frames_05, "data_loading").len(), 2);
+    assert_eq!(frames_of_type(&frames_05, "data_loaded").len(), 2);
 }
 
+// S1-089, S1-094, D-10
 #[test]
-fn s1_089_s1_094_d_10_axis_1_alone_is_words_and_then_the_end() {
+fn sub_agent_failure_alone_is_text_then_terminal() {
     for name in ["axis_1_alone", "axis_1_timeout"] {
-        let (_, told) = story(name);
+        let (_, frames_05) = first_turn(name);
         let failed = json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop"});
-        assert_eq!(errors(&told), (vec![], Some(&failed)), "{name}");
-        let words = words(&told);
+        assert_eq!(errors(&frames_05), (vec![], Some(&failed)), "{name}");
+        let frame_labels = frame_labels(&frames_05);
         let tail = ["tool_completed ask_shop", "text", "text", "usage", "error"];
-        assert_eq!(words[words.len() - 5..], tail, "{name}");
+        assert_eq!(frame_labels[frame_labels.len() - 5..], tail, "{name}");
     }
 }
 
+// S1-095, D-30
 #[test]
-fn s1_095_d_30_axis_2_is_told_and_the_turn_goes_on_to_its_end() {
+fn data_service_failure_is_reported_and_turn_continues() {
     for (name, reason) in [
         ("axis_2", "upstream_timeout"),
         ("principal_mismatch", "unauthorized"),
     ] {
-        let (_, told) = story(name);
+        let (_, frames_05) = first_turn(name);
         let failed = json!({
             "code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": reason,
         });
-        assert_eq!(errors(&told), (vec![&failed], None), "{name}");
+        assert_eq!(errors(&frames_05), (vec![&failed], None), "{name}");
         assert_eq!(
-            told.last().map(|frame| frame.event.as_str()),
+            frames_05.last().map(|frame| frame.event.as_str()),
             Some("completed")
         );
-        assert_eq!(of(&told, "text").len(), 1, "{name}");
-        assert!(of(&told, "data_loaded").is_empty(), "{name}");
+        assert_eq!(frames_of_type(&frames_05, "text").len(), 1, "{name}");
+        assert!(
+            frames_of_type(&frames_05, "data_loaded").is_empty(),
+            "{name}"
+        );
     }
 }
 
+// S1-102
 #[test]
-fn s1_102_axis_2_can_be_made_the_end() {
-    let (_, told) = story("axis_2_terminal");
+fn data_service_failure_can_be_terminal() {
+    let (_, frames_05) = first_turn("axis_2_terminal");
     let failed = json!({
         "code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": "upstream_timeout",
     });
-    assert_eq!(errors(&told), (vec![], Some(&failed)));
-    assert!(of(&told, "completed").is_empty());
-    assert_eq!(of(&told, "text").len(), 1);
+    assert_eq!(errors(&frames_05), (vec![], Some(&failed)));
+    assert!(frames_of_type(&frames_05, "completed").is_empty());
+    assert_eq!(frames_of_type(&frames_05, "text").len(), 1);
 }
 
+// S1-092, S1-096, D-11, C-07
 #[test]
-fn s1_092_s1_096_d_11_c_07_every_failure_of_a_fan_out_is_told_and_then_all_together() {
+fn fan_out_failures_are_reported_singly_then_together() {
     for (name, records) in [
         (
             "axis_3_mixed",
@@ -199,50 +213,52 @@ fn s1_092_s1_096_d_11_c_07_every_failure_of_a_fan_out_is_told_and_then_all_toget
             ],
         ),
     ] {
-        let (_, told) = story(name);
-        let (reported, end) = errors(&told);
+        let (_, frames_05) = first_turn(name);
+        let (reported, end) = errors(&frames_05);
         assert_eq!(end, None, "{name}");
         let all = json!({"code": "PARTIAL_FAN_OUT", "failed": records});
-        let wanted: Vec<&Value> = records.iter().chain([&all]).collect();
-        assert_eq!(reported, wanted, "{name}");
-        assert_eq!(of(&told, "completed").len(), 1, "{name}");
-        assert_eq!(of(&told, "text").len(), 1, "{name}");
+        let expected: Vec<&Value> = records.iter().chain([&all]).collect();
+        assert_eq!(reported, expected, "{name}");
+        assert_eq!(frames_of_type(&frames_05, "completed").len(), 1, "{name}");
+        assert_eq!(frames_of_type(&frames_05, "text").len(), 1, "{name}");
     }
 }
 
+// S1-098
 #[test]
-fn s1_098_words_for_the_person_name_no_code() {
+fn text_for_users_contains_no_code() {
     for (name, turn) in all_turns() {
-        for frame in of(&frames(&stream(&turn, Version::V05)), "text") {
-            let said = frame.text("chunk");
+        for frame in frames_of_type(&frames(&stream(&turn, Version::V05)), "text") {
+            let text = frame.text("chunk");
             for code in ["_ERROR", "_FAILED", "FAN_OUT", "upstream_", "SUBRAW"] {
-                assert!(!said.contains(code), "{name}: {said}");
+                assert!(!text.contains(code), "{name}: {text}");
             }
         }
     }
 }
 
+// S1-046, C-04, D-79
 #[test]
-fn s1_046_c_04_d_79_a_cancel_in_a_fan_out_closes_what_is_open_and_adds_nothing() {
-    let (turn, told) = story("cancel_in_fan_out");
-    let asked = turn
+fn cancel_in_a_fan_out_closes_open_tools_only() {
+    let (turn, frames_05) = first_turn("cancel_in_fan_out");
+    let cancel_requested = turn
         .iter()
         .position(|e| e.body.kind() == EventType::TurnCancelRequested);
-    let before = stream(&turn[..asked.expect("a cancel")], Version::V05);
-    let after = &words(&told)[frames(&before).len()..];
-    let wanted = [
+    let before = stream(&turn[..cancel_requested.expect("a cancel")], Version::V05);
+    let after = &frame_labels(&frames_05)[frames(&before).len()..];
+    let expected = [
         "tool_completed search_offers",
         "tool_completed ask_shop",
         "tool_completed ask_rewards",
         "cancelled",
     ];
-    assert_eq!(after, wanted);
+    assert_eq!(after, expected);
 }
 
 #[test]
-fn a_restart_in_a_fan_out_closes_what_is_open() {
-    let (_, told) = story("sweep_in_fan_out");
-    let wanted = [
+fn restart_in_a_fan_out_closes_open_tools() {
+    let (_, frames_05) = first_turn("sweep_in_fan_out");
+    let expected = [
         "data_loading",
         "tool_completed render_offer_list",
         "tool_completed ask_shop",
@@ -250,27 +266,33 @@ fn a_restart_in_a_fan_out_closes_what_is_open() {
         "usage",
         "error",
     ];
-    assert_eq!(words(&told)[told.len() - 6..], wanted);
+    assert_eq!(frame_labels(&frames_05)[frames_05.len() - 6..], expected);
 }
 
+// D-28
 #[test]
-fn d_28_what_is_over_the_cap_has_no_frames() {
-    let (_, told) = story("over_cap");
-    assert!(!words(&told).iter().any(|word| word.contains("ask_support")));
-    assert_eq!(of(&told, "tool_call").len(), 2);
+fn sub_agents_over_the_cap_have_no_frames() {
+    let (_, frames_05) = first_turn("over_cap");
+    assert!(
+        !frame_labels(&frames_05)
+            .iter()
+            .any(|word| word.contains("ask_support"))
+    );
+    assert_eq!(frames_of_type(&frames_05, "tool_call").len(), 2);
 }
 
+// C-38, D-46
 #[test]
-fn c_38_d_46_what_sub_agents_do_is_on_the_session_wire_under_their_names_and_not_here() {
-    let (turn, told) = story("batched_statuses");
+fn sub_agent_events_are_on_the_session_wire_only() {
+    let (turn, frames_05) = first_turn("batched_statuses");
     let spec = FilterSpec {
         actors: Some(vec!["subagent:shop".into()]),
         ..FilterSpec::default()
     };
     let filter = Filter::resolve(&spec).expect("a filter");
-    let theirs = turn.iter().filter(|event| filter.matches(&event.head()));
-    let theirs: Vec<&str> = theirs.map(|event| event.body.kind().name()).collect();
-    let wanted = [
+    let matching = turn.iter().filter(|event| filter.matches(&event.head()));
+    let matching: Vec<&str> = matching.map(|event| event.body.kind().name()).collect();
+    let expected = [
         "subagent.started",
         "llm.call_started",
         "status.emitted",
@@ -278,14 +300,15 @@ fn c_38_d_46_what_sub_agents_do_is_on_the_session_wire_under_their_names_and_not
         "status.emitted",
         "subagent.completed",
     ];
-    assert_eq!(theirs, wanted);
-    // One indicator for the orchestrator's first call, none for theirs.
-    assert_eq!(of(&told, "thinking").len(), 1);
+    assert_eq!(matching, expected);
+    // One thinking indicator for the orchestrator's first call, none for those of sub-agents.
+    assert_eq!(frames_of_type(&frames_05, "thinking").len(), 1);
 }
 
+// D-35
 #[test]
-fn d_35_chat_shows_what_people_see_and_full_what_operators_do() {
-    let (turn, _) = story("axis_3_mixed");
+fn chat_preset_is_for_users_full_preset_for_operators() {
+    let (turn, _) = first_turn("axis_3_mixed");
     let kinds = |filter: Filter| {
         let seen = turn
             .iter()
@@ -307,11 +330,11 @@ fn d_35_chat_shows_what_people_see_and_full_what_operators_do() {
         assert!(full.contains(&inner), "{inner}");
         assert!(!chat.contains(&inner), "{inner}");
     }
-    let (turn, _) = story("component_and_collections");
+    let (turn, _) = first_turn("component_and_collections");
     let chat = Filter::chat();
-    let shown = turn.iter().filter(|event| chat.matches(&event.head()));
-    let shown: Vec<&str> = shown.map(|event| event.body.kind().name()).collect();
+    let visible = turn.iter().filter(|event| chat.matches(&event.head()));
+    let visible: Vec<&str> = visible.map(|event| event.body.kind().name()).collect();
     for kind in ["data.loading", "data.loaded", "component.rendered"] {
-        assert!(shown.contains(&kind), "{kind}");
+        assert!(visible.contains(&kind), "{kind}");
     }
 }

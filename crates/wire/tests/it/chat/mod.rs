@@ -1,13 +1,13 @@
 //! The chat wire over every scenario, in both versions.
 //!
-//! `sse` reads streams as a browser does, `law` says what must hold of each turn's stream and
-//! `shape` of each frame, `harm` that it would be noticed, `dispatch` tells turns with sub-agents
-//! apart, `resume` cuts and replays streams, `version` reads them with an old client's eyes,
-//! `random` makes up turns and texts.
+//! `sse` parses streams as a browser does. `invariants` checks the stream of each turn, `shape` each
+//! frame, and `mutations` checks these checks. `dispatch` covers turns with sub-agents, `resume`
+//! cuts and replays streams, `version` reads them as an old client, and `random` generates turns and
+//! texts.
 
 mod dispatch;
-mod harm;
-mod law;
+mod mutations;
+mod invariants;
 mod random;
 mod resume;
 mod shape;
@@ -31,7 +31,7 @@ pub(crate) fn stream(events: &[Event], version: Version) -> Vec<u8> {
     out
 }
 
-/// The events of each turn, in order: a stream is of one turn.
+/// The events of each turn, in order; a stream carries one turn.
 fn turns(events: &[Event]) -> Vec<Vec<Event>> {
     let mut turns: Vec<(TurnId, Vec<Event>)> = Vec::new();
     for event in events {
@@ -44,7 +44,7 @@ fn turns(events: &[Event]) -> Vec<Vec<Event>> {
     turns.into_iter().map(|(_, events)| events).collect()
 }
 
-/// Every turn of every scenario, with a name to find it by.
+/// Every turn of every scenario, with a name.
 fn all_turns() -> Vec<(String, Vec<Event>)> {
     let named = catalog::all().into_iter().flat_map(|(name, events)| {
         let turns = turns(&events).into_iter().enumerate();
@@ -53,29 +53,29 @@ fn all_turns() -> Vec<(String, Vec<Event>)> {
     named.collect()
 }
 
-/// A frame read strictly: one id, one event, one line of data that is a JSON object.
+/// A frame parsed strictly: one id, one event, and one line of data with a JSON object.
 #[derive(Clone, Debug, PartialEq)]
-struct Frame {
+struct ParsedFrame {
     id: String,
     event: String,
     data: Map<String, Value>,
 }
 
-impl Frame {
+impl ParsedFrame {
     fn text(&self, field: &str) -> &str {
         self.data.get(field).and_then(Value::as_str).unwrap_or("")
     }
 }
 
-/// What stands in a stream.
+/// An item of a stream.
 #[derive(Clone, Debug, PartialEq)]
-enum Item {
-    Frame(Frame),
+enum StreamItem {
+    ParsedFrame(ParsedFrame),
     Done,
 }
 
-/// Reads a stream that must be whole blocks in the one form they have here.
-fn items(bytes: &[u8]) -> Result<Vec<Item>, String> {
+/// Parses a stream that consists of complete blocks.
+fn items(bytes: &[u8]) -> Result<Vec<StreamItem>, String> {
     if bytes.contains(&b'\r') || bytes.contains(&0) {
         return Err("CR and NUL stand nowhere".into());
     }
@@ -86,14 +86,14 @@ fn items(bytes: &[u8]) -> Result<Vec<Item>, String> {
     blocks.iter().map(item).collect()
 }
 
-fn item(block: &sse::Block) -> Result<Item, String> {
+fn item(block: &sse::SseBlock) -> Result<StreamItem, String> {
     let odd = || format!("{block:?} has another form");
     let [data] = &block.data[..] else {
         return Err(odd());
     };
     match (&block.id[..], &block.event[..], &block.other[..]) {
-        ([], [], []) if data == "[DONE]" => Ok(Item::Done),
-        ([id], [event], []) => Ok(Item::Frame(Frame {
+        ([], [], []) if data == "[DONE]" => Ok(StreamItem::Done),
+        ([id], [event], []) => Ok(StreamItem::ParsedFrame(ParsedFrame {
             id: id.clone(),
             event: event.clone(),
             data: serde_json::from_str(data).map_err(|error| format!("{error} in {data}"))?,
@@ -102,17 +102,18 @@ fn item(block: &sse::Block) -> Result<Item, String> {
     }
 }
 
-fn frames(bytes: &[u8]) -> Vec<Frame> {
+fn frames(bytes: &[u8]) -> Vec<ParsedFrame> {
     let items = items(bytes).expect("a stream");
     let frame = |item| match item {
-        Item::Frame(frame) => Some(frame),
-        Item::Done => None,
+        StreamItem::ParsedFrame(frame) => Some(frame),
+        StreamItem::Done => None,
     };
     items.into_iter().filter_map(frame).collect()
 }
 
+// LAW-11
 #[test]
-fn law_11_marks_are_the_frames_that_were_written() {
+fn returned_kinds_equal_the_written_frames() {
     for (name, events) in catalog::all() {
         for version in Version::ALL {
             for event in &events {
@@ -134,7 +135,7 @@ fn law_11_marks_are_the_frames_that_were_written() {
 }
 
 #[test]
-fn a_client_reads_every_frame_that_is_sent() {
+fn every_projected_frame_is_decoded() {
     for (name, events) in catalog::all() {
         for version in Version::ALL {
             let (blocks, _) = sse::read(&stream(&events, version));
@@ -148,8 +149,9 @@ fn a_client_reads_every_frame_that_is_sent() {
     }
 }
 
+// D-14
 #[test]
-fn d_14_a_heartbeat_is_a_comment_and_retry_belongs_to_the_first_block() {
+fn heartbeat_is_a_comment_and_retry_precedes_first_block() {
     let (_, events) = catalog::all().remove(0);
     let mut bytes = Vec::new();
     pc3::retry(2_480, &mut bytes);
@@ -159,15 +161,15 @@ fn d_14_a_heartbeat_is_a_comment_and_retry_belongs_to_the_first_block() {
     assert_eq!(left, "");
     assert_eq!(blocks[0].other, ["retry: 2480"]);
     assert_eq!(blocks[0].event, ["response_id"]);
-    let heartbeat = sse::Block {
+    let heartbeat = sse::SseBlock {
         other: vec![": ka".into()],
-        ..sse::Block::default()
+        ..sse::SseBlock::default()
     };
     assert_eq!(blocks.last(), Some(&heartbeat));
 }
 
 #[test]
-fn every_example_of_the_page_is_in_a_golden_file() {
+fn every_documented_example_is_in_a_golden_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = root.join("../../docs/wires/pc3.md");
     let page = std::fs::read_to_string(page).expect("the page");

@@ -1,4 +1,4 @@
-//! Turns and texts made up: the laws hold of them too, and no text breaks a block.
+//! Random turns and texts: the invariants hold for them too, and no text breaks a block.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -17,44 +17,44 @@ use turnwire_event::{
 };
 use turnwire_wire::pc3::Version;
 
-use super::{frames, items, law, resume, stream, turns};
-use crate::scenario::crew::Helper;
-use crate::scenario::{Log, law as events_law};
+use super::{frames, invariants, items, resume, stream, turns};
+use crate::scenario::subagents::RunningSubagent;
+use crate::scenario::{LogBuilder, invariants as event_invariants};
 
-/// What a sub-agent shows while it works.
+/// An event that a sub-agent emits while it works.
 #[derive(Clone, Debug)]
-enum Shown {
+enum Emission {
     Status(String, RenderPolicy),
     Grouped(Vec<String>),
     Data(u8),
     Card(String),
 }
 
-/// What becomes of a sub-agent.
+/// How a sub-agent ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Fate {
+enum SubagentEnd {
     Answers,
     LacksData,
     Fails,
 }
 
-/// What a block of a message is.
+/// A content block of a message.
 #[derive(Clone, Debug)]
-enum Block {
+enum MessageBlock {
     Text(Vec<String>),
-    Thought(Vec<String>, bool),
-    Tool(String, Outcome),
+    Thinking(Vec<String>, bool),
+    Tool(String, ToolOutcome),
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Outcome {
+enum ToolOutcome {
     Completed,
     Failed,
     Refused,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Ending {
+enum TurnEnding {
     Done(TurnStatus),
     Failed(ErrorCode),
     Cancelled,
@@ -63,17 +63,22 @@ enum Ending {
     Swept,
 }
 
-fn any_block() -> impl Strategy<Value = Block> {
+fn any_block() -> impl Strategy<Value = MessageBlock> {
     let pieces = || prop::collection::vec(".{0,6}", 0..4);
-    let outcome = prop::sample::select(vec![Outcome::Completed, Outcome::Failed, Outcome::Refused]);
+    let outcome = prop::sample::select(vec![
+        ToolOutcome::Completed,
+        ToolOutcome::Failed,
+        ToolOutcome::Refused,
+    ]);
     prop_oneof![
-        pieces().prop_map(Block::Text),
-        (pieces(), any::<bool>()).prop_map(|(pieces, sealed)| Block::Thought(pieces, sealed)),
-        ("[a-z_]{1,8}", outcome).prop_map(|(name, outcome)| Block::Tool(name, outcome)),
+        pieces().prop_map(MessageBlock::Text),
+        (pieces(), any::<bool>())
+            .prop_map(|(pieces, signed)| MessageBlock::Thinking(pieces, signed)),
+        ("[a-z_]{1,8}", outcome).prop_map(|(name, outcome)| MessageBlock::Tool(name, outcome)),
     ]
 }
 
-fn any_shown() -> impl Strategy<Value = Shown> {
+fn any_emission() -> impl Strategy<Value = Emission> {
     let policy = prop::sample::select(vec![
         RenderPolicy::Forward,
         RenderPolicy::Transform,
@@ -81,46 +86,50 @@ fn any_shown() -> impl Strategy<Value = Shown> {
         RenderPolicy::Batch,
     ]);
     prop_oneof![
-        (".{1,6}", policy).prop_map(|(words, policy)| Shown::Status(words, policy)),
-        prop::collection::vec(".{1,6}", 1..4).prop_map(Shown::Grouped),
-        (0..4u8).prop_map(Shown::Data),
-        ".{0,6}".prop_map(Shown::Card),
+        (".{1,6}", policy).prop_map(|(words, policy)| Emission::Status(words, policy)),
+        prop::collection::vec(".{1,6}", 1..4).prop_map(Emission::Grouped),
+        (0..4u8).prop_map(Emission::Data),
+        ".{0,6}".prop_map(Emission::Card),
     ]
 }
 
-/// The sub-agents of one dispatch, none if there is none.
-fn any_fan() -> impl Strategy<Value = Vec<(Fate, Vec<Shown>)>> {
-    let fate = prop::sample::select(vec![Fate::Answers, Fate::LacksData, Fate::Fails]);
-    let shown = prop::collection::vec(any_shown(), 0..4);
-    prop::collection::vec((fate, shown), 0..4)
+/// The sub-agents of one dispatch; empty if there is no dispatch.
+fn any_dispatch() -> impl Strategy<Value = Vec<(SubagentEnd, Vec<Emission>)>> {
+    let end = prop::sample::select(vec![
+        SubagentEnd::Answers,
+        SubagentEnd::LacksData,
+        SubagentEnd::Fails,
+    ]);
+    let emissions = prop::collection::vec(any_emission(), 0..4);
+    prop::collection::vec((end, emissions), 0..4)
 }
 
-fn show(log: &mut Log, helper: Helper, shown: &Shown, nth: &mut u32) {
-    *nth += 1;
-    let place = format!("data_{nth}");
-    match shown {
-        Shown::Status(words, policy) => {
+fn show(log: &mut LogBuilder, helper: RunningSubagent, emissions: &Emission, counter: &mut u32) {
+    *counter += 1;
+    let place = format!("data_{counter}");
+    match emissions {
+        Emission::Status(words, policy) => {
             log.status(helper, ("busy", words), Render::from(*policy));
         }
-        Shown::Grouped(all) => {
+        Emission::Grouped(all) => {
             for (at, words) in all.iter().enumerate() {
                 let last = at + 1 == all.len();
                 let render = Render {
                     policy: RenderPolicy::Batch,
-                    group: Some(*nth),
+                    group: Some(*counter),
                     message: last.then(|| all.join(" and ")),
                     event_ids: vec!["busy".into(); if last { all.len() } else { 0 }],
                 };
                 log.status(helper, ("busy", words), render);
             }
         }
-        Shown::Data(items) => {
+        Emission::Data(items) => {
             let ids = &["a", "b", "c"][..usize::from(*items).min(3)];
             let items: Vec<_> = ids.iter().map(|id| (*id, "x")).collect();
             log.loading(helper, &place, ids);
             log.loaded(helper, &place, &items);
         }
-        Shown::Card(title) => {
+        Emission::Card(title) => {
             let card = log.uses("render_card", ToolType::Render);
             log.component(helper, card, json!({ "title": title }));
             log.tool_done(card, "render_card", ToolType::Render);
@@ -128,71 +137,73 @@ fn show(log: &mut Log, helper: Helper, shown: &Shown, nth: &mut u32) {
     }
 }
 
-/// Sub-agents are asked, work and end.
-fn fan_out(log: &mut Log, agents: &[(Fate, Vec<Shown>)], nth: &mut u32) {
+/// Starts sub-agents, lets them work and ends them.
+fn fan_out(log: &mut LogBuilder, agents: &[(SubagentEnd, Vec<Emission>)], counter: &mut u32) {
     let names = &["shop", "rewards", "support"][..agents.len()];
     let (mut slots, mut failed) = (Vec::new(), Vec::new());
-    for (helper, (fate, shown)) in log.ask(names).into_iter().zip(agents) {
-        log.thinks(helper);
-        shown.iter().for_each(|shown| show(log, helper, shown, nth));
-        let error = match fate {
-            Fate::Answers => {
+    for (helper, (end, emissions)) in log.ask(names).into_iter().zip(agents) {
+        log.calls_model(helper);
+        emissions
+            .iter()
+            .for_each(|emissions| show(log, helper, emissions, counter));
+        let error = match end {
+            SubagentEnd::Answers => {
                 log.answers(helper, DispatchOutcome::Success);
                 slots.push((helper, SlotStatus::Success));
                 continue;
             }
-            Fate::LacksData => {
+            SubagentEnd::LacksData => {
                 log.answers(helper, DispatchOutcome::StatusError);
                 TurnError::envelope("offer_feed", Reason::UpstreamPartial)
             }
-            Fate::Fails => {
-                log.gives_up(helper, AgentErrorClass::Internal);
+            SubagentEnd::Fails => {
+                log.fails(helper, AgentErrorClass::Internal);
                 TurnError::sub_agent(helper.id)
             }
         };
         slots.push((helper, SlotStatus::Error));
-        log.reports(Some(helper), error.clone());
+        log.report_failure(Some(helper), error.clone());
         failed.push(error);
     }
     log.step_done(StepStatus::PartialFailure, &slots);
     if !failed.is_empty() {
-        log.reports(None, TurnError::fan_out(failed));
+        log.report_failure(None, TurnError::fan_out(failed));
     }
 }
 
-fn any_ending() -> impl Strategy<Value = Ending> {
+fn any_ending() -> impl Strategy<Value = TurnEnding> {
     prop::sample::select(vec![
-        Ending::Done(TurnStatus::Ok),
-        Ending::Done(TurnStatus::Degraded),
-        Ending::Done(TurnStatus::Paused),
-        Ending::Failed(ErrorCode::InternalError),
-        Ending::Failed(ErrorCode::RateLimitError),
-        Ending::Failed(ErrorCode::SubAgentFailed),
-        Ending::Failed(ErrorCode::CcsEnvelopeError),
-        Ending::Failed(ErrorCode::PartialFanOut),
-        Ending::Cancelled,
-        Ending::CutShort,
-        Ending::Idle,
-        Ending::Swept,
+        TurnEnding::Done(TurnStatus::Ok),
+        TurnEnding::Done(TurnStatus::Degraded),
+        TurnEnding::Done(TurnStatus::Paused),
+        TurnEnding::Failed(ErrorCode::InternalError),
+        TurnEnding::Failed(ErrorCode::RateLimitError),
+        TurnEnding::Failed(ErrorCode::SubAgentFailed),
+        TurnEnding::Failed(ErrorCode::CcsEnvelopeError),
+        TurnEnding::Failed(ErrorCode::PartialFanOut),
+        TurnEnding::Cancelled,
+        TurnEnding::CutShort,
+        TurnEnding::Idle,
+        TurnEnding::Swept,
     ])
 }
 
-/// Writes a message, gives the tools it asks for.
-fn write(log: &mut Log, blocks: &[Block]) -> Vec<(ToolUseId, String, Outcome)> {
+/// Writes a message and returns the tools that it uses.
+fn write(log: &mut LogBuilder, blocks: &[MessageBlock]) -> Vec<(ToolUseId, String, ToolOutcome)> {
     let mut tools = Vec::new();
     log.message();
     for (index, block) in (0u32..).zip(blocks) {
         match block {
-            Block::Text(pieces) => pieces.iter().for_each(|piece| log.text(index, piece)),
-            Block::Thought(pieces, sealed) => {
+            MessageBlock::Text(pieces) => pieces.iter().for_each(|piece| log.text(index, piece)),
+            MessageBlock::Thinking(pieces, signed) => {
                 for piece in pieces {
                     log.thinking(index, piece, None);
                 }
-                if *sealed {
+                if *signed {
                     log.thinking(index, "", Some("c2VhbA=="));
                 }
             }
-            Block::Tool(name, outcome) => {
+            MessageBlock::Tool(name, outcome) => {
                 let id = log.tool_start(index, name);
                 log.input(index, id, "{}");
                 log.tool_end(index, id, json!({}));
@@ -203,29 +214,29 @@ fn write(log: &mut Log, blocks: &[Block]) -> Vec<(ToolUseId, String, Outcome)> {
     tools
 }
 
-fn call(log: &mut Log, blocks: &[Block]) {
+fn call(log: &mut LogBuilder, blocks: &[MessageBlock]) {
     let call = log.call();
     let tools = write(log, blocks);
     log.complete(call, StopReason::EndTurn);
     for (id, name, outcome) in tools {
         match outcome {
-            Outcome::Completed => {
+            ToolOutcome::Completed => {
                 log.called(id, &name, "{}");
                 log.completed(id, &name, "done");
             }
-            Outcome::Failed => {
+            ToolOutcome::Failed => {
                 log.called(id, &name, "{}");
                 log.failed(id, &name, ToolErrorClass::Timeout);
             }
-            Outcome::Refused => log.refused(id, &name),
+            ToolOutcome::Refused => log.refused(id, &name),
         }
     }
 }
 
-fn end(log: &mut Log, ending: Ending) {
+fn end(log: &mut LogBuilder, ending: TurnEnding) {
     match ending {
-        Ending::Done(status) => log.end(status, None),
-        Ending::Failed(code) => {
+        TurnEnding::Done(status) => log.end(status, None),
+        TurnEnding::Failed(code) => {
             let error = TurnError {
                 code,
                 sub_agent_id: Some("offers".into()),
@@ -234,16 +245,19 @@ fn end(log: &mut Log, ending: Ending) {
             };
             log.end_with(TurnStatus::Failed, Some(error));
         }
-        Ending::Cancelled => log.cancel("user_cancel"),
-        Ending::CutShort => {
+        TurnEnding::Cancelled => log.cancel("user_cancel"),
+        TurnEnding::CutShort => {
             log.call();
-            write(log, &[Block::Text(vec!["I was".into()])]);
+            write(log, &[MessageBlock::Text(vec!["I was".into()])]);
             log.cancel("user_cancel");
         }
-        Ending::Idle => log.stop(CancelCode::IdleTimeout, Phase::Idle, "idle_timeout"),
-        Ending::Swept => {
+        TurnEnding::Idle => log.stop(CancelCode::IdleTimeout, Phase::Idle, "idle_timeout"),
+        TurnEnding::Swept => {
             let call = log.call();
-            let tools = write(log, &[Block::Tool("sleep".into(), Outcome::Completed)]);
+            let tools = write(
+                log,
+                &[MessageBlock::Tool("sleep".into(), ToolOutcome::Completed)],
+            );
             log.complete(call, StopReason::ToolUse);
             log.called(tools[0].0, "sleep", "{}");
             let reason = Some("server_restart".into());
@@ -257,19 +271,19 @@ prop_compose! {
     fn any_session()(
         turns in prop::collection::vec(
             (
-                prop::collection::vec((any_fan(), prop::collection::vec(any_block(), 0..4)), 0..3),
+                prop::collection::vec((any_dispatch(), prop::collection::vec(any_block(), 0..4)), 0..3),
                 any_ending(),
             ),
             1..3,
         ),
     ) -> Vec<Event> {
-        let mut log = Log::new();
-        let mut nth = 0;
+        let mut log = LogBuilder::new();
+        let mut counter = 0;
         for (calls, ending) in turns {
             log.turn("hi");
             for (agents, blocks) in &calls {
                 if !agents.is_empty() {
-                    fan_out(&mut log, agents, &mut nth);
+                    fan_out(&mut log, agents, &mut counter);
                 }
                 call(&mut log, blocks);
             }
@@ -283,19 +297,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn turns_made_up_keep_the_laws_and_replay_as_they_were_live(events in any_session()) {
-        prop_assert_eq!(events_law::broken(&events), Vec::<String>::new());
+    fn random_turns_keep_invariants_and_replay_as_live(events in any_session()) {
+        prop_assert_eq!(event_invariants::violations(&events), Vec::<String>::new());
         for turn in turns(&events) {
             for version in Version::ALL {
-                let broken = law::broken(&turn, &stream(&turn, version), version);
-                prop_assert_eq!(broken, Vec::<String>::new());
-                resume::replay_is_live("made up", &turn, version);
+                let violations = invariants::violations(&turn, &stream(&turn, version), version);
+                prop_assert_eq!(violations, Vec::<String>::new());
+                resume::replay_is_live("random", &turn, version);
             }
         }
     }
 
+    // S1-003
     #[test]
-    fn s1_003_no_text_breaks_a_block(text in any::<String>(), odd in "[\r\n\u{0}\u{feff}\u{2028}:a ]{0,12}") {
+    fn no_text_breaks_a_block(text in any::<String>(), odd in "[\r\n\u{0}\u{feff}\u{2028}:a ]{0,12}") {
         let text = text + &odd;
         let message_id = MessageId(Ulid(7));
         let bodies = |after_text| [
@@ -323,7 +338,7 @@ proptest! {
                 },
             }),
         ];
-        let mut log = Log::new();
+        let mut log = LogBuilder::new();
         log.turn("hi");
         let from = log.events.len();
         for body in bodies(false).into_iter().chain(bodies(true)) {
@@ -332,22 +347,22 @@ proptest! {
         for event in &log.events[from..] {
             let bytes = stream(std::slice::from_ref(event), Version::V05);
             let read = items(&bytes).expect("one block");
-            let told = frames(&bytes);
-            prop_assert_eq!(read.len(), told.len());
-            let Some(frame) = told.first() else {
+            let frames = frames(&bytes);
+            prop_assert_eq!(read.len(), frames.len());
+            let Some(frame) = frames.first() else {
                 prop_assert!(text.is_empty());
                 continue;
             };
-            prop_assert_eq!(told.len(), 1);
+            prop_assert_eq!(frames.len(), 1);
             let data = &frame.data;
-            let said = match frame.event.as_str() {
+            let projected = match frame.event.as_str() {
                 "status" => &data["data"]["message"],
                 "component" => &data["chunk"]["name"],
                 "tool_call" => &data["tool_call"]["name"],
                 "text" | "reasoning" => &data["chunk"],
                 _ => &data["content"],
             };
-            prop_assert_eq!(said.as_str(), Some(text.as_str()));
+            prop_assert_eq!(projected.as_str(), Some(text.as_str()));
         }
     }
 }

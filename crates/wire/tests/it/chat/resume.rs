@@ -1,13 +1,13 @@
-//! Laws 2 and 3: a stream cut anywhere goes on where it was, live or replayed.
+//! Invariants 2 and 3: a stream that is cut anywhere resumes at the cut, live or replayed.
 
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{self, Missed, Stretch};
 use turnwire_event::{Body, Event, Position};
 use turnwire_wire::pc3::{self, Cursor, Version};
 
-use super::{Frame, Item, all_turns, frames, items, stream};
+use super::{ParsedFrame, StreamItem, all_turns, frames, items, stream};
 
-/// Where each frame of a stream ends, with its id. The sentinel belongs to the terminal.
+/// The end offset and the id of each frame. The sentinel belongs to the terminal frame.
 fn cuts(bytes: &[u8]) -> Vec<(String, usize)> {
     let text = std::str::from_utf8(bytes).expect("a stream is text");
     let mut cuts: Vec<(String, usize)> = Vec::new();
@@ -16,7 +16,7 @@ fn cuts(bytes: &[u8]) -> Vec<(String, usize)> {
         end += block.len();
         match block
             .strip_prefix("id: ")
-            .and_then(|rest| rest.split_once('\n'))
+            .and_then(|remaining| remaining.split_once('\n'))
         {
             Some((id, _)) => cuts.push((id.to_owned(), end)),
             None => cuts.last_mut().expect("a frame before the sentinel").1 = end,
@@ -34,35 +34,40 @@ fn after(events: &[Event], version: Version, cursor: &Cursor) -> Vec<u8> {
     out
 }
 
-// S1-010
+// S1-010, LAW-2
 #[test]
-fn law_2_cut_at_every_frame_and_resumed_is_uncut() {
+fn stream_cut_at_any_frame_resumes_without_loss() {
     for (name, turn) in all_turns() {
         for version in Version::ALL {
-            let whole = stream(&turn, version);
-            for (id, end) in cuts(&whole) {
+            let complete = stream(&turn, version);
+            for (id, end) in cuts(&complete) {
                 let cursor: Cursor = id.parse().expect("ids are cursors");
-                let rest = after(&turn, version, &cursor);
-                let resumed = [&whole[..end], &rest].concat();
-                assert!(resumed == whole, "{name}, {version}: cut behind {id}");
+                let remaining = after(&turn, version, &cursor);
+                let resumed = [&complete[..end], &remaining].concat();
+                assert!(resumed == complete, "{name}, {version}: cut behind {id}");
             }
         }
     }
 }
 
+// LAW-2
 #[test]
-fn law_2_the_id_of_an_event_is_a_cursor_behind_all_its_frames() {
+fn event_id_is_a_cursor_behind_all_its_frames() {
     for (name, turn) in all_turns() {
-        let whole = stream(&turn, Version::V05);
+        let complete = stream(&turn, Version::V05);
         for at in 0..turn.len() {
             let before = stream(&turn[..=at], Version::V05);
-            let rest = after(&turn, Version::V05, &Cursor::from(turn[at].id));
-            assert!([before, rest].concat() == whole, "{name}: {}", turn[at].id);
+            let remaining = after(&turn, Version::V05, &Cursor::from(turn[at].id));
+            assert!(
+                [before, remaining].concat() == complete,
+                "{name}: {}",
+                turn[at].id
+            );
         }
     }
 }
 
-/// The messages of a turn as their deltas have made them.
+/// The messages of a turn, folded from their deltas.
 fn messages(turn: &[Event]) -> Vec<MessageFold> {
     let mut messages: Vec<MessageFold> = Vec::new();
     for event in turn {
@@ -78,7 +83,7 @@ fn messages(turn: &[Event]) -> Vec<MessageFold> {
     messages
 }
 
-/// What a store gives to one who comes back: the persisted events and the words, joined.
+/// The events of a replay from the store: the persisted events, and the text with deltas joined.
 pub(super) fn replayed(turn: &[Event], since: Position) -> Vec<Event> {
     let upto = turn.last().expect("a terminal").id;
     let stretch = Stretch {
@@ -97,9 +102,9 @@ pub(super) fn replayed(turn: &[Event], since: Position) -> Vec<Event> {
     events
 }
 
-/// The frames with neighbours of one kind joined, each with the id of its last piece.
-fn joined(frames: &[Frame]) -> Vec<Frame> {
-    let mut out: Vec<Frame> = Vec::new();
+/// The frames with adjacent chunks of one kind joined, each with the id of its last chunk.
+fn joined(frames: &[ParsedFrame]) -> Vec<ParsedFrame> {
+    let mut out: Vec<ParsedFrame> = Vec::new();
     for frame in frames {
         let field = if frame.event == "thinking" {
             "content"
@@ -121,9 +126,9 @@ fn joined(frames: &[Frame]) -> Vec<Frame> {
     out
 }
 
-/// What two streams must agree on. Where a joined piece ends in a delta without words, it carries
-/// that delta's id and time.
-fn told(frames: &[Frame]) -> Vec<Frame> {
+/// The part of the frames on which two streams must agree. A joined chunk that ends in a delta
+/// without text carries the id and time of that delta.
+fn comparable(frames: &[ParsedFrame]) -> Vec<ParsedFrame> {
     let mut frames = joined(frames);
     for frame in &mut frames {
         if ["thinking", "reasoning", "text"].contains(&frame.event.as_str()) {
@@ -134,39 +139,39 @@ fn told(frames: &[Frame]) -> Vec<Frame> {
     frames
 }
 
-/// Compares a replay after every frame with what live sent after it.
+/// Compares the replay after every frame with the live frames after it.
 pub(super) fn replay_is_live(name: &str, turn: &[Event], version: Version) {
-    let whole = stream(turn, version);
-    let live = frames(&whole);
+    let complete = stream(turn, version);
+    let live = frames(&complete);
     let start: Cursor = "evt_00010000000000".parse().expect("the cursor before all");
     let cursors = live.iter().map(|frame| frame.id.parse().expect("a cursor"));
     for cursor in std::iter::once(start).chain(cursors) {
         let events = replayed(turn, cursor.since());
         let bytes = after(&events, version, &cursor);
-        let rest = frames(&bytes);
-        let lacking = |frame: &&Frame| {
+        let remaining = frames(&bytes);
+        let lacking = |frame: &&ParsedFrame| {
             let at: Cursor = frame.id.parse().expect("a cursor");
             !cursor.covers(at.position, at.frame.unwrap_or(0))
         };
-        // The life of tool servers is live only.
-        let kept = |frame: &&Frame| lacking(frame) && !frame.event.starts_with("mcp_");
-        let wanted: Vec<Frame> = live.iter().filter(kept).cloned().collect();
+        // MCP server frames are sent live only.
+        let is_replayed = |frame: &&ParsedFrame| lacking(frame) && !frame.event.starts_with("mcp_");
+        let wanted: Vec<ParsedFrame> = live.iter().filter(is_replayed).cloned().collect();
         assert_eq!(
-            told(&rest),
-            told(&wanted),
+            comparable(&remaining),
+            comparable(&wanted),
             "{name}, {version}: after {cursor}"
         );
-        // The replay's own ids are cursors too, and the end is the end.
-        let rising = rest.windows(2).all(|pair| pair[0].id < pair[1].id);
+        // The ids of the replay are cursors too, and nothing follows the end.
+        let rising = remaining.windows(2).all(|pair| pair[0].id < pair[1].id);
         assert!(rising, "{name}: ids rise after {cursor}");
-        let ended = items(&bytes).expect("blocks").last() == Some(&Item::Done);
+        let ended = items(&bytes).expect("blocks").last() == Some(&StreamItem::Done);
         assert_eq!(ended, !wanted.is_empty(), "{name}: after {cursor}");
     }
 }
 
-// S1-011
+// S1-011, LAW-3
 #[test]
-fn law_3_a_replay_with_joined_words_is_what_live_sent() {
+fn replay_with_joined_deltas_equals_live() {
     for (name, turn) in all_turns() {
         for version in Version::ALL {
             replay_is_live(&name, &turn, version);
@@ -174,24 +179,25 @@ fn law_3_a_replay_with_joined_words_is_what_live_sent() {
     }
 }
 
+// LAW-3
 #[test]
-fn law_3_a_replay_joins_words_and_keeps_their_frames_apart() {
-    let found = all_turns()
+fn replay_joins_deltas_and_keeps_frames_apart() {
+    let scenario_turn = all_turns()
         .into_iter()
         .find(|(n, _)| n.starts_with("thinking_after"));
-    let (_, turn) = found.expect("a scenario");
+    let (_, turn) = scenario_turn.expect("a scenario");
     let start = Cursor::from(Position::persisted(
         turn[0].id.epoch,
         turnwire_event::Seq(0),
     ));
     let events = replayed(&turn, start.since());
     let bytes = after(&events, Version::V05, &start);
-    let told: Vec<String> = frames(&bytes)
+    let comparable: Vec<String> = frames(&bytes)
         .into_iter()
         .map(|frame| frame.event)
         .collect();
     assert_eq!(
-        told,
+        comparable,
         [
             "response_id",
             "episode",

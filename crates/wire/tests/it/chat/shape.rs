@@ -1,14 +1,14 @@
-//! What a frame may carry, by its type: the fields, the codes, and nothing of an envelope.
+//! The fields and codes that a frame may have, by type, and none of a data service's envelope.
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 use turnwire_wire::pc3::Version;
 
-use super::Frame;
-use super::law::hold;
+use super::ParsedFrame;
+use super::invariants::check_all_turns;
 
-/// The keys of a frame of this type, behind the envelope, in order.
+/// The keys of a frame of this type after the envelope, in order.
 fn keys(event: &str, version: Version) -> Option<&'static [&'static str]> {
     Some(match (event, version) {
         ("response_id" | "completed", _) => &[],
@@ -34,8 +34,8 @@ fn keys(event: &str, version: Version) -> Option<&'static [&'static str]> {
     })
 }
 
-/// S1-001, S1-014 to S1-028, S1-093: nothing but what the type has, and closed codes.
-pub(super) fn payloads(frames: &[Frame], version: Version) -> Vec<String> {
+/// S1-001, S1-014 to S1-028, S1-093: only the fields of the type, and only known codes.
+pub(super) fn payloads(frames: &[ParsedFrame], version: Version) -> Vec<String> {
     let mut out = Vec::new();
     for frame in frames {
         let (id, event) = (&frame.id, frame.event.as_str());
@@ -43,12 +43,12 @@ pub(super) fn payloads(frames: &[Frame], version: Version) -> Vec<String> {
             out.push(format!("{id} {event} is no type of {version}"));
             continue;
         };
-        // The indicator at the start has no content.
+        // The first thinking frame has no content.
         let bare = event == "thinking" && !frame.data.contains_key("content");
         let wanted: HashSet<_> = wanted.iter().skip(usize::from(bare)).copied().collect();
-        let known = ["event_type", "version", "timestamp", "response_id"];
+        let envelope_fields = ["event_type", "version", "timestamp", "response_id"];
         let mine = frame.data.keys().map(String::as_str);
-        let mine: HashSet<_> = mine.filter(|key| !known.contains(key)).collect();
+        let mine: HashSet<_> = mine.filter(|key| !envelope_fields.contains(key)).collect();
         let optional = event == "mcp_session_progress" && mine.contains("total");
         let wanted: HashSet<_> = wanted
             .into_iter()
@@ -60,8 +60,8 @@ pub(super) fn payloads(frames: &[Frame], version: Version) -> Vec<String> {
         if let Some(error) = frame.data.get("error") {
             out.extend(detail(event, error, version).map(|what| format!("{id} {what}")));
         }
-        if let Some(inside) = frame.data.get("data") {
-            out.extend(data(event, inside).map(|what| format!("{id} {what}")));
+        if let Some(collect) = frame.data.get("data") {
+            out.extend(data(event, collect).map(|what| format!("{id} {what}")));
         }
         out.extend(
             leaks(frame)
@@ -82,7 +82,7 @@ pub(super) fn payloads(frames: &[Frame], version: Version) -> Vec<String> {
     out
 }
 
-/// What is wrong with an `error` object (S1-089, S1-090, D-22).
+/// The defect of an `error` object (S1-089, S1-090, D-22).
 fn detail(event: &str, error: &Value, version: Version) -> Option<String> {
     let code = error["code"].as_str().unwrap_or("");
     let cancel = ["IDLE_TIMEOUT", "REQUEST_CANCELLED"].contains(&code);
@@ -95,10 +95,10 @@ fn detail(event: &str, error: &Value, version: Version) -> Option<String> {
         ("PARTIAL_FAN_OUT", Version::V05) if event == "error" => &["failed"],
         _ => return Some(format!("{event} has the code {code:?}")),
     };
-    let more: HashSet<_> = error.as_object()?.keys().map(String::as_str).collect();
+    let additional: HashSet<_> = error.as_object()?.keys().map(String::as_str).collect();
     let wanted: HashSet<_> = fields.iter().copied().chain(["code"]).collect();
-    if more != wanted {
-        return Some(format!("{event} {code} carries {more:?}"));
+    if additional != wanted {
+        return Some(format!("{event} {code} carries {additional:?}"));
     }
     let records = error["failed"].as_array().into_iter().flatten();
     let odd = |record: &&Value| {
@@ -116,7 +116,7 @@ fn detail(event: &str, error: &Value, version: Version) -> Option<String> {
     })
 }
 
-/// What is wrong with a `data` object (S1-019, S1-020, S1-025).
+/// The defect of a `data` object (S1-019, S1-020, S1-025).
 fn data(event: &str, data: &Value) -> Option<String> {
     let wanted: &[&str] = match event {
         "status" if data.get("event_ids").is_some() => &["event_id", "event_ids", "message"],
@@ -128,11 +128,11 @@ fn data(event: &str, data: &Value) -> Option<String> {
     let wanted: HashSet<_> = wanted.iter().copied().collect();
     let ids = data["event_ids"].as_array();
     let first = ids.is_none_or(|ids| ids.len() > 1 && ids[0] == data["event_id"]);
-    let said = data.get("message").is_none_or(|words| words != "");
-    (mine != wanted || !first || !said).then(|| format!("{event} carries {data}"))
+    let has_message = data.get("message").is_none_or(|words| words != "");
+    (mine != wanted || !first || !has_message).then(|| format!("{event} carries {data}"))
 }
 
-/// Words that only the envelope of a data service has (S1-083). `enricher_id` is a detail of
+/// Keys that only the envelope of a data service has (S1-083). `enricher_id` is also a field of
 /// errors, `version` a field of every frame.
 const ENVELOPE: [&str; 8] = [
     "status",
@@ -145,44 +145,51 @@ const ENVELOPE: [&str; 8] = [
     "version",
 ];
 
-/// Keys of the envelope of a data service, at any depth of what a frame carries.
-fn leaks(frame: &Frame) -> impl Iterator<Item = String> {
-    fn inside(value: &Value, found: &mut Vec<String>) {
+/// Keys of the envelope of a data service, at any depth of a frame.
+fn leaks(frame: &ParsedFrame) -> impl Iterator<Item = String> {
+    fn collect(value: &Value, leaked: &mut Vec<String>) {
         match value {
             Value::Object(map) => {
                 for (key, value) in map {
                     if ENVELOPE.contains(&key.as_str()) {
-                        found.push(key.clone());
+                        leaked.push(key.clone());
                     }
-                    inside(value, found);
+                    collect(value, leaked);
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| inside(item, found)),
+            Value::Array(items) => items.iter().for_each(|item| collect(item, leaked)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-    let mut found = Vec::new();
+    let mut leaked = Vec::new();
     for (key, value) in &frame.data {
         if key != "error" {
-            inside(value, &mut found);
+            collect(value, &mut leaked);
         }
     }
-    found.into_iter()
+    leaked.into_iter()
 }
 
-/// S1-082: a place comes before what fills it, once each, and both agree on what they are.
-pub(super) fn places(frames: &[Frame]) -> Vec<String> {
+/// S1-082: a placeholder precedes its items, once each, with the same type and key.
+pub(super) fn places(frames: &[ParsedFrame]) -> Vec<String> {
     let mut out = Vec::new();
     let mut open: Vec<&Value> = Vec::new();
     let same = |a: &Value, b: &Value| ["id", "type", "key"].iter().all(|key| a[key] == b[key]);
     for frame in frames {
         let data = frame.data.get("data").unwrap_or(&Value::Null);
         match frame.event.as_str() {
-            "data_loading" if open.iter().any(|known| known["id"] == data["id"]) => {
+            "data_loading"
+                if open
+                    .iter()
+                    .any(|envelope_fields| envelope_fields["id"] == data["id"]) =>
+            {
                 out.push(format!("{} opens a place twice", frame.id));
             }
             "data_loading" => open.push(data),
-            "data_loaded" => match open.iter().position(|known| same(known, data)) {
+            "data_loaded" => match open
+                .iter()
+                .position(|envelope_fields| same(envelope_fields, data))
+            {
                 Some(at) => drop(open.remove(at)),
                 None => out.push(format!("{} fills a place that is not open", frame.id)),
             },
@@ -192,13 +199,14 @@ pub(super) fn places(frames: &[Frame]) -> Vec<String> {
     out
 }
 
+// S1-001, S1-026, S1-083, S1-093, S1-098
 #[test]
-fn s1_001_s1_026_s1_083_s1_093_s1_098_a_frame_has_the_fields_of_its_type_and_no_more() {
-    hold(|_, frames, version| payloads(frames, version));
+fn frames_have_only_the_fields_of_their_type() {
+    check_all_turns(|_, frames, version| payloads(frames, version));
 }
 
-// S1-138
+// S1-138, S1-082
 #[test]
-fn s1_082_a_collection_fills_the_place_that_was_opened_for_it() {
-    hold(|_, frames, _| places(frames));
+fn collection_fills_its_placeholder() {
+    check_all_turns(|_, frames, _| places(frames));
 }

@@ -1,10 +1,9 @@
-//! A reader of server-sent events, after the WHATWG's rules for parsing an event stream: a line
-//! ends with CR, LF or both, a block with an empty line. It keeps what a browser would pass over,
-//! so that nothing odd can hide in it.
+//! A parser of server-sent events by the WHATWG rules: a line ends with CR, LF or both, a block with
+//! an empty line. It keeps the parts that a browser ignores, so that tests can reject them.
 
-/// One block, with all that stood in it.
+/// One block with all of its lines.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Block {
+pub(crate) struct SseBlock {
     pub(crate) id: Vec<String>,
     pub(crate) event: Vec<String>,
     pub(crate) data: Vec<String>,
@@ -12,20 +11,20 @@ pub(crate) struct Block {
     pub(crate) other: Vec<String>,
 }
 
-/// The blocks of a stream, and what is left behind the last empty line.
-pub(crate) fn read(bytes: &[u8]) -> (Vec<Block>, String) {
+/// The blocks of a stream, and the text after the last empty line.
+pub(crate) fn read(bytes: &[u8]) -> (Vec<SseBlock>, String) {
     let text = std::str::from_utf8(bytes).expect("a stream is UTF-8");
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let mut blocks = Vec::new();
-    let mut block = Block::default();
-    let mut rest = text.as_str();
+    let mut block = SseBlock::default();
+    let mut remaining = text.as_str();
     let mut done = 0;
-    while let Some((line, after)) = rest.split_once('\n') {
-        rest = after;
+    while let Some((line, after)) = remaining.split_once('\n') {
+        remaining = after;
         if line.is_empty() {
-            done = text.len() - rest.len();
-            if block != Block::default() {
+            done = text.len() - remaining.len();
+            if block != SseBlock::default() {
                 blocks.push(std::mem::take(&mut block));
             }
             continue;
@@ -43,21 +42,21 @@ pub(crate) fn read(bytes: &[u8]) -> (Vec<Block>, String) {
 }
 
 #[test]
-fn the_reader_ends_lines_and_blocks_where_a_browser_does() {
+fn parser_ends_lines_and_blocks_like_a_browser() {
     let (blocks, left) =
         read("\u{feff}: ka\n\ndata: a\rdata:b\r\nid: 1\r\n\r\nx\n\nevent: e".as_bytes());
-    let comment = Block {
+    let comment = SseBlock {
         other: vec![": ka".into()],
-        ..Block::default()
+        ..SseBlock::default()
     };
-    let data = Block {
+    let data = SseBlock {
         id: vec!["1".into()],
         data: vec!["a".into(), "b".into()],
-        ..Block::default()
+        ..SseBlock::default()
     };
-    let odd = Block {
+    let odd = SseBlock {
         other: vec!["x".into()],
-        ..Block::default()
+        ..SseBlock::default()
     };
     assert_eq!(blocks, [comment, data, odd]);
     assert_eq!(left, "event: e");

@@ -1,66 +1,79 @@
-//! Version 0.4 beside 0.5: what an old client reads of either (S1-007, S1-137, D-22).
+//! Version 0.4 beside 0.5: how an old client reads both (S1-007, S1-137, D-22).
 
 use serde_json::{Map, Value};
 use turnwire_wire::pc3::Version;
 
-use super::{Frame, all_turns, frames, stream};
+use super::{ParsedFrame, all_turns, frames, stream};
 
-/// A kind of JSON value.
+/// The type of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum JsonKind {
     Text,
     Number,
     List,
     Any,
-    Object(&'static [(&'static str, Kind)]),
+    Object(&'static [(&'static str, JsonKind)]),
 }
 
-const TOOL: Kind = Kind::Object(&[
-    ("id", Kind::Text),
-    ("name", Kind::Text),
-    ("type", Kind::Text),
+const TOOL: JsonKind = JsonKind::Object(&[
+    ("id", JsonKind::Text),
+    ("name", JsonKind::Text),
+    ("type", JsonKind::Text),
 ]);
-const KEY: Kind = Kind::Object(&[("ids", Kind::List)]);
-const PLACE: Kind = Kind::Object(&[("id", Kind::Text), ("type", Kind::Text), ("key", KEY)]);
-const LOADED: Kind = Kind::Object(&[
-    ("id", Kind::Text),
-    ("type", Kind::Text),
+const KEY: JsonKind = JsonKind::Object(&[("ids", JsonKind::List)]);
+const PLACE: JsonKind = JsonKind::Object(&[
+    ("id", JsonKind::Text),
+    ("type", JsonKind::Text),
     ("key", KEY),
-    ("items", Kind::List),
 ]);
-const ERROR: Kind = Kind::Object(&[("code", Kind::Text)]);
+const LOADED: JsonKind = JsonKind::Object(&[
+    ("id", JsonKind::Text),
+    ("type", JsonKind::Text),
+    ("key", KEY),
+    ("items", JsonKind::List),
+]);
+const ERROR: JsonKind = JsonKind::Object(&[("code", JsonKind::Text)]);
 
-const ENVELOPE: [(&str, Kind); 4] = [
-    ("event_type", Kind::Text),
-    ("version", Kind::Text),
-    ("timestamp", Kind::Text),
-    ("response_id", Kind::Text),
+const ENVELOPE: [(&str, JsonKind); 4] = [
+    ("event_type", JsonKind::Text),
+    ("version", JsonKind::Text),
+    ("timestamp", JsonKind::Text),
+    ("response_id", JsonKind::Text),
 ];
 
-/// The types and fields that a client of 0.4 was written against.
-const OLD: [(&str, &[(&str, Kind)]); 17] = [
+/// The frame types and fields that a client of 0.4 knows.
+const OLD: [(&str, &[(&str, JsonKind)]); 17] = [
     ("response_id", &[]),
-    ("episode", &[("episode_id", Kind::Text)]),
-    ("thinking", &[("role", Kind::Text)]),
-    ("reasoning", &[("type", Kind::Text), ("chunk", Kind::Text)]),
-    ("text", &[("type", Kind::Text), ("chunk", Kind::Text)]),
+    ("episode", &[("episode_id", JsonKind::Text)]),
+    ("thinking", &[("role", JsonKind::Text)]),
+    (
+        "reasoning",
+        &[("type", JsonKind::Text), ("chunk", JsonKind::Text)],
+    ),
+    (
+        "text",
+        &[("type", JsonKind::Text), ("chunk", JsonKind::Text)],
+    ),
     ("tool_call", &[("tool_call", TOOL)]),
     ("tool_completed", &[("tool_call", TOOL)]),
     ("data_loading", &[("data", PLACE)]),
     ("data_loaded", &[("data", LOADED)]),
-    ("component", &[("chunk", Kind::Any), ("tool_call", TOOL)]),
-    ("mcp_list_tools_start", &[("server", Kind::Text)]),
-    ("mcp_list_tools_completed", &[("server", Kind::Text)]),
-    ("mcp_session_start", &[("server", Kind::Text)]),
-    ("mcp_session_progress", &[("server", Kind::Text)]),
+    (
+        "component",
+        &[("chunk", JsonKind::Any), ("tool_call", TOOL)],
+    ),
+    ("mcp_list_tools_start", &[("server", JsonKind::Text)]),
+    ("mcp_list_tools_completed", &[("server", JsonKind::Text)]),
+    ("mcp_session_start", &[("server", JsonKind::Text)]),
+    ("mcp_session_progress", &[("server", JsonKind::Text)]),
     (
         "usage",
         &[
-            ("input_tokens", Kind::Number),
-            ("output_tokens", Kind::Number),
-            ("total_tokens", Kind::Number),
-            ("reasoning_tokens", Kind::Number),
-            ("cached_tokens", Kind::Number),
+            ("input_tokens", JsonKind::Number),
+            ("output_tokens", JsonKind::Number),
+            ("total_tokens", JsonKind::Number),
+            ("reasoning_tokens", JsonKind::Number),
+            ("cached_tokens", JsonKind::Number),
         ],
     ),
     ("completed", &[]),
@@ -74,32 +87,39 @@ const OLD_CODES: [&str; 4] = [
     "REQUEST_CANCELLED",
 ];
 
-fn fits(value: Option<&Value>, kind: Kind) -> bool {
+fn has_kind(value: Option<&Value>, kind: JsonKind) -> bool {
     match (value, kind) {
-        (Some(Value::String(_)), Kind::Text)
-        | (Some(Value::Number(_)), Kind::Number)
-        | (Some(Value::Array(_)), Kind::List)
-        | (Some(_), Kind::Any) => true,
-        (Some(Value::Object(object)), Kind::Object(fields)) => all_fit(object, fields),
-        (_, Kind::Text | Kind::Number | Kind::List | Kind::Any | Kind::Object(_)) => false,
+        (Some(Value::String(_)), JsonKind::Text)
+        | (Some(Value::Number(_)), JsonKind::Number)
+        | (Some(Value::Array(_)), JsonKind::List)
+        | (Some(_), JsonKind::Any) => true,
+        (Some(Value::Object(object)), JsonKind::Object(fields)) => has_fields(object, fields),
+        (
+            _,
+            JsonKind::Text
+            | JsonKind::Number
+            | JsonKind::List
+            | JsonKind::Any
+            | JsonKind::Object(_),
+        ) => false,
     }
 }
 
-fn all_fit(object: &Map<String, Value>, fields: &[(&str, Kind)]) -> bool {
+fn has_fields(object: &Map<String, Value>, fields: &[(&str, JsonKind)]) -> bool {
     fields
         .iter()
-        .all(|(name, kind)| fits(object.get(*name), *kind))
+        .all(|(name, kind)| has_kind(object.get(*name), *kind))
 }
 
-/// What a client of 0.4 sees of a stream: it passes over types it does not know, insists on the
-/// fields it does, and closes at the first `error`.
-fn old_client(frames: &[Frame]) -> Result<Vec<&Frame>, String> {
+/// The frames that a client of 0.4 sees: it skips unknown types, requires the fields of known types,
+/// and closes at the first `error`.
+fn old_client(frames: &[ParsedFrame]) -> Result<Vec<&ParsedFrame>, String> {
     let mut seen = Vec::new();
     for frame in frames {
         let Some((_, fields)) = OLD.iter().find(|(event, _)| *event == frame.event) else {
             continue;
         };
-        if !all_fit(&frame.data, &ENVELOPE) || !all_fit(&frame.data, fields) {
+        if !has_fields(&frame.data, &ENVELOPE) || !has_fields(&frame.data, fields) {
             return Err(format!("{frame:?} is not as it was"));
         }
         seen.push(frame);
@@ -110,12 +130,13 @@ fn old_client(frames: &[Frame]) -> Result<Vec<&Frame>, String> {
     Ok(seen)
 }
 
+// S1-007
 #[test]
-fn s1_007_fields_of_0_4_are_in_0_5_with_the_same_types() {
+fn fields_of_0_4_have_the_same_types_in_0_5() {
     for (name, turn) in all_turns() {
         let new = frames(&stream(&turn, Version::V05));
         let seen = old_client(&new).unwrap_or_else(|odd| panic!("{name}: {odd}"));
-        // It closes at the first error, which in 0.5 need not be the end (S1-101).
+        // The client closes at the first error, which is not always final in 0.5 (S1-101).
         let read = match seen.last().filter(|frame| frame.event == "error") {
             Some(last) => new.iter().position(|frame| frame == *last).unwrap_or(0) + 1,
             None => new.len(),
@@ -131,8 +152,9 @@ fn s1_007_fields_of_0_4_are_in_0_5_with_the_same_types() {
     }
 }
 
+// S1-137, D-22
 #[test]
-fn s1_137_d_22_an_old_client_knows_every_type_and_code_of_0_4_and_reads_to_the_end() {
+fn client_of_0_4_knows_all_types_and_codes_of_0_4() {
     for (name, turn) in all_turns() {
         let old = frames(&stream(&turn, Version::V04));
         let seen = old_client(&old).unwrap_or_else(|odd| panic!("{name}: {odd}"));
@@ -154,8 +176,8 @@ fn s1_137_d_22_an_old_client_knows_every_type_and_code_of_0_4_and_reads_to_the_e
     }
 }
 
-/// What a frame of 0.5 is in 0.4; nothing, if it came with 0.5 and is not the end.
-fn rolled_back(mut frame: Frame) -> Option<Frame> {
+/// The frame of 0.4 for a frame of 0.5; `None` if it is new in 0.5 and not terminal.
+fn rolled_back(mut frame: ParsedFrame) -> Option<ParsedFrame> {
     if frame.event == "status" || frame.data.get("is_final") == Some(&false.into()) {
         return None;
     }
@@ -177,18 +199,20 @@ fn rolled_back(mut frame: Frame) -> Option<Frame> {
     Some(frame)
 }
 
+// S1-137, D-22
 #[test]
-fn s1_137_d_22_the_versions_differ_in_statuses_reports_cancels_and_codes_and_nothing_else() {
+fn versions_differ_only_in_statuses_reports_and_cancels() {
     for (name, turn) in all_turns() {
         let new = frames(&stream(&turn, Version::V05));
         let old = frames(&stream(&turn, Version::V04));
-        let rolled: Vec<Frame> = new.into_iter().filter_map(rolled_back).collect();
+        let rolled: Vec<ParsedFrame> = new.into_iter().filter_map(rolled_back).collect();
         assert_eq!(rolled, old, "{name}");
     }
 }
 
+// S1-006
 #[test]
-fn s1_006_every_frame_names_its_version() {
+fn every_frame_has_its_version() {
     for version in Version::ALL {
         for (name, turn) in all_turns() {
             for frame in frames(&stream(&turn, version)) {
@@ -198,8 +222,9 @@ fn s1_006_every_frame_names_its_version() {
     }
 }
 
+// S1-114, S1-115
 #[test]
-fn s1_114_s1_115_a_cancel_is_no_error_unless_the_old_shape_was_asked_for() {
+fn cancel_is_an_error_in_0_4_only() {
     for (name, turn) in all_turns()
         .iter()
         .filter(|(name, _)| name.contains("cancel_in"))

@@ -8,7 +8,7 @@ use turnwire_event::code::{ErrorCode, LlmErrorClass, ToolErrorClass, TurnStatus}
 use turnwire_event::fold::End;
 use turnwire_event::{Actor, Body, Event, StopReason};
 
-use super::{Log, dispatch, endings, faults};
+use super::{LogBuilder, dispatch, endings, faults};
 
 /// Every scenario with its name.
 pub(crate) fn all() -> Vec<(&'static str, Vec<Event>)> {
@@ -59,7 +59,7 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<Event>)> {
     ]
 }
 
-pub(super) fn say(log: &mut Log, pieces: &[&str]) {
+pub(super) fn say(log: &mut LogBuilder, pieces: &[&str]) {
     let call = log.call();
     log.message();
     for piece in pieces {
@@ -69,7 +69,7 @@ pub(super) fn say(log: &mut Log, pieces: &[&str]) {
 }
 
 fn plain_text() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("hi");
     say(&mut log, &["Hello", ", ", "there", "."]);
     log.end(TurnStatus::Ok, None);
@@ -77,7 +77,7 @@ fn plain_text() -> Vec<Event> {
 }
 
 fn thinking_with_signature() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("why?");
     let call = log.call();
     log.message();
@@ -91,7 +91,7 @@ fn thinking_with_signature() -> Vec<Event> {
 }
 
 fn thinking_after_text() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("are you sure?");
     let call = log.call();
     log.message();
@@ -117,7 +117,7 @@ fn thinking_after_text() -> Vec<Event> {
 }
 
 fn one_tool() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("what time is it?");
     let call = log.call();
     log.message();
@@ -135,7 +135,7 @@ fn one_tool() -> Vec<Event> {
 }
 
 fn parallel_tools() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("both, please");
     let call = log.call();
     log.message();
@@ -157,7 +157,7 @@ fn parallel_tools() -> Vec<Event> {
 }
 
 fn tool_failure() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("break it");
     let call = log.call();
     log.message();
@@ -172,7 +172,7 @@ fn tool_failure() -> Vec<Event> {
 }
 
 fn tool_refused() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("what time is it?");
     let call = log.call();
     log.message();
@@ -190,7 +190,7 @@ fn tool_refused() -> Vec<Event> {
 }
 
 fn model_error_before_message() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("hi");
     let call = log.call();
     log.fail(call, LlmErrorClass::RateLimited);
@@ -199,7 +199,7 @@ fn model_error_before_message() -> Vec<Event> {
 }
 
 fn model_error_mid_message() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("hi");
     let call = log.call();
     log.message();
@@ -211,14 +211,14 @@ fn model_error_mid_message() -> Vec<Event> {
 }
 
 fn cancel_in_route() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn_unrouted("never mind");
     log.cancel("user_cancel");
     log.events
 }
 
 fn cancel_in_llm() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("read the file");
     log.call();
     log.message();
@@ -230,7 +230,7 @@ fn cancel_in_llm() -> Vec<Event> {
 }
 
 fn cancel_in_tool() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("sleep twice");
     let call = log.call();
     log.message();
@@ -246,7 +246,7 @@ fn cancel_in_tool() -> Vec<Event> {
 }
 
 fn cancel_at_the_seam() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("touch x");
     let call = log.call();
     log.message();
@@ -258,7 +258,7 @@ fn cancel_at_the_seam() -> Vec<Event> {
 }
 
 fn turn_after_cancel() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("a long story");
     log.call();
     log.message();
@@ -271,7 +271,7 @@ fn turn_after_cancel() -> Vec<Event> {
 }
 
 fn sweep_after_restart() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("a long story");
     log.call();
     log.message();
@@ -285,7 +285,7 @@ fn sweep_after_restart() -> Vec<Event> {
 }
 
 fn feedback_and_bus() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     let joined = SubscriberRegistered { count: 2 };
     log.emit(Actor::SYSTEM, Body::BusSubscriberRegistered(joined));
     log.turn("hi");
@@ -317,7 +317,7 @@ fn policy_reloaded() -> Vec<Event> {
             previous_version: Some(from.into()),
         })
     };
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("hi");
     let call = log.call();
     log.message();
@@ -332,7 +332,7 @@ fn policy_reloaded() -> Vec<Event> {
 }
 
 fn unicode_and_long_text() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("grüße \"alle\" \\ \u{2028} 👋🏽");
     let call = log.call();
     log.message();

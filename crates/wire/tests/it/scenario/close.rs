@@ -5,9 +5,9 @@ use turnwire_event::code::{CancelCode, ErrorCode, Phase, TurnStatus};
 use turnwire_event::fold::{End, closing};
 use turnwire_event::{Actor, Body, Epoch, Position, Sub, Timestamp};
 
-use super::Log;
+use super::LogBuilder;
 
-impl Log {
+impl LogBuilder {
     /// The turn ends by itself.
     pub(crate) fn end(&mut self, status: TurnStatus, error: Option<ErrorCode>) {
         self.end_with(status, error.map(Into::into));
@@ -26,7 +26,7 @@ impl Log {
         self.emit(Actor::SYSTEM, Body::TurnCompleted(completed));
     }
 
-    /// What the turn's dispatch was; stands before every terminal (S2-064).
+    /// Appends the dispatch trace, which precedes every terminal event (S2-064).
     fn trace(&mut self) {
         let open = self.open.as_ref().expect("a turn");
         if let Some(traced) = open.dispatch.traced() {
@@ -34,13 +34,13 @@ impl Log {
         }
     }
 
-    /// Someone stops the turn, and everything in it ends in the one consistent order.
+    /// Cancels the turn and closes everything that is open, in order.
     pub(crate) fn cancel(&mut self, reason: &str) {
-        let asked = CancelRequested {
+        let cancel_requested = CancelRequested {
             by: "user".into(),
             reason: reason.into(),
         };
-        self.emit(Actor::USER, Body::TurnCancelRequested(asked));
+        self.emit(Actor::USER, Body::TurnCancelRequested(cancel_requested));
         let asked = self.events.last().expect("just emitted").timestamp;
         let reason = reason.to_owned();
         self.close(End::Cancelled {
@@ -50,15 +50,15 @@ impl Log {
         });
     }
 
-    /// Something outside stops the turn: nothing came from it for too long, or it never ran.
+    /// Cancels the turn for a technical reason: no data for too long, or it never ran.
     pub(crate) fn stop(&mut self, code: CancelCode, phase: Phase, reason: &str) {
-        let asked = CancelRequested {
+        let cancel_requested = CancelRequested {
             by: "system".into(),
             reason: reason.into(),
         };
-        self.emit(Actor::SYSTEM, Body::TurnCancelRequested(asked));
+        self.emit(Actor::SYSTEM, Body::TurnCancelRequested(cancel_requested));
         self.trace();
-        let stopped = Cancelled {
+        let cancelled = Cancelled {
             reason: reason.into(),
             code,
             phase,
@@ -68,10 +68,10 @@ impl Log {
             },
             receipt: Vec::new(),
         };
-        self.emit(Actor::SYSTEM, Body::TurnCancelled(stopped));
+        self.emit(Actor::SYSTEM, Body::TurnCancelled(cancelled));
     }
 
-    /// Ends the open turn as the server does.
+    /// Ends the open turn like the server does.
     pub(crate) fn close(&mut self, end: End) {
         let open = self.open.as_ref().expect("a turn");
         let uses = open.message.as_ref().map(|m| m.open_tool_uses());
@@ -84,8 +84,8 @@ impl Log {
         }
     }
 
-    /// The server died and came back: the sweep ends the turn. Its `message.complete` takes the
-    /// place after every transient event that a client can have seen.
+    /// Ends the turn like the sweep after a crash. Its `message.complete` follows every transient event
+    /// that a client can have received.
     pub(crate) fn sweep(&mut self, end: &End) {
         let now = Timestamp::from_millis(self.ms + 7);
         for closing in closing(self.open.as_ref().expect("a turn"), end, now) {

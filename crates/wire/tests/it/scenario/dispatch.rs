@@ -1,20 +1,20 @@
-//! Stories about turns that ask sub-agents, and what these show: statuses, data, components.
+//! Scenarios of turns with sub-agents and what these emit: statuses, data, components.
 
 use serde_json::json;
 use turnwire_event::body::mcp::{Listed, Progressed, Server};
 use turnwire_event::code::{DispatchOutcome, SlotStatus, StepStatus, ToolType, TurnStatus};
 use turnwire_event::{Actor, Body, Event, Render, RenderPolicy};
 
-use super::Log;
+use super::LogBuilder;
 use super::catalog::say;
-use super::crew::Helper;
+use super::subagents::RunningSubagent;
 
 /// A sub-agent searches, shows two offers and answers.
-pub(super) fn offers(log: &mut Log, shop: Helper) {
-    log.thinks(shop);
+pub(super) fn offers(log: &mut LogBuilder, shop: RunningSubagent) {
+    log.calls_model(shop);
     let search = log.searches(shop);
     log.tool_done(search, "search_offers", ToolType::Ccs);
-    log.thinks(shop);
+    log.calls_model(shop);
     let render = log.uses("render_offer_list", ToolType::Render);
     log.loading(shop, "data_1", &["OFF_1", "OFF_2"]);
     log.loaded(
@@ -23,12 +23,12 @@ pub(super) fn offers(log: &mut Log, shop: Helper) {
         &[("OFF_1", "Oat milk"), ("OFF_2", "Granola")],
     );
     log.tool_done(render, "render_offer_list", ToolType::Render);
-    log.thinks(shop);
+    log.calls_model(shop);
     log.answers(shop, DispatchOutcome::Success);
 }
 
 pub(super) fn reference_turn() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("oat milk offers");
     let shop = log.ask(&["shop"])[0];
     offers(&mut log, shop);
@@ -38,7 +38,7 @@ pub(super) fn reference_turn() -> Vec<Event> {
     log.events
 }
 
-/// The stamp of one that waits for others, and of the last of them.
+/// The rendering mark of a batched status; `last` for the last one of a group.
 fn grouped(group: u32, last: Option<(&str, &[&str])>) -> Render {
     let (message, event_ids) = last.unzip();
     let ids = event_ids.unwrap_or_default().iter();
@@ -57,19 +57,19 @@ const POINTS: (&str, &str) = (
     "Looking up your points balance...",
 );
 
-/// Two sub-agents at once: their first statuses are told as one, then one comes alone.
+/// Two sub-agents at once: their first statuses are one group, a later status is alone.
 pub(super) fn batched_statuses() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("offers and points");
     let agents = log.ask(&["shop", "rewards"]);
     let (shop, rewards) = (agents[0], agents[1]);
-    let calls = agents.iter().map(|a| log.inner_call(*a));
+    let calls = agents.iter().map(|a| log.start_model_call(*a));
     let calls: Vec<_> = calls.collect();
     log.status(shop, OFFERS, grouped(1, None));
     let both: &[&str] = &[OFFERS.0, POINTS.0];
     log.status(rewards, POINTS, grouped(1, Some((BOTH, both))));
     for (agent, call) in agents.iter().zip(calls) {
-        log.inner_done(*agent, call);
+        log.complete_model_call(*agent, call);
     }
     log.status(shop, OFFERS, grouped(2, Some((OFFERS.1, &[OFFERS.0]))));
     log.answers(rewards, DispatchOutcome::Success);
@@ -81,12 +81,12 @@ pub(super) fn batched_statuses() -> Vec<Event> {
     log.events
 }
 
-/// What the rendering policies make of the same things.
+/// The same events under different rendering policies.
 pub(super) fn rendering_policies() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("ofertas");
     let shop = log.ask(&["shop"])[0];
-    log.thinks(shop);
+    log.calls_model(shop);
     let spanish = (OFFERS.0, "Buscando ofertas...");
     log.status(shop, spanish, RenderPolicy::Transform.into());
     log.status(shop, OFFERS, RenderPolicy::Forward.into());
@@ -102,12 +102,12 @@ pub(super) fn rendering_policies() -> Vec<Event> {
     log.events
 }
 
-/// A component alone, and two collections whose places are open at once.
+/// A single component, and two collections whose placeholders are open at once.
 pub(super) fn component_and_collections() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("show me");
     let shop = log.ask(&["shop"])[0];
-    log.thinks(shop);
+    log.calls_model(shop);
     let one = log.uses("render_offer_list", ToolType::Render);
     let two = log.uses("render_offer_list", ToolType::Render);
     log.loading(shop, "data_1", &["OFF_1"]);
@@ -120,7 +120,7 @@ pub(super) fn component_and_collections() -> Vec<Event> {
     let component = json!({"type": "card", "title": "Oat milk", "price": {"amount": "1.79"}});
     log.component(shop, card, component);
     log.tool_done(card, "render_card", ToolType::Render);
-    log.thinks(shop);
+    log.calls_model(shop);
     log.answers(shop, DispatchOutcome::Success);
     log.step_done(StepStatus::Success, &[(shop, SlotStatus::Success)]);
     say(&mut log, &["There you are."]);
@@ -128,9 +128,9 @@ pub(super) fn component_and_collections() -> Vec<Event> {
     log.events
 }
 
-/// More sub-agents are asked for than may run.
+/// More sub-agents than the cap.
 pub(super) fn over_cap() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("offers, points and help");
     let ids = log.ask_for(&["ask_shop", "ask_rewards", "ask_support"]);
     log.step(&["shop", "rewards"], 2, &["support"]);
@@ -138,7 +138,7 @@ pub(super) fn over_cap() -> Vec<Event> {
     let rewards = log.begin("rewards", ids[1]);
     log.refused(ids[2], "ask_support");
     for agent in [rewards, shop] {
-        log.thinks(agent);
+        log.calls_model(agent);
         log.answers(agent, DispatchOutcome::Success);
     }
     let slots = [(rewards, SlotStatus::Success), (shop, SlotStatus::Success)];
@@ -148,9 +148,9 @@ pub(super) fn over_cap() -> Vec<Event> {
     log.events
 }
 
-/// A tool server connects while a turn runs.
+/// An MCP server connects while a turn runs.
 pub(super) fn tool_servers() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("list my files");
     let server = || Server {
         server: "files".into(),

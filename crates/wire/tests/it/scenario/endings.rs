@@ -1,4 +1,4 @@
-//! Stories about how turns end: every code, every phase of a cancel, a restart.
+//! Scenarios of how turns end: every code, every phase of a cancel, a restart.
 
 use serde_json::json;
 use turnwire_event::body::turn::TurnError;
@@ -6,11 +6,11 @@ use turnwire_event::code::{CancelCode, ErrorCode, Phase, Reason, TurnStatus};
 use turnwire_event::fold::End;
 use turnwire_event::{Event, StopReason};
 
-use super::Log;
+use super::LogBuilder;
 use super::catalog::say;
 
 pub(super) fn sweep_in_tool() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("sleep");
     let call = log.call();
     log.message();
@@ -29,14 +29,14 @@ pub(super) fn sweep_in_tool() -> Vec<Event> {
 }
 
 pub(super) fn cancel_in_queue() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn_unrouted("after the other one");
     log.stop(CancelCode::RequestCancelled, Phase::Queued, "user_cancel");
     log.events
 }
 
 pub(super) fn cancel_before_message() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("quick");
     log.call();
     log.cancel("user_cancel");
@@ -44,17 +44,16 @@ pub(super) fn cancel_before_message() -> Vec<Event> {
 }
 
 pub(super) fn idle_timeout() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("hello?");
     say(&mut log, &["One "]);
     log.stop(CancelCode::IdleTimeout, Phase::Idle, "idle_timeout");
     log.events
 }
 
-/// A turn for each code; the details of every one are known, and some are none of the client's
-/// business.
+/// A turn for each code, with all details set, including those that clients must not see.
 pub(super) fn every_error_code() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     for code in [
         ErrorCode::InternalError,
         ErrorCode::RateLimitError,
@@ -83,7 +82,7 @@ pub(super) fn every_error_code() -> Vec<Event> {
 }
 
 pub(super) fn degraded_and_paused() -> Vec<Event> {
-    let mut log = Log::new();
+    let mut log = LogBuilder::new();
     log.turn("all of it");
     say(&mut log, &["Most of it."]);
     log.end(TurnStatus::Degraded, None);

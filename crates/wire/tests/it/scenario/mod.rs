@@ -1,16 +1,16 @@
-//! Scenarios: logs written by hand the way the sequencer would number them.
+//! Scenarios: event logs written by hand, numbered like the sequencer numbers them.
 //!
-//! `Log` gives positions, times and ids that are the same in every run, `crew` what it has of
-//! sub-agents; `catalog` tells the stories, `endings` those that end otherwise, `dispatch` and
-//! `faults` those with sub-agents; `law` says what must hold of every list of events.
+//! [`LogBuilder`] assigns positions, times and ids that are the same in every run; `subagents` adds
+//! the events of sub-agents. `catalog` has the scenarios, `endings` those with other endings,
+//! `dispatch` and `faults` those with sub-agents. `invariants` checks every list of events.
 
 mod close;
-pub(crate) mod crew;
+pub(crate) mod subagents;
 mod endings;
 pub(crate) mod dispatch;
 mod faults;
 pub(crate) mod catalog;
-pub(crate) mod law;
+pub(crate) mod invariants;
 
 use serde_json::Value;
 use turnwire_event::body::llm::{CallCompleted, CallFailed, CallStarted};
@@ -32,20 +32,20 @@ use turnwire_event::{
 pub(crate) const MODEL: &str = "scripted:demo";
 const SESSION: SessionId = SessionId(Ulid(0x5E55));
 
-/// A log being written.
-pub(crate) struct Log {
+/// A log under construction.
+pub(crate) struct LogBuilder {
     pub(crate) events: Vec<Event>,
     seq: Seq,
     sub: Sub,
     ms: i64,
     ids: u128,
     open: Option<OpenTurn>,
-    /// Whether the turn has said a word.
+    /// True once the turn has emitted text.
     spoken: bool,
 }
 
-impl Log {
-    /// A session that has just been made.
+impl LogBuilder {
+    /// A log with a new session.
     pub(crate) fn new() -> Self {
         let mut log = Self {
             events: Vec::new(),
@@ -69,7 +69,7 @@ impl Log {
         Ulid(0x0100 + self.ids)
     }
 
-    /// The next event, numbered as the sequencer would.
+    /// Appends an event with the next position.
     pub(crate) fn emit(&mut self, actor: Actor, body: Body) {
         if body.kind().is_persisted() {
             self.seq = self.seq.next();
@@ -88,7 +88,7 @@ impl Log {
     fn place(&mut self, id: Position, actor: Actor, body: Body) {
         self.ms += 7;
         let timestamp = Timestamp::from_millis(self.ms);
-        // A policy is nobody's turn, also while one runs.
+        // A routing policy belongs to no turn, even while a turn runs.
         let aside = body.kind() == EventType::RoutingPolicyReloaded;
         let turn_id = self.open.as_ref().map(|open| open.id).filter(|_| !aside);
         if let Some(open) = self.open.as_mut().filter(|_| !aside) {
@@ -109,13 +109,13 @@ impl Log {
         });
     }
 
-    /// Stamps the newest event.
+    /// Sets the rendering policy of the newest event.
     pub(crate) fn stamp(&mut self, policy: RenderPolicy) {
         let newest = self.events.last_mut().expect("an event");
         newest.render = Some(policy.into());
     }
 
-    /// A person says something: the turn starts and is routed.
+    /// Starts and routes a turn.
     pub(crate) fn turn(&mut self, text: &str) {
         self.turn_unrouted(text);
         let route = Decided {
@@ -127,7 +127,7 @@ impl Log {
         self.emit(Actor::SYSTEM, Body::RouteDecided(route));
     }
 
-    /// As far as a turn gets before its model is chosen.
+    /// Starts a turn without routing it.
     pub(crate) fn turn_unrouted(&mut self, text: &str) {
         let turn = TurnId(self.id());
         let started = Started {
@@ -149,7 +149,7 @@ impl Log {
         self.emit(Actor::USER, Body::TurnStarted(started));
     }
 
-    /// The model is called.
+    /// Starts a model call.
     pub(crate) fn call(&mut self) -> CallId {
         let call_id = CallId(self.id());
         let first = self.open.as_ref().is_some_and(|open| open.calls == 0);
@@ -164,7 +164,7 @@ impl Log {
         call_id
     }
 
-    /// The model begins to answer.
+    /// Starts the message of the model.
     pub(crate) fn message(&mut self) -> MessageId {
         let message_id = MessageId(self.id());
         let start = MessageStart {
@@ -181,7 +181,7 @@ impl Log {
         open.message.as_ref().expect("a message in flight")
     }
 
-    /// More words.
+    /// Appends text.
     pub(crate) fn text(&mut self, block: u32, text: &str) {
         let delta = TextDelta {
             message_id: self.in_flight().id,
@@ -192,7 +192,7 @@ impl Log {
         self.spoken |= !text.is_empty();
     }
 
-    /// More reasoning; the last piece of a block has the seal.
+    /// Appends reasoning; the last part of a block has the signature.
     pub(crate) fn thinking(&mut self, block: u32, text: &str, seal: Option<&str>) {
         let delta = ThinkingDelta {
             message_id: self.in_flight().id,
@@ -204,7 +204,7 @@ impl Log {
         self.emit(Actor::ORCHESTRATOR, Body::ThinkingDelta(delta));
     }
 
-    /// The model begins to ask for a tool.
+    /// Starts a tool use.
     pub(crate) fn tool_start(&mut self, block: u32, name: &str) -> ToolUseId {
         let tool_use_id = ToolUseId(self.id());
         let start = ToolUseStart {
@@ -217,7 +217,7 @@ impl Log {
         tool_use_id
     }
 
-    /// A fragment of a tool's input.
+    /// Appends a part of a tool's input.
     pub(crate) fn input(&mut self, block: u32, tool_use_id: ToolUseId, partial_json: &str) {
         let delta = ToolUseInputDelta {
             message_id: self.in_flight().id,
@@ -228,7 +228,7 @@ impl Log {
         self.emit(Actor::ORCHESTRATOR, Body::ToolUseInputDelta(delta));
     }
 
-    /// A tool's input is whole.
+    /// Ends the input of a tool use.
     pub(crate) fn tool_end(&mut self, block: u32, tool_use_id: ToolUseId, final_input: Value) {
         let end = ToolUseEnd {
             message_id: self.in_flight().id,
@@ -239,7 +239,7 @@ impl Log {
         self.emit(Actor::ORCHESTRATOR, Body::ToolUseEnd(end));
     }
 
-    /// The model has said all.
+    /// Completes the model call and its message.
     pub(crate) fn complete(&mut self, call_id: CallId, stop_reason: StopReason) {
         let usage = Usage {
             input_tokens: 20,
@@ -262,7 +262,7 @@ impl Log {
         self.emit(Actor::ORCHESTRATOR, Body::LlmCallCompleted(completed));
     }
 
-    /// The call fails, with what there is of its message.
+    /// Fails the model call with its partial message.
     pub(crate) fn fail(&mut self, call_id: CallId, error_class: LlmErrorClass) {
         let open = self.open.as_ref().expect("a turn");
         let complete = open
@@ -281,7 +281,7 @@ impl Log {
         self.emit(Actor::ORCHESTRATOR, Body::LlmCallFailed(failed));
     }
 
-    /// A tool begins to act.
+    /// Starts a tool.
     pub(crate) fn called(&mut self, tool_use_id: ToolUseId, name: &str, input: &str) {
         let called = Called {
             tool_use_id,
@@ -292,7 +292,7 @@ impl Log {
         self.emit(Actor::tool(name), Body::ToolCalled(called));
     }
 
-    /// A tool gives its result.
+    /// Completes a tool.
     pub(crate) fn completed(&mut self, tool_use_id: ToolUseId, name: &str, result: &str) {
         let completed = ToolCompleted {
             tool_use_id,
@@ -305,7 +305,7 @@ impl Log {
         self.emit(Actor::tool(name), Body::ToolCompleted(completed));
     }
 
-    /// A tool gives none, though it was called.
+    /// Fails a tool that was called.
     pub(crate) fn failed(&mut self, tool_use_id: ToolUseId, name: &str, class: ToolErrorClass) {
         let failed = Failed {
             tool_use_id,
@@ -317,7 +317,7 @@ impl Log {
         self.emit(Actor::tool(name), Body::ToolFailed(failed));
     }
 
-    /// A tool is not even called: the model's input does not fit it.
+    /// Rejects a tool use whose input is invalid.
     pub(crate) fn refused(&mut self, tool_use_id: ToolUseId, name: &str) {
         let failed = Failed {
             tool_use_id,

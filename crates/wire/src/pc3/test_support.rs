@@ -1,4 +1,4 @@
-//! Events of one turn, and the blocks that they are: what the tests of this wire have in common.
+//! Test support for this wire: events of one turn, and the blocks they are projected to.
 
 use turnwire_event::body::turn::{Cancelled, Completed, Partial, TurnError};
 use turnwire_event::code::{CancelCode, Phase, TurnStatus};
@@ -30,7 +30,7 @@ pub(super) fn event(body: Body) -> Event {
     }
 }
 
-pub(super) fn told(body: Body, version: Version) -> String {
+pub(super) fn projected(body: Body, version: Version) -> String {
     let mut out = Vec::new();
     let marks = project(&event(body), version, &mut out);
     let text = String::from_utf8(out).expect("text");
@@ -39,15 +39,15 @@ pub(super) fn told(body: Body, version: Version) -> String {
     text
 }
 
-/// The block of a persisted event, as the page says it is.
-pub(super) fn block(k: u8, event_type: &str, version: &str, payload: &str) -> String {
+/// The expected block of a persisted event.
+pub(super) fn block(index: u8, event_type: &str, version: &str, payload: &str) -> String {
     format!(
-        "id: evt_00010000000003-{k}\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
+        "id: evt_00010000000003-{index}\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
          \"version\":\"{version}\",{HEAD}{payload}}}\n\n"
     )
 }
 
-pub(super) fn ended(status: TurnStatus, error: Option<TurnError>) -> Body {
+pub(super) fn turn_completed(status: TurnStatus, error: Option<TurnError>) -> Body {
     let usage = Usage {
         input_tokens: 5,
         output_tokens: 4,
@@ -69,7 +69,7 @@ pub(super) const USAGE: &str = ",\"input_tokens\":5,\"output_tokens\":4,\"total_
                      \"reasoning_tokens\":2,\"cached_tokens\":1";
 pub(super) const DONE: &str = "data: [DONE]\n\n";
 
-pub(super) fn stopped(code: CancelCode) -> Body {
+pub(super) fn turn_cancelled(code: CancelCode) -> Body {
     Body::TurnCancelled(Cancelled {
         reason: "because".into(),
         code,

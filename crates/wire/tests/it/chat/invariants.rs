@@ -1,11 +1,11 @@
-//! What must hold of the stream of one turn, each law told in a sentence.
+//! The invariants of the stream of one turn, each violation as a sentence.
 
 use serde_json::{Value, json};
 use turnwire_event::{Body, ContentBlock, Event, Timestamp};
 use turnwire_wire::pc3::Version;
 
 use super::shape::{payloads, places};
-use super::{Frame, Item, all_turns, frames, items, stream};
+use super::{ParsedFrame, StreamItem, all_turns, frames, items, stream};
 
 const TERMINALS: [&str; 3] = ["completed", "error", "cancelled"];
 const CONTENT: [&str; 9] = [
@@ -20,35 +20,35 @@ const CONTENT: [&str; 9] = [
     "component",
 ];
 
-/// Every law that the stream of a turn breaks.
-pub(super) fn broken(turn: &[Event], bytes: &[u8], version: Version) -> Vec<String> {
+/// Every invariant that the stream of a turn violates.
+pub(super) fn violations(turn: &[Event], bytes: &[u8], version: Version) -> Vec<String> {
     let mut items = match items(bytes) {
         Ok(items) => items,
         Err(odd) => return vec![odd],
     };
     let mut out = Vec::new();
-    if items.pop() != Some(Item::Done) {
+    if items.pop() != Some(StreamItem::Done) {
         out.push("the sentinel is not last".into());
     }
     let mut frames = Vec::new();
     for item in items {
         match item {
-            Item::Frame(frame) => frames.push(frame),
-            Item::Done => out.push("there is a second sentinel".into()),
+            StreamItem::ParsedFrame(frame) => frames.push(frame),
+            StreamItem::Done => out.push("there is a second sentinel".into()),
         }
     }
     out.extend(envelopes(&frames, version));
     out.extend(payloads(&frames, version));
     out.extend(places(&frames));
     out.extend(order(&frames));
-    out.extend(end(&frames));
+    out.extend(terminal(&frames));
     out.extend(tools(&frames));
-    out.extend(words(turn, &frames));
+    out.extend(content(turn, &frames));
     out
 }
 
-/// S1-002, S1-003, S1-004, S1-009; law 2: ids rise.
-fn envelopes(frames: &[Frame], version: Version) -> Vec<String> {
+/// S1-002, S1-003, S1-004, S1-009, invariant 2: ids increase.
+fn envelopes(frames: &[ParsedFrame], version: Version) -> Vec<String> {
     let mut out = Vec::new();
     let mut last = ("", Timestamp::from_millis(i64::MIN));
     let name = frames.first().map_or("", |frame| frame.text("response_id"));
@@ -81,8 +81,8 @@ fn envelopes(frames: &[Frame], version: Version) -> Vec<String> {
     out
 }
 
-/// S1-016, S1-022, S1-023, S1-031, C-10: what comes before what.
-fn order(frames: &[Frame]) -> Vec<String> {
+/// S1-016, S1-022, S1-023, S1-031, C-10: the order of frames.
+fn order(frames: &[ParsedFrame]) -> Vec<String> {
     let mut out = Vec::new();
     let at = |event: &str| frames.iter().position(|frame| frame.event == event);
     let count = |event: &str| frames.iter().filter(|frame| frame.event == event).count();
@@ -105,7 +105,8 @@ fn order(frames: &[Frame]) -> Vec<String> {
             out.push("reasoning comes before text".into());
         }
     }
-    let indicator = |frame: &&Frame| frame.event == "thinking" && frame.text("content").is_empty();
+    let indicator =
+        |frame: &&ParsedFrame| frame.event == "thinking" && frame.text("content").is_empty();
     let indicators = frames.iter().filter(indicator).count();
     if indicators > 1 || first_text < frames.len() && indicators != 1 {
         out.push("the turn does not show once that it thinks".into());
@@ -113,12 +114,12 @@ fn order(frames: &[Frame]) -> Vec<String> {
     out
 }
 
-/// S1-024, S1-026, S1-097, S1-103: one terminal, last; what the turn cost just before it, but not
-/// after a cancel.
-fn end(frames: &[Frame]) -> Vec<String> {
+/// S1-024, S1-026, S1-097, S1-103: one terminal frame, last, preceded by the usage unless the turn was
+/// cancelled.
+fn terminal(frames: &[ParsedFrame]) -> Vec<String> {
     let mut out = Vec::new();
-    let goes_on = |frame: &Frame| frame.data.get("is_final") == Some(&json!(false));
-    let ends = |frame: &&Frame| TERMINALS.contains(&frame.event.as_str()) && !goes_on(frame);
+    let goes_on = |frame: &ParsedFrame| frame.data.get("is_final") == Some(&json!(false));
+    let ends = |frame: &&ParsedFrame| TERMINALS.contains(&frame.event.as_str()) && !goes_on(frame);
     if frames.iter().filter(ends).count() != 1 {
         out.push("there is not one terminal".into());
     }
@@ -149,8 +150,8 @@ fn end(frames: &[Frame]) -> Vec<String> {
     out
 }
 
-/// S1-017, S1-018, S1-046: tools come in pairs, closed before the terminal.
-fn tools(frames: &[Frame]) -> Vec<String> {
+/// S1-017, S1-018, S1-046: tool frames come in pairs that close before the terminal frame.
+fn tools(frames: &[ParsedFrame]) -> Vec<String> {
     let mut out = Vec::new();
     let mut open: Vec<&Value> = Vec::new();
     for frame in frames {
@@ -179,8 +180,8 @@ fn tools(frames: &[Frame]) -> Vec<String> {
     out
 }
 
-/// Law 5: the chunks add up to the stored text, and so does the reasoning.
-fn words(turn: &[Event], frames: &[Frame]) -> Vec<String> {
+/// Invariant 5: the chunks add up to the stored text, and so does the reasoning.
+fn content(turn: &[Event], frames: &[ParsedFrame]) -> Vec<String> {
     let (mut said, mut thought) = (String::new(), String::new());
     for event in turn {
         if let Body::MessageComplete(message) = &event.body {
@@ -213,50 +214,53 @@ fn words(turn: &[Event], frames: &[Frame]) -> Vec<String> {
     out
 }
 
-/// Holds every turn of every scenario to a law, in both versions.
-pub(super) fn hold(law: impl Fn(&[Event], &[Frame], Version) -> Vec<String>) {
+/// Checks every turn of every scenario, in both versions.
+pub(super) fn check_all_turns(law: impl Fn(&[Event], &[ParsedFrame], Version) -> Vec<String>) {
     for (name, turn) in all_turns() {
         for version in Version::ALL {
-            let broken = law(&turn, &frames(&stream(&turn, version)), version);
-            assert_eq!(broken, Vec::<String>::new(), "{name}, {version}");
+            let violations = law(&turn, &frames(&stream(&turn, version)), version);
+            assert_eq!(violations, Vec::<String>::new(), "{name}, {version}");
         }
     }
 }
 
-// S1-138
+// S1-138, S1-002, S1-004, S1-009
 #[test]
-fn s1_002_s1_004_s1_009_every_frame_has_the_envelope_of_its_turn() {
-    hold(|_, frames, version| envelopes(frames, version));
+fn every_frame_has_the_envelope_of_its_turn() {
+    check_all_turns(|_, frames, version| envelopes(frames, version));
 }
 
+// S1-016, S1-022, S1-023
 #[test]
-fn s1_016_s1_022_s1_023_the_name_and_the_episode_come_first_and_thoughts_before_words() {
-    hold(|_, frames, _| order(frames));
+fn response_id_episode_and_thinking_come_first() {
+    check_all_turns(|_, frames, _| order(frames));
 }
 
-// S1-138
+// S1-138, LAW-1, S1-024, S1-097, S1-103
 #[test]
-fn law_1_s1_024_s1_097_s1_103_every_turn_ends_once_and_says_before_what_it_cost() {
-    hold(|_, frames, _| end(frames));
+fn every_turn_ends_once_after_its_usage() {
+    check_all_turns(|_, frames, _| terminal(frames));
 }
 
-// S1-138
+// S1-138, LAW-6, S1-046, D-79
 #[test]
-fn law_6_s1_046_d_79_every_tool_call_is_closed_before_the_terminal() {
-    hold(|_, frames, _| tools(frames));
+fn every_tool_call_ends_before_the_terminal() {
+    check_all_turns(|_, frames, _| tools(frames));
 }
 
+// LAW-5, S1-014, S1-015
 #[test]
-fn law_5_s1_014_s1_015_the_chunks_are_the_stored_text() {
-    hold(|turn, frames, _| words(turn, frames));
+fn chunks_add_up_to_the_stored_text() {
+    check_all_turns(|turn, frames, _| content(turn, frames));
 }
 
+// S1-003, S1-005
 #[test]
-fn s1_003_s1_005_a_stream_is_whole_blocks_and_one_sentinel_at_its_end() {
+fn stream_is_complete_blocks_and_a_final_sentinel() {
     for (name, turn) in all_turns() {
         for version in Version::ALL {
-            let broken = broken(&turn, &stream(&turn, version), version);
-            assert_eq!(broken, Vec::<String>::new(), "{name}, {version}");
+            let violations = violations(&turn, &stream(&turn, version), version);
+            assert_eq!(violations, Vec::<String>::new(), "{name}, {version}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The laws that a list of events of one session can break, each told in a sentence.
+//! The invariants of the events of one session, each violation as a sentence.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,8 +8,8 @@ use turnwire_event::{
     ActorKind, Body, ContentBlock, Event, EventType, MessageId, Position, Sub, Timestamp, TurnId,
 };
 
-/// Every law that is broken.
-pub(crate) fn broken(events: &[Event]) -> Vec<String> {
+/// Every violated invariant.
+pub(crate) fn violations(events: &[Event]) -> Vec<String> {
     let mut out = order(events);
     out.extend(turns(events));
     out.extend(tools(events));
@@ -18,7 +18,7 @@ pub(crate) fn broken(events: &[Event]) -> Vec<String> {
     out
 }
 
-/// Law 2: positions are dense and rise, times never fall.
+/// Invariant 2: positions are dense and increase, times never decrease.
 fn order(events: &[Event]) -> Vec<String> {
     let mut out = Vec::new();
     let mut last: Option<(Position, Timestamp)> = None;
@@ -45,7 +45,7 @@ fn order(events: &[Event]) -> Vec<String> {
     out
 }
 
-/// Laws 1 and 8: one terminal, last of its turn; nothing starts after a cancel.
+/// Invariants 1 and 8: one terminal event, last of its turn; nothing starts after a cancel.
 fn turns(events: &[Event]) -> Vec<String> {
     let mut out = Vec::new();
     let mut ended: HashSet<TurnId> = HashSet::new();
@@ -90,8 +90,8 @@ fn turns(events: &[Event]) -> Vec<String> {
     out
 }
 
-/// Law 6: every tool that was called ends once before the terminal; only a tool that was not
-/// called may fail without having been.
+/// Invariant 6: every called tool ends once before the terminal event; only a tool that was not called
+/// may fail without a call.
 fn tools(events: &[Event]) -> Vec<String> {
     let mut out = Vec::new();
     let mut open: HashMap<String, TurnId> = HashMap::new();
@@ -111,10 +111,10 @@ fn tools(events: &[Event]) -> Vec<String> {
             (tool.tool_use_id.to_string(), tool.called)
         } else {
             if kind.is_terminal() {
-                let left = open
+                let open_tools = open
                     .iter()
                     .filter(|(_, turn)| Some(**turn) == event.turn_id);
-                out.extend(left.map(|(id, _)| format!("{id} is open at the terminal")));
+                out.extend(open_tools.map(|(id, _)| format!("{id} is open at the terminal")));
             }
             continue;
         };
@@ -125,7 +125,7 @@ fn tools(events: &[Event]) -> Vec<String> {
     out
 }
 
-/// Law 5: the sum of the deltas is the final content, and the log vouches for it.
+/// Invariant 5: the deltas add up to the final content, and the log stores its hash.
 fn messages(events: &[Event]) -> Vec<String> {
     let mut out = Vec::new();
     let mut open: HashMap<MessageId, MessageFold> = HashMap::new();
@@ -144,7 +144,7 @@ fn messages(events: &[Event]) -> Vec<String> {
             }
             done.insert(end.message_id, content_json(&end.final_content).1);
         } else if event.actor.kind() == ActorKind::Subagent {
-            // What a sub-agent's model says is told to nobody (D-46).
+            // The text of a sub-agent's model is not published (D-46).
         } else if let Body::LlmCallCompleted(call) = &event.body {
             if done.get(&call.message_id) != Some(&call.content_sha256) {
                 out.push(format!("{at} vouches for another content"));
@@ -163,8 +163,8 @@ fn messages(events: &[Event]) -> Vec<String> {
     out
 }
 
-/// D-78, S2-064: sub-agents and steps end before their turn, and its trace stands once, just before
-/// the terminal.
+/// D-78, S2-064: sub-agents and steps end before their turn, and the dispatch trace comes once, right
+/// before the terminal event.
 fn dispatch(events: &[Event]) -> Vec<String> {
     let mut out = Vec::new();
     let mut open: HashSet<String> = HashSet::new();
@@ -172,19 +172,19 @@ fn dispatch(events: &[Event]) -> Vec<String> {
     for event in events {
         let at = event.id;
         let kind = event.body.kind();
-        let mut known = true;
+        let mut is_known = true;
         if let Body::SubagentStarted(started) = &event.body {
-            known = open.insert(started.invocation_id.to_string());
+            is_known = open.insert(started.invocation_id.to_string());
         } else if let Body::PlanStepStarted(step) = &event.body {
-            known = open.insert(step.plan_step_id.clone());
+            is_known = open.insert(step.plan_step_id.clone());
         } else if let Body::SubagentCompleted(end) = &event.body {
-            known = open.remove(&end.invocation_id.to_string());
+            is_known = open.remove(&end.invocation_id.to_string());
         } else if let Body::SubagentFailed(end) = &event.body {
-            known = open.remove(&end.invocation_id.to_string());
+            is_known = open.remove(&end.invocation_id.to_string());
         } else if let Body::PlanStepCompleted(step) = &event.body {
-            known = open.remove(&step.plan_step_id);
+            is_known = open.remove(&step.plan_step_id);
         }
-        if !known {
+        if !is_known {
             out.push(format!(
                 "{at} {kind} begins twice or ends what had not begun"
             ));
@@ -203,11 +203,11 @@ fn dispatch(events: &[Event]) -> Vec<String> {
     out
 }
 
-/// Lists made from a good one with a tool in it, each with the law it breaks.
-pub(crate) fn doctored(good: &[Event]) -> Vec<(Vec<Event>, &'static str)> {
+/// Event lists with one defect each, and the invariant that each violates.
+pub(crate) fn mutations(good: &[Event]) -> Vec<(Vec<Event>, &'static str)> {
     let at = |kind: EventType| {
-        let found = good.iter().position(|event| event.body.kind() == kind);
-        found.expect("the scenario has one")
+        let index = good.iter().position(|event| event.body.kind() == kind);
+        index.expect("the scenario has one")
     };
     let without = |kind: EventType| {
         let mut events = good.to_vec();

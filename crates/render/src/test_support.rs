@@ -1,7 +1,7 @@
-//! What tests of this crate have in common: a small pack, emissions, a gate with a clock, and a
-//! recorder that counts.
+//! Test support for this crate: a small pack, emissions, a gate with a manual clock, and a metrics
+//! recorder.
 
-mod counts;
+mod recorder;
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use turnwire_pack::{Cohort, Files, Override, Pack, Target, check};
 
 use crate::policies::Policies;
 
-pub(crate) use counts::Counts;
+pub(crate) use recorder::CountingRecorder;
 
-/// The flag that gathers the statuses of shop and rewards.
+/// The flag that batches the statuses of shop and rewards.
 pub(crate) const BATCH: &str = "ai_assistant_batch_status";
 
-/// A market with three sub-agents; German and Spanish have a text for some of the statuses.
+/// A pack with three sub-agents. German and Spanish have texts for some of the statuses only.
 pub(crate) fn pack() -> Pack {
     static PACK: LazyLock<Pack> = LazyLock::new(checked);
     PACK.clone()
@@ -142,7 +142,7 @@ status.looking_up_points: {message: "Consultando tus puntos…", phrase: "consul
 status.matching_receipt: {message: "Identificando tu recibo…", phrase: "identificando tu recibo"}
 "#;
 
-pub(crate) fn change(
+pub(crate) fn status_override(
     flag: &str,
     id: &str,
     policy: Option<RenderPolicy>,
@@ -163,14 +163,14 @@ pub(crate) fn cohort(flags: &[&str]) -> Cohort {
     }
 }
 
-/// Everything that came out of a gate, and the clock it goes by.
-pub(crate) struct Stage {
+/// A gate with a manual clock and everything that the gate has emitted.
+pub(crate) struct GateHarness {
     pub gate: Box<dyn Gate>,
     pub out: Vec<(Emission, Option<Render>)>,
     pub now: Instant,
 }
 
-impl Stage {
+impl GateHarness {
     pub(crate) fn new(pack: Pack, flags: &[&str], locale: &str) -> Self {
         Self::of(Policies::new(Arc::new(pack)).gate(&cohort(flags), locale))
     }
@@ -190,7 +190,7 @@ impl Stage {
         });
     }
 
-    /// Time passes, and the timer fires where it is due.
+    /// Advances the clock and fires the gate's timer if it is due.
     pub(crate) fn wait(&mut self, ms: u64) {
         self.now += Duration::from_millis(ms);
         if self.gate.due().is_some_and(|due| due <= self.now) {
@@ -206,35 +206,35 @@ impl Stage {
             .flush(&mut |event, render| out.push((event, render)));
     }
 
-    /// What came out, in short.
-    pub(crate) fn told(&self) -> Vec<String> {
+    /// A short description of each emitted event.
+    pub(crate) fn output(&self) -> Vec<String> {
         self.out
             .iter()
-            .map(|(event, render)| tell(event, render.as_ref()))
+            .map(|(event, render)| describe(event, render.as_ref()))
             .collect()
     }
 }
 
-/// An event in a few words: a status by its id and message, text in quotes, others by type.
-fn tell(event: &Emission, render: Option<&Render>) -> String {
-    let mut told = match &event.body {
+/// Describes a status by its id and message, text in quotes, and other events by type.
+fn describe(event: &Emission, render: Option<&Render>) -> String {
+    let mut description = match &event.body {
         Body::StatusEmitted(status) => format!("{} {:?}", status.event_id, status.message),
         Body::TextDelta(delta) => format!("{:?}", delta.text),
         other => other.kind().name().to_owned(),
     };
     if let Some(render) = render {
-        told += &format!(" {}", crate::meter::word(render.policy));
+        description += &format!(" {}", crate::policy_metrics::policy_name(render.policy));
         if let Some(group) = render.group {
-            told += &format!(" {group}");
+            description += &format!(" {group}");
         }
         if let Some(message) = &render.message {
-            told += &format!(" {message:?} {}", render.event_ids.join("+"));
+            description += &format!(" {message:?} {}", render.event_ids.join("+"));
         }
     }
-    told
+    description
 }
 
-/// A status of a sub-agent, with words that must never be seen.
+/// A status of a sub-agent, with a message that must never reach a client.
 pub(crate) fn status(agent: &str, id: &str) -> Emission {
     status_by(Actor::subagent(agent), id)
 }
@@ -299,7 +299,7 @@ pub(crate) fn loading() -> Emission {
     Emission::new(Actor::tool("render_offer_list"), Body::DataLoading(loading))
 }
 
-/// A component with the message that clients are shown.
+/// A component with a message that is shown to clients.
 pub(crate) fn rendered() -> Emission {
     let tool_call = ToolCall {
         id: ToolUseId(Ulid(7)),

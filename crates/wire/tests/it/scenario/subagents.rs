@@ -1,4 +1,4 @@
-//! What a log has of sub-agents: their steps, their calls, what they show and how they fail.
+//! The events of sub-agents: steps, model calls, statuses, data and failures.
 
 use serde_json::{Value, json};
 use turnwire_event::body::agent::ErrorEmit;
@@ -20,17 +20,17 @@ use turnwire_event::{
     ToolUseId, Ulid, Usage,
 };
 
-use super::{Log, MODEL};
+use super::{LogBuilder, MODEL};
 
-/// A sub-agent at work.
+/// A running sub-agent.
 #[derive(Clone, Copy)]
-pub(crate) struct Helper {
+pub(crate) struct RunningSubagent {
     pub(crate) id: &'static str,
     pub(crate) tool_use_id: ToolUseId,
     invocation_id: InvocationId,
 }
 
-impl Helper {
+impl RunningSubagent {
     fn actor(&self) -> Actor {
         Actor::subagent(self.id)
     }
@@ -40,8 +40,8 @@ impl Helper {
     }
 }
 
-impl Log {
-    /// The orchestrator asks for tools and says nothing.
+impl LogBuilder {
+    /// The orchestrator uses tools without any text.
     pub(crate) fn ask_for(&mut self, names: &[&str]) -> Vec<ToolUseId> {
         let call = self.call();
         self.message();
@@ -55,14 +55,14 @@ impl Log {
         ids
     }
 
-    /// The orchestrator asks sub-agents, all within the cap of three, and they begin.
-    pub(crate) fn ask(&mut self, agents: &[&'static str]) -> Vec<Helper> {
+    /// The orchestrator starts sub-agents, at most three.
+    pub(crate) fn ask(&mut self, agents: &[&'static str]) -> Vec<RunningSubagent> {
         let names: Vec<String> = agents.iter().map(|id| format!("ask_{id}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let ids = self.ask_for(&names);
         self.step(agents, 3, &[]);
-        let asked = agents.iter().zip(ids);
-        asked.map(|(agent, id)| self.begin(agent, id)).collect()
+        let pairs = agents.iter().zip(ids);
+        pairs.map(|(agent, id)| self.begin(agent, id)).collect()
     }
 
     fn step_id(&self) -> String {
@@ -70,7 +70,7 @@ impl Log {
         format!("turn-{turn}-1")
     }
 
-    /// A step begins.
+    /// Starts a plan step.
     pub(crate) fn step(&mut self, agents: &[&str], cap: u32, dropped: &[&str]) {
         let names = |of: &[&str]| of.iter().map(|id| (*id).to_owned()).collect();
         let started = StepStarted {
@@ -83,11 +83,15 @@ impl Log {
         self.emit(Actor::ORCHESTRATOR, Body::PlanStepStarted(started));
     }
 
-    /// A step is over.
-    pub(crate) fn step_done(&mut self, status: StepStatus, slots: &[(Helper, SlotStatus)]) {
-        let slot = |(helper, status): &(Helper, SlotStatus)| SlotEnd {
-            subagent: helper.id.into(),
-            result_key: helper.tool_use_id.to_string(),
+    /// Completes the plan step.
+    pub(crate) fn step_done(
+        &mut self,
+        status: StepStatus,
+        slots: &[(RunningSubagent, SlotStatus)],
+    ) {
+        let slot = |(subagent, status): &(RunningSubagent, SlotStatus)| SlotEnd {
+            subagent: subagent.id.into(),
+            result_key: subagent.tool_use_id.to_string(),
             status: *status,
         };
         let completed = StepCompleted {
@@ -98,16 +102,16 @@ impl Log {
         self.emit(Actor::ORCHESTRATOR, Body::PlanStepCompleted(completed));
     }
 
-    /// A sub-agent begins.
-    pub(crate) fn begin(&mut self, id: &'static str, tool_use_id: ToolUseId) -> Helper {
-        let helper = Helper {
+    /// Starts a sub-agent.
+    pub(crate) fn begin(&mut self, id: &'static str, tool_use_id: ToolUseId) -> RunningSubagent {
+        let subagent = RunningSubagent {
             id,
             tool_use_id,
             invocation_id: InvocationId(self.id()),
         };
-        self.tool_called(tool_use_id, &helper.tool(), ToolType::SubAgent);
+        self.tool_called(tool_use_id, &subagent.tool(), ToolType::SubAgent);
         let started = Started {
-            invocation_id: helper.invocation_id,
+            invocation_id: subagent.invocation_id,
             sub_agent_id: id.into(),
             tool_use_id,
             plan_step_id: self.step_id(),
@@ -120,12 +124,12 @@ impl Log {
                 prior_context: None,
             },
         };
-        self.emit(helper.actor(), Body::SubagentStarted(started));
-        helper
+        self.emit(subagent.actor(), Body::SubagentStarted(started));
+        subagent
     }
 
-    /// A sub-agent calls its model.
-    pub(crate) fn inner_call(&mut self, helper: Helper) -> CallId {
+    /// Starts a model call of a sub-agent.
+    pub(crate) fn start_model_call(&mut self, subagent: RunningSubagent) -> CallId {
         let call_id = CallId(self.id());
         let started = CallStarted {
             call_id,
@@ -134,12 +138,12 @@ impl Log {
             attempt: 1,
             first: false,
         };
-        self.emit(helper.actor(), Body::LlmCallStarted(started));
+        self.emit(subagent.actor(), Body::LlmCallStarted(started));
         call_id
     }
 
-    /// A sub-agent's model has said all, to the sub-agent alone.
-    pub(crate) fn inner_done(&mut self, helper: Helper, call_id: CallId) {
+    /// Completes a model call of a sub-agent.
+    pub(crate) fn complete_model_call(&mut self, subagent: RunningSubagent, call_id: CallId) {
         let completed = CallCompleted {
             call_id,
             message_id: MessageId(self.id()),
@@ -152,28 +156,28 @@ impl Log {
                 ..Usage::default()
             },
         };
-        self.emit(helper.actor(), Body::LlmCallCompleted(completed));
+        self.emit(subagent.actor(), Body::LlmCallCompleted(completed));
     }
 
-    /// A sub-agent's model fails.
-    pub(crate) fn inner_failed(&mut self, helper: Helper, class: LlmErrorClass) {
-        let call_id = self.inner_call(helper);
+    /// Fails a model call of a sub-agent.
+    pub(crate) fn fail_model_call(&mut self, subagent: RunningSubagent, class: LlmErrorClass) {
+        let call_id = self.start_model_call(subagent);
         let failed = CallFailed {
             call_id,
             message_id: None,
             content_sha256: None,
             error_class: class,
         };
-        self.emit(helper.actor(), Body::LlmCallFailed(failed));
+        self.emit(subagent.actor(), Body::LlmCallFailed(failed));
     }
 
-    /// A sub-agent thinks once.
-    pub(crate) fn thinks(&mut self, helper: Helper) {
-        let call = self.inner_call(helper);
-        self.inner_done(helper, call);
+    /// Starts and completes a model call of a sub-agent.
+    pub(crate) fn calls_model(&mut self, subagent: RunningSubagent) {
+        let call = self.start_model_call(subagent);
+        self.complete_model_call(subagent, call);
     }
 
-    /// A tool of any kind begins.
+    /// Starts a tool of any type.
     pub(crate) fn tool_called(&mut self, tool_use_id: ToolUseId, name: &str, kind: ToolType) {
         let called = tool::Called {
             tool_use_id,
@@ -184,14 +188,14 @@ impl Log {
         self.emit(Actor::tool(name), Body::ToolCalled(called));
     }
 
-    /// A sub-agent calls a tool.
+    /// Starts a tool of a sub-agent.
     pub(crate) fn uses(&mut self, name: &str, kind: ToolType) -> ToolUseId {
         let id = ToolUseId(self.id());
         self.tool_called(id, name, kind);
         id
     }
 
-    /// A tool of any kind gives its result.
+    /// Completes a tool of any type.
     pub(crate) fn tool_done(&mut self, tool_use_id: ToolUseId, name: &str, kind: ToolType) {
         let completed = tool::Completed {
             tool_use_id,
@@ -204,7 +208,7 @@ impl Log {
         self.emit(Actor::tool(name), Body::ToolCompleted(completed));
     }
 
-    /// A tool of any kind gives none.
+    /// Fails a tool of any type.
     pub(crate) fn tool_failed(
         &mut self,
         tool_use_id: ToolUseId,
@@ -221,35 +225,45 @@ impl Log {
         self.emit(Actor::tool(name), Body::ToolFailed(failed));
     }
 
-    /// A sub-agent says what it does, shown as the stamp says.
-    pub(crate) fn status(&mut self, helper: Helper, words: (&str, &str), render: Render) {
+    /// Emits a status of a sub-agent with a rendering mark.
+    pub(crate) fn status(
+        &mut self,
+        subagent: RunningSubagent,
+        words: (&str, &str),
+        render: Render,
+    ) {
         let emitted = status::Emitted {
             event_id: words.0.into(),
             message: words.1.into(),
         };
-        self.emit(helper.actor(), Body::StatusEmitted(emitted));
+        self.emit(subagent.actor(), Body::StatusEmitted(emitted));
         self.events.last_mut().expect("just emitted").render = Some(render);
     }
 
-    /// A sub-agent searches: a status and a tool of a data service.
-    pub(crate) fn searches(&mut self, helper: Helper) -> ToolUseId {
+    /// Emits a status and starts a data service tool.
+    pub(crate) fn searches(&mut self, subagent: RunningSubagent) -> ToolUseId {
         let words = ("searching_offers", "Searching for offers...");
-        self.status(helper, words, RenderPolicy::Transform.into());
+        self.status(subagent, words, RenderPolicy::Transform.into());
         self.uses("search_offers", ToolType::Ccs)
     }
 
-    /// A place for a collection of offers.
-    pub(crate) fn loading(&mut self, helper: Helper, place: &str, ids: &[&str]) {
+    /// Emits a placeholder for a collection of offers.
+    pub(crate) fn loading(&mut self, subagent: RunningSubagent, place: &str, ids: &[&str]) {
         let loading = Loading {
             id: place.into(),
             data_type: "offer_list".into(),
             key: key(ids),
         };
-        self.emit(helper.actor(), Body::DataLoading(loading));
+        self.emit(subagent.actor(), Body::DataLoading(loading));
     }
 
-    /// The collection.
-    pub(crate) fn loaded(&mut self, helper: Helper, place: &str, items: &[(&str, &str)]) {
+    /// Emits the items of the collection.
+    pub(crate) fn loaded(
+        &mut self,
+        subagent: RunningSubagent,
+        place: &str,
+        items: &[(&str, &str)],
+    ) {
         let ids: Vec<&str> = items.iter().map(|(id, _)| *id).collect();
         let item = |(id, title): &(&str, &str)| json!({"id": id, "title": title});
         let loaded = Loaded {
@@ -258,11 +272,11 @@ impl Log {
             key: key(&ids),
             items: items.iter().map(item).collect(),
         };
-        self.emit(helper.actor(), Body::DataLoaded(loaded));
+        self.emit(subagent.actor(), Body::DataLoaded(loaded));
     }
 
-    /// A component, rendered by a tool that is at work.
-    pub(crate) fn component(&mut self, helper: Helper, id: ToolUseId, component: Value) {
+    /// Emits a component of a running render tool.
+    pub(crate) fn component(&mut self, subagent: RunningSubagent, id: ToolUseId, component: Value) {
         let rendered = Rendered {
             component,
             tool_call: ToolCall {
@@ -271,35 +285,35 @@ impl Log {
                 tool_type: ToolType::Render,
             },
         };
-        self.emit(helper.actor(), Body::ComponentRendered(rendered));
+        self.emit(subagent.actor(), Body::ComponentRendered(rendered));
     }
 
-    /// A sub-agent gives its answer to the orchestrator.
-    pub(crate) fn answers(&mut self, helper: Helper, outcome: DispatchOutcome) {
+    /// Completes a sub-agent with an answer.
+    pub(crate) fn answers(&mut self, subagent: RunningSubagent, outcome: DispatchOutcome) {
         let completed = Completed {
-            invocation_id: helper.invocation_id,
-            sub_agent_id: helper.id.into(),
-            tool_use_id: helper.tool_use_id,
+            invocation_id: subagent.invocation_id,
+            sub_agent_id: subagent.id.into(),
+            tool_use_id: subagent.tool_use_id,
             outcome,
             latency_ms: 84,
             status_events: 1,
         };
-        self.emit(helper.actor(), Body::SubagentCompleted(completed));
-        self.tool_done(helper.tool_use_id, &helper.tool(), ToolType::SubAgent);
+        self.emit(subagent.actor(), Body::SubagentCompleted(completed));
+        self.tool_done(subagent.tool_use_id, &subagent.tool(), ToolType::SubAgent);
     }
 
-    /// A sub-agent gives none.
-    pub(crate) fn gives_up(&mut self, helper: Helper, class: AgentErrorClass) {
+    /// Fails a sub-agent.
+    pub(crate) fn fails(&mut self, subagent: RunningSubagent, class: AgentErrorClass) {
         let failed = Failed {
-            invocation_id: helper.invocation_id,
-            sub_agent_id: helper.id.into(),
-            tool_use_id: helper.tool_use_id,
+            invocation_id: subagent.invocation_id,
+            sub_agent_id: subagent.id.into(),
+            tool_use_id: subagent.tool_use_id,
             latency_ms: 500,
             error_class: class,
             status_events: 0,
         };
-        self.emit(helper.actor(), Body::SubagentFailed(failed));
-        let ask = (helper.tool(), ToolType::SubAgent);
+        self.emit(subagent.actor(), Body::SubagentFailed(failed));
+        let ask = (subagent.tool(), ToolType::SubAgent);
         let class = match class {
             AgentErrorClass::Timeout => ToolErrorClass::Timeout,
             AgentErrorClass::Cancelled => ToolErrorClass::Cancelled,
@@ -308,12 +322,12 @@ impl Log {
             | AgentErrorClass::Tool
             | AgentErrorClass::Internal => ToolErrorClass::Internal,
         };
-        self.tool_failed(helper.tool_use_id, (&ask.0, ask.1), class);
+        self.tool_failed(subagent.tool_use_id, (&ask.0, ask.1), class);
     }
 
-    /// A failure is told while the turn goes on.
-    pub(crate) fn reports(&mut self, helper: Option<Helper>, error: TurnError) {
-        let actor = helper.map_or(Actor::ORCHESTRATOR, |helper| helper.actor());
+    /// Reports a failure that does not end the turn.
+    pub(crate) fn report_failure(&mut self, subagent: Option<RunningSubagent>, error: TurnError) {
+        let actor = subagent.map_or(Actor::ORCHESTRATOR, |subagent| subagent.actor());
         let axis = match error.code {
             ErrorCode::SubAgentFailed => 1,
             ErrorCode::CcsEnvelopeError => 2,
@@ -321,17 +335,17 @@ impl Log {
             ErrorCode::InternalError | ErrorCode::RateLimitError => 0,
         };
         self.emit(actor, Body::ErrorReported(error));
-        self.counted(helper.map(|helper| helper.id), axis, "goes on");
+        self.count_failure(subagent.map(|subagent| subagent.id), axis, "goes on");
     }
 
-    /// What operators count of a failure.
-    pub(crate) fn counted(&mut self, agent: Option<&str>, axis: u8, turn: &str) {
-        let counted = ErrorEmit {
+    /// Emits the event that operators count failures with.
+    pub(crate) fn count_failure(&mut self, agent: Option<&str>, axis: u8, turn: &str) {
+        let count_failure = ErrorEmit {
             sub_agent_id: agent.map(str::to_owned),
             axis,
             is_final: turn == "ends",
         };
-        self.emit(Actor::ORCHESTRATOR, Body::AgentErrorEmit(counted));
+        self.emit(Actor::ORCHESTRATOR, Body::AgentErrorEmit(count_failure));
     }
 }
 

@@ -1,14 +1,14 @@
-//! Good streams changed for the worse: each law notices.
+//! Valid streams with one defect each: the matching invariant detects it.
 
 use turnwire_wire::pc3::Version;
 
-use super::law::broken;
+use super::invariants::violations;
 use super::{all_turns, stream};
 
-/// A change to a good stream, and the law that it breaks.
-type Harm = (&'static str, fn(&str) -> String, &'static str);
+/// A defect, and the invariant that it violates.
+type Mutation = (&'static str, fn(&str) -> String, &'static str);
 
-const HARMS: [Harm; 23] = [
+const MUTATIONS: [Mutation; 23] = [
     (
         "one_tool",
         |s| s.replace("data: [DONE]\n\n", ""),
@@ -132,23 +132,23 @@ const HARMS: [Harm; 23] = [
 /// The stream without its first block of a type.
 fn without(stream: &str, event: &str) -> String {
     let line = format!("event: {event}\n");
-    let gone = stream
+    let removed_index = stream
         .split_inclusive("\n\n")
         .position(|block| block.contains(&line));
     let blocks = stream.split_inclusive("\n\n").enumerate();
-    let kept = blocks.filter(|(at, _)| Some(*at) != gone);
-    kept.map(|(_, block)| block).collect()
+    let remaining = blocks.filter(|(at, _)| Some(*at) != removed_index);
+    remaining.map(|(_, block)| block).collect()
 }
 
 #[test]
-fn each_broken_law_of_a_stream_is_noticed() {
-    for (name, harm, expected) in HARMS {
-        let found = all_turns().into_iter().find(|(n, _)| n.starts_with(name));
-        let (_, turn) = found.expect("a scenario");
+fn each_mutated_stream_violates_an_invariant() {
+    for (name, harm, expected) in MUTATIONS {
+        let scenario_turn = all_turns().into_iter().find(|(n, _)| n.starts_with(name));
+        let (_, turn) = scenario_turn.expect("a scenario");
         let good = String::from_utf8(stream(&turn, Version::V05)).expect("text");
         let bad = harm(&good);
         assert_ne!(good, bad, "{expected:?} is about something that is there");
-        let broken = broken(&turn, bad.as_bytes(), Version::V05);
+        let broken = violations(&turn, bad.as_bytes(), Version::V05);
         assert!(
             broken.iter().any(|line| line.contains(expected)),
             "{expected:?} is not among {broken:?}"

@@ -1,4 +1,4 @@
-//! A recorder for tests: it keeps the sum of every series.
+//! A metrics recorder for tests that keeps the sum of every series.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,48 +8,48 @@ use metrics::{
     SharedString, Unit,
 };
 
-/// A recorder that keeps sums: `name{label=value,…}`, labels that are empty left out.
+/// Sums by `name{label=value,…}`; empty labels are omitted.
 #[derive(Clone, Default)]
-pub(crate) struct Counts(Arc<Mutex<BTreeMap<String, f64>>>);
+pub(crate) struct CountingRecorder(Arc<Mutex<BTreeMap<String, f64>>>);
 
-impl Counts {
-    /// The sum of a metric over all series that have these labels.
-    pub(crate) fn of(&self, name: &str, labels: &[&str]) -> f64 {
+impl CountingRecorder {
+    /// The sum over all series of a metric that have these labels.
+    pub(crate) fn sum(&self, name: &str, labels: &[&str]) -> f64 {
         let sums = self.0.lock().expect("nobody panics with it");
-        let fits = |key: &str| {
+        let matches = |key: &str| {
             key.split('{').next() == Some(name) && labels.iter().all(|label| key.contains(label))
         };
-        let series = sums.iter().filter(|(key, _)| fits(key));
+        let series = sums.iter().filter(|(key, _)| matches(key));
         series.map(|(_, sum)| sum).sum()
     }
 
-    fn cell(&self, key: &Key) -> Arc<Cell> {
+    fn cell(&self, key: &Key) -> Arc<SeriesSum> {
         let labels = key.labels().filter(|label| !label.value().is_empty());
         let labels: Vec<String> = labels
             .map(|l| format!("{}={}", l.key(), l.value()))
             .collect();
         let key = format!("{}{{{}}}", key.name(), labels.join(","));
-        Arc::new(Cell(self.clone(), key))
+        Arc::new(SeriesSum(self.clone(), key))
     }
 }
 
-struct Cell(Counts, String);
+struct SeriesSum(CountingRecorder, String);
 
-impl Cell {
+impl SeriesSum {
     fn add(&self, value: f64) {
         let mut sums = self.0.0.lock().expect("nobody panics with it");
         *sums.entry(self.1.clone()).or_default() += value;
     }
 }
 
-impl CounterFn for Cell {
+impl CounterFn for SeriesSum {
     fn increment(&self, value: u64) {
         self.add(value as f64);
     }
     fn absolute(&self, _: u64) {}
 }
 
-impl GaugeFn for Cell {
+impl GaugeFn for SeriesSum {
     fn increment(&self, value: f64) {
         self.add(value);
     }
@@ -62,14 +62,14 @@ impl GaugeFn for Cell {
     }
 }
 
-impl HistogramFn for Cell {
-    /// How often something was recorded.
+impl HistogramFn for SeriesSum {
+    /// Counts the recorded values.
     fn record(&self, _: f64) {
         self.add(1.0);
     }
 }
 
-impl Recorder for Counts {
+impl Recorder for CountingRecorder {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}

@@ -1,52 +1,52 @@
-//! The registry as a list that can be shown: every status id with all that is known of it.
+//! All status ids of a pack with their texts, as the HTTP API lists them.
 
 use turnwire_event::RenderPolicy;
 use turnwire_pack::{Lifecycle, Pack};
 
-/// A status id.
+/// A status id of the registry, with its texts in all languages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusEntry {
-    /// The id.
+    /// Unique in the pack, such as `searching_offers`.
     pub id: String,
-    /// When it is emitted.
+    /// The author's note on when an agent emits the status.
     pub description: String,
-    /// Which text is shown.
+    /// The key of the text in the locale files.
     pub render_key: String,
-    /// How it is shown unless a flag says otherwise.
+    /// The policy while no flag overrides it.
     pub policy: RenderPolicy,
-    /// The sub-agents that may emit it.
+    /// The ids of the sub-agents that may emit the status.
     pub emitters: Vec<String>,
-    /// Whether it may still be used.
+    /// Whether agents may still emit the status.
     pub lifecycle: Lifecycle,
-    /// What to use instead, or why it is as it is.
+    /// The author's remark, such as the id that replaces a deprecated one.
     pub note: Option<String>,
-    /// The file it stands in.
+    /// The registry file that defines the id, relative to the pack.
     pub fragment: String,
-    /// Its text by language, sorted by tag.
+    /// One text per locale of the pack, sorted by language tag.
     pub texts: Vec<StatusText>,
 }
 
-/// The text of a status id in one language, which may be one that it falls back to.
+/// The text of a status id in one locale, taken from a fallback locale if it has no own text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusText {
-    /// The language.
+    /// The language tag, such as `de`.
     pub locale: String,
-    /// The sentence.
+    /// The complete sentence, shown when the status is shown alone.
     pub message: String,
-    /// The same as a part of a sentence.
+    /// The part of a combined sentence, or `None` if the text has no such form.
     pub phrase: Option<String>,
 }
 
-/// Every status id of a pack, in the registry's order.
+/// Lists every status id of `pack`, in the order of the registry.
 pub fn status_list(pack: &Pack) -> Vec<StatusEntry> {
     let texts = |key: &str| {
         let tags = pack.locales.tags();
         tags.filter_map(|tag| {
-            let line = pack.locales.line(tag, key)?;
+            let text = pack.locales.line(tag, key)?;
             Some(StatusText {
                 locale: tag.to_owned(),
-                message: line.message,
-                phrase: line.phrase,
+                message: text.message,
+                phrase: text.phrase,
             })
         })
         .collect()
@@ -69,12 +69,12 @@ pub fn status_list(pack: &Pack) -> Vec<StatusEntry> {
 
 #[cfg(test)]
 mod tests {
-    use crate::stage::pack;
+    use crate::test_support::pack;
 
     use super::*;
 
     #[test]
-    fn every_id_is_listed_with_its_file_and_its_texts() {
+    fn status_list_has_every_id_with_file_and_texts() {
         let pack = pack();
         let list = status_list(&pack);
         assert_eq!(list.len(), pack.registry.entries.len());

@@ -1,34 +1,34 @@
-//! What every type of event is to the interceptor: how it is shown unless somebody says otherwise,
-//! and what it waits for.
+//! The rendering rules of every event type: its default policy, what is released before it, and
+//! which overrides are allowed.
 //!
-//! All three matches are exhaustive on purpose: a new type does not compile until somebody has
-//! decided whether it may be seen (default-deny, S1-062).
+//! The matches are exhaustive on purpose: a new event type does not compile until its rules are
+//! decided (default-deny, S1-062).
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use turnwire_event::{EventType, RenderPolicy};
 
-/// How many types there are.
-pub(crate) const KINDS: usize = EventType::ALL.len();
+pub(crate) const EVENT_TYPE_COUNT: usize = EventType::ALL.len();
 
-/// What of the things held goes on before an event.
+/// The buffered events that a gate releases before it emits an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Nothing: it is not shown in a chat, or it is about something else.
-    Aside,
-    /// Gathered text; gathered statuses wait on. Work in progress is shown where it begins, and
-    /// two agents that tell of their work at the same time are still told of as one.
-    Beside,
-    /// Text, and all that the filter holds: it is a part of the message that the text is of.
-    Within,
-    /// Text and statuses: whoever sees it has seen what came before it (C-41).
-    Behind,
-    /// All there is.
-    Last,
+pub(crate) enum ReleaseBefore {
+    /// The event is not shown in a chat, or is unrelated to the buffered events.
+    Nothing,
+    /// Buffered text. Buffered statuses stay: progress is shown at once, and statuses that two
+    /// agents emit at the same time are still combined.
+    Text,
+    /// Buffered text and the characters that the text filter delays: the event is part of the same
+    /// message.
+    FilteredText,
+    /// Buffered text and statuses: a client that sees the event has seen all earlier ones (C-41).
+    TextAndStatuses,
+    /// Buffered text and statuses, and the characters that the text filter delays.
+    Everything,
 }
 
-/// How a type is shown unless somebody says otherwise (S1-052).
-pub(crate) const fn policy(kind: EventType) -> RenderPolicy {
+/// The policy of a type without overrides (S1-052).
+pub(crate) const fn default_policy(kind: EventType) -> RenderPolicy {
     use EventType as T;
     match kind {
         T::SessionCreated
@@ -85,13 +85,13 @@ pub(crate) const fn policy(kind: EventType) -> RenderPolicy {
         | T::McpSessionStarted
         | T::McpSessionProgressed => RenderPolicy::Forward,
         T::StatusEmitted => RenderPolicy::Transform,
-        // Internal: R-6.
+        // Internal events are never shown: R-6.
         T::SupportNoted => RenderPolicy::Suppress,
     }
 }
 
-/// What a type waits for.
-pub(crate) const fn place(kind: EventType) -> Place {
+/// What a gate releases before an event of this type.
+pub(crate) const fn release_before(kind: EventType) -> ReleaseBefore {
     use EventType as T;
     match kind {
         T::SessionCreated
@@ -105,7 +105,7 @@ pub(crate) const fn place(kind: EventType) -> Place {
         | T::LlmCallCompleted
         | T::LlmCallFailed
         | T::SubagentStarted
-        // The end of a sub-agent waits for its own statuses; the gate sees to that.
+        // The gate releases the statuses of the sub-agent that ends.
         | T::SubagentCompleted
         | T::SubagentFailed
         | T::FeedbackRecorded
@@ -121,7 +121,7 @@ pub(crate) const fn place(kind: EventType) -> Place {
         | T::BusSubscriberRegistered
         | T::BusSubscriberUnregistered
         | T::BusHandlerWarning
-        | T::SupportNoted => Place::Aside,
+        | T::SupportNoted => ReleaseBefore::Nothing,
         T::ToolCalled
         | T::ToolCompleted
         | T::ToolFailed
@@ -131,12 +131,12 @@ pub(crate) const fn place(kind: EventType) -> Place {
         | T::McpListToolsStarted
         | T::McpListToolsCompleted
         | T::McpSessionStarted
-        | T::McpSessionProgressed => Place::Beside,
+        | T::McpSessionProgressed => ReleaseBefore::Text,
         T::MessageStart
         | T::ToolUseStart
         | T::ToolUseInputDelta
         | T::ToolUseEnd
-        | T::MessageComplete => Place::Within,
+        | T::MessageComplete => ReleaseBefore::FilteredText,
         T::ApprovalRequested
         | T::ApprovalResolved
         | T::StatusEmitted
@@ -146,16 +146,17 @@ pub(crate) const fn place(kind: EventType) -> Place {
         | T::ErrorReported
         | T::ArtifactCreated
         | T::EvidenceCreated
-        | T::TextDelta => Place::Behind,
-        // Reasoning is of the message, and it is shown.
-        T::ThinkingDelta | T::TurnCompleted | T::TurnCancelled => Place::Last,
+        | T::TextDelta => ReleaseBefore::TextAndStatuses,
+        // Reasoning is part of the message and is shown.
+        T::ThinkingDelta | T::TurnCompleted | T::TurnCancelled => ReleaseBefore::Everything,
     }
 }
 
-/// What an override may make of a type. A session and a turn always begin and end in sight, and
-/// what is internal stays so, whatever a flag says; only statuses have words to transform, and
-/// only statuses and text can be gathered.
-pub(crate) const fn overridden(kind: EventType, wanted: RenderPolicy) -> Option<RenderPolicy> {
+/// The policy that an override yields, or `None` if overrides of the type are not allowed.
+///
+/// The start and the end of sessions and turns are always shown, and internal types never. Only
+/// a status has a text to transform; only statuses and text can be batched.
+pub(crate) const fn override_policy(kind: EventType, wanted: RenderPolicy) -> Option<RenderPolicy> {
     use EventType as T;
     use RenderPolicy as P;
     match (kind, wanted) {
@@ -176,9 +177,9 @@ pub(crate) const fn overridden(kind: EventType, wanted: RenderPolicy) -> Option<
     }
 }
 
-/// The word for a type in metrics: its name, or for what is internal the name it goes by in the
-/// documents (S1-030).
-pub(crate) fn label(kind: EventType) -> &'static str {
+/// The name of a type in metric labels: its event name, or the documented name of an internal
+/// type (S1-030).
+pub(crate) fn metric_label(kind: EventType) -> &'static str {
     if matches!(kind, EventType::SupportNoted) {
         "support_content"
     } else {
@@ -192,8 +193,9 @@ mod tests {
 
     use super::*;
 
+    // S1-052
     #[test]
-    fn s1_052_defaults_are_forward_transform_for_statuses_suppress_for_what_is_internal() {
+    fn default_policies_depend_on_lane_and_status() {
         for &kind in EventType::ALL {
             let expected = if kind == EventType::StatusEmitted {
                 RenderPolicy::Transform
@@ -202,12 +204,13 @@ mod tests {
             } else {
                 RenderPolicy::Forward
             };
-            assert_eq!(policy(kind), expected, "{kind}");
+            assert_eq!(default_policy(kind), expected, "{kind}");
         }
     }
 
+    // S1-062
     #[test]
-    fn s1_062_no_override_shows_what_is_internal_or_hides_the_ends_of_a_turn() {
+    fn overrides_cannot_show_internal_or_hide_terminal_events() {
         for wanted in [
             RenderPolicy::Forward,
             RenderPolicy::Transform,
@@ -216,22 +219,22 @@ mod tests {
         ] {
             for &kind in EventType::ALL {
                 if kind.lane() == Lane::Internal || kind.is_terminal() {
-                    assert_eq!(overridden(kind, wanted), None, "{kind}");
+                    assert_eq!(override_policy(kind, wanted), None, "{kind}");
                 }
             }
         }
         assert_eq!(
-            overridden(EventType::ToolCalled, RenderPolicy::Suppress),
+            override_policy(EventType::ToolCalled, RenderPolicy::Suppress),
             Some(RenderPolicy::Suppress)
         );
         assert_eq!(
-            overridden(EventType::ToolCalled, RenderPolicy::Batch),
+            override_policy(EventType::ToolCalled, RenderPolicy::Batch),
             Some(RenderPolicy::Forward)
         );
     }
 
     #[test]
-    fn a_type_is_its_own_index() {
+    fn event_type_discriminant_is_its_index() {
         for (index, &kind) in EventType::ALL.iter().enumerate() {
             assert_eq!(kind as usize, index);
         }

@@ -1,30 +1,32 @@
-//! Which policy an event gets, what it is stamped with, and what is counted.
+//! The policy of an event, how the gate marks it, and what the metrics count.
 
 use std::sync::Arc;
 
 use turnwire_event::{Actor, EventType, RenderPolicy, metric};
 use turnwire_pack::{Lifecycle, Override, Target};
 
-use crate::gate::nameable;
+use crate::gate::loggable_id;
 use crate::policies::Policies;
-use crate::stage::{
-    BATCH, Counts, Stage, called, change, cohort, loading, noted, pack, rendered, status,
-    status_by, text, thinking,
+use crate::test_support::{
+    BATCH, CountingRecorder, GateHarness, called, cohort, loading, noted, pack, rendered, status,
+    status_by, status_override, text, thinking,
 };
 
 const APPLIED: &str = metric::STREAM_RENDERING_POLICY_APPLIED_TOTAL;
 
+// S1-053
 #[test]
-fn s1_053_forward_changes_nothing_and_stamps_nothing() {
-    let mut stage = Stage::new(pack(), &[], "en");
+fn forwarded_event_is_unchanged_and_unmarked() {
+    let mut harness = GateHarness::new(pack(), &[], "en");
     for emission in [text("words"), called("search"), loading(), thinking()] {
-        stage.take(emission.clone());
-        assert_eq!(stage.out.pop(), Some((emission, None)));
+        harness.take(emission.clone());
+        assert_eq!(harness.out.pop(), Some((emission, None)));
     }
 }
 
+// S1-054
 #[test]
-fn s1_054_a_status_is_worded_in_the_language_of_the_turn() {
+fn status_text_uses_the_locale_of_the_turn() {
     for (locale, message) in [
         ("en", "Searching for offers..."),
         ("de", "Angebote werden gesucht …"),
@@ -33,38 +35,40 @@ fn s1_054_a_status_is_worded_in_the_language_of_the_turn() {
         ("xx", "Searching for offers..."),
         ("\u{1b}[31m", "Searching for offers..."),
     ] {
-        let mut stage = Stage::new(pack(), &[], locale);
-        stage.take(status("shop", "searching_offers"));
+        let mut harness = GateHarness::new(pack(), &[], locale);
+        harness.take(status("shop", "searching_offers"));
         let expected = format!("searching_offers {message:?} transform");
-        assert_eq!(stage.told(), [expected], "{locale}");
+        assert_eq!(harness.output(), [expected], "{locale}");
     }
 }
 
+// D-86
 #[test]
-fn d_86_forward_on_a_status_is_the_default_language_without_an_override() {
+fn forwarded_status_uses_default_locale_and_registry_text() {
     let mut pack = pack();
     let flag = "ai_assistant_hunt";
-    pack.overrides.push(change(
+    pack.overrides.push(status_override(
         flag,
         "comparing_prices",
         None,
         Some("status.hunting"),
     ));
-    let mut stage = Stage::new(pack, &[flag], "de");
-    stage.take(status("shop", "comparing_prices"));
+    let mut harness = GateHarness::new(pack, &[flag], "de");
+    harness.take(status("shop", "comparing_prices"));
     assert_eq!(
-        stage.told(),
+        harness.output(),
         ["comparing_prices \"Comparing prices...\" forward"]
     );
 }
 
+// S1-055
 #[test]
-fn s1_055_suppressed_is_stamped_and_passed_on() {
-    let mut stage = Stage::new(pack(), &[], "en");
-    stage.take(status("shop", "counting_shelves"));
-    stage.take(noted());
+fn suppressed_event_is_marked_and_emitted() {
+    let mut harness = GateHarness::new(pack(), &[], "en");
+    harness.take(status("shop", "counting_shelves"));
+    harness.take(noted());
     assert_eq!(
-        stage.told(),
+        harness.output(),
         [
             "counting_shelves \"Counting shelves...\" suppress",
             "support.noted suppress"
@@ -72,15 +76,16 @@ fn s1_055_suppressed_is_stamped_and_passed_on() {
     );
 }
 
+// S1-055
 #[test]
-fn s1_055_a_component_that_is_suppressed_is_in_no_message_either() {
-    let shown = |pack| {
-        let mut stage = Stage::new(pack, &["ai_assistant_bare"], "en");
-        stage.take(rendered());
-        let (emission, render) = stage.out.pop().expect("it goes on");
+fn suppressed_component_has_no_message() {
+    let emitted_component = |pack| {
+        let mut harness = GateHarness::new(pack, &["ai_assistant_bare"], "en");
+        harness.take(rendered());
+        let (emission, render) = harness.out.pop().expect("it goes on");
         (emission.message.is_some(), render)
     };
-    assert_eq!(shown(pack()), (true, None));
+    assert_eq!(emitted_component(pack()), (true, None));
     let mut bare = pack();
     bare.overrides.push(Override {
         flag: "ai_assistant_bare".into(),
@@ -88,12 +93,16 @@ fn s1_055_a_component_that_is_suppressed_is_in_no_message_either() {
         policy: Some(RenderPolicy::Suppress),
         render_key: None,
     });
-    assert_eq!(shown(bare), (false, Some(RenderPolicy::Suppress.into())));
+    assert_eq!(
+        emitted_component(bare),
+        (false, Some(RenderPolicy::Suppress.into()))
+    );
 }
 
+// S1-069, S1-070
 #[test]
-fn s1_069_s1_070_an_id_that_is_unknown_or_for_someone_else_is_withheld_without_its_words() {
-    let counts = Counts::default();
+fn status_with_unknown_or_foreign_id_is_withheld() {
+    let recorder = CountingRecorder::default();
     let cases = [
         status("shop", "Searching offers…"),
         status("shop", "made_up_at_run_time"),
@@ -104,32 +113,35 @@ fn s1_069_s1_070_an_id_that_is_unknown_or_for_someone_else_is_withheld_without_i
         status("shop", ""),
     ];
     let count = cases.len() as f64;
-    metrics::with_local_recorder(&counts, || {
+    metrics::with_local_recorder(&recorder, || {
         for emission in cases {
-            let mut stage = Stage::new(pack(), &[BATCH], "en");
-            stage.take(emission);
-            assert_eq!(stage.told(), ["unregistered \"\" suppress"]);
+            let mut harness = GateHarness::new(pack(), &[BATCH], "en");
+            harness.take(emission);
+            assert_eq!(harness.output(), ["unregistered \"\" suppress"]);
         }
     });
-    assert_eq!(counts.of(metric::STATUS_EVENT_UNREGISTERED_ID, &[]), count);
     assert_eq!(
-        counts.of(APPLIED, &["policy=suppress", "event_type=status.emitted"]),
+        recorder.sum(metric::STATUS_EVENT_UNREGISTERED_ID, &[]),
         count
     );
     assert_eq!(
-        counts.of(metric::STREAM_STATUS_EVENT_EMITTED_TOTAL, &[]),
+        recorder.sum(APPLIED, &["policy=suppress", "event_type=status.emitted"]),
+        count
+    );
+    assert_eq!(
+        recorder.sum(metric::STREAM_STATUS_EVENT_EMITTED_TOTAL, &[]),
         0.0
     );
 }
 
 #[test]
-fn an_id_of_the_platform_is_for_the_orchestrator_and_for_those_it_lists() {
-    let mut stage = Stage::new(pack(), &[], "en");
-    stage.take(status_by(Actor::ORCHESTRATOR, "one_moment"));
-    stage.take(status("shop", "one_moment"));
-    stage.take(status("rewards", "one_moment"));
+fn platform_id_is_allowed_for_orchestrator_and_emitters() {
+    let mut harness = GateHarness::new(pack(), &[], "en");
+    harness.take(status_by(Actor::ORCHESTRATOR, "one_moment"));
+    harness.take(status("shop", "one_moment"));
+    harness.take(status("rewards", "one_moment"));
     assert_eq!(
-        stage.told(),
+        harness.output(),
         [
             "one_moment \"One moment...\" transform",
             "one_moment \"One moment...\" transform",
@@ -139,40 +151,41 @@ fn an_id_of_the_platform_is_for_the_orchestrator_and_for_those_it_lists() {
 }
 
 #[test]
-fn a_deprecated_id_is_still_shown() {
+fn deprecated_id_is_still_shown() {
     let mut pack = pack();
     for entry in &mut pack.registry.entries {
         entry.lifecycle = Lifecycle::Deprecated;
     }
-    let mut stage = Stage::new(pack, &[], "en");
-    stage.take(status("shop", "searching_offers"));
+    let mut harness = GateHarness::new(pack, &[], "en");
+    harness.take(status("shop", "searching_offers"));
     assert_eq!(
-        stage.told(),
+        harness.output(),
         ["searching_offers \"Searching for offers...\" transform"]
     );
 }
 
 #[test]
-fn a_status_without_a_text_is_withheld() {
+fn status_without_text_is_withheld() {
     let mut pack = pack();
     for entry in &mut pack.registry.entries {
         entry.render_key = "status.nowhere".into();
     }
-    let mut stage = Stage::new(pack, &[], "en");
-    stage.take(status("shop", "searching_offers"));
-    assert_eq!(stage.told(), ["unregistered \"\" suppress"]);
+    let mut harness = GateHarness::new(pack, &[], "en");
+    harness.take(status("shop", "searching_offers"));
+    assert_eq!(harness.output(), ["unregistered \"\" suppress"]);
 }
 
+// S1-059
 #[test]
-fn s1_059_a_flag_changes_words_or_hides_and_without_it_the_default_is_back() {
+fn flag_overrides_text_or_policy_only_while_active() {
     let mut pack = pack();
     let (hunt, hide) = ("ai_assistant_hunt", "ai_assistant_hide");
     pack.overrides = vec![
-        change(hunt, "searching_offers", None, Some("status.hunting")),
-        change(hide, "searching_offers", Some(RenderPolicy::Suppress), None),
+        status_override(hunt, "searching_offers", None, Some("status.hunting")),
+        status_override(hide, "searching_offers", Some(RenderPolicy::Suppress), None),
     ];
     let policies = Policies::new(Arc::new(pack));
-    for (flags, told) in [
+    for (flags, output) in [
         (
             &[][..],
             "searching_offers \"Searching for offers...\" transform",
@@ -194,40 +207,40 @@ fn s1_059_a_flag_changes_words_or_hides_and_without_it_the_default_is_back() {
             "searching_offers \"Searching for offers...\" transform",
         ),
     ] {
-        let mut stage = Stage::of(policies.gate(&cohort(flags), "en"));
-        stage.take(status("shop", "searching_offers"));
-        assert_eq!(stage.told(), [told], "{flags:?}");
+        let mut harness = GateHarness::of(policies.gate(&cohort(flags), "en"));
+        harness.take(status("shop", "searching_offers"));
+        assert_eq!(harness.output(), [output], "{flags:?}");
     }
 }
 
 #[test]
-fn an_override_of_the_type_is_for_all_statuses_but_those_with_their_own() {
+fn type_override_applies_to_statuses_without_own_override() {
     let mut pack = pack();
     let flag = "ai_assistant_quiet";
-    let on = |kind, policy| Override {
+    let type_override = |kind, policy| Override {
         flag: flag.into(),
         target: Target::Type(kind),
         policy: Some(policy),
         render_key: None,
     };
     pack.overrides = vec![
-        change(
+        status_override(
             flag,
             "looking_up_points",
             Some(RenderPolicy::Transform),
             None,
         ),
-        on(EventType::StatusEmitted, RenderPolicy::Suppress),
-        on(EventType::ToolCalled, RenderPolicy::Suppress),
-        on(EventType::SupportNoted, RenderPolicy::Forward),
+        type_override(EventType::StatusEmitted, RenderPolicy::Suppress),
+        type_override(EventType::ToolCalled, RenderPolicy::Suppress),
+        type_override(EventType::SupportNoted, RenderPolicy::Forward),
     ];
-    let mut stage = Stage::new(pack, &[flag], "en");
-    stage.take(status("shop", "searching_offers"));
-    stage.take(status("rewards", "looking_up_points"));
-    stage.take(called("search"));
-    stage.take(noted());
+    let mut harness = GateHarness::new(pack, &[flag], "en");
+    harness.take(status("shop", "searching_offers"));
+    harness.take(status("rewards", "looking_up_points"));
+    harness.take(called("search"));
+    harness.take(noted());
     assert_eq!(
-        stage.told(),
+        harness.output(),
         [
             "searching_offers \"Searching for offers...\" suppress",
             "looking_up_points \"Looking up your points...\" transform",
@@ -238,14 +251,14 @@ fn an_override_of_the_type_is_for_all_statuses_but_those_with_their_own() {
 }
 
 #[test]
-fn a_gate_without_a_pack_forwards_and_knows_no_status() {
-    let mut stage = Stage::of(Policies::plain("plain@1"));
-    stage.take(text("words"));
-    stage.take(called("search"));
-    stage.take(noted());
-    stage.take(status("shop", "searching_offers"));
+fn gate_without_pack_forwards_and_withholds_statuses() {
+    let mut harness = GateHarness::of(Policies::plain("plain@1"));
+    harness.take(text("words"));
+    harness.take(called("search"));
+    harness.take(noted());
+    harness.take(status("shop", "searching_offers"));
     assert_eq!(
-        stage.told(),
+        harness.output(),
         [
             "\"words\"",
             "tool.called",
@@ -253,14 +266,15 @@ fn a_gate_without_a_pack_forwards_and_knows_no_status() {
             "unregistered \"\" suppress"
         ]
     );
-    assert_eq!(stage.gate.due(), None);
+    assert_eq!(harness.gate.due(), None);
 }
 
+// S1-050
 #[test]
-fn s1_050_every_event_is_counted_once_with_its_policy_and_dimensions() {
-    let counts = Counts::default();
-    metrics::with_local_recorder(&counts, || {
-        let mut stage = Stage::new(pack(), &[BATCH], "en");
+fn every_event_is_counted_once_with_policy_and_labels() {
+    let recorder = CountingRecorder::default();
+    metrics::with_local_recorder(&recorder, || {
+        let mut harness = GateHarness::new(pack(), &[BATCH], "en");
         for emission in [
             text("a"),
             text("b"),
@@ -272,12 +286,12 @@ fn s1_050_every_event_is_counted_once_with_its_policy_and_dimensions() {
             status("shop", "comparing_prices"),
             status("shop", "nothing"),
         ] {
-            stage.take(emission);
+            harness.take(emission);
         }
-        stage.flush();
-        assert_eq!(stage.out.len(), 9);
+        harness.flush();
+        assert_eq!(harness.out.len(), 9);
     });
-    let applied = |labels: &[&str]| counts.of(APPLIED, labels);
+    let applied = |labels: &[&str]| recorder.sum(APPLIED, labels);
     assert_eq!(applied(&[]), 9.0);
     assert_eq!(applied(&["event_type=text.delta", "policy=forward"]), 2.0);
     assert_eq!(
@@ -294,22 +308,22 @@ fn s1_050_every_event_is_counted_once_with_its_policy_and_dimensions() {
         2.0
     );
     assert_eq!(applied(&["agent_definition_version=market@1.0.0"]), 9.0);
-    let emitted = |labels: &[&str]| counts.of(metric::STREAM_STATUS_EVENT_EMITTED_TOTAL, labels);
+    let emitted = |labels: &[&str]| recorder.sum(metric::STREAM_STATUS_EVENT_EMITTED_TOTAL, labels);
     assert_eq!(
         emitted(&["event_id=searching_offers", "sub_agent_id=shop"]),
         1.0
     );
     assert_eq!(emitted(&[]), 4.0);
-    // One in 64 is timed, the first of them.
-    assert_eq!(counts.of(metric::STREAM_POLICY_DECISION_US, &[]), 1.0);
-    assert_eq!(counts.of(metric::STREAM_REGISTRY_SIZE, &[]), 6.0);
+    // One decision in 64 is timed, starting with the first.
+    assert_eq!(recorder.sum(metric::STREAM_POLICY_DECISION_US, &[]), 1.0);
+    assert_eq!(recorder.sum(metric::STREAM_REGISTRY_SIZE, &[]), 6.0);
 }
 
 #[test]
-fn the_servers_log_names_what_looks_like_an_id_and_never_prose() {
+fn only_well_formed_ids_are_logged() {
     let longest = "a".repeat(64);
     for id in ["searching_offers", "x", "a1_", &longest] {
-        assert_eq!(nameable(id), Some(id));
+        assert_eq!(loggable_id(id), Some(id));
     }
     let too_long = "a".repeat(65);
     for prose in [
@@ -322,6 +336,6 @@ fn the_servers_log_names_what_looks_like_an_id_and_never_prose() {
         "straße",
         &too_long,
     ] {
-        assert_eq!(nameable(prose), None);
+        assert_eq!(loggable_id(prose), None);
     }
 }

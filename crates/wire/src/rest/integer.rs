@@ -1,20 +1,20 @@
-//! Whole numbers as JSON means them: `500` and `500.0` are the same number, in the schema and here.
+//! Integers by the rules of JSON Schema: `500` and `500.0` are the same number.
 
 use std::fmt;
 
 use serde::de::{self, Deserializer, Visitor};
 
-/// The largest number below which every whole number is exact as a floating point number.
+/// Up to this number, every integer is exact as a floating point number.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Reads a whole number that is not negative, or null.
+/// Deserializes a non-negative integer, or null.
 pub(super) fn option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    deserializer.deserialize_option(Maybe)
+    deserializer.deserialize_option(OptionalInteger)
 }
 
-struct Maybe;
+struct OptionalInteger;
 
-impl<'de> Visitor<'de> for Maybe {
+impl<'de> Visitor<'de> for OptionalInteger {
     type Value = Option<u64>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -30,13 +30,13 @@ impl<'de> Visitor<'de> for Maybe {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Option<u64>, D::Error> {
-        inner.deserialize_any(Whole).map(Some)
+        inner.deserialize_any(Integer).map(Some)
     }
 }
 
-struct Whole;
+struct Integer;
 
-impl Visitor<'_> for Whole {
+impl Visitor<'_> for Integer {
     type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,11 +65,11 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> Result<Option<u64>, String> {
-        option(&mut serde_json::Deserializer::from_str(json)).map_err(|why| why.to_string())
+        option(&mut serde_json::Deserializer::from_str(json)).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_whole_number_may_be_spelt_with_a_point() {
+    fn integer_may_have_a_decimal_point() {
         for (json, number) in [
             ("500", 500),
             ("500.0", 500),
@@ -82,8 +82,8 @@ mod tests {
         assert_eq!(read("18446744073709551615"), Ok(Some(u64::MAX)));
         assert_eq!(read("null"), Ok(None));
         for json in ["1.5", "-1", "-1.0", "1e300", "\"1\"", "true", "[]", "{}"] {
-            let why = read(json).expect_err(json);
-            assert!(why.contains("expected a whole number"), "{why}");
+            let error = read(json).expect_err(json);
+            assert!(error.contains("expected a whole number"), "{error}");
         }
     }
 }

@@ -1,0 +1,73 @@
+//! The wakers of the tasks that wait for one source of events.
+//!
+//! Every waiting task registers an `AtomicWaker` of its own, so that re-arming it touches no
+//! shared state. With one shared notification queue, each waiter would take the queue's lock
+//! twice for every event. A wake carries no data: the task reads the ring to see what changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+
+/// A set of registered wakers; [`Bell::ring`] wakes all of them.
+#[derive(Debug, Default)]
+pub struct Bell {
+    registered: Mutex<Registered>,
+    /// The number of registered wakers, readable without the lock.
+    count: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Registered {
+    last_id: u64,
+    wakers: HashMap<u64, Arc<AtomicWaker>>,
+}
+
+impl Bell {
+    /// Registers `waker` until the returned [`Seat`] is dropped.
+    pub fn sit(self: &Arc<Self>, waker: Arc<AtomicWaker>) -> Seat {
+        let mut registered = self.registered.lock();
+        registered.last_id += 1;
+        let id = registered.last_id;
+        registered.wakers.insert(id, waker);
+        self.count.store(registered.wakers.len(), Ordering::Release);
+        Seat {
+            set: self.clone(),
+            id,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Wakes every registered task.
+    pub fn ring(&self) {
+        for waker in self.registered.lock().wakers.values() {
+            waker.wake();
+        }
+    }
+}
+
+/// The registration of one waker in a [`Bell`]; dropping it removes the waker.
+#[derive(Debug)]
+pub struct Seat {
+    set: Arc<Bell>,
+    id: u64,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut registered = self.set.registered.lock();
+        registered.wakers.remove(&self.id);
+        self.set
+            .count
+            .store(registered.wakers.len(), Ordering::Release);
+        // Return the memory of a large audience once its last connection has closed.
+        if registered.wakers.is_empty() {
+            registered.wakers.shrink_to_fit();
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The metrics of one [`PolicyTable`](crate::policy_table::PolicyTable).
+//!
+//! A counter is looked up by its labels on first use and then kept, so that an increment costs one
+//! addition, `/metrics` lists only what happened, and a recorder that is installed late misses no
+//! count.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use metrics::{Counter, Histogram};
+use turnwire_event::{Actor, ActorKind, EventType, RenderPolicy, metric};
+
+use crate::event_policy::{EVENT_TYPE_COUNT, metric_label};
+
+/// The number of counters in one row of `applied`: one per event type, and one per policy of a
+/// status, the only type whose policy also depends on its id.
+const COUNTERS_PER_ROW: usize = EVENT_TYPE_COUNT + 4;
+
+/// The metric labels of a sub-agent.
+#[derive(Clone, Debug)]
+pub(crate) struct SubagentLabels {
+    pub sub_agent_id: String,
+    pub vertical: String,
+}
+
+/// The row of counters of an actor. Row 0 is for all actors that are not sub-agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MetricRow(usize);
+
+#[derive(Debug)]
+pub(crate) struct PolicyMetrics {
+    /// The version of the agent definition, a label of every metric.
+    definition: String,
+    /// The labels of each row; row 0 has empty labels.
+    rows: Vec<SubagentLabels>,
+    applied: Box<[OnceLock<Counter>]>,
+    emitted: Box<[OnceLock<Counter>]>,
+    unregistered: OnceLock<Counter>,
+    decision: OnceLock<Histogram>,
+}
+
+impl PolicyMetrics {
+    /// `agents` are the sub-agents that have a row of their own.
+    pub(crate) fn new(definition: String, agents: Vec<SubagentLabels>, statuses: usize) -> Self {
+        let not_a_subagent = SubagentLabels {
+            sub_agent_id: String::new(),
+            vertical: String::new(),
+        };
+        let rows: Vec<_> = std::iter::once(not_a_subagent).chain(agents).collect();
+        let empty = |count| (0..count).map(|_| OnceLock::new()).collect();
+        Self {
+            applied: empty(rows.len() * COUNTERS_PER_ROW),
+            emitted: empty(rows.len() * statuses),
+            definition,
+            rows,
+            unregistered: OnceLock::new(),
+            decision: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn row(&self, actor: &Actor) -> MetricRow {
+        if actor.kind() != ActorKind::Subagent {
+            return MetricRow(0);
+        }
+        let has_name = |labels: &SubagentLabels| Some(labels.sub_agent_id.as_str()) == actor.name();
+        MetricRow(self.rows.iter().position(has_name).unwrap_or(0))
+    }
+
+    /// Counts a policy decision about one event (S1-050).
+    pub(crate) fn count_applied(&self, row: MetricRow, kind: EventType, policy: RenderPolicy) {
+        let column = if matches!(kind, EventType::StatusEmitted) {
+            EVENT_TYPE_COUNT + policy as usize
+        } else {
+            kind as usize
+        };
+        let counter = self.applied[row.0 * COUNTERS_PER_ROW + column].get_or_init(|| {
+            let mut labels = self.dimensions(row);
+            labels.push(("event_type", metric_label(kind).to_owned()));
+            labels.push(("policy", policy_name(policy).to_owned()));
+            metrics::counter!(metric::STREAM_RENDERING_POLICY_APPLIED_TOTAL, &labels)
+        });
+        counter.increment(1);
+    }
+
+    /// Counts an emission of the status `id`, whose index in the table is `index` (S1-124).
+    pub(crate) fn count_status(&self, row: MetricRow, index: usize, id: &str) {
+        let counter = self.emitted[index * self.rows.len() + row.0].get_or_init(|| {
+            let mut labels = self.dimensions(row);
+            labels.push(("event_id", id.to_owned()));
+            metrics::counter!(metric::STREAM_STATUS_EVENT_EMITTED_TOTAL, &labels)
+        });
+        counter.increment(1);
+    }
+
+    /// Counts a status that was withheld because its emitter may not use its id (S1-132).
+    pub(crate) fn count_unregistered(&self) {
+        let counter = self
+            .unregistered
+            .get_or_init(|| metrics::counter!(metric::STATUS_EVENT_UNREGISTERED_ID));
+        counter.increment(1);
+    }
+
+    /// Records the duration of one policy decision, in microseconds.
+    pub(crate) fn record_decision(&self, duration: Duration) {
+        let histogram = self.decision.get_or_init(|| {
+            let labels = self.dimensions(MetricRow(0));
+            metrics::histogram!(metric::STREAM_POLICY_DECISION_US, &labels)
+        });
+        histogram.record(duration.as_nanos() as f64 / 1_000.0);
+    }
+
+    fn dimensions(&self, row: MetricRow) -> Vec<(&'static str, String)> {
+        let subagent = &self.rows[row.0];
+        let mut labels: Vec<_> = metric::dimensions(&self.definition).into();
+        for (name, value) in &mut labels {
+            match *name {
+                "vertical" => value.clone_from(&subagent.vertical),
+                "sub_agent_id" => value.clone_from(&subagent.sub_agent_id),
+                _ => {}
+            }
+        }
+        labels
+    }
+}
+
+/// The name of a policy in metric labels.
+pub(crate) const fn policy_name(policy: RenderPolicy) -> &'static str {
+    match policy {
+        RenderPolicy::Forward => "forward",
+        RenderPolicy::Transform => "transform",
+        RenderPolicy::Suppress => "suppress",
+        RenderPolicy::Batch => "batch",
+    }
+}
