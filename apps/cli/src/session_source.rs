@@ -9,8 +9,7 @@ use turnwire_client::{Client, EventsQuery};
 use turnwire_event::{Message, MessageId, Position, Seq, SessionId};
 use turnwire_log::chain::Hash;
 use turnwire_log::sqlite::Sqlite;
-use turnwire_log::store::View;
-use turnwire_log::{ReadError, Store as _};
+use turnwire_log::{EventSelection, Log as _, MessageRecords as _, ReadError, View};
 
 /// How many events or messages are read at once.
 const PAGE: usize = 200;
@@ -107,11 +106,11 @@ fn folder_page(store: &Sqlite, session: SessionId, since: Option<Position>) -> R
         .tail(session)?
         .context("there is no such session in this folder")?;
     let after = since.map_or(tail.low, |at| at.seq.max(tail.low));
-    let previous = Hash(store.hash_at(session, after)?);
+    let previous = store.hash_at(session, after)?;
     let mut limit = PAGE;
     let mut damaged = None;
     let events = loop {
-        match store.events(session, after, tail.seq, limit) {
+        match store.read(session, after, tail.seq, &EventSelection::all(), limit) {
             Ok(events) => break events,
             // Reads stop at a damaged record: read up to it, then say which one it is.
             Err(ReadError::Damaged { seq, .. }) => {

@@ -3,22 +3,22 @@
 use sha2::{Digest, Sha256};
 use turnwire_event::SessionId;
 
-/// One link.
+/// The hash at one event: of the event and of every event before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// What the first event is chained to.
+    /// The hash before the first event of a session.
     pub fn seed(session: SessionId) -> Self {
         Self(Sha256::digest(session.to_string().as_bytes()).into())
     }
 
-    /// A link as a store has it; a column of another length is no link that anything matches.
-    pub(crate) fn stored(bytes: &[u8]) -> Self {
+    /// A hash as its column has it. A column of another length gives a hash that matches no event.
+    pub(crate) fn from_column(bytes: &[u8]) -> Self {
         Self(bytes.try_into().unwrap_or([0; 32]))
     }
 
-    /// The link of the event after this one.
+    /// The hash at the next event, which has these bytes.
     #[must_use]
     pub fn next(self, bytes: &[u8]) -> Self {
         Self(
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_and_every_link_counts() {
+    fn hash_depends_on_every_byte_and_every_predecessor() {
         let seed = Hash::seed(SessionId(turnwire_event::Ulid(1)));
         assert_ne!(seed, Hash::seed(SessionId(turnwire_event::Ulid(2))));
         let one = seed.next(b"a");

@@ -1,93 +1,93 @@
-//! What can go wrong in a store, by what the caller can do about it.
+//! Errors of a store; a variant is a condition that the caller can act on.
 
 use turnwire_event::SessionId;
 
-/// A store could not be opened. Said to a person at start, so it says what to do.
+/// The store could not be opened. The text is for the person who starts the server.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process has the folder.
+    /// Another process has locked the folder.
     #[error(
         "{0} is in use by another turnwire process; stop it, or give this one a folder of its own with TURNWIRE_HOME"
     )]
     InUse(String),
-    /// Not a database, or a damaged one.
+    /// The file is not a database, or is damaged.
     #[error(
-        "{path} cannot be read as a turnwire database ({what}); restore it from a backup, or move it away to start empty"
+        "{path} cannot be read as a turnwire database ({cause}); restore it from a backup, or move it away to start empty"
     )]
     Corrupt {
-        /// Which file.
+        /// The database file.
         path: String,
-        /// What SQLite says.
-        what: String,
+        /// SQLite's error.
+        cause: String,
     },
-    /// Written by a newer release.
+    /// The file was written by a newer release.
     #[error(
-        "{path} has schema {found}, this release knows up to {known}; start the newer release that wrote it"
+        "{path} has schema {schema}, this release supports up to {supported}; start the newer release that wrote it"
     )]
     Newer {
-        /// Which file.
+        /// The database file.
         path: String,
-        /// Its schema.
-        found: i64,
-        /// The newest known here.
-        known: i64,
+        /// The number of its last migration.
+        schema: i64,
+        /// The number of this release's last migration.
+        supported: i64,
     },
-    /// Some other program's database.
+    /// The file is a database of another program.
     #[error(
         "{0} is a SQLite database, but not one of turnwire's; move it away or choose another folder"
     )]
     Foreign(String),
-    /// The folder cannot be used.
-    #[error("{path}: {what}")]
+    /// The operating system refused access to a path.
+    #[error("{path}: {cause}")]
     Io {
-        /// Which path.
+        /// The folder or file.
         path: String,
-        /// What the system says.
-        what: String,
+        /// The error of the operating system.
+        cause: String,
     },
 }
 
-/// A batch was not written; none of it is.
+/// A write failed; nothing of it is stored.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// No room on the disk; try again later with the same batch.
+    /// Write the same batch again when there is free space.
     #[error("the disk is full")]
     Full,
-    /// Someone else has the file; try again with the same batch.
+    /// Another process has locked the file; write the same batch again.
     #[error("the database is busy")]
     Busy,
-    /// Nothing can be trusted any more; the process must end.
+    /// The state of the file is unknown; the process must end.
     #[error("the disk failed: {0}")]
     Fatal(String),
-    /// Another owner has the session.
+    /// A later owner has taken over the session.
     #[error("session {0} belongs to a later term")]
     Fenced(SessionId),
-    /// This batch cannot be written, another may.
+    /// This batch can never be written; other batches can.
     #[error("the batch was refused: {0}")]
     Refused(String),
 }
 
-/// Something could not be read.
+/// A read failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// A record does not match its hash, or a row makes no sense: the session is not trustworthy.
+    /// An event does not match its hash, is missing or is unreadable.
     #[error("session {session}: record {seq} does not match its hash")]
     Damaged {
-        /// Which session.
+        /// The session to quarantine.
         session: SessionId,
-        /// Which record.
+        /// The first event that cannot be trusted.
         seq: u64,
     },
-    /// What was asked for was trimmed.
-    #[error("events up to {low} are no longer kept")]
+    /// The range begins before the first retained event.
+    #[error("events up to {low} are trimmed")]
     Trimmed {
         /// The low-water mark.
         low: u64,
     },
-    /// The session is not there.
+    /// The session does not exist or was deleted.
     #[error("there is no such session")]
     Gone,
-    /// The store did not answer.
-    #[error("the store could not be read: {0}")]
-    Store(String),
+    /// The database returned an error.
+    #[error("the database could not be read: {0}")]
+    Database(String),
 }

@@ -1,4 +1,5 @@
-//! What goes into a store and what comes out: events as bytes, with columns for selection only.
+//! What is appended to a log and what is read from it: an event is bytes, with columns beside them
+//! that only serve to select it.
 
 use bytes::Bytes;
 use turnwire_event::row::Placed;
@@ -6,78 +7,78 @@ use turnwire_event::{Actor, Epoch, EventType, Head, Position, Seq, SessionId, Ti
 
 use crate::chain::Hash;
 
-/// The lease number of a session's owner; one process alone is always term 0.
+/// The number of the lease under which a process owns a session: 0 where one process owns all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Term(pub u64);
 
-/// A persisted event on its way to the store.
+/// A persisted event to append.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Its number.
+    /// The next number of the session.
     pub seq: Seq,
-    /// Its type.
+    /// The type, a column for [`EventSelection`](crate::EventSelection).
     pub kind: EventType,
-    /// Its turn.
+    /// The turn, a column for selection.
     pub turn: Option<TurnId>,
-    /// Who did it.
+    /// The actor, a column for selection.
     pub actor: Actor,
-    /// When.
+    /// The time by which [`Log::trim`](crate::Log::trim) decides.
     pub time: Timestamp,
-    /// Whether the rendering policy hides it.
+    /// True if the rendering policy hides the event, a column for selection.
     pub hidden: bool,
-    /// Its link in the chain.
+    /// The hash over `bytes` and every event before.
     pub hash: Hash,
-    /// The event.
+    /// The event as JSON, exactly as clients are sent it.
     pub bytes: Bytes,
 }
 
-/// One session's part of a commit: events and row changes, all or none.
+/// One session's part of a batch: events and row changes, written together or not at all.
 #[derive(Clone, Debug)]
 pub struct Append {
-    /// Whose log.
+    /// The session to append to.
     pub session: SessionId,
-    /// The writer's term.
+    /// The lease of the writing process.
     pub term: Term,
-    /// What the last event must be.
+    /// The last event that must be in the log before the append.
     pub prev: Seq,
-    /// The events, dense from `prev`.
+    /// The events, dense from `prev`; may be empty.
     pub records: Vec<Record>,
-    /// The rows.
+    /// The changes to the [`Records`](crate::Records), each with the position of its event.
     pub rows: Vec<Placed>,
 }
 
-/// A persisted event read back.
+/// An event as [`Log::read`](crate::Log::read) returns it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredEvent {
-    /// Its number.
+    /// The number within the session.
     pub seq: Seq,
-    /// Its place, type, turn, actor and whether it is hidden.
+    /// Position, type, turn, actor and visibility.
     pub head: Head,
-    /// Its link in the chain.
+    /// The stored hash, which matches `bytes`.
     pub hash: [u8; 32],
-    /// The event, as it was written.
+    /// The event, byte for byte as it was appended.
     pub bytes: Bytes,
 }
 
-/// Where a session's log stands.
+/// Where a session's log begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// The epoch.
+    /// The epoch of the next event.
     pub epoch: Epoch,
-    /// The last event.
+    /// The number of the last event; 0 if there is none.
     pub seq: Seq,
-    /// Its hash.
+    /// The hash at `seq`.
     pub hash: Hash,
-    /// Its time.
+    /// The time of the last event.
     pub time: Timestamp,
-    /// Events up to here have been trimmed.
+    /// The low-water mark: events up to and including this number are trimmed.
     pub low: Seq,
-    /// The hash at the low-water mark.
+    /// The hash at `low`.
     pub low_hash: Hash,
 }
 
 impl Tail {
-    /// The log of a session that is made now: no event yet.
+    /// The tail of a new session, which has no event.
     pub fn first(session: SessionId, time: Timestamp) -> Self {
         let hash = Hash::seed(session);
         Self {
@@ -90,7 +91,7 @@ impl Tail {
         }
     }
 
-    /// The place of the last event.
+    /// The position of the last event.
     pub fn position(&self) -> Position {
         Position::persisted(self.epoch, self.seq)
     }

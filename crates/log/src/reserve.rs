@@ -1,11 +1,11 @@
-//! A file that holds room back: when the disk is full it is given up, so that running turns can
-//! still write their endings; it is made again when there is room.
+//! A file that reserves disk space. It is removed when the disk is full, so that running turns can
+//! still write their terminals, and is created again when there is free space.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// The reserve beside a store.
+/// A reserve file in the folder of the database.
 #[derive(Debug)]
 pub struct Reserve {
     path: PathBuf,
@@ -13,20 +13,19 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// A reserve of `bytes` at `path`; nothing is written yet.
+    /// A reserve of `bytes` at `path`; writes nothing yet.
     pub fn new(path: PathBuf, bytes: u64) -> Self {
         Self { path, bytes }
     }
 
-    /// Takes the room, if it is not held already. Real zeros are written: a sparse file would
-    /// hold nothing back.
-    pub fn hold(&self) -> io::Result<()> {
+    /// Creates the file unless it is there. Writes real zeros: a sparse file would reserve nothing.
+    pub fn acquire(&self) -> io::Result<()> {
         if fs::metadata(&self.path).is_ok_and(|m| m.len() == self.bytes) {
             return Ok(());
         }
         let filled = self.fill();
         if filled.is_err() {
-            // Half a reserve would only make the shortage worse.
+            // A partial file would take space that others need.
             let _ = fs::remove_file(&self.path);
         }
         filled
@@ -35,16 +34,16 @@ impl Reserve {
     fn fill(&self) -> io::Result<()> {
         let mut file = File::create(&self.path)?;
         let zeros = vec![0u8; 1 << 16];
-        let mut left = self.bytes;
-        while left > 0 {
-            let step = left.min(zeros.len() as u64);
+        let mut remaining = self.bytes;
+        while remaining > 0 {
+            let step = remaining.min(zeros.len() as u64);
             file.write_all(&zeros[..step as usize])?;
-            left -= step;
+            remaining -= step;
         }
         file.sync_all()
     }
 
-    /// Gives the room up.
+    /// Removes the file.
     pub fn release(&self) {
         if let Err(error) = fs::remove_file(&self.path)
             && error.kind() != io::ErrorKind::NotFound
@@ -59,10 +58,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holds_real_room_and_gives_it_up() {
+    fn reserve_takes_real_blocks_until_released() {
         let dir = tempfile::tempdir().expect("a folder");
         let reserve = Reserve::new(dir.path().join("reserve"), 200_000);
-        reserve.hold().expect("room");
+        reserve.acquire().expect("free space");
         let meta = fs::metadata(dir.path().join("reserve")).expect("the file");
         use std::os::unix::fs::MetadataExt as _;
         assert_eq!(meta.len(), 200_000);

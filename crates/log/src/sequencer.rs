@@ -1,8 +1,8 @@
-//! The sequencer: the one place where a session's order is made.
+//! The sequencer: gives every event of a session its position.
 //!
-//! `emit` gives numbers under the lock and returns; the writer thread makes them durable; what
-//! is at the front of the outbox with its gate committed is released to the sink, in order,
-//! under the same lock. See the picture in `lib.rs`.
+//! [`Sequencer::emit`] gives positions under the lock and returns; the writer thread makes the
+//! events durable; events at the front of the outbox whose gate is committed are released to the
+//! [`Sink`], in order, under the same lock. See the picture in `lib.rs`.
 
 mod outbox;
 mod state;
@@ -20,30 +20,30 @@ use turnwire_event::{
 
 use crate::record::{Append, Tail};
 use crate::sequencer::state::State;
-use crate::writer::{Source, Writer};
+use crate::writer::{BatchSource, Writer};
 
-/// An event on its way in: everything but its place and time.
+/// An event to emit: everything but its position and time.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// Its turn.
+    /// The turn that the event belongs to; `None` for events of the session itself.
     pub turn: Option<TurnId>,
-    /// Who did it.
+    /// The actor in the event's head.
     pub actor: Actor,
-    /// What happened; carried along, never looked into.
+    /// The body; the sequencer reads its type only.
     pub body: Body,
     /// The JSON of `body`.
     pub payload: Vec<u8>,
-    /// Its trace.
+    /// The trace context, written with persisted events only.
     pub trace: Option<Arc<Trace>>,
-    /// The interceptor's stamp.
+    /// The decision of the rendering policy.
     pub render: Option<Render>,
-    /// Rows that commit with it. A transient event with rows is a barrier: it is released with
-    /// the commit of the next persisted event of the same `emit`.
+    /// Row changes that commit with the event. A transient event with rows is a barrier: it is
+    /// released with the commit of the next persisted event of the same `emit`.
     pub rows: Vec<RowChange>,
 }
 
 impl Draft {
-    /// A draft with nothing beside the event.
+    /// A draft without trace, rendering decision and rows.
     pub fn new(turn: Option<TurnId>, actor: Actor, body: Body) -> Self {
         let mut payload = Vec::with_capacity(192);
         body.write(&mut payload);
@@ -59,63 +59,64 @@ impl Draft {
     }
 }
 
-/// An event on its way out: durable as far as it will be, and in its place.
+/// An event that was released: every persisted event up to it is durable.
 #[derive(Debug)]
 pub struct Released {
-    /// Place, type, actor.
+    /// Position, type, turn, actor and visibility.
     pub head: Head,
-    /// When.
+    /// The timestamp in `bytes`.
     pub time: Timestamp,
-    /// The event.
+    /// The event as JSON, as it is stored and sent.
     pub bytes: Bytes,
-    /// What happened.
+    /// The same event's body, for folds.
     pub body: Body,
 }
 
-/// What to wait for until rows that ride with no event are durable: the batch that holds them.
+/// The batch that holds the rows of a [`Sequencer::put`]; see [`Sequencer::stored`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(u64);
 
-/// Where released events go. Called under the sequencer's lock: must not block, must not emit.
+/// The receiver of released events. Called under the sequencer's lock: must not block, must not
+/// emit.
 pub trait Sink: Send + Sync {
-    /// Takes events in order.
+    /// Takes events out of `events`, which are in order.
     fn publish(&self, events: &mut Vec<Released>);
-    /// The session was found damaged; nothing more will come.
+    /// The session's log is damaged; no event will follow.
     fn quarantined(&self);
 }
 
-/// Why events were not taken.
+/// Why the sequencer did not accept events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The outbox is full.
+    /// The outbox is full; wait for [`Sequencer::ready`].
     #[error("the outbox is full")]
     Full,
-    /// The turn has its terminal, or never started.
+    /// The turn has ended or has not started.
     #[error("the turn has ended")]
     Ended,
-    /// The turn was asked to stop, and this would start something or end it otherwise.
-    #[error("the turn was asked to stop")]
+    /// The turn is being cancelled; the event would start work or end the turn differently.
+    #[error("the turn is being cancelled")]
     Cancelled,
-    /// The session takes no events any more.
+    /// The session is deleted or quarantined.
     #[error("the session is closed")]
     Closed,
 }
 
-/// Whether an emit may go beyond the outbox's bounds.
+/// Whether an emit is subject to the [`Bounds`] of the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// It may not: the producer has to wait.
+    /// Rejected while the outbox is full; the producer waits.
     Bounded,
-    /// It may: an ending, a cancel, a barrier. Few, and never waiting.
+    /// Accepted beyond the bounds: terminals, cancels, barriers. There are few of them.
     Reserved,
 }
 
-/// Bounds of the outbox.
+/// The bounds of a session's outbox.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Events.
+    /// Number of events.
     pub events: usize,
-    /// Bytes.
+    /// Sum of the events' JSON.
     pub bytes: usize,
 }
 
@@ -128,7 +129,7 @@ impl Default for Bounds {
     }
 }
 
-/// One session's order.
+/// Gives positions to the events of one session and releases them in order.
 pub struct Sequencer {
     session: SessionId,
     bounds: Bounds,
@@ -136,14 +137,14 @@ pub struct Sequencer {
     writer: Arc<Writer>,
     sink: Arc<dyn Sink>,
     state: Mutex<State>,
-    /// Whether the outbox is full, for a look without the lock.
+    /// A copy of the outbox's state that is read without the lock.
     full: AtomicBool,
-    /// Told on every commit and on closing; those who wait look at the state again.
-    moved: Notify,
+    /// Notified on every commit and on closing; waiters then check the state again.
+    progress: Notify,
 }
 
 impl Sequencer {
-    /// Opens the order of a session where the store left it.
+    /// Continues the log of a session at `tail`.
     pub fn open(
         session: SessionId,
         tail: Tail,
@@ -161,20 +162,19 @@ impl Sequencer {
             sink,
             state,
             full: AtomicBool::new(false),
-            moved: Notify::new(),
+            progress: Notify::new(),
         })
     }
 
-    /// Takes up a turn that was open when the process before ended. Transient events from here
-    /// on are placed last, so that none a client can have seen comes after them; `transients`
-    /// says how many there will be.
+    /// Opens a turn that the previous process left open. The `transients` transient events that
+    /// follow get the last sub-positions, after any that a client may have seen.
     pub fn resume_turn(&self, turn: TurnId, cancelled: bool, transients: u32) {
         let mut state = self.state.lock();
         state.open_turn(turn, cancelled);
         state.sub = Sub(Sub::LAST.0 - transients);
     }
 
-    /// Hands over events, all or none, in order. Gives the place of each.
+    /// Hands over events, all or none, in order. Returns the position and time of each.
     pub fn emit(
         self: &Arc<Self>,
         drafts: Vec<Draft>,
@@ -186,15 +186,15 @@ impl Sequencer {
         }
         state.admit(&drafts)?;
         let now = self.clock.now();
-        let places = drafts
+        let positions = drafts
             .into_iter()
             .map(|draft| state.place(self.session, now, draft))
             .collect();
         self.after_emit(&mut state);
-        Ok(places)
+        Ok(positions)
     }
 
-    /// Hands over one event: the path of every token.
+    /// As [`emit`](Self::emit), for one event: the path of every token.
     pub fn emit_one(
         self: &Arc<Self>,
         draft: Draft,
@@ -206,15 +206,15 @@ impl Sequencer {
         }
         state.admit(std::slice::from_ref(&draft))?;
         let now = self.clock.now();
-        let place = state.place(self.session, now, draft);
+        let position = state.place(self.session, now, draft);
         self.after_emit(&mut state);
-        Ok(place)
+        Ok(position)
     }
 
-    /// Writes rows that belong to no event, checkpoints of messages in flight, of many sessions
-    /// in one commit.
+    /// Writes row changes without an event, for several sessions in one commit: checkpoints of
+    /// messages that stream. Closed sessions are left out.
     pub fn checkpoint(writer: &Writer, parts: Vec<(Arc<Self>, Vec<RowChange>)>) {
-        let mut due: Vec<Arc<dyn Source>> = Vec::with_capacity(parts.len());
+        let mut sources: Vec<Arc<dyn BatchSource>> = Vec::with_capacity(parts.len());
         for (sequencer, rows) in parts {
             let mut state = sequencer.state.lock();
             if state.is_closed() {
@@ -224,14 +224,14 @@ impl Sequencer {
             state.put_rows(now, rows);
             if !std::mem::replace(&mut state.queued, true) {
                 drop(state);
-                due.push(sequencer);
+                sources.push(sequencer);
             }
         }
-        writer.enqueue_all(due);
+        writer.enqueue_all(sources);
     }
 
-    /// Hands over rows that ride with no event, in order with the events. Gives back the tail at
-    /// which they stand, and what to wait for until they are durable.
+    /// Hands over row changes without an event, in order with the events. Returns the position that
+    /// the rows get, and the ticket to wait for with [`stored`](Self::stored).
     pub fn put(self: &Arc<Self>, rows: Vec<RowChange>) -> Result<(Position, Ticket), Refused> {
         let mut state = self.state.lock();
         if state.is_closed() {
@@ -242,18 +242,18 @@ impl Sequencer {
         Ok((at, Ticket(batch)))
     }
 
-    /// Resolves when the rows of `ticket` are durable.
+    /// Resolves when the batch of `ticket` is durable.
     pub async fn stored(&self, ticket: Ticket) -> Result<(), Refused> {
         self.wait(|state| (state.batches_committed >= ticket.0).then_some(()))
             .await
     }
 
-    /// Whether nothing waits for the writer or for release.
+    /// True if nothing waits for the writer or for release.
     pub fn is_settled(&self) -> bool {
         self.state.lock().is_settled()
     }
 
-    /// Whether a producer should wait before it emits.
+    /// True while a producer should wait before it emits.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
@@ -279,67 +279,69 @@ impl Sequencer {
             .store(state.outbox.is_full(self.bounds), Ordering::Relaxed);
     }
 
-    /// Runs `look` on the events that are placed but not released, in order, under the lock:
-    /// with what was released it is everything that was ever emitted.
+    /// Runs `read` on the events that are not released, in order, under the lock: together with the
+    /// released events they are all that was emitted.
     pub fn with_unreleased<T>(
         &self,
-        look: impl FnOnce(&mut dyn Iterator<Item = &Released>) -> T,
+        read: impl FnOnce(&mut dyn Iterator<Item = &Released>) -> T,
     ) -> T {
         let state = self.state.lock();
-        look(&mut state.outbox.iter())
+        read(&mut state.outbox.iter())
     }
 
-    /// The place of the last event given, and the epoch.
+    /// The last position that was given.
     pub fn last(&self) -> Position {
         self.state.lock().last()
     }
 
-    /// Resolves when everything up to `seq` is durable.
+    /// Resolves when every event up to `seq` is durable.
     pub async fn committed(&self, seq: Seq) -> Result<(), Refused> {
         self.wait(|state| (state.committed >= seq).then_some(()))
             .await
     }
 
-    /// Resolves when the outbox has room.
+    /// Resolves when the outbox is below its bounds.
     pub async fn ready(&self) -> Result<(), Refused> {
         let bounds = self.bounds;
         self.wait(|state| (!state.outbox.is_full(bounds)).then_some(()))
             .await
     }
 
-    async fn wait<T>(&self, look: impl Fn(&State) -> Option<T>) -> Result<T, Refused> {
+    /// Resolves with the first value that `check` returns; fails once the session is closed.
+    async fn wait<T>(&self, check: impl Fn(&State) -> Option<T>) -> Result<T, Refused> {
         loop {
-            let moved = self.moved.notified();
-            tokio::pin!(moved);
-            moved.as_mut().enable();
+            // Registered before the check, so that no progress in between is missed.
+            let progress = self.progress.notified();
+            tokio::pin!(progress);
+            progress.as_mut().enable();
             {
                 let state = self.state.lock();
-                if let Some(value) = look(&state) {
+                if let Some(value) = check(&state) {
                     return Ok(value);
                 }
                 if state.is_closed() {
                     return Err(Refused::Closed);
                 }
             }
-            moved.await;
+            progress.await;
         }
     }
 
-    /// Takes no events any more; what waits is dropped. For a session that is deleted.
+    /// Closes the session, which is deleted: drops what waits, accepts no more events.
     pub fn close(&self) {
         self.shut();
-        self.moved.notify_waiters();
+        self.progress.notify_waiters();
     }
 
     fn shut(&self) {
         let mut state = self.state.lock();
         state.close();
-        // A producer that waits for room must find out that there is nothing to wait for.
+        // A producer that waits for the outbox must see that the session is closed.
         self.full.store(false, Ordering::Relaxed);
     }
 }
 
-impl Source for Sequencer {
+impl BatchSource for Sequencer {
     fn take(&self) -> Option<Append> {
         self.state.lock().take(self.session)
     }
@@ -352,13 +354,13 @@ impl Source for Sequencer {
         state.batches_committed += 1;
         self.release(&mut state);
         drop(state);
-        self.moved.notify_waiters();
+        self.progress.notify_waiters();
     }
 
     fn quarantined(&self) {
         self.shut();
         self.sink.quarantined();
-        self.moved.notify_waiters();
+        self.progress.notify_waiters();
     }
 }
 

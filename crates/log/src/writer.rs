@@ -1,13 +1,13 @@
-//! The writer: one thread that commits what all sequencers have given, together.
+//! The writer: one thread that commits the batches of all sequencers together (group commit).
 //!
-//! It takes every batch that is waiting, writes them in one transaction, and only then lets each
-//! sequencer release. What it does when the disk says no:
+//! The thread takes every waiting batch, appends them in one transaction, and then tells each
+//! sequencer that its batch is durable. By the error of the append:
 //!
 //! ```text
-//!   full     roll back, keep the batch and its numbers, give up the reserve, try each second
-//!   busy     someone else has the file: the same, without giving anything up
-//!   failed   end the process (the owner's `fatal`): nothing after this could be trusted
-//!   refused  write session by session; the one at fault is quarantined, the others commit
+//!   Full     keep the batch and its numbers, remove the reserve file, retry every second
+//!   Busy     another process has locked the file: retry every second
+//!   Fatal    end the process (`fatal`): the state of the file is unknown
+//!   Refused  append session by session; the refused one is quarantined, the others commit
 //! ```
 
 use std::collections::VecDeque;
@@ -20,129 +20,126 @@ use parking_lot::{Condvar, Mutex};
 use turnwire_event::metric;
 
 use crate::error::AppendError;
+use crate::log::Log;
 use crate::record::Append;
 use crate::reserve::Reserve;
-use crate::store::Store;
 
-/// Something that has events to write. The writer holds it only while it is queued.
-pub(crate) trait Source: Send + Sync {
-    /// Everything given since the last call; none if there is nothing.
+/// A producer of batches. The writer holds it only while it is queued.
+pub(crate) trait BatchSource: Send + Sync {
+    /// Takes the events and rows since the last call; `None` if there are none.
     fn take(&self) -> Option<Append>;
-    /// What `take` gave is durable.
+    /// Called when `batch`, which [`take`](Self::take) returned, is durable.
     fn committed(&self, batch: &Append);
-    /// What `take` gave can never be written.
+    /// Called when the batch can never be written.
     fn quarantined(&self);
 }
 
-/// A task for the writing thread, in order with the batches. Called again if the disk is full or
-/// the file is busy; a failed disk ends the process as with a batch.
-pub type Task = Box<dyn FnMut(&dyn Store) -> Result<(), AppendError> + Send>;
+/// A write for the writer thread, in order with the batches. Called again after
+/// [`AppendError::Full`] and [`AppendError::Busy`]; [`AppendError::Fatal`] ends the process.
+pub type WriteTask = Box<dyn FnMut() -> Result<(), AppendError> + Send>;
 
-enum Job {
-    Batch(Arc<dyn Source>),
-    Task(Task),
+enum WriteJob {
+    Batch(Arc<dyn BatchSource>),
+    Task(WriteTask),
 }
 
-/// Sessions in one group commit; each brings what its outbox holds. More wait for the next.
+/// Sessions in one group commit, each with all that its outbox holds; others wait for the next.
 const GROUP_SESSIONS_MAX: usize = 4096;
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the owner of the writer is told.
+/// The state of the disk as the writer thread sees it.
 #[derive(Debug, Default)]
 pub struct Health {
     full: AtomicBool,
 }
 
 impl Health {
-    /// Whether the disk is full; no new turn should start.
+    /// True while the disk is full: no new turn should start.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Acquire)
     }
 }
 
 #[derive(Default)]
-struct Queue {
-    jobs: Mutex<(VecDeque<Job>, bool)>,
+struct JobQueue {
+    state: Mutex<JobQueueState>,
     wake: Condvar,
 }
 
-/// The handle: gives jobs to the thread, and ends it.
+#[derive(Default)]
+struct JobQueueState {
+    jobs: VecDeque<WriteJob>,
+    stopped: bool,
+}
+
+impl JobQueue {
+    fn extend(&self, jobs: impl IntoIterator<Item = WriteJob>) {
+        self.state.lock().jobs.extend(jobs);
+        self.wake.notify_one();
+    }
+}
+
+/// The handle of the writer thread. Dropping it does not end the thread; [`stop`](Self::stop) does.
 pub struct Writer {
-    queue: Arc<Queue>,
+    queue: Arc<JobQueue>,
     health: Arc<Health>,
-    store: Arc<dyn Store>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
-    /// Starts the thread. `fatal` is called when the disk failed and must not return.
+    /// Starts the thread, which appends to `log`. `fatal` is called with the cause when the disk has
+    /// failed, and must not return.
     pub fn start(
-        store: Arc<dyn Store>,
+        log: Arc<dyn Log>,
         reserve: Reserve,
         fatal: Box<dyn Fn(&str) + Send>,
     ) -> std::io::Result<Arc<Self>> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(JobQueue::default());
         let health = Arc::new(Health::default());
-        if let Err(error) = reserve.hold() {
-            tracing::warn!(%error, "no room for the reserve file: new turns are refused until there is");
+        if let Err(error) = reserve.acquire() {
+            tracing::warn!(%error, "no disk space for the reserve file: new turns are refused until there is");
             health.full.store(true, Ordering::Release);
             metrics::gauge!(metric::LOG_STORAGE_FULL).set(1.0);
         }
-        let work = Loop {
+        let worker = WriterThread {
             queue: queue.clone(),
-            store: store.clone(),
+            log,
             reserve,
             health: health.clone(),
             fatal,
         };
         let thread = std::thread::Builder::new()
             .name("turnwire-writer".into())
-            .spawn(move || work.run())?;
+            .spawn(move || worker.run())?;
         Ok(Arc::new(Self {
             queue,
             health,
-            store,
             thread: Mutex::new(Some(thread)),
         }))
     }
 
-    /// What the owner should know.
+    /// The state of the disk.
     pub fn health(&self) -> &Arc<Health> {
         &self.health
     }
 
-    /// The store behind it.
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
+    pub(crate) fn enqueue(&self, source: Arc<dyn BatchSource>) {
+        self.queue.extend([WriteJob::Batch(source)]);
     }
 
-    pub(crate) fn enqueue(&self, source: Arc<dyn Source>) {
-        self.push(Job::Batch(source));
+    /// Queues several sources at once, so that one commit writes them.
+    pub(crate) fn enqueue_all(&self, sources: Vec<Arc<dyn BatchSource>>) {
+        self.queue.extend(sources.into_iter().map(WriteJob::Batch));
     }
 
-    /// Queues many at once, so that they are written in one commit.
-    pub(crate) fn enqueue_all(&self, sources: Vec<Arc<dyn Source>>) {
-        self.queue
-            .jobs
-            .lock()
-            .0
-            .extend(sources.into_iter().map(Job::Batch));
-        self.queue.wake.notify_one();
+    /// Runs `task` on the writer thread, after every batch that was queued before.
+    pub fn run(&self, task: WriteTask) {
+        self.queue.extend([WriteJob::Task(task)]);
     }
 
-    /// Runs `task` on the writing thread, after every batch queued before.
-    pub fn run(&self, task: Task) {
-        self.push(Job::Task(task));
-    }
-
-    fn push(&self, job: Job) {
-        self.queue.jobs.lock().0.push_back(job);
-        self.queue.wake.notify_one();
-    }
-
-    /// Writes what is queued, closes the store, ends the thread.
+    /// Writes what is queued, closes the log and joins the thread.
     pub fn stop(&self) {
-        self.queue.jobs.lock().1 = true;
+        self.queue.state.lock().stopped = true;
         self.queue.wake.notify_one();
         if let Some(thread) = self.thread.lock().take() {
             let _ = thread.join();
@@ -158,67 +155,69 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-struct Loop {
-    queue: Arc<Queue>,
-    store: Arc<dyn Store>,
+/// The body of the writer thread.
+struct WriterThread {
+    queue: Arc<JobQueue>,
+    log: Arc<dyn Log>,
     reserve: Reserve,
     health: Arc<Health>,
     fatal: Box<dyn Fn(&str) + Send>,
 }
 
-type Taken = Vec<(Arc<dyn Source>, Append)>;
+/// The batches of one group commit, each with its source.
+type Group = Vec<(Arc<dyn BatchSource>, Append)>;
 
-impl Loop {
+impl WriterThread {
     fn run(self) {
-        // A panic here would leave everyone waiting for commits that never come.
-        let body = std::panic::AssertUnwindSafe(|| self.work());
+        // After a panic every sequencer would wait for commits that never come.
+        let body = std::panic::AssertUnwindSafe(|| self.process_jobs());
         if std::panic::catch_unwind(body).is_err() {
-            (self.fatal)("the writer broke");
+            (self.fatal)("the writer thread panicked");
         }
     }
 
-    fn work(&self) {
+    fn process_jobs(&self) {
         let events = metrics::counter!(metric::LOG_EVENTS_TOTAL);
         let commits = metrics::counter!(metric::LOG_COMMITS_TOTAL);
-        let times = metrics::histogram!(metric::LOG_COMMIT_MS);
-        let mut looked = Instant::now();
-        // Tasks that found the disk full: batches go first, each of these is tried once a second.
-        let mut put_off: VecDeque<Task> = VecDeque::new();
-        while let Some((taken, tasks)) = self.next(!put_off.is_empty()) {
-            if !taken.is_empty() {
+        let commit_ms = metrics::histogram!(metric::LOG_COMMIT_MS);
+        let mut last_retry = Instant::now();
+        // Tasks to retry once a second; batches go before them.
+        let mut deferred: VecDeque<WriteTask> = VecDeque::new();
+        while let Some((group, tasks)) = self.next(!deferred.is_empty()) {
+            if !group.is_empty() {
                 let started = Instant::now();
-                let count: usize = taken.iter().map(|(_, append)| append.records.len()).sum();
-                self.commit(taken);
-                times.record(started.elapsed().as_secs_f64() * 1e3);
+                let count: usize = group.iter().map(|(_, append)| append.records.len()).sum();
+                self.commit(group);
+                commit_ms.record(started.elapsed().as_secs_f64() * 1e3);
                 commits.increment(1);
                 events.increment(count as u64);
             }
-            put_off.extend(tasks.into_iter().filter_map(|task| self.perform(task)));
-            if looked.elapsed() >= RETRY {
-                looked = Instant::now();
-                put_off = put_off
+            deferred.extend(tasks.into_iter().filter_map(|task| self.run_task(task)));
+            if last_retry.elapsed() >= RETRY_INTERVAL {
+                last_retry = Instant::now();
+                deferred = deferred
                     .into_iter()
-                    .filter_map(|task| self.perform(task))
+                    .filter_map(|task| self.run_task(task))
                     .collect();
                 if self.health.is_full() {
-                    self.recover();
+                    self.restore_reserve();
                 }
             }
         }
-        self.store.close();
+        self.log.close();
     }
 
-    /// Tries a task once; gives it back if it must wait for room or for the file.
-    fn perform(&self, mut task: Task) -> Option<Task> {
-        match task(self.store.as_ref()) {
+    /// Runs a task once; returns it if it is to be retried.
+    fn run_task(&self, mut task: WriteTask) -> Option<WriteTask> {
+        match task() {
             Ok(()) => None,
-            Err(AppendError::Fatal(what)) => {
-                (self.fatal)(&what);
+            Err(AppendError::Fatal(cause)) => {
+                (self.fatal)(&cause);
                 None
             }
             Err(error @ (AppendError::Full | AppendError::Busy)) => {
                 if matches!(error, AppendError::Full) {
-                    self.note_full();
+                    self.set_full();
                 }
                 Some(task)
             }
@@ -229,7 +228,8 @@ impl Loop {
         }
     }
 
-    fn note_full(&self) {
+    /// Marks the disk as full and removes the reserve file.
+    fn set_full(&self) {
         if !self.health.full.swap(true, Ordering::AcqRel) {
             tracing::error!(
                 "the disk is full: new turns are refused, running turns use the reserve"
@@ -239,45 +239,48 @@ impl Loop {
         self.reserve.release();
     }
 
-    /// The next group: everything that waits, up to a bound; tasks come after the batches that
-    /// were queued before them. None when the writer was stopped and nothing is left.
-    fn next(&self, put_off: bool) -> Option<(Taken, Vec<Task>)> {
-        let mut jobs = self.queue.jobs.lock();
-        while jobs.0.is_empty() {
-            if jobs.1 {
+    /// Waits for jobs and returns the next group, up to a bound, with the tasks that were queued
+    /// after it. Both are empty when a retry is due; `None` when the writer is stopped and the queue
+    /// is empty.
+    fn next(&self, has_deferred: bool) -> Option<(Group, Vec<WriteTask>)> {
+        let mut queue = self.queue.state.lock();
+        while queue.jobs.is_empty() {
+            if queue.stopped {
                 return None;
             }
-            if !put_off && !self.health.is_full() {
-                self.queue.wake.wait(&mut jobs);
-            } else if self.queue.wake.wait_for(&mut jobs, RETRY).timed_out() {
-                return Some((Vec::new(), Vec::new())); // a look at the disk is due
+            let wake = &self.queue.wake;
+            if !has_deferred && !self.health.is_full() {
+                wake.wait(&mut queue);
+            } else if wake.wait_for(&mut queue, RETRY_INTERVAL).timed_out() {
+                return Some((Vec::new(), Vec::new()));
             }
         }
         let mut sources = Vec::new();
         let mut tasks = Vec::new();
-        while let Some(job) = jobs.0.pop_front() {
+        while let Some(job) = queue.jobs.pop_front() {
             match job {
-                Job::Batch(source) if tasks.is_empty() => sources.push(source),
-                batch @ Job::Batch(_) => {
-                    jobs.0.push_front(batch);
+                WriteJob::Batch(source) if tasks.is_empty() => sources.push(source),
+                batch @ WriteJob::Batch(_) => {
+                    queue.jobs.push_front(batch);
                     break;
                 }
-                Job::Task(task) => tasks.push(task),
+                WriteJob::Task(task) => tasks.push(task),
             }
             if sources.len() >= GROUP_SESSIONS_MAX {
                 break;
             }
         }
-        drop(jobs);
-        let taken = sources
+        drop(queue);
+        let group = sources
             .into_iter()
             .filter_map(|source| source.take().map(|append| (source, append)))
             .collect();
-        Some((taken, tasks))
+        Some((group, tasks))
     }
 
-    fn commit(&self, taken: Taken) {
-        let (sources, batch): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
+    /// Appends a group in one transaction, or session by session if it is refused.
+    fn commit(&self, group: Group) {
+        let (sources, batch): (Vec<_>, Vec<_>) = group.into_iter().unzip();
         match self.append(&batch) {
             Ok(()) => {
                 for (source, append) in sources.iter().zip(&batch) {
@@ -285,7 +288,7 @@ impl Loop {
                 }
             }
             Err(error) => {
-                tracing::error!(%error, "a group commit was refused: writing session by session");
+                tracing::error!(%error, "a group commit was refused: appending session by session");
                 for (source, append) in sources.iter().zip(&batch) {
                     match self.append(std::slice::from_ref(append)) {
                         Ok(()) => source.committed(append),
@@ -299,48 +302,41 @@ impl Loop {
         }
     }
 
+    /// Appends a batch, retrying while the disk is full or the file is locked. An error means that
+    /// the batch can never be written, or that the writer was stopped during the retries.
     fn append(&self, batch: &[Append]) -> Result<(), AppendError> {
-        self.persist(|| self.store.append(batch))
-    }
-
-    /// Writes, waiting out a full disk and a busy file; what comes back as an error can never be
-    /// written. Gives up only when the writer was told to stop: then nobody is left to tell.
-    fn persist(
-        &self,
-        mut write: impl FnMut() -> Result<(), AppendError>,
-    ) -> Result<(), AppendError> {
-        let mut gave_up_reserve = false;
+        let mut released_reserve = false;
         loop {
-            let waits = match write() {
+            let retry = match self.log.append(batch) {
                 Ok(()) => return Ok(()),
-                Err(AppendError::Fatal(what)) => {
-                    (self.fatal)(&what);
-                    return Err(AppendError::Fatal(what));
+                Err(AppendError::Fatal(cause)) => {
+                    (self.fatal)(&cause);
+                    return Err(AppendError::Fatal(cause));
                 }
                 Err(error @ AppendError::Full) => {
-                    self.note_full();
-                    // At once with the room just given up, then once a second.
-                    std::mem::replace(&mut gave_up_reserve, true).then_some(error)
+                    self.set_full();
+                    // At once with the space of the reserve file, then every second.
+                    std::mem::replace(&mut released_reserve, true).then_some(error)
                 }
                 Err(error @ AppendError::Busy) => {
-                    tracing::warn!("another process holds the database: waiting");
+                    tracing::warn!("another process has locked the database: retrying");
                     Some(error)
                 }
                 Err(error) => return Err(error),
             };
-            if let Some(error) = waits {
-                if self.queue.jobs.lock().1 {
+            if let Some(error) = retry {
+                if self.queue.state.lock().stopped {
                     return Err(error);
                 }
-                std::thread::sleep(RETRY);
+                std::thread::sleep(RETRY_INTERVAL);
             }
         }
     }
 
-    /// Takes the reserve back if there is room again.
-    fn recover(&self) {
-        if self.reserve.hold().is_ok() {
-            tracing::info!("there is room on the disk again");
+    /// Creates the reserve file again if the disk has free space.
+    fn restore_reserve(&self) {
+        if self.reserve.acquire().is_ok() {
+            tracing::info!("the disk has free space again");
             metrics::gauge!(metric::LOG_STORAGE_FULL).set(0.0);
             self.health.full.store(false, Ordering::Release);
         }

@@ -160,11 +160,12 @@ impl App {
         let metrics = Handle::install();
         let store = Arc::new(Sqlite::open(&options::store(&config))?);
         let reserve = Reserve::new(config.home.join("reserve"), config.store.reserve_bytes);
-        let writer = Writer::start(store, reserve, Box::new(fatal))?;
+        let writer = Writer::start(store.clone(), reserve, Box::new(fatal))?;
         let parts = Parts {
             options,
             clock: Arc::new(SystemClock),
             mint: Arc::new(SystemMint),
+            store: store.clone(),
             writer: writer.clone(),
             producer,
         };
@@ -172,7 +173,7 @@ impl App {
         let work = Folders::new(config.home.join("work"));
         let grace = Duration::from_millis(config.tool.grace_ms);
         folders::follow(&sessions, work.clone(), grace);
-        folders::sweep(&sessions, writer.store().clone(), work);
+        folders::sweep(&sessions, store, work);
         let streams = Arc::new(Streams {
             sessions: sessions.clone(),
             options: options::stream(&config),

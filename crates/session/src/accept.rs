@@ -112,7 +112,7 @@ impl Sessions {
         let since = self.oldest_key_ms();
         let (scope, body_sha256) = (scope.clone(), key.body_sha256);
         blocking(self.house.store(), move |store| {
-            let found = store.key(&scope)?;
+            let found = store.idempotency_key(&scope)?;
             let good = found.filter(|row| row.created_at.as_millis() > since);
             let Some(row) = good else { return Ok(None) };
             if row.body_sha256 != body_sha256 {

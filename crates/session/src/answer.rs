@@ -14,7 +14,7 @@ use turnwire_event::body::turn::Started;
 use turnwire_event::code::{OnBusy, Origin, TurnKind};
 use turnwire_event::row::{ApprovalRow, TurnRow};
 use turnwire_event::{Body, Event, Message, Owner, Position, Role, Seq, SessionId, Trace, TurnId};
-use turnwire_log::{Draft, ReadError, Room, Store, View};
+use turnwire_log::{Draft, EventSelection, Log, ReadError, Room, Store, View};
 
 pub use crate::approvals::Word;
 use crate::approvals::{Asked, answered};
@@ -215,9 +215,9 @@ fn thread(store: &dyn Store, paused: &TurnRow, upto: Position) -> Result<Thread,
 }
 
 /// The start of a turn, if it is still kept.
-fn started(store: &dyn Store, session: SessionId, at: Seq) -> Result<Option<Started>, Error> {
+fn started(log: &dyn Log, session: SessionId, at: Seq) -> Result<Option<Started>, Error> {
     let before = Seq(at.0.saturating_sub(1));
-    let stored = match store.events(session, before, at, 1) {
+    let stored = match log.read(session, before, at, &EventSelection::all(), 1) {
         Err(ReadError::Trimmed { .. }) => return Ok(None),
         read => read?,
     };

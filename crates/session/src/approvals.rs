@@ -13,7 +13,7 @@ use turnwire_event::{
     Actor, ApprovalId, Body, ContentBlock, Kept, Message, MessageId, MessageStatus, Role,
     SessionId, ToolUseId, Trace, TurnId,
 };
-use turnwire_log::{Draft, Store};
+use turnwire_log::{ApprovalRecords, Draft, Records};
 
 use crate::error::Error;
 use crate::live::Live;
@@ -55,11 +55,11 @@ pub(crate) struct Asked {
 
 impl Asked {
     /// Reads it.
-    pub(crate) fn read(store: &dyn Store, turn: TurnRow) -> Result<Self, Error> {
-        let questions = store.approvals(turn.id)?;
+    pub(crate) fn read(store: &dyn Records, turn: TurnRow) -> Result<Self, Error> {
+        let questions = store.turn_approvals(turn.id)?;
         let tools = store.turn_tool_calls(turn.id)?.into_iter();
         // It comes with the last answer. One that came between the two reads is not told yet.
-        let leg = store.leg(turn.id)?.map(|leg| leg.id);
+        let leg = store.resuming_turn(turn.id)?.map(|leg| leg.id);
         let open = questions.iter().any(is_open);
         let leg = leg.filter(|_| !open);
         Ok(Self {
@@ -173,7 +173,10 @@ pub(crate) fn answered(word: Word, trace: Option<&Arc<Trace>>) -> Draft {
 }
 
 /// The questions of turns that have one without an answer, answered ones among them.
-pub(crate) fn left_open(store: &dyn Store, id: SessionId) -> Result<Vec<ApprovalRow>, Error> {
+pub(crate) fn left_open(
+    store: &dyn ApprovalRecords,
+    id: SessionId,
+) -> Result<Vec<ApprovalRow>, Error> {
     let mut turns: Vec<TurnId> = Vec::new();
     for question in store.open_approvals(id)? {
         if !turns.contains(&question.turn_id) {
@@ -182,7 +185,7 @@ pub(crate) fn left_open(store: &dyn Store, id: SessionId) -> Result<Vec<Approval
     }
     let mut asked = Vec::new();
     for turn in turns {
-        asked.extend(store.approvals(turn)?);
+        asked.extend(store.turn_approvals(turn)?);
     }
     Ok(asked)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use turnwire_event::{Owner, SessionId};
-use turnwire_log::{AppendError, ReadError, Store};
+use turnwire_log::{AppendError, ReadError, SessionRecords, Store};
 
 use crate::error::Error;
 use crate::live::{Erased, House, Live};
@@ -59,13 +59,13 @@ struct Erasing {
 impl Erasing {
     /// Removes a piece, then the next behind whatever else waits for the writer.
     fn go_on(self, house: &Arc<House>) {
-        let again = Arc::downgrade(house);
+        let (store, again) = (house.store(), Arc::downgrade(house));
         let mut erasing = Some(self);
-        house.writer.run(Box::new(move |store| {
+        house.writer.run(Box::new(move || {
             let Some(this) = &mut erasing else {
                 return Ok(());
             };
-            let whole = this.piece(store)?;
+            let whole = this.piece(store.as_ref())?;
             if whole {
                 this.live.shut();
                 if let Some(done) = this.done.take() {
@@ -109,7 +109,11 @@ impl Erasing {
 }
 
 /// A session below all its workers, as many of them as go at once; says whether that is everyone.
-fn gather(store: &dyn Store, id: SessionId, out: &mut Vec<SessionId>) -> Result<bool, ReadError> {
+fn gather(
+    store: &dyn SessionRecords,
+    id: SessionId,
+    out: &mut Vec<SessionId>,
+) -> Result<bool, ReadError> {
     for worker in store.workers(id, None, PIECE)? {
         if !gather(store, worker.id, out)? {
             return Ok(false);

@@ -71,8 +71,8 @@ impl From<ReadError> for Error {
             }
             ReadError::Trimmed { .. } => Self::CursorExpired,
             ReadError::Gone => Self::SessionNotFound,
-            ReadError::Store(what) => {
-                tracing::error!(what, "the store could not be read");
+            ReadError::Database(cause) => {
+                tracing::error!(cause, "the database could not be read");
                 Self::Internal
             }
         }

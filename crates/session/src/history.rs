@@ -9,7 +9,7 @@ use std::sync::Arc;
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::row::StoredMessage;
 use turnwire_event::{Message, Position, Role, TurnId};
-use turnwire_log::{Store, View};
+use turnwire_log::{MessageRecords, View};
 
 use crate::error::Error;
 
@@ -30,7 +30,7 @@ impl Memory {
     /// Reads what became whole up to `upto`; of all it keeps the newest that a budget could show.
     pub fn refresh(
         &mut self,
-        store: &dyn Store,
+        store: &dyn MessageRecords,
         session: turnwire_event::SessionId,
         upto: Position,
         budget: HistoryBudget,

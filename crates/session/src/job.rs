@@ -9,7 +9,7 @@ use turnwire_event::body::turn::{Cancelled, Completed};
 use turnwire_event::code::{FailureMode, StopOutcome, TurnStatus};
 use turnwire_event::port::WorkerEnd;
 use turnwire_event::{EventType, Message, Role, TurnId};
-use turnwire_log::{Store, View};
+use turnwire_log::View;
 
 use crate::cancel::{self, Requested};
 use crate::error::Error;
@@ -105,7 +105,7 @@ impl Job {
         self.settled().await?;
         let (id, turn) = (self.live.id, self.turn);
         let upto = self.live.ring.look(|_, tail, _| tail);
-        blocking(self.live.house.store(), move |store: &dyn Store| {
+        blocking(self.live.house.store(), move |store| {
             let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
             let newest = store.messages(id, View::Clients, upto, None, LAST_MESSAGES)?;
             let mut newest = newest.into_iter().rev().map(|stored| stored.message);

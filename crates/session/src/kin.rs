@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use turnwire_event::fold::replay::Missed;
-use turnwire_event::{Actor, Epoch, EventType, Filter, FilterSpec, Position, SessionId};
+use turnwire_event::{Actor, Epoch, EventType, Filter, Position, SessionId, TypeSet};
+use turnwire_log::EventSelection;
 
 use crate::error::Error;
 use crate::live::Live;
@@ -55,17 +56,13 @@ impl Live {
 
     /// Whether `worker` was started here, as far as the log is kept.
     pub async fn started(&self, worker: SessionId) -> Result<bool, Error> {
-        let spec = FilterSpec {
-            event_types: Some(vec![EventType::DelegateStarted.name().to_owned()]),
-            actors: Some(vec![Actor::worker(worker).to_string()]),
-            include_worker_sessions: false,
-            include_suppressed: true,
-        };
-        let filter = Filter::resolve(&spec).map_err(|_| Error::Internal)?;
+        let selection = EventSelection::all()
+            .with_types(TypeSet::EMPTY.with(EventType::DelegateStarted))
+            .with_actors(vec![Actor::worker(worker)]);
         let (id, upto) = (self.id, self.tail().seq);
         blocking(self.house.store(), move |store| {
             let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
-            Ok(store.count(id, tail.low, upto, &filter)? > 0)
+            Ok(store.count(id, tail.low, upto, &selection)? > 0)
         })
         .await
     }

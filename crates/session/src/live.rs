@@ -70,6 +70,8 @@ pub struct House {
     pub clock: Arc<dyn Clock>,
     /// Where ids come from.
     pub mint: Arc<dyn turnwire_event::Mint>,
+    /// The log and the records that the writer appends to.
+    pub store: Arc<dyn Store>,
     /// The writer behind every sequencer.
     pub writer: Arc<Writer>,
     /// What wakes viewers.
@@ -90,9 +92,9 @@ pub struct House {
 }
 
 impl House {
-    /// The store behind the writer.
+    /// A handle of the store, for a read on another thread.
     pub fn store(&self) -> Arc<dyn Store> {
-        self.writer.store().clone()
+        self.store.clone()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turnwire_event::port::{BoxFuture, History, HistoryBudget, HistoryError};
 use turnwire_event::{Message, Position, SessionId};
-use turnwire_log::{Store, View};
+use turnwire_log::{MessageRecords, View};
 
 use crate::error::Error;
 use crate::history::{Weighed, fit, newest, recent_turns, weigh, weighed};
@@ -22,7 +22,7 @@ const NOTES: HistoryBudget = HistoryBudget {
 /// The past of a turn; its own input is the last of the orchestrator's messages.
 pub struct Past {
     messages: Vec<Weighed>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn MessageRecords>,
     session: SessionId,
     /// Where the session stood before the turn.
     before: Position,
@@ -34,7 +34,7 @@ impl Past {
     pub fn new(
         messages: Vec<Weighed>,
         budget: HistoryBudget,
-        store: Arc<dyn Store>,
+        store: Arc<dyn MessageRecords>,
         (session, before): (SessionId, Position),
     ) -> Self {
         Self {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use turnwire_event::row::{LlmCallRow, SessionRow, ToolCallRow, TurnRow};
 use turnwire_event::{
-    CallId, Day, Message, MessageId, Owner, Position, Seq, SessionId, TenantId, Timestamp,
-    ToolUseId, TurnId, TypeSet,
+    CallId, Day, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId,
+    TurnId, TypeSet,
 };
-use turnwire_log::{StatusCount, Store, StoredEvent, UsageDay, View};
+use turnwire_log::{EventSelection, Log, StatusCount, Store, StoredEvent, UsageDay, View};
 
 use crate::error::Error;
 use crate::live::Live;
@@ -196,7 +196,7 @@ impl Sessions {
         limit: usize,
     ) -> Result<Vec<UsageDay>, Error> {
         blocking(self.house.store(), move |store| {
-            Ok::<_, Error>(store.usage(Some(tenant), days, limit)?)
+            Ok::<_, Error>(store.daily_usage(Some(tenant), days, limit)?)
         })
         .await
     }
@@ -227,12 +227,12 @@ impl Sessions {
 }
 
 fn page_of(
-    store: &dyn Store,
+    log: &dyn Log,
     id: SessionId,
     tail: Position,
     query: &EventsQuery,
 ) -> Result<EventPage, Error> {
-    let low = store.tail(id)?.ok_or(Error::SessionNotFound)?.low;
+    let low = log.tail(id)?.ok_or(Error::SessionNotFound)?.low;
     let after = match query.since {
         None => low,
         Some(since) if since.epoch != tail.epoch || since > tail || since.seq < low => {
@@ -240,8 +240,12 @@ fn page_of(
         }
         Some(since) => since.seq,
     };
-    let previous_hash = store.hash_at(id, after)?;
-    let events = select(store, id, (after, tail.seq), query)?;
+    let previous_hash = log.hash_at(id, after)?.0;
+    let selection = match query.types {
+        Some(types) => EventSelection::all().with_types(types),
+        None => EventSelection::all(),
+    };
+    let events = log.read(id, after, tail.seq, &selection, query.limit)?;
     let last = events.last().map_or(tail.seq, |event| event.seq);
     let more = events.len() == query.limit && last < tail.seq;
     Ok(EventPage {
@@ -249,32 +253,6 @@ fn page_of(
         events,
         previous_hash,
     })
-}
-
-/// Events read at once when only some types are wanted: most of a page may be others.
-const SCAN: usize = 256;
-
-/// Up to `limit` events of the wanted types, reading page by page.
-fn select(
-    store: &dyn Store,
-    id: SessionId,
-    (mut after, upto): (Seq, Seq),
-    query: &EventsQuery,
-) -> Result<Vec<StoredEvent>, Error> {
-    let mut out = Vec::new();
-    while after < upto && out.len() < query.limit {
-        let page = store.events(id, after, upto, query.limit.max(SCAN))?;
-        let Some(last) = page.last() else { break };
-        after = last.seq;
-        let wanted = |event: &StoredEvent| {
-            query
-                .types
-                .is_none_or(|types| types.contains(event.head.kind))
-        };
-        out.extend(page.into_iter().filter(wanted));
-    }
-    out.truncate(query.limit);
-    Ok(out)
 }
 
 /// Reads for a session; a damaged record closes it for everyone.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use turnwire_event::row::SessionRow;
-use turnwire_log::{ReadError, Store};
+use turnwire_log::{ReadError, SessionRecords};
 
 use crate::error::Error;
 
@@ -16,7 +16,7 @@ static READS: Semaphore = Semaphore::const_new(16);
 const LEVELS_MAX: usize = 64;
 
 /// How many sessions stand above one: none above a person's own, one above its worker.
-pub(crate) fn depth(store: &dyn Store, row: &SessionRow) -> Result<usize, ReadError> {
+pub(crate) fn depth(store: &dyn SessionRecords, row: &SessionRow) -> Result<usize, ReadError> {
     let mut above = row.parent;
     let mut depth = 0;
     while let Some(id) = above.filter(|_| depth < LEVELS_MAX) {
@@ -27,11 +27,12 @@ pub(crate) fn depth(store: &dyn Store, row: &SessionRow) -> Result<usize, ReadEr
 }
 
 /// Runs a read off the runtime's threads.
-pub(crate) async fn blocking<T, E>(
-    store: Arc<dyn Store>,
-    read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
+pub(crate) async fn blocking<S, T, E>(
+    store: Arc<S>,
+    read: impl FnOnce(&S) -> Result<T, E> + Send + 'static,
 ) -> Result<T, E>
 where
+    S: ?Sized + Send + Sync + 'static,
     T: Send + 'static,
     E: From<Error> + Send + 'static,
 {

@@ -40,7 +40,7 @@ impl Registry {
                 let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
                 let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
                 let depth = depth(store, &row)?;
-                Ok::<_, Error>((row, depth, tail, store.queued(id)?))
+                Ok::<_, Error>((row, depth, tail, store.queued_turns(id)?))
             })
             .await?;
             let fresh = Live::open(house.clone(), (row, depth), tail, None);

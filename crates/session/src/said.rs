@@ -9,7 +9,7 @@ use turnwire_event::{
     Actor, Body, Message, MessageStatus, Render, RenderPolicy, Role, SessionId, Timestamp,
     ToolUseId, TurnId,
 };
-use turnwire_log::{Draft, is_display};
+use turnwire_log::{Draft, is_display_only};
 
 use crate::calls::{self, Calls};
 use crate::tally;
@@ -151,7 +151,7 @@ impl Said {
         created_at: Timestamp,
     ) {
         let shown = match new.scope {
-            Scope::Shared => !is_display(new.role, &new.content),
+            Scope::Shared => !is_display_only(new.role, &new.content),
             Scope::Private => true,
             Scope::Agent(_) | Scope::Agents => false,
         };

@@ -14,7 +14,7 @@ use turnwire_event::port::Producer;
 use turnwire_event::row::SessionRow;
 use turnwire_event::{Actor, Body, Clock, Mint, Owner, Position, SessionId};
 use turnwire_hub::Pump;
-use turnwire_log::Writer;
+use turnwire_log::{Store, Writer};
 
 use crate::attach::Tokens;
 use crate::early::Early;
@@ -59,7 +59,9 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Where ids come from.
     pub mint: Arc<dyn Mint>,
-    /// The writer over the store.
+    /// The log and the records that `writer` appends to.
+    pub store: Arc<dyn Store>,
+    /// The writer over `store`.
     pub writer: Arc<Writer>,
     /// What answers turns.
     pub producer: Arc<dyn Producer>,
@@ -77,6 +79,7 @@ impl Sessions {
             options: parts.options,
             clock: parts.clock,
             mint: parts.mint,
+            store: parts.store,
             writer: parts.writer,
             pump: Pump::start(),
             runner: Runner {

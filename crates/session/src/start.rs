@@ -134,7 +134,7 @@ impl Starter {
 /// Opens the sessions in which turns wait since the last run: that starts them.
 pub(crate) async fn queue_up(house: &Arc<House>, registry: &Arc<Registry>) -> Result<(), Error> {
     let store = house.store();
-    let waiting = blocking(store, |store| Ok::<_, Error>(store.queues()?)).await?;
+    let waiting = blocking(store, |store| Ok::<_, Error>(store.queued_sessions()?)).await?;
     if waiting.is_empty() {
         return Ok(());
     }

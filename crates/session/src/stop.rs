@@ -123,7 +123,7 @@ impl Sessions {
         let turns = blocking(self.house.store(), move |store| {
             let mut turns = Vec::new();
             for scope in &scopes {
-                let row = store.key(scope)?;
+                let row = store.idempotency_key(scope)?;
                 let row = row.filter(|row| row.created_at.as_millis() > since);
                 turns.extend(row.map(|row| row.turn_id));
             }

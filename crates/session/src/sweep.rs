@@ -13,7 +13,7 @@ use turnwire_event::code::ErrorCode;
 use turnwire_event::fold::{MessageFold, OpenTurn};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Body, Event, Seq};
-use turnwire_log::Store;
+use turnwire_log::{EventSelection, Records, Store};
 
 use crate::bind::Open;
 use crate::calls::Calls;
@@ -27,7 +27,7 @@ const PAGE: usize = 1000;
 
 /// Ends every turn that has started and not ended. Gives back how many.
 pub async fn sweep(house: &Arc<House>) -> Result<usize, Error> {
-    let open = blocking(house.store(), open_turns).await?;
+    let open = blocking(house.store(), |store| open_turns(store)).await?;
     let count = open.len();
     for row in open {
         let id = row.id;
@@ -42,7 +42,7 @@ pub async fn sweep(house: &Arc<House>) -> Result<usize, Error> {
 }
 
 /// The turns to end, children before parents.
-fn open_turns(store: &dyn Store) -> Result<Vec<TurnRow>, Error> {
+fn open_turns(store: &dyn Records) -> Result<Vec<TurnRow>, Error> {
     let mut open = Vec::new();
     for turn in store.open_turns()? {
         let row = store.session(turn.session_id)?;
@@ -89,14 +89,12 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
     let mut calls = Calls::default();
     // From its start on, which says what it was bound to.
     let mut after = Seq(row.started.seq.0.saturating_sub(1));
+    let of_turn = EventSelection::all().with_turn(row.id);
     while after < tail {
-        let page = store.events(row.session_id, after, tail, PAGE)?;
+        let page = store.read(row.session_id, after, tail, &of_turn, PAGE)?;
         let Some(last) = page.last() else { break };
         after = last.seq;
-        for stored in page
-            .iter()
-            .filter(|stored| stored.head.turn == Some(row.id))
-        {
+        for stored in &page {
             match Event::read(&stored.bytes) {
                 Ok(event) => {
                     if let (true, Body::ToolCalled(tool)) = (stored.head.suppressed, &event.body) {
@@ -115,7 +113,7 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Know
     // Transient events are not stored: the message in flight comes from its checkpoints, the
     // tools it asked for from their rows.
     if !open.in_call.is_empty() {
-        open.message = MessageFold::from_parts(&store.parts(row.id)?);
+        open.message = MessageFold::from_parts(&store.message_checkpoints(row.id)?);
     }
     let tools = store.turn_tool_calls(row.id)?;
     for tool in &tools {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 use turnwire_event::Timestamp;
 use turnwire_event::row::RowChange;
-use turnwire_log::{Sequencer, Store};
+use turnwire_log::Sequencer;
 
 use crate::attach::Tokens;
 use crate::live::{House, Live};
@@ -119,13 +119,13 @@ impl Drop for UnderWay {
 fn forget_piece(house: &Arc<House>, before: Timestamp, under_way: UnderWay) {
     let again = Arc::downgrade(house);
     let mut under_way = Some(under_way);
-    house.writer.run(Box::new(move |store: &dyn Store| {
+    house.writer.run(Box::new(move || {
         let wanted =
             |house: &Arc<House>| !house.writer.health().is_full() && !house.runner.is_draining();
         let Some(house) = again.upgrade().filter(wanted) else {
             return Ok(());
         };
-        if store.forget_keys(before, FORGET_KEYS)? == FORGET_KEYS
+        if house.store.expire_keys(before, FORGET_KEYS)? == FORGET_KEYS
             && let Some(under_way) = under_way.take()
         {
             forget_piece(&house, before, under_way);
@@ -138,7 +138,8 @@ fn forget_piece(house: &Arc<House>, before: Timestamp, under_way: UnderWay) {
 fn retain(house: &House) {
     let age = i64::try_from(house.options.retention.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_millis(house.clock.now().as_millis().saturating_sub(age));
-    house.writer.run(Box::new(move |store: &dyn Store| {
+    let store = house.store();
+    house.writer.run(Box::new(move || {
         loop {
             let trimmed = store.trim(before, TRIM_SESSIONS)?;
             if trimmed.is_empty() {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use anyhow::{Context as _, Result, bail};
 use turnwire_event::{Clock as _, Day};
-use turnwire_log::Store as _;
+use turnwire_log::CallRecords as _;
 use turnwire_session::SystemClock;
 use turnwire_wire::rest::usage::{DAYS, Report, Row, Totals};
 
@@ -50,7 +50,7 @@ fn in_folder(dir: &std::path::Path, (from, to): (Option<Day>, Option<Day>)) -> R
     if from > to {
         bail!("--from ({from}) is after --to ({to})");
     }
-    let rows = connect::folder(dir)?.usage(None, (from, to), ROWS_MAX + 1)?;
+    let rows = connect::folder(dir)?.daily_usage(None, (from, to), ROWS_MAX + 1)?;
     if rows.len() > ROWS_MAX {
         bail!("there are more than {ROWS_MAX} rows: ask for fewer days with --from and --to");
     }

@@ -15,7 +15,7 @@ use turnwire_event::{
 };
 use turnwire_log::chain::Hash;
 use turnwire_log::sqlite::{Durability, FILE, Options, Sqlite};
-use turnwire_log::{Append, Record, Store as _, Term};
+use turnwire_log::{Append, Log as _, Record, Term};
 
 const SESSION: SessionId = SessionId(Ulid(1));
 const TURN: TurnId = TurnId(Ulid(2));

@@ -1,4 +1,5 @@
-//! The outbox: events in the order they were given, each behind a gate.
+//! The outbox: events in the order of their positions, each behind a gate, the number that must be
+//! committed before the event is released.
 
 use std::collections::VecDeque;
 
@@ -6,16 +7,15 @@ use turnwire_event::Seq;
 
 use crate::sequencer::{Bounds, Released};
 
-struct Waiting {
-    /// The event leaves when this is committed, and not before those ahead of it.
+struct GatedEvent {
     gate: Seq,
     event: Released,
 }
 
-/// Events that are placed and not released.
+/// Events that have a position and are not released.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<GatedEvent>,
     bytes: usize,
 }
 
@@ -26,30 +26,30 @@ impl Outbox {
 
     pub(crate) fn push(&mut self, gate: Seq, event: Released) {
         self.bytes += event.bytes.len();
-        self.queue.push_back(Waiting { gate, event });
+        self.queue.push_back(GatedEvent { gate, event });
     }
 
-    /// Everything at the front whose gate is committed.
+    /// Takes the events at the front whose gate is committed.
     pub(crate) fn release(&mut self, committed: Seq) -> Vec<Released> {
         let due = self
             .queue
             .iter()
-            .take_while(|waiting| waiting.gate <= committed)
+            .take_while(|gated| gated.gate <= committed)
             .count();
-        let mut out = Vec::with_capacity(due);
-        for waiting in self.queue.drain(..due) {
-            self.bytes -= waiting.event.bytes.len();
-            out.push(waiting.event);
+        let mut released = Vec::with_capacity(due);
+        for gated in self.queue.drain(..due) {
+            self.bytes -= gated.event.bytes.len();
+            released.push(gated.event);
         }
-        // A burst must not hold its memory for ever.
+        // Returns the memory of a burst.
         if self.queue.is_empty() && self.queue.capacity() > 256 {
             self.queue.shrink_to(64);
         }
-        out
+        released
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Released> {
-        self.queue.iter().map(|waiting| &waiting.event)
+        self.queue.iter().map(|gated| &gated.event)
     }
 
     pub(crate) fn clear(&mut self) {

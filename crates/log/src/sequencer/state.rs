@@ -1,4 +1,4 @@
-//! What the sequencer keeps under its lock: numbers, the chain, the latches of open turns, the
+//! The state under the sequencer's lock: the last position, the hash chain, the open turns, the
 //! batch for the writer and the outbox.
 
 use std::collections::HashMap;
@@ -15,9 +15,9 @@ use crate::record::{Append, Record, Tail, Term};
 use crate::sequencer::outbox::Outbox;
 use crate::sequencer::{Draft, Refused, Released};
 
-/// An open turn.
+/// The state of a turn that has not ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Latch {
+enum OpenTurnState {
     Running,
     Cancelling,
 }
@@ -28,16 +28,18 @@ pub(crate) struct State {
     pub(crate) sub: Sub,
     hash: Hash,
     time: Timestamp,
+    /// `time` as it is written into events.
     time_text: String,
-    turns: HashMap<TurnId, Latch>,
+    turns: HashMap<TurnId, OpenTurnState>,
     pub(crate) committed: Seq,
     /// The last seq the writer has taken.
     taken: Seq,
-    /// How many batches the writer has taken, and how many of them are durable.
+    /// Batches that the writer has taken, and those of them that are durable.
     batches_taken: u64,
     pub(crate) batches_committed: u64,
     records: Vec<Record>,
     rows: Vec<Placed>,
+    /// True while the sequencer is in the writer's queue.
     pub(crate) queued: bool,
     pub(crate) outbox: Outbox,
     closed: bool,
@@ -80,9 +82,9 @@ impl State {
         self.turns.insert(
             turn,
             if cancelled {
-                Latch::Cancelling
+                OpenTurnState::Cancelling
             } else {
-                Latch::Running
+                OpenTurnState::Running
             },
         );
     }
@@ -95,42 +97,45 @@ impl State {
         }
     }
 
-    /// Whether the events may be given places, one after the other. Nothing is changed.
+    /// Checks that the turns of the events allow them, one after the other. Changes nothing.
     pub(crate) fn admit(&self, drafts: &[Draft]) -> Result<(), Refused> {
         if self.closed {
             return Err(Refused::Closed);
         }
-        // What the events of this very call do to the latch of their turn.
-        let mut moved: Option<(TurnId, Option<Latch>)> = None;
+        // The state of the last turn after the events of this call.
+        let mut changed: Option<(TurnId, Option<OpenTurnState>)> = None;
         for draft in drafts {
             let Some(turn) = draft.turn else { continue };
             let kind = draft.body.kind();
-            let latch = match moved {
-                Some((id, latch)) if id == turn => latch,
+            let current = match changed {
+                Some((id, state)) if id == turn => state,
                 _ => self.turns.get(&turn).copied(),
             };
-            let next = match (kind, latch) {
-                (EventType::TurnStarted, None) => Some(Latch::Running),
+            let next = match (kind, current) {
+                (EventType::TurnStarted, None) => Some(OpenTurnState::Running),
                 (_, None) => return Err(Refused::Ended),
-                (EventType::TurnCancelRequested, Some(Latch::Running)) => Some(Latch::Cancelling),
+                (EventType::TurnCancelRequested, Some(OpenTurnState::Running)) => {
+                    Some(OpenTurnState::Cancelling)
+                }
                 (
                     EventType::TurnCancelRequested | EventType::TurnCompleted,
-                    Some(Latch::Cancelling),
+                    Some(OpenTurnState::Cancelling),
                 ) => {
                     return Err(Refused::Cancelled);
                 }
-                (kind, Some(Latch::Cancelling)) if kind.is_start() => {
+                (kind, Some(OpenTurnState::Cancelling)) if kind.is_start() => {
                     return Err(Refused::Cancelled);
                 }
                 (kind, Some(_)) if kind.is_terminal() => None,
-                (_, latch) => latch,
+                (_, current) => current,
             };
-            moved = Some((turn, next));
+            changed = Some((turn, next));
         }
         Ok(())
     }
 
-    fn latch(&mut self, turn: TurnId, kind: EventType) {
+    /// Follows the state of a turn by an event that was admitted.
+    fn update_turn(&mut self, turn: TurnId, kind: EventType) {
         match kind {
             EventType::TurnStarted => self.open_turn(turn, false),
             EventType::TurnCancelRequested => self.open_turn(turn, true),
@@ -139,8 +144,8 @@ impl State {
         }
     }
 
-    fn tick(&mut self, now: Timestamp) -> Timestamp {
-        // Labels never run backwards, whatever the clock does.
+    /// The time of the next event: `now`, or the last time if the clock ran backwards.
+    fn advance_time(&mut self, now: Timestamp) -> Timestamp {
         if now > self.time {
             self.time = now;
             self.time_text = now.to_string();
@@ -148,17 +153,17 @@ impl State {
         self.time
     }
 
-    /// Gives an admitted event its place, and puts it where it belongs.
+    /// Gives an admitted event its position, and adds it to the batch and to the outbox.
     pub(crate) fn place(
         &mut self,
         session: SessionId,
         now: Timestamp,
         draft: Draft,
     ) -> (Position, Timestamp) {
-        let time = self.tick(now);
+        let time = self.advance_time(now);
         let kind = draft.body.kind();
         if let Some(turn) = draft.turn {
-            self.latch(turn, kind);
+            self.update_turn(turn, kind);
         }
         let persisted = kind.is_persisted();
         if persisted {
@@ -176,7 +181,7 @@ impl State {
             turn_id: draft.turn,
             actor: &draft.actor,
             timestamp: &self.time_text,
-            // Transient events are told again from the message row, which knows no trace.
+            // Transient events are replayed from the message row, which has no trace.
             trace: draft.trace.as_deref().filter(|_| persisted),
             render: draft.render.as_ref(),
         }
@@ -230,18 +235,17 @@ impl State {
         (at, time)
     }
 
-    /// Takes rows without an event. Gives back the tail they stand at, and the batch that will
-    /// hold them.
+    /// Adds rows without an event to the batch. Returns their position and the number of the batch.
     pub(crate) fn put_rows(&mut self, now: Timestamp, rows: Vec<RowChange>) -> (Position, u64) {
-        let time = self.tick(now);
+        let time = self.advance_time(now);
         let at = self.last();
         self.rows
             .extend(rows.into_iter().map(|change| Placed { at, time, change }));
         (at, self.batches_taken + 1)
     }
 
-    /// Whether there is something for the writer and it does not know yet. Rows of a barrier go
-    /// with the persisted event that follows in the same call, so they are never taken alone.
+    /// True if there is something to write and the sequencer is not queued. The rows of a barrier go
+    /// with the persisted event that follows in the same call, so they are never written alone.
     pub(crate) fn wants_writer(&self) -> bool {
         !self.queued && (!self.records.is_empty() || !self.rows.is_empty())
     }

@@ -1,4 +1,4 @@
-//! The sequencer over a store that commits when told: order, gates, latches, refusals.
+//! The sequencer over a log that commits on permit: order, gates, turn states, refusals.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,76 +10,49 @@ use turnwire_event::code::TurnStatus;
 use turnwire_event::{EventType, MessageId, StopReason, Ulid, Usage};
 
 use super::*;
+use crate::chain::Hash;
 use crate::error::{AppendError, ReadError};
+use crate::log::Log;
 use crate::record::StoredEvent;
 use crate::reserve::Reserve;
-use crate::store::{StatusCount, Store, UsageDay, View};
-use turnwire_event::row::{
-    ApprovalRow, KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, RowChange, SessionRow,
-    StoredMessage, ToolCallRow, TurnRow,
-};
-use turnwire_event::{ApprovalId, CallId, Day, Filter, Owner, TenantId};
+use crate::selection::EventSelection;
 
-/// Commits one batch for each permit; refuses when the permit says so.
-struct Gated {
+/// A log that accepts one append for each permit, or fails it with the permit's error.
+struct PermitLog {
     permits: Mutex<mpsc::Receiver<Result<(), AppendError>>>,
     written: Mutex<Vec<Seq>>,
 }
 
 #[rustfmt::skip]
-impl Store for Gated {
+impl Log for PermitLog {
     fn append(&self, batch: &[Append]) -> Result<(), AppendError> {
         self.permits.lock().recv_timeout(Duration::from_secs(10)).expect("a permit")?;
         self.written.lock().extend(batch.iter().flat_map(|a| a.records.iter().map(|r| r.seq)));
         Ok(())
     }
-    fn delete(&self, _: SessionId) -> Result<(), AppendError> { Ok(()) }
-    fn trim(&self, _: Timestamp, _: usize) -> Result<Vec<(SessionId, Seq)>, AppendError> { Ok(Vec::new()) }
-    fn close(&self) {}
+    fn read(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection, _: usize) -> Result<Vec<StoredEvent>, ReadError> { Ok(Vec::new()) }
     fn tail(&self, _: SessionId) -> Result<Option<Tail>, ReadError> { Ok(None) }
-    fn hash_at(&self, _: SessionId, _: Seq) -> Result<[u8; 32], ReadError> { Ok([0; 32]) }
-    fn events(&self, _: SessionId, _: Seq, _: Seq, _: usize) -> Result<Vec<StoredEvent>, ReadError> { Ok(Vec::new()) }
-    fn count(&self, _: SessionId, _: Seq, _: Seq, _: &Filter) -> Result<u64, ReadError> { Ok(0) }
-    fn session(&self, _: SessionId) -> Result<Option<SessionRow>, ReadError> { Ok(None) }
-    fn sessions(&self, _: &Owner, _: Option<SessionId>, _: usize) -> Result<Vec<SessionRow>, ReadError> { Ok(Vec::new()) }
-    fn turn(&self, _: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError> { Ok(None) }
-    fn turns(&self, _: SessionId, _: Option<TurnId>, _: usize) -> Result<Vec<TurnRow>, ReadError> { Ok(Vec::new()) }
-    fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError> { Ok(Vec::new()) }
-    fn queued(&self, _: SessionId) -> Result<Vec<QueuedRow>, ReadError> { Ok(Vec::new()) }
-    fn queues(&self) -> Result<Vec<SessionId>, ReadError> { Ok(Vec::new()) }
-    fn key(&self, _: &KeyScope) -> Result<Option<KeyRow>, ReadError> { Ok(None) }
-    fn forget_keys(&self, _: Timestamp, _: usize) -> Result<usize, AppendError> { Ok(0) }
-    fn messages(&self, _: SessionId, _: View<'_>, _: Position, _: Option<MessageId>, _: usize) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
-    fn messages_since(&self, _: SessionId, _: View<'_>, _: Position, _: Position) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
-    fn message(&self, _: SessionId, _: MessageId) -> Result<Option<StoredMessage>, ReadError> { Ok(None) }
-    fn message_count(&self, _: SessionId, _: View<'_>, _: Position) -> Result<u64, ReadError> { Ok(0) }
-    fn status_counts(&self, _: Timestamp) -> Result<Vec<StatusCount>, ReadError> { Ok(Vec::new()) }
-    fn streamed(&self, _: SessionId, _: Position, _: Position) -> Result<Vec<StoredMessage>, ReadError> { Ok(Vec::new()) }
-    fn parts(&self, _: TurnId) -> Result<Vec<MessagePart>, ReadError> { Ok(Vec::new()) }
-    fn tool_calls(&self, _: SessionId, _: Option<turnwire_event::ToolUseId>, _: usize) -> Result<Vec<ToolCallRow>, ReadError> { Ok(Vec::new()) }
-    fn llm_calls(&self, _: SessionId, _: Option<CallId>, _: usize) -> Result<Vec<LlmCallRow>, ReadError> { Ok(Vec::new()) }
-    fn usage(&self, _: Option<TenantId>, _: (Day, Day), _: usize) -> Result<Vec<UsageDay>, ReadError> { Ok(Vec::new()) }
-    fn workers(&self, _: SessionId, _: Option<SessionId>, _: usize) -> Result<Vec<SessionRow>, ReadError> { Ok(Vec::new()) }
-    fn approval(&self, _: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError> { Ok(None) }
-    fn approvals(&self, _: TurnId) -> Result<Vec<ApprovalRow>, ReadError> { Ok(Vec::new()) }
-    fn open_approvals(&self, _: SessionId) -> Result<Vec<ApprovalRow>, ReadError> { Ok(Vec::new()) }
-    fn leg(&self, _: TurnId) -> Result<Option<TurnRow>, ReadError> { Ok(None) }
-    fn turn_tool_calls(&self, _: TurnId) -> Result<Vec<ToolCallRow>, ReadError> { Ok(Vec::new()) }
+    fn hash_at(&self, session: SessionId, _: Seq) -> Result<Hash, ReadError> { Ok(Hash::seed(session)) }
+    fn count(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection) -> Result<u64, ReadError> { Ok(0) }
+    fn trim(&self, _: Timestamp, _: usize) -> Result<Vec<(SessionId, Seq)>, AppendError> { Ok(Vec::new()) }
+    fn delete(&self, _: SessionId) -> Result<(), AppendError> { Ok(()) }
+    fn close(&self) {}
 }
 
 #[derive(Default)]
-struct Seen(Mutex<(Vec<String>, bool)>);
+struct RecordingSink {
+    positions: Mutex<Vec<String>>,
+    quarantined: AtomicBool,
+}
 
-impl Sink for Seen {
+impl Sink for RecordingSink {
     fn publish(&self, events: &mut Vec<Released>) {
-        self.0.lock().0.extend(
-            events
-                .drain(..)
-                .map(|event| event.head.position.to_string()),
-        );
+        let positions = events.drain(..).map(|event| event.head.position);
+        let mut published = self.positions.lock();
+        published.extend(positions.map(|position| position.to_string()));
     }
     fn quarantined(&self) {
-        self.0.lock().1 = true;
+        self.quarantined.store(true, Ordering::Release);
     }
 }
 
@@ -90,17 +63,18 @@ impl Clock for FrozenClock {
     }
 }
 
-struct Bench {
+/// A sequencer with its writer, over a [`PermitLog`] and into a [`RecordingSink`].
+struct Harness {
     sequencer: Arc<Sequencer>,
-    seen: Arc<Seen>,
-    store: Arc<Gated>,
+    sink: Arc<RecordingSink>,
+    log: Arc<PermitLog>,
     permit: mpsc::Sender<Result<(), AppendError>>,
 }
 
-impl Bench {
+impl Harness {
     fn new() -> Self {
         let (permit, permits) = mpsc::channel();
-        let store = Arc::new(Gated {
+        let log = Arc::new(PermitLog {
             permits: Mutex::new(permits),
             written: Mutex::default(),
         });
@@ -109,8 +83,8 @@ impl Bench {
             0,
         );
         let fatal = Box::new(|_: &str| {});
-        let writer = Writer::start(store.clone(), reserve, fatal).expect("a writer");
-        let seen = Arc::new(Seen::default());
+        let writer = Writer::start(log.clone(), reserve, fatal).expect("a writer");
+        let sink = Arc::new(RecordingSink::default());
         let session = SessionId(Ulid(1));
         let tail = Tail::first(session, Timestamp::from_millis(0));
         let bounds = Bounds {
@@ -123,12 +97,12 @@ impl Bench {
             bounds,
             Arc::new(FrozenClock),
             writer,
-            seen.clone(),
+            sink.clone(),
         );
         Self {
             sequencer,
-            seen,
-            store,
+            sink,
+            log,
             permit,
         }
     }
@@ -139,17 +113,21 @@ impl Bench {
             .map(|(at, _)| at)
     }
 
-    fn seen(&self) -> Vec<String> {
-        self.seen.0.lock().0.clone()
+    fn allow_commit(&self) {
+        self.permit.send(Ok(())).expect("the log");
     }
 
-    fn eventually(&self, what: impl Fn() -> bool) {
-        let patience = std::time::Instant::now() + Duration::from_secs(10);
-        while !what() {
+    fn published(&self) -> Vec<String> {
+        self.sink.positions.lock().clone()
+    }
+
+    fn wait_until(&self, condition: impl Fn() -> bool) {
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while !condition() {
             assert!(
-                std::time::Instant::now() < patience,
-                "never happened; seen {:?}",
-                self.seen()
+                std::time::Instant::now() < deadline,
+                "timed out; published {:?}",
+                self.published()
             );
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -209,107 +187,113 @@ fn cancel() -> Body {
 }
 
 #[test]
-fn nothing_is_visible_before_it_is_durable_and_order_is_kept() {
-    let bench = Bench::new();
-    bench.sequencer.resume_turn(TURN, false, Sub::LAST.0);
-    bench.emit(delta()).expect("nothing is ahead of it");
-    assert_eq!(bench.seen(), ["evt_00010000000000.000001"]);
-    bench.emit(note()).expect("taken");
-    bench.emit(delta()).expect("taken");
-    bench.emit(delta()).expect("taken");
+fn events_are_released_in_order_after_their_commit() {
+    let harness = Harness::new();
+    harness.sequencer.resume_turn(TURN, false, Sub::LAST.0);
+    harness
+        .emit(delta())
+        .expect("nothing waits ahead of the event");
+    assert_eq!(harness.published(), ["evt_00010000000000.000001"]);
+    harness.emit(note()).expect("accepted");
+    harness.emit(delta()).expect("accepted");
+    harness.emit(delta()).expect("accepted");
     std::thread::sleep(Duration::from_millis(30));
     assert_eq!(
-        bench.seen().len(),
+        harness.published().len(),
         1,
-        "the deltas wait behind the event that is not durable"
+        "the deltas wait for the event that is not durable"
     );
-    bench.permit.send(Ok(())).expect("the store");
-    bench.eventually(|| bench.seen().len() == 4);
+    harness.allow_commit();
+    harness.wait_until(|| harness.published().len() == 4);
     let expected = [
         "evt_00010000000000.000001",
         "evt_00010000000001",
         "evt_00010000000001.000001",
         "evt_00010000000001.000002",
     ];
-    assert_eq!(bench.seen(), expected);
+    assert_eq!(harness.published(), expected);
 }
 
 #[test]
-fn a_barrier_waits_for_the_commit_that_holds_its_row() {
-    let bench = Bench::new();
-    bench.sequencer.resume_turn(TURN, false, Sub::LAST.0);
+fn barrier_is_released_with_the_commit_of_its_row() {
+    let harness = Harness::new();
+    harness.sequencer.resume_turn(TURN, false, Sub::LAST.0);
     let mut barrier = draft(complete());
     barrier.rows.push(RowChange::CostAdd(1.0));
-    bench
+    harness
         .sequencer
         .emit(vec![barrier, draft(note())], Room::Reserved)
-        .expect("taken");
+        .expect("accepted");
     std::thread::sleep(Duration::from_millis(30));
     assert!(
-        bench.seen().is_empty(),
-        "message.complete is not shown before its message is stored"
+        harness.published().is_empty(),
+        "message.complete waits for its message row"
     );
-    bench.permit.send(Ok(())).expect("the store");
-    bench.eventually(|| bench.seen().len() == 2);
+    harness.allow_commit();
+    harness.wait_until(|| harness.published().len() == 2);
 }
 
 #[test]
-fn a_full_disk_is_waited_out_with_the_same_numbers() {
-    let bench = Bench::new();
-    bench.emit(note()).expect("taken");
-    bench
+fn full_disk_is_retried_with_the_same_numbers() {
+    let harness = Harness::new();
+    harness.emit(note()).expect("accepted");
+    harness
         .permit
         .send(Err(AppendError::Full))
-        .expect("the store");
-    bench.permit.send(Ok(())).expect("the store");
-    bench.eventually(|| bench.seen().len() == 1);
-    assert_eq!(*bench.store.written.lock(), [Seq(1)]);
+        .expect("the log");
+    harness.allow_commit();
+    harness.wait_until(|| harness.published().len() == 1);
+    assert_eq!(*harness.log.written.lock(), [Seq(1)]);
     assert_eq!(
-        bench.emit(note()).map(|at| at.seq),
+        harness.emit(note()).map(|at| at.seq),
         Ok(Seq(2)),
-        "no number is skipped or given twice"
+        "no number is skipped or reused"
     );
-    bench.permit.send(Ok(())).expect("the store");
+    harness.allow_commit();
 }
 
 #[test]
-fn what_can_never_be_written_quarantines_the_session() {
-    let bench = Bench::new();
-    bench.emit(note()).expect("taken");
+fn refused_batch_quarantines_the_session() {
+    let harness = Harness::new();
+    harness.emit(note()).expect("accepted");
     for _ in 0..2 {
-        bench
+        harness
             .permit
-            .send(Err(AppendError::Refused("no".into())))
-            .expect("the store");
+            .send(Err(AppendError::Refused("test".into())))
+            .expect("the log");
     }
-    bench.eventually(|| bench.seen.0.lock().1);
-    assert_eq!(bench.emit(note()), Err(Refused::Closed));
-    assert!(bench.seen().is_empty());
+    harness.wait_until(|| harness.sink.quarantined.load(Ordering::Acquire));
+    assert_eq!(harness.emit(note()), Err(Refused::Closed));
+    assert!(harness.published().is_empty());
 }
 
 #[test]
-fn law_1_a_turn_has_one_terminal_and_nothing_after() {
-    let bench = Bench::new();
+fn law_1_turn_accepts_no_event_after_its_terminal() {
+    let harness = Harness::new();
     assert_eq!(
-        bench.emit(delta()),
+        harness.emit(delta()),
         Err(Refused::Ended),
-        "it has not started"
+        "the turn has not started"
     );
-    bench.sequencer.resume_turn(TURN, false, Sub::LAST.0);
-    bench.emit(completed()).expect("the terminal");
+    harness.sequencer.resume_turn(TURN, false, Sub::LAST.0);
+    harness.emit(completed()).expect("the terminal");
     for body in [delta(), completed(), cancel()] {
-        assert_eq!(bench.emit(body), Err(Refused::Ended));
+        assert_eq!(harness.emit(body), Err(Refused::Ended));
     }
-    bench.permit.send(Ok(())).expect("the store");
+    harness.allow_commit();
 }
 
 #[test]
-fn law_8_after_a_cancel_nothing_starts_and_only_the_cancel_ends_it() {
-    let bench = Bench::new();
-    bench.sequencer.resume_turn(TURN, false, Sub::LAST.0);
-    bench.emit(cancel()).expect("the first");
-    assert_eq!(bench.emit(cancel()), Err(Refused::Cancelled), "the second");
-    assert_eq!(bench.emit(completed()), Err(Refused::Cancelled));
+fn law_8_cancelling_turn_starts_nothing_and_does_not_complete() {
+    let harness = Harness::new();
+    harness.sequencer.resume_turn(TURN, false, Sub::LAST.0);
+    harness.emit(cancel()).expect("the first");
+    assert_eq!(
+        harness.emit(cancel()),
+        Err(Refused::Cancelled),
+        "the second"
+    );
+    assert_eq!(harness.emit(completed()), Err(Refused::Cancelled));
     let start = turnwire_event::body::tool::Called {
         tool_use_id: turnwire_event::ToolUseId(Ulid(1)),
         tool_name: "echo".into(),
@@ -324,62 +308,66 @@ fn law_8_after_a_cancel_nothing_starts_and_only_the_cancel_ends_it() {
         deadline_ms: 1,
     };
     for start in [Body::ToolCalled(start), Body::PlanStepStarted(step)] {
-        assert_eq!(bench.emit(start), Err(Refused::Cancelled));
+        assert_eq!(harness.emit(start), Err(Refused::Cancelled));
     }
-    bench
-        .emit(delta())
-        .expect("what was under way may still be told");
-    bench.permit.send(Ok(())).expect("the store");
+    harness.emit(delta()).expect("running work may still emit");
+    harness.allow_commit();
 }
 
 #[test]
-fn a_full_outbox_makes_producers_wait_and_endings_pass() {
-    let bench = Bench::new();
+fn full_outbox_refuses_bounded_and_accepts_reserved() {
+    let harness = Harness::new();
     for _ in 0..4 {
-        bench
+        harness
             .sequencer
             .emit_one(draft(note()), Room::Bounded)
-            .expect("room");
+            .expect("below the bounds");
     }
     assert_eq!(
-        bench.sequencer.emit_one(draft(note()), Room::Bounded).err(),
+        harness
+            .sequencer
+            .emit_one(draft(note()), Room::Bounded)
+            .err(),
         Some(Refused::Full)
     );
     assert!(
-        bench
+        harness
             .sequencer
             .emit_one(draft(note()), Room::Reserved)
             .is_ok()
     );
     for _ in 0..3 {
-        let _ = bench.permit.send(Ok(()));
+        let _ = harness.permit.send(Ok(()));
     }
-    bench.eventually(|| bench.seen().len() == 5);
-    assert!(!bench.sequencer.is_full());
+    harness.wait_until(|| harness.published().len() == 5);
+    assert!(!harness.sequencer.is_full());
 }
 
 #[tokio::test]
-async fn rows_without_an_event_are_waited_for_by_their_batch() {
-    let bench = Bench::new();
+async fn rows_without_an_event_are_stored_with_their_batch() {
+    let harness = Harness::new();
     let row = || vec![RowChange::TurnCancelling(TURN)];
     let stored = |ticket| {
-        let sequencer = bench.sequencer.clone();
+        let sequencer = harness.sequencer.clone();
         async move { tokio::time::timeout(Duration::ZERO, sequencer.stored(ticket)).await }
     };
-    let (at, first) = bench.sequencer.put(row()).expect("taken");
-    assert_eq!(at, bench.sequencer.last());
+    let (at, first) = harness.sequencer.put(row()).expect("accepted");
+    assert_eq!(at, harness.sequencer.last());
     assert!(stored(first).await.is_err(), "not durable yet");
-    assert!(!bench.sequencer.is_settled());
-    bench.permit.send(Ok(())).expect("the writer");
-    bench.sequencer.stored(first).await.expect("durable");
-    bench.eventually(|| bench.sequencer.is_settled());
-    let (_, second) = bench.sequencer.put(row()).expect("taken");
+    assert!(!harness.sequencer.is_settled());
+    harness.allow_commit();
+    harness.sequencer.stored(first).await.expect("durable");
+    harness.wait_until(|| harness.sequencer.is_settled());
+    let (_, second) = harness.sequencer.put(row()).expect("accepted");
     assert!(stored(second).await.is_err(), "another batch");
-    bench.permit.send(Ok(())).expect("the writer");
-    bench.sequencer.stored(second).await.expect("durable");
-    let (_, lost) = bench.sequencer.put(row()).expect("taken");
-    bench.sequencer.close();
-    assert_eq!(bench.sequencer.stored(lost).await, Err(Refused::Closed));
-    assert_eq!(bench.sequencer.put(row()), Err(Refused::Closed));
-    bench.permit.send(Ok(())).expect("the writer");
+    harness.allow_commit();
+    harness.sequencer.stored(second).await.expect("durable");
+    let (_, dropped) = harness.sequencer.put(row()).expect("accepted");
+    harness.sequencer.close();
+    assert_eq!(
+        harness.sequencer.stored(dropped).await,
+        Err(Refused::Closed)
+    );
+    assert_eq!(harness.sequencer.put(row()), Err(Refused::Closed));
+    harness.allow_commit();
 }

@@ -1,17 +1,14 @@
-//! Questions whether a tool may act: asked, answered, read.
+//! The approval table: requests for a person's approval of a tool call, and their decisions.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_event::row::{ApprovalRow, Placed, RowChange};
-use turnwire_event::{ApprovalId, Owner, SessionId, Timestamp, TurnId};
+use turnwire_event::{ApprovalId, Owner, SessionId, TurnId};
 
 use crate::error::ReadError;
-use crate::sqlite::column::word;
-use crate::sqlite::rows::{many, parsed, read_owner, time, value};
+use crate::sqlite::column::{optional_time, owner, parsed, query_rows, time, value, word};
 
-type Result<T> = std::result::Result<T, ReadError>;
-
-/// Applies a change to a question; any other change is none of its business.
+/// Applies a row change of an approval; ignores every other change.
 pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite::Result<()> {
     let at = placed.time.as_millis();
     match &placed.change {
@@ -74,10 +71,10 @@ fn resolve(
     Ok(())
 }
 
-const APPROVAL: &str = "SELECT a.id, s.id, a.turn, a.tool_use, a.name, a.input_summary, a.state, a.requested_at, \
+const SELECT: &str = "SELECT a.id, s.id, a.turn, a.tool_use, a.name, a.input_summary, a.state, a.requested_at, \
     a.resolved_at, a.resolved_by, s.tenant, s.principal, a.comment FROM approval a JOIN session s ON s.sid = a.sid";
 
-fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
+fn read_approval(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
     Ok(ApprovalRow {
         id: parsed(row, 0)?,
         session_id: parsed(row, 1)?,
@@ -87,26 +84,32 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
         input_summary: row.get(5)?,
         state: value(row, 6)?,
         requested_at: time(row, 7)?,
-        resolved_at: row.get::<_, Option<i64>>(8)?.map(Timestamp::from_millis),
+        resolved_at: optional_time(row, 8)?,
         by: row.get(9)?,
         comment: row.get(12)?,
     })
 }
 
-pub(crate) fn approval(c: &Connection, id: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>> {
-    let sql = format!("{APPROVAL} WHERE a.id = ?1");
-    let read = |row: &Row<'_>| Ok((read_owner(row, 10)?, read(row)?));
+pub(crate) fn approval(
+    c: &Connection,
+    id: ApprovalId,
+) -> Result<Option<(Owner, ApprovalRow)>, ReadError> {
+    let sql = format!("{SELECT} WHERE a.id = ?1");
+    let read = |row: &Row<'_>| Ok((owner(row, 10)?, read_approval(row)?));
     Ok(c.prepare_cached(&sql)?
         .query_row([id.to_string()], read)
         .optional()?)
 }
 
-pub(crate) fn of_turn(c: &Connection, turn: TurnId) -> Result<Vec<ApprovalRow>> {
-    let sql = format!("{APPROVAL} WHERE a.turn = ?1 ORDER BY a.id");
-    many(c, &sql, [turn.to_string()], read)
+pub(crate) fn turn_approvals(c: &Connection, turn: TurnId) -> Result<Vec<ApprovalRow>, ReadError> {
+    let sql = format!("{SELECT} WHERE a.turn = ?1 ORDER BY a.id");
+    query_rows(c, &sql, [turn.to_string()], read_approval)
 }
 
-pub(crate) fn open(c: &Connection, session: SessionId) -> Result<Vec<ApprovalRow>> {
-    let sql = format!("{APPROVAL} WHERE s.id = ?1 AND a.state = 'pending' ORDER BY a.id");
-    many(c, &sql, [session.to_string()], read)
+pub(crate) fn open_approvals(
+    c: &Connection,
+    session: SessionId,
+) -> Result<Vec<ApprovalRow>, ReadError> {
+    let sql = format!("{SELECT} WHERE s.id = ?1 AND a.state = 'pending' ORDER BY a.id");
+    query_rows(c, &sql, [session.to_string()], read_approval)
 }

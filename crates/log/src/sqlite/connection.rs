@@ -1,4 +1,4 @@
-//! Connections: how one is set up for writing and for reading, and the pool of readers.
+//! Connections: setup for writing and for reading, the pool of readers, the meaning of errors.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,11 +8,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{AppendError, OpenError, ReadError};
 
-/// Readers kept open between uses: two cores need few, a burst may open more and drops them.
+/// Readers that stay open between uses. A burst may open more and closes them afterwards.
 const IDLE_READERS_MAX: usize = 8;
 
-/// A connection for writing, before anything of the file is changed.
-pub(crate) fn plain(path: &Path) -> Result<Connection, OpenError> {
+/// Opens a connection for writing and leaves the file as it is.
+pub(crate) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(Duration::from_secs(5))?;
@@ -21,12 +21,12 @@ pub(crate) fn plain(path: &Path) -> Result<Connection, OpenError> {
     open().map_err(|error| open_error(path, &error))
 }
 
-/// Makes it the writing connection, every commit on disk.
-pub(crate) fn prepare(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+/// Sets the pragmas of the writing connection: WAL, every commit synced to disk.
+pub(crate) fn set_up_writer(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let set_up = || -> rusqlite::Result<()> {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
-        // Checkpoints are the writer's: SQLite's own would swallow a disk's failure.
+        // The store checkpoints by itself: SQLite's automatic checkpoint ignores disk errors.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         connection.pragma_update(None, "cache_size", -65_536)?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -36,15 +36,15 @@ pub(crate) fn prepare(connection: &Connection, path: &Path) -> Result<(), OpenEr
     set_up().map_err(|error| open_error(path, &error))
 }
 
-/// Trades the last commits before a power cut for speed.
-pub(crate) fn relax(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+/// Stops syncing every commit: a power failure may lose the last commits.
+pub(crate) fn relax_sync(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     connection
         .pragma_update(None, "synchronous", "NORMAL")
         .map_err(|error| open_error(path, &error))
 }
 
-/// A reading connection.
-pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+/// Opens a read-only connection.
+pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
@@ -52,20 +52,19 @@ pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// What an error at open means to the person who started the server.
+/// Converts an error while opening for the person who started the server.
 pub(crate) fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = path.display().to_string();
-    let what = error.to_string();
+    let cause = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            OpenError::Corrupt { path, what }
+            OpenError::Corrupt { path, cause }
         }
-        _ => OpenError::Io { path, what },
+        _ => OpenError::Io { path, cause },
     }
 }
 
-/// What an error while writing means: whether this batch is at fault, whether waiting helps, or
-/// whether nothing can be trusted any more.
+/// Converts an error while writing by what helps: free space, waiting, another batch, or nothing.
 pub(crate) fn classify(error: &rusqlite::Error) -> AppendError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => AppendError::Full,
@@ -81,14 +80,14 @@ pub(crate) fn classify(error: &rusqlite::Error) -> AppendError {
     }
 }
 
-/// Readers, opened as needed and kept for the next.
+/// The readers of a database file, opened on demand and reused.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct ReaderPool {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
 }
 
-impl Pool {
+impl ReaderPool {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
@@ -96,8 +95,8 @@ impl Pool {
         }
     }
 
-    /// Runs one read on one state of the file, however many statements it takes. The transaction
-    /// ends with it, so that checkpoints are never held up.
+    /// Runs `read` in one transaction: all of its statements see one state of the file. The
+    /// transaction ends with `read`, so that it does not block checkpoints.
     pub(crate) fn with<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, ReadError>,
@@ -105,13 +104,12 @@ impl Pool {
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => reader(&self.path)?,
+            None => open_reader(&self.path)?,
         };
         let snapshot = connection.unchecked_transaction()?;
         let result = read(&snapshot);
-        let ended = snapshot.commit();
-        if ended.is_err() {
-            return result; // not one for the pool
+        if snapshot.commit().is_err() {
+            return result; // the connection is not reused
         }
         let mut idle = self.idle.lock();
         if idle.len() < IDLE_READERS_MAX {
@@ -123,6 +121,6 @@ impl Pool {
 
 impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Store(error.to_string())
+        Self::Database(error.to_string())
     }
 }

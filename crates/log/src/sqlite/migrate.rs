@@ -1,4 +1,4 @@
-//! The schema and its history: numbered SQL files, applied in order, each in one transaction.
+//! The schema and its migrations: numbered SQL files, applied in order, each in one transaction.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::OpenError;
 use crate::sqlite::Durability;
 use crate::sqlite::connection::open_error;
 
-/// `application_id` of our files: "TWIR".
+/// The `application_id` of Turnwire's files: "TWIR".
 const APPLICATION_ID: i64 = 0x5457_4952;
 
 const MIGRATIONS: &[&str] = &[
@@ -31,46 +31,46 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     let tables: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(|e| open_error(path, &e))?;
-    let shown = || path.display().to_string();
+    let path = || path.display().to_string();
     if tables > 0 && application != APPLICATION_ID {
-        return Err(OpenError::Foreign(shown()));
+        return Err(OpenError::Foreign(path()));
     }
     if version > MIGRATIONS.len() as i64 {
         return Err(OpenError::Newer {
-            path: shown(),
-            found: version,
-            known: MIGRATIONS.len() as i64,
+            path: path(),
+            schema: version,
+            supported: MIGRATIONS.len() as i64,
         });
     }
     Ok(version)
 }
 
-/// Refuses a file that is not ours or newer than this release.
-pub(crate) fn check_known(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+/// Rejects a file of another program or of a newer release.
+pub(crate) fn check_supported(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     version(connection, path).map(drop)
 }
 
-/// Refuses a file that this release cannot read.
-pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+/// Rejects a file that this release cannot read as it is.
+pub(crate) fn check_current(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     match version(connection, path)? {
-        found if found == MIGRATIONS.len() as i64 => Ok(()),
+        schema if schema == MIGRATIONS.len() as i64 => Ok(()),
         _ => Err(OpenError::Io {
             path: path.display().to_string(),
-            what: "an older schema; start the server once to bring it up to date".into(),
+            cause: "an older schema; start the server once to migrate it".into(),
         }),
     }
 }
 
-/// Brings the file up to date, and begins a new epoch if the last process ran `relaxed` and did
-/// not end in order.
+/// Applies the missing migrations, and begins a new epoch if the last process ran `relaxed` and did
+/// not shut down cleanly.
 pub(crate) fn migrate(
     connection: &Connection,
     path: &Path,
     durability: Durability,
 ) -> Result<(), OpenError> {
-    let from = version(connection, path)? as usize;
+    let applied = version(connection, path)? as usize;
     let apply = || -> rusqlite::Result<()> {
-        for (index, sql) in MIGRATIONS.iter().enumerate().skip(from) {
+        for (index, sql) in MIGRATIONS.iter().enumerate().skip(applied) {
             connection.execute_batch(&format!(
                 "BEGIN IMMEDIATE; {sql} PRAGMA application_id = {APPLICATION_ID}; \
                  PRAGMA user_version = {}; COMMIT;",
@@ -97,7 +97,7 @@ pub(crate) fn migrate(
                 .and_then(|()| connection.execute_batch("COMMIT"))
                 .inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))?;
             tracing::warn!(
-                "the last run was `relaxed` and did not end in order: a new epoch begins"
+                "the last run was `relaxed` and did not shut down cleanly: a new epoch begins"
             );
         }
         set_relaxed_open(connection, durability == Durability::Relaxed)
@@ -105,15 +105,15 @@ pub(crate) fn migrate(
     apply().map_err(|error| open_error(path, &error))
 }
 
-/// Moves every session into its next epoch, and the turns that wait with it: their starts will
-/// be there, behind what is left of the log.
+/// Moves every session into its next epoch, and the queued turns with it: they will start there,
+/// after the last event that is left.
 fn begin_epoch(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute("UPDATE session SET epoch = epoch + 1", [])?;
-    let mut waiting = connection.prepare(
+    let mut queued = connection.prepare(
         "SELECT t.id, s.epoch, coalesce((SELECT max(e.seq) FROM event e WHERE e.sid = s.sid), s.low_seq) \
          FROM turn t JOIN session s ON s.sid = t.sid WHERE t.state = 'queued'",
     )?;
-    let mut rows = waiting.query([])?;
+    let mut rows = queued.query([])?;
     let mut moved = Vec::new();
     while let Some(row) = rows.next()? {
         let tail = Seq(row.get::<_, i64>(2)? as u64);
@@ -137,12 +137,12 @@ fn set_relaxed_open(connection: &Connection, open: bool) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// The process ends in order: everything written is on disk.
+/// Records a clean shutdown, after copying the WAL into the database file.
 pub(crate) fn mark_clean(connection: &Connection) {
-    let done = connection
+    let marked = connection
         .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
         .and_then(|()| set_relaxed_open(connection, false));
-    if let Err(error) = done {
-        tracing::warn!(%error, "the store could not be closed in order");
+    if let Err(error) = marked {
+        tracing::warn!(%error, "the database could not be marked as closed cleanly");
     }
 }

@@ -1,132 +1,206 @@
-//! Reading the log itself: events in order, checked against the chain.
+//! Reads of the event table: ranges of events checked against the hash chain, the tail, counts.
+//!
+//! A read steps through the rows that its [`EventSelection`] matches, in order. The hash before a
+//! row is that of the row returned just before it, or is looked up if rows were skipped.
 
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter, types::Value};
-use turnwire_event::{Epoch, Filter, Head, Position, Seq, SessionId, Timestamp};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+use turnwire_event::{Actor, Epoch, Head, Position, Seq, SessionId, Timestamp};
 
 use crate::chain::Hash;
 use crate::error::ReadError;
 use crate::record::{StoredEvent, Tail};
+use crate::selection::EventSelection;
+use crate::sqlite::column::json;
 
-/// The row number of a session with its low-water mark.
-fn session(c: &Connection, id: SessionId) -> Result<Option<(i64, Epoch, Seq, Hash)>, ReadError> {
-    let found = c
+/// What the session row says of its log.
+struct LogRow {
+    id: SessionId,
+    sid: i64,
+    epoch: Epoch,
+    low: Seq,
+    low_hash: Hash,
+}
+
+fn find_log(c: &Connection, id: SessionId) -> Result<Option<LogRow>, ReadError> {
+    let row = c
         .prepare_cached("SELECT sid, epoch, low_seq, low_hash FROM session WHERE id = ?1")?
         .query_row([id.to_string()], |row| {
             let low_hash: Vec<u8> = row.get(3)?;
-            Ok((
-                row.get(0)?,
-                Epoch(row.get(1)?),
-                Seq(row.get::<_, i64>(2)? as u64),
-                Hash::stored(&low_hash),
-            ))
+            Ok(LogRow {
+                id,
+                sid: row.get(0)?,
+                epoch: Epoch(row.get(1)?),
+                low: Seq(row.get::<_, i64>(2)? as u64),
+                low_hash: Hash::from_column(&low_hash),
+            })
         })
         .optional()?;
-    Ok(found)
+    Ok(row)
 }
 
-fn known(c: &Connection, id: SessionId) -> Result<(i64, Epoch, Seq, Hash), ReadError> {
-    session(c, id)?.ok_or(ReadError::Gone)
+/// The log of a session, for a read after `after`.
+fn open_log(c: &Connection, id: SessionId, after: Seq) -> Result<LogRow, ReadError> {
+    let log = find_log(c, id)?.ok_or(ReadError::Gone)?;
+    if after < log.low {
+        return Err(ReadError::Trimmed { low: log.low.0 });
+    }
+    Ok(log)
 }
 
-/// Where a session's log stands.
+impl LogRow {
+    fn damaged(&self, seq: Seq) -> ReadError {
+        ReadError::Damaged {
+            session: self.id,
+            seq: seq.0,
+        }
+    }
+
+    /// The stored hash at `seq`, which is not below the low-water mark.
+    fn hash_at(&self, c: &Connection, seq: Seq) -> Result<Hash, ReadError> {
+        if seq == self.low {
+            return Ok(self.low_hash);
+        }
+        let hash: Option<Vec<u8>> = c
+            .prepare_cached("SELECT hash FROM event WHERE sid = ?1 AND seq = ?2")?
+            .query_row([self.sid, seq.0 as i64], |row| row.get(0))
+            .optional()?;
+        hash.map(|hash| Hash::from_column(&hash))
+            .ok_or_else(|| self.damaged(seq))
+    }
+
+    /// The number of the last event.
+    fn last_seq(&self, c: &Connection) -> Result<Seq, ReadError> {
+        let seq: Option<i64> = c
+            .prepare_cached("SELECT max(seq) FROM event WHERE sid = ?1")?
+            .query_row([self.sid], |row| row.get(0))?;
+        Ok(seq.map_or(self.low, |seq| Seq(seq as u64)))
+    }
+}
+
+/// See [`Log::tail`](crate::Log::tail).
 pub(crate) fn tail(c: &Connection, id: SessionId) -> Result<Option<Tail>, ReadError> {
-    let Some((sid, epoch, low, low_hash)) = session(c, id)? else {
+    let Some(log) = find_log(c, id)? else {
         return Ok(None);
     };
     let last = c
         .prepare_cached(
             "SELECT seq, hash, time FROM event WHERE sid = ?1 ORDER BY seq DESC LIMIT 1",
         )?
-        .query_row([sid], |row| {
-            let bytes: Vec<u8> = row.get(1)?;
+        .query_row([log.sid], |row| {
+            let hash: Vec<u8> = row.get(1)?;
             Ok((
                 Seq(row.get::<_, i64>(0)? as u64),
-                Hash::stored(&bytes),
+                Hash::from_column(&hash),
                 Timestamp::from_millis(row.get(2)?),
             ))
         })
         .optional()?;
-    let (seq, hash, time) = last.unwrap_or((low, low_hash, Timestamp::from_millis(0)));
+    let (seq, hash, time) = last.unwrap_or((log.low, log.low_hash, Timestamp::from_millis(0)));
     Ok(Some(Tail {
-        epoch,
+        epoch: log.epoch,
         seq,
         hash,
         time,
-        low,
-        low_hash,
+        low: log.low,
+        low_hash: log.low_hash,
     }))
 }
 
-/// The hash at `seq`.
+/// See [`Log::hash_at`](crate::Log::hash_at).
 pub(crate) fn hash_at(c: &Connection, id: SessionId, seq: Seq) -> Result<Hash, ReadError> {
-    let (sid, _, low, low_hash) = known(c, id)?;
-    hash_of(c, id, (sid, low, low_hash), seq)
+    open_log(c, id, seq)?.hash_at(c, seq)
 }
 
-fn hash_of(
-    c: &Connection,
-    id: SessionId,
-    at: (i64, Seq, Hash),
-    seq: Seq,
-) -> Result<Hash, ReadError> {
-    if seq < at.1 {
-        return Err(ReadError::Trimmed { low: at.1.0 });
-    }
-    if seq == at.1 {
-        return Ok(at.2);
-    }
-    let bytes: Option<Vec<u8>> = c
-        .prepare_cached("SELECT hash FROM event WHERE sid = ?1 AND seq = ?2")?
-        .query_row([at.0, seq.0 as i64], |row| row.get(0))
-        .optional()?;
-    bytes.map(|b| Hash::stored(&b)).ok_or(ReadError::Damaged {
-        session: id,
-        seq: seq.0,
-    })
+/// A `WHERE` clause over the event table with its parameters.
+struct Condition {
+    sql: String,
+    values: Vec<Value>,
 }
 
-/// Events in order; every one is checked against the one before.
-pub(crate) fn events(
+impl Condition {
+    /// The events of `log` in (`after`, `upto`] that `selection` matches. Lists are JSON arrays, so
+    /// that their length is neither in the text of the statement nor bounded by its parameters.
+    fn new(log: &LogRow, (after, upto): (Seq, Seq), selection: &EventSelection) -> Self {
+        let upto = upto.0.min(i64::MAX as u64) as i64;
+        let mut condition = Self {
+            sql: "sid = ? AND seq > ? AND seq <= ?".to_owned(),
+            values: vec![log.sid.into(), (after.0 as i64).into(), upto.into()],
+        };
+        if let Some(types) = selection.types() {
+            let names: Vec<&str> = types.iter().map(|kind| kind.name()).collect();
+            let clause = " AND type IN (SELECT value FROM json_each(?))";
+            condition.and(clause, [json(&names).into()]);
+        }
+        if let Some(turn) = selection.turn() {
+            condition.and(" AND turn = ?", [turn.to_string().into()]);
+        }
+        if let Some(patterns) = selection.actors() {
+            // A pattern without a name stands for every actor of its kind.
+            let (named, kinds): (Vec<_>, Vec<_>) =
+                patterns.iter().partition(|actor| actor.name().is_some());
+            let texts = |actors: Vec<&Actor>| -> Value {
+                let texts: Vec<String> = actors.into_iter().map(Actor::to_string).collect();
+                json(&texts).into()
+            };
+            let clause = " AND (actor IN (SELECT value FROM json_each(?)) \
+                 OR substr(actor, 1, instr(actor || ':', ':') - 1) IN (SELECT value FROM json_each(?)))";
+            condition.and(clause, [texts(named), texts(kinds)]);
+        }
+        if selection.is_visible_only() {
+            condition.and(" AND hidden = 0", []);
+        }
+        condition
+    }
+
+    fn and<const N: usize>(&mut self, clause: &str, values: [Value; N]) {
+        self.sql.push_str(clause);
+        self.values.extend(values);
+    }
+}
+
+/// See [`Log::read`](crate::Log::read).
+pub(crate) fn read(
     c: &Connection,
     id: SessionId,
-    after: Seq,
-    upto: Seq,
+    (after, upto): (Seq, Seq),
+    selection: &EventSelection,
     limit: usize,
 ) -> Result<Vec<StoredEvent>, ReadError> {
-    let (sid, _, low, low_hash) = known(c, id)?;
-    let mut link = hash_of(c, id, (sid, low, low_hash), after)?;
-    let mut expected = after.next();
-    let mut statement = c.prepare_cached(
-        "SELECT seq, type, turn, actor, hidden, hash, bytes FROM event \
-         WHERE sid = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4",
-    )?;
-    let mut rows = statement.query(params![
-        sid,
-        after.0 as i64,
-        upto.0.min(i64::MAX as u64) as i64,
-        limit as i64
-    ])?;
-    let mut out = Vec::with_capacity(limit.min(512));
+    let log = open_log(c, id, after)?;
+    let mut previous = (after, log.hash_at(c, after)?);
+    let mut condition = Condition::new(&log, (after, upto), selection);
+    condition.and(" ORDER BY seq LIMIT ?", [(limit as i64).into()]);
+    let mut statement = c.prepare_cached(&format!(
+        "SELECT seq, type, turn, actor, hidden, hash, bytes FROM event WHERE {}",
+        condition.sql
+    ))?;
+    let mut rows = statement.query(params_from_iter(condition.values))?;
+    let mut events = Vec::with_capacity(limit.min(512));
     while let Some(row) = rows.next()? {
         let seq = Seq(row.get::<_, i64>(0)? as u64);
-        let damaged = || ReadError::Damaged {
-            session: id,
-            seq: seq.0,
-        };
-        // A column of the wrong type is damage too.
-        let event = stored(row, seq).ok().flatten().ok_or_else(damaged)?;
-        link = link.next(&event.bytes);
-        if seq != expected || link.0 != event.hash {
-            return Err(damaged());
+        let before = Seq(seq.0 - 1);
+        if before != previous.0 {
+            if selection.is_all() {
+                return Err(log.damaged(previous.0.next()));
+            }
+            previous = (before, log.hash_at(c, before)?);
         }
-        expected = seq.next();
-        out.push(event);
+        // A column of the wrong type is damage too.
+        let event = read_event(row, seq).ok().flatten();
+        let event = event.ok_or_else(|| log.damaged(seq))?;
+        let hash = previous.1.next(&event.bytes);
+        if hash.0 != event.hash {
+            return Err(log.damaged(seq));
+        }
+        previous = (seq, hash);
+        events.push(event);
     }
-    Ok(out)
+    Ok(events)
 }
 
-fn stored(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> {
+fn read_event(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> {
     let bytes = Bytes::copy_from_slice(row.get_ref(6)?.as_bytes()?);
     let turn = match row.get_ref(2)?.as_str_or_null()? {
         None => None,
@@ -152,106 +226,51 @@ fn stored(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> {
     Ok(Some(StoredEvent {
         seq,
         head,
-        hash: Hash::stored(row.get_ref(5)?.as_bytes()?).0,
+        hash: Hash::from_column(row.get_ref(5)?.as_bytes()?).0,
         bytes,
     }))
 }
 
-/// The id of an event from its bytes, which always begin with it; it keeps the epoch the event
+/// The id of an event from its bytes, which begin with it; the id keeps the epoch that the event
 /// was written in.
 fn position(bytes: &[u8]) -> Option<Position> {
     let id = bytes.strip_prefix(b"{\"id\":\"")?.get(..18)?;
     std::str::from_utf8(id).ok()?.parse().ok()
 }
 
-/// The number of the last event.
-fn last(c: &Connection, sid: i64, low: Seq) -> Result<Seq, ReadError> {
-    let seq: Option<i64> = c
-        .prepare_cached("SELECT max(seq) FROM event WHERE sid = ?1")?
-        .query_row([sid], |row| row.get(0))?;
-    Ok(seq.map_or(low, |seq| Seq(seq as u64)))
-}
-
-/// How many events of a stretch are hidden from the filter: they have an index of their own, so
-/// that a filter for every type needs no look at the others.
-fn hidden(
-    c: &Connection,
-    sid: i64,
-    (after, upto): (u64, u64),
-    filter: &Filter,
-) -> Result<u64, ReadError> {
-    if filter.includes_suppressed() {
-        return Ok(0);
-    }
-    let n: i64 = c
-        .prepare_cached(
-            "SELECT count(*) FROM event WHERE sid = ?1 AND seq > ?2 AND seq <= ?3 AND hidden = 1",
-        )?
-        .query_row(params![sid, after as i64, upto as i64], |row| row.get(0))?;
-    Ok(n as u64)
-}
-
-/// How many events pass the filter, by the columns alone.
+/// See [`Log::count`](crate::Log::count).
 pub(crate) fn count(
     c: &Connection,
     id: SessionId,
-    after: Seq,
-    upto: Seq,
-    filter: &Filter,
+    (after, upto): (Seq, Seq),
+    selection: &EventSelection,
 ) -> Result<u64, ReadError> {
-    let (sid, _, low, _) = known(c, id)?;
-    if after < low {
-        return Err(ReadError::Trimmed { low: low.0 });
-    }
-    if filter.passes_all(Filter::full().types()) {
-        let (after, upto) = (after.0, upto.0.min(last(c, sid, low)?.0));
-        return Ok(upto.saturating_sub(after) - hidden(c, sid, (after, upto), filter)?);
-    }
-    let types: Vec<&str> = filter
-        .types()
-        .iter()
-        .filter(|t| t.is_persisted())
-        .map(|t| t.name())
-        .collect();
-    if types.is_empty() || after >= upto {
-        return Ok(0);
-    }
-    let marks = vec!["?"; types.len()].join(",");
-    let hidden = if filter.includes_suppressed() {
-        ""
-    } else {
-        "AND hidden = 0"
-    };
-    let range = [
-        Value::from(sid),
-        Value::from(after.0 as i64),
-        Value::from(upto.0 as i64),
-    ];
-    let words = types.iter().map(|t| Value::from((*t).to_owned()));
-    let values = params_from_iter(range.into_iter().chain(words));
-    let from =
-        format!("FROM event WHERE sid = ? AND seq > ? AND seq <= ? AND type IN ({marks}) {hidden}");
-    let Some(actors) = filter.actors() else {
-        let n: i64 = c
-            .prepare_cached(&format!("SELECT count(*) {from}"))?
-            .query_row(values, |row| row.get(0))?;
-        return Ok(n as u64);
-    };
-    let mut statement =
-        c.prepare_cached(&format!("SELECT actor, count(*) {from} GROUP BY actor"))?;
-    let mut rows = statement.query(values)?;
-    let mut total = 0;
-    while let Some(row) = rows.next()? {
-        let passes = row
-            .get_ref(0)
-            .ok()
-            .and_then(|actor| actor.as_str().ok()?.parse::<turnwire_event::Actor>().ok())
-            .is_some_and(|actor| actors.iter().any(|wanted| actor.matches(wanted)));
-        total += if passes {
-            row.get::<_, i64>(1)? as u64
-        } else {
-            0
+    let log = open_log(c, id, after)?;
+    let by_range = EventSelection::all();
+    if *selection == by_range || *selection == by_range.visible_only() {
+        // Numbers are dense, and the hidden events have an index: no event row is read.
+        let upto = upto.min(log.last_seq(c)?);
+        let hidden = match selection.is_visible_only() {
+            true => hidden_count(c, &log, (after, upto))?,
+            false => 0,
         };
+        return Ok(upto.0.saturating_sub(after.0) - hidden);
     }
-    Ok(total)
+    let condition = Condition::new(&log, (after, upto), selection);
+    let sql = format!("SELECT count(*) FROM event WHERE {}", condition.sql);
+    let count: i64 = c
+        .prepare_cached(&sql)?
+        .query_row(params_from_iter(condition.values), |row| row.get(0))?;
+    Ok(count as u64)
+}
+
+fn hidden_count(c: &Connection, log: &LogRow, (after, upto): (Seq, Seq)) -> Result<u64, ReadError> {
+    let count: i64 = c
+        .prepare_cached(
+            "SELECT count(*) FROM event WHERE sid = ?1 AND seq > ?2 AND seq <= ?3 AND hidden = 1",
+        )?
+        .query_row(params![log.sid, after.0 as i64, upto.0 as i64], |row| {
+            row.get(0)
+        })?;
+    Ok(count as u64)
 }

@@ -1,11 +1,18 @@
-//! The SQLite store: the conformance suite, and what only a file can get wrong.
+//! The conformance suites over SQLite, and tests of the file: locks, migrations, epochs, checkpoints.
 
 use std::sync::Arc;
 
-use turnwire_event::{Seq, SessionId, TurnId, Ulid};
+use turnwire_event::{Position, Seq, SessionId, TurnId, Ulid};
 
 use super::*;
-use crate::store::conformance::{self, Maker, queue as waiting};
+use crate::error::ReadError;
+use crate::fixture::{BatchBuilder, at};
+use crate::log::Log as _;
+use crate::log::conformance::{self as log_conformance, Damage, LogUnderTest};
+use crate::records::conformance::{self as records_conformance, turn};
+use crate::records::{CallRecords as _, MessageRecords as _, SessionRecords as _};
+use crate::records::{TurnRecords as _, View};
+use crate::selection::EventSelection;
 
 fn options(dir: &Path) -> Options {
     Options {
@@ -18,41 +25,76 @@ fn open(dir: &Path) -> Sqlite {
     Sqlite::open(&options(dir)).expect("a store")
 }
 
+/// The seqs of the events up to `upto`.
+fn read_all(store: &Sqlite, session: SessionId, upto: u64) -> Vec<u64> {
+    let all = EventSelection::all();
+    let events = store.read(session, Seq(0), Seq(upto), &all, 100);
+    let events = events.expect("events");
+    events.iter().map(|event| event.seq.0).collect()
+}
+
+/// Runs `suite` with a way to get a new folder for each of its tests.
+fn with_folders(suite: impl FnOnce(&dyn Fn() -> PathBuf)) {
+    let root = tempfile::tempdir().expect("a folder");
+    let next = std::cell::Cell::new(0);
+    suite(&|| root.path().join(next.replace(next.get() + 1).to_string()));
+}
+
 // S3-108
 #[test]
-fn keeps_the_promises_of_a_store() {
-    let root = tempfile::tempdir().expect("a folder");
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    conformance::run(&|| {
-        let n = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Arc::new(open(&root.path().join(n.to_string())))
+fn sqlite_passes_the_log_suite() {
+    with_folders(|folder| {
+        log_conformance::run(&|| {
+            let dir = folder();
+            LogUnderTest {
+                log: Arc::new(open(&dir)),
+                damage: Box::new(move |session, seq, damage| apply(&dir, session, seq, damage)),
+            }
+        });
     });
 }
 
 #[test]
-fn everything_is_there_after_reopening() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let mut maker = Maker::new(1);
-    open(dir.path())
-        .append(&[maker.notes(5)])
-        .expect("an append");
-    let store = open(dir.path());
-    assert_eq!(
-        store
-            .events(maker.session, Seq(0), Seq(5), 10)
-            .expect("events")
-            .len(),
-        5
-    );
-    store
-        .append(&[maker.notes(1)])
-        .expect("the tail is found again");
+fn sqlite_passes_the_records_suite() {
+    with_folders(|folder| records_conformance::run(&|| Arc::new(open(&folder()))));
+}
+
+/// Damages a stored event through a connection of its own.
+fn apply(dir: &Path, session: SessionId, seq: Seq, damage: Damage) {
+    let raw = Connection::open(dir.join(FILE)).expect("a connection");
+    let event = "WHERE seq = ?2 AND sid = (SELECT sid FROM session WHERE id = ?1)";
+    let sql = match damage {
+        Damage::Bytes => {
+            format!("UPDATE event SET bytes = replace(bytes, 'comment', 'Comment') {event}")
+        }
+        Damage::Hash => format!("UPDATE event SET hash = zeroblob(32) {event}"),
+        Damage::Missing => format!("DELETE FROM event {event}"),
+    };
+    let values = rusqlite::params![session.to_string(), seq.0 as i64];
+    let mut changed = raw.execute(&sql, values).expect("a change");
+    if matches!(damage, Damage::Hash) {
+        let sql = "UPDATE session SET low_hash = zeroblob(32) WHERE id = ?1 AND low_seq = ?2";
+        changed += raw.execute(sql, values).expect("a change");
+    }
+    assert_eq!(changed, 1, "{damage:?} at {seq:?}");
 }
 
 #[test]
-fn a_second_process_is_refused_with_what_to_do() {
+fn reopened_database_continues_the_log() {
     let dir = tempfile::tempdir().expect("a folder");
-    let _first = open(dir.path());
+    let mut builder = BatchBuilder::new(1);
+    open(dir.path())
+        .append(&[builder.events(5)])
+        .expect("an append");
+    let store = open(dir.path());
+    assert_eq!(read_all(&store, builder.session, 5).len(), 5);
+    store.append(&[builder.events(1)]).expect("the next event");
+}
+
+#[test]
+fn second_process_is_refused_with_advice() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let _lock_holder = open(dir.path());
     let error = Sqlite::open(&options(dir.path())).expect_err("in use");
     assert!(
         matches!(error, OpenError::InUse(_)) && error.to_string().contains("TURNWIRE_HOME"),
@@ -61,7 +103,7 @@ fn a_second_process_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused() {
+fn file_that_is_not_a_database_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::write(dir.path().join(FILE), vec![b'x'; 8192]).expect("a file");
     let error = Sqlite::open(&options(dir.path())).expect_err("corrupt");
@@ -69,7 +111,7 @@ fn a_file_that_is_no_database_is_refused() {
 }
 
 #[test]
-fn a_newer_or_foreign_database_is_refused() {
+fn newer_or_foreign_database_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     drop(open(dir.path()));
     let raw = Connection::open(dir.path().join(FILE)).expect("a connection");
@@ -78,7 +120,7 @@ fn a_newer_or_foreign_database_is_refused() {
     drop(raw);
     let error = Sqlite::open(&options(dir.path())).expect_err("newer");
     assert!(
-        matches!(error, OpenError::Newer { found: 999, .. }),
+        matches!(error, OpenError::Newer { schema: 999, .. }),
         "{error}"
     );
     let other = tempfile::tempdir().expect("a folder");
@@ -91,56 +133,7 @@ fn a_newer_or_foreign_database_is_refused() {
 }
 
 #[test]
-fn a_changed_record_is_found_and_others_are_not_blamed() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let (mut a, mut b) = (Maker::new(1), Maker::new(2));
-    open(dir.path())
-        .append(&[a.notes(5), b.notes(5)])
-        .expect("an append");
-    let raw = Connection::open(dir.path().join(FILE)).expect("a connection");
-    let changed = raw
-        .execute(
-            "UPDATE event SET bytes = replace(bytes, 'note 2', 'nope 2') WHERE seq = 3 AND sid = 1",
-            [],
-        )
-        .expect("an update");
-    assert_eq!(changed, 1);
-    drop(raw);
-    let store = open(dir.path());
-    let error = store
-        .events(a.session, Seq(0), Seq(5), 10)
-        .expect_err("damaged");
-    assert!(
-        matches!(error, ReadError::Damaged { seq: 3, .. }),
-        "{error}"
-    );
-    assert_eq!(
-        store
-            .events(b.session, Seq(0), Seq(5), 10)
-            .expect("sound")
-            .len(),
-        5
-    );
-}
-
-#[test]
-fn a_missing_record_is_found() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let mut a = Maker::new(1);
-    open(dir.path()).append(&[a.notes(5)]).expect("an append");
-    let raw = Connection::open(dir.path().join(FILE)).expect("a connection");
-    raw.execute("DELETE FROM event WHERE seq = 3", [])
-        .expect("a delete");
-    drop(raw);
-    assert!(
-        open(dir.path())
-            .events(a.session, Seq(0), Seq(5), 10)
-            .is_err()
-    );
-}
-
-#[test]
-fn an_unclean_end_of_a_relaxed_run_begins_an_epoch() {
+fn unclean_shutdown_of_a_relaxed_run_begins_an_epoch() {
     let dir = tempfile::tempdir().expect("a folder");
     let relaxed = Options {
         dir: dir.path().to_owned(),
@@ -155,105 +148,109 @@ fn an_unclean_end_of_a_relaxed_run_begins_an_epoch() {
             .0
     };
     let store = Sqlite::open(&relaxed).expect("a store");
-    store.append(&[Maker::new(1).notes(1)]).expect("an append");
+    store
+        .append(&[BatchBuilder::new(1).events(1)])
+        .expect("an append");
     store.close();
     drop(store);
     let store = Sqlite::open(&relaxed).expect("a store");
-    assert_eq!(epoch(&store), 1, "it ended in order");
+    assert_eq!(epoch(&store), 1, "a clean shutdown");
     drop(store);
     let store = open(dir.path());
-    assert_eq!(epoch(&store), 2, "it did not");
+    assert_eq!(epoch(&store), 2, "an unclean shutdown");
     drop(store);
-    assert_eq!(epoch(&open(dir.path())), 2, "a crash under full keeps it");
+    assert_eq!(
+        epoch(&open(dir.path())),
+        2,
+        "a crash with full durability keeps the epoch"
+    );
 }
 
 #[test]
-fn a_turn_that_waits_goes_along_into_a_new_epoch() {
+fn queued_turn_moves_into_the_new_epoch() {
     let dir = tempfile::tempdir().expect("a folder");
     let relaxed = Options {
         dir: dir.path().to_owned(),
         durability: Durability::Relaxed,
     };
-    let (mut maker, turn) = (Maker::new(1), TurnId(Ulid(5)));
+    let (mut builder, turn) = (BatchBuilder::new(1), TurnId(Ulid(5)));
     let store = Sqlite::open(&relaxed).expect("a store");
-    store.append(&[maker.notes(3)]).expect("an append");
-    let waits = waiting::rows(&maker, vec![waiting::queued(turn, 0)]);
-    store.append(&[waits]).expect("an append");
-    store.append(&[maker.notes(2)]).expect("an append");
+    store.append(&[builder.events(3)]).expect("an append");
+    let queued = builder.rows(vec![turn::queued(turn, 0)]);
+    store.append(&[queued]).expect("an append");
+    store.append(&[builder.events(2)]).expect("an append");
     drop(store);
     let store = open(dir.path());
     let (_, row) = store.turn(turn).expect("a read").expect("the turn");
-    let tail = store.tail(maker.session).expect("a read").expect("a tail");
+    let tail = store
+        .tail(builder.session)
+        .expect("a read")
+        .expect("a tail");
     assert_eq!(tail.epoch.0, 2);
     let after = Position::persisted(tail.epoch, tail.seq.next());
-    assert_eq!(row.started, after, "a place that can still come");
+    assert_eq!(row.started, after, "a position that is still to come");
 }
 
 #[test]
-fn keys_that_are_removed_count_toward_the_next_checkpoint() {
+fn expired_keys_count_toward_the_next_checkpoint() {
     let dir = tempfile::tempdir().expect("a folder");
     let store = open(dir.path());
-    let mut maker = Maker::new(1);
-    store.append(&[maker.notes(1)]).expect("an append");
-    let key = |n: usize| waiting::scope(None, &format!("key {n:06}"));
-    let keys = (0..10_000).map(|n| waiting::key(&key(n), TurnId(Ulid(5)), 1));
+    let mut builder = BatchBuilder::new(1);
+    store.append(&[builder.events(1)]).expect("an append");
+    let key = |n: usize| turn::scope(None, &format!("key {n:06}"));
+    let keys = (0..10_000).map(|n| turn::key(&key(n), TurnId(Ulid(5)), 1));
     store
-        .append(&[waiting::rows(&maker, keys.collect())])
+        .append(&[builder.rows(keys.collect())])
         .expect("an append");
-    let uncopied = || store.writer.lock().uncopied;
-    store.writer.lock().checkpoint().expect("a checkpoint");
-    let mut most = 0;
+    let wal_bytes = || store.write_half.lock().wal_bytes;
+    store.write_half.lock().checkpoint().expect("a checkpoint");
+    let mut last_wal_bytes = 0;
     while store
-        .forget_keys(Timestamp::from_millis(i64::MAX), 1_000)
+        .expire_keys(Timestamp::from_millis(i64::MAX), 1_000)
         .expect("a delete")
         > 0
     {
-        assert!(uncopied() > most || most + 8_192_000 >= CHECKPOINT_BYTES);
-        most = uncopied();
+        assert!(wal_bytes() > last_wal_bytes || last_wal_bytes + 8_192_000 >= CHECKPOINT_BYTES);
+        last_wal_bytes = wal_bytes();
     }
-    assert!(most < CHECKPOINT_BYTES, "copied on the way");
+    assert!(last_wal_bytes < CHECKPOINT_BYTES, "checkpointed on the way");
 }
 
 #[test]
-fn another_process_can_read_along() {
+fn read_only_store_sees_the_writer_and_cannot_write() {
     let dir = tempfile::tempdir().expect("a folder");
     let store = open(dir.path());
-    let mut a = Maker::new(1);
-    store.append(&[a.notes(2)]).expect("an append");
+    let mut a = BatchBuilder::new(1);
+    store.append(&[a.events(2)]).expect("an append");
     let reader = Sqlite::open_read_only(dir.path()).expect("a reader");
-    assert_eq!(
-        reader
-            .events(a.session, Seq(0), Seq(2), 10)
-            .expect("events")
-            .len(),
-        2
-    );
-    assert!(reader.append(&[a.notes(1)]).is_err(), "it cannot write");
+    assert_eq!(read_all(&reader, a.session, 2).len(), 2);
+    assert!(reader.append(&[a.events(1)]).is_err());
 }
 
 #[test]
-fn reading_while_events_are_trimmed_or_the_session_is_deleted_is_never_damage() {
+fn reads_during_trim_and_delete_never_report_damage() {
     let dir = tempfile::tempdir().expect("a folder");
     let options = Options {
         dir: dir.path().to_owned(),
         durability: Durability::Relaxed,
     };
     let store = Arc::new(Sqlite::open(&options).expect("a store"));
-    let mut maker = Maker::new(1);
-    store.append(&[maker.notes(50)]).expect("an append");
-    let session = maker.session;
-    let reading = {
+    let mut builder = BatchBuilder::new(1);
+    store.append(&[builder.events(50)]).expect("an append");
+    let session = builder.session;
+    let reader = {
         let store = store.clone();
         std::thread::spawn(move || {
-            let mut read = 0;
+            let mut events_read = 0;
             loop {
                 let low = match store.tail(session) {
                     Ok(Some(tail)) => tail.low,
-                    Ok(None) => return read,
+                    Ok(None) => return events_read,
                     Err(error) => panic!("{error}"),
                 };
-                match store.events(session, low, Seq(u64::MAX >> 1), 1_000) {
-                    Ok(events) => read += events.len(),
+                let all = EventSelection::all();
+                match store.read(session, low, Seq(u64::MAX >> 1), &all, 1_000) {
+                    Ok(events) => events_read += events.len(),
                     Err(ReadError::Trimmed { .. } | ReadError::Gone) => {}
                     Err(error) => panic!("{error}"),
                 }
@@ -261,27 +258,27 @@ fn reading_while_events_are_trimmed_or_the_session_is_deleted_is_never_damage() 
         })
     };
     for _ in 0..300 {
-        store.append(&[maker.notes(5)]).expect("an append");
-        let before = Timestamp::from_millis(maker.seq.0 as i64 * 10 - 200);
+        store.append(&[builder.events(5)]).expect("an append");
+        let before = Timestamp::from_millis(builder.seq.0 as i64 * 10 - 200);
         store.trim(before, 10).expect("a trim");
     }
     store.delete(session).expect("a delete");
-    assert!(reading.join().expect("no damage was found") > 0);
+    assert!(reader.join().expect("no damage") > 0);
 }
 
 #[test]
-fn a_store_of_the_first_release_is_brought_up_to_date_with_its_data() {
+fn database_of_the_first_release_is_migrated_with_its_data() {
     let dir = tempfile::tempdir().expect("a folder");
-    let mut maker = Maker::new(1);
-    let append = maker.notes(2);
+    let mut builder = BatchBuilder::new(1);
+    let append = builder.events(2);
     let raw = Connection::open(dir.path().join(FILE)).expect("a connection");
     raw.execute_batch(&format!(
         "BEGIN; {} PRAGMA application_id = 0x54574952; PRAGMA user_version = 1; COMMIT;",
         include_str!("migrations/0001_first.sql")
     ))
     .expect("the first schema");
-    let session = maker.session.to_string();
-    let seed = crate::chain::Hash::seed(maker.session);
+    let session = builder.session.to_string();
+    let seed = crate::chain::Hash::seed(builder.session);
     raw.execute(
         "INSERT INTO session VALUES (1, ?1, '00000000-0000-0000-0000-000000000000', 'local', NULL, NULL, '{}', \
          'ep_00000000000000000000000001', 'm', '1', 0.5, 1, 1, 1, 1, 0, 0, ?2)",
@@ -303,43 +300,43 @@ fn a_store_of_the_first_release_is_brought_up_to_date_with_its_data() {
         .expect("an event");
     }
     let (open, done) = (TurnId(Ulid(4)), TurnId(Ulid(5)));
-    let at =
-        |seq| turnwire_event::Position::persisted(turnwire_event::Epoch(1), Seq(seq)).to_string();
-    for (turn, state, ended) in [(open, "running", None), (done, "completed", Some(at(2)))] {
+    for (turn, state, ended) in [
+        (open, "running", None),
+        (done, "completed", Some(at(2).to_string())),
+    ] {
         raw.execute(
             "INSERT INTO turn VALUES (?1, 1, 'chat', ?2, 'continue', 0, NULL, ?3, 5, ?4, NULL, NULL, NULL)",
-            rusqlite::params![turn.to_string(), state, at(1), ended],
+            rusqlite::params![turn.to_string(), state, at(1).to_string(), ended],
         )
         .expect("a turn");
     }
-    let said = [
+    let message = [
         turnwire_event::MessageId(Ulid(8)).to_string(),
         done.to_string(),
-        at(2),
+        at(2).to_string(),
     ];
     raw.execute(
         "INSERT INTO message VALUES (?1, 1, ?2, 'user', 'complete', '[]', NULL, NULL, NULL, '{}', 5, 5, ?3, ?3, x'', '[]')",
-        said,
+        message,
     )
     .expect("a message");
     drop(raw);
     let store = open_twice(dir.path());
-    let tail = turnwire_event::Position::persisted(turnwire_event::Epoch(1), Seq(2));
+    let tail = at(2);
     let count = |view| {
         store
-            .message_count(maker.session, view, tail)
+            .message_count(builder.session, view, tail)
             .expect("a count")
     };
     let counts = [View::Clients, View::Orchestrator, View::Agent("shop")].map(count);
-    assert_eq!(counts, [1, 1, 0], "what was said before scopes is shared");
-    let old = store.messages(maker.session, View::Clients, tail, None, 9);
-    assert!(old.expect("messages")[0].message.kept.is_empty());
-    let calls = store.llm_calls(maker.session, None, 9).expect("calls");
-    assert!(calls.is_empty(), "calls had no rows then");
-    let events = store.events(maker.session, Seq(0), Seq(2), 10);
-    assert_eq!(events.expect("events").len(), 2);
+    assert_eq!(counts, [1, 1, 0], "messages from before scopes are shared");
+    let messages = store.messages(builder.session, View::Clients, tail, None, 9);
+    assert!(messages.expect("messages")[0].message.kept.is_empty());
+    let calls = store.llm_calls(builder.session, None, 9).expect("calls");
+    assert!(calls.is_empty(), "calls had no rows in the first release");
+    assert_eq!(read_all(&store, builder.session, 2), [1, 2]);
     let row = store
-        .session(maker.session)
+        .session(builder.session)
         .expect("a read")
         .expect("a session");
     assert_eq!((row.cost_usd, row.turn_count), (0.5, 1));
@@ -349,15 +346,16 @@ fn a_store_of_the_first_release_is_brought_up_to_date_with_its_data() {
         (None, "")
     );
     assert_eq!(row.ended.map(|end| end.seq), Some(Seq(2)));
-    let left = store.open_turns().expect("turns");
-    assert_eq!(left.iter().map(|turn| turn.id).collect::<Vec<_>>(), [open]);
-    assert!(store.queues().expect("sessions").is_empty());
-    store
-        .append(&[maker.notes(1)])
-        .expect("the log goes on where it was");
+    let open_turns = store.open_turns().expect("turns");
+    assert_eq!(
+        open_turns.iter().map(|turn| turn.id).collect::<Vec<_>>(),
+        [open]
+    );
+    assert!(store.queued_sessions().expect("sessions").is_empty());
+    store.append(&[builder.events(1)]).expect("the next event");
 }
 
-/// Opens a store, lets it go, and opens it again: bringing it up to date is done once.
+/// Opens, closes and opens a store again: migrations are applied once.
 fn open_twice(dir: &Path) -> Sqlite {
     drop(open(dir));
     open(dir)

@@ -1,4 +1,4 @@
-//! Appending, deleting, trimming: everything the one writing connection does.
+//! Append, delete and trim: the transactions of the one writing connection.
 
 use std::collections::HashMap;
 
@@ -8,93 +8,101 @@ use turnwire_event::{Seq, SessionId, Timestamp};
 use crate::error::AppendError;
 use crate::record::{Append, Record};
 use crate::sqlite::connection::classify;
-use crate::sqlite::row;
+use crate::sqlite::{change, session};
 
-/// What the writer knows of the sessions it has written to: their row number and last event.
-/// One process owns the file, so this is never stale; it saves a read and an update an append.
-#[derive(Debug)]
-pub(crate) struct Tails(pub(crate) HashMap<SessionId, (i64, Seq)>);
+/// A cache of the sessions that were written to: row number and last event. One process owns the
+/// file, so that an entry is never stale; an entry saves a read and an update for each append.
+#[derive(Debug, Default)]
+pub(crate) struct TailCache(HashMap<SessionId, (i64, Seq)>);
 
-/// Sessions whose tails are remembered: 3 MB of them.
-const TAILS_MAX: usize = 50_000;
+/// Entries of [`TailCache`]: 3 MB.
+const CACHED_TAILS_MAX: usize = 50_000;
 
-/// Events removed from one session in one transaction: bounds how long the writer is busy.
+impl TailCache {
+    pub(crate) fn remove(&mut self, session: SessionId) {
+        self.0.remove(&session);
+    }
+
+    fn extend(&mut self, tails: Vec<(SessionId, (i64, Seq))>) {
+        // An entry that is gone is read again with the next append.
+        if self.0.len() > CACHED_TAILS_MAX {
+            self.0.clear();
+        }
+        self.0.extend(tails);
+    }
+}
+
+/// Events that a trim removes from one session: bounds how long the writer is busy.
 const TRIM_EVENTS_MAX: i64 = 10_000;
 
-/// About what a part of a batch adds to the side file: its bytes, and the pages it touches, one
-/// of the order's index for nearly every session.
-pub(crate) fn weight(part: &Append) -> usize {
+/// An estimate of the bytes that an append adds to the WAL: its events and rows, and the pages they
+/// touch, among them one page of the index `event_order` for nearly every session.
+pub(crate) fn wal_bytes(append: &Append) -> usize {
     const PAGE: usize = 4096;
-    let events: usize = part
+    let events: usize = append
         .records
         .iter()
         .map(|record| record.bytes.len() + PAGE / 4)
         .sum();
-    let rows: usize = part
+    let rows: usize = append
         .rows
         .iter()
-        .map(|placed| row::weight(&placed.change) + PAGE / 2)
+        .map(|placed| change::byte_estimate(&placed.change) + PAGE / 2)
         .sum();
     PAGE + events + rows
 }
 
-/// Copies what commits have written aside into the database itself.
+/// Copies the WAL into the database file.
 pub(crate) fn checkpoint(connection: &Connection) -> Result<(), AppendError> {
-    let done = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-    match done.map_err(|error| classify(&error)) {
-        // No room or a reader in the way: the batch itself is safe, the copy is made another time.
+    let checkpointed = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    match checkpointed.map_err(|error| classify(&error)) {
+        // Full disk or a reader in the way: the commits are durable, a later checkpoint copies them.
         Err(AppendError::Full | AppendError::Busy) | Ok(()) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Writes a batch in one transaction.
+/// See [`Log::append`](crate::Log::append).
 pub(crate) fn append(
     connection: &mut Connection,
-    tails: &mut Tails,
+    cache: &mut TailCache,
     batch: &[Append],
 ) -> Result<(), AppendError> {
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|e| classify(&e))?;
-    let mut moved = Vec::with_capacity(batch.len());
-    for part in batch {
-        let (sid, tail) = append_one(&transaction, tails, part)?;
-        moved.push((part.session, sid, tail));
+    let mut tails = Vec::with_capacity(batch.len());
+    for append in batch {
+        let tail = append_session(&transaction, cache, append)?;
+        tails.push((append.session, tail));
     }
     transaction.commit().map_err(|e| classify(&e))?;
-    // A cache: what is forgotten is looked up again.
-    if tails.0.len() > TAILS_MAX {
-        tails.0.clear();
-    }
-    for (session, sid, tail) in moved {
-        tails.0.insert(session, (sid, tail));
-    }
+    cache.extend(tails);
     Ok(())
 }
 
-fn append_one(
+/// Writes the events and rows of one session; returns its row number and last event.
+fn append_session(
     tx: &Transaction<'_>,
-    tails: &Tails,
-    part: &Append,
+    cache: &TailCache,
+    append: &Append,
 ) -> Result<(i64, Seq), AppendError> {
     let sql = |error: rusqlite::Error| classify(&error);
-    let (sid, tail) = match tails.0.get(&part.session) {
-        Some(&known) => known,
+    let (sid, tail) = match cache.0.get(&append.session) {
+        Some(&cached) => cached,
         None => {
-            // The row may come with this very append.
-            row::create_session(tx, part).map_err(sql)?;
-            row::find_session(tx, part.session, part.term)?
+            session::create(tx, append).map_err(sql)?;
+            session::find(tx, append.session, append.term)?
         }
     };
-    if tail != part.prev {
+    if tail != append.prev {
         return Err(AppendError::Refused(format!(
             "expected event {} to be the last, it is {}",
-            part.prev.0, tail.0
+            append.prev.0, tail.0
         )));
     }
     let mut last = tail;
-    for record in &part.records {
+    for record in &append.records {
         if record.seq != last.next() {
             return Err(AppendError::Refused(format!(
                 "event {} does not follow {}",
@@ -104,8 +112,8 @@ fn append_one(
         insert(tx, sid, record).map_err(sql)?;
         last = record.seq;
     }
-    for placed in &part.rows {
-        row::apply(tx, sid, placed).map_err(sql)?;
+    for placed in &append.rows {
+        change::apply(tx, sid, placed).map_err(sql)?;
     }
     Ok((sid, last))
 }
@@ -129,7 +137,7 @@ fn insert(tx: &Transaction<'_>, sid: i64, record: &Record) -> rusqlite::Result<(
     Ok(())
 }
 
-/// Removes a session and everything of it; leaves its id as a tombstone.
+/// See [`Log::delete`](crate::Log::delete). The id stays as a tombstone.
 pub(crate) fn delete(connection: &mut Connection, session: SessionId) -> Result<(), AppendError> {
     let run = |connection: &mut Connection| -> rusqlite::Result<()> {
         let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -159,7 +167,7 @@ pub(crate) fn delete(connection: &mut Connection, session: SessionId) -> Result<
     }
 }
 
-/// Trims old events; see `Store::trim`.
+/// See [`Log::trim`](crate::Log::trim).
 pub(crate) fn trim(
     connection: &mut Connection,
     before: Timestamp,
@@ -167,10 +175,10 @@ pub(crate) fn trim(
 ) -> Result<Vec<(SessionId, Seq)>, AppendError> {
     let run = |connection: &mut Connection| -> rusqlite::Result<Vec<(SessionId, Seq)>> {
         let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut found = Vec::new();
+        let mut due_sessions = Vec::new();
         {
-            // The first event of a session is its oldest, so one probe a session finds the due
-            // ones. A session with an open turn waits for its end: the sweep may need its events.
+            // The first event of a session is its oldest: one index lookup for each session. An
+            // open turn keeps its events, as ending it after a crash reads them.
             let mut due = tx.prepare_cached(
                 "SELECT s.sid, s.id, s.low_seq FROM session s \
                  WHERE (SELECT e.time FROM event e WHERE e.sid = s.sid ORDER BY e.seq LIMIT 1) < ?1 \
@@ -178,7 +186,7 @@ pub(crate) fn trim(
             )?;
             let mut rows = due.query(params![before.as_millis(), sessions_max as i64])?;
             while let Some(row) = rows.next()? {
-                found.push((
+                due_sessions.push((
                     row.get::<_, i64>(0)?,
                     row.get::<_, String>(1)?,
                     row.get::<_, i64>(2)?,
@@ -186,7 +194,7 @@ pub(crate) fn trim(
             }
         }
         let mut trimmed = Vec::new();
-        for (sid, id, low) in found {
+        for (sid, id, low) in due_sessions {
             let Ok(session) = id.parse::<SessionId>() else {
                 continue;
             };

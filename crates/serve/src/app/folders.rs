@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use turnwire_event::SessionId;
-use turnwire_log::Store;
+use turnwire_log::SessionRecords;
 use turnwire_session::Sessions;
 use turnwire_tool::workshop::Folders;
 
@@ -43,7 +43,7 @@ async fn clear(folders: &Folders, id: SessionId) {
 
 /// Takes folders away whose sessions the store does not have, on a thread of its own that ends
 /// with `sessions`. A session is in the store before a program of it has a folder.
-pub(crate) fn sweep(sessions: &Arc<Sessions>, store: Arc<dyn Store>, folders: Folders) {
+pub(crate) fn sweep(sessions: &Arc<Sessions>, store: Arc<dyn SessionRecords>, folders: Folders) {
     let alive = Arc::downgrade(sessions);
     let swept = thread::Builder::new()
         .name("folders".to_owned())
@@ -53,7 +53,7 @@ pub(crate) fn sweep(sessions: &Arc<Sessions>, store: Arc<dyn Store>, folders: Fo
     }
 }
 
-fn swept(alive: &Weak<Sessions>, store: &dyn Store, folders: &Folders) {
+fn swept(alive: &Weak<Sessions>, store: &dyn SessionRecords, folders: &Folders) {
     for (at, id) in folders.sessions().enumerate() {
         if at % PIECE == PIECE - 1 {
             thread::sleep(PAUSE);

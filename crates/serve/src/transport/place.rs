@@ -104,7 +104,7 @@ impl Place {
         out: &mut Outbound,
     ) -> Result<Filled, ReplayError> {
         if let Some(catch_up) = &mut self.catch_up {
-            let Some(chunk) = Box::pin(catch_up.next()).await? else {
+            let Some(chunk) = Box::pin(catch_up.next_matching(filter)).await? else {
                 self.arrive();
                 return Ok(Filled::Some);
             };
@@ -115,8 +115,8 @@ impl Place {
                     frame::event(json, &mut frames);
                     events += 1;
                 }
-                self.at = head.position;
             }
+            self.at = catch_up.position();
             out.push(Bytes::from(frames), events);
             return Ok(Filled::Some);
         }

@@ -194,6 +194,92 @@ async fn client(
     Some(got)
 }
 
+/// Every event of a catch-up that passes the filter, read with and without the filter.
+async fn caught_up(
+    stage: &Stage,
+    since: Position,
+    filter: &Filter,
+    chunk: usize,
+) -> [Vec<Event>; 2] {
+    let mut both = [Vec::new(), Vec::new()];
+    for (filtered, events) in [false, true].into_iter().zip(&mut both) {
+        let catch_up = stage.live.catch_up(since, filter, Missed::Ends, u64::MAX);
+        let mut catch_up = catch_up.await.expect("a position that is kept");
+        catch_up.chunk = chunk;
+        loop {
+            let chunk = match filtered {
+                true => catch_up.next_matching(filter).await,
+                false => catch_up.next().await,
+            };
+            let Some(chunk) = chunk.expect("a chunk") else {
+                break;
+            };
+            let passing = chunk.iter().filter(|(head, _)| filter.matches(head));
+            events.extend(passing.map(|(_, bytes)| Event::read(bytes).expect("an event")));
+            let last = chunk.last().map_or(since, |(head, _)| head.position);
+            assert!(last <= catch_up.position(), "the chunk is covered");
+        }
+        assert_eq!(catch_up.position(), catch_up.upto);
+    }
+    both
+}
+
+/// The script, then as many notes, of which each tenth has another type.
+fn long_script(session: SessionId, notes: u64) -> Vec<Write> {
+    let mut steps = script(session);
+    for seq in 6..6 + notes {
+        let body = match seq % 10 {
+            0 => Body::TurnCancelRequested(turnwire_event::body::turn::CancelRequested {
+                by: "user".into(),
+                reason: "x".into(),
+            }),
+            _ => note(),
+        };
+        let event = Event {
+            id: at(seq, 0),
+            session_id: session,
+            turn_id: None,
+            actor: Actor::USER,
+            timestamp: Timestamp::from_millis(5_000),
+            trace: None,
+            render: None,
+            body,
+        };
+        steps.push(Write::Commit(vec![event.clone()], Vec::new()));
+        steps.push(Write::Publish(vec![event]));
+    }
+    steps
+}
+
+#[tokio::test]
+async fn filtered_catch_up_gives_what_passes_an_unfiltered_one() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let house = house(dir.path());
+    let mut stage = Stage::new(&house, 1);
+    let steps = long_script(SessionId(Ulid(1)), 200);
+    steps.iter().for_each(|step| stage.step(step));
+    let of = |kinds: &[EventType]| Filter::of(kinds.iter().copied().collect());
+    let filters = [
+        (of(&[EventType::TurnCancelRequested]), 20),
+        (of(&[EventType::TurnCompleted]), 1),
+        (of(&[EventType::TurnStarted, EventType::MessageComplete]), 2),
+        (of(&[EventType::MessageStart, EventType::TextDelta]), 1),
+        (of(&[EventType::ToolCalled]), 0),
+        (Filter::full(), 207),
+    ];
+    for (filter, from_start) in filters {
+        for chunk in [1, 3, 512] {
+            for since in [at(0, 0), at(2, 2), at(4, 0), at(57, 0), at(205, 0)] {
+                let [plain, filtered] = caught_up(&stage, since, &filter, chunk).await;
+                assert_eq!(plain, filtered, "since {since}, chunk {chunk}, {filter:?}");
+                if since == at(0, 0) {
+                    assert_eq!(filtered.len(), from_start, "{filter:?}");
+                }
+            }
+        }
+    }
+}
+
 /// The words a client has of the message: those it had at `since`, then what it got.
 fn words(uncut: &[Event], since: Position, got: &[Event]) -> String {
     let had = uncut.iter().filter(|event| event.id <= since);

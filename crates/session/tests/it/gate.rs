@@ -263,7 +263,7 @@ async fn a_panic_and_a_shutdown_lose_nothing_that_is_held() {
 fn occupy(writer: &Arc<Writer>) -> mpsc::Sender<()> {
     let (free, freed) = mpsc::channel::<()>();
     let (busy, is_busy) = mpsc::channel();
-    writer.run(Box::new(move |_| {
+    writer.run(Box::new(move || {
         busy.send(()).expect("the test");
         let _ = freed.recv_timeout(Duration::from_secs(20));
         Ok(())
@@ -276,7 +276,7 @@ fn occupy(writer: &Arc<Writer>) -> mpsc::Sender<()> {
 async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_up() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gates, seen) = holding();
-    let writer = writer(dir.path(), Reserve::new(dir.path().join("reserve"), 0));
+    let (store, writer) = writer(dir.path(), Reserve::new(dir.path().join("reserve"), 0));
     let facts: Arc<Mutex<Option<(usize, usize)>>> = Arc::default();
     let given = (facts.clone(), seen.clone(), writer.clone());
     let act = acting(move |turn| {
@@ -300,7 +300,13 @@ async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_u
         }
     });
     let producer = Arc::new(Acting(act, gates));
-    let sessions = over(writer, Options::default(), Arc::new(SystemMint), producer).await;
+    let sessions = over(
+        (store, writer),
+        Options::default(),
+        Arc::new(SystemMint),
+        producer,
+    )
+    .await;
     let id = new_session(&sessions).await;
     let accepted = submit(&sessions, &owner("local"), id, say("hi")).await;
     let turn = accepted.expect("accepted").turn_id;

@@ -126,7 +126,7 @@ async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
     use turnwire_event::code::{OnDisconnect, TurnKind, TurnStatus};
     use turnwire_event::row::{Placed, RowChange};
     use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
-    use turnwire_log::{Append, Store as _, Term};
+    use turnwire_log::{Append, Log as _, Term};
     let dir = tempfile::tempdir().expect("a folder");
     let (_, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use turnwire_event::row::{KeyScope, Placed, RowChange, SessionRow};
 use turnwire_event::{EpisodeId, Epoch, Position, Seq, SessionId, Timestamp, TurnId, Ulid};
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
-use turnwire_log::{Append, Store};
+use turnwire_log::{Append, Log as _, TurnRecords as _};
 use turnwire_session::Options;
 
 use crate::stage::*;
@@ -73,7 +73,14 @@ async fn old_keys_go_all_of_them_at_one_look() {
     let (_, act) = Turnstile::new();
     let _sessions = sessions(dir.path(), Options::default(), act).await;
     let store = Sqlite::open_read_only(dir.path()).expect("a reader");
-    let left = || (0..KEYS).any(|key| store.key(&scope(key)).expect("a read").is_some());
+    let left = || {
+        (0..KEYS).any(|key| {
+            store
+                .idempotency_key(&scope(key))
+                .expect("a read")
+                .is_some()
+        })
+    };
     for _ in 0..500 {
         if !left() {
             return;

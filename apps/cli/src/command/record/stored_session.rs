@@ -6,8 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use turnwire_event::row::StoredMessage;
 use turnwire_event::{Body, Event, MessageId, Position, Seq, SessionId};
 use turnwire_log::sqlite::Sqlite;
-use turnwire_log::store::View;
-use turnwire_log::{ReadError, Store as _};
+use turnwire_log::{EventSelection, Log as _, MessageRecords as _, ReadError, View};
 
 /// How many events are read at once.
 const PAGE: usize = 512;
@@ -33,7 +32,7 @@ impl Stored {
         let mut events = Vec::new();
         let mut at = tail.low;
         while at < tail.seq {
-            let page = match store.events(session, at, tail.seq, PAGE) {
+            let page = match store.read(session, at, tail.seq, &EventSelection::all(), PAGE) {
                 Err(ReadError::Damaged { seq, .. }) => {
                     bail!("record {seq} does not match its hash; see `turnwire verify`")
                 }

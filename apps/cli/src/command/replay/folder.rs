@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{Missed, Stretch};
 use turnwire_event::{Event, Position, Seq, SessionId, TurnId};
-use turnwire_log::{ReadError, Store, Tail};
+use turnwire_log::{ReadError, Records, Store, Tail, TurnRecords};
 use turnwire_session::replay::chunk;
 
 use super::projection::Projection;
@@ -37,7 +37,14 @@ pub(crate) fn tell(
             to: upto,
         };
         let missed = projection.missed();
-        let told = match chunk(store, session, left, CHUNK, in_flight.as_ref(), missed) {
+        let told = match chunk(
+            store,
+            session,
+            left,
+            (CHUNK, None),
+            in_flight.as_ref(),
+            missed,
+        ) {
             // Reads stop at a damaged record: tell up to it, then say which one it is.
             Err(ReadError::Damaged { seq, .. }) if damaged.is_none() => {
                 damaged = Some(seq);
@@ -62,7 +69,7 @@ pub(crate) fn tell(
 
 /// From where to where: all that is kept, or a turn.
 fn way(
-    store: &dyn Store,
+    store: &dyn TurnRecords,
     session: SessionId,
     turn: Option<TurnId>,
     tail: &Tail,
@@ -88,12 +95,12 @@ fn way(
 }
 
 /// The message in flight, as far as it is stored and does not outrun the tail.
-fn in_flight(store: &dyn Store, session: SessionId, tail: &Tail) -> Result<Option<MessageFold>> {
+fn in_flight(store: &dyn Records, session: SessionId, tail: &Tail) -> Result<Option<MessageFold>> {
     let open = store.open_turns()?;
     let Some(turn) = open.iter().find(|turn| turn.session_id == session) else {
         return Ok(None);
     };
-    let fold = MessageFold::from_parts(&store.parts(turn.id)?);
+    let fold = MessageFold::from_parts(&store.message_checkpoints(turn.id)?);
     Ok(fold.filter(|fold| fold.started.seq <= tail.seq))
 }
 

@@ -169,7 +169,7 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
     };
     let store = Arc::new(Sqlite::open(&options).expect("a store"));
     let writer = Writer::start(
-        store,
+        store.clone(),
         Reserve::new(dir.join("reserve"), 0),
         Box::new(|_| {}),
     )
@@ -178,6 +178,7 @@ pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
         options: Options::default(),
         clock: Arc::new(SystemClock),
         mint: Arc::new(SystemMint),
+        store,
         writer,
         pump: Pump::start(),
         runner: Runner {

@@ -24,9 +24,9 @@ use turnwire_event::{
     Actor, Body, CallId, ContentBlock, Event, MessageId, Mint, Owner, Role, SessionId, StopReason,
     TenantId, ToolUseId, TurnId, Usage,
 };
-use turnwire_log::Writer;
 use turnwire_log::reserve::Reserve;
 use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
+use turnwire_log::{Store, Writer};
 use turnwire_session::sessions::Parts;
 use turnwire_session::{
     Accepted, Bound, Error, EventsQuery, NewSession, Options, Place, Sessions, Submit, SystemClock,
@@ -89,18 +89,19 @@ pub async fn produced(
     over(writer(dir, reserve), options, mint, producer).await
 }
 
-pub fn writer(dir: &std::path::Path, reserve: Reserve) -> Arc<Writer> {
+pub fn writer(dir: &std::path::Path, reserve: Reserve) -> (Arc<dyn Store>, Arc<Writer>) {
     let store = StoreOptions {
         dir: dir.to_owned(),
         durability: Durability::Full,
     };
     let store = Arc::new(Sqlite::open(&store).expect("a store"));
-    Writer::start(store, reserve, Box::new(|_| {})).expect("a writer")
+    let writer = Writer::start(store.clone(), reserve, Box::new(|_| {}));
+    (store, writer.expect("a writer"))
 }
 
 /// The service over a writer that a test has a hand on.
 pub async fn over(
-    writer: Arc<Writer>,
+    (store, writer): (Arc<dyn Store>, Arc<Writer>),
     options: Options,
     mint: Arc<dyn Mint>,
     producer: Arc<dyn Producer>,
@@ -109,6 +110,7 @@ pub async fn over(
         options,
         clock: Arc::new(SystemClock),
         mint,
+        store,
         writer,
         producer,
     };

@@ -131,6 +131,7 @@ impl Stage {
             options,
             clock: Arc::new(SystemClock),
             mint: Arc::new(SystemMint),
+            store: store.clone(),
             writer: Writer::start(store, reserve, Box::new(|_| {})).expect("a writer"),
             producer: Arc::new(puppets),
         };

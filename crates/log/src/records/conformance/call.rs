@@ -1,4 +1,4 @@
-//! Model calls and what they come to by day; what a provider wants back with a message.
+//! Model calls, usage and statuses by day, the routing of a session, provider data of a message.
 
 use std::sync::Arc;
 
@@ -12,21 +12,22 @@ use turnwire_event::{
     TenantId, Timestamp, TurnId, Ulid, Usage,
 };
 
-use super::scope::{at, message, said};
-use super::{Maker, session_row};
-use crate::record::Append;
-use crate::store::{Store, UsageDay, View};
+use super::message::message;
+use crate::fixture::{BatchBuilder, at, session_row};
+use crate::records::{StatusCount, UsageDay, View};
+use crate::store::Store;
 
-pub(super) fn run(make: &dyn Fn() -> Arc<dyn Store>) {
-    a_call_is_told_from_its_start_to_its_end(make().as_ref());
-    a_call_that_is_tried_again_under_its_id_tells_the_newest_try(make().as_ref());
-    calls_come_page_by_page_and_go_with_their_session(make().as_ref());
-    usage_is_summed_by_day_tenant_and_model(make().as_ref());
-    a_call_counts_once(make().as_ref());
-    numbers_that_cannot_be_do_not_stop_the_log(make().as_ref());
-    a_policy_is_replaced_without_a_turn(make().as_ref());
-    a_turn_that_began_before_a_reload_does_not_bring_its_policy_back(make().as_ref());
-    what_a_provider_wants_back_is_given_back(make().as_ref());
+pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
+    call_row_follows_start_and_end(create().as_ref());
+    retried_call_shows_the_newest_attempt(create().as_ref());
+    calls_are_paged_and_deleted_with_their_session(create().as_ref());
+    usage_is_summed_by_day_tenant_and_model(create().as_ref());
+    call_is_counted_once(create().as_ref());
+    impossible_numbers_do_not_fail_the_append(create().as_ref());
+    policy_reload_without_a_turn_updates_the_session(create().as_ref());
+    turn_from_before_a_reload_keeps_the_new_policy(create().as_ref());
+    provider_data_of_a_message_is_returned(create().as_ref());
+    statuses_are_counted_by_day(create().as_ref());
 }
 
 const TURN: TurnId = TurnId(Ulid(5));
@@ -43,7 +44,7 @@ fn started(id: u128, model: &str) -> RowChange {
     }
 }
 
-fn spent(input: u64, output: u64, cost_usd: f64) -> Usage {
+fn usage_of(input: u64, output: u64, cost_usd: f64) -> Usage {
     Usage {
         input_tokens: input,
         output_tokens: output,
@@ -74,19 +75,14 @@ fn failed(id: u128) -> RowChange {
     }
 }
 
-/// An event with rows, at a time.
-fn with(maker: &mut Maker, time: i64, changes: Vec<RowChange>) -> Append {
-    let mut append = maker.notes(1);
+/// Appends an event with row changes at a time.
+fn put(store: &dyn Store, builder: &mut BatchBuilder, time: i64, changes: Vec<RowChange>) {
+    let mut append = builder.events(1);
     for change in changes {
-        let mut placed = maker.placed(change);
+        let mut placed = builder.placed(change);
         placed.time = Timestamp::from_millis(time);
         append.rows.push(placed);
     }
-    append
-}
-
-fn put(store: &dyn Store, maker: &mut Maker, time: i64, changes: Vec<RowChange>) {
-    let append = with(maker, time, changes);
     store.append(&[append]).expect("an append");
 }
 
@@ -94,8 +90,8 @@ fn calls(store: &dyn Store, session: SessionId) -> Vec<LlmCallRow> {
     store.llm_calls(session, None, 99).expect("calls")
 }
 
-fn a_call_is_told_from_its_start_to_its_end(store: &dyn Store) {
-    let mut a = Maker::new(1);
+fn call_row_follows_start_and_end(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
     put(store, &mut a, 10, vec![started(1, "local:small")]);
     let open = LlmCallRow {
         call_id: CallId(Ulid(1)),
@@ -113,9 +109,9 @@ fn a_call_is_told_from_its_start_to_its_end(store: &dyn Store) {
         ended_at: None,
     };
     assert_eq!(calls(store, a.session), std::slice::from_ref(&open));
-    let usage = spent(10, 4, 0.25);
+    let usage = usage_of(10, 4, 0.25);
     put(store, &mut a, 30, vec![completed(1, usage)]);
-    let whole = LlmCallRow {
+    let completed_row = LlmCallRow {
         status: CallState::Completed,
         stop_reason: Some(StopReason::EndTurn),
         usage: Some(usage),
@@ -124,7 +120,7 @@ fn a_call_is_told_from_its_start_to_its_end(store: &dyn Store) {
         ..open.clone()
     };
     let call_id = CallId(Ulid(2));
-    let inner = RowChange::CallStarted {
+    let subagent_call = RowChange::CallStarted {
         call_id,
         turn_id: TURN,
         actor: Actor::subagent("shop"),
@@ -132,9 +128,9 @@ fn a_call_is_told_from_its_start_to_its_end(store: &dyn Store) {
         purpose: CallPurpose::Subagent,
         attempt: 3,
     };
-    put(store, &mut a, 40, vec![inner]);
+    put(store, &mut a, 40, vec![subagent_call]);
     put(store, &mut a, 50, vec![failed(2)]);
-    let broken = LlmCallRow {
+    let failed_row = LlmCallRow {
         call_id,
         actor: Actor::subagent("shop"),
         purpose: CallPurpose::Subagent,
@@ -145,24 +141,27 @@ fn a_call_is_told_from_its_start_to_its_end(store: &dyn Store) {
         ended_at: Some(Timestamp::from_millis(50)),
         ..open
     };
-    assert_eq!(calls(store, a.session), [broken, whole]);
+    assert_eq!(calls(store, a.session), [failed_row, completed_row]);
 }
 
-fn a_call_that_is_tried_again_under_its_id_tells_the_newest_try(store: &dyn Store) {
-    let mut a = Maker::new(1);
+fn retried_call_shows_the_newest_attempt(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
     let rows = vec![started(1, "one"), failed(1), started(1, "two")];
     put(store, &mut a, 10, rows);
     let row = &calls(store, a.session)[0];
-    let told = (row.model.as_str(), row.status, row.error_class);
-    assert_eq!(told, ("two", CallState::Started, None));
-    let mut b = Maker::new(2);
+    let shown = (row.model.as_str(), row.status, row.error_class);
+    assert_eq!(shown, ("two", CallState::Started, None));
+    let mut b = BatchBuilder::new(2);
     put(store, &mut b, 10, vec![started(1, "three")]);
     let row = &calls(store, a.session)[0];
-    assert_eq!(row.model, "two", "another session's id changes nothing");
+    assert_eq!(
+        row.model, "two",
+        "the id of another session changes nothing"
+    );
 }
 
-fn calls_come_page_by_page_and_go_with_their_session(store: &dyn Store) {
-    let (mut a, mut b) = (Maker::new(1), Maker::new(2));
+fn calls_are_paged_and_deleted_with_their_session(store: &dyn Store) {
+    let (mut a, mut b) = (BatchBuilder::new(1), BatchBuilder::new(2));
     put(
         store,
         &mut a,
@@ -179,60 +178,64 @@ fn calls_come_page_by_page_and_go_with_their_session(store: &dyn Store) {
     assert_eq!(page(Some(2), 2), [1]);
     store.delete(a.session).expect("a delete");
     assert!(calls(store, a.session).is_empty());
-    assert_eq!(calls(store, b.session).len(), 1, "the other's stay");
+    assert_eq!(
+        calls(store, b.session).len(),
+        1,
+        "calls of the other session stay"
+    );
 }
 
 fn day(number: i64) -> Day {
     Day::of(Timestamp::from_millis(number * DAY_MS))
 }
 
-fn used(store: &dyn Store, tenant: Option<u128>, days: (i64, i64)) -> Vec<UsageDay> {
+fn daily_usage(store: &dyn Store, tenant: Option<u128>, days: (i64, i64)) -> Vec<UsageDay> {
     let days = (day(days.0), day(days.1));
-    let rows = store.usage(tenant.map(TenantId), days, 99);
+    let rows = store.daily_usage(tenant.map(TenantId), days, 99);
     rows.expect("usage")
 }
 
-/// A session of a tenant.
-fn of(tenant: u128, id: u128) -> (Maker, SessionRow) {
+/// A builder for a session of `tenant`, and the session's row.
+fn session_of(tenant: u128, id: u128) -> (BatchBuilder, SessionRow) {
     let mut row = session_row(id, "local");
     row.owner.tenant = TenantId(tenant);
-    (Maker::new(id), row)
+    (BatchBuilder::new(id), row)
 }
 
 fn usage_is_summed_by_day_tenant_and_model(store: &dyn Store) {
-    let (mut a, row_a) = of(1, 1);
-    let (mut b, row_b) = of(2, 2);
-    for (maker, row) in [(&mut a, row_a), (&mut b, row_b)] {
-        let mut append = maker.notes(1);
-        append.rows = vec![maker.placed(RowChange::SessionPut(Box::new(row)))];
+    let (mut a, row_a) = session_of(1, 1);
+    let (mut b, row_b) = session_of(2, 2);
+    for (builder, row) in [(&mut a, row_a), (&mut b, row_b)] {
+        let mut append = builder.events(1);
+        append.rows = vec![builder.placed(RowChange::SessionPut(Box::new(row)))];
         store.append(&[append]).expect("an append");
     }
-    let late = 10 * DAY_MS - 1;
+    let last_ms = 10 * DAY_MS - 1;
     let rows = vec![
         started(1, "x"),
         started(2, "x"),
         started(3, "y"),
-        completed(1, spent(10, 4, 0.5)),
+        completed(1, usage_of(10, 4, 0.5)),
         failed(2),
-        completed(3, spent(1, 1, 0.0)),
+        completed(3, usage_of(1, 1, 0.0)),
     ];
-    put(store, &mut a, late, rows);
-    let rows = vec![started(4, "x"), completed(4, spent(20, 8, 0.25))];
-    put(store, &mut a, late, rows);
-    let rows = vec![started(5, "x"), completed(5, spent(2, 2, 1.0))];
-    put(store, &mut a, late + 1, rows);
-    let rows = vec![started(6, "x"), completed(6, spent(7, 7, 7.0))];
-    put(store, &mut b, late, rows);
-    let line = |at, tenant, model: &str, calls, failed, usage| UsageDay {
-        day: day(at),
+    put(store, &mut a, last_ms, rows);
+    let rows = vec![started(4, "x"), completed(4, usage_of(20, 8, 0.25))];
+    put(store, &mut a, last_ms, rows);
+    let rows = vec![started(5, "x"), completed(5, usage_of(2, 2, 1.0))];
+    put(store, &mut a, last_ms + 1, rows);
+    let rows = vec![started(6, "x"), completed(6, usage_of(7, 7, 7.0))];
+    put(store, &mut b, last_ms, rows);
+    let usage_day = |number, tenant, model: &str, calls, failed, usage| UsageDay {
+        day: day(number),
         tenant: TenantId(tenant),
         model: model.into(),
         calls,
         failed,
         usage,
     };
-    let first = line(9, 1, "x", 3, 1, spent(30, 12, 0.75));
-    let second = line(
+    let first = usage_day(9, 1, "x", 3, 1, usage_of(30, 12, 0.75));
+    let second = usage_day(
         9,
         1,
         "y",
@@ -240,40 +243,52 @@ fn usage_is_summed_by_day_tenant_and_model(store: &dyn Store) {
         0,
         Usage {
             reasoning_tokens: 0,
-            ..spent(1, 1, 0.0)
+            ..usage_of(1, 1, 0.0)
         },
     );
-    let third = line(10, 1, "x", 1, 0, spent(2, 2, 1.0));
-    let theirs = line(9, 2, "x", 1, 0, spent(7, 7, 7.0));
-    let mine = [first.clone(), second.clone(), third.clone()];
-    assert_eq!(used(store, Some(1), (0, 20)), mine);
-    assert_eq!(used(store, Some(1), (10, 10)), std::slice::from_ref(&third));
-    assert_eq!(used(store, Some(2), (0, 20)), std::slice::from_ref(&theirs));
-    assert_eq!(used(store, Some(3), (0, 20)), []);
-    let all = [first.clone(), second, theirs, third];
-    assert_eq!(used(store, None, (0, 20)), all);
-    let one = store.usage(None, (day(0), day(20)), 1).expect("usage");
-    assert_eq!(one, [first], "no more than asked for");
+    let third = usage_day(10, 1, "x", 1, 0, usage_of(2, 2, 1.0));
+    let other_tenant = usage_day(9, 2, "x", 1, 0, usage_of(7, 7, 7.0));
+    let tenant_usage = [first.clone(), second.clone(), third.clone()];
+    assert_eq!(daily_usage(store, Some(1), (0, 20)), tenant_usage);
+    assert_eq!(
+        daily_usage(store, Some(1), (10, 10)),
+        std::slice::from_ref(&third)
+    );
+    assert_eq!(
+        daily_usage(store, Some(2), (0, 20)),
+        std::slice::from_ref(&other_tenant)
+    );
+    assert_eq!(daily_usage(store, Some(3), (0, 20)), []);
+    let all = [first.clone(), second, other_tenant, third];
+    assert_eq!(daily_usage(store, None, (0, 20)), all);
+    let one = store
+        .daily_usage(None, (day(0), day(20)), 1)
+        .expect("usage");
+    assert_eq!(one, [first], "no more than the limit");
     store.delete(a.session).expect("a delete");
-    assert_eq!(used(store, None, (0, 20)), all, "sums outlive sessions");
+    assert_eq!(
+        daily_usage(store, None, (0, 20)),
+        all,
+        "usage outlives its sessions"
+    );
 }
 
-fn a_call_counts_once(store: &dyn Store) {
-    let mut a = Maker::new(1);
+fn call_is_counted_once(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
     put(store, &mut a, 10, vec![started(1, "m"), failed(1)]);
-    put(store, &mut a, 20, vec![completed(1, spent(5, 5, 1.0))]);
+    put(store, &mut a, 20, vec![completed(1, usage_of(5, 5, 1.0))]);
     put(store, &mut a, 20, vec![failed(2)]);
     let row = &calls(store, a.session)[0];
-    assert_eq!(row.status, CallState::Failed, "an end is an end");
-    let used = used(store, None, (0, 1));
-    assert_eq!(used.len(), 1);
-    assert_eq!((used[0].calls, used[0].failed), (1, 1));
-    assert_eq!(used[0].usage, Usage::default());
+    assert_eq!(row.status, CallState::Failed, "the first end counts");
+    let usage = daily_usage(store, None, (0, 1));
+    assert_eq!(usage.len(), 1);
+    assert_eq!((usage[0].calls, usage[0].failed), (1, 1));
+    assert_eq!(usage[0].usage, Usage::default());
 }
 
-fn numbers_that_cannot_be_do_not_stop_the_log(store: &dyn Store) {
-    let mut a = Maker::new(1);
-    let wild = Usage {
+fn impossible_numbers_do_not_fail_the_append(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    let impossible = Usage {
         input_tokens: u64::MAX,
         output_tokens: u64::MAX,
         total_tokens: u64::MAX,
@@ -285,11 +300,11 @@ fn numbers_that_cannot_be_do_not_stop_the_log(store: &dyn Store) {
         let rows = vec![
             started(id, "m"),
             RowChange::CostAdd(f64::NAN),
-            completed(id, wild),
+            completed(id, impossible),
         ];
         put(store, &mut a, 10, rows);
     }
-    let sum = &used(store, None, (0, 1))[0];
+    let sum = &daily_usage(store, None, (0, 1))[0];
     assert_eq!((sum.calls, sum.usage.cost_usd), (4, 0.0));
     assert_eq!(sum.usage.input_tokens, 4 << 40);
     assert_eq!(sum.usage.total_tokens, 4 << 40);
@@ -300,8 +315,8 @@ fn numbers_that_cannot_be_do_not_stop_the_log(store: &dyn Store) {
     assert_eq!(row.cost_usd, 0.0);
 }
 
-fn a_policy_is_replaced_without_a_turn(store: &dyn Store) {
-    let mut a = Maker::new(1);
+fn policy_reload_without_a_turn_updates_the_session(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
     put(
         store,
         &mut a,
@@ -312,21 +327,21 @@ fn a_policy_is_replaced_without_a_turn(store: &dyn Store) {
         .session(a.session)
         .expect("a read")
         .expect("a session");
-    let told = (
+    let routing = (
         row.routing_policy_version.as_str(),
         row.active_model.as_str(),
     );
-    assert_eq!(told, ("2", "scripted:default"));
+    assert_eq!(routing, ("2", "scripted:default"));
 }
 
-fn a_turn_that_began_before_a_reload_does_not_bring_its_policy_back(store: &dyn Store) {
-    let mut a = Maker::new(1);
+fn turn_from_before_a_reload_keeps_the_new_policy(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
     let routed = |turn_id, model: &str, version: &str| RowChange::Routed {
         turn_id,
         model: model.into(),
         policy_version: version.into(),
     };
-    let told = |session| {
+    let routing = |session| {
         let row = store.session(session).expect("a read").expect("a session");
         (row.active_model, row.routing_policy_version)
     };
@@ -335,28 +350,28 @@ fn a_turn_that_began_before_a_reload_does_not_bring_its_policy_back(store: &dyn 
     let started = a.turn_started(old);
     store.append(&[started]).expect("an append");
     put(store, &mut a, 20, vec![routed(old, "m:a", "1a")]);
-    assert_eq!(told(a.session), pair("m:a", "1a"));
+    assert_eq!(routing(a.session), pair("m:a", "1a"));
     let reload = RowChange::PolicyReloaded("2".into());
     put(store, &mut a, 30, vec![reload]);
     put(store, &mut a, 40, vec![routed(old, "m:b", "1a")]);
-    assert_eq!(told(a.session), pair("m:b", "2"));
+    assert_eq!(routing(a.session), pair("m:b", "2"));
     let started = a.turn_started(new);
     store.append(&[started]).expect("an append");
     put(store, &mut a, 60, vec![routed(new, "m:c", "3")]);
-    assert_eq!(told(a.session), pair("m:c", "3"));
+    assert_eq!(routing(a.session), pair("m:c", "3"));
 }
 
-fn what_a_provider_wants_back_is_given_back(store: &dyn Store) {
+fn provider_data_of_a_message_is_returned(store: &dyn Store) {
     let kept = Kept {
         by: "local".into(),
         blocks: [(0, json!({"id": "toolu_1"})), (7, json!("sealed"))].into(),
     };
-    let mut a = Maker::new(1);
+    let mut a = BatchBuilder::new(1);
     let RowChange::MessagePut(turn, mut new) = message(1, Role::Assistant, Scope::Private) else {
         unreachable!("a message")
     };
     new.kept.clone_from(&kept);
-    let append = said(&mut a, RowChange::MessagePut(turn, new));
+    let append = a.event_with(RowChange::MessagePut(turn, new));
     store.append(&[append]).expect("an append");
     let finished = FinishedMessage {
         kept: kept.clone(),
@@ -371,17 +386,59 @@ fn what_a_provider_wants_back_is_given_back(store: &dyn Store) {
         cuts: Vec::new(),
         inputs: Vec::new(),
     };
-    let append = said(&mut a, RowChange::MessageFinished(turn, Box::new(finished)));
+    let append = a.event_with(RowChange::MessageFinished(turn, Box::new(finished)));
     store.append(&[append]).expect("an append");
-    let plain = said(&mut a, message(3, Role::User, Scope::Shared));
+    let plain = a.event_with(message(3, Role::User, Scope::Shared));
     store.append(&[plain]).expect("an append");
-    let back = |found: Vec<StoredMessage>| -> Vec<(u128, Kept)> {
-        let messages = found.into_iter().map(|stored| stored.message);
+    let provider_data = |messages: Vec<StoredMessage>| -> Vec<(u128, Kept)> {
+        let messages = messages.into_iter().map(|stored| stored.message);
         messages.map(|m| (m.id.0.0, m.kept)).collect()
     };
     let expected = [(1, kept.clone()), (2, kept), (3, Kept::default())];
     let all = store.messages(a.session, View::Orchestrator, at(9), None, 9);
-    assert_eq!(back(all.expect("messages")), expected);
+    assert_eq!(provider_data(all.expect("messages")), expected);
     let since = store.messages_since(a.session, View::Orchestrator, at(0), at(9));
-    assert_eq!(back(since.expect("messages")), expected);
+    assert_eq!(provider_data(since.expect("messages")), expected);
+}
+
+fn statuses_are_counted_by_day(store: &dyn Store) {
+    const DAY: i64 = 24 * 3600 * 1000;
+    let mut a = BatchBuilder::new(1);
+    let emitted = [
+        (0, "searching", 1),
+        (0, "searching", 2),
+        (0, "thinking", 1),
+        (40, "searching", 3),
+        (41, "searching", 1),
+    ];
+    for (day, event_id, times) in emitted {
+        let mut append = a.events(1);
+        for _ in 0..times {
+            let mut row = a.placed(RowChange::StatusCounted(event_id.into()));
+            row.time = Timestamp::from_millis(day * DAY + DAY - 1);
+            append.rows.push(row);
+        }
+        store.append(&[append]).expect("an append");
+    }
+    let status_count = |event_id: &str, total, days: &[(&str, u64)]| StatusCount {
+        event_id: event_id.into(),
+        total,
+        days: days.iter().map(|&(day, n)| (day.into(), n)).collect(),
+    };
+    let recent = store.status_counts(Timestamp::from_millis(41 * DAY));
+    let expected = [
+        status_count("searching", 7, &[("1970-02-11", 1)]),
+        status_count("thinking", 1, &[]),
+    ];
+    assert_eq!(recent.expect("counts"), expected);
+    let all = store
+        .status_counts(Timestamp::from_millis(0))
+        .expect("counts");
+    let days = [("1970-01-01", 3), ("1970-02-10", 3), ("1970-02-11", 1)];
+    assert_eq!(all[0], status_count("searching", 7, &days));
+    store.delete(a.session).expect("a delete");
+    let after_delete = store
+        .status_counts(Timestamp::from_millis(0))
+        .expect("counts");
+    assert_eq!(after_delete, all, "counts outlive the session");
 }

@@ -1,4 +1,4 @@
-//! Model calls and what they come to by day: both written in the commit of the call's own events.
+//! The model call table and the usage by day: both written in the transaction of the call's events.
 
 use rusqlite::{Connection, Row, Transaction, params};
 use turnwire_event::code::CallState;
@@ -6,27 +6,26 @@ use turnwire_event::row::{CallEnd, LlmCallRow, Placed, RowChange};
 use turnwire_event::{CallId, Day, SessionId, TenantId, Timestamp, Usage};
 
 use crate::error::ReadError;
-use crate::sqlite::column::word;
-use crate::sqlite::rows::{cursor, many, optional, parsed, time, value};
-use crate::store::UsageDay;
+use crate::records::UsageDay;
+use crate::sqlite::column::{
+    cursor, optional, optional_time, parsed, query_rows, time, value, word,
+};
 
-type Result<T> = std::result::Result<T, ReadError>;
-
-/// The most tokens of one call that are believed. No model reads or writes a thousandth of it,
-/// and the sum of eight million such calls is still a whole number to the database.
+/// The maximum number of tokens that is counted for one call. No model reads or writes a thousandth
+/// of it, and the sum over eight million such calls still fits an integer column.
 const TOKENS_MAX: u64 = 1 << 40;
 
-fn tokens(count: u64) -> i64 {
+fn clamp_tokens(count: u64) -> i64 {
     count.min(TOKENS_MAX) as i64
 }
 
-/// An amount that can be added up. What is no number would make a row that cannot be written.
-pub(crate) fn dollars(usd: f64) -> f64 {
+/// A cost as its column takes it: NaN and infinity are 0, as they would make the row unwritable.
+pub(crate) fn finite_usd(usd: f64) -> f64 {
     if usd.is_finite() { usd } else { 0.0 }
 }
 
-/// A call begins. One that failed and is tried again under its old id keeps its row, which tells
-/// the newest try; every try that ended was counted.
+/// Writes the start of a call. A failed call that is retried with the same id keeps its row, which
+/// then shows the newest attempt; every attempt that ended is in the usage.
 pub(crate) fn start(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite::Result<()> {
     let RowChange::CallStarted {
         call_id,
@@ -60,8 +59,8 @@ pub(crate) fn start(tx: &Transaction<'_>, sid: i64, placed: &Placed) -> rusqlite
     Ok(())
 }
 
-/// A call ends: it is counted for its day, then its row is closed. One that is not open any more,
-/// or was begun before there were such rows, counts for nothing.
+/// Writes the end of a call: adds it to the usage of the day, then closes its row. A call without an
+/// open row is not counted.
 pub(crate) fn end(
     tx: &Transaction<'_>,
     (call, end): (CallId, &CallEnd),
@@ -94,12 +93,12 @@ pub(crate) fn end(
         id,
         Day::of(at).to_string(),
         i64::from(status == CallState::Failed),
-        tokens(usage.input_tokens),
-        tokens(usage.output_tokens),
-        tokens(usage.total_tokens),
-        tokens(usage.reasoning_tokens),
-        tokens(usage.cached_tokens),
-        dollars(usage.cost_usd)
+        clamp_tokens(usage.input_tokens),
+        clamp_tokens(usage.output_tokens),
+        clamp_tokens(usage.total_tokens),
+        clamp_tokens(usage.reasoning_tokens),
+        clamp_tokens(usage.cached_tokens),
+        finite_usd(usage.cost_usd)
     ])?;
     tx.prepare_cached(
         "UPDATE llm_call SET status = ?2, error_class = ?3, stop_reason = ?4, input_tokens = ?5, \
@@ -112,24 +111,24 @@ pub(crate) fn end(
         word(&status),
         error_class,
         stop_reason,
-        tokens(usage.input_tokens),
-        tokens(usage.output_tokens),
-        tokens(usage.total_tokens),
-        tokens(usage.reasoning_tokens),
-        tokens(usage.cached_tokens),
-        dollars(usage.cost_usd),
+        clamp_tokens(usage.input_tokens),
+        clamp_tokens(usage.output_tokens),
+        clamp_tokens(usage.total_tokens),
+        clamp_tokens(usage.reasoning_tokens),
+        clamp_tokens(usage.cached_tokens),
+        finite_usd(usage.cost_usd),
         provider_response_id,
         at.as_millis()
     ])?;
     Ok(())
 }
 
-fn count(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
-    row.get::<_, i64>(at)
+fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column)
         .map(|count| u64::try_from(count).unwrap_or(0))
 }
 
-const CALL: &str = "SELECT c.id, c.turn, c.actor, c.model, c.purpose, c.attempt, c.status, c.error_class, \
+const SELECT: &str = "SELECT c.id, c.turn, c.actor, c.model, c.purpose, c.attempt, c.status, c.error_class, \
     c.stop_reason, c.input_tokens, c.output_tokens, c.total_tokens, c.reasoning_tokens, c.cached_tokens, \
     c.cost_usd, c.provider_response_id, c.started_at, c.ended_at \
     FROM llm_call c JOIN session s ON s.sid = c.sid";
@@ -157,18 +156,18 @@ fn read_call(row: &Row<'_>) -> rusqlite::Result<LlmCallRow> {
         usage: (status == CallState::Completed).then_some(usage),
         provider_response_id: row.get(15)?,
         started_at: time(row, 16)?,
-        ended_at: row.get::<_, Option<i64>>(17)?.map(Timestamp::from_millis),
+        ended_at: optional_time(row, 17)?,
     })
 }
 
-pub(crate) fn calls(
+pub(crate) fn llm_calls(
     c: &Connection,
     session: SessionId,
     before: Option<CallId>,
     limit: usize,
-) -> Result<Vec<LlmCallRow>> {
-    let sql = format!("{CALL} WHERE s.id = ?1 AND c.id < ?2 ORDER BY c.id DESC LIMIT ?3");
-    many(
+) -> Result<Vec<LlmCallRow>, ReadError> {
+    let sql = format!("{SELECT} WHERE s.id = ?1 AND c.id < ?2 ORDER BY c.id DESC LIMIT ?3");
+    query_rows(
         c,
         &sql,
         params![session.to_string(), cursor(before), limit as i64],
@@ -176,7 +175,7 @@ pub(crate) fn calls(
     )
 }
 
-const USAGE: &str = "SELECT day, tenant, model, calls, failed, input_tokens, output_tokens, \
+const SELECT_USAGE: &str = "SELECT day, tenant, model, calls, failed, input_tokens, output_tokens, \
     total_tokens, reasoning_tokens, cached_tokens, cost_usd FROM usage_day WHERE day BETWEEN ?1 AND ?2";
 
 fn read_usage(row: &Row<'_>) -> rusqlite::Result<UsageDay> {
@@ -197,23 +196,23 @@ fn read_usage(row: &Row<'_>) -> rusqlite::Result<UsageDay> {
     })
 }
 
-pub(crate) fn usage(
+pub(crate) fn daily_usage(
     c: &Connection,
     tenant: Option<TenantId>,
     (from, to): (Day, Day),
     limit: usize,
-) -> Result<Vec<UsageDay>> {
+) -> Result<Vec<UsageDay>, ReadError> {
     let (from, to, limit) = (from.to_string(), to.to_string(), limit as i64);
     match tenant {
-        Some(tenant) => many(
+        Some(tenant) => query_rows(
             c,
-            &format!("{USAGE} AND tenant = ?3 ORDER BY day, model LIMIT ?4"),
+            &format!("{SELECT_USAGE} AND tenant = ?3 ORDER BY day, model LIMIT ?4"),
             params![from, to, tenant.to_string(), limit],
             read_usage,
         ),
-        None => many(
+        None => query_rows(
             c,
-            &format!("{USAGE} ORDER BY day, tenant, model LIMIT ?3"),
+            &format!("{SELECT_USAGE} ORDER BY day, tenant, model LIMIT ?3"),
             params![from, to, limit],
             read_usage,
         ),

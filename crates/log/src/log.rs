@@ -1,0 +1,95 @@
+//! The contract of the event log: one dense, hash-chained sequence of events per session.
+//!
+//! ```text
+//!            trimmed            │            retained
+//!   1   2   3   4   5   6   7   │   8   9   10   11   12   13   14
+//!                           ▲       └────────────┬─────────────┘
+//!                  low = 7 ─┘                    │           ▲
+//!                  low_hash = hash(7)            │           └─ tail.seq = 14, tail.hash = hash(14)
+//!                                                │
+//!   read(after = 9, upto = 12)           10 ≤ seq ≤ 12, checked from hash(9) on
+//! ```
+//!
+//! - Sequence numbers of a session are 1, 2, 3, … without a gap; a number is never reused.
+//! - `hash(n) = SHA-256(hash(n-1) ‖ bytes(n))`; `hash(0)` is [`Hash::seed`](crate::chain::Hash::seed).
+//! - An event is returned exactly as it was appended, byte for byte.
+//! - A read sees every append, trim and delete that returned before the read began, and one state
+//!   of the database: never half of a batch.
+//! - Calls block. The [`Writer`](crate::Writer) calls from its own thread, readers from a blocking
+//!   pool.
+
+#[cfg(test)]
+pub(crate) mod conformance;
+
+use turnwire_event::{Seq, SessionId, Timestamp};
+
+use crate::chain::Hash;
+use crate::error::{AppendError, ReadError};
+use crate::record::{Append, StoredEvent, Tail};
+use crate::selection::EventSelection;
+
+/// A durable log of events, one sequence per session. `log::conformance` is the test suite of
+/// this contract.
+pub trait Log: Send + Sync + 'static {
+    /// Writes a batch in one transaction: the events and the row changes of every [`Append`].
+    ///
+    /// - Durable on return; on an error nothing of the batch is written.
+    /// - [`AppendError::Refused`] if an append does not continue its session's log: `prev` must be
+    ///   the last event, the events must be dense from there.
+    /// - A batch that failed with [`AppendError::Full`] or [`AppendError::Busy`] may be appended
+    ///   again unchanged.
+    fn append(&self, batch: &[Append]) -> Result<(), AppendError>;
+
+    /// Returns the selected events with `after < seq <= upto`, oldest first, at most `limit`.
+    ///
+    /// - Each returned event is checked: its bytes and the stored hash of the event before it must
+    ///   give its own stored hash. A mismatch or a missing predecessor is [`ReadError::Damaged`].
+    /// - With [`EventSelection::all`] the returned events are dense, and a gap is
+    ///   [`ReadError::Damaged`] with the first missing number.
+    /// - Events that the selection skips are not checked; `turnwire verify` checks every event.
+    /// - [`ReadError::Trimmed`] if `after` is below the low-water mark: never a silent jump.
+    fn read(
+        &self,
+        session: SessionId,
+        after: Seq,
+        upto: Seq,
+        selection: &EventSelection,
+        limit: usize,
+    ) -> Result<Vec<StoredEvent>, ReadError>;
+
+    /// Returns where the log of a session ends, or `None` if there is no such session.
+    fn tail(&self, session: SessionId) -> Result<Option<Tail>, ReadError>;
+
+    /// Returns the stored hash at `seq`; at the low-water mark this is the hash kept by the trim.
+    /// [`ReadError::Trimmed`] below the mark, [`ReadError::Damaged`] if there is no event `seq`.
+    fn hash_at(&self, session: SessionId, seq: Seq) -> Result<Hash, ReadError>;
+
+    /// Counts the selected events with `after < seq <= upto`, by their columns; checks no hash.
+    /// [`ReadError::Trimmed`] if `after` is below the low-water mark.
+    fn count(
+        &self,
+        session: SessionId,
+        after: Seq,
+        upto: Seq,
+        selection: &EventSelection,
+    ) -> Result<u64, ReadError>;
+
+    /// Removes events older than `before` from at most `sessions_max` sessions and returns each
+    /// trimmed session with its new low-water mark.
+    ///
+    /// - One transaction, durable on return; the oldest events go first.
+    /// - The hash at the mark is kept, so that the events after it can still be checked.
+    /// - A session with a turn that has not ended is not trimmed.
+    fn trim(
+        &self,
+        before: Timestamp,
+        sessions_max: usize,
+    ) -> Result<Vec<(SessionId, Seq)>, AppendError>;
+
+    /// Removes a session, its events and its records in one transaction, durable on return. The id
+    /// is never accepted again. A session that does not exist is no error.
+    fn delete(&self, session: SessionId) -> Result<(), AppendError>;
+
+    /// Records that the process shuts down cleanly. Called once, after the last append.
+    fn close(&self);
+}

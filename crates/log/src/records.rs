@@ -1,0 +1,239 @@
+//! The contract of the records beside the log: what the row changes of appends add up to, by noun.
+//!
+//! - Row changes are written by [`Log::append`](crate::Log::append), in the transaction of their
+//!   event; a record never shows a change whose event is not durable.
+//! - Reads see every append that returned before they began.
+//! - Lists that take `before` are pages, newest first: rows with a smaller id than `before`, at
+//!   most `limit`.
+//! - Calls block, as those of [`Log`](crate::Log).
+
+#[cfg(test)]
+pub(crate) mod conformance;
+
+use turnwire_event::row::{
+    ApprovalRow, KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage,
+    ToolCallRow, TurnRow,
+};
+use turnwire_event::{
+    ApprovalId, CallId, ContentBlock, Day, MessageId, Owner, Position, Role, SessionId, TenantId,
+    Timestamp, ToolUseId, TurnId, Usage,
+};
+
+use crate::error::{AppendError, ReadError};
+
+/// Sessions by owner and by parent.
+pub trait SessionRecords: Send + Sync + 'static {
+    /// Returns a session, or `None` if it does not exist or was deleted.
+    fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError>;
+
+    /// Returns a page of an owner's sessions; worker sessions are left out.
+    fn sessions(
+        &self,
+        owner: &Owner,
+        before: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ReadError>;
+
+    /// Returns a page of the worker sessions of `parent`.
+    fn workers(
+        &self,
+        parent: SessionId,
+        before: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, ReadError>;
+}
+
+/// Turns: queued, running and ended, and the idempotency keys they were submitted with.
+pub trait TurnRecords: Send + Sync + 'static {
+    /// Returns a turn and the owner of its session.
+    fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError>;
+
+    /// Returns a page of a session's turns.
+    fn turns(
+        &self,
+        session: SessionId,
+        before: Option<TurnId>,
+        limit: usize,
+    ) -> Result<Vec<TurnRow>, ReadError>;
+
+    /// Returns every turn, of any session, that has started and not ended.
+    fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError>;
+
+    /// Returns the turn that continues `paused`; at most one turn does.
+    fn resuming_turn(&self, paused: TurnId) -> Result<Option<TurnRow>, ReadError>;
+
+    /// Returns a session's queued turns, the next to start first.
+    fn queued_turns(&self, session: SessionId) -> Result<Vec<QueuedRow>, ReadError>;
+
+    /// Returns the sessions that have queued turns.
+    fn queued_sessions(&self) -> Result<Vec<SessionId>, ReadError>;
+
+    /// Returns the turn that was submitted with an idempotency key.
+    fn idempotency_key(&self, scope: &KeyScope) -> Result<Option<KeyRow>, ReadError>;
+
+    /// Removes idempotency keys older than `before`, the oldest first, at most `max`, in one
+    /// transaction; returns how many. Durable on return.
+    fn expire_keys(&self, before: Timestamp, max: usize) -> Result<usize, AppendError>;
+}
+
+/// Requests for a person's approval of a tool call.
+pub trait ApprovalRecords: Send + Sync + 'static {
+    /// Returns an approval request and the owner of its session.
+    fn approval(&self, id: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError>;
+
+    /// Returns the approval requests of a turn, in the order of their requests.
+    fn turn_approvals(&self, turn: TurnId) -> Result<Vec<ApprovalRow>, ReadError>;
+
+    /// Returns the pending approval requests of a session, in the order of their requests.
+    fn open_approvals(&self, session: SessionId) -> Result<Vec<ApprovalRow>, ReadError>;
+}
+
+/// Messages, in the order of their completion, as each [`View`] shows them.
+pub trait MessageRecords: Send + Sync + 'static {
+    /// Returns the newest `limit` messages that were complete at `upto` and completed before the
+    /// message `before`, oldest first.
+    fn messages(
+        &self,
+        session: SessionId,
+        view: View<'_>,
+        upto: Position,
+        before: Option<MessageId>,
+        limit: usize,
+    ) -> Result<Vec<StoredMessage>, ReadError>;
+
+    /// Returns the messages that completed in (`after`, `upto`], oldest first.
+    fn messages_since(
+        &self,
+        session: SessionId,
+        view: View<'_>,
+        after: Position,
+        upto: Position,
+    ) -> Result<Vec<StoredMessage>, ReadError>;
+
+    /// Returns a complete message that [`View::Clients`] shows.
+    fn message(
+        &self,
+        session: SessionId,
+        id: MessageId,
+    ) -> Result<Option<StoredMessage>, ReadError>;
+
+    /// Counts the messages that were complete at `upto`.
+    fn message_count(
+        &self,
+        session: SessionId,
+        view: View<'_>,
+        upto: Position,
+    ) -> Result<u64, ReadError>;
+
+    /// Returns the streamed messages with a part in (`after`, `upto`].
+    fn streamed_messages(
+        &self,
+        session: SessionId,
+        after: Position,
+        upto: Position,
+    ) -> Result<Vec<StoredMessage>, ReadError>;
+
+    /// Returns the checkpoints of the message that a turn was streaming, in order; empty once the
+    /// message is complete.
+    fn message_checkpoints(&self, turn: TurnId) -> Result<Vec<MessagePart>, ReadError>;
+}
+
+/// Tool calls, model calls and the sums over them. Sums outlive their sessions.
+pub trait CallRecords: Send + Sync + 'static {
+    /// Returns a page of a session's tool calls.
+    fn tool_calls(
+        &self,
+        session: SessionId,
+        before: Option<ToolUseId>,
+        limit: usize,
+    ) -> Result<Vec<ToolCallRow>, ReadError>;
+
+    /// Returns a turn's tool calls, oldest first.
+    fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError>;
+
+    /// Returns a page of a session's model calls.
+    fn llm_calls(
+        &self,
+        session: SessionId,
+        before: Option<CallId>,
+        limit: usize,
+    ) -> Result<Vec<LlmCallRow>, ReadError>;
+
+    /// Returns the usage of one tenant, or of all, from the first of `days` to the last, ordered by
+    /// day, tenant and model; at most `limit` rows.
+    fn daily_usage(
+        &self,
+        tenant: Option<TenantId>,
+        days: (Day, Day),
+        limit: usize,
+    ) -> Result<Vec<UsageDay>, ReadError>;
+
+    /// Returns how often each status was emitted, by id: in total, and on each day from that of
+    /// `since` on.
+    fn status_counts(&self, since: Timestamp) -> Result<Vec<StatusCount>, ReadError>;
+}
+
+/// All records. Implemented by every type that has the five parts.
+pub trait Records:
+    SessionRecords + TurnRecords + ApprovalRecords + MessageRecords + CallRecords
+{
+}
+
+impl<T> Records for T where
+    T: SessionRecords + TurnRecords + ApprovalRecords + MessageRecords + CallRecords
+{
+}
+
+/// Who reads messages. Each reader is shown the messages of its own scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View<'a> {
+    /// Shared messages.
+    Clients,
+    /// Shared messages that a model reads, and the orchestrator's private messages.
+    Orchestrator,
+    /// The messages of the sub-agent with this id.
+    Agent(&'a str),
+    /// Notes for all sub-agents.
+    Agents,
+}
+
+/// True for a tool's message that holds only data and components. No model reads such a message,
+/// so [`View::Orchestrator`] leaves it out.
+pub fn is_display_only(role: Role, content: &[ContentBlock]) -> bool {
+    let is_displayed = |block: &ContentBlock| match block {
+        ContentBlock::Component { .. } | ContentBlock::Data { .. } => true,
+        ContentBlock::Text { .. }
+        | ContentBlock::Thinking { .. }
+        | ContentBlock::ToolUse { .. }
+        | ContentBlock::ToolResult { .. } => false,
+    };
+    role == Role::Tool && !content.is_empty() && content.iter().all(is_displayed)
+}
+
+/// How often a status was emitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusCount {
+    /// The status id of the registry.
+    pub event_id: String,
+    /// Emissions since the database was created.
+    pub total: u64,
+    /// Emissions by day, oldest first; a day is `2026-01-31`, UTC. Days without one are left out.
+    pub days: Vec<(String, u64)>,
+}
+
+/// The model calls of one tenant and one model that ended on one day.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsageDay {
+    /// UTC.
+    pub day: Day,
+    /// The tenant that owns the calls' sessions.
+    pub tenant: TenantId,
+    /// `provider:model`.
+    pub model: String,
+    /// Calls that completed or failed.
+    pub calls: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// The sum over the calls that completed.
+    pub usage: Usage,
+}

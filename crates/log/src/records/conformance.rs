@@ -1,0 +1,76 @@
+//! The conformance suite of [`Records`](crate::Records): every store calls [`run`] with empty ones.
+
+mod approval;
+mod call;
+mod message;
+pub(crate) mod turn;
+
+use std::sync::Arc;
+
+use turnwire_event::row::RowChange;
+use turnwire_event::{SessionId, Ulid};
+
+use crate::fixture::{BatchBuilder, owner, session_row};
+use crate::store::Store;
+
+/// Runs the suite; `create` makes an empty store for each test.
+pub(crate) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
+    sessions_are_listed_by_owner(create().as_ref());
+    workers_are_listed_by_parent(create().as_ref());
+    deleted_session_has_no_row(create().as_ref());
+    turn::run(create);
+    approval::run(create);
+    message::run(create);
+    call::run(create);
+}
+
+fn sessions_are_listed_by_owner(store: &dyn Store) {
+    for (id, principal) in [(1, "ann"), (2, "bob"), (3, "ann")] {
+        let mut builder = BatchBuilder::new(id);
+        let mut append = builder.events(1);
+        let row = RowChange::SessionPut(Box::new(session_row(id, principal)));
+        append.rows = vec![builder.placed(row)];
+        store.append(&[append]).expect("an append");
+    }
+    let ids = |principal: &str, before, limit| -> Vec<u128> {
+        let rows = store.sessions(&owner(principal), before, limit);
+        let rows = rows.expect("sessions");
+        rows.iter().map(|row| row.id.0.0).collect()
+    };
+    assert_eq!(ids("ann", None, 10), [3, 1]);
+    assert_eq!(ids("ann", None, 1), [3]);
+    assert_eq!(ids("ann", Some(SessionId(Ulid(3))), 10), [1]);
+    assert_eq!(ids("bob", None, 10), [2]);
+    assert!(ids("eve", None, 10).is_empty());
+}
+
+fn workers_are_listed_by_parent(store: &dyn Store) {
+    let parent = SessionId(Ulid(1));
+    store
+        .append(&[BatchBuilder::new(1).events(1)])
+        .expect("the parent");
+    for id in [2, 3] {
+        let mut builder = BatchBuilder::new(id);
+        let mut append = builder.events(1);
+        let mut row = session_row(id, "local");
+        row.parent = Some(parent);
+        append.rows = vec![builder.placed(RowChange::SessionPut(Box::new(row)))];
+        store.append(&[append]).expect("a worker");
+    }
+    let workers = |before, limit| -> Vec<u128> {
+        let rows = store.workers(parent, before, limit).expect("workers");
+        rows.iter().map(|row| row.id.0.0).collect()
+    };
+    assert_eq!(workers(None, 10), [3, 2]);
+    assert_eq!(workers(Some(SessionId(Ulid(3))), 10), [2]);
+    let own = store.sessions(&owner("local"), None, 10).expect("sessions");
+    assert_eq!(own.len(), 1, "workers are left out");
+}
+
+fn deleted_session_has_no_row(store: &dyn Store) {
+    let mut builder = BatchBuilder::new(1);
+    store.append(&[builder.events(3)]).expect("an append");
+    assert!(store.session(builder.session).expect("a read").is_some());
+    store.delete(builder.session).expect("a delete");
+    assert!(store.session(builder.session).expect("a read").is_none());
+}

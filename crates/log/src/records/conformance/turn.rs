@@ -1,0 +1,218 @@
+//! Turns from the queue to their end, and idempotency keys.
+
+use std::sync::Arc;
+
+use turnwire_event::code::{OnDisconnect, TurnKind, TurnState};
+use turnwire_event::row::{KeyScope, QueuedRow, RowChange};
+use turnwire_event::{Epoch, Position, Seq, SessionId, Timestamp, TurnId, Ulid};
+
+use crate::fixture::{BatchBuilder, owner};
+use crate::store::Store;
+
+pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
+    turn_record_follows_start_and_end(create().as_ref());
+    queued_turn_starts_with_its_submitted_settings(create().as_ref());
+    queued_turns_are_ordered_by_place(create().as_ref());
+    session_with_queued_turns_is_deleted_not_trimmed(create().as_ref());
+    key_returns_its_turn_within_its_scope(create().as_ref());
+    oldest_keys_expire_first_up_to_the_maximum(create().as_ref());
+}
+
+pub(crate) fn queued(turn: TurnId, place: i64) -> RowChange {
+    RowChange::TurnQueued {
+        turn_id: turn,
+        kind: TurnKind::Chat,
+        on_disconnect: OnDisconnect::Cancel,
+        disconnect_grace_ms: 7,
+        trace: None,
+        wire_version: Some("0.4".into()),
+        place,
+        input: format!("input of {place}"),
+    }
+}
+
+pub(crate) fn key(scope: &KeyScope, turn: TurnId, body: u8) -> RowChange {
+    RowChange::KeyPut {
+        scope: Box::new(scope.clone()),
+        turn_id: turn,
+        body_sha256: [body; 32],
+    }
+}
+
+pub(crate) fn scope(session: Option<SessionId>, key: &str) -> KeyScope {
+    KeyScope {
+        owner: owner("local"),
+        route: "turns".into(),
+        session,
+        key: key.into(),
+    }
+}
+
+fn turn_record_follows_start_and_end(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    let turn = TurnId(Ulid(5));
+    store.append(&[a.events(1)]).expect("an append");
+    store.append(&[a.turn_started(turn)]).expect("the start");
+    let open = store.open_turns().expect("turns");
+    let states: Vec<_> = open.iter().map(|turn| (turn.id, turn.state)).collect();
+    assert_eq!(states, [(turn, TurnState::Running)]);
+    store.append(&[a.turn_ended(turn)]).expect("the end");
+    assert!(store.open_turns().expect("turns").is_empty());
+    let (turn_owner, row) = store.turn(turn).expect("a read").expect("the turn");
+    let ended = row.ended.map(|position| position.seq);
+    assert_eq!(
+        (turn_owner, row.state, ended),
+        (owner("local"), TurnState::Completed, Some(Seq(3)))
+    );
+}
+
+fn queued_turn_starts_with_its_submitted_settings(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    let turn = TurnId(Ulid(5));
+    store.append(&[a.events(3)]).expect("an append");
+    store
+        .append(&[a.rows(vec![queued(turn, 0)])])
+        .expect("row changes without an event");
+    assert!(
+        store.open_turns().expect("turns").is_empty(),
+        "the turn is queued"
+    );
+    assert_eq!(store.queued_sessions().expect("sessions"), [a.session]);
+    let expected = QueuedRow {
+        turn_id: turn,
+        place: 0,
+        input: "input of 0".into(),
+    };
+    assert_eq!(store.queued_turns(a.session).expect("turns"), [expected]);
+    let (_, row) = store.turn(turn).expect("a read").expect("the turn");
+    assert_eq!(row.state, TurnState::Queued);
+    assert_eq!(row.started, Position::persisted(Epoch(1), Seq(4)));
+    assert_eq!(row.wire_version.as_deref(), Some("0.4"));
+    assert_eq!(row.agent_definition, "");
+    store.append(&[a.events(2)]).expect("an append");
+    store.append(&[a.turn_started(turn)]).expect("its start");
+    assert!(store.queued_turns(a.session).expect("turns").is_empty());
+    assert!(store.queued_sessions().expect("sessions").is_empty());
+    let (_, row) = store.turn(turn).expect("a read").expect("the turn");
+    assert_eq!((row.state, row.started.seq), (TurnState::Running, Seq(6)));
+    assert_eq!(row.on_disconnect, OnDisconnect::Cancel, "as submitted");
+    assert_eq!(row.wire_version.as_deref(), Some("0.4"));
+    assert_eq!(row.agent_definition, "1");
+    let open = store.open_turns().expect("turns");
+    assert_eq!(open.iter().map(|t| t.id).collect::<Vec<_>>(), [turn]);
+    assert!(
+        store.append(&[a.turn_started(turn)]).is_err(),
+        "a turn starts once"
+    );
+}
+
+fn queued_turns_are_ordered_by_place(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    store.append(&[a.events(1)]).expect("an append");
+    for (id, place) in [(9, 0), (8, 1), (7, -1)] {
+        let row = queued(TurnId(Ulid(id)), place);
+        store.append(&[a.rows(vec![row])]).expect("an append");
+    }
+    let queued_turns = store.queued_turns(a.session).expect("turns");
+    let ids: Vec<u128> = queued_turns.iter().map(|row| row.turn_id.0.0).collect();
+    assert_eq!(ids, [7, 9, 8]);
+    assert!(
+        store
+            .append(&[a.rows(vec![queued(TurnId(Ulid(9)), 5)])])
+            .is_err(),
+        "a turn is queued once"
+    );
+}
+
+fn session_with_queued_turns_is_deleted_not_trimmed(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    let turn = TurnId(Ulid(5));
+    let (in_session, new_session) = (scope(Some(a.session), "k"), scope(None, "k"));
+    store.append(&[a.events(3)]).expect("an append");
+    let accepted = vec![
+        queued(turn, 0),
+        key(&in_session, turn, 1),
+        key(&new_session, turn, 1),
+    ];
+    store.append(&[a.rows(accepted)]).expect("an append");
+    let now = Timestamp::from_millis(10_000);
+    assert!(store.trim(now, 10).expect("a trim").is_empty());
+    store.delete(a.session).expect("a delete");
+    assert!(store.queued_sessions().expect("sessions").is_empty());
+    assert!(store.turn(turn).expect("a read").is_none());
+    for scope in [in_session, new_session] {
+        assert!(
+            store.idempotency_key(&scope).expect("a read").is_none(),
+            "{scope:?}"
+        );
+    }
+}
+
+fn key_returns_its_turn_within_its_scope(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    let (first, second) = (TurnId(Ulid(5)), TurnId(Ulid(6)));
+    let used = scope(Some(a.session), "k");
+    store.append(&[a.events(2)]).expect("an append");
+    store
+        .append(&[a.rows(vec![key(&used, first, 1)])])
+        .expect("an append");
+    let row = store
+        .idempotency_key(&used)
+        .expect("a read")
+        .expect("the key");
+    assert_eq!((row.turn_id, row.body_sha256), (first, [1; 32]));
+    assert_eq!(row.created_at, Timestamp::from_millis(20));
+    let others = [
+        scope(None, "k"),
+        scope(Some(SessionId(Ulid(2))), "k"),
+        scope(Some(a.session), "l"),
+        KeyScope {
+            route: "chat".into(),
+            ..used.clone()
+        },
+        KeyScope {
+            owner: owner("eve"),
+            ..used.clone()
+        },
+    ];
+    for other in others {
+        assert!(
+            store.idempotency_key(&other).expect("a read").is_none(),
+            "{other:?}"
+        );
+    }
+    store
+        .append(&[a.rows(vec![key(&used, second, 2)])])
+        .expect("a key that replaces the expired one");
+    let row = store
+        .idempotency_key(&used)
+        .expect("a read")
+        .expect("the key");
+    assert_eq!((row.turn_id, row.body_sha256), (second, [2; 32]));
+}
+
+fn oldest_keys_expire_first_up_to_the_maximum(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    let turn = TurnId(Ulid(5));
+    for n in 0..5 {
+        store.append(&[a.events(1)]).expect("an append"); // at 10, 20, 30, 40, 50 ms
+        let row = key(&scope(None, &n.to_string()), turn, 1);
+        store.append(&[a.rows(vec![row])]).expect("an append");
+    }
+    let expire = |before, max| {
+        store
+            .expire_keys(Timestamp::from_millis(before), max)
+            .expect("a delete")
+    };
+    assert_eq!(expire(10, 10), 0);
+    assert_eq!(expire(40, 2), 2, "the oldest first");
+    let row = |n: u8| {
+        store
+            .idempotency_key(&scope(None, &n.to_string()))
+            .expect("a read")
+    };
+    assert!(row(1).is_none() && row(2).is_some());
+    assert_eq!(expire(40, 10), 1);
+    assert_eq!(expire(40, 10), 0);
+    assert!(row(3).is_some() && row(4).is_some());
+}

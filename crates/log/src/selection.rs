@@ -1,0 +1,121 @@
+//! Which events of a range a read returns: by type, turn, actor and visibility.
+//!
+//! An [`EventSelection`] compares the columns beside an event's bytes, never the bytes. The columns
+//! are written with the event and are not part of the hash chain.
+
+use turnwire_event::{Actor, Filter, TurnId, TypeSet};
+
+/// The events that [`Log::read`](crate::Log::read) returns and [`Log::count`](crate::Log::count)
+/// counts. Every condition that is set must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventSelection {
+    types: Option<TypeSet>,
+    turn: Option<TurnId>,
+    actors: Option<Vec<Actor>>,
+    visible_only: bool,
+}
+
+impl EventSelection {
+    /// Every event of the range, hidden events included.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Keeps events whose type is in `types`.
+    #[must_use]
+    pub fn with_types(mut self, types: TypeSet) -> Self {
+        self.types = Some(types);
+        self
+    }
+
+    /// Keeps events of `turn`.
+    #[must_use]
+    pub fn with_turn(mut self, turn: TurnId) -> Self {
+        self.turn = Some(turn);
+        self
+    }
+
+    /// Keeps events whose actor matches one of `patterns`; see [`Actor::matches`].
+    #[must_use]
+    pub fn with_actors(mut self, patterns: Vec<Actor>) -> Self {
+        self.actors = Some(patterns);
+        self
+    }
+
+    /// Leaves out events that the rendering policy hides.
+    #[must_use]
+    pub fn visible_only(mut self) -> Self {
+        self.visible_only = true;
+        self
+    }
+
+    /// True if no condition is set, so that the events of a range are dense.
+    pub fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn types(&self) -> Option<TypeSet> {
+        self.types
+    }
+
+    pub(crate) fn turn(&self) -> Option<TurnId> {
+        self.turn
+    }
+
+    pub(crate) fn actors(&self) -> Option<&[Actor]> {
+        self.actors.as_deref()
+    }
+
+    pub(crate) fn is_visible_only(&self) -> bool {
+        self.visible_only
+    }
+}
+
+impl From<&Filter> for EventSelection {
+    /// The stored events that can pass `filter`. A filter that names every filterable type sets no
+    /// condition on types: the few types that no filter can name are then selected and counted too,
+    /// and [`Filter::matches`] leaves them out afterwards.
+    fn from(filter: &Filter) -> Self {
+        let every_type = filter.types().covers(TypeSet::filterable());
+        Self {
+            types: (!every_type).then(|| filter.types()),
+            turn: None,
+            actors: filter.actors().map(<[Actor]>::to_vec),
+            visible_only: !filter.includes_suppressed(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnwire_event::{EventType, FilterSpec};
+
+    #[test]
+    fn filter_with_every_type_selects_without_a_type_condition() {
+        let spec = FilterSpec {
+            include_suppressed: true,
+            ..FilterSpec::default()
+        };
+        let every = Filter::resolve(&spec).expect("a filter");
+        assert!(EventSelection::from(&every).is_all());
+        let visible = EventSelection::from(&Filter::full());
+        assert_eq!(visible, EventSelection::all().visible_only());
+    }
+
+    #[test]
+    fn filter_conditions_are_kept_in_the_selection() {
+        let types = TypeSet::EMPTY.with(EventType::ToolCalled);
+        let spec = FilterSpec {
+            event_types: Some(vec!["tool.called".into()]),
+            actors: Some(vec!["tool".into()]),
+            ..FilterSpec::default()
+        };
+        let filter = Filter::resolve(&spec).expect("a filter");
+        let expected = EventSelection::all()
+            .with_types(types)
+            .with_actors(vec!["tool".parse().expect("an actor")])
+            .visible_only();
+        assert_eq!(EventSelection::from(&filter), expected);
+    }
+}

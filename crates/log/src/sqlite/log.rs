@@ -1,0 +1,63 @@
+//! [`Log`] over SQLite: writes on the one writing connection, reads on the pool of readers.
+
+use turnwire_event::{Seq, SessionId, Timestamp};
+
+use crate::chain::Hash;
+use crate::error::{AppendError, ReadError};
+use crate::log::Log;
+use crate::record::{Append, StoredEvent, Tail};
+use crate::selection::EventSelection;
+use crate::sqlite::{Sqlite, migrate, read};
+
+impl Log for Sqlite {
+    fn append(&self, batch: &[Append]) -> Result<(), AppendError> {
+        self.write_half.lock().append(batch)
+    }
+
+    fn read(
+        &self,
+        session: SessionId,
+        after: Seq,
+        upto: Seq,
+        selection: &EventSelection,
+        limit: usize,
+    ) -> Result<Vec<StoredEvent>, ReadError> {
+        self.readers
+            .with(|c| read::read(c, session, (after, upto), selection, limit))
+    }
+
+    fn tail(&self, session: SessionId) -> Result<Option<Tail>, ReadError> {
+        self.readers.with(|c| read::tail(c, session))
+    }
+
+    fn hash_at(&self, session: SessionId, seq: Seq) -> Result<Hash, ReadError> {
+        self.readers.with(|c| read::hash_at(c, session, seq))
+    }
+
+    fn count(
+        &self,
+        session: SessionId,
+        after: Seq,
+        upto: Seq,
+        selection: &EventSelection,
+    ) -> Result<u64, ReadError> {
+        self.readers
+            .with(|c| read::count(c, session, (after, upto), selection))
+    }
+
+    fn trim(
+        &self,
+        before: Timestamp,
+        sessions_max: usize,
+    ) -> Result<Vec<(SessionId, Seq)>, AppendError> {
+        self.write_half.lock().trim(before, sessions_max)
+    }
+
+    fn delete(&self, session: SessionId) -> Result<(), AppendError> {
+        self.write_half.lock().delete(session)
+    }
+
+    fn close(&self) {
+        migrate::mark_clean(&self.write_half.lock().connection);
+    }
+}
