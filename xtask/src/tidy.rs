@@ -5,6 +5,7 @@ pub mod path;
 pub mod order;
 pub mod folder;
 pub mod words;
+pub mod docs;
 pub mod large;
 pub mod edges;
 pub mod licence;
@@ -47,6 +48,7 @@ pub fn judge(sources: &[Source], metadata: &Metadata) -> Report {
     failures.extend(order::backward(sources));
     failures.extend(folder::crowded(sources));
     failures.extend(words::forbidden(sources));
+    failures.extend(docs::findings(sources));
     failures.extend(edges::forbidden(metadata));
     failures.extend(licence::not_allowed(metadata));
     failures.extend(licence::refused(metadata));
