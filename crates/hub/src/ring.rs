@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use turnwire_event::Position;
-use turnwire_log::{Released, Sink};
+use turnwire_log::{EventSink, ReleasedEvent};
 
 use crate::bell::{Bell, Seat};
 use crate::entry::Entry;
@@ -19,7 +19,7 @@ use crate::track::{Project, Run, TRACKS, Track};
 /// State that is folded from released events under the lock that publishes them.
 pub trait Fold: Send + 'static {
     /// Takes in one event.
-    fn apply(&mut self, event: &Released);
+    fn apply(&mut self, event: &ReleasedEvent);
 }
 
 /// Bounds of a ring.
@@ -235,8 +235,8 @@ impl<S: Fold> Wake for Ring<S> {
     }
 }
 
-impl<S: Fold> Sink for Ring<S> {
-    fn publish(&self, events: &mut Vec<Released>) {
+impl<S: Fold> EventSink for Ring<S> {
+    fn publish(&self, events: &mut Vec<ReleasedEvent>) {
         let mut core = self.core.lock();
         for event in events.drain(..) {
             core.state.apply(&event);
