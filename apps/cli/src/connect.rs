@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use turnwire_client::Client;
-use turnwire_log::sqlite::Sqlite;
+use turnwire_log::sqlite::SqliteStore;
 
 use crate::args::{Place, Speaker};
 use crate::session_source::Source;
@@ -15,8 +15,8 @@ pub(crate) fn client(speaker: &Speaker) -> Result<Client> {
 }
 
 /// A data folder, for reading alone; a server may be at work on it.
-pub(crate) fn folder(dir: &Path) -> Result<Sqlite> {
-    Sqlite::open_read_only(dir)
+pub(crate) fn folder(dir: &Path) -> Result<SqliteStore> {
+    SqliteStore::open_read_only(dir)
         .with_context(|| format!("opening the data folder {}", dir.display()))
 }
 

@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use turnwire_client::{Client, EventsQuery};
 use turnwire_event::{Message, MessageId, Position, Seq, SessionId};
-use turnwire_log::chain::Hash;
-use turnwire_log::sqlite::Sqlite;
-use turnwire_log::{EventSelection, Log as _, MessageRecords as _, ReadError, View};
+use turnwire_log::chain::ChainHash;
+use turnwire_log::sqlite::SqliteStore;
+use turnwire_log::{EventSelection, Log as _, MessageRecords as _, MessageView, ReadError};
 
 /// How many events or messages are read at once.
 const PAGE: usize = 200;
@@ -19,15 +19,15 @@ pub(crate) enum Source {
     /// A running server.
     Server(Client),
     /// A data folder.
-    Folder(Box<Sqlite>),
+    Folder(Box<SqliteStore>),
 }
 
 /// A stretch of the log.
 pub(crate) struct Page {
     /// The chain's hash before the first event.
-    pub(crate) previous: Hash,
+    pub(crate) previous: ChainHash,
     /// The events, each with the chain's hash at it.
-    pub(crate) events: Vec<(Bytes, Hash)>,
+    pub(crate) events: Vec<(Bytes, ChainHash)>,
     /// Where to go on; none at the end.
     pub(crate) next: Option<Position>,
     /// The number of a record that does not match its hash and cannot be read, if there is one.
@@ -82,7 +82,7 @@ impl Source {
                     let tail = store.tail(session)?.context("there is no such session")?;
                     let page = store.messages(
                         session,
-                        View::Orchestrator,
+                        MessageView::Orchestrator,
                         tail.position(),
                         before,
                         PAGE,
@@ -101,7 +101,7 @@ impl Source {
     }
 }
 
-fn folder_page(store: &Sqlite, session: SessionId, since: Option<Position>) -> Result<Page> {
+fn folder_page(store: &SqliteStore, session: SessionId, since: Option<Position>) -> Result<Page> {
     let tail = store
         .tail(session)?
         .context("there is no such session in this folder")?;
@@ -129,7 +129,7 @@ fn folder_page(store: &Sqlite, session: SessionId, since: Option<Position>) -> R
         previous,
         events: events
             .into_iter()
-            .map(|event| (event.bytes, Hash(event.hash)))
+            .map(|event| (event.bytes, ChainHash(event.hash)))
             .collect(),
         next: more.then(|| Position::persisted(tail.epoch, last)),
         damaged,
@@ -137,7 +137,7 @@ fn folder_page(store: &Sqlite, session: SessionId, since: Option<Position>) -> R
 }
 
 /// Reads a hash from its 64 hexadecimal digits.
-fn hash(text: &str) -> Result<Hash> {
+fn hash(text: &str) -> Result<ChainHash> {
     let mut bytes = [0u8; 32];
     if text.len() != 64 || !text.is_ascii() {
         bail!("the server sent a hash that is none: {text:?}");
@@ -145,5 +145,5 @@ fn hash(text: &str) -> Result<Hash> {
     for (at, byte) in bytes.iter_mut().enumerate() {
         *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16)?;
     }
-    Ok(Hash(bytes))
+    Ok(ChainHash(bytes))
 }

@@ -16,11 +16,11 @@ use turnwire_event::{
     Actor, Body, Clock, EpisodeId, Epoch, EventType, Owner, Position, Seq, SessionId, TenantId,
     Timestamp, TurnId, Ulid,
 };
-use turnwire_log::chain::Hash;
-use turnwire_log::reserve::Reserve;
-use turnwire_log::sequencer::Bounds;
-use turnwire_log::sqlite::{Durability, Options, Sqlite};
-use turnwire_log::{Draft, Released, Room, Sequencer, Sink, Tail, Writer};
+use turnwire_log::chain::ChainHash;
+use turnwire_log::reserve::DiskReserve;
+use turnwire_log::sequencer::OutboxBounds;
+use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
+use turnwire_log::{EventDraft, EventSink, LogTail, OutboxRoom, ReleasedEvent, Sequencer, Writer};
 
 use super::{Appender, EVENT_BYTES};
 
@@ -36,8 +36,8 @@ impl Clock for Elapsed {
 /// Takes what is released and lets it go: nobody watches.
 struct Nobody;
 
-impl Sink for Nobody {
-    fn publish(&self, events: &mut Vec<Released>) {
+impl EventSink for Nobody {
+    fn publish(&self, events: &mut Vec<ReleasedEvent>) {
         events.clear();
     }
 
@@ -55,20 +55,20 @@ pub struct Sequenced {
 impl Sequenced {
     /// Opens a new store in `dir` and makes the sessions.
     pub async fn open(dir: &Path, sessions: usize) -> io::Result<Self> {
-        let options = Options {
+        let options = SqliteOptions {
             dir: dir.to_owned(),
             durability: Durability::Full,
         };
-        let store = Sqlite::open(&options).map_err(io::Error::other)?;
-        let reserve = Reserve::new(dir.join("reserve"), 16 << 20);
+        let store = SqliteStore::open(&options).map_err(io::Error::other)?;
+        let reserve = DiskReserve::new(dir.join("reserve"), 16 << 20);
         let fatal = Box::new(|what: &str| panic!("the disk failed: {what}"));
         let writer = Writer::start(Arc::new(store), reserve, fatal)?;
         let clock: Arc<dyn Clock> = Arc::new(Elapsed(Instant::now()));
         let mut sequencers = Vec::with_capacity(sessions);
         for number in 1..=sessions {
             let id = SessionId(Ulid(number as u128));
-            let hash = Hash::seed(id);
-            let tail = Tail {
+            let hash = ChainHash::seed(id);
+            let tail = LogTail {
                 epoch: Epoch::FIRST,
                 seq: Seq(0),
                 hash,
@@ -79,13 +79,13 @@ impl Sequenced {
             let sequencer = Sequencer::open(
                 id,
                 tail,
-                Bounds::default(),
+                OutboxBounds::default(),
                 clock.clone(),
                 writer.clone(),
                 Arc::new(Nobody),
             );
             sequencer
-                .emit_one(created(id)?, Room::Reserved)
+                .emit_one(created(id)?, OutboxRoom::Reserved)
                 .map_err(io::Error::other)?;
             sequencers.push(sequencer);
         }
@@ -106,9 +106,9 @@ impl Sequenced {
 impl Appender for Sequenced {
     async fn append(&self, session: usize) -> io::Result<()> {
         let sequencer = &self.sequencers[session];
-        let draft = Draft::new(None, Actor::USER, self.body.clone());
+        let draft = EventDraft::new(None, Actor::USER, self.body.clone());
         let (at, _) = sequencer
-            .emit_one(draft, Room::Bounded)
+            .emit_one(draft, OutboxRoom::Bounded)
             .map_err(io::Error::other)?;
         sequencer.committed(at.seq).await.map_err(io::Error::other)
     }
@@ -121,7 +121,7 @@ impl Drop for Sequenced {
 }
 
 /// The first event of a session, with its row.
-fn created(id: SessionId) -> io::Result<Draft> {
+fn created(id: SessionId) -> io::Result<EventDraft> {
     let zero = Timestamp::from_millis(0);
     let episode_id = EpisodeId(id.0);
     let row = SessionRow {
@@ -146,7 +146,7 @@ fn created(id: SessionId) -> io::Result<Draft> {
         workspace_path: None,
         episode_id,
     });
-    let mut draft = Draft::new(None, Actor::USER, body);
+    let mut draft = EventDraft::new(None, Actor::USER, body);
     draft.rows = vec![RowChange::SessionPut(Box::new(row))];
     Ok(draft)
 }

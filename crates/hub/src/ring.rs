@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use turnwire_event::Position;
-use turnwire_log::{Released, Sink};
+use turnwire_log::{EventSink, ReleasedEvent};
 
 use crate::entry::Entry;
 use crate::pump::{Pump, WakeWaiters};
@@ -19,7 +19,7 @@ use crate::waker_set::{Bell, Seat};
 /// State that a [`Ring`] folds from released events, under the lock that publishes them.
 pub trait Fold: Send + 'static {
     /// Updates the state with the next event.
-    fn apply(&mut self, event: &Released);
+    fn apply(&mut self, event: &ReleasedEvent);
 }
 
 /// The size limits of a [`Ring`]; the oldest entries leave it first.
@@ -241,8 +241,8 @@ impl<S: Fold> WakeWaiters for Ring<S> {
     }
 }
 
-impl<S: Fold> Sink for Ring<S> {
-    fn publish(&self, events: &mut Vec<Released>) {
+impl<S: Fold> EventSink for Ring<S> {
+    fn publish(&self, events: &mut Vec<ReleasedEvent>) {
         let mut core = self.core.lock();
         for event in events.drain(..) {
             core.state.apply(&event);

@@ -5,9 +5,9 @@ use turnwire_event::SessionId;
 
 /// The hash at one event: of the event and of every event before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hash(pub [u8; 32]);
+pub struct ChainHash(pub [u8; 32]);
 
-impl Hash {
+impl ChainHash {
     /// The hash before the first event of a session.
     pub fn seed(session: SessionId) -> Self {
         Self(Sha256::digest(session.to_string().as_bytes()).into())
@@ -37,8 +37,8 @@ mod tests {
 
     #[test]
     fn hash_depends_on_every_byte_and_every_predecessor() {
-        let seed = Hash::seed(SessionId(turnwire_event::Ulid(1)));
-        assert_ne!(seed, Hash::seed(SessionId(turnwire_event::Ulid(2))));
+        let seed = ChainHash::seed(SessionId(turnwire_event::Ulid(1)));
+        assert_ne!(seed, ChainHash::seed(SessionId(turnwire_event::Ulid(2))));
         let one = seed.next(b"a");
         assert_eq!(one, seed.next(b"a"));
         assert_ne!(one, seed.next(b"b"));

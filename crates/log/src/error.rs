@@ -86,7 +86,7 @@ pub enum ReadError {
     },
     /// The session does not exist or was deleted.
     #[error("there is no such session")]
-    Gone,
+    SessionNotFound,
     /// The database returned an error.
     #[error("the database could not be read: {0}")]
     Database(String),

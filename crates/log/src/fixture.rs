@@ -10,8 +10,8 @@ use turnwire_event::{
     Timestamp, TurnId, Ulid,
 };
 
-use crate::chain::Hash;
-use crate::record::{Append, Record, Term};
+use crate::chain::ChainHash;
+use crate::record::{EventRecord, LeaseTerm, SessionAppend};
 
 pub(crate) fn owner(principal: &str) -> Owner {
     Owner {
@@ -47,7 +47,7 @@ pub(crate) fn at(seq: u64) -> Position {
 pub(crate) struct BatchBuilder {
     pub(crate) session: SessionId,
     pub(crate) seq: Seq,
-    pub(crate) hash: Hash,
+    pub(crate) hash: ChainHash,
     /// The bytes of every event so far: event `n` is at `n - 1`.
     pub(crate) bytes: Vec<Bytes>,
 }
@@ -58,12 +58,12 @@ impl BatchBuilder {
         Self {
             session,
             seq: Seq(0),
-            hash: Hash::seed(session),
+            hash: ChainHash::seed(session),
             bytes: Vec::new(),
         }
     }
 
-    fn record(&mut self, comment: &str) -> Record {
+    fn record(&mut self, comment: &str) -> EventRecord {
         self.seq = self.seq.next();
         let time = Timestamp::from_millis(self.seq.0 as i64 * 10);
         let event = Event {
@@ -84,7 +84,7 @@ impl BatchBuilder {
         let bytes = Bytes::from(event.to_bytes());
         self.hash = self.hash.next(&bytes);
         self.bytes.push(bytes.clone());
-        Record {
+        EventRecord {
             seq: self.seq,
             kind: EventType::FeedbackRecorded,
             turn: None,
@@ -96,10 +96,10 @@ impl BatchBuilder {
         }
     }
 
-    fn append(&self, prev: Seq, records: Vec<Record>, rows: Vec<Placed>) -> Append {
-        Append {
+    fn append(&self, prev: Seq, records: Vec<EventRecord>, rows: Vec<Placed>) -> SessionAppend {
+        SessionAppend {
             session: self.session,
-            term: Term(0),
+            term: LeaseTerm(0),
             prev,
             records,
             rows,
@@ -107,7 +107,7 @@ impl BatchBuilder {
     }
 
     /// An append of `count` events, with the session's row if it is the first.
-    pub(crate) fn events(&mut self, count: usize) -> Append {
+    pub(crate) fn events(&mut self, count: usize) -> SessionAppend {
         let prev = self.seq;
         let records = (0..count)
             .map(|n| self.record(&format!("comment {n}")))
@@ -121,14 +121,14 @@ impl BatchBuilder {
     }
 
     /// An append of one event with a row change.
-    pub(crate) fn event_with(&mut self, change: RowChange) -> Append {
+    pub(crate) fn event_with(&mut self, change: RowChange) -> SessionAppend {
         let mut append = self.events(1);
         append.rows.push(self.placed(change));
         append
     }
 
     /// An append of row changes alone.
-    pub(crate) fn rows(&self, changes: Vec<RowChange>) -> Append {
+    pub(crate) fn rows(&self, changes: Vec<RowChange>) -> SessionAppend {
         let rows = changes.into_iter().map(|change| self.placed(change));
         self.append(self.seq, Vec::new(), rows.collect())
     }
@@ -142,13 +142,13 @@ impl BatchBuilder {
         }
     }
 
-    pub(crate) fn turn_started(&mut self, turn: TurnId) -> Append {
+    pub(crate) fn turn_started(&mut self, turn: TurnId) -> SessionAppend {
         let mut append = self.event_with(turn_started(turn, None));
         append.records[0].turn = Some(turn);
         append
     }
 
-    pub(crate) fn turn_ended(&mut self, turn: TurnId) -> Append {
+    pub(crate) fn turn_ended(&mut self, turn: TurnId) -> SessionAppend {
         let mut append = self.event_with(RowChange::TurnEnded {
             turn_id: turn,
             terminal: EventType::TurnCompleted,

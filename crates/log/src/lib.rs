@@ -1,7 +1,7 @@
 //! The order of events: made in one place, durable before it is visible.
 //!
 //! ```text
-//!   emit ──▶ Sequencer ──────────── outbox (FIFO) ────────────▶ release ──▶ Sink (the hub)
+//!   emit ──▶ Sequencer ──────────── outbox (FIFO) ────────────▶ release ──▶ EventSink (the hub)
 //!            lock: seq, sub,          ▲   p5 t t p6 t b p7         only input of the hub
 //!            time, hash, turns        │   │         │ │
 //!                 │                   │   gate 5    │ gate 7: a barrier waits for the next commit
@@ -23,25 +23,27 @@
 pub mod chain;
 pub mod error;
 pub mod record;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod reserve;
 pub mod selection;
 pub mod log;
 pub mod records;
 pub mod store;
-#[cfg(test)]
-pub(crate) mod fixture;
 pub mod sqlite;
 pub mod writer;
 pub mod sequencer;
 
 pub use error::{AppendError, OpenError, ReadError};
 pub use log::Log;
-pub use record::{Append, Record, StoredEvent, Tail, Term};
+pub use record::{EventRecord, LeaseTerm, LogTail, SessionAppend, StoredEvent};
 pub use records::{
-    ApprovalRecords, CallRecords, MessageRecords, Records, SessionRecords, StatusCount,
-    TurnRecords, UsageDay, View, is_display_only,
+    ApprovalRecords, CallRecords, DailyUsage, MessageRecords, MessageView, Records, SessionRecords,
+    StatusCount, TurnRecords, is_display_only,
 };
 pub use selection::EventSelection;
-pub use sequencer::{Draft, Refused, Released, Room, Sequencer, Sink, Ticket};
+pub use sequencer::{
+    BatchTicket, EventDraft, EventSink, OutboxRoom, ReleasedEvent, Sequencer, SequencerError,
+};
 pub use store::Store;
-pub use writer::{Health, Writer};
+pub use writer::{DiskHealth, Writer};

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! - Sequence numbers of a session are 1, 2, 3, … without a gap; a number is never reused.
-//! - `hash(n) = SHA-256(hash(n-1) ‖ bytes(n))`; `hash(0)` is [`Hash::seed`](crate::chain::Hash::seed).
+//! - `hash(n) = SHA-256(hash(n-1) ‖ bytes(n))`; `hash(0)` is [`ChainHash::seed`](crate::chain::ChainHash::seed).
 //! - An event is returned exactly as it was appended, byte for byte.
 //! - A read sees every append, trim and delete that returned before the read began, and one state
 //!   of the database: never half of a batch.
@@ -23,22 +23,22 @@ pub(crate) mod conformance;
 
 use turnwire_event::{Seq, SessionId, Timestamp};
 
-use crate::chain::Hash;
+use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
-use crate::record::{Append, StoredEvent, Tail};
+use crate::record::{LogTail, SessionAppend, StoredEvent};
 use crate::selection::EventSelection;
 
 /// A durable log of events, one sequence per session. `log::conformance` is the test suite of
 /// this contract.
 pub trait Log: Send + Sync + 'static {
-    /// Writes a batch in one transaction: the events and the row changes of every [`Append`].
+    /// Writes a batch in one transaction: the events and the row changes of every [`SessionAppend`].
     ///
     /// - Durable on return; on an error nothing of the batch is written.
     /// - [`AppendError::Refused`] if an append does not continue its session's log: `prev` must be
     ///   the last event, the events must be dense from there.
     /// - A batch that failed with [`AppendError::Full`] or [`AppendError::Busy`] may be appended
     ///   again unchanged.
-    fn append(&self, batch: &[Append]) -> Result<(), AppendError>;
+    fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError>;
 
     /// Returns the selected events with `after < seq <= upto`, oldest first, at most `limit`.
     ///
@@ -58,11 +58,11 @@ pub trait Log: Send + Sync + 'static {
     ) -> Result<Vec<StoredEvent>, ReadError>;
 
     /// Returns where the log of a session ends, or `None` if there is no such session.
-    fn tail(&self, session: SessionId) -> Result<Option<Tail>, ReadError>;
+    fn tail(&self, session: SessionId) -> Result<Option<LogTail>, ReadError>;
 
     /// Returns the stored hash at `seq`; at the low-water mark this is the hash kept by the trim.
     /// [`ReadError::Trimmed`] below the mark, [`ReadError::Damaged`] if there is no event `seq`.
-    fn hash_at(&self, session: SessionId, seq: Seq) -> Result<Hash, ReadError>;
+    fn hash_at(&self, session: SessionId, seq: Seq) -> Result<ChainHash, ReadError>;
 
     /// Counts the selected events with `after < seq <= upto`, by their columns; checks no hash.
     /// [`ReadError::Trimmed`] if `after` is below the low-water mark.

@@ -5,15 +5,15 @@ use bytes::Bytes;
 use turnwire_event::row::Placed;
 use turnwire_event::{Actor, Epoch, EventType, Head, Position, Seq, SessionId, Timestamp, TurnId};
 
-use crate::chain::Hash;
+use crate::chain::ChainHash;
 
 /// The number of the lease under which a process owns a session: 0 where one process owns all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Term(pub u64);
+pub struct LeaseTerm(pub u64);
 
 /// A persisted event to append.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct EventRecord {
     /// The next number of the session.
     pub seq: Seq,
     /// The type, a column for [`EventSelection`](crate::EventSelection).
@@ -27,22 +27,22 @@ pub struct Record {
     /// True if the rendering policy hides the event, a column for selection.
     pub hidden: bool,
     /// The hash over `bytes` and every event before.
-    pub hash: Hash,
+    pub hash: ChainHash,
     /// The event as JSON, exactly as clients are sent it.
     pub bytes: Bytes,
 }
 
 /// One session's part of a batch: events and row changes, written together or not at all.
 #[derive(Clone, Debug)]
-pub struct Append {
+pub struct SessionAppend {
     /// The session to append to.
     pub session: SessionId,
     /// The lease of the writing process.
-    pub term: Term,
+    pub term: LeaseTerm,
     /// The last event that must be in the log before the append.
     pub prev: Seq,
     /// The events, dense from `prev`; may be empty.
-    pub records: Vec<Record>,
+    pub records: Vec<EventRecord>,
     /// The changes to the [`Records`](crate::Records), each with the position of its event.
     pub rows: Vec<Placed>,
 }
@@ -62,25 +62,25 @@ pub struct StoredEvent {
 
 /// Where a session's log begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tail {
+pub struct LogTail {
     /// The epoch of the next event.
     pub epoch: Epoch,
     /// The number of the last event; 0 if there is none.
     pub seq: Seq,
     /// The hash at `seq`.
-    pub hash: Hash,
+    pub hash: ChainHash,
     /// The time of the last event.
     pub time: Timestamp,
     /// The low-water mark: events up to and including this number are trimmed.
     pub low: Seq,
     /// The hash at `low`.
-    pub low_hash: Hash,
+    pub low_hash: ChainHash,
 }
 
-impl Tail {
+impl LogTail {
     /// The tail of a new session, which has no event.
     pub fn first(session: SessionId, time: Timestamp) -> Self {
-        let hash = Hash::seed(session);
+        let hash = ChainHash::seed(session);
         Self {
             epoch: Epoch::FIRST,
             seq: Seq(0),

@@ -7,9 +7,6 @@
 //!   most `limit`.
 //! - Calls block, as those of [`Log`](crate::Log).
 
-#[cfg(test)]
-pub(crate) mod conformance;
-
 use turnwire_event::row::{
     ApprovalRow, KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage,
     ToolCallRow, TurnRow,
@@ -88,14 +85,14 @@ pub trait ApprovalRecords: Send + Sync + 'static {
     fn open_approvals(&self, session: SessionId) -> Result<Vec<ApprovalRow>, ReadError>;
 }
 
-/// Messages, in the order of their completion, as each [`View`] shows them.
+/// Messages, in the order of their completion, as each [`MessageView`] shows them.
 pub trait MessageRecords: Send + Sync + 'static {
     /// Returns the newest `limit` messages that were complete at `upto` and completed before the
     /// message `before`, oldest first.
     fn messages(
         &self,
         session: SessionId,
-        view: View<'_>,
+        view: MessageView<'_>,
         upto: Position,
         before: Option<MessageId>,
         limit: usize,
@@ -105,12 +102,12 @@ pub trait MessageRecords: Send + Sync + 'static {
     fn messages_since(
         &self,
         session: SessionId,
-        view: View<'_>,
+        view: MessageView<'_>,
         after: Position,
         upto: Position,
     ) -> Result<Vec<StoredMessage>, ReadError>;
 
-    /// Returns a complete message that [`View::Clients`] shows.
+    /// Returns a complete message that [`MessageView::Clients`] shows.
     fn message(
         &self,
         session: SessionId,
@@ -121,7 +118,7 @@ pub trait MessageRecords: Send + Sync + 'static {
     fn message_count(
         &self,
         session: SessionId,
-        view: View<'_>,
+        view: MessageView<'_>,
         upto: Position,
     ) -> Result<u64, ReadError>;
 
@@ -166,7 +163,7 @@ pub trait CallRecords: Send + Sync + 'static {
         tenant: Option<TenantId>,
         days: (Day, Day),
         limit: usize,
-    ) -> Result<Vec<UsageDay>, ReadError>;
+    ) -> Result<Vec<DailyUsage>, ReadError>;
 
     /// Returns how often each status was emitted, by id: in total, and on each day from that of
     /// `since` on.
@@ -186,7 +183,7 @@ impl<T> Records for T where
 
 /// Who reads messages. Each reader is shown the messages of its own scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View<'a> {
+pub enum MessageView<'a> {
     /// Shared messages.
     Clients,
     /// Shared messages that a model reads, and the orchestrator's private messages.
@@ -198,7 +195,7 @@ pub enum View<'a> {
 }
 
 /// True for a tool's message that holds only data and components. No model reads such a message,
-/// so [`View::Orchestrator`] leaves it out.
+/// so [`MessageView::Orchestrator`] leaves it out.
 pub fn is_display_only(role: Role, content: &[ContentBlock]) -> bool {
     let is_displayed = |block: &ContentBlock| match block {
         ContentBlock::Component { .. } | ContentBlock::Data { .. } => true,
@@ -223,7 +220,7 @@ pub struct StatusCount {
 
 /// The model calls of one tenant and one model that ended on one day.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UsageDay {
+pub struct DailyUsage {
     /// UTC.
     pub day: Day,
     /// The tenant that owns the calls' sessions.

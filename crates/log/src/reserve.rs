@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 /// A reserve file in the folder of the database.
 #[derive(Debug)]
-pub struct Reserve {
+pub struct DiskReserve {
     path: PathBuf,
     bytes: u64,
 }
 
-impl Reserve {
+impl DiskReserve {
     /// A reserve of `bytes` at `path`; writes nothing yet.
     pub fn new(path: PathBuf, bytes: u64) -> Self {
         Self { path, bytes }
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn reserve_takes_real_blocks_until_released() {
         let dir = tempfile::tempdir().expect("a folder");
-        let reserve = Reserve::new(dir.path().join("reserve"), 200_000);
+        let reserve = DiskReserve::new(dir.path().join("reserve"), 200_000);
         reserve.acquire().expect("free space");
         let meta = fs::metadata(dir.path().join("reserve")).expect("the file");
         use std::os::unix::fs::MetadataExt as _;

@@ -2,7 +2,7 @@
 //!
 //! [`Sequencer::emit`] gives positions under the lock and returns; the writer thread makes the
 //! events durable; events at the front of the outbox whose gate is committed are released to the
-//! [`Sink`], in order, under the same lock. See the picture in `lib.rs`.
+//! [`EventSink`], in order, under the same lock. See the picture in `lib.rs`.
 
 mod outbox;
 mod state;
@@ -18,13 +18,13 @@ use turnwire_event::{
     Actor, Body, Clock, Head, Position, Render, Seq, SessionId, Sub, Timestamp, Trace, TurnId,
 };
 
-use crate::record::{Append, Tail};
+use crate::record::{LogTail, SessionAppend};
 use crate::sequencer::state::State;
 use crate::writer::{BatchSource, Writer};
 
 /// An event to emit: everything but its position and time.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct EventDraft {
     /// The turn that the event belongs to; `None` for events of the session itself.
     pub turn: Option<TurnId>,
     /// The actor in the event's head.
@@ -42,7 +42,7 @@ pub struct Draft {
     pub rows: Vec<RowChange>,
 }
 
-impl Draft {
+impl EventDraft {
     /// A draft without trace, rendering decision and rows.
     pub fn new(turn: Option<TurnId>, actor: Actor, body: Body) -> Self {
         let mut payload = Vec::with_capacity(192);
@@ -61,7 +61,7 @@ impl Draft {
 
 /// An event that was released: every persisted event up to it is durable.
 #[derive(Debug)]
-pub struct Released {
+pub struct ReleasedEvent {
     /// Position, type, turn, actor and visibility.
     pub head: Head,
     /// The timestamp in `bytes`.
@@ -74,20 +74,20 @@ pub struct Released {
 
 /// The batch that holds the rows of a [`Sequencer::put`]; see [`Sequencer::stored`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket(u64);
+pub struct BatchTicket(u64);
 
 /// The receiver of released events. Called under the sequencer's lock: must not block, must not
 /// emit.
-pub trait Sink: Send + Sync {
+pub trait EventSink: Send + Sync {
     /// Takes events out of `events`, which are in order.
-    fn publish(&self, events: &mut Vec<Released>);
+    fn publish(&self, events: &mut Vec<ReleasedEvent>);
     /// The session's log is damaged; no event will follow.
     fn quarantined(&self);
 }
 
 /// Why the sequencer did not accept events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum SequencerError {
     /// The outbox is full; wait for [`Sequencer::ready`].
     #[error("the outbox is full")]
     Full,
@@ -102,9 +102,9 @@ pub enum Refused {
     Closed,
 }
 
-/// Whether an emit is subject to the [`Bounds`] of the outbox.
+/// Whether an emit is subject to the [`OutboxBounds`] of the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum OutboxRoom {
     /// Rejected while the outbox is full; the producer waits.
     Bounded,
     /// Accepted beyond the bounds: terminals, cancels, barriers. There are few of them.
@@ -113,14 +113,14 @@ pub enum Room {
 
 /// The bounds of a session's outbox.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct OutboxBounds {
     /// Number of events.
     pub events: usize,
     /// Sum of the events' JSON.
     pub bytes: usize,
 }
 
-impl Default for Bounds {
+impl Default for OutboxBounds {
     fn default() -> Self {
         Self {
             events: 4096,
@@ -132,10 +132,10 @@ impl Default for Bounds {
 /// Gives positions to the events of one session and releases them in order.
 pub struct Sequencer {
     session: SessionId,
-    bounds: Bounds,
+    bounds: OutboxBounds,
     clock: Arc<dyn Clock>,
     writer: Arc<Writer>,
-    sink: Arc<dyn Sink>,
+    sink: Arc<dyn EventSink>,
     state: Mutex<State>,
     /// A copy of the outbox's state that is read without the lock.
     full: AtomicBool,
@@ -147,11 +147,11 @@ impl Sequencer {
     /// Continues the log of a session at `tail`.
     pub fn open(
         session: SessionId,
-        tail: Tail,
-        bounds: Bounds,
+        tail: LogTail,
+        bounds: OutboxBounds,
         clock: Arc<dyn Clock>,
         writer: Arc<Writer>,
-        sink: Arc<dyn Sink>,
+        sink: Arc<dyn EventSink>,
     ) -> Arc<Self> {
         let state = Mutex::new(State::new(tail));
         Arc::new(Self {
@@ -177,12 +177,12 @@ impl Sequencer {
     /// Hands over events, all or none, in order. Returns the position and time of each.
     pub fn emit(
         self: &Arc<Self>,
-        drafts: Vec<Draft>,
-        room: Room,
-    ) -> Result<Vec<(Position, Timestamp)>, Refused> {
+        drafts: Vec<EventDraft>,
+        room: OutboxRoom,
+    ) -> Result<Vec<(Position, Timestamp)>, SequencerError> {
         let mut state = self.state.lock();
-        if room == Room::Bounded && state.outbox.is_full(self.bounds) {
-            return Err(Refused::Full);
+        if room == OutboxRoom::Bounded && state.outbox.is_full(self.bounds) {
+            return Err(SequencerError::Full);
         }
         state.admit(&drafts)?;
         let now = self.clock.now();
@@ -197,12 +197,12 @@ impl Sequencer {
     /// As [`emit`](Self::emit), for one event: the path of every token.
     pub fn emit_one(
         self: &Arc<Self>,
-        draft: Draft,
-        room: Room,
-    ) -> Result<(Position, Timestamp), Refused> {
+        draft: EventDraft,
+        room: OutboxRoom,
+    ) -> Result<(Position, Timestamp), SequencerError> {
         let mut state = self.state.lock();
-        if room == Room::Bounded && state.outbox.is_full(self.bounds) {
-            return Err(Refused::Full);
+        if room == OutboxRoom::Bounded && state.outbox.is_full(self.bounds) {
+            return Err(SequencerError::Full);
         }
         state.admit(std::slice::from_ref(&draft))?;
         let now = self.clock.now();
@@ -232,18 +232,21 @@ impl Sequencer {
 
     /// Hands over row changes without an event, in order with the events. Returns the position that
     /// the rows get, and the ticket to wait for with [`stored`](Self::stored).
-    pub fn put(self: &Arc<Self>, rows: Vec<RowChange>) -> Result<(Position, Ticket), Refused> {
+    pub fn put(
+        self: &Arc<Self>,
+        rows: Vec<RowChange>,
+    ) -> Result<(Position, BatchTicket), SequencerError> {
         let mut state = self.state.lock();
         if state.is_closed() {
-            return Err(Refused::Closed);
+            return Err(SequencerError::Closed);
         }
         let (at, batch) = state.put_rows(self.clock.now(), rows);
         self.enqueue(&mut state);
-        Ok((at, Ticket(batch)))
+        Ok((at, BatchTicket(batch)))
     }
 
     /// Resolves when the batch of `ticket` is durable.
-    pub async fn stored(&self, ticket: Ticket) -> Result<(), Refused> {
+    pub async fn stored(&self, ticket: BatchTicket) -> Result<(), SequencerError> {
         self.wait(|state| (state.batches_committed >= ticket.0).then_some(()))
             .await
     }
@@ -283,7 +286,7 @@ impl Sequencer {
     /// released events they are all that was emitted.
     pub fn with_unreleased<T>(
         &self,
-        read: impl FnOnce(&mut dyn Iterator<Item = &Released>) -> T,
+        read: impl FnOnce(&mut dyn Iterator<Item = &ReleasedEvent>) -> T,
     ) -> T {
         let state = self.state.lock();
         read(&mut state.outbox.iter())
@@ -295,20 +298,20 @@ impl Sequencer {
     }
 
     /// Resolves when every event up to `seq` is durable.
-    pub async fn committed(&self, seq: Seq) -> Result<(), Refused> {
+    pub async fn committed(&self, seq: Seq) -> Result<(), SequencerError> {
         self.wait(|state| (state.committed >= seq).then_some(()))
             .await
     }
 
     /// Resolves when the outbox is below its bounds.
-    pub async fn ready(&self) -> Result<(), Refused> {
+    pub async fn ready(&self) -> Result<(), SequencerError> {
         let bounds = self.bounds;
         self.wait(|state| (!state.outbox.is_full(bounds)).then_some(()))
             .await
     }
 
     /// Resolves with the first value that `check` returns; fails once the session is closed.
-    async fn wait<T>(&self, check: impl Fn(&State) -> Option<T>) -> Result<T, Refused> {
+    async fn wait<T>(&self, check: impl Fn(&State) -> Option<T>) -> Result<T, SequencerError> {
         loop {
             // Registered before the check, so that no progress in between is missed.
             let progress = self.progress.notified();
@@ -320,7 +323,7 @@ impl Sequencer {
                     return Ok(value);
                 }
                 if state.is_closed() {
-                    return Err(Refused::Closed);
+                    return Err(SequencerError::Closed);
                 }
             }
             progress.await;
@@ -342,11 +345,11 @@ impl Sequencer {
 }
 
 impl BatchSource for Sequencer {
-    fn take(&self) -> Option<Append> {
+    fn take(&self) -> Option<SessionAppend> {
         self.state.lock().take(self.session)
     }
 
-    fn committed(&self, batch: &Append) {
+    fn committed(&self, batch: &SessionAppend) {
         let mut state = self.state.lock();
         if let Some(last) = batch.records.last() {
             state.committed = last.seq;

@@ -30,7 +30,7 @@ use rusqlite::Connection;
 use turnwire_event::{Seq, SessionId, Timestamp};
 
 use crate::error::{AppendError, OpenError};
-use crate::record::Append;
+use crate::record::SessionAppend;
 use crate::sqlite::connection::ReaderPool;
 use crate::sqlite::write::TailCache;
 
@@ -43,9 +43,9 @@ pub enum Durability {
     Relaxed,
 }
 
-/// How [`Sqlite::open`] opens the database.
+/// How [`SqliteStore::open`] opens the database.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SqliteOptions {
     /// The folder of the database, its lock and the disk reserve; created if missing.
     pub dir: PathBuf,
     /// What every commit survives.
@@ -53,11 +53,11 @@ pub struct Options {
 }
 
 /// The name of the database file in its folder.
-pub const FILE: &str = "turnwire.sqlite3";
+pub const DATABASE_FILE: &str = "turnwire.sqlite3";
 
 /// A [`Store`](crate::Store) in one SQLite file.
 #[derive(Debug)]
-pub struct Sqlite {
+pub struct SqliteStore {
     write_half: Mutex<WriteHalf>,
     readers: ReaderPool,
     /// Locks the folder until the store is dropped; `None` if it was opened read-only.
@@ -86,7 +86,7 @@ impl WriteHalf {
         }
     }
 
-    fn append(&mut self, batch: &[Append]) -> Result<(), AppendError> {
+    fn append(&mut self, batch: &[SessionAppend]) -> Result<(), AppendError> {
         write::append(&mut self.connection, &mut self.tails, batch)?;
         self.add_wal_bytes(batch.iter().map(write::wal_bytes).sum())
     }
@@ -131,9 +131,9 @@ impl WriteHalf {
     }
 }
 
-impl Sqlite {
+impl SqliteStore {
     /// Opens the database for this process alone; creates it if there is none.
-    pub fn open(options: &Options) -> Result<Self, OpenError> {
+    pub fn open(options: &SqliteOptions) -> Result<Self, OpenError> {
         let io = |path: &Path, error: std::io::Error| OpenError::Io {
             path: path.display().to_string(),
             cause: error.to_string(),
@@ -148,7 +148,7 @@ impl Sqlite {
             }
             Err(TryLockError::Error(error)) => return Err(io(&lock_path, error)),
         }
-        let path = options.dir.join(FILE);
+        let path = options.dir.join(DATABASE_FILE);
         let connection = connection::open_writer(&path)?;
         // Checked before any change: the file of another program stays as it is.
         migrate::check_supported(&connection, &path)?;
@@ -166,7 +166,7 @@ impl Sqlite {
 
     /// Opens a database read-only; a server may be writing to it.
     pub fn open_read_only(dir: &Path) -> Result<Self, OpenError> {
-        let path = dir.join(FILE);
+        let path = dir.join(DATABASE_FILE);
         let connection = connection::open_reader(&path)
             .map_err(|error| connection::open_error(&path, &error))?;
         migrate::check_current(&connection, &path)?;

@@ -21,15 +21,15 @@ use turnwire_event::metric;
 
 use crate::error::AppendError;
 use crate::log::Log;
-use crate::record::Append;
-use crate::reserve::Reserve;
+use crate::record::SessionAppend;
+use crate::reserve::DiskReserve;
 
 /// A producer of batches. The writer holds it only while it is queued.
 pub(crate) trait BatchSource: Send + Sync {
     /// Takes the events and rows since the last call; `None` if there are none.
-    fn take(&self) -> Option<Append>;
+    fn take(&self) -> Option<SessionAppend>;
     /// Called when `batch`, which [`take`](Self::take) returned, is durable.
-    fn committed(&self, batch: &Append);
+    fn committed(&self, batch: &SessionAppend);
     /// Called when the batch can never be written.
     fn quarantined(&self);
 }
@@ -49,11 +49,11 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The state of the disk as the writer thread sees it.
 #[derive(Debug, Default)]
-pub struct Health {
+pub struct DiskHealth {
     full: AtomicBool,
 }
 
-impl Health {
+impl DiskHealth {
     /// True while the disk is full: no new turn should start.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Acquire)
@@ -82,7 +82,7 @@ impl JobQueue {
 /// The handle of the writer thread. Dropping it does not end the thread; [`stop`](Self::stop) does.
 pub struct Writer {
     queue: Arc<JobQueue>,
-    health: Arc<Health>,
+    health: Arc<DiskHealth>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -91,11 +91,11 @@ impl Writer {
     /// failed, and must not return.
     pub fn start(
         log: Arc<dyn Log>,
-        reserve: Reserve,
+        reserve: DiskReserve,
         fatal: Box<dyn Fn(&str) + Send>,
     ) -> std::io::Result<Arc<Self>> {
         let queue = Arc::new(JobQueue::default());
-        let health = Arc::new(Health::default());
+        let health = Arc::new(DiskHealth::default());
         if let Err(error) = reserve.acquire() {
             tracing::warn!(%error, "no disk space for the reserve file: new turns are refused until there is");
             health.full.store(true, Ordering::Release);
@@ -119,7 +119,7 @@ impl Writer {
     }
 
     /// The state of the disk.
-    pub fn health(&self) -> &Arc<Health> {
+    pub fn health(&self) -> &Arc<DiskHealth> {
         &self.health
     }
 
@@ -159,13 +159,13 @@ impl std::fmt::Debug for Writer {
 struct WriterThread {
     queue: Arc<JobQueue>,
     log: Arc<dyn Log>,
-    reserve: Reserve,
-    health: Arc<Health>,
+    reserve: DiskReserve,
+    health: Arc<DiskHealth>,
     fatal: Box<dyn Fn(&str) + Send>,
 }
 
 /// The batches of one group commit, each with its source.
-type Group = Vec<(Arc<dyn BatchSource>, Append)>;
+type Group = Vec<(Arc<dyn BatchSource>, SessionAppend)>;
 
 impl WriterThread {
     fn run(self) {
@@ -304,7 +304,7 @@ impl WriterThread {
 
     /// Appends a batch, retrying while the disk is full or the file is locked. An error means that
     /// the batch can never be written, or that the writer was stopped during the retries.
-    fn append(&self, batch: &[Append]) -> Result<(), AppendError> {
+    fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError> {
         let mut released_reserve = false;
         loop {
             let retry = match self.log.append(batch) {

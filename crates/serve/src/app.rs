@@ -26,8 +26,8 @@ use turnwire_dial::Dialer;
 use turnwire_event::port::Producer;
 use turnwire_event::{Clock, Mint};
 use turnwire_log::Writer;
-use turnwire_log::reserve::Reserve;
-use turnwire_log::sqlite::Sqlite;
+use turnwire_log::reserve::DiskReserve;
+use turnwire_log::sqlite::SqliteStore;
 use turnwire_model::cassette::DeckError;
 use turnwire_model::{Script, ScriptError, Scripted};
 use turnwire_session::sessions::Parts;
@@ -158,8 +158,8 @@ impl App {
         producer: Arc<dyn Producer>,
     ) -> Result<Self, RunError> {
         let metrics = Handle::install();
-        let store = Arc::new(Sqlite::open(&options::store(&config))?);
-        let reserve = Reserve::new(config.home.join("reserve"), config.store.reserve_bytes);
+        let store = Arc::new(SqliteStore::open(&options::store(&config))?);
+        let reserve = DiskReserve::new(config.home.join("reserve"), config.store.reserve_bytes);
         let writer = Writer::start(store.clone(), reserve, Box::new(fatal))?;
         let parts = Parts {
             options,

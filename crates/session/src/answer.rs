@@ -14,7 +14,7 @@ use turnwire_event::body::turn::Started;
 use turnwire_event::code::{OnBusy, Origin, TurnKind};
 use turnwire_event::row::{ApprovalRow, TurnRow};
 use turnwire_event::{Body, Event, Message, Owner, Position, Role, Seq, SessionId, Trace, TurnId};
-use turnwire_log::{Draft, EventSelection, Log, ReadError, Room, Store, View};
+use turnwire_log::{EventDraft, EventSelection, Log, MessageView, OutboxRoom, ReadError, Store};
 
 pub use crate::approvals::Word;
 use crate::approvals::{Asked, answered};
@@ -117,7 +117,7 @@ impl Sessions {
         &self,
         live: &Arc<Live>,
         moves: u64,
-        drafts: Vec<Draft>,
+        drafts: Vec<EventDraft>,
         leg: Option<(Next, Told)>,
     ) -> Result<Option<(Position, Option<TurnId>)>, Error> {
         let mut slot = live.slot.lock();
@@ -125,7 +125,7 @@ impl Sessions {
             return Ok(None);
         }
         let Some((mut next, told)) = leg else {
-            let places = live.sequencer.emit(drafts, Room::Reserved)?;
+            let places = live.sequencer.emit(drafts, OutboxRoom::Reserved)?;
             slot.moves += 1;
             let at = places.last().map(|(at, _)| (*at, None));
             return Ok(at);
@@ -197,7 +197,7 @@ fn thread(store: &dyn Store, paused: &TurnRow, upto: Position) -> Result<Thread,
     }
     let from = first.started;
     let from = Position::persisted(from.epoch, Seq(from.seq.0.saturating_sub(1)));
-    let said = store.messages_since(session, View::Orchestrator, from, upto)?;
+    let said = store.messages_since(session, MessageView::Orchestrator, from, upto)?;
     let said = said
         .into_iter()
         .filter(|stored| turns.contains(&stored.message.turn_id));

@@ -13,7 +13,7 @@ use turnwire_event::{
     Actor, ApprovalId, Body, ContentBlock, Kept, Message, MessageId, MessageStatus, Role,
     SessionId, ToolUseId, Trace, TurnId,
 };
-use turnwire_log::{ApprovalRecords, Draft, Records};
+use turnwire_log::{ApprovalRecords, EventDraft, Records};
 
 use crate::error::Error;
 use crate::live::Live;
@@ -152,15 +152,15 @@ fn is_paused(turn: &TurnRow) -> bool {
 }
 
 /// The event of an answer, which belongs to no turn.
-fn resolved(actor: Actor, answer: Resolved) -> Draft {
+fn resolved(actor: Actor, answer: Resolved) -> EventDraft {
     let body = Body::ApprovalResolved(answer);
-    let mut draft = Draft::new(None, actor, body);
+    let mut draft = EventDraft::new(None, actor, body);
     draft.rows = rows(None, &draft.actor, &draft.body);
     draft
 }
 
 /// The event of what a person has said.
-pub(crate) fn answered(word: Word, trace: Option<&Arc<Trace>>) -> Draft {
+pub(crate) fn answered(word: Word, trace: Option<&Arc<Trace>>) -> EventDraft {
     let answer = Resolved {
         approval_id: word.approval_id,
         decision: word.decision,
@@ -196,7 +196,7 @@ pub(crate) fn pass_over(
     live: &Live,
     asked: &[ApprovalRow],
     resumed: Option<&Resumed>,
-) -> (Vec<Draft>, Vec<Message>) {
+) -> (Vec<EventDraft>, Vec<Message>) {
     let answered = resumed.map(|resumed| resumed.turn_id);
     let mut drafts = Vec::new();
     let mut messages = Vec::new();

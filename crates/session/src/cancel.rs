@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turnwire_event::body::turn::CancelRequested;
 use turnwire_event::fold::rows;
 use turnwire_event::{Actor, Body, Position, TurnId};
-use turnwire_log::{Draft, Refused, Room};
+use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
 use crate::live::Live;
 use crate::slot::{Interrupt, Slot};
@@ -69,7 +69,7 @@ pub(crate) fn request_in(
     } else {
         Actor::SYSTEM
     };
-    let mut draft = Draft::new(Some(turn), actor, body);
+    let mut draft = EventDraft::new(Some(turn), actor, body);
     draft.rows = rows(Some(turn), &draft.actor, &draft.body);
     draft.trace = trace;
     let Some(running) = slot.running.as_ref().filter(|running| running.id == turn) else {
@@ -78,11 +78,11 @@ pub(crate) fn request_in(
     };
     // Before the request has its place: no end after it may be missed.
     running.wards.note();
-    let mut asked = Err(Refused::Ended);
+    let mut asked = Err(SequencerError::Ended);
     let mut draft = Some(draft);
     let mut ask = || {
         if let Some(draft) = draft.take() {
-            asked = live.sequencer.emit_one(draft, Room::Reserved);
+            asked = live.sequencer.emit_one(draft, OutboxRoom::Reserved);
         }
     };
     // What is held back was said before the cancel: it stands before it.
@@ -95,7 +95,9 @@ pub(crate) fn request_in(
             running.stop.cancel();
             Requested::At(at)
         }
-        Err(Refused::Cancelled) => Requested::Already,
-        Err(Refused::Ended | Refused::Closed | Refused::Full) => Requested::NotRunning,
+        Err(SequencerError::Cancelled) => Requested::Already,
+        Err(SequencerError::Ended | SequencerError::Closed | SequencerError::Full) => {
+            Requested::NotRunning
+        }
     }
 }

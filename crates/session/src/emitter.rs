@@ -25,7 +25,7 @@ use turnwire_event::row::RowChange;
 use turnwire_event::{
     Body, ContentBlock, EventType, Lane, Message, Position, Render, Trace, TurnId, metric,
 };
-use turnwire_log::{Draft, Refused, Room};
+use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
 use crate::bind::Open;
 use crate::ending::Known;
@@ -123,13 +123,13 @@ impl TurnEmitter {
         }
     }
 
-    fn draft(&self, emission: Emission, render: Option<Render>) -> Draft {
+    fn draft(&self, emission: Emission, render: Option<Render>) -> EventDraft {
         // What a person thought belongs to no turn, whoever heard of it (as by the route).
         let turn = match emission.body.kind() {
             EventType::FeedbackRecorded => None,
             _ => Some(self.turn),
         };
-        let mut draft = Draft::new(turn, emission.actor, emission.body);
+        let mut draft = EventDraft::new(turn, emission.actor, emission.body);
         draft.trace = emission.trace.or_else(|| self.trace.clone());
         draft.render = render;
         draft.rows = rows(turn, &draft.actor, &draft.body);
@@ -147,7 +147,7 @@ impl TurnEmitter {
         said: &mut Said,
         mut emission: Emission,
         render: Option<Render>,
-    ) -> Result<Position, Refused> {
+    ) -> Result<Position, SequencerError> {
         let sequencer = &self.live.sequencer;
         if emission.body.kind().lane() == Lane::Internal {
             // Never an event: what is to be remembered of it is its message.
@@ -162,7 +162,7 @@ impl TurnEmitter {
         let draft = self.draft(emission, render);
         let (message, note) = (message_of(&draft), Note::of(&draft));
         // Room was looked for when the event came; what was held back must not wait for it.
-        let (position, time) = sequencer.emit_one(draft, Room::Reserved)?;
+        let (position, time) = sequencer.emit_one(draft, OutboxRoom::Reserved)?;
         if let Some(message) = message {
             said.keep(message, (self.live.id, self.turn), time);
         }
@@ -265,12 +265,12 @@ fn tell_call(rows: &mut [RowChange], theirs: Option<String>) {
     }
 }
 
-fn refusal(refused: Refused) -> Refusal {
+fn refusal(refused: SequencerError) -> Refusal {
     metrics::counter!(metric::TURN_REFUSED_TOTAL).increment(1);
     match refused {
-        Refused::Ended | Refused::Full => Refusal::Ended,
-        Refused::Cancelled => Refusal::Cancelled,
-        Refused::Closed => Refusal::Unavailable,
+        SequencerError::Ended | SequencerError::Full => Refusal::Ended,
+        SequencerError::Cancelled => Refusal::Cancelled,
+        SequencerError::Closed => Refusal::Unavailable,
     }
 }
 
@@ -288,10 +288,10 @@ impl Emitter for TurnEmitter {
         let mut desk = self.desk.lock();
         let desk = &mut *desk;
         if desk.sealed {
-            return Err(refusal(Refused::Ended).into());
+            return Err(refusal(SequencerError::Ended).into());
         }
         if desk.stopping && !emission.body.kind().is_closing() {
-            return Err(refusal(Refused::Cancelled).into());
+            return Err(refusal(SequencerError::Cancelled).into());
         }
         if self.live.sequencer.is_full() {
             return Err(EmitError::Full(Box::new(emission)));
@@ -333,8 +333,8 @@ impl Emitter for TurnEmitter {
             // both became durable in the same breath.
             let desk = self.desk.lock();
             match (desk.stopping, desk.sealed) {
-                (true, _) => Err(refusal(Refused::Cancelled)),
-                (false, true) => Err(refusal(Refused::Ended)),
+                (true, _) => Err(refusal(SequencerError::Cancelled)),
+                (false, true) => Err(refusal(SequencerError::Ended)),
                 (false, false) => Ok(()),
             }
         })

@@ -15,7 +15,7 @@ use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
 use turnwire_event::fold::{Closing, End, OpenTurn, closing, rows};
 use turnwire_event::port::{Emission, Gate, Outcome};
 use turnwire_event::{Actor, Body, Position, Render, RenderPolicy, ToolUseId, Trace, TurnId};
-use turnwire_log::{Draft, Refused, Room};
+use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
 use crate::calls::{self, Calls};
 use crate::live::Live;
@@ -135,8 +135,8 @@ fn close_open(live: &Arc<Live>, mut open: OpenTurn, end: End, known: Known) {
                 tool_use_id,
                 final_input,
             });
-            let draft = Draft::new(Some(turn), Actor::ORCHESTRATOR, body.clone());
-            let Ok((at, time)) = live.sequencer.emit_one(draft, Room::Reserved) else {
+            let draft = EventDraft::new(Some(turn), Actor::ORCHESTRATOR, body.clone());
+            let Ok((at, time)) = live.sequencer.emit_one(draft, OutboxRoom::Reserved) else {
                 return;
             };
             message.apply(at, time, &body);
@@ -162,15 +162,15 @@ fn emit(
         .collect();
     let drafts = events.into_iter().zip(renders).map(|(closing, render)| {
         let of_turn = !matches!(closing.body, Body::ApprovalResolved(_));
-        let mut draft = Draft::new(of_turn.then_some(turn), closing.actor, closing.body);
+        let mut draft = EventDraft::new(of_turn.then_some(turn), closing.actor, closing.body);
         draft.trace.clone_from(&known.trace);
         draft.render = render;
         draft.rows = closing.rows;
         draft
     });
-    match live.sequencer.emit(drafts.collect(), Room::Reserved) {
+    match live.sequencer.emit(drafts.collect(), OutboxRoom::Reserved) {
         // Closed: the session was deleted or quarantined, there is no log to end the turn in.
-        Err(Refused::Closed) => None,
+        Err(SequencerError::Closed) => None,
         Ok(places) => {
             for body in &counted {
                 known.calls.end(body);

@@ -1,7 +1,7 @@
 //! Why a session cannot do what was asked, by what the caller can do about it.
 
 use turnwire_event::{ApprovalId, TurnId};
-use turnwire_log::{ReadError, Refused};
+use turnwire_log::{ReadError, SequencerError};
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,7 +70,7 @@ impl From<ReadError> for Error {
                 Self::Quarantined
             }
             ReadError::Trimmed { .. } => Self::CursorExpired,
-            ReadError::Gone => Self::SessionNotFound,
+            ReadError::SessionNotFound => Self::SessionNotFound,
             ReadError::Database(cause) => {
                 tracing::error!(cause, "the database could not be read");
                 Self::Internal
@@ -79,12 +79,12 @@ impl From<ReadError> for Error {
     }
 }
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
+impl From<SequencerError> for Error {
+    fn from(refused: SequencerError) -> Self {
         match refused {
-            Refused::Full => Self::TooMany,
-            Refused::Ended | Refused::Cancelled => Self::TurnNotFound,
-            Refused::Closed => Self::SessionNotFound,
+            SequencerError::Full => Self::TooMany,
+            SequencerError::Ended | SequencerError::Cancelled => Self::TurnNotFound,
+            SequencerError::Closed => Self::SessionNotFound,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use turnwire_event::body::session::Created;
 use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{Actor, Body, EpisodeId, Owner, SessionId};
-use turnwire_log::{Draft, Room, Tail};
+use turnwire_log::{EventDraft, LogTail, OutboxRoom};
 
 use crate::error::Error;
 use crate::live::Live;
@@ -23,7 +23,7 @@ impl Sessions {
         let (live, created) = self.blank(owner, new)?;
         let row = live.ring.look(|transcript, _, _| transcript.row.clone());
         self.registry.put(live.clone());
-        let emitted = live.sequencer.emit_one(created, Room::Reserved);
+        let emitted = live.sequencer.emit_one(created, OutboxRoom::Reserved);
         let (at, _) = emitted.inspect_err(|_| drop(self.registry.remove(live.id)))?;
         live.sequencer.committed(at.seq).await?;
         Ok(row)
@@ -44,7 +44,7 @@ impl Sessions {
     /// Gives a session that nobody knows its first turn.
     pub(crate) fn found_in(
         &self,
-        (live, created): (Arc<Live>, Draft),
+        (live, created): (Arc<Live>, EventDraft),
         submit: Submit,
         key: KeyRows,
     ) -> Result<(Arc<Live>, Taken), Error> {
@@ -59,7 +59,7 @@ impl Sessions {
     }
 
     /// A session that nobody knows and nothing is written of, and the event that makes it.
-    fn blank(&self, owner: &Owner, new: NewSession) -> Result<(Arc<Live>, Draft), Error> {
+    fn blank(&self, owner: &Owner, new: NewSession) -> Result<(Arc<Live>, EventDraft), Error> {
         let now = self.house.clock.now();
         let row = SessionRow {
             agent: None,
@@ -85,9 +85,9 @@ impl Sessions {
         &self,
         row: SessionRow,
         depth: usize,
-    ) -> Result<(Arc<Live>, Draft), Error> {
+    ) -> Result<(Arc<Live>, EventDraft), Error> {
         self.registry.make_room(self.house.options.open_max, None)?;
-        let tail = Tail::first(row.id, row.created_at);
+        let tail = LogTail::first(row.id, row.created_at);
         let live = Live::open(self.house.clone(), (row.clone(), depth), tail, None);
         let created = Created {
             workspace_path: row.workspace_path.clone(),
@@ -98,7 +98,7 @@ impl Sessions {
             None => Actor::USER,
             Some(_) => Actor::ORCHESTRATOR,
         };
-        let mut draft = Draft::new(None, actor, Body::SessionCreated(created));
+        let mut draft = EventDraft::new(None, actor, Body::SessionCreated(created));
         draft.rows = vec![RowChange::SessionPut(Box::new(row))];
         Ok((live, draft))
     }

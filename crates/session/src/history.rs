@@ -9,7 +9,7 @@ use std::sync::Arc;
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::row::StoredMessage;
 use turnwire_event::{Message, Position, Role, TurnId};
-use turnwire_log::{MessageRecords, View};
+use turnwire_log::{MessageRecords, MessageView};
 
 use crate::error::Error;
 
@@ -36,7 +36,7 @@ impl Memory {
         budget: HistoryBudget,
     ) -> Result<(), Error> {
         let upto = self.upto.map_or(upto, |known| known.max(upto));
-        let view = View::Orchestrator;
+        let view = MessageView::Orchestrator;
         match self.upto.filter(|_| self.covers(budget)) {
             Some(after) if after == upto => {}
             Some(after) => {

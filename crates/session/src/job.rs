@@ -9,7 +9,7 @@ use turnwire_event::body::turn::{Cancelled, Completed};
 use turnwire_event::code::{FailureMode, StopOutcome, TurnStatus};
 use turnwire_event::port::WorkerEnd;
 use turnwire_event::{EventType, Message, Role, TurnId};
-use turnwire_log::View;
+use turnwire_log::MessageView;
 
 use crate::cancel::{self, Requested};
 use crate::error::Error;
@@ -107,7 +107,7 @@ impl Job {
         let upto = self.live.ring.look(|_, tail, _| tail);
         blocking(self.live.house.store(), move |store| {
             let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
-            let newest = store.messages(id, View::Clients, upto, None, LAST_MESSAGES)?;
+            let newest = store.messages(id, MessageView::Clients, upto, None, LAST_MESSAGES)?;
             let mut newest = newest.into_iter().rev().map(|stored| stored.message);
             let last = newest.find(|message| speaks(message, turn));
             Ok(Stored {

@@ -67,5 +67,5 @@ pub use replay::{CatchUp, ReplayError};
 pub use sessions::{NewSession, Sessions, Ticket};
 pub use submit::{Accepted, Bound, Key, Place, Submit};
 pub use transcript::{Snapshot, Transcript};
-pub use turnwire_log::{StatusCount, StoredEvent, UsageDay};
+pub use turnwire_log::{DailyUsage, StatusCount, StoredEvent};
 pub use watch::Attendance;

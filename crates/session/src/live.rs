@@ -15,7 +15,7 @@ use turnwire_event::port::{Delegate, Nobody, Producer, Wards};
 use turnwire_event::row::{QueuedRow, SessionRow};
 use turnwire_event::{Actor, Body, Clock, Filter, Owner, Position, Seq, SessionId, TurnId};
 use turnwire_hub::{Closed, Pump, Ring};
-use turnwire_log::{Draft, Refused, Room, Sequencer, Store, Tail, Writer};
+use turnwire_log::{EventDraft, LogTail, OutboxRoom, Sequencer, SequencerError, Store, Writer};
 
 use crate::bus::{Action, Bus, Note};
 use crate::history::Memory;
@@ -144,7 +144,7 @@ impl Live {
     pub(crate) fn open(
         house: Arc<House>,
         (row, depth): (SessionRow, usize),
-        tail: Tail,
+        tail: LogTail,
         open: Option<OpenTurn>,
     ) -> Arc<Self> {
         let (id, owner) = (row.id, row.owner.clone());
@@ -161,7 +161,7 @@ impl Live {
         let sequencer = Sequencer::open(
             id,
             tail,
-            turnwire_log::sequencer::Bounds::default(),
+            turnwire_log::sequencer::OutboxBounds::default(),
             house.clock.clone(),
             house.writer.clone(),
             ring.clone(),
@@ -253,10 +253,10 @@ impl Live {
     }
 
     /// Records an event that belongs to no turn.
-    pub fn emit(&self, actor: Actor, body: Body) -> Result<Position, Refused> {
-        let mut draft = Draft::new(None, actor, body);
+    pub fn emit(&self, actor: Actor, body: Body) -> Result<Position, SequencerError> {
+        let mut draft = EventDraft::new(None, actor, body);
         draft.rows = rows(None, &draft.actor, &draft.body);
-        let (position, _) = self.sequencer.emit_one(draft, Room::Reserved)?;
+        let (position, _) = self.sequencer.emit_one(draft, OutboxRoom::Reserved)?;
         Ok(position)
     }
 

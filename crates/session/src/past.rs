@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turnwire_event::port::{BoxFuture, History, HistoryBudget, HistoryError};
 use turnwire_event::{Message, Position, SessionId};
-use turnwire_log::{MessageRecords, View};
+use turnwire_log::{MessageRecords, MessageView};
 
 use crate::error::Error;
 use crate::history::{Weighed, fit, newest, recent_turns, weigh, weighed};
@@ -74,8 +74,8 @@ impl History for Past {
         Box::pin(async move {
             let read = blocking(store, move |store| {
                 let read = |view, limit| store.messages(session, view, before, None, limit);
-                let noted = read(View::Agents, NOTES.messages_max)?;
-                Ok::<_, Error>((noted, read(View::Agent(&agent), limit)?))
+                let noted = read(MessageView::Agents, NOTES.messages_max)?;
+                Ok::<_, Error>((noted, read(MessageView::Agent(&agent), limit)?))
             });
             let (noted, stored) = read.await.map_err(|error| {
                 tracing::error!(%session, %error, "a sub-agent's history could not be read");

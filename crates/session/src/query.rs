@@ -7,7 +7,7 @@ use turnwire_event::{
     CallId, Day, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId,
     TurnId, TypeSet,
 };
-use turnwire_log::{EventSelection, Log, StatusCount, Store, StoredEvent, UsageDay, View};
+use turnwire_log::{DailyUsage, EventSelection, Log, MessageView, StatusCount, Store, StoredEvent};
 
 use crate::error::Error;
 use crate::live::Live;
@@ -130,7 +130,7 @@ impl Sessions {
                     if let Some(before) = before {
                         store.message(id, before)?.ok_or(Error::MessageNotFound)?;
                     }
-                    Ok(store.messages(id, View::Clients, upto, before, limit + 1)?)
+                    Ok(store.messages(id, MessageView::Clients, upto, before, limit + 1)?)
                 })
                 .await?;
                 stored.into_iter().map(|stored| stored.message).collect()
@@ -194,7 +194,7 @@ impl Sessions {
         tenant: TenantId,
         days: (Day, Day),
         limit: usize,
-    ) -> Result<Vec<UsageDay>, Error> {
+    ) -> Result<Vec<DailyUsage>, Error> {
         blocking(self.house.store(), move |store| {
             Ok::<_, Error>(store.daily_usage(Some(tenant), days, limit)?)
         })

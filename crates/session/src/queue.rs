@@ -13,7 +13,7 @@ use turnwire_event::code::{CancelCode, ErrorCode, OnBusy, Phase, TurnState, Turn
 use turnwire_event::fold::rows;
 use turnwire_event::row::RowChange;
 use turnwire_event::{Actor, Body, Position, Seq, TurnId, Usage, metric};
-use turnwire_log::{Draft, Room, Ticket};
+use turnwire_log::{BatchTicket, EventDraft, OutboxRoom};
 
 use crate::cancel::{self, Requested};
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub(crate) enum Pending {
     Start(Seq),
     /// The commit of its row; then the turn it interrupts, if it still waits for that one, is
     /// asked to stop.
-    Row(Ticket, Option<Interrupt>),
+    Row(BatchTicket, Option<Interrupt>),
 }
 
 /// A turn that was accepted: it will end, whoever goes away now, unless the process does first.
@@ -112,7 +112,7 @@ impl Live {
         self: &Arc<Self>,
         submit: Submit,
         key: KeyRows,
-        created: Draft,
+        created: EventDraft,
         place: impl FnOnce(),
     ) -> Result<Taken, Error> {
         let _at_work = self.house.runner.turns.token();
@@ -137,7 +137,7 @@ impl Live {
         slot: &mut Slot,
         submit: Submit,
         key: KeyRows,
-        (told, before): (Told, Option<Draft>),
+        (told, before): (Told, Option<EventDraft>),
     ) -> Result<(Taken, Run), Error> {
         // The first turn of a worker is part of a turn that runs, and may end as that one may.
         let delegated = self.depth > 0 && before.is_some();
@@ -256,7 +256,7 @@ impl Live {
         &self,
         slot: &mut Slot,
         turn: TurnId,
-        request: Draft,
+        request: EventDraft,
         reason: String,
     ) -> Option<Position> {
         let end = Body::TurnCancelled(Cancelled {
@@ -288,7 +288,7 @@ impl Live {
         &self,
         slot: &mut Slot,
         turn: TurnId,
-        request: Option<Draft>,
+        request: Option<EventDraft>,
         end: Body,
     ) -> Option<Position> {
         let waiting = slot.find(turn)?;
@@ -296,15 +296,18 @@ impl Live {
         // It never began, so it is bound to nothing and has dispatched nothing.
         let opening = self.opening(&waiting.submit, &user, 0, Versions::default(), None);
         let traced = Body::DispatchTraced(Traced::default());
-        let mut traced = Draft::new(Some(turn), Actor::ORCHESTRATOR, traced);
+        let mut traced = EventDraft::new(Some(turn), Actor::ORCHESTRATOR, traced);
         traced.trace.clone_from(&opening.trace);
-        let mut last = Draft::new(Some(turn), Actor::SYSTEM, end);
+        let mut last = EventDraft::new(Some(turn), Actor::SYSTEM, end);
         last.rows = rows(Some(turn), &last.actor, &last.body);
         last.trace.clone_from(&opening.trace);
         let terminal = last.body.clone();
         let drafts = [Some(opening), request, Some(traced), Some(last)];
         let drafts = drafts.into_iter().flatten();
-        let places = self.sequencer.emit(drafts.collect(), Room::Reserved).ok()?;
+        let places = self
+            .sequencer
+            .emit(drafts.collect(), OutboxRoom::Reserved)
+            .ok()?;
         slot.take(turn);
         slot.moves += 1;
         // Its message stands among those of the turn that runs.

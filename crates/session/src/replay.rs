@@ -13,7 +13,7 @@ use bytes::Bytes;
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{Missed, Stretch, events};
 use turnwire_event::{Filter, Head, Position, Seq, SessionId};
-use turnwire_log::{EventSelection, Log, ReadError, Store, View};
+use turnwire_log::{EventSelection, Log, MessageView, ReadError, Store};
 
 use crate::error::Error;
 use crate::live::{Counted, Live};
@@ -25,7 +25,7 @@ use crate::transcript::{Snapshot, Transcript};
 const CHUNK_FIRST: usize = 32;
 const CHUNK_MAX: usize = 512;
 /// Events that a filtered read may step over for each event it may return: bounds one read of a
-/// narrow filter to 16,384 events, about 10 ms.
+/// narrow filter to 16,384 events, a few milliseconds.
 const SCAN_FACTOR: usize = 32;
 
 /// Why a client cannot be told what it missed.
@@ -164,7 +164,7 @@ impl Live {
         let id = self.id;
         let stored_max = messages_max.saturating_sub(usize::from(in_flight.is_some()));
         let stored = blocking(self.house.store(), move |store| {
-            Ok::<_, Error>(store.messages(id, View::Clients, at, None, stored_max)?)
+            Ok::<_, Error>(store.messages(id, MessageView::Clients, at, None, stored_max)?)
         })
         .await?;
         let messages = stored

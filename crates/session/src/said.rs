@@ -9,7 +9,7 @@ use turnwire_event::{
     Actor, Body, Message, MessageStatus, Render, RenderPolicy, Role, SessionId, Timestamp,
     ToolUseId, TurnId,
 };
-use turnwire_log::{Draft, is_display_only};
+use turnwire_log::{EventDraft, is_display_only};
 
 use crate::calls::{self, Calls};
 use crate::tally;
@@ -42,7 +42,7 @@ pub(crate) enum Note {
 
 impl Note {
     /// What to remember of an event.
-    pub(crate) fn of(draft: &Draft) -> Self {
+    pub(crate) fn of(draft: &EventDraft) -> Self {
         match &draft.body {
             // The path of every token.
             Body::TextDelta(delta) if delta.text.is_empty() => Self::Nothing,
@@ -175,7 +175,7 @@ impl Said {
 }
 
 /// The message that is stored with an event, as it is stored.
-pub(crate) fn message_of(draft: &Draft) -> Option<NewMessage> {
+pub(crate) fn message_of(draft: &EventDraft) -> Option<NewMessage> {
     draft.rows.iter().find_map(|row| match row {
         RowChange::MessagePut(_, message) => Some(message.clone()),
         _ => None,

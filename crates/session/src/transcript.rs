@@ -7,7 +7,7 @@ use turnwire_event::fold::OpenTurn;
 use turnwire_event::row::SessionRow;
 use turnwire_event::{Body, Message, Position, TurnId};
 use turnwire_hub::Fold;
-use turnwire_log::Released;
+use turnwire_log::ReleasedEvent;
 
 /// The state of a session at its ring's tail.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Transcript {
 }
 
 impl Fold for Transcript {
-    fn apply(&mut self, event: &Released) {
+    fn apply(&mut self, event: &ReleasedEvent) {
         match &event.body {
             Body::TurnStarted(_) => {
                 self.row.turn_count += 1;

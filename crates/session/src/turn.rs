@@ -12,7 +12,7 @@ use turnwire_event::{
     Actor, Body, EpisodeId, Message, MessageId, MessageStatus, Position, Role, Trace, TurnId,
     metric,
 };
-use turnwire_log::{Draft, Room};
+use turnwire_log::{EventDraft, OutboxRoom};
 
 use crate::approvals::{left_open, pass_over};
 use crate::bind::bind;
@@ -47,7 +47,7 @@ pub(crate) struct Next {
     /// Rows that commit with its start.
     pub(crate) rows: Vec<RowChange>,
     /// The events that commit with its start, before it.
-    pub(crate) before: Vec<Draft>,
+    pub(crate) before: Vec<EventDraft>,
     /// What it goes on with.
     pub(crate) resumed: Option<Resumed>,
 }
@@ -123,7 +123,9 @@ impl Live {
         let stop = CancellationToken::new();
         let wards = Care::new(runner.runtime.clone(), self.house.clock.clone());
         let drafts = passed.into_iter().chain(next.before).chain([draft]);
-        let places = self.sequencer.emit(drafts.collect(), Room::Reserved)?;
+        let places = self
+            .sequencer
+            .emit(drafts.collect(), OutboxRoom::Reserved)?;
         slot.asked = false;
         let at = places.last().map_or(told.at, |(at, _)| *at);
         let live = self.clone();
@@ -224,7 +226,7 @@ impl Live {
         omitted: u64,
         versions: Versions,
         resumed: Option<&Resumed>,
-    ) -> Draft {
+    ) -> EventDraft {
         let turn = user.turn_id;
         let agent_definition = versions.agent_definition.clone();
         let wire_version = Some(submit.wire_version.clone());
@@ -242,7 +244,7 @@ impl Live {
             history_omitted: omitted,
             versions,
         });
-        let mut draft = Draft::new(Some(turn), Actor::USER, body);
+        let mut draft = EventDraft::new(Some(turn), Actor::USER, body);
         draft.trace = submit.trace.clone().map(Arc::new);
         draft.rows = vec![
             RowChange::TurnStarted {

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::log_check::session_log::Violation;
     use turnwire_event::{Epoch, Position, Seq};
-    use turnwire_log::chain::Hash;
+    use turnwire_log::chain::ChainHash;
 
     fn verdict(violations: Vec<Violation>) -> Verdict {
         Verdict {
@@ -132,7 +132,7 @@ mod tests {
             turns: (12, 1),
             tools: 1,
             contents: (24, 0),
-            hash: Hash([0xab; 32]),
+            hash: ChainHash([0xab; 32]),
             violations,
         }
     }

@@ -13,7 +13,7 @@ use turnwire_event::{
     Body, ContentBlock, Event, Message, MessageId, MessageStatus, Position, Seq, SessionId,
     Timestamp, ToolUseId, TurnId,
 };
-use turnwire_log::chain::Hash;
+use turnwire_log::chain::ChainHash;
 
 use crate::log_check::turn_rules::Turns;
 
@@ -33,7 +33,7 @@ pub(crate) struct Verifier {
     first: Option<Seq>,
     last: Option<Position>,
     time: Option<Timestamp>,
-    hash: Hash,
+    hash: ChainHash,
     turns: Turns,
     messages: HashMap<MessageId, Message>,
     results: HashMap<ToolUseId, String>,
@@ -56,7 +56,7 @@ pub(crate) struct Verdict {
     /// Contents that match their hash, and contents that are not there to be read.
     pub(crate) contents: (u64, u64),
     /// The chain's hash at the last event.
-    pub(crate) hash: Hash,
+    pub(crate) hash: ChainHash,
     /// What must not be.
     pub(crate) violations: Vec<Violation>,
 }
@@ -72,7 +72,7 @@ struct Head {
 
 impl Verifier {
     /// A check of `session`, whose log begins after the link `previous`.
-    pub(crate) fn new(session: SessionId, previous: Hash, messages: Vec<Message>) -> Self {
+    pub(crate) fn new(session: SessionId, previous: ChainHash, messages: Vec<Message>) -> Self {
         let whole = |message: &Message| message.status != MessageStatus::InProgress;
         let messages: HashMap<_, _> = messages
             .into_iter()
@@ -96,7 +96,7 @@ impl Verifier {
     }
 
     /// Takes in the next event, with the hash the store has for it.
-    pub(crate) fn take(&mut self, bytes: &Bytes, stored: Hash) {
+    pub(crate) fn take(&mut self, bytes: &Bytes, stored: ChainHash) {
         let expected = self.last.map_or(Seq(1), |last| last.seq.next());
         let head: Head = match serde_json::from_slice(bytes) {
             Ok(head) => head,
@@ -148,12 +148,12 @@ impl Verifier {
     fn begin(&mut self, id: &str, seq: Seq) {
         self.first = Some(seq);
         self.turns.trimmed = seq != Seq(1);
-        if seq == Seq(1) && self.hash != Hash::seed(self.session) {
+        if seq == Seq(1) && self.hash != ChainHash::seed(self.session) {
             self.violate(
                 id.to_owned(),
                 "the chain does not begin with the session's id".into(),
             );
-            self.hash = Hash::seed(self.session);
+            self.hash = ChainHash::seed(self.session);
         }
     }
 

@@ -13,9 +13,9 @@ use turnwire_event::{
     Actor, Body, ContentBlock, EpisodeId, Epoch, Event, MessageId, Owner, Position, Role, Seq,
     SessionId, TenantId, Timestamp, TurnId, Ulid, Usage,
 };
-use turnwire_log::chain::Hash;
-use turnwire_log::sqlite::{Durability, FILE, Options, Sqlite};
-use turnwire_log::{Append, Log as _, Record, Term};
+use turnwire_log::chain::ChainHash;
+use turnwire_log::sqlite::{DATABASE_FILE, Durability, SqliteOptions, SqliteStore};
+use turnwire_log::{EventRecord, LeaseTerm, Log as _, SessionAppend};
 
 const SESSION: SessionId = SessionId(Ulid(1));
 const TURN: TurnId = TurnId(Ulid(2));
@@ -111,16 +111,16 @@ fn rows() -> Vec<RowChange> {
 
 /// Writes a session of three events into a new folder.
 fn write(dir: &Path) {
-    let options = Options {
+    let options = SqliteOptions {
         dir: dir.to_owned(),
         durability: Durability::Full,
     };
-    let store = Sqlite::open(&options).expect("a new store");
-    let mut hash = Hash::seed(SESSION);
+    let store = SqliteStore::open(&options).expect("a new store");
+    let mut hash = ChainHash::seed(SESSION);
     let record = |event: Event| {
         let bytes = Bytes::from(event.to_bytes());
         hash = hash.next(&bytes);
-        Record {
+        EventRecord {
             seq: event.id.seq,
             kind: event.body.kind(),
             turn: event.turn_id,
@@ -131,9 +131,9 @@ fn write(dir: &Path) {
             bytes,
         }
     };
-    let append = Append {
+    let append = SessionAppend {
         session: SESSION,
-        term: Term::default(),
+        term: LeaseTerm::default(),
         prev: Seq(0),
         records: events().into_iter().map(record).collect(),
         rows: rows()
@@ -191,7 +191,8 @@ fn a_sound_log_is_verified_and_told() {
 fn a_changed_byte_is_found_and_its_event_named() {
     let dir = tempfile::tempdir().expect("a folder");
     write(dir.path());
-    let database = rusqlite::Connection::open(dir.path().join(FILE)).expect("the database");
+    let database =
+        rusqlite::Connection::open(dir.path().join(DATABASE_FILE)).expect("the database");
     let sql = "UPDATE event SET bytes = CAST(replace(CAST(bytes AS TEXT), 'hello', 'hellu') AS BLOB) WHERE seq = 2";
     assert_eq!(database.execute(sql, []).expect("an update"), 1);
     drop(database);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::json;
 use turnwire_client::{Client, Item, Received, Start, Watch};
 use turnwire_event::{Epoch, EventType, Lane, Position, Seq, SessionId, TurnId};
-use turnwire_log::sqlite::FILE;
+use turnwire_log::sqlite::DATABASE_FILE;
 use turnwire_wire::pc3::decode::Payload;
 use turnwire_wire::pc3::{Decoded, decode};
 use turnwire_wire::rest::session::Create;
@@ -296,7 +296,8 @@ async fn a_damaged_session_is_told_up_to_the_damage_and_the_place_is_named() {
     let mut server = Server::start(dir.path(), SCRIPT);
     let (id, live, _) = told(&server.client()).await;
     server.kill();
-    let database = rusqlite::Connection::open(dir.path().join(FILE)).expect("the database");
+    let database =
+        rusqlite::Connection::open(dir.path().join(DATABASE_FILE)).expect("the database");
     let sql = "UPDATE event SET bytes = CAST(replace(CAST(bytes AS TEXT), 'sess_', 'sesS_') AS BLOB) WHERE seq = 3";
     assert_eq!(database.execute(sql, []).expect("an update"), 1);
     drop(database);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use turnwire_client::{Item, Start};
 use turnwire_event::SessionId;
-use turnwire_log::sqlite::FILE;
+use turnwire_log::sqlite::DATABASE_FILE;
 use turnwire_wire::rest::session::Create;
 use turnwire_wire::rest::turn::Submit;
 
@@ -120,7 +120,8 @@ async fn what_a_provider_wants_back_is_on_no_wire_and_changes_no_proof() {
     let session = new_session(&server).await;
     turn(&server, session).await;
     server.kill();
-    let database = rusqlite::Connection::open(dir.path().join(FILE)).expect("the database");
+    let database =
+        rusqlite::Connection::open(dir.path().join(DATABASE_FILE)).expect("the database");
     let kept = r#"{"by":"scripted","blocks":{"0":{"sealed":"the marker"}}}"#;
     let changed = database.execute("UPDATE message SET kept = ?1", [kept]);
     assert_eq!(changed.expect("an update"), 2);

@@ -14,7 +14,7 @@ use super::*;
 struct Count(u64);
 
 impl Fold for Count {
-    fn apply(&mut self, _: &Released) {
+    fn apply(&mut self, _: &ReleasedEvent) {
         self.0 += 1;
     }
 }
@@ -23,7 +23,7 @@ fn position(seq: u64) -> Position {
     Position::persisted(Epoch(1), Seq(seq))
 }
 
-fn event(seq: u64) -> Released {
+fn event(seq: u64) -> ReleasedEvent {
     let body = Body::FeedbackRecorded(Recorded {
         message_id: None,
         turn_id: None,
@@ -37,7 +37,7 @@ fn event(seq: u64) -> Released {
         actor: Actor::USER,
         suppressed: false,
     };
-    Released {
+    ReleasedEvent {
         head,
         time: Timestamp::from_millis(0),
         bytes: Bytes::from(format!("<{seq}>")),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use turnwire_event::{EventType, Seq, SessionId, Timestamp, TurnId, TypeSet, Ulid};
 
-use crate::chain::Hash;
+use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
 use crate::fixture::BatchBuilder;
 use crate::log::Log;
@@ -18,7 +18,7 @@ pub(crate) enum Damage {
     /// A byte of the event is changed.
     Bytes,
     /// The stored hash is changed; at the low-water mark, the hash that the trim kept.
-    Hash,
+    StoredHash,
     /// The event is gone.
     Missing,
 }
@@ -74,7 +74,7 @@ fn read_returns_appended_bytes(log: &dyn Log) {
     assert_eq!(limited.expect("events").len(), 3);
     assert_eq!(read_all(log, b.session, (0, 9)).expect("events"), [1, 2]);
     assert_eq!(log.hash_at(a.session, Seq(7)).expect("a hash"), a.hash);
-    let seed = Hash::seed(a.session);
+    let seed = ChainHash::seed(a.session);
     assert_eq!(log.hash_at(a.session, Seq(0)).expect("a hash"), seed);
     let missing = log.tail(SessionId(Ulid(99)));
     assert!(missing.expect("a read").is_none());
@@ -155,7 +155,7 @@ fn deleted_session_id_is_refused(log: &dyn Log) {
     log.delete(a.session).expect("a delete of no session");
     assert!(log.tail(a.session).expect("a read").is_none());
     let read = read_all(log, a.session, (0, 3));
-    assert!(matches!(read, Err(ReadError::Gone)));
+    assert!(matches!(read, Err(ReadError::SessionNotFound)));
     assert!(log.append(&[BatchBuilder::new(1).events(1)]).is_err());
 }
 
@@ -182,7 +182,7 @@ fn trim_keeps_the_chain_and_open_turns(log: &dyn Log) {
 }
 
 fn full_read_reports_the_first_damaged_event(create: &dyn Fn() -> LogUnderTest) {
-    for damage in [Damage::Bytes, Damage::Hash, Damage::Missing] {
+    for damage in [Damage::Bytes, Damage::StoredHash, Damage::Missing] {
         let test = create();
         let mut a = BatchBuilder::new(1);
         test.log.append(&[a.events(6)]).expect("an append");

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 
 use turnwire_event::Seq;
 
-use crate::sequencer::{Bounds, Released};
+use crate::sequencer::{OutboxBounds, ReleasedEvent};
 
 struct GatedEvent {
     gate: Seq,
-    event: Released,
+    event: ReleasedEvent,
 }
 
 /// Events that have a position and are not released.
@@ -20,17 +20,17 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    pub(crate) fn is_full(&self, bounds: Bounds) -> bool {
+    pub(crate) fn is_full(&self, bounds: OutboxBounds) -> bool {
         self.queue.len() >= bounds.events || self.bytes >= bounds.bytes
     }
 
-    pub(crate) fn push(&mut self, gate: Seq, event: Released) {
+    pub(crate) fn push(&mut self, gate: Seq, event: ReleasedEvent) {
         self.bytes += event.bytes.len();
         self.queue.push_back(GatedEvent { gate, event });
     }
 
     /// Takes the events at the front whose gate is committed.
-    pub(crate) fn release(&mut self, committed: Seq) -> Vec<Released> {
+    pub(crate) fn release(&mut self, committed: Seq) -> Vec<ReleasedEvent> {
         let due = self
             .queue
             .iter()
@@ -48,7 +48,7 @@ impl Outbox {
         released
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Released> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ReleasedEvent> {
         self.queue.iter().map(|gated| &gated.event)
     }
 

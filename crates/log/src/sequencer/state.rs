@@ -10,10 +10,10 @@ use turnwire_event::{
     Epoch, EventType, Head, Position, RenderPolicy, Seq, SessionId, Sub, Timestamp, TurnId,
 };
 
-use crate::chain::Hash;
-use crate::record::{Append, Record, Tail, Term};
+use crate::chain::ChainHash;
+use crate::record::{EventRecord, LeaseTerm, LogTail, SessionAppend};
 use crate::sequencer::outbox::Outbox;
-use crate::sequencer::{Draft, Refused, Released};
+use crate::sequencer::{EventDraft, ReleasedEvent, SequencerError};
 
 /// The state of a turn that has not ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) struct State {
     epoch: Epoch,
     seq: Seq,
     pub(crate) sub: Sub,
-    hash: Hash,
+    hash: ChainHash,
     time: Timestamp,
     /// `time` as it is written into events.
     time_text: String,
@@ -37,7 +37,7 @@ pub(crate) struct State {
     /// Batches that the writer has taken, and those of them that are durable.
     batches_taken: u64,
     pub(crate) batches_committed: u64,
-    records: Vec<Record>,
+    records: Vec<EventRecord>,
     rows: Vec<Placed>,
     /// True while the sequencer is in the writer's queue.
     pub(crate) queued: bool,
@@ -46,7 +46,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(tail: Tail) -> Self {
+    pub(crate) fn new(tail: LogTail) -> Self {
         Self {
             epoch: tail.epoch,
             seq: tail.seq,
@@ -98,9 +98,9 @@ impl State {
     }
 
     /// Checks that the turns of the events allow them, one after the other. Changes nothing.
-    pub(crate) fn admit(&self, drafts: &[Draft]) -> Result<(), Refused> {
+    pub(crate) fn admit(&self, drafts: &[EventDraft]) -> Result<(), SequencerError> {
         if self.closed {
-            return Err(Refused::Closed);
+            return Err(SequencerError::Closed);
         }
         // The state of the last turn after the events of this call.
         let mut changed: Option<(TurnId, Option<OpenTurnState>)> = None;
@@ -113,7 +113,7 @@ impl State {
             };
             let next = match (kind, current) {
                 (EventType::TurnStarted, None) => Some(OpenTurnState::Running),
-                (_, None) => return Err(Refused::Ended),
+                (_, None) => return Err(SequencerError::Ended),
                 (EventType::TurnCancelRequested, Some(OpenTurnState::Running)) => {
                     Some(OpenTurnState::Cancelling)
                 }
@@ -121,10 +121,10 @@ impl State {
                     EventType::TurnCancelRequested | EventType::TurnCompleted,
                     Some(OpenTurnState::Cancelling),
                 ) => {
-                    return Err(Refused::Cancelled);
+                    return Err(SequencerError::Cancelled);
                 }
                 (kind, Some(OpenTurnState::Cancelling)) if kind.is_start() => {
-                    return Err(Refused::Cancelled);
+                    return Err(SequencerError::Cancelled);
                 }
                 (kind, Some(_)) if kind.is_terminal() => None,
                 (_, current) => current,
@@ -158,7 +158,7 @@ impl State {
         &mut self,
         session: SessionId,
         now: Timestamp,
-        draft: Draft,
+        draft: EventDraft,
     ) -> (Position, Timestamp) {
         let time = self.advance_time(now);
         let kind = draft.body.kind();
@@ -205,7 +205,7 @@ impl State {
         );
         if persisted {
             self.hash = self.hash.next(&bytes);
-            self.records.push(Record {
+            self.records.push(EventRecord {
                 seq: self.seq,
                 kind,
                 turn: draft.turn,
@@ -225,7 +225,7 @@ impl State {
         };
         self.outbox.push(
             gate,
-            Released {
+            ReleasedEvent {
                 head,
                 time,
                 bytes,
@@ -258,7 +258,7 @@ impl State {
                 && self.outbox.iter().next().is_none())
     }
 
-    pub(crate) fn take(&mut self, session: SessionId) -> Option<Append> {
+    pub(crate) fn take(&mut self, session: SessionId) -> Option<SessionAppend> {
         self.queued = false;
         if self.records.is_empty() && self.rows.is_empty() {
             return None;
@@ -268,9 +268,9 @@ impl State {
         if let Some(last) = self.records.last() {
             self.taken = last.seq;
         }
-        Some(Append {
+        Some(SessionAppend {
             session,
-            term: Term::default(),
+            term: LeaseTerm::default(),
             prev,
             records: std::mem::take(&mut self.records),
             rows: std::mem::take(&mut self.rows),

@@ -10,11 +10,11 @@ use turnwire_event::code::TurnStatus;
 use turnwire_event::{EventType, MessageId, StopReason, Ulid, Usage};
 
 use super::*;
-use crate::chain::Hash;
+use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
 use crate::log::Log;
 use crate::record::StoredEvent;
-use crate::reserve::Reserve;
+use crate::reserve::DiskReserve;
 use crate::selection::EventSelection;
 
 /// A log that accepts one append for each permit, or fails it with the permit's error.
@@ -25,14 +25,14 @@ struct PermitLog {
 
 #[rustfmt::skip]
 impl Log for PermitLog {
-    fn append(&self, batch: &[Append]) -> Result<(), AppendError> {
+    fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError> {
         self.permits.lock().recv_timeout(Duration::from_secs(10)).expect("a permit")?;
         self.written.lock().extend(batch.iter().flat_map(|a| a.records.iter().map(|r| r.seq)));
         Ok(())
     }
     fn read(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection, _: usize) -> Result<Vec<StoredEvent>, ReadError> { Ok(Vec::new()) }
-    fn tail(&self, _: SessionId) -> Result<Option<Tail>, ReadError> { Ok(None) }
-    fn hash_at(&self, session: SessionId, _: Seq) -> Result<Hash, ReadError> { Ok(Hash::seed(session)) }
+    fn tail(&self, _: SessionId) -> Result<Option<LogTail>, ReadError> { Ok(None) }
+    fn hash_at(&self, session: SessionId, _: Seq) -> Result<ChainHash, ReadError> { Ok(ChainHash::seed(session)) }
     fn count(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection) -> Result<u64, ReadError> { Ok(0) }
     fn trim(&self, _: Timestamp, _: usize) -> Result<Vec<(SessionId, Seq)>, AppendError> { Ok(Vec::new()) }
     fn delete(&self, _: SessionId) -> Result<(), AppendError> { Ok(()) }
@@ -45,8 +45,8 @@ struct RecordingSink {
     quarantined: AtomicBool,
 }
 
-impl Sink for RecordingSink {
-    fn publish(&self, events: &mut Vec<Released>) {
+impl EventSink for RecordingSink {
+    fn publish(&self, events: &mut Vec<ReleasedEvent>) {
         let positions = events.drain(..).map(|event| event.head.position);
         let mut published = self.positions.lock();
         published.extend(positions.map(|position| position.to_string()));
@@ -78,7 +78,7 @@ impl Harness {
             permits: Mutex::new(permits),
             written: Mutex::default(),
         });
-        let reserve = Reserve::new(
+        let reserve = DiskReserve::new(
             std::env::temp_dir().join(format!("turnwire-reserve-{}", std::process::id())),
             0,
         );
@@ -86,8 +86,8 @@ impl Harness {
         let writer = Writer::start(log.clone(), reserve, fatal).expect("a writer");
         let sink = Arc::new(RecordingSink::default());
         let session = SessionId(Ulid(1));
-        let tail = Tail::first(session, Timestamp::from_millis(0));
-        let bounds = Bounds {
+        let tail = LogTail::first(session, Timestamp::from_millis(0));
+        let bounds = OutboxBounds {
             events: 4,
             bytes: 1 << 20,
         };
@@ -107,9 +107,9 @@ impl Harness {
         }
     }
 
-    fn emit(&self, body: Body) -> Result<Position, Refused> {
+    fn emit(&self, body: Body) -> Result<Position, SequencerError> {
         self.sequencer
-            .emit_one(draft(body), Room::Reserved)
+            .emit_one(draft(body), OutboxRoom::Reserved)
             .map(|(at, _)| at)
     }
 
@@ -136,9 +136,9 @@ impl Harness {
 
 const TURN: TurnId = TurnId(Ulid(7));
 
-fn draft(body: Body) -> Draft {
+fn draft(body: Body) -> EventDraft {
     let turn = (body.kind() != EventType::FeedbackRecorded).then_some(TURN);
-    Draft::new(turn, Actor::SYSTEM, body)
+    EventDraft::new(turn, Actor::SYSTEM, body)
 }
 
 fn note() -> Body {
@@ -222,7 +222,7 @@ fn barrier_is_released_with_the_commit_of_its_row() {
     barrier.rows.push(RowChange::CostAdd(1.0));
     harness
         .sequencer
-        .emit(vec![barrier, draft(note())], Room::Reserved)
+        .emit(vec![barrier, draft(note())], OutboxRoom::Reserved)
         .expect("accepted");
     std::thread::sleep(Duration::from_millis(30));
     assert!(
@@ -263,7 +263,7 @@ fn refused_batch_quarantines_the_session() {
             .expect("the log");
     }
     harness.wait_until(|| harness.sink.quarantined.load(Ordering::Acquire));
-    assert_eq!(harness.emit(note()), Err(Refused::Closed));
+    assert_eq!(harness.emit(note()), Err(SequencerError::Closed));
     assert!(harness.published().is_empty());
 }
 
@@ -272,13 +272,13 @@ fn law_1_turn_accepts_no_event_after_its_terminal() {
     let harness = Harness::new();
     assert_eq!(
         harness.emit(delta()),
-        Err(Refused::Ended),
+        Err(SequencerError::Ended),
         "the turn has not started"
     );
     harness.sequencer.resume_turn(TURN, false, Sub::LAST.0);
     harness.emit(completed()).expect("the terminal");
     for body in [delta(), completed(), cancel()] {
-        assert_eq!(harness.emit(body), Err(Refused::Ended));
+        assert_eq!(harness.emit(body), Err(SequencerError::Ended));
     }
     harness.allow_commit();
 }
@@ -290,10 +290,10 @@ fn law_8_cancelling_turn_starts_nothing_and_does_not_complete() {
     harness.emit(cancel()).expect("the first");
     assert_eq!(
         harness.emit(cancel()),
-        Err(Refused::Cancelled),
+        Err(SequencerError::Cancelled),
         "the second"
     );
-    assert_eq!(harness.emit(completed()), Err(Refused::Cancelled));
+    assert_eq!(harness.emit(completed()), Err(SequencerError::Cancelled));
     let start = turnwire_event::body::tool::Called {
         tool_use_id: turnwire_event::ToolUseId(Ulid(1)),
         tool_name: "echo".into(),
@@ -308,7 +308,7 @@ fn law_8_cancelling_turn_starts_nothing_and_does_not_complete() {
         deadline_ms: 1,
     };
     for start in [Body::ToolCalled(start), Body::PlanStepStarted(step)] {
-        assert_eq!(harness.emit(start), Err(Refused::Cancelled));
+        assert_eq!(harness.emit(start), Err(SequencerError::Cancelled));
     }
     harness.emit(delta()).expect("running work may still emit");
     harness.allow_commit();
@@ -320,20 +320,20 @@ fn full_outbox_refuses_bounded_and_accepts_reserved() {
     for _ in 0..4 {
         harness
             .sequencer
-            .emit_one(draft(note()), Room::Bounded)
+            .emit_one(draft(note()), OutboxRoom::Bounded)
             .expect("below the bounds");
     }
     assert_eq!(
         harness
             .sequencer
-            .emit_one(draft(note()), Room::Bounded)
+            .emit_one(draft(note()), OutboxRoom::Bounded)
             .err(),
-        Some(Refused::Full)
+        Some(SequencerError::Full)
     );
     assert!(
         harness
             .sequencer
-            .emit_one(draft(note()), Room::Reserved)
+            .emit_one(draft(note()), OutboxRoom::Reserved)
             .is_ok()
     );
     for _ in 0..3 {
@@ -366,8 +366,8 @@ async fn rows_without_an_event_are_stored_with_their_batch() {
     harness.sequencer.close();
     assert_eq!(
         harness.sequencer.stored(dropped).await,
-        Err(Refused::Closed)
+        Err(SequencerError::Closed)
     );
-    assert_eq!(harness.sequencer.put(row()), Err(Refused::Closed));
+    assert_eq!(harness.sequencer.put(row()), Err(SequencerError::Closed));
     harness.allow_commit();
 }

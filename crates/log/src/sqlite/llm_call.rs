@@ -6,7 +6,7 @@ use turnwire_event::row::{CallEnd, LlmCallRow, Placed, RowChange};
 use turnwire_event::{CallId, Day, SessionId, TenantId, Timestamp, Usage};
 
 use crate::error::ReadError;
-use crate::records::UsageDay;
+use crate::records::DailyUsage;
 use crate::sqlite::column::{
     cursor, optional, optional_time, parsed, query_rows, time, value, word,
 };
@@ -178,8 +178,8 @@ pub(crate) fn llm_calls(
 const SELECT_USAGE: &str = "SELECT day, tenant, model, calls, failed, input_tokens, output_tokens, \
     total_tokens, reasoning_tokens, cached_tokens, cost_usd FROM usage_day WHERE day BETWEEN ?1 AND ?2";
 
-fn read_usage(row: &Row<'_>) -> rusqlite::Result<UsageDay> {
-    Ok(UsageDay {
+fn read_usage(row: &Row<'_>) -> rusqlite::Result<DailyUsage> {
+    Ok(DailyUsage {
         day: parsed(row, 0)?,
         tenant: parsed(row, 1)?,
         model: row.get(2)?,
@@ -201,7 +201,7 @@ pub(crate) fn daily_usage(
     tenant: Option<TenantId>,
     (from, to): (Day, Day),
     limit: usize,
-) -> Result<Vec<UsageDay>, ReadError> {
+) -> Result<Vec<DailyUsage>, ReadError> {
     let (from, to, limit) = (from.to_string(), to.to_string(), limit as i64);
     match tenant {
         Some(tenant) => query_rows(

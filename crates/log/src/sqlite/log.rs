@@ -2,15 +2,15 @@
 
 use turnwire_event::{Seq, SessionId, Timestamp};
 
-use crate::chain::Hash;
+use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
 use crate::log::Log;
-use crate::record::{Append, StoredEvent, Tail};
+use crate::record::{LogTail, SessionAppend, StoredEvent};
 use crate::selection::EventSelection;
-use crate::sqlite::{Sqlite, migrate, read};
+use crate::sqlite::{SqliteStore, migrate, read};
 
-impl Log for Sqlite {
-    fn append(&self, batch: &[Append]) -> Result<(), AppendError> {
+impl Log for SqliteStore {
+    fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError> {
         self.write_half.lock().append(batch)
     }
 
@@ -26,11 +26,11 @@ impl Log for Sqlite {
             .with(|c| read::read(c, session, (after, upto), selection, limit))
     }
 
-    fn tail(&self, session: SessionId) -> Result<Option<Tail>, ReadError> {
+    fn tail(&self, session: SessionId) -> Result<Option<LogTail>, ReadError> {
         self.readers.with(|c| read::tail(c, session))
     }
 
-    fn hash_at(&self, session: SessionId, seq: Seq) -> Result<Hash, ReadError> {
+    fn hash_at(&self, session: SessionId, seq: Seq) -> Result<ChainHash, ReadError> {
         self.readers.with(|c| read::hash_at(c, session, seq))
     }
 

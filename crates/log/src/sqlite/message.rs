@@ -9,7 +9,7 @@ use turnwire_event::row::{FinishedMessage, MessagePart, NewMessage, Placed, Scop
 use turnwire_event::{Kept, Message, MessageId, MessageStatus, Position, Role, SessionId, TurnId};
 
 use crate::error::ReadError;
-use crate::records::{View, is_display_only};
+use crate::records::{MessageView, is_display_only};
 use crate::sqlite::column::{NEWEST, json, optional, parsed, query_rows, time, value, word};
 
 const SHARED: &str = "";
@@ -28,13 +28,13 @@ fn scope_column(message: &NewMessage) -> &str {
 }
 
 /// The condition of a view on `m.scope`, and its parameter.
-fn view_condition(view: View<'_>) -> (&'static str, &str) {
+fn view_condition(view: MessageView<'_>) -> (&'static str, &str) {
     match view {
-        View::Clients => ("m.scope IN (?1, '+')", ""),
-        View::Orchestrator => ("m.scope IN (?1, '-')", ""),
+        MessageView::Clients => ("m.scope IN (?1, '+')", ""),
+        MessageView::Orchestrator => ("m.scope IN (?1, '-')", ""),
         // An id that is not one must not select the messages of another scope.
-        View::Agent(id) => ("m.scope = ?1 AND m.scope NOT IN ('', '+', '-', '*')", id),
-        View::Agents => ("m.scope = ?1", "*"),
+        MessageView::Agent(id) => ("m.scope = ?1 AND m.scope NOT IN ('', '+', '-', '*')", id),
+        MessageView::Agents => ("m.scope = ?1", "*"),
     }
 }
 
@@ -165,7 +165,7 @@ fn read_message(row: &Row<'_>) -> rusqlite::Result<StoredMessage> {
 pub(crate) fn messages(
     c: &Connection,
     session: SessionId,
-    view: View<'_>,
+    view: MessageView<'_>,
     upto: Position,
     before: Option<MessageId>,
     limit: usize,
@@ -210,7 +210,7 @@ pub(crate) fn message(
 pub(crate) fn messages_since(
     c: &Connection,
     session: SessionId,
-    view: View<'_>,
+    view: MessageView<'_>,
     after: Position,
     upto: Position,
 ) -> Result<Vec<StoredMessage>, ReadError> {
@@ -231,7 +231,7 @@ pub(crate) fn messages_since(
 pub(crate) fn message_count(
     c: &Connection,
     session: SessionId,
-    view: View<'_>,
+    view: MessageView<'_>,
     upto: Position,
 ) -> Result<u64, ReadError> {
     let (condition, scope) = view_condition(view);

@@ -8,9 +8,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 use turnwire_event::{Actor, Epoch, Head, Position, Seq, SessionId, Timestamp};
 
-use crate::chain::Hash;
+use crate::chain::ChainHash;
 use crate::error::ReadError;
-use crate::record::{StoredEvent, Tail};
+use crate::record::{LogTail, StoredEvent};
 use crate::selection::EventSelection;
 use crate::sqlite::column::json;
 
@@ -20,7 +20,7 @@ struct LogRow {
     sid: i64,
     epoch: Epoch,
     low: Seq,
-    low_hash: Hash,
+    low_hash: ChainHash,
 }
 
 fn find_log(c: &Connection, id: SessionId) -> Result<Option<LogRow>, ReadError> {
@@ -33,7 +33,7 @@ fn find_log(c: &Connection, id: SessionId) -> Result<Option<LogRow>, ReadError> 
                 sid: row.get(0)?,
                 epoch: Epoch(row.get(1)?),
                 low: Seq(row.get::<_, i64>(2)? as u64),
-                low_hash: Hash::from_column(&low_hash),
+                low_hash: ChainHash::from_column(&low_hash),
             })
         })
         .optional()?;
@@ -42,7 +42,7 @@ fn find_log(c: &Connection, id: SessionId) -> Result<Option<LogRow>, ReadError> 
 
 /// The log of a session, for a read after `after`.
 fn open_log(c: &Connection, id: SessionId, after: Seq) -> Result<LogRow, ReadError> {
-    let log = find_log(c, id)?.ok_or(ReadError::Gone)?;
+    let log = find_log(c, id)?.ok_or(ReadError::SessionNotFound)?;
     if after < log.low {
         return Err(ReadError::Trimmed { low: log.low.0 });
     }
@@ -58,7 +58,7 @@ impl LogRow {
     }
 
     /// The stored hash at `seq`, which is not below the low-water mark.
-    fn hash_at(&self, c: &Connection, seq: Seq) -> Result<Hash, ReadError> {
+    fn hash_at(&self, c: &Connection, seq: Seq) -> Result<ChainHash, ReadError> {
         if seq == self.low {
             return Ok(self.low_hash);
         }
@@ -66,7 +66,7 @@ impl LogRow {
             .prepare_cached("SELECT hash FROM event WHERE sid = ?1 AND seq = ?2")?
             .query_row([self.sid, seq.0 as i64], |row| row.get(0))
             .optional()?;
-        hash.map(|hash| Hash::from_column(&hash))
+        hash.map(|hash| ChainHash::from_column(&hash))
             .ok_or_else(|| self.damaged(seq))
     }
 
@@ -80,7 +80,7 @@ impl LogRow {
 }
 
 /// See [`Log::tail`](crate::Log::tail).
-pub(crate) fn tail(c: &Connection, id: SessionId) -> Result<Option<Tail>, ReadError> {
+pub(crate) fn tail(c: &Connection, id: SessionId) -> Result<Option<LogTail>, ReadError> {
     let Some(log) = find_log(c, id)? else {
         return Ok(None);
     };
@@ -92,13 +92,13 @@ pub(crate) fn tail(c: &Connection, id: SessionId) -> Result<Option<Tail>, ReadEr
             let hash: Vec<u8> = row.get(1)?;
             Ok((
                 Seq(row.get::<_, i64>(0)? as u64),
-                Hash::from_column(&hash),
+                ChainHash::from_column(&hash),
                 Timestamp::from_millis(row.get(2)?),
             ))
         })
         .optional()?;
     let (seq, hash, time) = last.unwrap_or((log.low, log.low_hash, Timestamp::from_millis(0)));
-    Ok(Some(Tail {
+    Ok(Some(LogTail {
         epoch: log.epoch,
         seq,
         hash,
@@ -109,7 +109,7 @@ pub(crate) fn tail(c: &Connection, id: SessionId) -> Result<Option<Tail>, ReadEr
 }
 
 /// See [`Log::hash_at`](crate::Log::hash_at).
-pub(crate) fn hash_at(c: &Connection, id: SessionId, seq: Seq) -> Result<Hash, ReadError> {
+pub(crate) fn hash_at(c: &Connection, id: SessionId, seq: Seq) -> Result<ChainHash, ReadError> {
     open_log(c, id, seq)?.hash_at(c, seq)
 }
 
@@ -226,7 +226,7 @@ fn read_event(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> 
     Ok(Some(StoredEvent {
         seq,
         head,
-        hash: Hash::from_column(row.get_ref(5)?.as_bytes()?).0,
+        hash: ChainHash::from_column(row.get_ref(5)?.as_bytes()?).0,
         bytes,
     }))
 }

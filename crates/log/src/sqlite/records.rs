@@ -11,14 +11,14 @@ use turnwire_event::{
 
 use crate::error::{AppendError, ReadError};
 use crate::records::{
-    ApprovalRecords, CallRecords, MessageRecords, SessionRecords, StatusCount, TurnRecords,
-    UsageDay, View,
+    ApprovalRecords, CallRecords, DailyUsage, MessageRecords, MessageView, SessionRecords,
+    StatusCount, TurnRecords,
 };
 use crate::sqlite::{
-    Sqlite, approval, key, llm_call, message, queue, session, status, tool_call, turn,
+    SqliteStore, approval, key, llm_call, message, queue, session, status, tool_call, turn,
 };
 
-impl SessionRecords for Sqlite {
+impl SessionRecords for SqliteStore {
     fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
         self.readers.with(|c| session::session(c, id))
     }
@@ -44,7 +44,7 @@ impl SessionRecords for Sqlite {
     }
 }
 
-impl TurnRecords for Sqlite {
+impl TurnRecords for SqliteStore {
     fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError> {
         self.readers.with(|c| turn::turn(c, id))
     }
@@ -84,7 +84,7 @@ impl TurnRecords for Sqlite {
     }
 }
 
-impl ApprovalRecords for Sqlite {
+impl ApprovalRecords for SqliteStore {
     fn approval(&self, id: ApprovalId) -> Result<Option<(Owner, ApprovalRow)>, ReadError> {
         self.readers.with(|c| approval::approval(c, id))
     }
@@ -98,11 +98,11 @@ impl ApprovalRecords for Sqlite {
     }
 }
 
-impl MessageRecords for Sqlite {
+impl MessageRecords for SqliteStore {
     fn messages(
         &self,
         session: SessionId,
-        view: View<'_>,
+        view: MessageView<'_>,
         upto: Position,
         before: Option<MessageId>,
         limit: usize,
@@ -114,7 +114,7 @@ impl MessageRecords for Sqlite {
     fn messages_since(
         &self,
         session: SessionId,
-        view: View<'_>,
+        view: MessageView<'_>,
         after: Position,
         upto: Position,
     ) -> Result<Vec<StoredMessage>, ReadError> {
@@ -133,7 +133,7 @@ impl MessageRecords for Sqlite {
     fn message_count(
         &self,
         session: SessionId,
-        view: View<'_>,
+        view: MessageView<'_>,
         upto: Position,
     ) -> Result<u64, ReadError> {
         self.readers
@@ -155,7 +155,7 @@ impl MessageRecords for Sqlite {
     }
 }
 
-impl CallRecords for Sqlite {
+impl CallRecords for SqliteStore {
     fn tool_calls(
         &self,
         session: SessionId,
@@ -185,7 +185,7 @@ impl CallRecords for Sqlite {
         tenant: Option<TenantId>,
         days: (Day, Day),
         limit: usize,
-    ) -> Result<Vec<UsageDay>, ReadError> {
+    ) -> Result<Vec<DailyUsage>, ReadError> {
         self.readers
             .with(|c| llm_call::daily_usage(c, tenant, days, limit))
     }

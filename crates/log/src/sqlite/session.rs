@@ -4,14 +4,14 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{Epoch, Owner, Seq, SessionId};
 
-use crate::chain::Hash;
+use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
-use crate::record::{Append, Term};
+use crate::record::{LeaseTerm, SessionAppend};
 use crate::sqlite::column::{cursor, json, optional_id, owner, parsed, query_rows, time, value};
 use crate::sqlite::connection::classify;
 
 /// Inserts the session's row if `append` has it among its row changes.
-pub(crate) fn create(tx: &Transaction<'_>, append: &Append) -> rusqlite::Result<()> {
+pub(crate) fn create(tx: &Transaction<'_>, append: &SessionAppend) -> rusqlite::Result<()> {
     for placed in &append.rows {
         if let RowChange::SessionPut(session) = &placed.change {
             insert(tx, session, append.term)?;
@@ -20,7 +20,7 @@ pub(crate) fn create(tx: &Transaction<'_>, append: &Append) -> rusqlite::Result<
     Ok(())
 }
 
-fn insert(tx: &Transaction<'_>, s: &SessionRow, term: Term) -> rusqlite::Result<()> {
+fn insert(tx: &Transaction<'_>, s: &SessionRow, term: LeaseTerm) -> rusqlite::Result<()> {
     // The id of a deleted session inserts no row, so that the append fails to find one.
     tx.prepare_cached(
         "INSERT INTO session (id, tenant, principal, parent, workspace_path, metadata, episode_id, active_model, \
@@ -44,7 +44,7 @@ fn insert(tx: &Transaction<'_>, s: &SessionRow, term: Term) -> rusqlite::Result<
         s.updated_at.as_millis(),
         Epoch::FIRST.0,
         term.0 as i64,
-        &Hash::seed(s.id).0[..],
+        &ChainHash::seed(s.id).0[..],
         s.agent,
     ])?;
     Ok(())
@@ -54,7 +54,7 @@ fn insert(tx: &Transaction<'_>, s: &SessionRow, term: Term) -> rusqlite::Result<
 pub(crate) fn find(
     tx: &Transaction<'_>,
     id: SessionId,
-    term: Term,
+    term: LeaseTerm,
 ) -> Result<(i64, Seq), AppendError> {
     let row: Option<(i64, i64, i64)> = tx
         .prepare_cached(

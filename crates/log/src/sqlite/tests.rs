@@ -9,24 +9,24 @@ use crate::error::ReadError;
 use crate::fixture::{BatchBuilder, at};
 use crate::log::Log as _;
 use crate::log::conformance::{self as log_conformance, Damage, LogUnderTest};
-use crate::records::conformance::{self as records_conformance, turn};
 use crate::records::{CallRecords as _, MessageRecords as _, SessionRecords as _};
-use crate::records::{TurnRecords as _, View};
+use crate::records::{MessageView, TurnRecords as _};
 use crate::selection::EventSelection;
+use crate::store::conformance::{self as records_conformance, turn};
 
-fn options(dir: &Path) -> Options {
-    Options {
+fn options(dir: &Path) -> SqliteOptions {
+    SqliteOptions {
         dir: dir.to_owned(),
         durability: Durability::Full,
     }
 }
 
-fn open(dir: &Path) -> Sqlite {
-    Sqlite::open(&options(dir)).expect("a store")
+fn open(dir: &Path) -> SqliteStore {
+    SqliteStore::open(&options(dir)).expect("a store")
 }
 
 /// The seqs of the events up to `upto`.
-fn read_all(store: &Sqlite, session: SessionId, upto: u64) -> Vec<u64> {
+fn read_all(store: &SqliteStore, session: SessionId, upto: u64) -> Vec<u64> {
     let all = EventSelection::all();
     let events = store.read(session, Seq(0), Seq(upto), &all, 100);
     let events = events.expect("events");
@@ -61,18 +61,18 @@ fn sqlite_passes_the_records_suite() {
 
 /// Damages a stored event through a connection of its own.
 fn apply(dir: &Path, session: SessionId, seq: Seq, damage: Damage) {
-    let raw = Connection::open(dir.join(FILE)).expect("a connection");
+    let raw = Connection::open(dir.join(DATABASE_FILE)).expect("a connection");
     let event = "WHERE seq = ?2 AND sid = (SELECT sid FROM session WHERE id = ?1)";
     let sql = match damage {
         Damage::Bytes => {
             format!("UPDATE event SET bytes = replace(bytes, 'comment', 'Comment') {event}")
         }
-        Damage::Hash => format!("UPDATE event SET hash = zeroblob(32) {event}"),
+        Damage::StoredHash => format!("UPDATE event SET hash = zeroblob(32) {event}"),
         Damage::Missing => format!("DELETE FROM event {event}"),
     };
     let values = rusqlite::params![session.to_string(), seq.0 as i64];
     let mut changed = raw.execute(&sql, values).expect("a change");
-    if matches!(damage, Damage::Hash) {
+    if matches!(damage, Damage::StoredHash) {
         let sql = "UPDATE session SET low_hash = zeroblob(32) WHERE id = ?1 AND low_seq = ?2";
         changed += raw.execute(sql, values).expect("a change");
     }
@@ -95,7 +95,7 @@ fn reopened_database_continues_the_log() {
 fn second_process_is_refused_with_advice() {
     let dir = tempfile::tempdir().expect("a folder");
     let _lock_holder = open(dir.path());
-    let error = Sqlite::open(&options(dir.path())).expect_err("in use");
+    let error = SqliteStore::open(&options(dir.path())).expect_err("in use");
     assert!(
         matches!(error, OpenError::InUse(_)) && error.to_string().contains("TURNWIRE_HOME"),
         "{error}"
@@ -105,8 +105,8 @@ fn second_process_is_refused_with_advice() {
 #[test]
 fn file_that_is_not_a_database_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
-    std::fs::write(dir.path().join(FILE), vec![b'x'; 8192]).expect("a file");
-    let error = Sqlite::open(&options(dir.path())).expect_err("corrupt");
+    std::fs::write(dir.path().join(DATABASE_FILE), vec![b'x'; 8192]).expect("a file");
+    let error = SqliteStore::open(&options(dir.path())).expect_err("corrupt");
     assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
 }
 
@@ -114,32 +114,32 @@ fn file_that_is_not_a_database_is_refused() {
 fn newer_or_foreign_database_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     drop(open(dir.path()));
-    let raw = Connection::open(dir.path().join(FILE)).expect("a connection");
+    let raw = Connection::open(dir.path().join(DATABASE_FILE)).expect("a connection");
     raw.pragma_update(None, "user_version", 999)
         .expect("a pragma");
     drop(raw);
-    let error = Sqlite::open(&options(dir.path())).expect_err("newer");
+    let error = SqliteStore::open(&options(dir.path())).expect_err("newer");
     assert!(
         matches!(error, OpenError::Newer { schema: 999, .. }),
         "{error}"
     );
     let other = tempfile::tempdir().expect("a folder");
-    let raw = Connection::open(other.path().join(FILE)).expect("a connection");
+    let raw = Connection::open(other.path().join(DATABASE_FILE)).expect("a connection");
     raw.execute_batch("CREATE TABLE theirs (x)")
         .expect("a table");
     drop(raw);
-    let error = Sqlite::open(&options(other.path())).expect_err("foreign");
+    let error = SqliteStore::open(&options(other.path())).expect_err("foreign");
     assert!(matches!(error, OpenError::Foreign(_)), "{error}");
 }
 
 #[test]
 fn unclean_shutdown_of_a_relaxed_run_begins_an_epoch() {
     let dir = tempfile::tempdir().expect("a folder");
-    let relaxed = Options {
+    let relaxed = SqliteOptions {
         dir: dir.path().to_owned(),
         durability: Durability::Relaxed,
     };
-    let epoch = |store: &Sqlite| {
+    let epoch = |store: &SqliteStore| {
         store
             .tail(SessionId(Ulid(1)))
             .expect("a tail")
@@ -147,13 +147,13 @@ fn unclean_shutdown_of_a_relaxed_run_begins_an_epoch() {
             .epoch
             .0
     };
-    let store = Sqlite::open(&relaxed).expect("a store");
+    let store = SqliteStore::open(&relaxed).expect("a store");
     store
         .append(&[BatchBuilder::new(1).events(1)])
         .expect("an append");
     store.close();
     drop(store);
-    let store = Sqlite::open(&relaxed).expect("a store");
+    let store = SqliteStore::open(&relaxed).expect("a store");
     assert_eq!(epoch(&store), 1, "a clean shutdown");
     drop(store);
     let store = open(dir.path());
@@ -169,12 +169,12 @@ fn unclean_shutdown_of_a_relaxed_run_begins_an_epoch() {
 #[test]
 fn queued_turn_moves_into_the_new_epoch() {
     let dir = tempfile::tempdir().expect("a folder");
-    let relaxed = Options {
+    let relaxed = SqliteOptions {
         dir: dir.path().to_owned(),
         durability: Durability::Relaxed,
     };
     let (mut builder, turn) = (BatchBuilder::new(1), TurnId(Ulid(5)));
-    let store = Sqlite::open(&relaxed).expect("a store");
+    let store = SqliteStore::open(&relaxed).expect("a store");
     store.append(&[builder.events(3)]).expect("an append");
     let queued = builder.rows(vec![turn::queued(turn, 0)]);
     store.append(&[queued]).expect("an append");
@@ -222,7 +222,7 @@ fn read_only_store_sees_the_writer_and_cannot_write() {
     let store = open(dir.path());
     let mut a = BatchBuilder::new(1);
     store.append(&[a.events(2)]).expect("an append");
-    let reader = Sqlite::open_read_only(dir.path()).expect("a reader");
+    let reader = SqliteStore::open_read_only(dir.path()).expect("a reader");
     assert_eq!(read_all(&reader, a.session, 2).len(), 2);
     assert!(reader.append(&[a.events(1)]).is_err());
 }
@@ -230,11 +230,11 @@ fn read_only_store_sees_the_writer_and_cannot_write() {
 #[test]
 fn reads_during_trim_and_delete_never_report_damage() {
     let dir = tempfile::tempdir().expect("a folder");
-    let options = Options {
+    let options = SqliteOptions {
         dir: dir.path().to_owned(),
         durability: Durability::Relaxed,
     };
-    let store = Arc::new(Sqlite::open(&options).expect("a store"));
+    let store = Arc::new(SqliteStore::open(&options).expect("a store"));
     let mut builder = BatchBuilder::new(1);
     store.append(&[builder.events(50)]).expect("an append");
     let session = builder.session;
@@ -251,7 +251,7 @@ fn reads_during_trim_and_delete_never_report_damage() {
                 let all = EventSelection::all();
                 match store.read(session, low, Seq(u64::MAX >> 1), &all, 1_000) {
                     Ok(events) => events_read += events.len(),
-                    Err(ReadError::Trimmed { .. } | ReadError::Gone) => {}
+                    Err(ReadError::Trimmed { .. } | ReadError::SessionNotFound) => {}
                     Err(error) => panic!("{error}"),
                 }
             }
@@ -271,14 +271,14 @@ fn database_of_the_first_release_is_migrated_with_its_data() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut builder = BatchBuilder::new(1);
     let append = builder.events(2);
-    let raw = Connection::open(dir.path().join(FILE)).expect("a connection");
+    let raw = Connection::open(dir.path().join(DATABASE_FILE)).expect("a connection");
     raw.execute_batch(&format!(
         "BEGIN; {} PRAGMA application_id = 0x54574952; PRAGMA user_version = 1; COMMIT;",
         include_str!("migrations/0001_first.sql")
     ))
     .expect("the first schema");
     let session = builder.session.to_string();
-    let seed = crate::chain::Hash::seed(builder.session);
+    let seed = crate::chain::ChainHash::seed(builder.session);
     raw.execute(
         "INSERT INTO session VALUES (1, ?1, '00000000-0000-0000-0000-000000000000', 'local', NULL, NULL, '{}', \
          'ep_00000000000000000000000001', 'm', '1', 0.5, 1, 1, 1, 1, 0, 0, ?2)",
@@ -328,9 +328,14 @@ fn database_of_the_first_release_is_migrated_with_its_data() {
             .message_count(builder.session, view, tail)
             .expect("a count")
     };
-    let counts = [View::Clients, View::Orchestrator, View::Agent("shop")].map(count);
+    let counts = [
+        MessageView::Clients,
+        MessageView::Orchestrator,
+        MessageView::Agent("shop"),
+    ]
+    .map(count);
     assert_eq!(counts, [1, 1, 0], "messages from before scopes are shared");
-    let messages = store.messages(builder.session, View::Clients, tail, None, 9);
+    let messages = store.messages(builder.session, MessageView::Clients, tail, None, 9);
     assert!(messages.expect("messages")[0].message.kept.is_empty());
     let calls = store.llm_calls(builder.session, None, 9).expect("calls");
     assert!(calls.is_empty(), "calls had no rows in the first release");
@@ -356,7 +361,7 @@ fn database_of_the_first_release_is_migrated_with_its_data() {
 }
 
 /// Opens, closes and opens a store again: migrations are applied once.
-fn open_twice(dir: &Path) -> Sqlite {
+fn open_twice(dir: &Path) -> SqliteStore {
     drop(open(dir));
     open(dir)
 }

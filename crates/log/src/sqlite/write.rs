@@ -6,7 +6,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use turnwire_event::{Seq, SessionId, Timestamp};
 
 use crate::error::AppendError;
-use crate::record::{Append, Record};
+use crate::record::{EventRecord, SessionAppend};
 use crate::sqlite::connection::classify;
 use crate::sqlite::{change, session};
 
@@ -37,7 +37,7 @@ const TRIM_EVENTS_MAX: i64 = 10_000;
 
 /// An estimate of the bytes that an append adds to the WAL: its events and rows, and the pages they
 /// touch, among them one page of the index `event_order` for nearly every session.
-pub(crate) fn wal_bytes(append: &Append) -> usize {
+pub(crate) fn wal_bytes(append: &SessionAppend) -> usize {
     const PAGE: usize = 4096;
     let events: usize = append
         .records
@@ -66,7 +66,7 @@ pub(crate) fn checkpoint(connection: &Connection) -> Result<(), AppendError> {
 pub(crate) fn append(
     connection: &mut Connection,
     cache: &mut TailCache,
-    batch: &[Append],
+    batch: &[SessionAppend],
 ) -> Result<(), AppendError> {
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -85,7 +85,7 @@ pub(crate) fn append(
 fn append_session(
     tx: &Transaction<'_>,
     cache: &TailCache,
-    append: &Append,
+    append: &SessionAppend,
 ) -> Result<(i64, Seq), AppendError> {
     let sql = |error: rusqlite::Error| classify(&error);
     let (sid, tail) = match cache.0.get(&append.session) {
@@ -118,7 +118,7 @@ fn append_session(
     Ok((sid, last))
 }
 
-fn insert(tx: &Transaction<'_>, sid: i64, record: &Record) -> rusqlite::Result<()> {
+fn insert(tx: &Transaction<'_>, sid: i64, record: &EventRecord) -> rusqlite::Result<()> {
     let mut statement = tx.prepare_cached(
         "INSERT INTO event (sid, seq, type, turn, actor, time, hidden, hash, bytes) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",

@@ -43,12 +43,12 @@ pub(super) fn bounds(config: &Config) -> Result<host::Bounds, DeckError> {
 }
 
 /// The store's.
-pub(super) fn store(config: &Config) -> sqlite::Options {
+pub(super) fn store(config: &Config) -> sqlite::SqliteOptions {
     let durability = match config.store.durability {
         Durability::Full => sqlite::Durability::Full,
         Durability::Relaxed => sqlite::Durability::Relaxed,
     };
-    sqlite::Options {
+    sqlite::SqliteOptions {
         dir: config.home.clone(),
         durability,
     }

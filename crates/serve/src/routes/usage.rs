@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use turnwire_event::Day;
-use turnwire_session::UsageDay;
+use turnwire_session::DailyUsage;
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::usage::{DAYS, DAYS_MAX, Report, Row};
 
@@ -54,7 +54,7 @@ fn days(mut params: Params, today: Day) -> Result<(Day, Day), Fault> {
     }
 }
 
-fn told(row: UsageDay) -> Row {
+fn told(row: DailyUsage) -> Row {
     let of = (row.day, row.tenant, row.model);
     Row::new(of, (row.calls, row.failed), row.usage)
 }

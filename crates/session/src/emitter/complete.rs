@@ -7,7 +7,7 @@ use turnwire_event::content::content_json;
 use turnwire_event::port::{Emission, MessageEnd, Onward, Refusal};
 use turnwire_event::row::RowChange;
 use turnwire_event::{Actor, Body, ContentBlock, Render, StopReason, ToolUseId};
-use turnwire_log::{Draft, Refused, Room};
+use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
 use crate::emitter::{Desk, TurnEmitter, refusal};
 use crate::said::Note;
@@ -20,7 +20,7 @@ impl TurnEmitter {
         end: MessageEnd,
     ) -> Result<Vec<ContentBlock>, Refusal> {
         if desk.sealed {
-            return Err(refusal(Refused::Ended));
+            return Err(refusal(SequencerError::Ended));
         }
         self.let_go(desk);
         let open = self.live.open_turn(self.turn).ok_or(Refusal::Ended)?;
@@ -48,7 +48,7 @@ impl TurnEmitter {
         let complete = (Body::MessageComplete(complete), finished);
         let drafts = self.ends(desk, complete, after, pending);
         // Together, so that both are released by the commit that holds the message.
-        let emitted = self.live.sequencer.emit(drafts, Room::Reserved);
+        let emitted = self.live.sequencer.emit(drafts, OutboxRoom::Reserved);
         emitted.map_err(refusal)?;
         let said = &mut desk.said;
         said.types.extend(end.tools.iter().copied());
@@ -64,7 +64,7 @@ impl TurnEmitter {
         (complete, finished): (Body, RowChange),
         (after, theirs): (Body, Option<String>),
         pending: Vec<RowChange>,
-    ) -> Vec<Draft> {
+    ) -> Vec<EventDraft> {
         let now = desk.look(&complete);
         let mut rows = std::iter::once(finished).chain(pending);
         let mut drafts = Vec::with_capacity(2);

@@ -7,7 +7,7 @@ use turnwire_event::body::turn::Versions;
 use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Body, Event, Mint};
-use turnwire_log::reserve::Reserve;
+use turnwire_log::reserve::DiskReserve;
 use turnwire_session::{Options, Sessions, SystemMint};
 
 use crate::stage::*;
@@ -42,7 +42,7 @@ async fn versioned(dir: &std::path::Path, act: Act) -> (Arc<Sessions>, Arc<Versi
     });
     let parts = (
         Arc::new(SystemMint) as Arc<dyn Mint>,
-        Reserve::new(dir.join("reserve"), 0),
+        DiskReserve::new(dir.join("reserve"), 0),
     );
     let sessions = produced(dir, Options::default(), parts, producer.clone()).await;
     (sessions, producer)

@@ -11,7 +11,7 @@ use turnwire_event::row::LlmCallRow;
 use turnwire_event::{
     Actor, Body, CallId, Event, Kept, Message, Owner, SessionId, StopReason, TenantId,
 };
-use turnwire_session::{Options, Sessions, UsageDay};
+use turnwire_session::{DailyUsage, Options, Sessions};
 
 use crate::stage::*;
 
@@ -22,7 +22,7 @@ async fn rows(sessions: &Arc<Sessions>, id: SessionId) -> Vec<LlmCallRow> {
     rows
 }
 
-async fn used(sessions: &Arc<Sessions>, tenant: TenantId) -> Vec<UsageDay> {
+async fn used(sessions: &Arc<Sessions>, tenant: TenantId) -> Vec<DailyUsage> {
     let today = sessions.today();
     // Midnight may come in between.
     let days = (today.minus(1), today);

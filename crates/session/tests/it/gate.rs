@@ -12,7 +12,7 @@ use turnwire_event::code::{ErrorCode, TurnState, TurnStatus};
 use turnwire_event::port::{Emission, EmitError, Gate, MessageEnd, Onward, Outcome, Refusal};
 use turnwire_event::{Actor, Body, Event, EventType, Position, StopReason, TypeSet, Usage};
 use turnwire_log::Writer;
-use turnwire_log::reserve::Reserve;
+use turnwire_log::reserve::DiskReserve;
 use turnwire_session::{EventsQuery, Live, Options, Sessions, SystemMint, cancel};
 
 use crate::stage::*;
@@ -276,7 +276,7 @@ fn occupy(writer: &Arc<Writer>) -> mpsc::Sender<()> {
 async fn a_full_outbox_is_told_before_the_gate_sees_the_event_and_holds_no_end_up() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gates, seen) = holding();
-    let (store, writer) = writer(dir.path(), Reserve::new(dir.path().join("reserve"), 0));
+    let (store, writer) = writer(dir.path(), DiskReserve::new(dir.path().join("reserve"), 0));
     let facts: Arc<Mutex<Option<(usize, usize)>>> = Arc::default();
     let given = (facts.clone(), seen.clone(), writer.clone());
     let act = acting(move |turn| {

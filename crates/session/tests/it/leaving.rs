@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use turnwire_event::Body;
 use turnwire_event::code::TurnState;
-use turnwire_log::reserve::Reserve;
+use turnwire_log::reserve::DiskReserve;
 use turnwire_session::{Bound, Options, SystemMint};
 
 use crate::stage::*;
@@ -106,7 +106,7 @@ async fn one_in_line_that_was_left_ends_when_the_disk_has_room() {
     let image = crashed(dir.path());
     // The reserve cannot be held where there is no folder: to the writer the disk is full.
     let room = image.path().join("room");
-    let reserve = Reserve::new(room.join("reserve"), 0);
+    let reserve = DiskReserve::new(room.join("reserve"), 0);
     let (gate, act) = Turnstile::new();
     let parts = (Arc::new(SystemMint) as _, reserve);
     let after = service(image.path(), Options::default(), act, parts).await;

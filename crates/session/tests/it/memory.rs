@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::row::Scope;
 use turnwire_event::{Body, ContentBlock, Event, Mint, Role, SessionId};
-use turnwire_log::reserve::Reserve;
+use turnwire_log::reserve::DiskReserve;
 use turnwire_session::{Options, Sessions, SystemMint};
 
 use crate::stage::*;
@@ -164,7 +164,7 @@ async fn a_budget_that_shrinks_and_grows_again_is_filled_from_the_store() {
     let producer = Arc::new(Reloaded(Acting(act, through()), budget.clone()));
     let parts = (
         Arc::new(SystemMint) as Arc<dyn Mint>,
-        Reserve::new(dir.path().join("reserve"), 0),
+        DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let sessions = produced(dir.path(), Options::default(), parts, producer).await;
     let id = new_session(&sessions).await;

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use turnwire_event::body::route::Decided;
 use turnwire_event::port::{Bound, HistoryBudget, Producer, TurnInput};
 use turnwire_event::{Actor, Body, ContentBlock, Event, SessionId};
-use turnwire_log::reserve::Reserve;
+use turnwire_log::reserve::DiskReserve;
 use turnwire_session::{NewSession, Options, Sessions, SystemMint};
 
 use crate::stage::*;
@@ -188,7 +188,7 @@ async fn s3_104_a_policy_that_is_replaced_while_a_turn_is_bound_is_told_after_it
         inner: Acting(act, through()),
         service: OnceLock::new(),
     });
-    let reserve = Reserve::new(dir.path().join("reserve"), 0);
+    let reserve = DiskReserve::new(dir.path().join("reserve"), 0);
     let parts = (Arc::new(SystemMint) as _, reserve);
     let service = produced(dir.path(), Options::default(), parts, producer.clone()).await;
     assert!(producer.service.set(service.clone()).is_ok());
@@ -216,7 +216,7 @@ async fn s3_104_a_policy_that_changes_while_the_disk_is_full_is_told_when_there_
     let room = image.path().join("room");
     let parts = (
         Arc::new(SystemMint) as _,
-        Reserve::new(room.join("reserve"), 0),
+        DiskReserve::new(room.join("reserve"), 0),
     );
     let options = Options {
         idle_unload: Duration::from_millis(50), // looked at as often

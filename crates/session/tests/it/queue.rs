@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnwire_event::code::{OnBusy, Phase, TurnState};
 use turnwire_event::{Body, ContentBlock, Mint, Role, TurnId, Ulid};
-use turnwire_log::reserve::Reserve;
+use turnwire_log::reserve::DiskReserve;
 use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Error, Options, SystemMint};
 
@@ -129,7 +129,7 @@ async fn an_interrupt_that_was_withdrawn_stops_nothing() {
     let mint = Arc::new(Remembering::default());
     let parts = (
         mint.clone() as _,
-        Reserve::new(dir.path().join("reserve"), 0),
+        DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let sessions = service(dir.path(), Options::default(), act, parts).await;
     let id = new_session(&sessions).await;

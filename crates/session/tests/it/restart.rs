@@ -125,8 +125,8 @@ async fn a_server_that_drains_leaves_the_line_for_the_next_start() {
 async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
     use turnwire_event::code::{OnDisconnect, TurnKind, TurnStatus};
     use turnwire_event::row::{Placed, RowChange};
-    use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
-    use turnwire_log::{Append, Log as _, Term};
+    use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
+    use turnwire_log::{LeaseTerm, Log as _, SessionAppend};
     let dir = tempfile::tempdir().expect("a folder");
     let (_, act) = Turnstile::new();
     let first = sessions(dir.path(), Options::default(), act).await;
@@ -136,11 +136,11 @@ async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
     let image = crashed(dir.path());
     let broken = TurnId(turnwire_event::Ulid(77));
     {
-        let options = StoreOptions {
+        let options = SqliteOptions {
             dir: image.path().to_owned(),
             durability: Durability::Full,
         };
-        let store = Sqlite::open(&options).expect("a store");
+        let store = SqliteStore::open(&options).expect("a store");
         let tail = store.tail(id).expect("a tail").expect("a session");
         let change = RowChange::TurnQueued {
             turn_id: broken,
@@ -157,9 +157,9 @@ async fn one_in_line_that_cannot_be_read_fails_and_the_next_runs() {
             time: tail.time,
             change,
         }];
-        let append = Append {
+        let append = SessionAppend {
             session: id,
-            term: Term(0),
+            term: LeaseTerm(0),
             prev: tail.seq,
             records: Vec::new(),
             rows,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use turnwire_event::row::{KeyScope, Placed, RowChange, SessionRow};
 use turnwire_event::{EpisodeId, Epoch, Position, Seq, SessionId, Timestamp, TurnId, Ulid};
-use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
-use turnwire_log::{Append, Log as _, TurnRecords as _};
+use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
+use turnwire_log::{Log as _, SessionAppend, TurnRecords as _};
 use turnwire_session::Options;
 
 use crate::stage::*;
@@ -50,12 +50,12 @@ fn with_keys(dir: &std::path::Path, keys: usize) {
         time: then,
         change,
     });
-    let options = StoreOptions {
+    let options = SqliteOptions {
         dir: dir.to_owned(),
         durability: Durability::Full,
     };
-    let store = Sqlite::open(&options).expect("a store");
-    let append = Append {
+    let store = SqliteStore::open(&options).expect("a store");
+    let append = SessionAppend {
         session,
         term: Default::default(),
         prev: Seq(0),
@@ -72,7 +72,7 @@ async fn old_keys_go_all_of_them_at_one_look() {
     with_keys(dir.path(), KEYS);
     let (_, act) = Turnstile::new();
     let _sessions = sessions(dir.path(), Options::default(), act).await;
-    let store = Sqlite::open_read_only(dir.path()).expect("a reader");
+    let store = SqliteStore::open_read_only(dir.path()).expect("a reader");
     let left = || {
         (0..KEYS).any(|key| {
             store

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use anyhow::{Context as _, Result, bail};
 use turnwire_event::row::StoredMessage;
 use turnwire_event::{Body, Event, MessageId, Position, Seq, SessionId};
-use turnwire_log::sqlite::Sqlite;
-use turnwire_log::{EventSelection, Log as _, MessageRecords as _, ReadError, View};
+use turnwire_log::sqlite::SqliteStore;
+use turnwire_log::{EventSelection, Log as _, MessageRecords as _, MessageView, ReadError};
 
 /// How many events are read at once.
 const PAGE: usize = 512;
@@ -26,7 +26,7 @@ pub(super) struct Stored {
 
 impl Stored {
     /// Reads all of it.
-    pub(super) fn read(store: &Sqlite, session: SessionId) -> Result<Self> {
+    pub(super) fn read(store: &SqliteStore, session: SessionId) -> Result<Self> {
         let tail = store.tail(session)?;
         let tail = tail.context("there is no such session in this folder")?;
         let mut events = Vec::new();
@@ -46,16 +46,17 @@ impl Stored {
             events.extend(page.iter().filter_map(|one| Event::read(&one.bytes).ok()));
         }
         let start = Position::persisted(tail.epoch, Seq(0));
-        let read = |view: View<'_>| store.messages_since(session, view, start, tail.position());
+        let read =
+            |view: MessageView<'_>| store.messages_since(session, view, start, tail.position());
         let mut own = HashMap::new();
         for id in sub_agents(&events) {
-            let messages = read(View::Agent(&id))?;
+            let messages = read(MessageView::Agent(&id))?;
             own.insert(id, messages);
         }
         Ok(Self {
             trimmed: tail.low.0,
-            shown: read(View::Clients)?,
-            heard: read(View::Orchestrator)?,
+            shown: read(MessageView::Clients)?,
+            heard: read(MessageView::Orchestrator)?,
             own,
             events,
         })

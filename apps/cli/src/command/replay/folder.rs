@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{Missed, Stretch};
 use turnwire_event::{Event, Position, Seq, SessionId, TurnId};
-use turnwire_log::{ReadError, Records, Store, Tail, TurnRecords};
+use turnwire_log::{LogTail, ReadError, Records, Store, TurnRecords};
 use turnwire_session::replay::chunk;
 
 use super::projection::Projection;
@@ -72,7 +72,7 @@ fn way(
     store: &dyn TurnRecords,
     session: SessionId,
     turn: Option<TurnId>,
-    tail: &Tail,
+    tail: &LogTail,
     in_flight: Option<&MessageFold>,
 ) -> Result<(Position, Position)> {
     let mut since = Position::persisted(tail.epoch, tail.low);
@@ -95,7 +95,11 @@ fn way(
 }
 
 /// The message in flight, as far as it is stored and does not outrun the tail.
-fn in_flight(store: &dyn Records, session: SessionId, tail: &Tail) -> Result<Option<MessageFold>> {
+fn in_flight(
+    store: &dyn Records,
+    session: SessionId,
+    tail: &LogTail,
+) -> Result<Option<MessageFold>> {
     let open = store.open_turns()?;
     let Some(turn) = open.iter().find(|turn| turn.session_id == session) else {
         return Ok(None);

@@ -180,7 +180,7 @@ fn messages() -> Vec<Message> {
 
 /// Checks a log as a store would give it, hashes made from its bytes.
 fn verify(events: &[Event]) -> Verdict {
-    let mut link = Hash::seed(SESSION);
+    let mut link = ChainHash::seed(SESSION);
     let mut verifier = Verifier::new(SESSION, link, messages());
     for event in events {
         let bytes = Bytes::from(event.to_bytes());
@@ -258,7 +258,7 @@ fn a_gap_and_a_foreign_event_are_found() {
 #[test]
 fn one_changed_byte_is_one_violation_that_names_its_event() {
     let events = log(&sound());
-    let mut link = Hash::seed(SESSION);
+    let mut link = ChainHash::seed(SESSION);
     let mut verifier = Verifier::new(SESSION, link, messages());
     for (at, event) in events.iter().enumerate() {
         let mut bytes = event.to_bytes();
@@ -274,9 +274,9 @@ fn one_changed_byte_is_one_violation_that_names_its_event() {
         what: "does not match its hash".into(),
     };
     assert_eq!(verifier.finish().violations, [expected]);
-    let mut verifier = Verifier::new(SESSION, Hash([0; 32]), Vec::new());
+    let mut verifier = Verifier::new(SESSION, ChainHash([0; 32]), Vec::new());
     let bytes = Bytes::from(events[0].to_bytes());
-    verifier.take(&bytes, Hash::seed(SESSION).next(&bytes));
+    verifier.take(&bytes, ChainHash::seed(SESSION).next(&bytes));
     assert_eq!(
         verifier.finish().violations.len(),
         1,
@@ -368,8 +368,8 @@ fn contents_must_be_those_the_log_vouches_for() {
         found(&log(&events)),
         ["04 its message is not the one it vouches for"]
     );
-    let mut verifier = Verifier::new(SESSION, Hash::seed(SESSION), Vec::new());
-    let mut link = Hash::seed(SESSION);
+    let mut verifier = Verifier::new(SESSION, ChainHash::seed(SESSION), Vec::new());
+    let mut link = ChainHash::seed(SESSION);
     for event in log(&sound()) {
         let bytes = Bytes::from(event.to_bytes());
         link = link.next(&bytes);
@@ -385,7 +385,7 @@ fn contents_must_be_those_the_log_vouches_for() {
 #[test]
 fn a_trimmed_log_may_begin_inside_a_turn() {
     let events = log(&sound());
-    let link = Hash([9; 32]);
+    let link = ChainHash([9; 32]);
     let mut verifier = Verifier::new(SESSION, link, messages());
     let mut hash = link;
     for event in &events[4..] {

@@ -133,7 +133,7 @@ fn limit_counts_selected_events(log: &dyn Log) {
 }
 
 fn damaged_selected_event_fails_the_read(create: &dyn Fn() -> LogUnderTest) {
-    for damage in [Damage::Bytes, Damage::Hash] {
+    for damage in [Damage::Bytes, Damage::StoredHash] {
         let test = create();
         let session = append_mixed(test.log.as_ref()).session;
         (test.damage)(session, Seq(5), damage);
@@ -152,7 +152,7 @@ fn damaged_hash_before_a_selected_event_fails_the_read(create: &dyn Fn() -> LogU
     for after in [0, 4] {
         let test = create();
         let session = append_mixed(test.log.as_ref()).session;
-        (test.damage)(session, Seq(4), Damage::Hash);
+        (test.damage)(session, Seq(4), Damage::StoredHash);
         let damaged = read(test.log.as_ref(), session, after, &tool_calls());
         assert!(
             matches!(damaged, Err(ReadError::Damaged { seq: 5, .. })),
@@ -191,7 +191,7 @@ fn first_retained_event_is_checked_against_the_trim_hash(test: &LogUnderTest) {
     assert!(matches!(count, Err(ReadError::Trimmed { low: 4 })));
     let retained = read(log, session, 4, &tool_calls());
     assert_eq!(retained.expect("events"), [5, 10]);
-    (test.damage)(session, Seq(4), Damage::Hash);
+    (test.damage)(session, Seq(4), Damage::StoredHash);
     let damaged = read(log, session, 4, &tool_calls());
     assert!(
         matches!(damaged, Err(ReadError::Damaged { seq: 5, .. })),

@@ -9,10 +9,12 @@ use turnwire_event::{
     EpisodeId, Epoch, Event, Owner, Position, Seq, SessionId, Sub, TenantId, Timestamp, Ulid,
 };
 use turnwire_hub::Pump;
-use turnwire_log::chain::Hash;
-use turnwire_log::reserve::Reserve;
-use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
-use turnwire_log::{Append, Record, Released, Sink as _, Store, Tail, Term, Writer};
+use turnwire_log::chain::ChainHash;
+use turnwire_log::reserve::DiskReserve;
+use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
+use turnwire_log::{
+    EventRecord, EventSink as _, LeaseTerm, LogTail, ReleasedEvent, SessionAppend, Store, Writer,
+};
 
 use crate::clock::{SystemClock, SystemMint};
 use crate::live::{House, Live, Runner};
@@ -53,7 +55,7 @@ pub(super) fn at(seq: u64, sub: u32) -> Position {
 pub(super) struct Stage {
     pub(super) live: Arc<Live>,
     store: Arc<dyn Store>,
-    hash: Hash,
+    hash: ChainHash,
     seq: Seq,
     first: bool,
     row: SessionRow,
@@ -81,7 +83,7 @@ impl Stage {
             created_at: Timestamp::from_millis(0),
             updated_at: Timestamp::from_millis(0),
         };
-        let tail = Tail::first(session, Timestamp::from_millis(0));
+        let tail = LogTail::first(session, Timestamp::from_millis(0));
         let live = Live::open(house.clone(), (row.clone(), 0), tail, None);
         Self {
             live,
@@ -112,7 +114,7 @@ impl Stage {
                 let bytes = Bytes::from(event.to_bytes());
                 self.hash = self.hash.next(&bytes);
                 self.seq = event.id.seq;
-                Record {
+                EventRecord {
                     seq: event.id.seq,
                     kind: event.body.kind(),
                     turn: event.turn_id,
@@ -141,9 +143,9 @@ impl Stage {
                 change,
             });
         }
-        let append = Append {
+        let append = SessionAppend {
             session: self.live.id,
-            term: Term(0),
+            term: LeaseTerm(0),
             prev,
             records,
             rows: placed,
@@ -152,8 +154,8 @@ impl Stage {
     }
 }
 
-fn released(event: &Event) -> Released {
-    Released {
+fn released(event: &Event) -> ReleasedEvent {
+    ReleasedEvent {
         head: event.head(),
         time: event.timestamp,
         bytes: Bytes::from(event.to_bytes()),
@@ -163,14 +165,14 @@ fn released(event: &Event) -> Released {
 
 /// What sessions share, on a store in `dir`.
 pub(super) fn house(dir: &std::path::Path) -> Arc<House> {
-    let options = StoreOptions {
+    let options = SqliteOptions {
         dir: dir.to_owned(),
         durability: Durability::Relaxed,
     };
-    let store = Arc::new(Sqlite::open(&options).expect("a store"));
+    let store = Arc::new(SqliteStore::open(&options).expect("a store"));
     let writer = Writer::start(
         store.clone(),
-        Reserve::new(dir.join("reserve"), 0),
+        DiskReserve::new(dir.join("reserve"), 0),
         Box::new(|_| {}),
     )
     .expect("a writer");

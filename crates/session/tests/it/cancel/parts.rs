@@ -13,7 +13,7 @@ use turnwire_event::Body;
 use turnwire_event::body::turn::ReceiptLine;
 use turnwire_event::code::{ReceiptKind, StopOutcome};
 use turnwire_event::port::{Bound, BoxFuture, HistoryBudget, Producer, TurnInput};
-use turnwire_log::reserve::Reserve;
+use turnwire_log::reserve::DiskReserve;
 use turnwire_model::{Script, Scripted};
 use turnwire_session::{Options, SystemMint};
 use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
@@ -91,7 +91,7 @@ async fn play(back: Option<Duration>) -> (ReceiptLine, bool) {
     );
     let parts = (
         Arc::new(SystemMint) as Arc<dyn turnwire_event::Mint>,
-        Reserve::new(dir.path().join("reserve"), 0),
+        DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let producer = Arc::new(Plain(agent));
     let sessions = produced(dir.path(), Options::default(), parts, producer).await;

@@ -14,7 +14,7 @@ use turnwire_event::port::{
     TurnContext, TurnInput,
 };
 use turnwire_event::{Body, ContentBlock, Event, EventType, Position, SessionId, TurnId};
-use turnwire_log::reserve::Reserve;
+use turnwire_log::reserve::DiskReserve;
 use turnwire_model::{Script, Scripted};
 use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Live, Options, Sessions, SystemMint};
@@ -171,7 +171,7 @@ async fn play(when: When) -> (Arc<Sessions>, SessionId, Vec<Event>, Vec<String>)
     });
     let parts = (
         Arc::new(SystemMint) as Arc<dyn turnwire_event::Mint>,
-        Reserve::new(dir.path().join("reserve"), 0),
+        DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let sessions = produced(dir.path(), Options::default(), parts, producer).await;
     *known.lock() = Some(sessions.clone());

@@ -24,8 +24,8 @@ use turnwire_event::{
     Actor, Body, CallId, ContentBlock, Event, MessageId, Mint, Owner, Role, SessionId, StopReason,
     TenantId, ToolUseId, TurnId, Usage,
 };
-use turnwire_log::reserve::Reserve;
-use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
+use turnwire_log::reserve::DiskReserve;
+use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
 use turnwire_log::{Store, Writer};
 use turnwire_session::sessions::Parts;
 use turnwire_session::{
@@ -57,7 +57,7 @@ pub fn owner(name: &str) -> Owner {
 }
 
 pub async fn sessions(dir: &std::path::Path, options: Options, act: Act) -> Arc<Sessions> {
-    let reserve = Reserve::new(dir.join("reserve"), 0);
+    let reserve = DiskReserve::new(dir.join("reserve"), 0);
     service(dir, options, act, (Arc::new(SystemMint), reserve)).await
 }
 
@@ -65,7 +65,7 @@ pub async fn service(
     dir: &std::path::Path,
     options: Options,
     act: Act,
-    parts: (Arc<dyn Mint>, Reserve),
+    parts: (Arc<dyn Mint>, DiskReserve),
 ) -> Arc<Sessions> {
     produced(dir, options, parts, Arc::new(Acting(act, through()))).await
 }
@@ -74,7 +74,7 @@ pub async fn service(
 pub async fn passing(dir: &std::path::Path, gates: Gates, act: Act) -> Arc<Sessions> {
     let parts = (
         Arc::new(SystemMint) as Arc<dyn Mint>,
-        Reserve::new(dir.join("reserve"), 0),
+        DiskReserve::new(dir.join("reserve"), 0),
     );
     produced(dir, Options::default(), parts, Arc::new(Acting(act, gates))).await
 }
@@ -83,18 +83,18 @@ pub async fn passing(dir: &std::path::Path, gates: Gates, act: Act) -> Arc<Sessi
 pub async fn produced(
     dir: &std::path::Path,
     options: Options,
-    (mint, reserve): (Arc<dyn Mint>, Reserve),
+    (mint, reserve): (Arc<dyn Mint>, DiskReserve),
     producer: Arc<dyn Producer>,
 ) -> Arc<Sessions> {
     over(writer(dir, reserve), options, mint, producer).await
 }
 
-pub fn writer(dir: &std::path::Path, reserve: Reserve) -> (Arc<dyn Store>, Arc<Writer>) {
-    let store = StoreOptions {
+pub fn writer(dir: &std::path::Path, reserve: DiskReserve) -> (Arc<dyn Store>, Arc<Writer>) {
+    let store = SqliteOptions {
         dir: dir.to_owned(),
         durability: Durability::Full,
     };
-    let store = Arc::new(Sqlite::open(&store).expect("a store"));
+    let store = Arc::new(SqliteStore::open(&store).expect("a store"));
     let writer = Writer::start(store.clone(), reserve, Box::new(|_| {}));
     (store, writer.expect("a writer"))
 }

@@ -21,9 +21,9 @@ use turnwire_event::{
     Actor, Body, CallId, ContentBlock, Event, FilterSpec, MessageId, Mint as _, Owner, Role,
     SessionId, StopReason, TenantId, ToolUseId, Usage,
 };
-use turnwire_log::reserve::Reserve;
-use turnwire_log::sqlite::{Durability, Options as StoreOptions, Sqlite};
-use turnwire_log::{Draft, Room, Writer};
+use turnwire_log::reserve::DiskReserve;
+use turnwire_log::sqlite::{Durability, SqliteOptions, SqliteStore};
+use turnwire_log::{EventDraft, OutboxRoom, Writer};
 use turnwire_session::sessions::Parts;
 use turnwire_session::{
     Bound, Live, NewSession, Options as SessionOptions, Place as In, Sessions, Submit, SystemClock,
@@ -119,12 +119,12 @@ impl Stage {
         options: SessionOptions,
         workers_max: usize,
     ) -> Self {
-        let store = StoreOptions {
+        let store = SqliteOptions {
             dir: dir.to_owned(),
             durability: Durability::Full,
         };
-        let store = Arc::new(Sqlite::open(&store).expect("a store"));
-        let reserve = Reserve::new(dir.join("reserve"), 0);
+        let store = Arc::new(SqliteStore::open(&store).expect("a store"));
+        let reserve = DiskReserve::new(dir.join("reserve"), 0);
         let puppets = Puppets::default();
         let hands = puppets.0.clone();
         let parts = Parts {
@@ -175,9 +175,9 @@ impl Stage {
             row.parent = parent;
             live.ring.touch(|transcript| transcript.row.parent = parent);
             let body = Body::FeedbackRecorded(feedback());
-            let mut draft = Draft::new(None, Actor::USER, body);
+            let mut draft = EventDraft::new(None, Actor::USER, body);
             draft.rows = vec![RowChange::SessionPut(Box::new(row))];
-            let emitted = live.sequencer.emit_one(draft, Room::Reserved);
+            let emitted = live.sequencer.emit_one(draft, OutboxRoom::Reserved);
             let (at, _) = emitted.expect("taken");
             live.sequencer.committed(at.seq).await.expect("written");
         }

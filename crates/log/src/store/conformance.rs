@@ -1,4 +1,5 @@
 //! The conformance suite of [`Records`](crate::Records): every store calls [`run`] with empty ones.
+//! Rows are written by appends, so that the suite needs both halves of a store.
 
 mod approval;
 mod call;

@@ -14,7 +14,7 @@ use turnwire_event::{
 
 use super::message::message;
 use crate::fixture::{BatchBuilder, at, session_row};
-use crate::records::{StatusCount, UsageDay, View};
+use crate::records::{DailyUsage, MessageView, StatusCount};
 use crate::store::Store;
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
@@ -189,7 +189,7 @@ fn day(number: i64) -> Day {
     Day::of(Timestamp::from_millis(number * DAY_MS))
 }
 
-fn daily_usage(store: &dyn Store, tenant: Option<u128>, days: (i64, i64)) -> Vec<UsageDay> {
+fn daily_usage(store: &dyn Store, tenant: Option<u128>, days: (i64, i64)) -> Vec<DailyUsage> {
     let days = (day(days.0), day(days.1));
     let rows = store.daily_usage(tenant.map(TenantId), days, 99);
     rows.expect("usage")
@@ -226,7 +226,7 @@ fn usage_is_summed_by_day_tenant_and_model(store: &dyn Store) {
     put(store, &mut a, last_ms + 1, rows);
     let rows = vec![started(6, "x"), completed(6, usage_of(7, 7, 7.0))];
     put(store, &mut b, last_ms, rows);
-    let usage_day = |number, tenant, model: &str, calls, failed, usage| UsageDay {
+    let usage_day = |number, tenant, model: &str, calls, failed, usage| DailyUsage {
         day: day(number),
         tenant: TenantId(tenant),
         model: model.into(),
@@ -395,9 +395,9 @@ fn provider_data_of_a_message_is_returned(store: &dyn Store) {
         messages.map(|m| (m.id.0.0, m.kept)).collect()
     };
     let expected = [(1, kept.clone()), (2, kept), (3, Kept::default())];
-    let all = store.messages(a.session, View::Orchestrator, at(9), None, 9);
+    let all = store.messages(a.session, MessageView::Orchestrator, at(9), None, 9);
     assert_eq!(provider_data(all.expect("messages")), expected);
-    let since = store.messages_since(a.session, View::Orchestrator, at(0), at(9));
+    let since = store.messages_since(a.session, MessageView::Orchestrator, at(0), at(9));
     assert_eq!(provider_data(since.expect("messages")), expected);
 }
 

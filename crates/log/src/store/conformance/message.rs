@@ -8,7 +8,7 @@ use turnwire_event::{
 };
 
 use crate::fixture::{BatchBuilder, at};
-use crate::records::View;
+use crate::records::MessageView;
 use crate::store::Store;
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
@@ -55,28 +55,36 @@ fn each_view_shows_its_own_messages(store: &dyn Store) {
     }
     let id = a.session;
     let all = |view| ids(store.messages(id, view, at(9), None, 9).expect("messages"));
-    assert_eq!(all(View::Clients), [1, 6]);
-    assert_eq!(all(View::Orchestrator), [1, 3, 6]);
-    assert_eq!(all(View::Agent("shop")), [2, 7]);
-    assert_eq!(all(View::Agent("rewards")), [4]);
-    assert_eq!(all(View::Agents), [5]);
+    assert_eq!(all(MessageView::Clients), [1, 6]);
+    assert_eq!(all(MessageView::Orchestrator), [1, 3, 6]);
+    assert_eq!(all(MessageView::Agent("shop")), [2, 7]);
+    assert_eq!(all(MessageView::Agent("rewards")), [4]);
+    assert_eq!(all(MessageView::Agents), [5]);
     for id in ["nobody", "", "-", "*", "+"] {
-        assert!(all(View::Agent(id)).is_empty(), "no other scope by an id");
+        assert!(
+            all(MessageView::Agent(id)).is_empty(),
+            "no other scope by an id"
+        );
     }
-    let newest = store.messages(id, View::Agent("shop"), at(6), None, 1);
+    let newest = store.messages(id, MessageView::Agent("shop"), at(6), None, 1);
     assert_eq!(ids(newest.expect("messages")), [2]);
     let before = Some(MessageId(Ulid(6)));
-    let older = store.messages(id, View::Clients, at(9), before, 9);
+    let older = store.messages(id, MessageView::Clients, at(9), before, 9);
     assert_eq!(ids(older.expect("messages")), [1]);
     let since = |view| {
         let messages = store.messages_since(id, view, at(1), at(6));
         ids(messages.expect("messages"))
     };
-    assert_eq!(since(View::Orchestrator), [3, 6]);
-    assert_eq!(since(View::Agent("shop")), [2]);
-    assert_eq!(since(View::Agents), [5]);
+    assert_eq!(since(MessageView::Orchestrator), [3, 6]);
+    assert_eq!(since(MessageView::Agent("shop")), [2]);
+    assert_eq!(since(MessageView::Agents), [5]);
     let count = |view| store.message_count(id, view, at(5)).expect("a count");
-    let counts = [View::Clients, View::Orchestrator, View::Agent("shop")].map(count);
+    let counts = [
+        MessageView::Clients,
+        MessageView::Orchestrator,
+        MessageView::Agent("shop"),
+    ]
+    .map(count);
     assert_eq!(counts, [1, 2, 1]);
     let one = |n| store.message(id, MessageId(Ulid(n))).expect("a read");
     assert!(one(1).is_some() && one(2).is_none() && one(3).is_none());
@@ -106,9 +114,9 @@ fn display_only_messages_are_shown_to_clients_only(store: &dyn Store) {
     }
     let id = a.session;
     for (view, expected) in [
-        (View::Clients, &[1, 2, 3][..]),
-        (View::Orchestrator, &[2]),
-        (View::Agents, &[]),
+        (MessageView::Clients, &[1, 2, 3][..]),
+        (MessageView::Orchestrator, &[2]),
+        (MessageView::Agents, &[]),
     ] {
         let all = store.messages(id, view, at(9), None, 9).expect("messages");
         assert_eq!(ids(all), expected);
@@ -163,10 +171,10 @@ fn messages_without_an_event_share_a_position(store: &dyn Store) {
     let notes = [2, 3].map(|n| message(n, Role::User, Scope::Agents));
     let notes = a.rows(notes.into());
     store.append(&[notes]).expect("rows at the same position");
-    let messages = store.messages(a.session, View::Agents, at(1), None, 9);
+    let messages = store.messages(a.session, MessageView::Agents, at(1), None, 9);
     assert_eq!(ids(messages.expect("messages")), [2, 3]);
     let mut streaming = at(1);
     streaming.sub = Sub(4);
-    let messages = store.messages_since(a.session, View::Agents, at(1), streaming);
+    let messages = store.messages_since(a.session, MessageView::Agents, at(1), streaming);
     assert!(messages.expect("messages").is_empty());
 }
