@@ -53,7 +53,7 @@ pub struct ScriptedModels {
 }
 
 impl ScriptedModels {
-    /// Serves the models of `scripted`; without it, no model.
+    /// Serves every model `scripted:…` with this [`Scripted`]; `None` serves no model.
     pub fn new(scripted: Option<Scripted>) -> Self {
         Self {
             provider: scripted.map(Arc::new),

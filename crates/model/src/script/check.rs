@@ -14,7 +14,7 @@ use super::condition::{self, RuleCondition};
 use super::error::ScriptMistake;
 use super::pattern::PatternCache;
 use super::placeholder;
-use super::source::{StepSource, TextsSource, ToolSource, UsageSource, WhenSource};
+use super::source::{ConditionSource, StepSource, TextsSource, ToolUseSource, UsageSource};
 use super::split;
 use super::step::{ConditionalStep, ScriptStep, StreamedText, ToolInput};
 
@@ -108,9 +108,9 @@ fn conditional_step(
     }
 }
 
-/// Checks a step's condition. The call number belongs to the rule.
+/// Checks a step's [`RuleCondition`]. The call number belongs to the rule.
 fn when(
-    source: Spanned<WhenSource>,
+    source: Spanned<ConditionSource>,
     patterns: &mut PatternCache,
 ) -> Result<RuleCondition, ScriptMistake> {
     if let Some(call) = &source.value.call {
@@ -298,7 +298,7 @@ fn delay(source: &mut StepSource) -> Result<Duration, ScriptMistake> {
     Ok(delay.transpose()?.unwrap_or_default())
 }
 
-fn tool(source: ToolSource) -> Result<ScriptStep, ScriptMistake> {
+fn tool(source: ToolUseSource) -> Result<ScriptStep, ScriptMistake> {
     if source.name.value.is_empty() || source.name.value.len() > 128 {
         let message = "a tool's name has 1 to 128 characters";
         return Err(ScriptMistake::new(source.name.referenced, message));

@@ -16,7 +16,7 @@ pub(crate) struct PatternCache {
 }
 
 impl PatternCache {
-    /// Compiles one pattern.
+    /// Compiles one pattern, or takes it from the cache.
     pub(crate) fn compile(&mut self, source: Spanned<String>) -> Result<Regex, ScriptMistake> {
         self.compile_at(source.value, source.referenced)
     }

@@ -15,10 +15,10 @@ use super::condition::RuleCondition;
 use super::error::ScriptMistake;
 use super::pattern::PatternCache;
 use super::request_view::RequestView;
-use super::source::{RuleSource, StepSource, WhenSource};
+use super::source::{ConditionSource, ScriptRuleSource, StepSource};
 use super::step::{ConditionalStep, ScriptStep};
 
-/// One call that a rule plays.
+/// One call that a [`ScriptRule`] plays.
 #[derive(Debug)]
 pub(crate) enum PlannedCall {
     /// The same for every request; prepared when the script was parsed.
@@ -27,7 +27,7 @@ pub(crate) enum PlannedCall {
     PerRequest(Vec<ConditionalStep>),
 }
 
-/// One checked rule.
+/// A rule that has passed all checks.
 #[derive(Debug)]
 pub(crate) struct ScriptRule {
     when: RuleCondition,
@@ -38,11 +38,11 @@ pub(crate) struct ScriptRule {
 impl ScriptRule {
     /// Checks a rule; `None` for an item that only defines patterns.
     pub(crate) fn new(
-        source: Spanned<RuleSource>,
+        source: Spanned<ScriptRuleSource>,
         patterns: &mut PatternCache,
     ) -> Result<Option<Self>, Vec<ScriptMistake>> {
         let location = source.referenced;
-        let RuleSource {
+        let ScriptRuleSource {
             define,
             when,
             steps,
@@ -70,7 +70,7 @@ impl ScriptRule {
     }
 
     fn with_steps(
-        mut when: WhenSource,
+        mut when: ConditionSource,
         source: Spanned<Vec<Spanned<StepSource>>>,
         patterns: &mut PatternCache,
     ) -> Result<Self, Vec<ScriptMistake>> {
@@ -134,7 +134,7 @@ impl PlannedCall {
     }
 }
 
-/// Splits the steps of a turn into calls.
+/// Splits the steps of a turn into calls, each of which becomes a [`PlannedCall`].
 fn into_calls(steps: Vec<ConditionalStep>) -> Vec<Vec<ConditionalStep>> {
     let mut out = Vec::new();
     let mut call = Vec::new();

@@ -15,7 +15,7 @@ use super::pace::DeltaTimer;
 /// Deltas between two yields: few, so that a new turn does not wait for streams without pauses.
 const YIELD_EVERY: u32 = 4;
 
-/// A stream that plays a plan.
+/// A stream that plays a [`CallPlan`] at the pace of a [`DeltaTimer`].
 pub(super) struct PlanStream {
     plan: Arc<CallPlan>,
     /// Size of the request's content in bytes.
@@ -37,7 +37,7 @@ enum NextAction {
     Yield(Result<Delta, ModelError>),
     /// Poll again once the timer is done.
     Wait,
-    /// Never yield again.
+    /// Stay pending until the stream is dropped.
     Never,
 }
 

@@ -10,8 +10,8 @@ use super::super::{RecordedChunk, ResponseHead, line};
 use super::*;
 use crate::delta::{Again, ModelError};
 
-fn salt() -> Salt {
-    Salt::parse("0f").expect("a salt")
+fn salt() -> CassetteSalt {
+    CassetteSalt::parse("0f").expect("a salt")
 }
 
 fn call(chunks: Vec<RecordedChunk>, ending: CallEnding) -> RecordedCall {

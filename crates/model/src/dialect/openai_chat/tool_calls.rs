@@ -28,7 +28,7 @@ const EXTRA_BYTES_MAX: usize = 256 * 1024;
 /// Upper limit of server-specific fields on one call; known servers send one.
 const EXTRA_FIELDS_MAX: usize = 16;
 
-/// Key of these fields in the provider data of a call.
+/// Key of these fields in the provider data of a call ([`Delta::Keep`]).
 pub(super) const EXTRA: &str = "extra";
 
 /// The calls of an answer, in the order in which they were opened.
@@ -58,13 +58,13 @@ struct PendingCall {
     is_kept: bool,
 }
 
-/// Whether the answer was cut off.
+/// Whether an answer is complete or was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Truncation {
-    /// The model finished.
-    No,
+pub(super) enum AnswerEnd {
+    /// The model finished its answer.
+    Complete,
     /// The model was stopped: the input of a call may be missing.
-    Yes,
+    Truncated,
 }
 
 impl ToolCalls {
@@ -73,7 +73,7 @@ impl ToolCalls {
         self.calls.iter().any(|call| call.block.is_some())
     }
 
-    /// Adds a fragment of a call; `next` is the number of the next block.
+    /// Adds a [`CallFragment`]; `next` is the number of the next block.
     pub(super) fn push(
         &mut self,
         fragment: CallFragment<'_>,
@@ -258,18 +258,18 @@ impl ToolCalls {
     /// taken for a call without input; a call with arguments and no name is an error.
     pub(super) fn finish(
         &mut self,
-        truncation: Truncation,
+        answer_end: AnswerEnd,
         next: &mut u32,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         self.emit_unnamed(next, out);
         for call in &self.calls {
             match call.block {
-                Some(block) if call.has_arguments || truncation == Truncation::No => {
+                Some(block) if call.has_arguments || answer_end == AnswerEnd::Complete => {
                     out.push_back(Delta::ToolEnd { block });
                 }
                 Some(_) => {}
-                None if call.has_arguments && truncation == Truncation::No => {
+                None if call.has_arguments && answer_end == AnswerEnd::Complete => {
                     return Err(LlmErrorClass::Provider.into());
                 }
                 None => {}

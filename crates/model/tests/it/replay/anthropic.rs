@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
-use turnwire_model::dialect::anthropic::Anthropic;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
 
 use crate::replay::vendor::{ToolResult, Vendor, halves, list, named, string};
 
@@ -26,7 +26,7 @@ impl Vendor for Messages {
     }
 
     fn dialect(&self) -> &'static dyn Dialect {
-        &Anthropic
+        &AnthropicDialect
     }
 
     fn turns(&self) -> Vec<Value> {

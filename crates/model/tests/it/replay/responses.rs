@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
-use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 
 use crate::replay::vendor::{ToolResult, Vendor, halves, list, named, parse_result, string};
 
@@ -40,7 +40,7 @@ impl Vendor for Responses {
     }
 
     fn dialect(&self) -> &'static dyn Dialect {
-        &OpenAiResponses
+        &OpenAiResponsesDialect
     }
 
     fn turns(&self) -> Vec<Value> {
