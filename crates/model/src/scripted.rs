@@ -3,7 +3,7 @@
 //! [`Scripted`] needs no key and no network, stops between any two deltas when it is dropped, and
 //! is fast enough for benchmarks: a call is looked up once and then played from shared memory.
 
-mod pace;
+mod delta_timer;
 mod plan_stream;
 
 use std::sync::Arc;

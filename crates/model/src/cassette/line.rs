@@ -241,7 +241,7 @@ impl ChunkLine<'_> {
                 Err(_) => return Err("`base64` is not base64"),
             },
             (None, None) | (Some(_), Some(_)) => {
-                return Err("a chunk has `text` or `base64`, one of them");
+                return Err("a chunk has either `text` or `base64`");
             }
         };
         let after = time(self.ms);
@@ -268,9 +268,11 @@ impl EndLine {
                     ModelError::new(class, again).at("recorded"),
                 ))
             }
-            (EndKind::Cut, None) => Err("a call that was cut has a `class`, such as `transport`"),
+            (EndKind::Cut, None) => {
+                Err("a call with `how: cut` has a `class`, such as `transport`")
+            }
             (EndKind::End | EndKind::Closed, Some(_)) => {
-                Err("only a call that was cut has a `class`")
+                Err("only a call with `how: cut` has a `class`")
             }
         }
     }

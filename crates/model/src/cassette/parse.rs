@@ -66,7 +66,7 @@ impl CassetteParser {
             let message = error.to_string();
             // The location in this message is that of a one-line text.
             let message = message.split(" at line ").next().unwrap_or_default();
-            format!("this is not a line of a cassette: {message}")
+            format!("this is not a cassette line: {message}")
         })?;
         if !self.has_header && !matches!(parsed, CassetteLine::Cassette { .. }) {
             return Err(NO_HEADER.to_owned());
@@ -99,7 +99,7 @@ impl CassetteParser {
         let ending = closing.ending()?;
         let mut call = self.open.take().ok_or(NO_CALL)?;
         if call.answer.is_none() && ending == CallEnding::End {
-            return Err("a call that ended well has a `status`".to_owned());
+            return Err("a call with `how: end` has a `status`".to_owned());
         }
         if self.calls.len() == CALLS_MAX {
             return Err(format!("more than {CALLS_MAX} calls"));
@@ -115,7 +115,7 @@ impl CassetteParser {
         match &self.open {
             None => Ok(()),
             Some(_) => Err(format!(
-                "{item} begins, and the call before it has no `end`"
+                "{item} starts, and the call before it has no `end`"
             )),
         }
     }
@@ -129,7 +129,7 @@ impl CassetteParser {
 }
 
 const NO_HEADER: &str = r#"the first line of a cassette is {"type":"cassette","version":1}"#;
-const NO_CALL: &str = "this belongs to a call, and no call has begun";
+const NO_CALL: &str = "this line needs a `call` line before it";
 
 #[cfg(test)]
 mod tests;

@@ -125,7 +125,7 @@ pub(super) fn no_match_error(model: &str, agent: &str, call: u32) -> ModelError 
         model,
         agent,
         call,
-        "a cassette has no call that answers this"
+        "the cassette has no call that matches the request"
     );
     LlmErrorClass::Internal.into()
 }

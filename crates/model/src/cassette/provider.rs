@@ -77,7 +77,7 @@ impl CassetteSet {
         let Some(dialect) = (self.dialects)(&call.dialect) else {
             tracing::warn!(
                 dialect = call.dialect,
-                "a cassette speaks an unknown dialect"
+                "the cassette was recorded in an unknown dialect"
             );
             return Err(LlmErrorClass::Internal.into());
         };

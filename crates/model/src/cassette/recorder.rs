@@ -103,7 +103,7 @@ impl CallRecording {
             && !reservation.grow(bytes)
         {
             let (provider, agent) = (&call.provider, &call.agent);
-            tracing::warn!(%provider, %agent, "a call is not recorded: too much is in memory");
+            tracing::warn!(%provider, %agent, "a model call was not recorded: the memory limit is reached");
             self.call = None;
         }
     }

@@ -32,7 +32,7 @@ const CHUNK_BYTES: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum DeckError {
     /// The operating system rejects the access.
-    #[error("{file}: cannot be recorded to: {cause}")]
+    #[error("{file}: cannot write the recording: {cause}")]
     Unwritable {
         /// Path of the file.
         file: String,
@@ -40,13 +40,13 @@ pub enum DeckError {
         cause: io::Error,
     },
     /// Another server has locked the file.
-    #[error("{file}: another server records to it; name another file")]
+    #[error("{file}: another server is recording to this file; choose another file")]
     Taken {
         /// Path of the file.
         file: String,
     },
     /// The file exists and is not a cassette.
-    #[error("{file}: is there and is no cassette; name another file to record to")]
+    #[error("{file}: the file exists and is not a cassette; choose another file")]
     Foreign {
         /// Path of the file.
         file: String,
@@ -184,7 +184,7 @@ impl Deck {
         if let Err(full) = jobs.try_send(WriterJob::Write(call, body, reservation)) {
             // If the thread has ended, its error is logged already.
             if matches!(full, std::sync::mpsc::TrySendError::Full(_)) {
-                tracing::warn!("a call is not recorded: too many wait to be written");
+                tracing::warn!("a model call was not recorded: the write queue is full");
             }
         }
     }
@@ -230,7 +230,7 @@ fn write(
                 drop(reservation);
                 if let Err(cause) = result {
                     state.has_failed.store(true, Ordering::Relaxed);
-                    tracing::error!(%cause, "recording has stopped: the cassette cannot be written");
+                    tracing::error!(%cause, "recording stopped: writing the cassette failed");
                     return;
                 }
             }

@@ -61,13 +61,13 @@ struct NameCollector<'f> {
 }
 
 impl NameCollector<'_> {
-    fn add(&mut self, what: Subject, name: &str, location: Location) {
+    fn add(&mut self, kind: Subject, name: &str, location: Location) {
         self.names.push(Named {
             file: self.file.to_owned(),
             line: location.line().max(1),
             column: location.column().max(1),
             agent: self.agent.clone(),
-            what,
+            what: kind,
             name: name.to_owned(),
         });
     }

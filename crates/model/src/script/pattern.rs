@@ -43,7 +43,7 @@ impl PatternCache {
             return Ok(compiled.clone());
         }
         let compiled = Regex::new(&pattern).map_err(|error| {
-            let message = format!("the pattern cannot be used: {}", reason(&error));
+            let message = format!("the pattern is invalid: {}", reason(&error));
             ScriptMistake::new(location, message)
         })?;
         self.compiled.insert(pattern, compiled.clone());

@@ -61,8 +61,8 @@ pub(crate) fn has_placeholders(text: &str) -> Result<bool, &'static str> {
             BraceStart::Plain => &remaining[OPEN.len()..],
             BraceStart::Malformed => {
                 return Err(
-                    "a result is quoted as `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
-                     name, then field names, list places or `*`, with dots between",
+                    "a result placeholder is `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
+                     name, then field names, list indices or `*`, separated by dots",
                 );
             }
         };

@@ -49,7 +49,7 @@ impl ScriptRule {
         } = source.value;
         if let Some(define) = define {
             if when.is_some() || steps.is_some() {
-                let message = "`define` stands alone: write the rule as another item of the list";
+                let message = "an item with `define` has no other keys: write the rule as another item of the list";
                 return Err(vec![ScriptMistake::new(location, message)]);
             }
             let definitions = define
@@ -63,7 +63,7 @@ impl ScriptRule {
             };
         }
         let Some(steps) = steps else {
-            let message = "the rule says nothing: write `steps`, a list";
+            let message = "the rule has no `steps`: write a list of steps";
             return Err(vec![ScriptMistake::new(location, message)]);
         };
         Self::with_steps(when.unwrap_or_default(), steps, patterns).map(Some)
@@ -87,7 +87,7 @@ impl ScriptRule {
         let stop = steps.iter().position(|step| step.value.stop.is_some());
         let after = stop.and_then(|index| steps.get(index + 1));
         if let Some(after) = after.filter(|_| call.is_some()) {
-            let message = "a rule with `call` is one call: nothing follows its `stop`";
+            let message = "a rule with `call` covers one call: no step may follow its `stop`";
             mistakes.push(ScriptMistake::new(after.referenced, message));
         }
         let when = RuleCondition::new(when, patterns).map_err(|mistake| mistakes.push(mistake));

@@ -116,7 +116,7 @@ impl<'de> Visitor<'de> for TextsVisitor {
     type Value = TextsSource;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("`language: words` pairs")
+        f.write_str("`language: text` pairs")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TextsSource, A::Error> {

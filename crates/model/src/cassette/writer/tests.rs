@@ -117,7 +117,7 @@ fn file_that_is_not_a_cassette_is_rejected_and_unchanged() {
     std::fs::write(&path, "dear diary\n").expect("written");
     let error = Deck::open(&path).expect_err("no cassette").to_string();
     assert!(
-        error.contains("notes.txt: is there and is no cassette"),
+        error.contains("notes.txt: the file exists and is not a cassette"),
         "{error}"
     );
     assert_eq!(
@@ -126,7 +126,7 @@ fn file_that_is_not_a_cassette_is_rejected_and_unchanged() {
     );
     let missing_folder = Deck::open(&dir.path().join("none/c.jsonl"));
     let error = missing_folder.expect_err("no such folder").to_string();
-    assert!(error.contains("cannot be recorded to"), "{error}");
+    assert!(error.contains("cannot write the recording"), "{error}");
 }
 
 /// Accepts a number of writes, then fails.

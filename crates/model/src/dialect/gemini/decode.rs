@@ -190,7 +190,7 @@ impl GeminiDecoder {
             }),
         }
         if let Some(signature) = signature {
-            keep(block, with_signature(Map::new(), Some(signature)), out);
+            push_provider_data(block, with_signature(Map::new(), Some(signature)), out);
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl GeminiDecoder {
         let id = id.map(|id| ("id".to_owned(), Value::String(id)));
         let data = with_signature(id.into_iter().collect(), signature.into_non_empty());
         if !data.is_empty() {
-            keep(block, data, out);
+            push_provider_data(block, data, out);
         }
         out.push_back(Delta::ToolEnd { block });
         Ok(())
@@ -241,7 +241,7 @@ impl GeminiDecoder {
         let part_fields = with_signature(fields, part.signature.into_non_empty());
         let block = self.open_next()?;
         let data = [("part".to_owned(), Value::Object(part_fields))];
-        keep(block, data.into_iter().collect(), out);
+        push_provider_data(block, data.into_iter().collect(), out);
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl GeminiDecoder {
     }
 }
 
-fn keep(block: u32, data: Map<String, Value>, out: &mut VecDeque<Delta>) {
+fn push_provider_data(block: u32, data: Map<String, Value>, out: &mut VecDeque<Delta>) {
     let data = Value::Object(data);
     out.push_back(Delta::Keep { block, data });
 }

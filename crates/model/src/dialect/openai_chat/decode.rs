@@ -229,7 +229,8 @@ impl ChatDecoder {
         let (block, is_new) = match self.open_text {
             Some((block, open_kind)) if open_kind == kind => (block, false),
             Some(_) | None => {
-                self.tool_calls.emit_unnamed(&mut self.next_block, out);
+                self.tool_calls
+                    .emit_awaiting_name(&mut self.next_block, out);
                 let block = self.next_block;
                 self.next_block += 1;
                 self.open_text = Some((block, kind));

@@ -114,7 +114,7 @@ pub(super) struct StartedCall {
     pub(super) call_id: Option<String>,
     pub(super) has_input: bool,
     /// True if its provider data is emitted.
-    pub(super) has_data: bool,
+    pub(super) has_provider_data: bool,
 }
 
 /// What the text of a section is.

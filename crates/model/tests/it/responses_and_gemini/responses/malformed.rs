@@ -53,7 +53,7 @@ fn buffered_pieces_are_bounded_and_then_released() {
                 event: None,
                 data: &data,
             };
-            decoder.step(frame, &mut out).expect("words");
+            decoder.step(frame, &mut out).expect("text");
             steps += 1;
             assert!(steps < 1000, "held without a bound");
         }
@@ -65,7 +65,7 @@ fn buffered_pieces_are_bounded_and_then_released() {
             data: &late,
         };
         out.clear();
-        decoder.step(frame, &mut out).expect("words");
+        decoder.step(frame, &mut out).expect("text");
         let expected = Delta::Text {
             block: 1,
             text: "late".into(),
