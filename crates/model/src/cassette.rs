@@ -32,7 +32,7 @@ pub use playback::Tape;
 pub use provider::{CASSETTE, DialectOf, Player};
 pub use recorded_call::{CallEnding, RecordedCall, RecordedChunk, ResponseHead};
 pub use recorder::Recorder;
-pub use salt::Salt;
+pub use salt::CassetteSalt;
 pub use writer::{Deck, DeckError};
 
 /// Version of the format that is written; no other version can be read.

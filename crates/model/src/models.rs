@@ -7,10 +7,10 @@ use std::sync::Arc;
 use turnwire_pack::DialectName;
 
 use crate::dialect::Dialect;
-use crate::dialect::anthropic::Anthropic;
-use crate::dialect::gemini::Gemini;
-use crate::dialect::openai_chat::OpenAiChat;
-use crate::dialect::openai_responses::OpenAiResponses;
+use crate::dialect::anthropic::AnthropicDialect;
+use crate::dialect::gemini::GeminiDialect;
+use crate::dialect::openai_chat::OpenAiChatDialect;
+use crate::dialect::openai_responses::OpenAiResponsesDialect;
 use crate::provider::{Models, Provider};
 use crate::scripted::Scripted;
 
@@ -20,10 +20,10 @@ const SCRIPTED: &str = "scripted";
 /// The [`Dialect`] that a pack file selects by `name`.
 pub fn dialect(name: DialectName) -> Arc<dyn Dialect> {
     match name {
-        DialectName::Anthropic => Arc::new(Anthropic),
-        DialectName::OpenaiChat => Arc::new(OpenAiChat),
-        DialectName::OpenaiResponses => Arc::new(OpenAiResponses),
-        DialectName::Gemini => Arc::new(Gemini),
+        DialectName::Anthropic => Arc::new(AnthropicDialect),
+        DialectName::OpenaiChat => Arc::new(OpenAiChatDialect),
+        DialectName::OpenaiResponses => Arc::new(OpenAiResponsesDialect),
+        DialectName::Gemini => Arc::new(GeminiDialect),
     }
 }
 

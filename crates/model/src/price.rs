@@ -54,7 +54,7 @@ impl From<PriceDef> for TokenPrice {
     }
 }
 
-/// The price table of a pack.
+/// The [`PriceTable`] of a pack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices {
     table: PriceTable,
@@ -70,14 +70,14 @@ impl Prices {
 
     /// The price of `provider:model`, by the longest matching pattern; `None` if no pattern
     /// matches.
-    pub fn of(&self, model: &str) -> Option<TokenPrice> {
+    pub fn price_of(&self, model: &str) -> Option<TokenPrice> {
         self.table.of(model).map(TokenPrice::from)
     }
 }
 
 impl Priced for Prices {
     fn cost_usd(&self, model: &str, usage: &Usage, cache_written_tokens: u64) -> f64 {
-        self.of(model)
+        self.price_of(model)
             .map_or(0.0, |price| price.cost(usage, cache_written_tokens))
     }
 }
@@ -150,8 +150,8 @@ mod tests {
         let prices = Prices::new(&PriceTable {
             entries: vec![("a:*".into(), price)],
         });
-        assert_eq!(prices.of("a:big"), Some(PRICE));
-        assert_eq!(prices.of("b:big"), None);
+        assert_eq!(prices.price_of("a:big"), Some(PRICE));
+        assert_eq!(prices.price_of("b:big"), None);
         let million = usage(1_000_000, 0, 0);
         assert!(near(prices.cost_usd("a:big", &million, 0), 3.0));
         assert!(near(prices.cost_usd("b:big", &million, 0), 0.0));

@@ -76,14 +76,14 @@ impl Default for Limits {
     }
 }
 
-/// Computes the cost of calls.
+/// Computes the cost of calls; [`crate::Prices`] implements it.
 pub trait Priced: Send + Sync {
     /// Cost in USD of a call of `model`, written `provider:model`; 0 if its price is unknown.
     /// `cache_written_tokens` is the part of the input tokens that the provider wrote to its cache.
     fn cost_usd(&self, model: &str, usage: &Usage, cache_written_tokens: u64) -> f64;
 }
 
-/// A [`Provider`] that calls a vendor; serves all of the vendor's models.
+/// A [`Provider`] that calls a vendor; serves all of the vendor's models through a [`Transport`].
 #[derive(Clone)]
 pub struct Remote(Arc<RemoteConfig>);
 
@@ -121,7 +121,7 @@ impl Remote {
         }))
     }
 
-    /// Sets parameters for one model, by the vendor's name; unset ones are those of the provider.
+    /// Sets [`Params`] for one model, by the vendor's name; unset ones are those of the provider.
     #[must_use]
     pub fn for_model(mut self, model: &str, params: &Params) -> Self {
         let config = Arc::make_mut(&mut self.0);
@@ -130,7 +130,7 @@ impl Remote {
         self
     }
 
-    /// Replaces the size limits.
+    /// Replaces the default [`Limits`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         Arc::make_mut(&mut self.0).limits = limits;

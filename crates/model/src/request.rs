@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use turnwire_event::{ContentBlock, Kept, Role};
 
-/// One message of the conversation.
+/// One message of a [`Request`]'s conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
     /// Author of the message.
@@ -38,7 +38,7 @@ impl Said {
     }
 }
 
-/// The definition of a tool, as sent to the model.
+/// The definition of a tool in a [`Request`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     /// Name by which the model calls the tool.

@@ -21,7 +21,7 @@ pub struct Circumstances<'a> {
     pub cost_usd: f64,
 }
 
-/// The chosen model, its fallbacks and the reason of the choice.
+/// The result of [`Routing::route`]: the chosen model, its fallbacks and the reason of the choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The chosen model, written `provider:model`.
@@ -40,7 +40,7 @@ pub struct Routing {
 }
 
 impl Routing {
-    /// The rules of a pack's routing policy.
+    /// The rules of a pack's [`RoutingPolicy`].
     pub fn new(policy: &RoutingPolicy) -> Self {
         Self {
             policy: Some(policy.clone()),

@@ -64,7 +64,7 @@ use error::ScriptMistake;
 use pattern::PatternCache;
 use request_view::RequestView;
 use rule::{PlannedCall, ScriptRule};
-use source::RuleSource;
+use source::ScriptRuleSource;
 
 /// Name of the built-in script in errors, and its YAML.
 const DEFAULT: (&str, &str) = ("default.yaml", include_str!("../scripts/default.yaml"));
@@ -73,7 +73,7 @@ const LISTED_PATTERNS_MAX: usize = 12;
 /// Largest number of mistakes reported for one file; each needs another parse of it.
 const MISTAKES_MAX: usize = 20;
 
-/// A checked script.
+/// A script that has passed all checks.
 #[derive(Debug)]
 pub struct Script {
     rules: Vec<ScriptRule>,
@@ -160,7 +160,7 @@ impl Script {
             .collect())
     }
 
-    /// Agents and tools that the script refers to, in the order of the file.
+    /// Agents and tools that the script refers to ([`Named`]), in the order of the file.
     pub fn names(&self) -> &[Named] {
         &self.names
     }
@@ -181,12 +181,12 @@ impl Script {
         Ok(script)
     }
 
-    /// The built-in script.
+    /// The script that is used if no other is configured.
     pub fn builtin() -> Self {
         Self::parse(DEFAULT.0, DEFAULT.1).expect("the built-in script is checked by a test")
     }
 
-    /// The plan that is played for a request.
+    /// The [`CallPlan`] that is played for a request.
     pub(crate) fn plan(&self, request: &Request) -> Arc<CallPlan> {
         let view = RequestView::new(request);
         // Earlier calls that rules with their own `call` answer.
@@ -235,9 +235,8 @@ impl Script {
     }
 }
 
-/// Parses the YAML. A rule with a malformed structure is reported and blanked out, and the file is
-/// parsed again.
-fn parse_rules(yaml: &str) -> (Vec<Spanned<RuleSource>>, Vec<ScriptMistake>) {
+/// Parses the YAML of a script.
+fn parse_rules(yaml: &str) -> (Vec<Spanned<ScriptRuleSource>>, Vec<ScriptMistake>) {
     let mut lines: Vec<&str> = yaml.lines().collect();
     let mut mistakes: Vec<ScriptMistake> = Vec::new();
     let mut text = Cow::Borrowed(yaml);

@@ -3,7 +3,7 @@
 //! [`Scripted`] needs no key and no network, stops between any two deltas when it is dropped, and
 //! is fast enough for benchmarks: a call is looked up once and then played from shared memory.
 
-mod pace;
+mod delta_timer;
 mod plan_stream;
 
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct ScriptedModels {
 }
 
 impl ScriptedModels {
-    /// Serves the models of `scripted`; without it, no model.
+    /// Serves every model `scripted:…` with this [`Scripted`]; `None` serves no model.
     pub fn new(scripted: Option<Scripted>) -> Self {
         Self {
             provider: scripted.map(Arc::new),

@@ -15,7 +15,7 @@ pub const KEY_BYTES_MAX: usize = 8_192;
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
-/// The source of a key.
+/// The source of a [`Secret`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// An environment variable, by name.
@@ -33,7 +33,7 @@ impl fmt::Display for KeySource {
     }
 }
 
-/// A key could not be read. The message names the source and never shows its content.
+/// A [`Secret`] could not be read. The message names the source and never shows its content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
     /// The environment variable is not set.

@@ -11,7 +11,7 @@ use turnwire_event::code::LlmErrorClass;
 
 use super::VERSION;
 use super::recorded_call::{CallEnding, RecordedCall, RecordedChunk, ResponseHead};
-use super::salt::Salt;
+use super::salt::CassetteSalt;
 use crate::delta::{Again, ModelError};
 
 /// Longest accepted time: a day, far above any call.
@@ -100,7 +100,7 @@ pub(super) enum RetryKind {
 }
 
 /// The header, the first line of a file.
-pub(super) fn header(salt: &Salt) -> Vec<u8> {
+pub(super) fn header(salt: &CassetteSalt) -> Vec<u8> {
     let mut out = Vec::new();
     let line = CassetteLine::Cassette {
         version: VERSION,
@@ -111,17 +111,17 @@ pub(super) fn header(salt: &Salt) -> Vec<u8> {
 }
 
 /// The salt of a header line; `None` if the line is not a complete header.
-pub(super) fn salt(bytes: &[u8]) -> Option<Salt> {
+pub(super) fn salt(bytes: &[u8]) -> Option<CassetteSalt> {
     let bytes = bytes.strip_suffix(b"\n")?;
     match serde_json::from_slice(bytes).ok()? {
         CassetteLine::Cassette {
             version: VERSION,
             salt: Some(salt),
-        } => Salt::parse(&salt).ok(),
+        } => CassetteSalt::parse(&salt).ok(),
         CassetteLine::Cassette {
             version: VERSION,
             salt: None,
-        } => Some(Salt::default()),
+        } => Some(CassetteSalt::default()),
         CassetteLine::Cassette { .. }
         | CassetteLine::Call(_)
         | CassetteLine::Chunk(_)
@@ -129,7 +129,7 @@ pub(super) fn salt(bytes: &[u8]) -> Option<Salt> {
     }
 }
 
-/// All lines of a recorded call.
+/// All lines of a [`RecordedCall`].
 pub(super) fn lines(call: &RecordedCall) -> Vec<u8> {
     let mut out = Vec::new();
     push_line(&mut out, &call_line(call));
@@ -207,8 +207,8 @@ fn time(ms: u64) -> Duration {
 }
 
 impl CallLine<'_> {
-    /// The call with its response head.
-    pub(super) fn into_call(self, salt: Salt) -> RecordedCall {
+    /// The [`RecordedCall`] with its [`ResponseHead`].
+    pub(super) fn into_call(self, salt: CassetteSalt) -> RecordedCall {
         let head = |status| ResponseHead {
             after: time(self.ms.unwrap_or_default()),
             status,
@@ -241,7 +241,7 @@ impl ChunkLine<'_> {
                 Err(_) => return Err("`base64` is not base64"),
             },
             (None, None) | (Some(_), Some(_)) => {
-                return Err("a chunk has `text` or `base64`, one of them");
+                return Err("a chunk has either `text` or `base64`");
             }
         };
         let after = time(self.ms);
@@ -268,9 +268,11 @@ impl EndLine {
                     ModelError::new(class, again).at("recorded"),
                 ))
             }
-            (EndKind::Cut, None) => Err("a call that was cut has a `class`, such as `transport`"),
+            (EndKind::Cut, None) => {
+                Err("a call with `how: cut` has a `class`, such as `transport`")
+            }
             (EndKind::End | EndKind::Closed, Some(_)) => {
-                Err("only a call that was cut has a `class`")
+                Err("only a call with `how: cut` has a `class`")
             }
         }
     }

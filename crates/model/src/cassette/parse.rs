@@ -4,7 +4,7 @@
 use super::VERSION;
 use super::line::{CassetteLine, EndLine};
 use super::recorded_call::{CallEnding, RecordedCall};
-use super::salt::Salt;
+use super::salt::CassetteSalt;
 
 /// Largest number of calls in a cassette: a day of use; every lookup scans them all.
 const CALLS_MAX: usize = 10_000;
@@ -21,7 +21,8 @@ pub struct CassetteError {
     pub what: String,
 }
 
-/// Parses the calls of a cassette, in the order in which they ended; `file` is named in errors.
+/// Parses the [`RecordedCall`]s of a cassette, in the order in which they ended; `file` is named in
+/// errors.
 pub fn parse(file: &str, text: &str) -> Result<Vec<RecordedCall>, CassetteError> {
     let mut parser = CassetteParser::default();
     let mut lines = (1..).zip(text.split_inclusive('\n')).peekable();
@@ -31,27 +32,27 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<RecordedCall>, CassetteError>
             Ok(()) => {}
             // The writer died during this line: everything before it is complete.
             Err(_) if is_torn && number > 1 => break,
-            Err(what) => {
+            Err(message) => {
                 return Err(CassetteError {
                     file: file.to_owned(),
                     line: number,
-                    what,
+                    what: message,
                 });
             }
         }
     }
-    parser.finish().map_err(|what| CassetteError {
+    parser.finish().map_err(|message| CassetteError {
         file: file.to_owned(),
         line: 1,
-        what,
+        what: message,
     })
 }
 
-/// The state of the parser between two lines.
+/// The state of the parser between two [`CassetteLine`]s.
 #[derive(Default)]
 struct CassetteParser {
     has_header: bool,
-    salt: Salt,
+    salt: CassetteSalt,
     open: Option<RecordedCall>,
     calls: Vec<RecordedCall>,
 }
@@ -62,10 +63,10 @@ impl CassetteParser {
             return Ok(());
         }
         let parsed: CassetteLine<'_> = serde_json::from_str(line).map_err(|error| {
-            let what = error.to_string();
+            let message = error.to_string();
             // The location in this message is that of a one-line text.
-            let what = what.split(" at line ").next().unwrap_or_default();
-            format!("this is not a line of a cassette: {what}")
+            let message = message.split(" at line ").next().unwrap_or_default();
+            format!("this is not a cassette line: {message}")
         })?;
         if !self.has_header && !matches!(parsed, CassetteLine::Cassette { .. }) {
             return Err(NO_HEADER.to_owned());
@@ -76,7 +77,7 @@ impl CassetteParser {
             )),
             CassetteLine::Cassette { salt, .. } => {
                 self.has_header = true;
-                let salt = salt.map(|salt| Salt::parse(&salt)).transpose()?;
+                let salt = salt.map(|salt| CassetteSalt::parse(&salt)).transpose()?;
                 self.salt = salt.unwrap_or_default();
                 self.check_no_open_call("a cassette")
             }
@@ -98,7 +99,7 @@ impl CassetteParser {
         let ending = closing.ending()?;
         let mut call = self.open.take().ok_or(NO_CALL)?;
         if call.answer.is_none() && ending == CallEnding::End {
-            return Err("a call that ended well has a `status`".to_owned());
+            return Err("a call with `how: end` has a `status`".to_owned());
         }
         if self.calls.len() == CALLS_MAX {
             return Err(format!("more than {CALLS_MAX} calls"));
@@ -110,11 +111,11 @@ impl CassetteParser {
     }
 
     /// Fails if a call is still open.
-    fn check_no_open_call(&self, what: &str) -> Result<(), String> {
+    fn check_no_open_call(&self, item: &str) -> Result<(), String> {
         match &self.open {
             None => Ok(()),
             Some(_) => Err(format!(
-                "{what} begins, and the call before it has no `end`"
+                "{item} starts, and the call before it has no `end`"
             )),
         }
     }
@@ -128,7 +129,7 @@ impl CassetteParser {
 }
 
 const NO_HEADER: &str = r#"the first line of a cassette is {"type":"cassette","version":1}"#;
-const NO_CALL: &str = "this belongs to a call, and no call has begun";
+const NO_CALL: &str = "this line needs a `call` line before it";
 
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ use turnwire_event::port::BoxFuture;
 
 use super::parse::{CassetteError, parse};
 use super::recorded_call::{CallEnding, RecordedCall};
-use super::salt::Salt;
+use super::salt::CassetteSalt;
 use crate::delta::ModelError;
 use crate::remote::{Ask, Reply, Transport};
 
@@ -39,8 +39,8 @@ struct CassetteCalls {
 }
 
 impl Tape {
-    /// A cassette of `calls`. Waits are the recorded ones times `pace`: 1 is real time, 0 does not
-    /// wait.
+    /// A cassette of [`RecordedCall`]s. Waits are the recorded ones times `pace`: 1 is real time, 0
+    /// does not wait.
     pub fn new(calls: Vec<RecordedCall>, pace: f64) -> Self {
         Self(Arc::new(CassetteCalls {
             play_counts: Mutex::new(vec![0; calls.len()]),
@@ -58,7 +58,7 @@ impl Tape {
         parse(file, text).map(|calls| Self::new(calls, pace))
     }
 
-    /// The recorded calls.
+    /// The recorded calls, in the order in which they ended.
     pub fn calls(&self) -> &[Arc<RecordedCall>] {
         &self.0.calls
     }
@@ -71,7 +71,7 @@ impl Tape {
         user_text_sha256: &str,
     ) -> Option<Arc<RecordedCall>> {
         // Most files have one salt, so the digest is cached.
-        let mut cached_digest: Option<(&Salt, String)> = None;
+        let mut cached_digest: Option<(&CassetteSalt, String)> = None;
         let mut play_counts = self
             .0
             .play_counts
@@ -125,7 +125,7 @@ pub(super) fn no_match_error(model: &str, agent: &str, call: u32) -> ModelError 
         model,
         agent,
         call,
-        "a cassette has no call that answers this"
+        "the cassette has no call that matches the request"
     );
     LlmErrorClass::Internal.into()
 }
@@ -155,7 +155,7 @@ pub(super) async fn play(call: Arc<RecordedCall>, pace: f64) -> Result<Reply, Mo
     })
 }
 
-/// The playback of one call.
+/// The playback of one [`RecordedCall`].
 struct CallPlayback {
     call: Arc<RecordedCall>,
     started: Instant,

@@ -38,7 +38,7 @@ struct CassetteSet {
 }
 
 impl Player {
-    /// Plays `tapes` by name. Without `price` every call costs 0.
+    /// Plays each [`Tape`] under its name. Without `price` every call costs 0.
     pub fn new(
         tapes: BTreeMap<String, Tape>,
         dialects: DialectOf,
@@ -77,7 +77,7 @@ impl CassetteSet {
         let Some(dialect) = (self.dialects)(&call.dialect) else {
             tracing::warn!(
                 dialect = call.dialect,
-                "a cassette speaks an unknown dialect"
+                "the cassette was recorded in an unknown dialect"
             );
             return Err(LlmErrorClass::Internal.into());
         };
@@ -103,7 +103,7 @@ impl CassetteSet {
     }
 }
 
-/// A transport that plays one recorded call.
+/// A [`Transport`] that plays one recorded call.
 struct SingleCallTransport {
     call: Arc<RecordedCall>,
     pace: f64,

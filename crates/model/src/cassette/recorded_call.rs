@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::salt::Salt;
+use super::salt::CassetteSalt;
 use crate::delta::ModelError;
 
 /// One recorded model call.
@@ -12,7 +12,7 @@ use crate::delta::ModelError;
 pub struct RecordedCall {
     /// Name of the called provider.
     pub provider: String,
-    /// Name of the provider's dialect.
+    /// Name of the provider's [`crate::Dialect`].
     pub dialect: String,
     /// Model name of the provider.
     pub model: String,
@@ -21,7 +21,7 @@ pub struct RecordedCall {
     /// Number of the call within the agent's invocation, from 1.
     pub call: u32,
     /// Salt of the two digests.
-    pub salt: Salt,
+    pub salt: CassetteSalt,
     /// Salted digest of the newest user message, lower-case hex.
     pub words_sha256: String,
     /// Salted digest of the request body, lower-case hex.
@@ -32,7 +32,7 @@ pub struct RecordedCall {
     pub chunks: Vec<RecordedChunk>,
     /// End of the call, measured from its start.
     pub ended_after: Duration,
-    /// How the call ended.
+    /// How the recorded call ended.
     pub ending: CallEnding,
 }
 
@@ -41,7 +41,7 @@ pub struct RecordedCall {
 pub struct ResponseHead {
     /// Arrival, measured from the start of the call.
     pub after: Duration,
-    /// HTTP status code.
+    /// HTTP status code of the response.
     pub status: u16,
     /// Retry delay from the headers; `None` if they name none.
     pub retry_after: Option<Duration>,
@@ -54,7 +54,7 @@ pub struct ResponseHead {
 pub struct RecordedChunk {
     /// Arrival, measured from the start of the call.
     pub after: Duration,
-    /// The received bytes.
+    /// The received bytes, unchanged.
     pub bytes: Bytes,
 }
 

@@ -14,12 +14,12 @@ use tokio::time::Instant;
 use turnwire_event::port::BoxFuture;
 
 use super::recorded_call::{CallEnding, RecordedCall, RecordedChunk, ResponseHead};
-use super::salt::Salt;
+use super::salt::CassetteSalt;
 use super::writer::{Deck, MemoryReservation};
 use crate::delta::ModelError;
 use crate::remote::{Ask, Reply, Transport};
 
-/// Records every call of an inner transport.
+/// Records every call of an inner [`Transport`] to a [`Deck`].
 pub struct Recorder {
     inner: Arc<dyn Transport>,
     dialect: String,
@@ -79,7 +79,7 @@ impl CallRecording {
             agent: ask.agent.clone(),
             call: ask.call,
             // The writer thread computes the digests.
-            salt: Salt::default(),
+            salt: CassetteSalt::default(),
             words_sha256: ask.user_text_sha.clone(),
             body_sha256: String::new(),
             answer: None,
@@ -103,7 +103,7 @@ impl CallRecording {
             && !reservation.grow(bytes)
         {
             let (provider, agent) = (&call.provider, &call.agent);
-            tracing::warn!(%provider, %agent, "a call is not recorded: too much is in memory");
+            tracing::warn!(%provider, %agent, "a model call was not recorded: the memory limit is reached");
             self.call = None;
         }
     }
@@ -156,7 +156,7 @@ impl Drop for CallRecording {
     }
 }
 
-/// A response body that is being recorded.
+/// A response body that is being recorded by a [`CallRecording`].
 struct RecordedBody {
     chunks: BoxStream<'static, Result<Bytes, ModelError>>,
     recording: CallRecording,

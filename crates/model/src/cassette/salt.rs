@@ -13,9 +13,9 @@ const SALT_CHARS_MAX: usize = 128;
 
 /// The salt of a cassette, in hex; empty for files that predate salts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Salt(Arc<str>);
+pub struct CassetteSalt(Arc<str>);
 
-impl Salt {
+impl CassetteSalt {
     /// A new random salt.
     pub(super) fn random() -> std::io::Result<Self> {
         let mut bytes = [0; SALT_BYTES];

@@ -19,7 +19,7 @@ use turnwire_event::content::sha256_hex;
 
 use super::line;
 use super::recorded_call::RecordedCall;
-use super::salt::Salt;
+use super::salt::CassetteSalt;
 
 /// Upper limit of calls in the queue: more than end while the disk writes one.
 const QUEUE_MAX: usize = 256;
@@ -32,7 +32,7 @@ const CHUNK_BYTES: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum DeckError {
     /// The operating system rejects the access.
-    #[error("{file}: cannot be recorded to: {cause}")]
+    #[error("{file}: cannot write the recording: {cause}")]
     Unwritable {
         /// Path of the file.
         file: String,
@@ -40,13 +40,13 @@ pub enum DeckError {
         cause: io::Error,
     },
     /// Another server has locked the file.
-    #[error("{file}: another server records to it; name another file")]
+    #[error("{file}: another server is recording to this file; choose another file")]
     Taken {
         /// Path of the file.
         file: String,
     },
     /// The file exists and is not a cassette.
-    #[error("{file}: is there and is no cassette; name another file to record to")]
+    #[error("{file}: the file exists and is not a cassette; choose another file")]
     Foreign {
         /// Path of the file.
         file: String,
@@ -60,7 +60,7 @@ enum WriterJob {
     Flush(SyncSender<()>),
 }
 
-/// Writes recorded calls to a cassette file.
+/// Writes [`RecordedCall`]s to a cassette file.
 #[derive(Debug)]
 pub struct Deck {
     jobs: Option<SyncSender<WriterJob>>,
@@ -76,7 +76,7 @@ struct WriterState {
     reserved_bytes: AtomicUsize,
 }
 
-/// Memory reserved for one call; released on drop.
+/// Memory reserved for one [`RecordedCall`]; released on drop.
 #[derive(Debug)]
 pub(super) struct MemoryReservation {
     state: Arc<WriterState>,
@@ -141,14 +141,14 @@ impl Deck {
         file.seek(SeekFrom::End(0)).map_err(unwritable)?;
         // A new file, or one that predates salts: later calls are salted.
         if salt.as_written().is_none() {
-            salt = Salt::random().map_err(unwritable)?;
+            salt = CassetteSalt::random().map_err(unwritable)?;
             file.write_all(&line::header(&salt)).map_err(unwritable)?;
         }
         Self::start(Box::new(file), salt).map_err(unwritable)
     }
 
     /// Starts the thread that writes to `out`, whose header with `salt` is written already.
-    fn start(out: Box<dyn Write + Send>, salt: Salt) -> io::Result<Self> {
+    fn start(out: Box<dyn Write + Send>, salt: CassetteSalt) -> io::Result<Self> {
         let (jobs, queue) = sync_channel(QUEUE_MAX);
         let state = Arc::new(WriterState::default());
         let thread_state = Arc::clone(&state);
@@ -171,7 +171,7 @@ impl Deck {
         })
     }
 
-    /// Queues a call for writing. Never blocks: a call is dropped if the queue is full.
+    /// Queues a [`RecordedCall`] for writing. Never blocks: a call is dropped if the queue is full.
     pub(super) fn enqueue(
         &self,
         call: Box<RecordedCall>,
@@ -184,7 +184,7 @@ impl Deck {
         if let Err(full) = jobs.try_send(WriterJob::Write(call, body, reservation)) {
             // If the thread has ended, its error is logged already.
             if matches!(full, std::sync::mpsc::TrySendError::Full(_)) {
-                tracing::warn!("a call is not recorded: too many wait to be written");
+                tracing::warn!("a model call was not recorded: the write queue is full");
             }
         }
     }
@@ -214,7 +214,7 @@ impl Drop for Deck {
 /// The body of the thread: writes until all senders are dropped or a write fails.
 fn write(
     mut out: Box<dyn Write + Send>,
-    salt: &Salt,
+    salt: &CassetteSalt,
     queue: &Receiver<WriterJob>,
     state: &WriterState,
 ) {
@@ -230,7 +230,7 @@ fn write(
                 drop(reservation);
                 if let Err(cause) = result {
                     state.has_failed.store(true, Ordering::Relaxed);
-                    tracing::error!(%cause, "recording has stopped: the cassette cannot be written");
+                    tracing::error!(%cause, "recording stopped: writing the cassette failed");
                     return;
                 }
             }
@@ -243,10 +243,10 @@ fn write(
 
 /// Length of the complete calls in the file, and its last salt; `None` if the file is not a
 /// cassette.
-fn complete_part(file: &File) -> io::Result<Option<(u64, Salt)>> {
+fn complete_part(file: &File) -> io::Result<Option<(u64, CassetteSalt)>> {
     let mut lines = BufReader::new(file);
     let (mut read, mut complete_length) = (0, 0);
-    let mut salt = Salt::default();
+    let mut salt = CassetteSalt::default();
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -22,9 +22,9 @@ const SAMPLING_FIELDS: [&str; 3] = ["temperature", "top_p", "top_k"];
 
 /// The dialect of the Anthropic Messages API.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Anthropic;
+pub struct AnthropicDialect;
 
-impl Dialect for Anthropic {
+impl Dialect for AnthropicDialect {
     fn name(&self) -> &'static str {
         "anthropic"
     }

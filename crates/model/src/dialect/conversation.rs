@@ -20,7 +20,7 @@ const NAME_CHARS_MAX: usize = 64;
 
 /// A conversation, borrowed from a [`Request`].
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Conversation<'a> {
+pub(crate) struct VendorConversation<'a> {
     /// The system prompt and the text of system messages, in order.
     pub(crate) system: Vec<&'a str>,
     /// The turns; no two adjacent ones are of the same side.
@@ -41,7 +41,7 @@ pub(crate) enum ConversationTurn<'a> {
     Assistant(Vec<Vec<AssistantPart<'a>>>),
 }
 
-/// The result of one tool use.
+/// The result of one [`AssistantPart::ToolUse`].
 #[derive(Debug, PartialEq)]
 pub(crate) struct ToolOutcome<'a> {
     /// Id of the tool use, as sent to the vendor.
@@ -52,10 +52,10 @@ pub(crate) struct ToolOutcome<'a> {
     pub(crate) is_error: bool,
 }
 
-/// One block of a model's message.
+/// One block of a model's message, from a [`ContentBlock`].
 #[derive(Debug, PartialEq)]
 pub(crate) enum AssistantPart<'a> {
-    /// Text; never blank.
+    /// Text that is not blank.
     Text {
         text: &'a str,
         provider_data: Option<&'a Value>,
@@ -84,13 +84,13 @@ pub(crate) enum AssistantPart<'a> {
 /// Content of a tool result, and whether it is an error.
 type ResultContent<'a> = (&'a Value, bool);
 
-/// Builds the conversation of a request to `provider`.
-pub(crate) fn conversation<'a>(provider: &str, request: &'a Request) -> Conversation<'a> {
+/// Builds the [`VendorConversation`] of a request to `provider`.
+pub(crate) fn conversation<'a>(provider: &str, request: &'a Request) -> VendorConversation<'a> {
     let mut builder = ConversationBuilder {
         provider,
         results: results(request),
         ids: HashSet::new(),
-        conversation: Conversation::default(),
+        conversation: VendorConversation::default(),
     };
     builder
         .conversation
@@ -164,7 +164,7 @@ struct ConversationBuilder<'a, 'p> {
     results: HashMap<ToolUseId, ResultContent<'a>>,
     /// Ids that are used already: some servers number tool uses from the start in every answer.
     ids: HashSet<String>,
-    conversation: Conversation<'a>,
+    conversation: VendorConversation<'a>,
 }
 
 impl<'a> ConversationBuilder<'a, '_> {

@@ -47,7 +47,7 @@ const INVALID_REQUEST_CODES: [&str; 17] = [
     "FAILED_PRECONDITION",
 ];
 
-/// Classifies an error response. A rate-limit code in a 4xx body counts before the status, since
+/// Classifies an [`ErrorResponse`]. A rate-limit code in a 4xx body counts before the status, since
 /// some servers report a limit with 400 or 403.
 pub(crate) fn classify_response(response: ErrorResponse<'_>) -> ModelError {
     let from_status = from_status(response.status, response.retry_after);

@@ -12,9 +12,9 @@ use crate::request::Request;
 
 /// The dialect of the Gemini API.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Gemini;
+pub struct GeminiDialect;
 
-impl Dialect for Gemini {
+impl Dialect for GeminiDialect {
     fn name(&self) -> &'static str {
         "gemini"
     }

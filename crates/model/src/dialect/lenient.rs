@@ -7,7 +7,8 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A non-negative count. A negative number counts as 0, and so does a value that is not a number.
+/// A non-negative count, of tokens or an index. A negative number counts as 0, and so does a value
+/// that is not a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LenientCount(pub(crate) u64);
 

@@ -16,9 +16,9 @@ use crate::request::Request;
 
 /// The dialect of the OpenAI Chat Completions API.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OpenAiChat;
+pub struct OpenAiChatDialect;
 
-impl Dialect for OpenAiChat {
+impl Dialect for OpenAiChatDialect {
     fn name(&self) -> &'static str {
         "openai_chat"
     }

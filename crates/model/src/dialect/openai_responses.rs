@@ -16,9 +16,9 @@ use crate::request::Request;
 
 /// The dialect of the OpenAI Responses API.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OpenAiResponses;
+pub struct OpenAiResponsesDialect;
 
-impl Dialect for OpenAiResponses {
+impl Dialect for OpenAiResponsesDialect {
     fn name(&self) -> &'static str {
         "openai_responses"
     }

@@ -104,7 +104,7 @@ async fn send(
     Ok((reply, first_byte_deadline, remaining))
 }
 
-/// Encodes the request for the transport.
+/// Encodes the [`Request`] for the transport.
 fn encode(config: &RemoteConfig, request: &Request) -> Result<Ask, ModelError> {
     let model = request.model.split_once(':').map_or("", |(_, model)| model);
     let params = config.models.get(model).unwrap_or(&config.params);
@@ -123,7 +123,7 @@ fn encode(config: &RemoteConfig, request: &Request) -> Result<Ask, ModelError> {
     })
 }
 
-/// Classifies a response with an error status. Its body may be cut off or late; the received part
+/// Classifies a [`Reply`] with an error status. Its body may be cut off or late; the received part
 /// is used then.
 async fn classify_error_response(
     config: &RemoteConfig,
@@ -145,8 +145,8 @@ async fn classify_error_response(
     config.dialect.classify_response(response)
 }
 
-/// Logs a failed call: provider, model, error class and location. The provider's message may quote
-/// the request and is not logged.
+/// Logs a [`ModelError`]: provider, model, error class and location. The provider's message may
+/// quote the request and is not logged.
 fn log_failure(config: &RemoteConfig, model: &str, status: Option<u16>, error: ModelError) {
     let (provider, class, place) = (&config.name, error.class, error.place);
     match status {
@@ -174,7 +174,7 @@ enum StreamState {
     Done,
 }
 
-/// The state of one streamed answer.
+/// The state of one streamed answer; yields its [`Delta`]s.
 struct AnswerStream {
     chunks: BoxStream<'static, Result<Bytes, ModelError>>,
     /// Bytes received and not yet decoded.

@@ -30,7 +30,7 @@ pub enum ProviderConfigError {
     Header(#[from] BadHeader),
 }
 
-/// Calls a provider over HTTP.
+/// A [`Transport`] that calls a provider over HTTP.
 pub struct Live {
     dialer: Arc<Dialer>,
     /// Base URL without a trailing `/`.

@@ -7,6 +7,7 @@ mod failures;
 mod failed_usage;
 mod test_dialect;
 mod test_server;
+mod timeouts;
 mod vendor_frames;
 
 use futures_util::StreamExt as _;

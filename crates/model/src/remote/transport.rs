@@ -10,7 +10,7 @@ use turnwire_event::port::BoxFuture;
 
 use crate::delta::ModelError;
 
-/// One request in a vendor's format.
+/// One request in a vendor's format, as [`Transport::open`] sends it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ask {
     /// Name of the provider, as the operator configured it.
@@ -46,9 +46,9 @@ impl fmt::Debug for Ask {
     }
 }
 
-/// The head of a response, and its body as a stream.
+/// The head of a response to an [`Ask`], and its body as a stream.
 pub struct Reply {
-    /// HTTP status code.
+    /// HTTP status code of the response.
     pub status: u16,
     /// Retry delay from the headers; `None` if they name none.
     pub retry_after: Option<Duration>,

@@ -26,7 +26,7 @@ pub(crate) enum StreamedContent {
     Tool(String),
 }
 
-/// One part of a plan.
+/// One part of a [`CallPlan`].
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PlanPart {
     /// Streams the deltas of one block.
@@ -55,8 +55,8 @@ pub(crate) struct CallPlan {
 }
 
 impl CallPlan {
-    /// Prepares the steps for a request; without a request all steps are played unconditionally and
-    /// placeholders stay unfilled.
+    /// Prepares [`ConditionalStep`]s for a request; without a request all steps are played
+    /// unconditionally and placeholders stay unfilled.
     pub(crate) fn new(steps: &[ConditionalStep], view: Option<&RequestView<'_>>) -> Self {
         let mut plan = Self::default();
         let mut blocks = BlockNumbers::default();

@@ -14,7 +14,7 @@ use super::condition::{self, RuleCondition};
 use super::error::ScriptMistake;
 use super::pattern::PatternCache;
 use super::placeholder;
-use super::source::{StepSource, TextsSource, ToolSource, UsageSource, WhenSource};
+use super::source::{ConditionSource, StepSource, TextsSource, ToolUseSource, UsageSource};
 use super::split;
 use super::step::{ConditionalStep, ScriptStep, StreamedText, ToolInput};
 
@@ -102,15 +102,15 @@ fn conditional_step(
     {
         Some((key, location)) => Err(ScriptMistake::new(
             location,
-            format!("`{key}` does not fit this step"),
+            format!("`{key}` is not an option of this step"),
         )),
         None => Ok(ConditionalStep { when, step }),
     }
 }
 
-/// Checks a step's condition. The call number belongs to the rule.
+/// Checks a step's [`RuleCondition`]. The call number belongs to the rule.
 fn when(
-    source: Spanned<WhenSource>,
+    source: Spanned<ConditionSource>,
     patterns: &mut PatternCache,
 ) -> Result<RuleCondition, ScriptMistake> {
     if let Some(call) = &source.value.call {
@@ -175,7 +175,7 @@ fn step_kind(location: Location, source: &mut StepSource) -> Result<ScriptStep, 
             reason: choice_of(reason, "a reason to stop", &REASONS)?,
             usage: source.usage.take().map(usage).transpose()?,
         }),
-        None => Err(ScriptMistake::new(location, "an empty step")),
+        None => Err(ScriptMistake::new(location, "the step is empty")),
     }
 }
 
@@ -185,7 +185,8 @@ fn failure(class: Spanned<String>, source: &mut StepSource) -> Result<ModelError
     let retry = source.retry.take();
     let again = match (retry, source.retry_after_ms.take()) {
         (Some(retry), Some(_)) if !retry.value => {
-            let message = "`retry: false` does not go with `retry_after_ms`: leave one of them out";
+            let message =
+                "`retry: false` cannot be combined with `retry_after_ms`: leave one of them out";
             return Err(ScriptMistake::new(retry.referenced, message));
         }
         (_, Some(after)) => Again::After(millis(after, "retry_after_ms", PAUSE_MS_MAX)?),
@@ -202,7 +203,7 @@ fn texts(
     let location = source.referenced;
     let mut translations = source.value.0.into_iter();
     let Some((tag, first)) = translations.next() else {
-        let message = "`texts` is `language: words` pairs: write at least one";
+        let message = "`texts` has `language: text` pairs: write at least one";
         return Err(ScriptMistake::new(location, message));
     };
     condition::check_tag(&tag, first.referenced)?;
@@ -236,7 +237,7 @@ fn text_step(
             let location = repeat.referenced;
             let times = bounded(repeat, "repeat", 1, max.min(1_000_000))?;
             if text.has_placeholders() {
-                let message = "`repeat` does not go with text that quotes: write the text out";
+                let message = "`repeat` cannot be combined with placeholders: write the text out";
                 return Err(ScriptMistake::new(location, message));
             }
             times as u32
@@ -298,7 +299,7 @@ fn delay(source: &mut StepSource) -> Result<Duration, ScriptMistake> {
     Ok(delay.transpose()?.unwrap_or_default())
 }
 
-fn tool(source: ToolSource) -> Result<ScriptStep, ScriptMistake> {
+fn tool(source: ToolUseSource) -> Result<ScriptStep, ScriptMistake> {
     if source.name.value.is_empty() || source.name.value.len() > 128 {
         let message = "a tool's name has 1 to 128 characters";
         return Err(ScriptMistake::new(source.name.referenced, message));
@@ -313,7 +314,7 @@ fn tool(source: ToolSource) -> Result<ScriptStep, ScriptMistake> {
             }
             Value::String(raw) => ToolInput::Raw(raw),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-                let message = "`input` is `key: value` pairs, or text that is sent as it is";
+                let message = "`input` is `key: value` pairs, or raw text";
                 return Err(ScriptMistake::new(input.referenced, message));
             }
         },
@@ -334,7 +335,7 @@ fn usage(source: Spanned<UsageSource>) -> Result<Usage, ScriptMistake> {
     let values = source.value;
     let cost_usd = values.cost_usd.unwrap_or_default();
     if !cost_usd.is_finite() || cost_usd < 0.0 {
-        let message = "`cost_usd` is a number from 0 up";
+        let message = "`cost_usd` must be a number of at least 0";
         return Err(ScriptMistake::new(source.referenced, message));
     }
     let input_tokens = values.input_tokens.unwrap_or_default();

@@ -6,12 +6,12 @@ use serde_saphyr::{Location, Spanned};
 use super::error::ScriptMistake;
 use super::pattern::PatternCache;
 use super::request_view::RequestView;
-use super::source::WhenSource;
+use super::source::ConditionSource;
 
 /// Longest language tag in a script, in characters.
 const TAG_CHARS_MAX: usize = 35;
 
-/// A condition on a request. An empty condition always holds.
+/// A condition on a request, tested against a [`RequestView`]. An empty condition always holds.
 #[derive(Debug, Default)]
 pub(crate) struct RuleCondition {
     /// The user's text is exactly this.
@@ -33,9 +33,10 @@ pub(crate) struct RuleCondition {
 }
 
 impl RuleCondition {
-    /// Checks a `when`; its `call` belongs to the rule and is not part of the condition.
+    /// Checks a [`ConditionSource`]; its `call` belongs to the rule and is not part of the
+    /// condition.
     pub(crate) fn new(
-        source: WhenSource,
+        source: ConditionSource,
         patterns: &mut PatternCache,
     ) -> Result<Self, ScriptMistake> {
         let results = source.results.unwrap_or_default().into_iter();

@@ -35,7 +35,7 @@ fn suggestion(instead: Option<&str>) -> String {
     instead.map_or_else(String::new, |instead| format!("; write: {instead}"))
 }
 
-/// A mistake and its location, without the file name.
+/// A mistake and its location; [`ScriptMistake::in_file`] adds the file name.
 #[derive(Debug)]
 pub(crate) struct ScriptMistake {
     location: Option<Location>,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
 use super::placeholder;
-use super::source::{RuleSource, StepSource, ToolSource, WhenSource};
+use super::source::{ConditionSource, ScriptRuleSource, StepSource, ToolUseSource};
 
 /// What a name in a script refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Subject {
     Result,
 }
 
-/// A name in a script, with its location.
+/// A name in a script, with its location and its [`Subject`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// Name of the file.
@@ -35,8 +35,8 @@ pub struct Named {
     pub name: String,
 }
 
-/// All names in a rule.
-pub(crate) fn in_rule(file: &str, rule: &RuleSource) -> Vec<Named> {
+/// All names in a [`ScriptRuleSource`].
+pub(crate) fn in_rule(file: &str, rule: &ScriptRuleSource) -> Vec<Named> {
     let mut collector = NameCollector {
         file,
         agent: None,
@@ -61,18 +61,18 @@ struct NameCollector<'f> {
 }
 
 impl NameCollector<'_> {
-    fn add(&mut self, what: Subject, name: &str, location: Location) {
+    fn add(&mut self, kind: Subject, name: &str, location: Location) {
         self.names.push(Named {
             file: self.file.to_owned(),
             line: location.line().max(1),
             column: location.column().max(1),
             agent: self.agent.clone(),
-            what,
+            what: kind,
             name: name.to_owned(),
         });
     }
 
-    fn add_condition(&mut self, when: &WhenSource) {
+    fn add_condition(&mut self, when: &ConditionSource) {
         if let Some(agent) = &when.agent {
             self.add(Subject::Agent, &agent.value, agent.referenced);
             self.agent = Some(agent.value.clone());
@@ -100,7 +100,7 @@ impl NameCollector<'_> {
         }
     }
 
-    fn add_tool(&mut self, tool: &ToolSource) {
+    fn add_tool(&mut self, tool: &ToolUseSource) {
         self.add(Subject::Tool, &tool.name.value, tool.name.referenced);
         if let Some(input) = &tool.input {
             self.add_input(&input.value, input.referenced);

@@ -16,7 +16,7 @@ pub(crate) struct PatternCache {
 }
 
 impl PatternCache {
-    /// Compiles one pattern.
+    /// Compiles one pattern, or takes it from the cache.
     pub(crate) fn compile(&mut self, source: Spanned<String>) -> Result<Regex, ScriptMistake> {
         self.compile_at(source.value, source.referenced)
     }
@@ -43,7 +43,7 @@ impl PatternCache {
             return Ok(compiled.clone());
         }
         let compiled = Regex::new(&pattern).map_err(|error| {
-            let message = format!("the pattern cannot be used: {}", reason(&error));
+            let message = format!("the pattern is invalid: {}", reason(&error));
             ScriptMistake::new(location, message)
         })?;
         self.compiled.insert(pattern, compiled.clone());

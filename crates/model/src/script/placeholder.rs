@@ -28,7 +28,7 @@ const ITEM_SEPARATOR: &str = ", ";
 
 /// A placeholder in a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Placeholder<'t> {
+enum TextPlaceholder<'t> {
     User,
     Locale,
     LastToolResult,
@@ -37,10 +37,10 @@ enum Placeholder<'t> {
     Result(&'t str, Option<&'t str>),
 }
 
-/// How a text that starts with `{{` begins.
+/// How a text that starts with `{{` begins: with a [`TextPlaceholder`] or not.
 enum BraceStart<'t> {
     /// A placeholder, and its length in bytes.
-    Placeholder(Placeholder<'t>, usize),
+    Placeholder(TextPlaceholder<'t>, usize),
     /// Braces that are not a placeholder.
     Plain,
     /// A malformed `result` placeholder.
@@ -61,8 +61,8 @@ pub(crate) fn has_placeholders(text: &str) -> Result<bool, &'static str> {
             BraceStart::Plain => &remaining[OPEN.len()..],
             BraceStart::Malformed => {
                 return Err(
-                    "a result is quoted as `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
-                     name, then field names, list places or `*`, with dots between",
+                    "a result placeholder is `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
+                     name, then field names, list indices or `*`, separated by dots",
                 );
             }
         };
@@ -74,7 +74,7 @@ pub(crate) fn has_placeholders(text: &str) -> Result<bool, &'static str> {
 pub(crate) fn result_tools(text: &str) -> Vec<&str> {
     let mut tools = Vec::new();
     for (start, _) in text.match_indices(OPEN) {
-        if let BraceStart::Placeholder(Placeholder::Result(tool, _), _) =
+        if let BraceStart::Placeholder(TextPlaceholder::Result(tool, _), _) =
             brace_start(&text[start..])
         {
             tools.push(tool);
@@ -152,7 +152,7 @@ fn sole_result(text: &str) -> Option<(&str, Option<&str>)> {
         return None;
     }
     match brace_start(text) {
-        BraceStart::Placeholder(Placeholder::Result(tool, path), length)
+        BraceStart::Placeholder(TextPlaceholder::Result(tool, path), length)
             if length == text.len() =>
         {
             Some((tool, path))
@@ -166,10 +166,10 @@ fn brace_start(text: &str) -> BraceStart<'_> {
     let name = inner.find(CLOSE).map(|end| &inner[..end]);
     let length = name.map_or(0, str::len) + OPEN.len() + CLOSE.len();
     match name {
-        Some(USER) => BraceStart::Placeholder(Placeholder::User, length),
-        Some(LOCALE) => BraceStart::Placeholder(Placeholder::Locale, length),
-        Some(LAST_TOOL_RESULT) => BraceStart::Placeholder(Placeholder::LastToolResult, length),
-        Some(REQUEST) => BraceStart::Placeholder(Placeholder::Request, length),
+        Some(USER) => BraceStart::Placeholder(TextPlaceholder::User, length),
+        Some(LOCALE) => BraceStart::Placeholder(TextPlaceholder::Locale, length),
+        Some(LAST_TOOL_RESULT) => BraceStart::Placeholder(TextPlaceholder::LastToolResult, length),
+        Some(REQUEST) => BraceStart::Placeholder(TextPlaceholder::Request, length),
         Some(name) => match name.strip_prefix(RESULT).map(|path| path.strip_prefix('.')) {
             Some(Some(path)) if path.split('.').all(is_step) => {
                 let (tool, path) = match path.split_once('.') {
@@ -179,7 +179,7 @@ fn brace_start(text: &str) -> BraceStart<'_> {
                 match tool {
                     "*" => BraceStart::Malformed,
                     tool if tool.ends_with(OPTIONAL) => BraceStart::Malformed,
-                    tool => BraceStart::Placeholder(Placeholder::Result(tool, path), length),
+                    tool => BraceStart::Placeholder(TextPlaceholder::Result(tool, path), length),
                 }
             }
             Some(_) => BraceStart::Malformed,
@@ -197,15 +197,15 @@ fn is_step(step: &str) -> bool {
     step == "*" || (!name.is_empty() && name.chars().all(is_name_char))
 }
 
-fn replacement<'a>(view: &'a RequestView<'_>, placeholder: Placeholder<'_>) -> Cow<'a, str> {
+fn replacement<'a>(view: &'a RequestView<'_>, placeholder: TextPlaceholder<'_>) -> Cow<'a, str> {
     match placeholder {
-        Placeholder::User => Cow::Borrowed(&view.user),
-        Placeholder::Locale => Cow::Borrowed(&view.request.locale),
-        Placeholder::LastToolResult => {
+        TextPlaceholder::User => Cow::Borrowed(&view.user),
+        TextPlaceholder::Locale => Cow::Borrowed(&view.request.locale),
+        TextPlaceholder::LastToolResult => {
             Cow::Owned(view.request.last_tool_result().unwrap_or_default())
         }
-        Placeholder::Request => Cow::Owned(request_json(view.request).to_string()),
-        Placeholder::Result(tool, path) => Cow::Owned(match result_value(view, tool, path) {
+        TextPlaceholder::Request => Cow::Owned(request_json(view.request).to_string()),
+        TextPlaceholder::Result(tool, path) => Cow::Owned(match result_value(view, tool, path) {
             Some(Value::Array(items)) if path.is_some_and(|path| path.contains('*')) => {
                 let items: Vec<String> = items.iter().map(request_view::text).collect();
                 items.join(ITEM_SEPARATOR)

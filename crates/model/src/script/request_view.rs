@@ -8,7 +8,7 @@ use turnwire_event::{ContentBlock, Role};
 
 use crate::request::Request;
 
-/// A tool result of the current turn.
+/// A tool result of the current turn, from [`Request::messages_of_turn`].
 pub(crate) struct ToolAnswer {
     pub(crate) tool: String,
     /// The result; JSON inside a string is parsed, so that paths work on both.
@@ -20,7 +20,7 @@ pub(crate) struct ToolAnswer {
     pub(crate) is_newest: bool,
 }
 
-/// A request with the values that conditions and placeholders use.
+/// A [`Request`] with the values that conditions and placeholders use.
 pub(crate) struct RequestView<'a> {
     pub(crate) request: &'a Request,
     pub(crate) user: String,

@@ -15,10 +15,10 @@ use super::condition::RuleCondition;
 use super::error::ScriptMistake;
 use super::pattern::PatternCache;
 use super::request_view::RequestView;
-use super::source::{RuleSource, StepSource, WhenSource};
+use super::source::{ConditionSource, ScriptRuleSource, StepSource};
 use super::step::{ConditionalStep, ScriptStep};
 
-/// One call that a rule plays.
+/// One call that a [`ScriptRule`] plays.
 #[derive(Debug)]
 pub(crate) enum PlannedCall {
     /// The same for every request; prepared when the script was parsed.
@@ -27,7 +27,7 @@ pub(crate) enum PlannedCall {
     PerRequest(Vec<ConditionalStep>),
 }
 
-/// One checked rule.
+/// A rule that has passed all checks.
 #[derive(Debug)]
 pub(crate) struct ScriptRule {
     when: RuleCondition,
@@ -38,18 +38,18 @@ pub(crate) struct ScriptRule {
 impl ScriptRule {
     /// Checks a rule; `None` for an item that only defines patterns.
     pub(crate) fn new(
-        source: Spanned<RuleSource>,
+        source: Spanned<ScriptRuleSource>,
         patterns: &mut PatternCache,
     ) -> Result<Option<Self>, Vec<ScriptMistake>> {
         let location = source.referenced;
-        let RuleSource {
+        let ScriptRuleSource {
             define,
             when,
             steps,
         } = source.value;
         if let Some(define) = define {
             if when.is_some() || steps.is_some() {
-                let message = "`define` stands alone: write the rule as another item of the list";
+                let message = "an item with `define` has no other keys: write the rule as another item of the list";
                 return Err(vec![ScriptMistake::new(location, message)]);
             }
             let definitions = define
@@ -63,14 +63,14 @@ impl ScriptRule {
             };
         }
         let Some(steps) = steps else {
-            let message = "the rule says nothing: write `steps`, a list";
+            let message = "the rule has no `steps`: write a list of steps";
             return Err(vec![ScriptMistake::new(location, message)]);
         };
         Self::with_steps(when.unwrap_or_default(), steps, patterns).map(Some)
     }
 
     fn with_steps(
-        mut when: WhenSource,
+        mut when: ConditionSource,
         source: Spanned<Vec<Spanned<StepSource>>>,
         patterns: &mut PatternCache,
     ) -> Result<Self, Vec<ScriptMistake>> {
@@ -87,7 +87,7 @@ impl ScriptRule {
         let stop = steps.iter().position(|step| step.value.stop.is_some());
         let after = stop.and_then(|index| steps.get(index + 1));
         if let Some(after) = after.filter(|_| call.is_some()) {
-            let message = "a rule with `call` is one call: nothing follows its `stop`";
+            let message = "a rule with `call` covers one call: no step may follow its `stop`";
             mistakes.push(ScriptMistake::new(after.referenced, message));
         }
         let when = RuleCondition::new(when, patterns).map_err(|mistake| mistakes.push(mistake));
@@ -134,7 +134,7 @@ impl PlannedCall {
     }
 }
 
-/// Splits the steps of a turn into calls.
+/// Splits the steps of a turn into calls, each of which becomes a [`PlannedCall`].
 fn into_calls(steps: Vec<ConditionalStep>) -> Vec<Vec<ConditionalStep>> {
     let mut out = Vec::new();
     let mut call = Vec::new();

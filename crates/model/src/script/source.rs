@@ -14,17 +14,17 @@ use super::error::ScriptMistake;
 /// One rule, or a list of pattern definitions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RuleSource {
+pub(crate) struct ScriptRuleSource {
     /// Patterns that later rules reference by their YAML anchors.
     pub(crate) define: Option<BTreeMap<String, Spanned<String>>>,
-    pub(crate) when: Option<WhenSource>,
+    pub(crate) when: Option<ConditionSource>,
     pub(crate) steps: Option<Spanned<Vec<Spanned<StepSource>>>>,
 }
 
 /// The condition of a rule or a step.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WhenSource {
+pub(crate) struct ConditionSource {
     pub(crate) says: Option<String>,
     pub(crate) user: Option<Spanned<PatternsSource>>,
     pub(crate) not: Option<Spanned<PatternsSource>>,
@@ -79,14 +79,14 @@ impl<'de> Visitor<'de> for PatternsVisitor {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepSource {
-    pub(crate) when: Option<Spanned<WhenSource>>,
+    pub(crate) when: Option<Spanned<ConditionSource>>,
     pub(crate) text: Option<Spanned<String>>,
     pub(crate) texts: Option<Spanned<TextsSource>>,
     pub(crate) thinking: Option<Spanned<String>>,
     /// Text in fixed pieces, one delta each, without placeholders.
     pub(crate) said: Option<Spanned<Vec<String>>>,
     pub(crate) thought: Option<Spanned<Vec<String>>>,
-    pub(crate) tool: Option<Spanned<ToolSource>>,
+    pub(crate) tool: Option<Spanned<ToolUseSource>>,
     pub(crate) pause_ms: Option<Spanned<u64>>,
     pub(crate) stall: Option<Spanned<bool>>,
     pub(crate) error: Option<Spanned<String>>,
@@ -100,7 +100,7 @@ pub(crate) struct StepSource {
     pub(crate) usage: Option<Spanned<UsageSource>>,
 }
 
-/// One text in several languages, in the order of the file.
+/// One text in several languages (`texts` of [`StepSource`]), in the order of the file.
 #[derive(Debug)]
 pub(crate) struct TextsSource(pub(crate) Vec<(String, Spanned<String>)>);
 
@@ -116,7 +116,7 @@ impl<'de> Visitor<'de> for TextsVisitor {
     type Value = TextsSource;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("`language: words` pairs")
+        f.write_str("`language: text` pairs")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TextsSource, A::Error> {
@@ -128,10 +128,10 @@ impl<'de> Visitor<'de> for TextsVisitor {
     }
 }
 
-/// A tool use.
+/// A tool use of the model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ToolSource {
+pub(crate) struct ToolUseSource {
     pub(crate) name: Spanned<String>,
     pub(crate) input: Option<Spanned<Value>>,
     pub(crate) fragments: Option<Spanned<u64>>,
@@ -150,7 +150,7 @@ pub(crate) struct UsageSource {
     pub(crate) cost_usd: Option<f64>,
 }
 
-/// Parses the YAML.
-pub(crate) fn read(yaml: &str) -> Result<Vec<Spanned<RuleSource>>, ScriptMistake> {
+/// Parses the YAML of a script.
+pub(crate) fn read(yaml: &str) -> Result<Vec<Spanned<ScriptRuleSource>>, ScriptMistake> {
     turnwire_pack::erased::from_str(yaml).map_err(ScriptMistake::from)
 }

@@ -1,5 +1,5 @@
-//! Splits text into deltas. The concatenated pieces are the text, whatever their size; no piece is
-//! empty and none splits a character.
+//! Splits text into the pieces of deltas. The concatenated pieces are the text, whatever their
+//! size; no piece is empty and none splits a character.
 
 /// Longest piece in characters, so that text without spaces streams too.
 const PIECE_CHARS_MAX: usize = 24;

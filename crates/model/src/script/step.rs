@@ -61,7 +61,7 @@ pub(crate) enum ScriptStep {
     },
 }
 
-/// A step with its condition.
+/// A [`ScriptStep`] with its [`RuleCondition`].
 #[derive(Debug)]
 pub(crate) struct ConditionalStep {
     /// `None` plays the step always.

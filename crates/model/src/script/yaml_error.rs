@@ -14,13 +14,13 @@ pub(crate) fn explain(error: &Error) -> (String, Option<String>) {
         } => unknown_field(field, expected),
         Error::DuplicateMappingKey { key, .. } => {
             let key = shown(key.as_deref().unwrap_or_default());
-            let what = format!("the key `{key}` is there twice");
-            (what, Some("each key once".to_owned()))
+            let message = format!("the key `{key}` is there twice");
+            (message, Some("each key once".to_owned()))
         }
         Error::Eof { .. } => ("the file ends too early".to_owned(), None),
         Error::MultipleDocuments { .. } => {
-            let what = "a second document begins here (`---`)".to_owned();
-            (what, Some("one document a file".to_owned()))
+            let message = "a second document begins here (`---`)".to_owned();
+            (message, Some("one document a file".to_owned()))
         }
         Error::Unexpected { expected, .. } => expected_type(expected),
         Error::SerdeInvalidType { expected, .. } | Error::SerdeInvalidValue { expected, .. } => {
@@ -88,7 +88,7 @@ fn is_integer(expected: &str) -> bool {
 
 /// Describes the most common syntax errors.
 fn syntax(message: &str) -> (String, Option<String>) {
-    let (what, instead) = match message {
+    let (message, instead) = match message {
         _ if message.contains("found a tab") => ("a tab is in the way", "spaces"),
         _ if message.contains("quoted scalar") || message.contains("unclosed quote") => (
             "a quotation mark is not closed",
@@ -105,5 +105,5 @@ fn syntax(message: &str) -> (String, Option<String>) {
         }
         _ => return (format!("this is not YAML: {}", shown(message)), None),
     };
-    (what.to_owned(), Some(instead.to_owned()))
+    (message.to_owned(), Some(instead.to_owned()))
 }

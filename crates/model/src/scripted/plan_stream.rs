@@ -10,24 +10,24 @@ use futures_util::Stream;
 use crate::delta::{Delta, ModelError};
 use crate::script::call_plan::{CallPlan, PlanPart};
 
-use super::pace::DeltaTimer;
+use super::delta_timer::DeltaTimer;
 
 /// Deltas between two yields: few, so that a new turn does not wait for streams without pauses.
 const YIELD_EVERY: u32 = 4;
 
-/// A stream that plays a plan.
+/// A stream that plays a [`CallPlan`] at the pace of a [`DeltaTimer`].
 pub(super) struct PlanStream {
     plan: Arc<CallPlan>,
     /// Size of the request's content in bytes.
     request_bytes: u64,
-    part: usize,
+    part_index: usize,
     /// Completed repetitions of the part.
     repetitions: u32,
-    delta: usize,
+    delta_index: usize,
     /// True if the delay of the next delta has been started.
     is_delayed: bool,
     timer: DeltaTimer,
-    burst: u32,
+    deltas_since_yield: u32,
     is_done: bool,
 }
 
@@ -37,7 +37,7 @@ enum NextAction {
     Yield(Result<Delta, ModelError>),
     /// Poll again once the timer is done.
     Wait,
-    /// Never yield again.
+    /// Stay pending until the stream is dropped.
     Never,
 }
 
@@ -46,18 +46,18 @@ impl PlanStream {
         Self {
             plan,
             request_bytes,
-            part: 0,
+            part_index: 0,
             repetitions: 0,
-            delta: 0,
+            delta_index: 0,
             is_delayed: false,
             timer: DeltaTimer::default(),
-            burst: 0,
+            deltas_since_yield: 0,
             is_done: false,
         }
     }
 
     fn next(&mut self) -> NextAction {
-        let Some(part) = self.plan.parts.get(self.part) else {
+        let Some(part) = self.plan.parts.get(self.part_index) else {
             self.is_done = true;
             return NextAction::Yield(Ok(self.plan.stop(self.request_bytes)));
         };
@@ -68,29 +68,29 @@ impl PlanStream {
                 NextAction::Yield(Err(*error))
             }
             PlanPart::Pause(pause) => {
-                self.timer.pause(*pause);
-                self.part += 1;
+                self.timer.wait_from_now(*pause);
+                self.part_index += 1;
                 NextAction::Wait
             }
             PlanPart::Stream { delay, times, .. } => {
                 let length = part.len();
-                if self.delta == length {
+                if self.delta_index == length {
                     self.repetitions += 1;
-                    self.delta = 0;
+                    self.delta_index = 0;
                     if self.repetitions >= *times || length == 0 {
-                        self.part += 1;
+                        self.part_index += 1;
                         self.repetitions = 0;
                     }
                     return NextAction::Wait;
                 }
                 if !self.is_delayed && !delay.is_zero() {
                     self.is_delayed = true;
-                    self.timer.follow(*delay);
+                    self.timer.wait_after_due(*delay);
                     return NextAction::Wait;
                 }
                 self.is_delayed = false;
-                self.delta += 1;
-                part.delta(self.delta - 1)
+                self.delta_index += 1;
+                part.delta(self.delta_index - 1)
                     .map_or(NextAction::Wait, |delta| NextAction::Yield(Ok(delta)))
             }
         }
@@ -107,16 +107,16 @@ impl Stream for PlanStream {
         }
         loop {
             if ready!(stream.timer.poll(cx)) {
-                stream.burst = 0;
+                stream.deltas_since_yield = 0;
             }
-            if stream.burst == YIELD_EVERY {
-                stream.burst = 0;
+            if stream.deltas_since_yield == YIELD_EVERY {
+                stream.deltas_since_yield = 0;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
             match stream.next() {
                 NextAction::Yield(item) => {
-                    stream.burst += 1;
+                    stream.deltas_since_yield += 1;
                     return Poll::Ready(Some(item));
                 }
                 NextAction::Wait => {}

@@ -10,8 +10,8 @@ use super::super::{RecordedChunk, ResponseHead, line};
 use super::*;
 use crate::delta::{Again, ModelError};
 
-fn salt() -> Salt {
-    Salt::parse("0f").expect("a salt")
+fn salt() -> CassetteSalt {
+    CassetteSalt::parse("0f").expect("a salt")
 }
 
 fn call(chunks: Vec<RecordedChunk>, ending: CallEnding) -> RecordedCall {
@@ -111,7 +111,7 @@ fn mistake_is_reported_with_its_line() {
         (String::new(), "c.jsonl:1: the first line of a cassette is"),
         (
             "{}\n".into(),
-            "c.jsonl:1: this is not a line of a cassette: missing field `type`",
+            "c.jsonl:1: this is not a cassette line: missing field `type`",
         ),
         (
             r#"{"type":"cassette","version":1,"salt":""}"#.into(),
@@ -130,15 +130,15 @@ fn mistake_is_reported_with_its_line() {
         ),
         (
             format!("{header}\n{{\"type\":\"end\",\"ms\":1,\"how\":\"end\"}}\n"),
-            "c.jsonl:3: this belongs to a call",
+            "c.jsonl:3: this line needs a `call` line before it",
         ),
         (
             format!("{header}{{\"type\":\"chunk\",\"ms\":1,\"test\":\"\"}}\n"),
-            "c.jsonl:2: this is not a line of a cassette: unknown field `test`",
+            "c.jsonl:2: this is not a cassette line: unknown field `test`",
         ),
         (
             format!("{header}{{\"type\":\"chunk\",\"ms\":1}}\n"),
-            "c.jsonl:2: a chunk has `text` or `base64`",
+            "c.jsonl:2: a chunk has either `text` or `base64`",
         ),
         (
             format!("{header}{{\"type\":\"chunk\",\"ms\":1,\"base64\":\"!\"}}\n"),
@@ -146,15 +146,15 @@ fn mistake_is_reported_with_its_line() {
         ),
         (
             format!("{complete}{{\"type\":\"end\",\"ms\":1,\"how\":\"cut\"}}\n"),
-            "c.jsonl:4: a call that was cut has a `class`",
+            "c.jsonl:4: a call with `how: cut` has a `class`",
         ),
         (
             complete.replace("\"status\":429,", "") + &header,
-            "c.jsonl:3: a call that ended well has a `status`",
+            "c.jsonl:3: a call with `how: end` has a `status`",
         ),
         (
             complete.replace("{\"type\":\"end\"", "{\"type\":\"call\""),
-            "c.jsonl:3: this is not a line of a cassette",
+            "c.jsonl:3: this is not a cassette line",
         ),
     ];
     for (text, expected) in cases {

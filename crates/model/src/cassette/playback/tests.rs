@@ -12,7 +12,7 @@ fn call(agent: &str, call: u32, user_text: &str, body: &str) -> RecordedCall {
         model: "m".into(),
         agent: agent.into(),
         call,
-        salt: Salt::default(),
+        salt: CassetteSalt::default(),
         words_sha256: user_text.into(),
         body_sha256: String::new(),
         answer: Some(ResponseHead {
@@ -61,7 +61,7 @@ fn best_match_is_picked_and_equal_matches_take_turns() {
 #[test]
 fn user_text_is_matched_whatever_the_salt() {
     let salted = |salt: &str, user_text: &str, body: &str| {
-        let salt = Salt::parse(salt).expect("a salt");
+        let salt = CassetteSalt::parse(salt).expect("a salt");
         RecordedCall {
             words_sha256: salt.digest(user_text),
             salt,

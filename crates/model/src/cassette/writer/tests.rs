@@ -15,7 +15,7 @@ fn call(agent: &str) -> Box<RecordedCall> {
         model: "m".into(),
         agent: agent.into(),
         call: 1,
-        salt: Salt::default(),
+        salt: CassetteSalt::default(),
         words_sha256: "aa".into(),
         body_sha256: "bb".into(),
         answer: Some(ResponseHead {
@@ -97,7 +97,7 @@ fn every_file_has_its_own_salt_and_keeps_it() {
 fn call_appended_to_an_unsalted_file_is_salted() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("c.jsonl");
-    let mut old_file = line::header(&Salt::default());
+    let mut old_file = line::header(&CassetteSalt::default());
     assert_eq!(old_file, b"{\"type\":\"cassette\",\"version\":1}\n");
     old_file.extend(line::lines(&call("old")));
     std::fs::write(&path, &old_file).expect("written");
@@ -117,7 +117,7 @@ fn file_that_is_not_a_cassette_is_rejected_and_unchanged() {
     std::fs::write(&path, "dear diary\n").expect("written");
     let error = Deck::open(&path).expect_err("no cassette").to_string();
     assert!(
-        error.contains("notes.txt: is there and is no cassette"),
+        error.contains("notes.txt: the file exists and is not a cassette"),
         "{error}"
     );
     assert_eq!(
@@ -126,7 +126,7 @@ fn file_that_is_not_a_cassette_is_rejected_and_unchanged() {
     );
     let missing_folder = Deck::open(&dir.path().join("none/c.jsonl"));
     let error = missing_folder.expect_err("no such folder").to_string();
-    assert!(error.contains("cannot be recorded to"), "{error}");
+    assert!(error.contains("cannot write the recording"), "{error}");
 }
 
 /// Accepts a number of writes, then fails.
@@ -151,7 +151,7 @@ fn failed_write_stops_recording_without_blocking() {
     let writes_left = Arc::new(Mutex::new(1));
     let writer = Deck::start(
         Box::new(FailingOutput(Arc::clone(&writes_left))),
-        Salt::default(),
+        CassetteSalt::default(),
     )
     .expect("a thread");
     enqueue(&writer, "one");
@@ -171,7 +171,7 @@ fn failed_write_stops_recording_without_blocking() {
 
 #[test]
 fn memory_reservations_are_bounded_and_released_on_drop() {
-    let writer = Deck::start(Box::new(io::sink()), Salt::default()).expect("a thread");
+    let writer = Deck::start(Box::new(io::sink()), CassetteSalt::default()).expect("a thread");
     let mut first = writer.reserve().expect("it records");
     assert!(first.grow(RESERVED_BYTES_MAX - 2 * CHUNK_BYTES));
     let mut second = writer.reserve().expect("it records");

@@ -1,5 +1,6 @@
 //! One content block of a Messages stream while it is open: the deltas of its start, of its pieces
-//! and of its end. Block numbers are assigned later by `BlockOrder`; every delta here has 0.
+//! and of its end. Block numbers are assigned later by [`super::block_order::BlockOrder`]; every
+//! delta here has 0.
 
 use serde_json::{Value, json};
 
@@ -27,7 +28,7 @@ pub(super) enum OpenBlock {
     Closed,
 }
 
-/// The result of a block's start event.
+/// The result of a block's start event: the new [`OpenBlock`] and its deltas.
 #[derive(Debug)]
 pub(super) struct BlockOpening {
     pub(super) state: OpenBlock,
@@ -38,7 +39,7 @@ pub(super) struct BlockOpening {
 }
 
 impl BlockOpening {
-    /// A block of a known kind; `None` if a required field is missing.
+    /// A block of a known [`BlockKind`]; `None` if a required field is missing.
     pub(super) fn from_known(kind: BlockKind, block: StartedBlock<'_>) -> Option<Self> {
         match kind {
             BlockKind::Text => {

@@ -31,7 +31,7 @@ struct BlockSlot {
     is_complete: bool,
 }
 
-/// Orders and numbers the blocks of one message.
+/// Orders and numbers the blocks of one message; each block has a [`BlockSlot`].
 #[derive(Debug, Default)]
 pub(super) struct BlockOrder {
     /// Index of the current block; blocks before it pass too.
@@ -159,8 +159,8 @@ fn block_number(block: &mut BlockSlot, next: &mut u32) -> u32 {
     })
 }
 
-/// True for a delta with content. Parallel tool uses start together and stream one after the other,
-/// so a start does not count.
+/// True for a [`Delta`] with content. Parallel tool uses start together and stream one after the
+/// other, so a start does not count.
 fn is_content(delta: &Delta) -> bool {
     match delta {
         Delta::Text { .. } | Delta::Thinking { .. } | Delta::ToolInput { .. } => true,

@@ -50,7 +50,7 @@ pub(super) struct EventTag {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct MessageStart {
+pub(super) struct MessageStartEvent {
     pub(super) message: Option<StartedMessage>,
 }
 
@@ -58,23 +58,23 @@ pub(super) struct MessageStart {
 #[serde(default)]
 pub(super) struct StartedMessage {
     pub(super) id: Option<String>,
-    pub(super) usage: Option<MessagesUsage>,
+    pub(super) usage: Option<AnthropicUsage>,
 }
 
 /// Token counts so far; `None` for a count not reported yet.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct MessagesUsage {
+pub(super) struct AnthropicUsage {
     pub(super) input_tokens: Option<LenientCount>,
     pub(super) output_tokens: Option<LenientCount>,
     pub(super) cache_read_input_tokens: Option<LenientCount>,
     pub(super) cache_creation_input_tokens: Option<LenientCount>,
-    pub(super) output_tokens_details: Option<MessagesOutputDetails>,
+    pub(super) output_tokens_details: Option<AnthropicOutputDetails>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct MessagesOutputDetails {
+pub(super) struct AnthropicOutputDetails {
     pub(super) thinking_tokens: Option<LenientCount>,
 }
 
@@ -176,13 +176,13 @@ pub(super) struct BlockStop {
 #[serde(default)]
 pub(super) struct MessageDelta<'a> {
     #[serde(borrow)]
-    pub(super) delta: Option<MessageEnd<'a>>,
-    pub(super) usage: Option<MessagesUsage>,
+    pub(super) delta: Option<MessageDeltaFields<'a>>,
+    pub(super) usage: Option<AnthropicUsage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct MessageEnd<'a> {
+pub(super) struct MessageDeltaFields<'a> {
     #[serde(borrow)]
     pub(super) stop_reason: Option<LenientStr<'a>>,
 }

@@ -16,8 +16,8 @@ use turnwire_event::{StopReason, Usage};
 use super::block::{BlockOpening, OpenBlock};
 use super::block_order::BlockOrder;
 use super::chunk::{
-    BlockDelta, BlockKind, BlockPiece, BlockStart, BlockStop, BlockTag, DeltaTag, EventKind,
-    EventTag, MessageDelta, MessageStart, MessagesUsage, PieceKind,
+    AnthropicUsage, BlockDelta, BlockKind, BlockPiece, BlockStart, BlockStop, BlockTag, DeltaTag,
+    EventKind, EventTag, MessageDelta, MessageStartEvent, PieceKind,
 };
 use crate::delta::{Delta, ModelError};
 use crate::dialect::lenient::LenientCount;
@@ -27,15 +27,15 @@ use crate::dialect::{Frame, StreamDecoder, error_class};
 /// size, and less than a message may have.
 const OPAQUE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Decoder of one Messages answer.
+/// [`StreamDecoder`] of one Messages answer.
 #[derive(Debug, Default)]
 pub(super) struct MessagesDecoder {
     order: BlockOrder,
-    /// By the vendor's index: the slot in `order`, and the block's state.
+    /// By the vendor's index: the slot in [`BlockOrder`], and the block's state.
     blocks: BTreeMap<u64, (u64, OpenBlock)>,
     /// Slots of closed tool uses without input whose end is not emitted yet.
     without_input: Vec<u64>,
-    counts: MessagesUsage,
+    counts: AnthropicUsage,
     ending: Option<MessageEnding>,
     opaque_bytes: usize,
     has_started: bool,
@@ -44,7 +44,7 @@ pub(super) struct MessagesDecoder {
     is_done: bool,
 }
 
-/// Why a message ended.
+/// Why a message ended; [`message_ending`] translates the vendor's reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MessageEnding {
     /// Complete: end of turn or tool use.
@@ -107,7 +107,7 @@ impl StreamDecoder for MessagesDecoder {
     }
 }
 
-/// The kind of a frame: by its event name, else by its data.
+/// The [`EventKind`] of a frame: by its event name, else by its data.
 fn kind(frame: Frame<'_>) -> Result<EventKind, ModelError> {
     let tag = || read::<EventTag>(frame.data).map(|tag| tag.kind);
     match frame.event.map(EventKind::from_event_name) {
@@ -129,7 +129,7 @@ fn malformed() -> ModelError {
 impl MessagesDecoder {
     fn message_start(
         &mut self,
-        start: MessageStart,
+        start: MessageStartEvent,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         let message = start.message.unwrap_or_default();
@@ -251,7 +251,7 @@ impl MessagesDecoder {
     }
 
     /// Merges token counts: they only grow, and servers send some early and some late.
-    fn merge_counts(&mut self, reported: Option<MessagesUsage>) {
+    fn merge_counts(&mut self, reported: Option<AnthropicUsage>) {
         let Some(reported) = reported else { return };
         let counts = &mut self.counts;
         counts.input_tokens = counts.input_tokens.max(reported.input_tokens);
@@ -301,7 +301,8 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    /// The total usage. The vendor reports cache reads and cache writes besides the input tokens.
+    /// The total [`Usage`]. The vendor reports cache reads and cache writes besides the input
+    /// tokens.
     fn usage(&self) -> Usage {
         let counts = self.counts;
         let tokens = |count: Option<LenientCount>| count.unwrap_or_default().0;

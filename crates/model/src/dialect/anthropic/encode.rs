@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::dialect::conversation::{
-    AssistantPart, Conversation, ConversationTurn, ToolOutcome, conversation, result_text,
+    AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation, result_text,
 };
 use crate::dialect::{Params, apply_extra};
 use crate::request::{Request, ToolSpec};
@@ -21,7 +21,7 @@ const THINKING_TOKENS_MIN: u32 = 1024;
 
 /// Builds the request body.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
-    let Conversation { system, turns } = conversation(provider, request);
+    let VendorConversation { system, turns } = conversation(provider, request);
     let mut messages = merge_adjacent(turns.iter().filter_map(message).collect());
     let mut thinking = thinking(params);
     if thinking_budget(params).is_some() && is_tool_turn_without_thinking(&messages) {
@@ -189,7 +189,7 @@ fn block(part: &AssistantPart<'_>) -> Option<Value> {
     }
 }
 
-/// A block that the decoder stored as provider data, as it was received.
+/// A block that [`super::block`] stored as provider data, as it was received.
 fn opaque_block(provider_data: &Value) -> Option<Value> {
     if let Some(data) = provider_data.get("redacted_thinking") {
         return Some(json!({"type": "redacted_thinking", "data": data}));

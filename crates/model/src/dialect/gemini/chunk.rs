@@ -17,13 +17,13 @@ use crate::dialect::optional_str::OptionalStr;
 pub(super) struct GeminiChunk<'a> {
     /// New content by candidate; only the first candidate is requested.
     #[serde(borrow, default)]
-    pub(super) candidates: Option<Vec<GeminiCandidate<'a>>>,
+    pub(super) candidates: Option<Vec<CandidateChunk<'a>>>,
     /// The vendor's verdict on the request.
     #[serde(borrow, default)]
     pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
     /// Token counts so far.
     #[serde(default)]
-    pub(super) usage_metadata: Option<GeminiUsage>,
+    pub(super) usage_metadata: Option<UsageMetadata>,
     /// Id of the response, the same in every frame.
     #[serde(borrow, default)]
     pub(super) response_id: OptionalStr<'a>,
@@ -35,7 +35,7 @@ pub(super) struct GeminiChunk<'a> {
 /// New content of one candidate.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct GeminiCandidate<'a> {
+pub(super) struct CandidateChunk<'a> {
     /// Number of the candidate; missing or 0 for the first.
     #[serde(default)]
     pub(super) index: Option<LenientCount>,
@@ -50,12 +50,12 @@ pub(super) struct GeminiCandidate<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct CandidateContent<'a> {
     #[serde(borrow, default)]
-    pub(super) parts: Option<Vec<GeminiPart<'a>>>,
+    pub(super) parts: Option<Vec<ContentPart<'a>>>,
 }
 
 /// A part of the content: text, a thought, a function call, or a kind that is not decoded.
 #[derive(Debug, Default)]
-pub(super) struct GeminiPart<'a> {
+pub(super) struct ContentPart<'a> {
     pub(super) text: OptionalStr<'a>,
     /// True if `text` is a thought.
     pub(super) is_thought: bool,
@@ -66,23 +66,23 @@ pub(super) struct GeminiPart<'a> {
     pub(super) other_fields: Vec<(String, &'a RawValue)>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for GeminiPart<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ContentPart<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(GeminiPartVisitor)
+        deserializer.deserialize_map(ContentPartVisitor)
     }
 }
 
-struct GeminiPartVisitor;
+struct ContentPartVisitor;
 
-impl<'de> Visitor<'de> for GeminiPartVisitor {
-    type Value = GeminiPart<'de>;
+impl<'de> Visitor<'de> for ContentPartVisitor {
+    type Value = ContentPart<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a part")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut part = GeminiPart::default();
+        let mut part = ContentPart::default();
         while let Some(name) = map.next_key::<OptionalStr<'de>>()? {
             match name.as_str() {
                 "text" => part.text = map.next_value()?,
@@ -123,7 +123,7 @@ pub(super) struct PromptFeedback<'a> {
 /// Token counts so far; later counts replace earlier ones.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct GeminiUsage {
+pub(super) struct UsageMetadata {
     /// Input tokens, cached ones included.
     #[serde(default)]
     pub(super) prompt_token_count: Option<LenientCount>,

@@ -11,7 +11,7 @@ use turnwire_event::code::LlmErrorClass;
 use turnwire_event::fold::message::BLOCKS_MAX;
 use turnwire_event::{StopReason, Usage};
 
-use super::chunk::{self, FunctionCall, GeminiCandidate, GeminiChunk, GeminiPart};
+use super::chunk::{self, CandidateChunk, ContentPart, FunctionCall, GeminiChunk};
 use super::error;
 use crate::delta::{Delta, ModelError};
 use crate::dialect::lenient::LenientCount;
@@ -25,7 +25,7 @@ const RESPONSE_ID_BYTES_MAX: usize = 512;
 /// millions and is dropped.
 const PROVIDER_DATA_BYTES_MAX: usize = 256 << 10;
 
-/// Decoder of one Gemini answer.
+/// [`StreamDecoder`] of one Gemini answer.
 #[derive(Debug, Default)]
 pub(super) struct GeminiDecoder {
     has_started: bool,
@@ -34,7 +34,7 @@ pub(super) struct GeminiDecoder {
     /// The open text block, which further text of the same kind extends.
     open_block: Option<(PartKind, u32)>,
     next_block: u32,
-    usage: chunk::GeminiUsage,
+    usage: chunk::UsageMetadata,
     /// Set once the answer has ended and only token counts are missing.
     ending: Option<CandidateEnding>,
 }
@@ -124,7 +124,7 @@ impl GeminiDecoder {
 
     fn push_candidate(
         &mut self,
-        candidate: GeminiCandidate<'_>,
+        candidate: CandidateChunk<'_>,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         let content = candidate.content.and_then(|content| content.parts);
@@ -149,7 +149,7 @@ impl GeminiDecoder {
 
     fn push_part(
         &mut self,
-        part: GeminiPart<'_>,
+        part: ContentPart<'_>,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         if let Some(call) = part.call {
@@ -163,7 +163,7 @@ impl GeminiDecoder {
 
     fn push_text(
         &mut self,
-        part: GeminiPart<'_>,
+        part: ContentPart<'_>,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         let kind = match part.is_thought {
@@ -190,7 +190,7 @@ impl GeminiDecoder {
             }),
         }
         if let Some(signature) = signature {
-            keep(block, with_signature(Map::new(), Some(signature)), out);
+            push_provider_data(block, with_signature(Map::new(), Some(signature)), out);
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl GeminiDecoder {
         let id = id.map(|id| ("id".to_owned(), Value::String(id)));
         let data = with_signature(id.into_iter().collect(), signature.into_non_empty());
         if !data.is_empty() {
-            keep(block, data, out);
+            push_provider_data(block, data, out);
         }
         out.push_back(Delta::ToolEnd { block });
         Ok(())
@@ -224,7 +224,7 @@ impl GeminiDecoder {
     /// A part that is not decoded: code, an image, a tool of the vendor's own.
     fn push_opaque(
         &mut self,
-        part: GeminiPart<'_>,
+        part: ContentPart<'_>,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         let fields = part.other_fields.iter();
@@ -241,7 +241,7 @@ impl GeminiDecoder {
         let part_fields = with_signature(fields, part.signature.into_non_empty());
         let block = self.open_next()?;
         let data = [("part".to_owned(), Value::Object(part_fields))];
-        keep(block, data.into_iter().collect(), out);
+        push_provider_data(block, data.into_iter().collect(), out);
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl GeminiDecoder {
     }
 }
 
-fn keep(block: u32, data: Map<String, Value>, out: &mut VecDeque<Delta>) {
+fn push_provider_data(block: u32, data: Map<String, Value>, out: &mut VecDeque<Delta>) {
     let data = Value::Object(data);
     out.push_back(Delta::Keep { block, data });
 }
@@ -304,7 +304,7 @@ fn malformed() -> ModelError {
     ModelError::from(LlmErrorClass::Provider).at("malformed")
 }
 
-fn total_usage(usage: chunk::GeminiUsage) -> Usage {
+fn total_usage(usage: chunk::UsageMetadata) -> Usage {
     let input = count(usage.prompt_token_count);
     let input = input.saturating_add(count(usage.tool_use_prompt_token_count));
     let reasoning = count(usage.thoughts_token_count);

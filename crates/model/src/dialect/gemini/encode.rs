@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::conversation::{
-    AssistantPart, Conversation, ConversationTurn, ToolOutcome, conversation,
+    AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation,
 };
 use crate::dialect::{Params, apply_extra};
 use crate::request::{Request, ToolSpec};
@@ -35,7 +35,7 @@ fn percent_encoded(c: char) -> String {
 
 /// Builds the request body.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
-    let Conversation { system, turns } = conversation(provider, request);
+    let VendorConversation { system, turns } = conversation(provider, request);
     let mut body = Map::new();
     if !system.is_empty() {
         let parts = [json!({"text": system.join("\n\n")})];
@@ -115,7 +115,7 @@ fn needs_signature(model: &str) -> bool {
     !unsigned.iter().any(|unsigned| name.starts_with(unsigned))
 }
 
-/// Collects the `contents` of the request.
+/// Collects the `contents` of the request, one [`ConversationTurn`] after the other.
 struct ContentsBuilder {
     needs_signature: bool,
     /// Ids that the vendor assigned to calls.

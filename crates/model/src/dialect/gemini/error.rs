@@ -11,7 +11,7 @@ use crate::dialect::{ErrorResponse, error_class};
 /// Upper limit of the retry delay: quotas are per day.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// Classifies an error response.
+/// Classifies an [`ErrorResponse`] of the vendor.
 pub(super) fn classify_response(response: ErrorResponse<'_>) -> ModelError {
     let from_status = error_class::classify_response(response);
     let body: Option<Value> = serde_json::from_slice(response.body).ok();

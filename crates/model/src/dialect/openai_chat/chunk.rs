@@ -18,18 +18,18 @@ pub(super) struct ChatChunk<'a> {
     pub(super) id: Option<LenientStr<'a>>,
     #[serde(borrow)]
     pub(super) choices: Option<FirstChoice<'a>>,
-    pub(super) usage: Option<ChatUsage>,
+    pub(super) usage: Option<CompletionUsage>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
 
 /// The first choice, if the chunk has it.
 #[derive(Debug, Default)]
-pub(super) struct FirstChoice<'a>(pub(super) Option<ChatChoice<'a>>);
+pub(super) struct FirstChoice<'a>(pub(super) Option<ChunkChoice<'a>>);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ChatChoice<'a> {
+pub(super) struct ChunkChoice<'a> {
     pub(super) index: Option<LenientCount>,
     #[serde(borrow)]
     pub(super) delta: Option<ChoiceDelta<'a>>,
@@ -72,12 +72,12 @@ pub(super) struct FunctionFragment<'a> {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ChatUsage {
+pub(super) struct CompletionUsage {
     pub(super) prompt_tokens: Option<LenientCount>,
     pub(super) completion_tokens: Option<LenientCount>,
     pub(super) total_tokens: Option<LenientCount>,
-    pub(super) prompt_tokens_details: Option<ChatPromptDetails>,
-    pub(super) completion_tokens_details: Option<ChatCompletionDetails>,
+    pub(super) prompt_tokens_details: Option<PromptTokensDetails>,
+    pub(super) completion_tokens_details: Option<CompletionTokensDetails>,
     /// Cached prompt tokens, from servers without `prompt_tokens_details`.
     pub(super) prompt_cache_hit_tokens: Option<LenientCount>,
     pub(super) cached_tokens: Option<LenientCount>,
@@ -85,14 +85,14 @@ pub(super) struct ChatUsage {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ChatPromptDetails {
+pub(super) struct PromptTokensDetails {
     pub(super) cached_tokens: Option<LenientCount>,
     pub(super) cache_write_tokens: Option<LenientCount>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ChatCompletionDetails {
+pub(super) struct CompletionTokensDetails {
     pub(super) reasoning_tokens: Option<LenientCount>,
 }
 
@@ -149,7 +149,7 @@ impl<'de: 'a, 'a> Visitor<'de> for FirstChoiceVisitor<'a> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<FirstChoice<'a>, A::Error> {
-        while let Some(choice) = seq.next_element::<ChatChoice<'a>>()? {
+        while let Some(choice) = seq.next_element::<ChunkChoice<'a>>()? {
             if choice.index.unwrap_or_default() == LenientCount(0) {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
                 return Ok(FirstChoice(Some(choice)));

@@ -11,10 +11,12 @@ use serde_json::value::RawValue;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, Usage};
 
-use super::chunk::{CallFragment, ChatChoice, ChatChunk, ChatUsage, ChoiceDelta, FirstChoice};
-use super::reasoning::{Reasoning, ReasoningField};
+use super::chunk::{
+    CallFragment, ChatChunk, ChoiceDelta, ChunkChoice, CompletionUsage, FirstChoice,
+};
+use super::reasoning::{ReasoningCollector, ReasoningField};
 use super::text::ChatText;
-use super::tool_calls::{ToolCalls, Truncation};
+use super::tool_calls::{AnswerEnd, ToolCalls};
 use crate::delta::{Delta, ModelError};
 use crate::dialect::lenient::{LenientCount, LenientStr};
 use crate::dialect::{Frame, StreamDecoder, error_class};
@@ -22,15 +24,15 @@ use crate::dialect::{Frame, StreamDecoder, error_class};
 /// Values of the `error` field that mean no error.
 const NO_ERROR: [&str; 4] = ["false", "0", "\"\"", "{}"];
 
-/// Decoder of one Chat Completions answer.
+/// [`StreamDecoder`] of one Chat Completions answer.
 #[derive(Debug, Default)]
 pub(super) struct ChatDecoder {
     next_block: u32,
     open_text: Option<(u32, ChatTextKind)>,
     tool_calls: ToolCalls,
-    reasoning: Reasoning,
+    reasoning: ReasoningCollector,
     ending: Option<ChoiceEnding>,
-    counts: ChatUsage,
+    counts: CompletionUsage,
     has_started: bool,
     is_done: bool,
 }
@@ -144,7 +146,7 @@ impl ChatDecoder {
 
     fn apply_choice(
         &mut self,
-        choice: ChatChoice<'_>,
+        choice: ChunkChoice<'_>,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         // Content after the finish reason is not part of the answer.
@@ -227,7 +229,8 @@ impl ChatDecoder {
         let (block, is_new) = match self.open_text {
             Some((block, open_kind)) if open_kind == kind => (block, false),
             Some(_) | None => {
-                self.tool_calls.emit_unnamed(&mut self.next_block, out);
+                self.tool_calls
+                    .emit_awaiting_name(&mut self.next_block, out);
                 let block = self.next_block;
                 self.next_block += 1;
                 self.open_text = Some((block, kind));
@@ -265,12 +268,12 @@ impl ChatDecoder {
         ending: ChoiceEnding,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
-        let truncation = match ending {
-            ChoiceEnding::Complete => Truncation::No,
-            ChoiceEnding::Truncated | ChoiceEnding::Filtered => Truncation::Yes,
+        let answer_end = match ending {
+            ChoiceEnding::Complete => AnswerEnd::Complete,
+            ChoiceEnding::Truncated | ChoiceEnding::Filtered => AnswerEnd::Truncated,
         };
         self.tool_calls
-            .finish(truncation, &mut self.next_block, out)?;
+            .finish(answer_end, &mut self.next_block, out)?;
         // Reasoning of a filtered answer without content is dropped too.
         if self.has_output() || ending != ChoiceEnding::Filtered {
             self.emit_reasoning_data(out);
@@ -320,7 +323,7 @@ fn choice_ending(reason: &str) -> Option<Result<ChoiceEnding, ModelError>> {
     }
 }
 
-fn usage(counts: &ChatUsage) -> Usage {
+fn usage(counts: &CompletionUsage) -> Usage {
     let tokens = |count: Option<LenientCount>| count.unwrap_or_default().0;
     let prompt = counts.prompt_tokens_details.unwrap_or_default();
     let completion = counts.completion_tokens_details.unwrap_or_default();

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::reasoning::{CONTENT, DETAILS};
 use super::tool_calls::EXTRA;
 use crate::dialect::conversation::{
-    AssistantPart, Conversation, ConversationTurn, ToolOutcome, conversation, result_text,
+    AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation, result_text,
 };
 use crate::dialect::{Params, apply_extra};
 use crate::request::{Request, ToolSpec};
@@ -21,7 +21,7 @@ const OPENAI: &str = "openai";
 
 /// Builds the request body.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
-    let Conversation { system, turns } = conversation(provider, request);
+    let VendorConversation { system, turns } = conversation(provider, request);
     let mut messages = Vec::with_capacity(turns.len() + 1);
     if !system.is_empty() {
         messages.push(json!({"role": "system", "content": system.join(SEPARATOR)}));
@@ -63,7 +63,7 @@ pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Para
     Value::Object(body)
 }
 
-/// Reasoning that the server expects back.
+/// Reasoning that the server expects back, as [`super::reasoning`] stored it.
 #[derive(Default)]
 struct SentReasoning<'a> {
     /// Text for the `reasoning_content` field; `None` if the server has no such field.

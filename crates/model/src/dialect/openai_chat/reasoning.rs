@@ -20,7 +20,7 @@ pub(super) const DETAILS: &str = "reasoning_details";
 
 /// Collects the reasoning of one answer.
 #[derive(Debug, Default)]
-pub(super) struct Reasoning {
+pub(super) struct ReasoningCollector {
     /// The first block and the field that it came in.
     first_block: Option<(u32, ReasoningField)>,
     /// True if `reasoning_content` was present, even if empty.
@@ -36,7 +36,7 @@ pub(super) enum ReasoningField {
     Other,
 }
 
-impl Reasoning {
+impl ReasoningCollector {
     /// Records that `reasoning_content` was present.
     pub(super) fn set_content_present(&mut self) {
         self.has_content_field = true;

@@ -28,15 +28,15 @@ const EXTRA_BYTES_MAX: usize = 256 * 1024;
 /// Upper limit of server-specific fields on one call; known servers send one.
 const EXTRA_FIELDS_MAX: usize = 16;
 
-/// Key of these fields in the provider data of a call.
+/// Key of these fields in the provider data of a call ([`Delta::Keep`]).
 pub(super) const EXTRA: &str = "extra";
 
 /// The calls of an answer, in the order in which they were opened.
 #[derive(Debug, Default)]
 pub(super) struct ToolCalls {
     calls: Vec<PendingCall>,
-    /// Index of the call whose name may be incomplete.
-    unnamed: Option<usize>,
+    /// Position of the call whose name may be incomplete.
+    awaiting_name: Option<usize>,
     buffered_bytes: usize,
     extra_bytes: usize,
 }
@@ -55,16 +55,16 @@ struct PendingCall {
     /// Fields that are not decoded. The server that sent them expects them back.
     extra: Map<String, Value>,
     /// True if the id and `extra` are emitted as provider data.
-    is_kept: bool,
+    has_emitted_data: bool,
 }
 
-/// Whether the answer was cut off.
+/// Whether an answer is complete or was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Truncation {
-    /// The model finished.
-    No,
+pub(super) enum AnswerEnd {
+    /// The model finished its answer.
+    Complete,
     /// The model was stopped: the input of a call may be missing.
-    Yes,
+    Truncated,
 }
 
 impl ToolCalls {
@@ -73,42 +73,45 @@ impl ToolCalls {
         self.calls.iter().any(|call| call.block.is_some())
     }
 
-    /// Adds a fragment of a call; `next` is the number of the next block.
+    /// Adds a [`CallFragment`]; `next_block` is the number of the next block.
     pub(super) fn push(
         &mut self,
         fragment: CallFragment<'_>,
-        next: &mut u32,
+        next_block: &mut u32,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         let FunctionFragment { name, arguments } = fragment.function.unwrap_or_default();
         let name = name.as_ref().map_or("", |name| name.as_str());
         let id = fragment.id.as_ref().map_or("", |id| id.as_str());
         let index = fragment.index.map(|index| index.0);
-        let at = match self.find(index, id, name) {
-            Some(at) => at,
-            None => self.open_call(index, next, out)?,
+        let position = match self.find(index, id, name) {
+            Some(position) => position,
+            None => self.open_call(index, next_block, out)?,
         };
-        if self.unnamed.is_some_and(|unnamed| unnamed != at) {
-            self.emit_unnamed(next, out);
+        if self
+            .awaiting_name
+            .is_some_and(|awaiting_name| awaiting_name != position)
+        {
+            self.emit_awaiting_name(next_block, out);
         }
-        self.push_name(at, id, name)?;
-        self.add_extra(at, &fragment.other_fields);
-        self.emit_provider_data(at, out);
+        self.push_name(position, id, name)?;
+        self.add_extra(position, &fragment.other_fields);
+        self.emit_provider_data(position, out);
         let arguments = arguments.unwrap_or_default().0;
         if arguments.is_empty() {
             return Ok(());
         }
-        self.push_arguments(at, arguments, next, out)
+        self.push_arguments(position, arguments, next_block, out)
     }
 
     /// Index of the call that a fragment belongs to; `None` if it opens a call.
     fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let other_id = |call: &PendingCall| !id.is_empty() && !call.id.is_empty() && call.id != id;
         if index.is_some() {
-            let at = self.calls.iter().rposition(|call| call.index == index);
-            return match at {
-                Some(at) if other_id(&self.calls[at]) && !name.is_empty() => None,
-                Some(at) => Some(at),
+            let position = self.calls.iter().rposition(|call| call.index == index);
+            return match position {
+                Some(position) if other_id(&self.calls[position]) && !name.is_empty() => None,
+                Some(position) => Some(position),
                 None if !id.is_empty() => self.find_by_id(id),
                 None if name.is_empty() => self.last_index(),
                 None => None,
@@ -133,10 +136,10 @@ impl ToolCalls {
     fn open_call(
         &mut self,
         index: Option<u64>,
-        next: &mut u32,
+        next_block: &mut u32,
         out: &mut VecDeque<Delta>,
     ) -> Result<usize, ModelError> {
-        self.emit_unnamed(next, out);
+        self.emit_awaiting_name(next_block, out);
         if self.calls.len() >= BLOCKS_MAX as usize {
             return Err(LlmErrorClass::Provider.into());
         }
@@ -148,26 +151,26 @@ impl ToolCalls {
     }
 
     /// Adds the id and name of a fragment. Some servers repeat both.
-    fn push_name(&mut self, at: usize, id: &str, name: &str) -> Result<(), ModelError> {
-        let call = &mut self.calls[at];
+    fn push_name(&mut self, position: usize, id: &str, name: &str) -> Result<(), ModelError> {
+        let call = &mut self.calls[position];
         let mut bytes = 0;
         if call.id.is_empty() && !id.is_empty() {
             bytes += id.len();
             id.clone_into(&mut call.id);
-            call.is_kept = false;
+            call.has_emitted_data = false;
         }
         if call.block.is_none() && !name.is_empty() && call.name != name {
             bytes += name.len();
             call.name.push_str(name);
-            self.unnamed = Some(at);
+            self.awaiting_name = Some(position);
         }
-        self.buffer(bytes)
+        self.count_buffered(bytes)
     }
 
     /// Adds the fields of a fragment that are not decoded. Some servers repeat them: the first of a
     /// name counts.
-    fn add_extra(&mut self, at: usize, other_fields: &[(LenientStr<'_>, &RawValue)]) {
-        let call = &mut self.calls[at];
+    fn add_extra(&mut self, position: usize, other_fields: &[(LenientStr<'_>, &RawValue)]) {
+        let call = &mut self.calls[position];
         for (name, raw) in other_fields {
             let name = name.as_str();
             let bytes = self.extra_bytes + name.len() + raw.get().len();
@@ -178,15 +181,15 @@ impl ToolCalls {
             if let Ok(value) = serde_json::from_str(raw.get()) {
                 self.extra_bytes = bytes;
                 call.extra.insert(name.to_owned(), value);
-                call.is_kept = false;
+                call.has_emitted_data = false;
             }
         }
     }
 
     /// Emits the provider data of an emitted call, unless that is done.
-    fn emit_provider_data(&mut self, at: usize, out: &mut VecDeque<Delta>) {
-        let call = &mut self.calls[at];
-        let Some(block) = call.block.filter(|_| !call.is_kept) else {
+    fn emit_provider_data(&mut self, position: usize, out: &mut VecDeque<Delta>) {
+        let call = &mut self.calls[position];
+        let Some(block) = call.block.filter(|_| !call.has_emitted_data) else {
             return;
         };
         let mut data = Map::new();
@@ -196,7 +199,7 @@ impl ToolCalls {
         if !call.extra.is_empty() {
             data.insert(EXTRA.into(), Value::Object(call.extra.clone()));
         }
-        call.is_kept = true;
+        call.has_emitted_data = true;
         if !data.is_empty() {
             let data = Value::Object(data);
             out.push_back(Delta::Keep { block, data });
@@ -205,27 +208,27 @@ impl ToolCalls {
 
     fn push_arguments(
         &mut self,
-        at: usize,
+        position: usize,
         fragment: String,
-        next: &mut u32,
+        next_block: &mut u32,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
-        self.calls[at].has_arguments = true;
-        if self.unnamed == Some(at) {
-            self.emit_unnamed(next, out);
+        self.calls[position].has_arguments = true;
+        if self.awaiting_name == Some(position) {
+            self.emit_awaiting_name(next_block, out);
         }
-        let call = &mut self.calls[at];
+        let call = &mut self.calls[position];
         match call.block {
             Some(block) => out.push_back(Delta::ToolInput { block, fragment }),
             None => {
                 call.early_arguments.push_str(&fragment);
-                self.buffer(fragment.len())?;
+                self.count_buffered(fragment.len())?;
             }
         }
         Ok(())
     }
 
-    fn buffer(&mut self, bytes: usize) -> Result<(), ModelError> {
+    fn count_buffered(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.buffered_bytes += bytes;
         if self.buffered_bytes > BUFFERED_BYTES_MAX {
             return Err(LlmErrorClass::Provider.into());
@@ -234,13 +237,13 @@ impl ToolCalls {
     }
 
     /// Emits the call whose name was incomplete: something else follows now.
-    pub(super) fn emit_unnamed(&mut self, next: &mut u32, out: &mut VecDeque<Delta>) {
-        let Some(at) = self.unnamed.take() else {
+    pub(super) fn emit_awaiting_name(&mut self, next_block: &mut u32, out: &mut VecDeque<Delta>) {
+        let Some(position) = self.awaiting_name.take() else {
             return;
         };
-        let call = &mut self.calls[at];
-        let block = *next;
-        *next += 1;
+        let call = &mut self.calls[position];
+        let block = *next_block;
+        *next_block += 1;
         call.block = Some(block);
         out.push_back(Delta::ToolStart {
             block,
@@ -248,7 +251,7 @@ impl ToolCalls {
             provider_id: Some(call.id.clone()).filter(|id| !id.is_empty()),
         });
         let fragment = std::mem::take(&mut call.early_arguments);
-        self.emit_provider_data(at, out);
+        self.emit_provider_data(position, out);
         if !fragment.is_empty() {
             out.push_back(Delta::ToolInput { block, fragment });
         }
@@ -258,18 +261,18 @@ impl ToolCalls {
     /// taken for a call without input; a call with arguments and no name is an error.
     pub(super) fn finish(
         &mut self,
-        truncation: Truncation,
-        next: &mut u32,
+        answer_end: AnswerEnd,
+        next_block: &mut u32,
         out: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
-        self.emit_unnamed(next, out);
+        self.emit_awaiting_name(next_block, out);
         for call in &self.calls {
             match call.block {
-                Some(block) if call.has_arguments || truncation == Truncation::No => {
+                Some(block) if call.has_arguments || answer_end == AnswerEnd::Complete => {
                     out.push_back(Delta::ToolEnd { block });
                 }
                 Some(_) => {}
-                None if call.has_arguments && truncation == Truncation::No => {
+                None if call.has_arguments && answer_end == AnswerEnd::Complete => {
                     return Err(LlmErrorClass::Provider.into());
                 }
                 None => {}

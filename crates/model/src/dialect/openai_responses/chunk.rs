@@ -109,7 +109,7 @@ pub(super) struct ResponsesPart<'a> {
 /// The fields of an item, unparsed.
 pub(super) type RawFields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// The response object.
+/// The response object, sent at the start and at the end.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ResponseObject<'a> {
     #[serde(borrow, default)]
@@ -148,7 +148,7 @@ pub(super) struct IncompleteDetails<'a> {
 /// Token counts at the end of the answer.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct ResponsesUsage {
-    /// All input tokens.
+    /// Input tokens, cached ones included.
     #[serde(default)]
     pub(super) input_tokens: Option<LenientCount>,
     /// How many input tokens were cached or written to the cache.

@@ -24,7 +24,7 @@ const RESPONSE_ID_BYTES_MAX: usize = 512;
 /// Part number of an item with only one part.
 pub(super) const ONLY: u32 = 0;
 
-/// Decoder of one Responses answer.
+/// [`StreamDecoder`] of one Responses answer.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesDecoder {
     pub(super) order: ItemOrder,
@@ -32,7 +32,7 @@ pub(super) struct ResponsesDecoder {
     pub(super) has_stopped: bool,
     pub(super) has_calls: bool,
     pub(super) cache_written: u64,
-    /// Usage of a failed answer.
+    /// [`Usage`] of a failed answer.
     pub(super) failed_usage: Usage,
 }
 

@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 
 use super::provider_data::{ITEM_ID, REFUSAL};
 use crate::dialect::conversation::{
-    AssistantPart, Conversation, ConversationTurn, ToolOutcome, conversation, result_text,
+    AssistantPart, ConversationTurn, ToolOutcome, VendorConversation, conversation, result_text,
 };
 use crate::dialect::{Params, apply_extra};
 use crate::request::{Request, ToolSpec};
 
 /// Builds the request body.
 pub(super) fn body(provider: &str, model: &str, request: &Request, params: &Params) -> Value {
-    let Conversation { system, turns } = conversation(provider, request);
+    let VendorConversation { system, turns } = conversation(provider, request);
     let mut body = Map::new();
     body.insert("model".into(), model.into());
     if !system.is_empty() {
@@ -69,7 +69,7 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-/// An item that is stored as provider data.
+/// An item that [`super::provider_data`] stored.
 enum StoredItem {
     /// Reasoning, sent only with the item after it.
     Reasoning(Value),
@@ -77,7 +77,7 @@ enum StoredItem {
     Other(Value),
 }
 
-/// Collects the `input` items of the request.
+/// Collects the `input` items of the request, one [`ConversationTurn`] after the other.
 struct InputItems {
     is_stored: bool,
     items: Vec<Value>,

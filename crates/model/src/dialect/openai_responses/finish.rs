@@ -73,7 +73,7 @@ impl ResponsesDecoder {
             }
             let call = item.call.as_ref().ok_or_else(malformed)?;
             let is_input_missing = is_truncated && !call.has_input;
-            let data = call.call_id.as_deref().filter(|_| !call.has_data);
+            let data = call.call_id.as_deref().filter(|_| !call.has_provider_data);
             if let Some(data) = data.map(provider_data::call_by_id) {
                 self.order
                     .push(position, ONLY, ItemPiece::Keep(data), out)?;

@@ -72,7 +72,7 @@ impl ResponsesDecoder {
         item.call = Some(StartedCall {
             call_id: call_id.clone(),
             has_input: false,
-            has_data: false,
+            has_provider_data: false,
         });
         self.has_calls = true;
         let start = ItemPiece::ToolStart(name, call_id);
@@ -189,8 +189,8 @@ impl ResponsesDecoder {
             .as_mut()
             .ok_or_else(malformed)?;
         let has_input = call.has_input;
-        let data = provider_data::call(raw).filter(|_| !call.has_data);
-        call.has_data |= data.is_some();
+        let data = provider_data::call(raw).filter(|_| !call.has_provider_data);
+        call.has_provider_data |= data.is_some();
         if let Some(data) = data {
             self.order
                 .push(position, ONLY, ItemPiece::Keep(data), out)?;

@@ -40,13 +40,13 @@ pub(super) struct AnswerTooLarge;
 pub(super) enum ItemKind {
     Message,
     Reasoning,
-    /// A function call.
+    /// A call of a function.
     Call,
     /// Any other kind; not decoded.
     Other,
 }
 
-/// A delta whose block may not have its number yet.
+/// A [`Delta`] whose block may not have its number yet.
 #[derive(Debug)]
 pub(super) enum ItemPiece {
     Text(String),
@@ -55,7 +55,7 @@ pub(super) enum ItemPiece {
     ToolStart(String, Option<String>),
     ToolInput(String),
     ToolEnd,
-    /// Provider data.
+    /// Provider data of the block.
     Keep(Value),
 }
 
@@ -114,7 +114,7 @@ pub(super) struct StartedCall {
     pub(super) call_id: Option<String>,
     pub(super) has_input: bool,
     /// True if its provider data is emitted.
-    pub(super) has_data: bool,
+    pub(super) has_provider_data: bool,
 }
 
 /// What the text of a section is.
@@ -124,9 +124,9 @@ pub(super) enum SectionKind {
     Answer,
     /// Text of a refusal.
     Refusal,
-    /// Summary of reasoning.
+    /// A summary of the reasoning.
     Summary,
-    /// Raw reasoning.
+    /// Reasoning text that is not a summary.
     Reasoning,
 }
 
@@ -172,7 +172,7 @@ impl OrderedItem {
     }
 }
 
-/// Orders the items of an answer and numbers their blocks.
+/// Orders the [`OrderedItem`]s of an answer and numbers their blocks.
 #[derive(Debug, Default)]
 pub(super) struct ItemOrder {
     items: Vec<OrderedItem>,

@@ -1,9 +1,7 @@
-//! Calls that succeed or break off: order, timeouts, size limits, backpressure, and closed
+//! Calls that succeed or break off: order, size limits, backpressure, usage, and closed
 //! connections after a drop.
 
 use std::sync::atomic::Ordering;
-
-use turnwire_event::port::BoxFuture;
 
 use super::test_server::{chunk, end, head, raw};
 use super::*;
@@ -159,124 +157,6 @@ async fn slow_consumer_stops_the_provider_from_writing() {
 }
 
 #[tokio::test]
-async fn silent_provider_is_a_timeout_at_any_point() {
-    let timeout_item = transient(LlmErrorClass::Timeout);
-    let first = Timeouts {
-        first_byte: SHORT,
-        ..NO_TIMEOUT
-    };
-    let idle = Timeouts {
-        idle: SHORT,
-        ..NO_TIMEOUT
-    };
-    let total = Timeouts {
-        total: SHORT,
-        ..NO_TIMEOUT
-    };
-    // The first delta must arrive before the timeout, on a busy machine too.
-    let later = Timeouts {
-        total: 20 * SHORT,
-        ..NO_TIMEOUT
-    };
-    let say = || chunk("data: say a\n\n");
-    let hang = || vec![ServerStep::Hang];
-    let hang_after_head = || vec![head(), ServerStep::Hang];
-    let hang_after_text = || vec![head(), say(), chunk("data: st"), ServerStep::Hang];
-    for (steps, timeouts, deltas) in [
-        (hang(), first, vec![]),
-        (hang_after_head(), first, vec![]),
-        (hang(), total, vec![]),
-        (hang_after_head(), total, vec![]),
-        (hang_after_text(), idle, vec![text("a")]),
-        (hang_after_text(), later, vec![text("a")]),
-    ] {
-        let mut test_server = TestServer::start(steps).await;
-        let items = collect(&remote(&test_server.base, timeouts)).await;
-        let expected: DeltaResults = deltas.into_iter().chain([timeout_item.clone()]).collect();
-        assert_eq!(items, expected);
-        let closed = tokio::time::timeout(LONG, test_server.closed.recv()).await;
-        assert_eq!(closed, Ok(Some(())));
-    }
-}
-
-#[tokio::test]
-async fn steady_pings_end_at_the_total_timeout() {
-    let mut steps = vec![head()];
-    for _ in 0..10_000 {
-        steps.extend([chunk(": p\n"), ServerStep::Pause(SHORT / 20)]);
-    }
-    let timeouts = Timeouts {
-        total: 5 * SHORT,
-        ..NO_TIMEOUT
-    };
-    assert_eq!(
-        collect_steps(steps, timeouts).await,
-        [transient(LlmErrorClass::Timeout)]
-    );
-}
-
-#[tokio::test]
-async fn slow_consumer_does_not_cause_an_idle_timeout() {
-    let steps = vec![
-        head(),
-        chunk("data: say a\n\n"),
-        chunk("data: stop\n\n"),
-        end(),
-    ];
-    let test_server = TestServer::start(steps).await;
-    let timeouts = Timeouts {
-        idle: 3 * SHORT,
-        ..NO_TIMEOUT
-    };
-    let mut stream = remote(&test_server.base, timeouts).stream(request());
-    assert_eq!(stream.next().await, Some(text("a")));
-    tokio::time::sleep(6 * SHORT).await;
-    assert_eq!(stream.next().await, Some(stop(0.0)));
-    assert_eq!(stream.next().await, None);
-}
-
-/// A transport whose chunks are ready at once.
-struct ReadyChunks(Vec<&'static str>);
-
-impl Transport for ReadyChunks {
-    fn open(&self, _: Ask) -> BoxFuture<'static, Result<Reply, ModelError>> {
-        let chunks = self.0.clone().into_iter();
-        let chunks = chunks.map(|text| Ok(bytes::Bytes::from(text)));
-        let reply = Reply {
-            status: 200,
-            retry_after: None,
-            events: true,
-            chunks: futures_util::stream::iter(chunks).boxed(),
-        };
-        Box::pin(async move { Ok(reply) })
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn slow_consumer_does_not_use_up_the_total_timeout() {
-    let ready = ReadyChunks(vec!["data: say a\n\n", "data: say b\n\n", "data: stop\n\n"]);
-    let timeouts = Timeouts {
-        total: SHORT,
-        ..NO_TIMEOUT
-    };
-    let params = Params::default();
-    let remote = Remote::new(
-        "local",
-        Arc::new(TestDialect),
-        Arc::new(ready),
-        params,
-        timeouts,
-        None,
-    );
-    let mut stream = remote.stream(request());
-    for item in [text("a"), text("b"), stop(0.0)] {
-        assert_eq!(stream.next().await, Some(item));
-        tokio::time::sleep(10 * SHORT).await;
-    }
-    assert_eq!(stream.next().await, None);
-}
-
-#[tokio::test]
 async fn failed_call_reports_usage_and_cost() {
     let usage_delta = |cost_usd| {
         let usage = Usage {
@@ -400,16 +280,4 @@ async fn endless_frame_or_body_ends_at_its_limit() {
     let long = format!("data: say {}\n\ndata: stop\n\n", "x".repeat(99_000));
     let (items, _) = collect_limited(vec![head(), chunk(&long), end()]).await;
     assert_eq!(items, [text(&"x".repeat(99_000)), stop(0.0)]);
-}
-
-#[tokio::test]
-async fn overflowing_timeouts_do_not_fire() {
-    let longest = Timeouts {
-        connect: Duration::MAX,
-        first_byte: Duration::MAX,
-        idle: Duration::MAX,
-        total: Duration::MAX,
-    };
-    let steps = vec![head(), chunk("data: stop\n\n"), end()];
-    assert_eq!(collect_steps(steps, longest).await, [stop(0.0)]);
 }

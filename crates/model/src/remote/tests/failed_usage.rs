@@ -3,10 +3,10 @@
 use turnwire_event::port::BoxFuture;
 
 use super::*;
-use crate::dialect::anthropic::Anthropic;
-use crate::dialect::gemini::Gemini;
-use crate::dialect::openai_chat::OpenAiChat;
-use crate::dialect::openai_responses::OpenAiResponses;
+use crate::dialect::anthropic::AnthropicDialect;
+use crate::dialect::gemini::GeminiDialect;
+use crate::dialect::openai_chat::OpenAiChatDialect;
+use crate::dialect::openai_responses::OpenAiResponsesDialect;
 
 /// A transport whose response body is these bytes.
 struct FixedBody(&'static str);
@@ -56,10 +56,14 @@ async fn failed_call_reports_usage_of_every_vendor() {
     let responses = "data: {\"type\":\"response.failed\",\"response\":{\"id\":\"r\",\"status\":\"failed\",\"error\":{\"code\":\"server_error\"},\"usage\":{\"input_tokens\":9,\"output_tokens\":1,\"total_tokens\":10}}}\n\n";
     let gemini = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}],\"role\":\"model\"},\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":1,\"totalTokenCount\":10}}\n\n";
     let cases: [(Arc<dyn Dialect>, _, _); 4] = [
-        (Arc::new(Anthropic), messages, "no_end"),
-        (Arc::new(OpenAiChat), chat, "no_end"),
-        (Arc::new(OpenAiResponses), responses, "in_stream_error"),
-        (Arc::new(Gemini), gemini, "no_end"),
+        (Arc::new(AnthropicDialect), messages, "no_end"),
+        (Arc::new(OpenAiChatDialect), chat, "no_end"),
+        (
+            Arc::new(OpenAiResponsesDialect),
+            responses,
+            "in_stream_error",
+        ),
+        (Arc::new(GeminiDialect), gemini, "no_end"),
     ];
     for (dialect, frames, location) in cases {
         let name = dialect.name();
@@ -75,10 +79,10 @@ async fn failed_call_reports_usage_of_every_vendor() {
 #[tokio::test]
 async fn malformed_frame_and_error_event_have_own_locations() {
     let dialects: [Arc<dyn Dialect>; 4] = [
-        Arc::new(Anthropic),
-        Arc::new(OpenAiChat),
-        Arc::new(OpenAiResponses),
-        Arc::new(Gemini),
+        Arc::new(AnthropicDialect),
+        Arc::new(OpenAiChatDialect),
+        Arc::new(OpenAiResponsesDialect),
+        Arc::new(GeminiDialect),
     ];
     let failed = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"code\":\"server_error\",\"message\":\"no\"}}\n\n";
     for dialect in dialects {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 /// One step of the test server.
 #[derive(Clone)]
 pub(super) enum ServerStep {
-    /// Sends raw bytes.
+    /// Sends bytes without chunk framing.
     Raw(Vec<u8>),
     /// Sends bytes as one chunk of the body.
     Chunk(Vec<u8>),

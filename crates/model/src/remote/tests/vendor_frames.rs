@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::dialect::Dialect;
-use crate::dialect::anthropic::Anthropic;
-use crate::dialect::gemini::Gemini;
-use crate::dialect::openai_chat::OpenAiChat;
-use crate::dialect::openai_responses::OpenAiResponses;
+use crate::dialect::anthropic::AnthropicDialect;
+use crate::dialect::gemini::GeminiDialect;
+use crate::dialect::openai_chat::OpenAiChatDialect;
+use crate::dialect::openai_responses::OpenAiResponsesDialect;
 
 const MESSAGES: &[&str] = &[
     "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n",
@@ -56,9 +56,9 @@ pub(super) type VendorFrames = (Arc<dyn Dialect>, &'static [&'static str]);
 
 pub(super) fn all() -> Vec<VendorFrames> {
     vec![
-        (Arc::new(Anthropic), MESSAGES),
-        (Arc::new(OpenAiChat), CHAT),
-        (Arc::new(OpenAiResponses), RESPONSES),
-        (Arc::new(Gemini), GEMINI),
+        (Arc::new(AnthropicDialect), MESSAGES),
+        (Arc::new(OpenAiChatDialect), CHAT),
+        (Arc::new(OpenAiResponsesDialect), RESPONSES),
+        (Arc::new(GeminiDialect), GEMINI),
     ]
 }

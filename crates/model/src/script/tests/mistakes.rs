@@ -33,7 +33,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- when: {user: a}\n",
-            "1:3: the rule says nothing: write `steps`, a list",
+            "1:3: the rule has no `steps`: write a list of steps",
         ),
         (
             "- when: {usr: a}\n  steps: []",
@@ -53,7 +53,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - text: a\n- when:\n    user: 'a(b'\n  steps: [{text: b}]\n",
-            "4:11: the pattern cannot be used: unclosed group",
+            "4:11: the pattern is invalid: unclosed group",
         ),
         (
             "- when: {call: 0}\n  steps: [{text: a}]",
@@ -77,7 +77,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - {said: [a], chunk: 2}\n",
-            "2:24: `chunk` does not fit this step",
+            "2:24: `chunk` is not an option of this step",
         ),
         (
             "- when: {call: -1}\n  steps: [{text: a}]",
@@ -95,7 +95,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         (&long, "2:11: 1048577 bytes; at most 1048576"),
         (
             "- when: {call: 1}\n  steps: [{stop: end_turn}, {text: a}]",
-            "2:29: a rule with `call` is one call: nothing follows its `stop`",
+            "2:29: a rule with `call` covers one call: no step may follow its `stop`",
         ),
         (
             "- steps:\n  - text: a\n    stall: true\n",
@@ -115,19 +115,19 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - {text: a, signature: s}\n",
-            "2:26: `signature` does not fit this step",
+            "2:26: `signature` is not an option of this step",
         ),
         (
             "- steps:\n  - {stop: end_turn, chunk: 2}\n",
-            "2:29: `chunk` does not fit this step",
+            "2:29: `chunk` is not an option of this step",
         ),
         (
             "- steps:\n  - {thinking: a, repeat: 2}\n",
-            "2:27: `repeat` does not fit this step",
+            "2:27: `repeat` is not an option of this step",
         ),
         (
             "- steps:\n  - {text: a, usage: {}}\n",
-            "2:22: `usage` does not fit this step",
+            "2:22: `usage` is not an option of this step",
         ),
         (
             "- steps:\n  - {text: a, delay_ms: 60001}\n",
@@ -147,7 +147,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - {text: \"{{user}}\", repeat: 2}\n",
-            "2:32: `repeat` does not go with text that quotes: write the text out",
+            "2:32: `repeat` cannot be combined with placeholders: write the text out",
         ),
         (
             "- steps:\n  - pause_ms: 600001\n",
@@ -164,15 +164,15 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - {text: a, retry: true}\n",
-            "2:22: `retry` does not fit this step",
+            "2:22: `retry` is not an option of this step",
         ),
         (
             "- steps:\n  - {stall: true, retry_after_ms: 5}\n",
-            "2:35: `retry_after_ms` does not fit this step",
+            "2:35: `retry_after_ms` is not an option of this step",
         ),
         (
             "- steps:\n  - {error: timeout, retry: false, retry_after_ms: 5}\n",
-            "2:29: `retry: false` does not go with `retry_after_ms`: leave one of them out",
+            "2:29: `retry: false` cannot be combined with `retry_after_ms`: leave one of them out",
         ),
         (
             "- steps:\n  - {error: timeout, retry_after_ms: 600001}\n",
@@ -185,7 +185,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - {stop: end_turn, usage: {cost_usd: -1}}\n",
-            "2:29: `cost_usd` is a number from 0 up",
+            "2:29: `cost_usd` must be a number of at least 0",
         ),
         (
             "- steps:\n  - tool: clock\n",
@@ -201,7 +201,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - tool: {name: a, input: 5}\n",
-            "2:28: `input` is `key: value` pairs, or text that is sent as it is",
+            "2:28: `input` is `key: value` pairs, or raw text",
         ),
         (
             "- steps:\n  - tool: {name: a, fragments: 0}\n",
@@ -213,15 +213,15 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- define: {a: x, b: '('}\n- steps: [{text: a}]",
-            "1:21: the pattern cannot be used: unclosed group",
+            "1:21: the pattern is invalid: unclosed group",
         ),
         (
             "- define: {a: x}\n  steps: [{text: a}]",
-            "1:3: `define` stands alone: write the rule as another item of the list",
+            "1:3: an item with `define` has no other keys: write the rule as another item of the list",
         ),
         (
             "- when: {not: [a, '(']}\n  steps: [{text: a}]",
-            "1:19: the pattern cannot be used: unclosed group",
+            "1:19: the pattern is invalid: unclosed group",
         ),
         (
             "- when: {user: {a: b}}\n  steps: [{text: a}]",
@@ -229,11 +229,11 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- when: {result: '('}\n  steps: [{text: a}]",
-            "1:18: the pattern cannot be used: unclosed group",
+            "1:18: the pattern is invalid: unclosed group",
         ),
         (
             "- when:\n    results: {a: x, b: '['}\n  steps: [{text: a}]",
-            "2:24: the pattern cannot be used: unclosed character class",
+            "2:24: the pattern is invalid: unclosed character class",
         ),
         (
             "- steps:\n  - {text: a, when: {call: 2}}\n",
@@ -245,7 +245,7 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - texts: {}\n",
-            "2:12: `texts` is `language: words` pairs: write at least one",
+            "2:12: `texts` has `language: text` pairs: write at least one",
         ),
         (
             "- steps:\n  - texts: hi\n",
@@ -261,13 +261,13 @@ fn mistake_is_reported_with_file_line_and_column() {
         ),
         (
             "- steps:\n  - text: 'a {{result}}'\n",
-            "2:11: a result is quoted as `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
-             name, then field names, list places or `*`, with dots between",
+            "2:11: a result placeholder is `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
+             name, then field names, list indices or `*`, separated by dots",
         ),
         (
             "- steps:\n  - tool: {name: a, input: {q: ['{{result..x}}']}}\n",
-            "2:28: a result is quoted as `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
-             name, then field names, list places or `*`, with dots between",
+            "2:28: a result placeholder is `{{result.tool}}` or `{{result.tool.field}}`: a tool's \
+             name, then field names, list indices or `*`, separated by dots",
         ),
     ];
     let difference = |(yaml, expected): &(&str, &str)| {
@@ -317,7 +317,7 @@ fn all_mistakes_of_a_file_are_reported_by_location() {
         mistakes,
         [
             "s.yaml:1:10: unknown field `usr`, did you mean `user`?",
-            "s.yaml:3:16: the pattern cannot be used: unclosed group",
+            "s.yaml:3:16: the pattern is invalid: unclosed group",
             "s.yaml:5:27: `delay_ms` is 60001; 0 to 60000 is allowed",
             "s.yaml:6:18: `pause_ms` is 600001; 0 to 600000 is allowed",
             "s.yaml:9:8: unknown field `txet`, did you mean `text`?",

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use serde_json::json;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_model::dialect::anthropic::Anthropic;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::{Again, Delta, Dialect, Frame, ModelError};
 
 use crate::anthropic_and_chat::support::{ANTHROPIC, decode, fixture, lines, steps};
 
 fn emitted(name: &str) -> Vec<String> {
-    lines(decode(&Anthropic, fixture(ANTHROPIC, name)))
+    lines(decode(&AnthropicDialect, fixture(ANTHROPIC, name)))
 }
 
 /// Decodes a message of these events and an end with `reason`.
@@ -18,7 +18,7 @@ pub(crate) fn message(events: &[&str], reason: &str) -> (Vec<Delta>, Option<Mode
     let ending = json!({"type": "message_delta", "delta": {"stop_reason": reason}}).to_string();
     let mut frames = events.to_vec();
     frames.extend([&*ending, r#"{"type":"message_stop"}"#]);
-    steps(&Anthropic, &frames)
+    steps(&AnthropicDialect, &frames)
 }
 
 pub(crate) fn start(index: u64, block: &str) -> String {
@@ -100,7 +100,7 @@ fn messages_signature_is_emitted_once_at_the_end() {
 
 #[test]
 fn cache_written_tokens_are_read_from_message_start() {
-    let mut decoder = Anthropic.decoder();
+    let mut decoder = AnthropicDialect.decoder();
     let data = r#"{"type":"message_start","message":{"id":"m","usage":{"input_tokens":1,"cache_creation_input_tokens":300}}}"#;
     let event = Some("message_start");
     let stepped = decoder.step(Frame { event, data }, &mut VecDeque::new());
@@ -185,14 +185,14 @@ fn server_tool_blocks_become_provider_data() {
 
 #[test]
 fn messages_error_event_ends_the_stream_with_its_class() {
-    let (deltas, error) = decode(&Anthropic, fixture(ANTHROPIC, "overloaded"));
+    let (deltas, error) = decode(&AnthropicDialect, fixture(ANTHROPIC, "overloaded"));
     assert_eq!(deltas.len(), 2);
     assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Provider)));
     let limited = r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}"#;
-    let error = steps(&Anthropic, &[limited]).1;
+    let error = steps(&AnthropicDialect, &[limited]).1;
     assert_eq!(error, Some(ModelError::passing(LlmErrorClass::RateLimited)));
     let invalid = r#"{"type":"error","error":{"type":"invalid_request_error","message":"no"}}"#;
-    let error = steps(&Anthropic, &[invalid]).1;
+    let error = steps(&AnthropicDialect, &[invalid]).1;
     assert_eq!(error, Some(LlmErrorClass::Provider.into()));
 }
 
@@ -200,11 +200,14 @@ fn messages_error_event_ends_the_stream_with_its_class() {
 fn messages_without_end_is_retryable_only_without_output() {
     let started = r#"{"type":"message_start","message":{"id":"m"}}"#;
     for frames in [&[][..], &[started], &[started, r#"{"type":"ping"}"#]] {
-        let error = steps(&Anthropic, frames).1;
+        let error = steps(&AnthropicDialect, frames).1;
         assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
     }
     let ended = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#;
-    let (deltas, error) = steps(&Anthropic, &[started, &text(0, "Half"), &stop(0), ended]);
+    let (deltas, error) = steps(
+        &AnthropicDialect,
+        &[started, &text(0, "Half"), &stop(0), ended],
+    );
     assert_eq!(deltas.len(), 2, "only message_stop ends a message");
     assert_eq!(error, Some(LlmErrorClass::Transport.into()));
 }
@@ -259,7 +262,7 @@ fn messages_refusal_without_text_is_an_error() {
 fn messages_events_after_the_stop_are_ignored() {
     let end = r#"{"type":"message_stop"}"#;
     let emitted = steps(
-        &Anthropic,
+        &AnthropicDialect,
         &[&text(0, "a"), end, &text(0, "b"), end, "no JSON"],
     );
     assert_eq!(
@@ -279,7 +282,7 @@ fn messages_malformed_event_fails_and_unknown_is_ignored() {
         r#"{"type":"content_block_start","index":0}"#,
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t"}}"#,
     ] {
-        let error = steps(&Anthropic, &[malformed]).1;
+        let error = steps(&AnthropicDialect, &[malformed]).1;
         assert_eq!(error, Some(LlmErrorClass::Provider.into()), "{malformed}");
     }
     let new = [
@@ -291,7 +294,7 @@ fn messages_malformed_event_fails_and_unknown_is_ignored() {
         r#"{}"#,
     ];
     assert_eq!(message(&new, "end_turn").1, None);
-    let mut decoder = Anthropic.decoder();
+    let mut decoder = AnthropicDialect.decoder();
     let frame = Frame {
         event: Some("aurora"),
         data: "no JSON",
@@ -353,7 +356,7 @@ fn messages_empty_block_gets_no_number() {
 #[test]
 fn messages_error_status_and_headers() {
     let classify = |status, body: &[u8]| {
-        Anthropic.classify_response(turnwire_model::ErrorResponse {
+        AnthropicDialect.classify_response(turnwire_model::ErrorResponse {
             status,
             retry_after: None,
             body,
@@ -361,7 +364,7 @@ fn messages_error_status_and_headers() {
     };
     assert_eq!(classify(529, b"").again, Again::Soon);
     assert_eq!(classify(401, b"{}"), LlmErrorClass::Provider.into());
-    let headers = Anthropic.headers(Some("k"));
+    let headers = AnthropicDialect.headers(Some("k"));
     assert_eq!(
         headers,
         [
@@ -369,5 +372,5 @@ fn messages_error_status_and_headers() {
             ("x-api-key", "k".to_owned())
         ]
     );
-    assert_eq!(Anthropic.headers(None).len(), 1);
+    assert_eq!(AnthropicDialect.headers(None).len(), 1);
 }

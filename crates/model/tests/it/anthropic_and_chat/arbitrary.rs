@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use turnwire_model::dialect::anthropic::Anthropic;
-use turnwire_model::dialect::openai_chat::OpenAiChat;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
+use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 use turnwire_model::{Delta, Dialect, ErrorResponse, Frame};
 
 /// Any JSON, with keys and strings that the dialects read.
@@ -206,8 +206,8 @@ proptest! {
         ),
     ) {
         let frames: Vec<_> = frames.into_iter().map(|(e, d)| (e.map(str::to_owned), d)).collect();
-        assert_valid(&run(&Anthropic, &frames));
-        assert_valid(&run(&OpenAiChat, &frames));
+        assert_valid(&run(&AnthropicDialect, &frames));
+        assert_valid(&run(&OpenAiChatDialect, &frames));
     }
 
     #[test]
@@ -218,19 +218,19 @@ proptest! {
         if ends {
             events.push(json!({"type": "message_stop"}));
         }
-        assert_valid(&run(&Anthropic, &unnamed(events)));
+        assert_valid(&run(&AnthropicDialect, &unnamed(events)));
     }
 
     #[test]
     fn chat_chunks_in_any_order_give_valid_deltas(chunks in prop::collection::vec(any_chunk(), 0..20)) {
-        assert_valid(&run(&OpenAiChat, &unnamed(chunks)));
+        assert_valid(&run(&OpenAiChatDialect, &unnamed(chunks)));
     }
 
     #[test]
     fn any_error_response_is_classified_equally(status in any::<u16>(), body in any::<Vec<u8>>(), json in any_json()) {
         for body in [body, json.to_string().into_bytes()] {
             let response = ErrorResponse { status, retry_after: None, body: &body };
-            prop_assert_eq!(Anthropic.classify_response(response), OpenAiChat.classify_response(response));
+            prop_assert_eq!(AnthropicDialect.classify_response(response), OpenAiChatDialect.classify_response(response));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! they arrive.
 
 use serde_json::{Value, json};
-use turnwire_model::dialect::anthropic::Anthropic;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
 
 use crate::decoded::lines_so_far;
 
@@ -37,7 +37,7 @@ fn unstopped_block_does_not_delay_the_next() {
         text(3, "c"),
     ];
     assert_eq!(
-        lines_so_far(&Anthropic, &events),
+        lines_so_far(&AnthropicDialect, &events),
         [
             "0 text a",
             "1 text b",
@@ -52,29 +52,29 @@ fn unstopped_block_does_not_delay_the_next() {
 fn blocks_numbered_from_1_wait_only_for_the_second() {
     let events = [text(1, "a"), stop(1), text(2, "b"), text(2, "c"), stop(2)];
     assert_eq!(
-        lines_so_far(&Anthropic, &events[..2]).len(),
+        lines_so_far(&AnthropicDialect, &events[..2]).len(),
         0,
         "0 may still come (S3-065)"
     );
     assert_eq!(
-        lines_so_far(&Anthropic, &events[..3]),
+        lines_so_far(&AnthropicDialect, &events[..3]),
         ["0 text a", "1 text b"]
     );
-    assert_eq!(lines_so_far(&Anthropic, &events)[2..], ["1 text c"]);
+    assert_eq!(lines_so_far(&AnthropicDialect, &events)[2..], ["1 text c"]);
 }
 
 #[test]
 fn empty_block_and_gap_in_indices_are_waited_for() {
     let empty_block = start(0, json!({"type": "text", "text": ""}));
     assert_eq!(
-        lines_so_far(&Anthropic, &[empty_block, text(1, "b")]).len(),
+        lines_so_far(&AnthropicDialect, &[empty_block, text(1, "b")]).len(),
         0
     );
     let gap = [text(0, "a"), text(2, "c")];
-    assert_eq!(lines_so_far(&Anthropic, &gap), ["0 text a"]);
+    assert_eq!(lines_so_far(&AnthropicDialect, &gap), ["0 text a"]);
     let late = [text(0, "a"), text(2, "c"), stop(0), text(1, "b"), stop(1)];
     assert_eq!(
-        lines_so_far(&Anthropic, &late),
+        lines_so_far(&AnthropicDialect, &late),
         ["0 text a", "1 text b", "2 text c"]
     );
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::json;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_model::dialect::anthropic::Anthropic;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::{Delta, Dialect, Frame};
 
 use crate::anthropic_and_chat::anthropic::{message, start, text};
@@ -44,7 +44,7 @@ fn number_of_blocks_is_bounded() {
 fn buffered_deltas_are_bounded_and_then_released() {
     let text_piece = "a".repeat(100_000);
     let events: Vec<String> = (0..20).map(|_| text(1, &text_piece)).collect();
-    let mut decoder = Anthropic.decoder();
+    let mut decoder = AnthropicDialect.decoder();
     let mut out = VecDeque::new();
     let mut first_out = None;
     for (n, data) in events.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The same conversation gives equal deltas in both dialects.
 
-use turnwire_model::dialect::anthropic::Anthropic;
-use turnwire_model::dialect::openai_chat::OpenAiChat;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
+use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 
 use crate::anthropic_and_chat::support::{ANTHROPIC, OPENAI_CHAT, decode, fixture, lines};
 
@@ -18,8 +18,8 @@ fn without_ids(lines: Vec<String>) -> Vec<String> {
 }
 
 fn in_both_dialects(name: &str) -> [Vec<String>; 2] {
-    let anthropic = lines(decode(&Anthropic, fixture(ANTHROPIC, name)));
-    let chat = lines(decode(&OpenAiChat, fixture(OPENAI_CHAT, name)));
+    let anthropic = lines(decode(&AnthropicDialect, fixture(ANTHROPIC, name)));
+    let chat = lines(decode(&OpenAiChatDialect, fixture(OPENAI_CHAT, name)));
     [without_ids(anthropic), without_ids(chat)]
 }
 

@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 use turnwire_event::code::LlmErrorClass;
-use turnwire_model::dialect::openai_chat::OpenAiChat;
+use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 use turnwire_model::{Delta, Dialect, Frame, ModelError};
 
 use crate::anthropic_and_chat::support::{OPENAI_CHAT, decode, fixture, lines, steps};
 
 fn emitted(name: &str) -> Vec<String> {
-    lines(decode(&OpenAiChat, fixture(OPENAI_CHAT, name)))
+    lines(decode(&OpenAiChatDialect, fixture(OPENAI_CHAT, name)))
 }
 
 pub(crate) fn chunk(delta: Value) -> String {
@@ -29,7 +29,7 @@ pub(crate) fn answer(chunks: &[String], reason: &str) -> (Vec<Delta>, Option<Mod
     let end = finish(reason);
     let mut frames: Vec<&str> = chunks.iter().map(String::as_str).collect();
     frames.extend([&*end, "[DONE]"]);
-    steps(&OpenAiChat, &frames)
+    steps(&OpenAiChatDialect, &frames)
 }
 
 pub(crate) const NO_USAGE: &str = "0+0=0 reasoning 0 cached 0";
@@ -110,7 +110,7 @@ fn chat_reasoning_is_thinking_and_kinds_are_separate_blocks() {
         ],
         "the end of the stream is a proper end once a reason was given"
     );
-    let mut decoder = OpenAiChat.decoder();
+    let mut decoder = OpenAiChatDialect.decoder();
     let usage = r#"{"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cache_write_tokens":7}}}"#;
     let frame = Frame {
         event: None,
@@ -167,7 +167,7 @@ fn chat_answer_ends_with_done_usage_or_finish_reason() {
     let text_chunk = chunk(json!({"content": "a"}));
     let usage =
         r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":9}}"#;
-    let emitted = |frames: &[&str]| lines(steps(&OpenAiChat, frames)).pop();
+    let emitted = |frames: &[&str]| lines(steps(&OpenAiChatDialect, frames)).pop();
     let stop_line = |usage: &str| Some(format!("stop EndTurn {usage}"));
     let stop = finish("stop");
     assert_eq!(emitted(&[&text_chunk, &stop]), stop_line(NO_USAGE));
@@ -180,7 +180,7 @@ fn chat_answer_ends_with_done_usage_or_finish_reason() {
     // Content after the finish reason and after the end is ignored.
     assert_eq!(
         lines(steps(
-            &OpenAiChat,
+            &OpenAiChatDialect,
             &[
                 &text_chunk,
                 &stop,
@@ -202,12 +202,12 @@ fn chat_without_end_is_retryable_only_without_output() {
     let started =
         r#"{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}"#;
     for frames in [&[][..], &[started], &["[DONE]"]] {
-        let error = steps(&OpenAiChat, frames).1;
+        let error = steps(&OpenAiChatDialect, frames).1;
         assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
     }
     let partial_text = chunk(json!({"content": "Half"}));
     for frames in [&[&*partial_text][..], &[&partial_text, "[DONE]"]] {
-        let (deltas, error) = steps(&OpenAiChat, frames);
+        let (deltas, error) = steps(&OpenAiChatDialect, frames);
         assert_eq!(error, Some(LlmErrorClass::Transport.into()));
         assert_eq!(deltas.len(), 1, "no end is made up: {deltas:?}");
     }
@@ -216,7 +216,7 @@ fn chat_without_end_is_retryable_only_without_output() {
 #[test]
 fn chat_done_without_finish_reason_ends_no_tool() {
     let call = json!([{"index": 0, "id": "a", "function": {"name": "t", "arguments": "{}"}}]);
-    let (deltas, error) = steps(&OpenAiChat, &[&calls(call), "[DONE]"]);
+    let (deltas, error) = steps(&OpenAiChatDialect, &[&calls(call), "[DONE]"]);
     assert_eq!(error, Some(LlmErrorClass::Transport.into()));
     let is_end = |delta: &Delta| matches!(delta, Delta::ToolEnd { .. } | Delta::Stop { .. });
     assert!(!deltas.iter().any(is_end), "{deltas:?}");
@@ -224,10 +224,11 @@ fn chat_done_without_finish_reason_ends_no_tool() {
 
 #[test]
 fn chat_error_ends_the_stream_with_its_class() {
-    let (deltas, error) = decode(&OpenAiChat, fixture(OPENAI_CHAT, "error"));
+    let (deltas, error) = decode(&OpenAiChatDialect, fixture(OPENAI_CHAT, "error"));
     assert_eq!(deltas.len(), 2);
     assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Provider)));
-    let emitted = |error: Value| steps(&OpenAiChat, &[&json!({"error": error}).to_string()]).1;
+    let emitted =
+        |error: Value| steps(&OpenAiChatDialect, &[&json!({"error": error}).to_string()]).1;
     let limited = ModelError::passing(LlmErrorClass::RateLimited);
     assert_eq!(
         emitted(json!({"code": "rate_limit_exceeded"})),
@@ -243,7 +244,7 @@ fn chat_error_ends_the_stream_with_its_class() {
         emitted(json!("it broke")),
         Some(ModelError::passing(LlmErrorClass::Provider))
     );
-    let mut decoder = OpenAiChat.decoder();
+    let mut decoder = OpenAiChatDialect.decoder();
     let frame = Frame {
         event: Some("error"),
         data: r#"{"code":"invalid_api_key"}"#,
@@ -252,7 +253,7 @@ fn chat_error_ends_the_stream_with_its_class() {
     assert_eq!(error, Some(LlmErrorClass::Provider.into()));
     for no_error in [json!(null), json!(false), json!(""), json!({}), json!(0)] {
         let frame = json!({"error": no_error, "choices": []}).to_string();
-        let emitted = steps(&OpenAiChat, &[&frame, &finish("stop")]);
+        let emitted = steps(&OpenAiChatDialect, &[&frame, &finish("stop")]);
         assert_eq!(emitted.1, None, "{frame}");
     }
 }
@@ -264,7 +265,7 @@ fn chat_malformed_chunk_fails_and_unknown_is_ignored() {
         "{\"choices\":[",
         r#"{"choices":[{"delta":{"tool_calls":5}}]}"#,
     ] {
-        let error = steps(&OpenAiChat, &[malformed]).1;
+        let error = steps(&OpenAiChatDialect, &[malformed]).1;
         assert_eq!(error, Some(LlmErrorClass::Provider.into()), "{malformed}");
     }
     let new = [
@@ -273,7 +274,7 @@ fn chat_malformed_chunk_fails_and_unknown_is_ignored() {
         json!({"choices": [{"delta": null, "finish_reason": ""}], "timings": {"n": 1.5}}).to_string(),
     ];
     assert_eq!(lines(answer(&new, "stop")).len(), 1);
-    let mut decoder = OpenAiChat.decoder();
+    let mut decoder = OpenAiChatDialect.decoder();
     let frame = Frame {
         event: Some("keep-alive"),
         data: "still here",
@@ -285,15 +286,15 @@ fn chat_malformed_chunk_fails_and_unknown_is_ignored() {
 fn chat_cached_tokens_are_read_from_other_fields() {
     for name in ["prompt_cache_hit_tokens", "cached_tokens"] {
         let usage = json!({"choices": [], "usage": {"prompt_tokens": 9, name: 4}}).to_string();
-        let emitted = lines(steps(&OpenAiChat, &[&finish("stop"), &usage]));
+        let emitted = lines(steps(&OpenAiChatDialect, &[&finish("stop"), &usage]));
         assert_eq!(emitted, ["stop EndTurn 9+0=9 reasoning 0 cached 4"]);
     }
 }
 
 #[test]
 fn chat_key_is_sent_as_bearer_token() {
-    let headers = OpenAiChat.headers(Some("k"));
+    let headers = OpenAiChatDialect.headers(Some("k"));
     assert_eq!(headers, [("authorization", "Bearer k".to_owned())]);
-    assert_eq!(OpenAiChat.headers(None), []);
-    assert_eq!((OpenAiChat.name()), "openai_chat");
+    assert_eq!(OpenAiChatDialect.headers(None), []);
+    assert_eq!((OpenAiChatDialect.name()), "openai_chat");
 }

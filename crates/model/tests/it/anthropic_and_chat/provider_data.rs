@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
-use turnwire_model::dialect::openai_chat::OpenAiChat;
+use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 use turnwire_model::{Dialect, Params, Request, Said};
 
 use crate::anthropic_and_chat::openai_chat::{answer, calls, chunk};
@@ -43,7 +43,9 @@ fn sent_message_to(provider: &str, chunks: &[String]) -> Value {
         tools: [].into(),
     };
     let params = Params::default();
-    let mut body = OpenAiChat.encode(provider, "m", &request, &params).body;
+    let mut body = OpenAiChatDialect
+        .encode(provider, "m", &request, &params)
+        .body;
     body["messages"][1].take()
 }
 

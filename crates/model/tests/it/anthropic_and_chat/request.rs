@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Role};
-use turnwire_model::dialect::anthropic::Anthropic;
-use turnwire_model::dialect::openai_chat::OpenAiChat;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
+use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 use turnwire_model::{Dialect, Params, Request, Said, ToolSpec};
 
 fn request() -> Request {
@@ -51,13 +51,13 @@ fn extra(fields: Value) -> Params {
 #[test]
 fn request_without_parameters() {
     assert_eq!(
-        Anthropic
+        AnthropicDialect
             .encode("p", "m", &request(), &Params::default())
             .path,
         "/v1/messages"
     );
     assert_eq!(
-        body(&Anthropic, "p", &Params::default()),
+        body(&AnthropicDialect, "p", &Params::default()),
         json!({
             "model": "m",
             "max_tokens": 4096,
@@ -72,13 +72,13 @@ fn request_without_parameters() {
         })
     );
     assert_eq!(
-        OpenAiChat
+        OpenAiChatDialect
             .encode("p", "m", &request(), &Params::default())
             .path,
         "/chat/completions"
     );
     assert_eq!(
-        body(&OpenAiChat, "p", &Params::default()),
+        body(&OpenAiChatDialect, "p", &Params::default()),
         json!({
             "model": "m",
             "messages": [
@@ -105,7 +105,7 @@ fn thinking_budget_raises_max_tokens_if_needed() {
             temperature: Some(0.2),
             ..Params::default()
         };
-        let body = body(&Anthropic, "local", &params);
+        let body = body(&AnthropicDialect, "local", &params);
         (
             body["max_tokens"].clone(),
             body["thinking"].clone(),
@@ -149,7 +149,7 @@ fn thinking_by_effort_raises_default_max_tokens() {
             effort: Some("low".into()),
             ..Params::default()
         };
-        body(&Anthropic, "local", &params)["max_tokens"].clone()
+        body(&AnthropicDialect, "local", &params)["max_tokens"].clone()
     };
     assert_eq!(max_tokens_for(None, None), 16_384);
     assert_eq!(
@@ -173,15 +173,15 @@ fn openai_and_compatible_servers_get_their_own_fields() {
         effort: Some("low".into()),
         ..Params::default()
     };
-    let openai_body = body(&OpenAiChat, "openai", &params);
+    let openai_body = body(&OpenAiChatDialect, "openai", &params);
     assert_eq!(openai_body["max_completion_tokens"], 100);
     assert_eq!(openai_body.get("max_tokens"), None);
     assert_eq!(openai_body["reasoning_effort"], "low");
     assert_eq!(openai_body["temperature"], 0.5);
-    let local_body = body(&OpenAiChat, "local", &params);
+    let local_body = body(&OpenAiChatDialect, "local", &params);
     assert_eq!(local_body["max_tokens"], 100);
     assert_eq!(local_body.get("max_completion_tokens"), None);
-    let thinking_body = body(&Anthropic, "local", &params);
+    let thinking_body = body(&AnthropicDialect, "local", &params);
     assert_eq!(thinking_body["output_config"], json!({"effort": "low"}));
     assert_eq!(thinking_body["thinking"], json!({"type": "adaptive"}));
     assert_eq!(thinking_body.get("temperature"), None);
@@ -190,10 +190,10 @@ fn openai_and_compatible_servers_get_their_own_fields() {
 #[test]
 fn sampling_parameters_select_the_older_api_version() {
     let version = |params: &Params| {
-        let body = body(&Anthropic, "anthropic", params);
+        let body = body(&AnthropicDialect, "anthropic", params);
         let fields = ["temperature", "top_p", "top_k"];
         let samples = fields.iter().any(|field| body.get(*field).is_some());
-        let headers = Anthropic.headers_for(params);
+        let headers = AnthropicDialect.headers_for(params);
         assert_eq!(samples, !headers.is_empty(), "{params:?}");
         headers
     };
@@ -228,8 +228,8 @@ fn extra_fields_override_and_null_removes_a_field() {
         "stream": false,
     }));
     for (dialect, options) in [
-        (&Anthropic as &dyn Dialect, Value::Null),
-        (&OpenAiChat, json!({"include_usage": true})),
+        (&AnthropicDialect as &dyn Dialect, Value::Null),
+        (&OpenAiChatDialect, json!({"include_usage": true})),
     ] {
         let body = body(dialect, "p", &params);
         assert_eq!(body["top_p"], 0.9);

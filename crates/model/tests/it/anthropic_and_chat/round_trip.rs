@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Kept, Role, ToolUseId, Ulid};
-use turnwire_model::dialect::anthropic::Anthropic;
-use turnwire_model::dialect::openai_chat::OpenAiChat;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
+use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 use turnwire_model::{Dialect, Params, Request, Said};
 
 use crate::anthropic_and_chat::support::{ANTHROPIC, OPENAI_CHAT, decode, fixture};
@@ -28,8 +28,8 @@ fn result(id: u128, content: Value, is_error: bool) -> ContentBlock {
 /// A conversation in which one provider thought and called two tools, and another one answered
 /// after that.
 fn conversation(first: &str, second: &str) -> Request {
-    let thinking = decode(&Anthropic, fixture(ANTHROPIC, "thinking")).0;
-    let chat = decode(&OpenAiChat, fixture(OPENAI_CHAT, "conversation")).0;
+    let thinking = decode(&AnthropicDialect, fixture(ANTHROPIC, "thinking")).0;
+    let chat = decode(&OpenAiChatDialect, fixture(OPENAI_CHAT, "conversation")).0;
     let messages = vec![
         text_message(Role::User, "Weather and time?"),
         from_deltas(first, &thinking, 100),
@@ -70,7 +70,7 @@ fn messages_api_gets_back_only_its_own_provider_data() {
     let request = conversation("anthropic", "openai");
     let chat_tool = tool_use_id(201);
     assert_eq!(
-        messages(&Anthropic, "anthropic", &request),
+        messages(&AnthropicDialect, "anthropic", &request),
         json!([
             {"role": "user", "content": [{"type": "text", "text": "Weather and time?"}]},
             {"role": "assistant", "content": [
@@ -102,7 +102,7 @@ fn messages_api_gets_no_provider_data_of_another_provider() {
     let request = conversation("elsewhere", "openai");
     let (weather, time) = (tool_use_id(103), tool_use_id(104));
     assert_eq!(
-        messages(&Anthropic, "anthropic", &request)[1],
+        messages(&AnthropicDialect, "anthropic", &request)[1],
         json!({"role": "assistant", "content": [
             {"type": "text", "text": "I look at both."},
             {"type": "tool_use", "id": weather, "name": "get_weather", "input": {"city": "Paris"}},
@@ -117,7 +117,7 @@ fn chat_api_gets_back_its_ids_and_no_thinking() {
     let (weather, time) = (tool_use_id(103), tool_use_id(104));
     let call = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
     assert_eq!(
-        messages(&OpenAiChat, "openai", &request),
+        messages(&OpenAiChatDialect, "openai", &request),
         json!([
             {"role": "user", "content": "Weather and time?"},
             {"role": "assistant", "content": "I look at both.", "tool_calls": [
@@ -137,14 +137,14 @@ fn chat_api_gets_back_its_ids_and_no_thinking() {
 
 #[test]
 fn server_tool_blocks_go_back_in_their_position() {
-    let server_tool_deltas = decode(&Anthropic, fixture(ANTHROPIC, "server_tool")).0;
+    let server_tool_deltas = decode(&AnthropicDialect, fixture(ANTHROPIC, "server_tool")).0;
     let mut request = conversation("anthropic", "anthropic");
     request.messages = vec![
         Arc::new(text_message(Role::User, "Tide?")),
         Arc::new(from_deltas("anthropic", &server_tool_deltas, 1)),
         Arc::new(text_message(Role::User, "Thanks.")),
     ];
-    let own_messages = messages(&Anthropic, "anthropic", &request);
+    let own_messages = messages(&AnthropicDialect, "anthropic", &request);
     let kinds = own_messages[1]["content"]
         .as_array()
         .expect("blocks")
@@ -155,7 +155,7 @@ fn server_tool_blocks_go_back_in_their_position() {
         own_messages[1]["content"][0]["input"],
         json!({"query": "tide"})
     );
-    let foreign_messages = messages(&Anthropic, "other", &request);
+    let foreign_messages = messages(&AnthropicDialect, "other", &request);
     assert_eq!(
         foreign_messages[1]["content"],
         json!([{"type": "text", "text": "High."}])
@@ -184,7 +184,7 @@ fn unsigned_or_trailing_thinking_is_not_sent() {
         Arc::new(text_message(Role::User, "d")),
     ];
     assert_eq!(
-        messages(&Anthropic, "anthropic", &request),
+        messages(&AnthropicDialect, "anthropic", &request),
         json!([
             {"role": "user", "content": [{"type": "text", "text": "a"}]},
             {"role": "assistant", "content": [{"type": "text", "text": "b"}]},

@@ -1,8 +1,8 @@
 //! Recorded and written streams as fixtures, and functions that decode them.
 
 use turnwire_model::Dialect;
-use turnwire_model::dialect::anthropic::Anthropic;
-use turnwire_model::dialect::openai_chat::OpenAiChat;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
+use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 
 pub(crate) use crate::decoded::{DecodedStream, decode_pieces, lines, steps};
 
@@ -33,8 +33,8 @@ pub(crate) fn all() -> Vec<(&'static dyn Dialect, &'static str, &'static [u8])> 
             .iter()
             .map(move |(name, bytes)| (dialect, *name, *bytes))
     };
-    with_dialect(&Anthropic, ANTHROPIC)
-        .chain(with_dialect(&OpenAiChat, OPENAI_CHAT))
+    with_dialect(&AnthropicDialect, ANTHROPIC)
+        .chain(with_dialect(&OpenAiChatDialect, OPENAI_CHAT))
         .collect()
 }
 

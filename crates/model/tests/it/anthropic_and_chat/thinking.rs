@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Kept, Role, ToolUseId, Ulid};
-use turnwire_model::dialect::anthropic::Anthropic;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::{Dialect, Params, Request, Said};
 
 fn user(text: &str) -> Said {
@@ -65,7 +65,9 @@ fn body(messages: Vec<Said>, params: &Params) -> Value {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: [].into(),
     };
-    Anthropic.encode("anthropic", "m", &request, params).body
+    AnthropicDialect
+        .encode("anthropic", "m", &request, params)
+        .body
 }
 
 #[test]
@@ -79,7 +81,7 @@ fn foreign_tool_loop_continues_without_thinking_budget() {
         None,
         "the version stays the same"
     );
-    assert!(Anthropic.headers_for(&with_budget()).is_empty());
+    assert!(AnthropicDialect.headers_for(&with_budget()).is_empty());
     let mut with_user_text = tool_loop(foreign_answer());
     with_user_text.push(user("Hurry."));
     assert_eq!(body(with_user_text, &with_budget()).get("thinking"), None);
@@ -96,7 +98,7 @@ fn foreign_tool_loop_continues_without_thinking_budget() {
     let request_body = body(tool_loop(foreign_answer()), &adaptive);
     assert_eq!(
         request_body["thinking"]["type"], "adaptive",
-        "which asks for none"
+        "adaptive thinking needs none"
     );
 }
 

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_model::dialect::openai_chat::OpenAiChat;
+use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 
 use crate::anthropic_and_chat::openai_chat::{NO_USAGE, answer, calls, chunk};
 use crate::anthropic_and_chat::support::{OPENAI_CHAT, decode, fixture, lines};
 
 fn emitted(name: &str) -> Vec<String> {
-    lines(decode(&OpenAiChat, fixture(OPENAI_CHAT, name)))
+    lines(decode(&OpenAiChatDialect, fixture(OPENAI_CHAT, name)))
 }
 
 // S3-066

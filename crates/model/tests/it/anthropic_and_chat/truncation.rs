@@ -1,7 +1,7 @@
 //! Messages truncated before a tool's input: such a tool use is not taken for one without input.
 
 use serde_json::{Value, json};
-use turnwire_model::dialect::anthropic::Anthropic;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
 
 use crate::anthropic_and_chat::support::{lines, steps};
 
@@ -27,7 +27,7 @@ fn emitted(events: &[Value], reason: &str) -> Vec<String> {
     ];
     let frames: Vec<String> = events.iter().chain(&end).map(Value::to_string).collect();
     let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
-    let mut emitted = lines(steps(&Anthropic, &frames));
+    let mut emitted = lines(steps(&AnthropicDialect, &frames));
     assert!(emitted.pop().is_some_and(|stop| stop.starts_with("stop ")));
     emitted.retain(|line| !line.contains(" keep "));
     emitted

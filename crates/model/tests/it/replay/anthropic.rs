@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
-use turnwire_model::dialect::anthropic::Anthropic;
+use turnwire_model::dialect::anthropic::AnthropicDialect;
 
 use crate::replay::vendor::{ToolResult, Vendor, halves, list, named, string};
 
@@ -26,7 +26,7 @@ impl Vendor for Messages {
     }
 
     fn dialect(&self) -> &'static dyn Dialect {
-        &Anthropic
+        &AnthropicDialect
     }
 
     fn turns(&self) -> Vec<Value> {
@@ -66,12 +66,12 @@ impl Vendor for Messages {
             match block["type"].as_str().expect("a type") {
                 "text" => {
                     start["text"] = "".into();
-                    let pieces = halves(block["text"].as_str().expect("words"));
+                    let pieces = halves(block["text"].as_str().expect("text"));
                     deltas.extend(pieces.map(|text| json!({"type": "text_delta", "text": text})));
                 }
                 "thinking" => {
                     (start["thinking"], start["signature"]) = ("".into(), "".into());
-                    let pieces = halves(block["thinking"].as_str().expect("words"));
+                    let pieces = halves(block["thinking"].as_str().expect("text"));
                     let delta = |text| json!({"type": "thinking_delta", "thinking": text});
                     deltas.extend(pieces.map(delta));
                     let pieces = halves(block["signature"].as_str().expect("a seal"));

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
-use turnwire_model::dialect::openai_chat::OpenAiChat;
+use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 
 use crate::replay::vendor::{ToolResult, Vendor, halves, list, parse_result, string, unnamed};
 
@@ -28,7 +28,7 @@ impl Vendor for Completions {
     }
 
     fn dialect(&self) -> &'static dyn Dialect {
-        &OpenAiChat
+        &OpenAiChatDialect
     }
 
     fn turns(&self) -> Vec<Value> {

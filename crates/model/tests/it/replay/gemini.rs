@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
-use turnwire_model::dialect::gemini::Gemini;
+use turnwire_model::dialect::gemini::GeminiDialect;
 
 use crate::replay::vendor::{ToolResult, Vendor, halves, list, unnamed};
 
@@ -25,7 +25,7 @@ impl Vendor for Contents {
     }
 
     fn dialect(&self) -> &'static dyn Dialect {
-        &Gemini
+        &GeminiDialect
     }
 
     fn turns(&self) -> Vec<Value> {

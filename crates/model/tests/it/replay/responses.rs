@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;
-use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 
 use crate::replay::vendor::{ToolResult, Vendor, halves, list, named, parse_result, string};
 
@@ -40,7 +40,7 @@ impl Vendor for Responses {
     }
 
     fn dialect(&self) -> &'static dyn Dialect {
-        &OpenAiResponses
+        &OpenAiResponsesDialect
     }
 
     fn turns(&self) -> Vec<Value> {
@@ -91,7 +91,7 @@ impl Vendor for Responses {
                 "message" => {
                     added["content"] = json!([]);
                     for (n, part) in list(&item["content"]).iter().enumerate() {
-                        let text = part["text"].as_str().expect("words");
+                        let text = part["text"].as_str().expect("text");
                         deltas.extend(halves(text).map(|piece| {
                             let mut delta = delta("response.output_text.delta", piece);
                             delta["content_index"] = n.into();
@@ -109,7 +109,7 @@ impl Vendor for Responses {
                     added["summary"] = json!([]);
                     let event = "response.reasoning_summary_text.delta";
                     for part in list(&item["summary"]) {
-                        let text = part["text"].as_str().expect("words");
+                        let text = part["text"].as_str().expect("text");
                         deltas.extend(halves(text).map(|piece| delta(event, piece)));
                     }
                 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use turnwire_event::StopReason;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_model::dialect::gemini::Gemini;
-use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::dialect::gemini::GeminiDialect;
+use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 use turnwire_model::{Again, Delta, Dialect, ErrorResponse, Frame};
 
 use crate::responses_and_gemini::support::{GEMINI, RESPONSES};
@@ -222,25 +222,25 @@ fn run(dialect: &dyn Dialect, frames: &[String]) {
 proptest! {
     #[test]
     fn any_text_decodes_without_panic(frames in prop::collection::vec(".{0,64}", 0..8)) {
-        run(&OpenAiResponses, &frames);
-        run(&Gemini, &frames);
+        run(&OpenAiResponsesDialect, &frames);
+        run(&GeminiDialect, &frames);
     }
 
     #[test]
     fn any_json_decodes_without_panic(frames in prop::collection::vec(any_json(), 0..8)) {
         let frames: Vec<String> = frames.iter().map(Value::to_string).collect();
-        run(&OpenAiResponses, &frames);
-        run(&Gemini, &frames);
+        run(&OpenAiResponsesDialect, &frames);
+        run(&GeminiDialect, &frames);
     }
 
     #[test]
     fn any_responses_events_give_valid_deltas(frames in prop::collection::vec(event(), 0..24)) {
-        run(&OpenAiResponses, &frames);
+        run(&OpenAiResponsesDialect, &frames);
     }
 
     #[test]
     fn any_gemini_frames_give_valid_deltas(frames in prop::collection::vec(frame(), 0..12)) {
-        run(&Gemini, &frames);
+        run(&GeminiDialect, &frames);
     }
 
     #[test]
@@ -257,8 +257,8 @@ proptest! {
             let (n, frames_of) = if of_responses { (0, &responses) } else { (1, &gemini) };
             selected[n].push(index.get(frames_of).to_string());
         }
-        run(&OpenAiResponses, &selected[0]);
-        run(&Gemini, &selected[1]);
+        run(&OpenAiResponsesDialect, &selected[0]);
+        run(&GeminiDialect, &selected[1]);
     }
 
     #[test]
@@ -279,7 +279,7 @@ proptest! {
         // None of these bodies has an error code with another meaning.
         for body in [bytes, json.to_string().into_bytes()] {
             let response = ErrorResponse { status, retry_after, body: &body };
-            for dialect in [&OpenAiResponses as &dyn Dialect, &Gemini] {
+            for dialect in [&OpenAiResponsesDialect as &dyn Dialect, &GeminiDialect] {
                 let error = dialect.classify_response(response);
                 prop_assert_eq!((error.class, error.again), (class, again));
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_event::code::LlmErrorClass;
-use turnwire_model::dialect::gemini::Gemini;
+use turnwire_model::dialect::gemini::GeminiDialect;
 use turnwire_model::{Again, ModelError};
 
 use crate::responses_and_gemini::support::{DecodedStream, GEMINI, decode, fixture, lines, steps};
@@ -12,7 +12,7 @@ use crate::responses_and_gemini::support::{DecodedStream, GEMINI, decode, fixtur
 /// Decodes a fixture with CRLF line endings, as the vendor sends it.
 fn decode_fixture(name: &str) -> DecodedStream {
     let stream = fixture(GEMINI, name).replace('\n', "\r\n");
-    decode(&Gemini, [stream.as_bytes()])
+    decode(&GeminiDialect, [stream.as_bytes()])
 }
 
 fn emitted(name: &str) -> Vec<String> {
@@ -96,7 +96,7 @@ fn gemini_signature_closes_its_block() {
         ),
         frame(json!([]), Some("STOP")),
     ];
-    let emitted = lines(steps(&Gemini, &signature_first));
+    let emitted = lines(steps(&GeminiDialect, &signature_first));
     assert_eq!(
         emitted[..2],
         [r#"0 keep {"thoughtSignature":"s"}"#, "1 text Words."]
@@ -117,7 +117,7 @@ fn gemini_unknown_parts_become_provider_data() {
         ]
     );
     let image = json!([{"inlineData": {"mimeType": "image/png", "data": "x".repeat(300 << 10)}}]);
-    let emitted = lines(steps(&Gemini, &[frame(image, Some("STOP"))]));
+    let emitted = lines(steps(&GeminiDialect, &[frame(image, Some("STOP"))]));
     assert_eq!(emitted, ["stop EndTurn 0+0=0 reasoning 0 cached 0"]);
 }
 
@@ -168,7 +168,8 @@ fn gemini_error_event_has_a_retry_delay() {
 
 #[test]
 fn gemini_finish_reasons_are_translated() {
-    let decode_end = |reason: &str, parts: Value| steps(&Gemini, &[frame(parts, Some(reason))]);
+    let decode_end =
+        |reason: &str, parts: Value| steps(&GeminiDialect, &[frame(parts, Some(reason))]);
     let last_line = |emitted: DecodedStream| lines(emitted).last().cloned().expect("an end");
     let text_parts = || json!([{"text": "Half"}]);
     let call = || json!([{"functionCall": {"name": "now"}}]);
@@ -203,11 +204,11 @@ fn gemini_finish_reasons_are_translated() {
 
 #[test]
 fn gemini_stream_without_finish_reason_is_an_error() {
-    let error = steps(&Gemini, &[r#"{"responseId":"r"}"#]).1;
+    let error = steps(&GeminiDialect, &[r#"{"responseId":"r"}"#]).1;
     assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
     let partial_text = frame(json!([{"text": "Half"}]), None);
     let unspecified = frame(json!([]), Some("FINISH_REASON_UNSPECIFIED"));
-    let error = steps(&Gemini, &[partial_text, unspecified]).1;
+    let error = steps(&GeminiDialect, &[partial_text, unspecified]).1;
     assert_eq!(error, Some(LlmErrorClass::Transport.into()));
 }
 
@@ -216,7 +217,7 @@ fn gemini_only_the_first_candidate_is_decoded() {
     let other = json!({"index": 1, "content": {"parts": [{"text": "Other"}]}});
     let first = json!({"content": {"parts": [{"text": "First"}]}, "finishReason": "STOP"});
     let frames = [json!({"candidates": [other, first]}).to_string()];
-    let emitted = lines(steps(&Gemini, &frames));
+    let emitted = lines(steps(&GeminiDialect, &frames));
     assert_eq!(emitted[0], "0 text First");
     assert_eq!(emitted.len(), 2);
 }
@@ -225,13 +226,17 @@ fn gemini_only_the_first_candidate_is_decoded() {
 fn gemini_malformed_frame_is_an_error() {
     let nameless = frame(json!([{"functionCall": {"args": {}}}]), None);
     for frame in ["{", "7", r#"{"candidates":7}"#, &nameless] {
-        assert_eq!(steps(&Gemini, &[frame]).1, Some(malformed()), "{frame}");
+        assert_eq!(
+            steps(&GeminiDialect, &[frame]).1,
+            Some(malformed()),
+            "{frame}"
+        );
     }
     let blocks: Vec<Value> = (0..2000)
         .map(|_| json!({"functionCall": {"name": "n"}}))
         .collect();
     let too_many = frame(json!(blocks), Some("STOP"));
-    assert_eq!(steps(&Gemini, &[too_many]).1, Some(malformed()));
+    assert_eq!(steps(&GeminiDialect, &[too_many]).1, Some(malformed()));
 }
 
 #[test]
@@ -239,6 +244,9 @@ fn gemini_frames_after_the_end_are_ignored() {
     let usage = json!({"promptTokenCount": 1, "totalTokenCount": 1});
     let end = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": usage});
     let later_frame = frame(json!([{"text": "x"}]), None);
-    let emitted = steps(&Gemini, &[end.to_string(), later_frame, "{".to_owned()]);
+    let emitted = steps(
+        &GeminiDialect,
+        &[end.to_string(), later_frame, "{".to_owned()],
+    );
     assert_eq!(lines(emitted), ["stop EndTurn 1+0=1 reasoning 0 cached 0"]);
 }

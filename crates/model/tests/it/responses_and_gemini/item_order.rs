@@ -2,7 +2,7 @@
 //! emitted as they arrive.
 
 use serde_json::{Value, json};
-use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 
 use crate::decoded::lines_so_far;
 
@@ -29,14 +29,14 @@ fn unfinished_item_does_not_delay_the_next() {
         text(2, "c"),
     ];
     assert_eq!(
-        lines_so_far(&OpenAiResponses, &events),
+        lines_so_far(&OpenAiResponsesDialect, &events),
         ["0 thinking Hm.", "1 text a", "1 text b", "2 text c"]
     );
     let mut with_late_done = events.to_vec();
     with_late_done.push(message_done(1));
     let provider_data = r#"1 keep {"id":"m","type":"message"}"#;
     assert_eq!(
-        lines_so_far(&OpenAiResponses, &with_late_done)
+        lines_so_far(&OpenAiResponsesDialect, &with_late_done)
             .last()
             .map(String::as_str),
         Some(provider_data)
@@ -47,16 +47,19 @@ fn unfinished_item_does_not_delay_the_next() {
 fn items_numbered_from_1_wait_only_for_the_second() {
     let events = [text(1, "a"), message_done(1), text(2, "b"), text(2, "c")];
     assert_eq!(
-        lines_so_far(&OpenAiResponses, &events[..2]).len(),
+        lines_so_far(&OpenAiResponsesDialect, &events[..2]).len(),
         0,
         "0 may still come (S3-065)"
     );
     let provider_data = r#"0 keep {"id":"m","type":"message"}"#;
     assert_eq!(
-        lines_so_far(&OpenAiResponses, &events[..3]),
+        lines_so_far(&OpenAiResponsesDialect, &events[..3]),
         ["0 text a", provider_data, "1 text b"]
     );
-    assert_eq!(lines_so_far(&OpenAiResponses, &events)[3..], ["1 text c"]);
+    assert_eq!(
+        lines_so_far(&OpenAiResponsesDialect, &events)[3..],
+        ["1 text c"]
+    );
 }
 
 #[test]
@@ -64,11 +67,11 @@ fn empty_item_and_gap_in_indices_are_waited_for() {
     let item = json!({"type": "message", "id": "m", "content": []});
     let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
     assert_eq!(
-        lines_so_far(&OpenAiResponses, &[added, text(1, "b")]).len(),
+        lines_so_far(&OpenAiResponsesDialect, &[added, text(1, "b")]).len(),
         0
     );
     assert_eq!(
-        lines_so_far(&OpenAiResponses, &[text(0, "a"), text(2, "c")]),
+        lines_so_far(&OpenAiResponsesDialect, &[text(0, "a"), text(2, "c")]),
         ["0 text a"]
     );
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use turnwire_event::{ContentBlock, Kept, Role, ToolUseId, Ulid};
-use turnwire_model::dialect::gemini::Gemini;
-use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::dialect::gemini::GeminiDialect;
+use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 use turnwire_model::{Dialect, EncodedRequest, Params, Request, Said, ToolSpec};
 
 fn use_id(n: u128) -> ToolUseId {
@@ -130,7 +130,7 @@ fn provider_data_of_another_provider_is_not_sent() {
         vec![user("Hi"), message, result(1, json!("20"), false)]
     };
     let tool_use_id = use_id(1).to_string();
-    let responses = conversation(&OpenAiResponses, messages());
+    let responses = conversation(&OpenAiResponsesDialect, messages());
     let content_parts = json!([{"type": "output_text", "text": "I look."}]);
     assert_eq!(
         responses[1],
@@ -140,7 +140,7 @@ fn provider_data_of_another_provider_is_not_sent() {
     assert_eq!(responses[3]["call_id"], json!(tool_use_id));
     assert_eq!(responses.as_array().map(Vec::len), Some(4));
 
-    let gemini = conversation(&Gemini, messages());
+    let gemini = conversation(&GeminiDialect, messages());
     let call = json!({"name": "get_weather", "args": {"city": "Paris"}});
     let no_signature = "skip_thought_signature_validator";
     let call = json!({"functionCall": call, "thoughtSignature": no_signature});
@@ -150,14 +150,14 @@ fn provider_data_of_another_provider_is_not_sent() {
 
 #[test]
 fn key_is_sent_in_the_header_of_each_vendor() {
-    let headers = OpenAiResponses.headers(Some("k"));
+    let headers = OpenAiResponsesDialect.headers(Some("k"));
     assert_eq!(headers, [("authorization", "Bearer k".to_owned())]);
     assert_eq!(
-        Gemini.headers(Some("k")),
+        GeminiDialect.headers(Some("k")),
         [("x-goog-api-key", "k".to_owned())]
     );
-    assert!(OpenAiResponses.headers(None).is_empty());
-    assert!(Gemini.headers(None).is_empty());
+    assert!(OpenAiResponsesDialect.headers(None).is_empty());
+    assert!(GeminiDialect.headers(None).is_empty());
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn unsigned_gemini_call_gets_the_placeholder_signature() {
     let part = |provider_data: Value| {
         let message = assistant(vec![tool_use(1, "Paris")], "there", &[(0, provider_data)]);
         let messages = vec![user("Hi"), message, result(1, json!("20"), false)];
-        conversation(&Gemini, messages)[1]["parts"][0].clone()
+        conversation(&GeminiDialect, messages)[1]["parts"][0].clone()
     };
     // An older model of the same provider sends call ids and no signatures.
     let unsigned = part(json!({"id": "fn_a"}));
@@ -190,9 +190,9 @@ fn invalid_tool_name_is_sanitized_in_requests() {
         vec![user("Hi"), message, result(1, json!("no such tool"), true)]
     };
     let name = "functions_get_weather";
-    let responses = conversation(&OpenAiResponses, messages());
+    let responses = conversation(&OpenAiResponsesDialect, messages());
     assert_eq!(responses[1]["name"], name);
-    let gemini = conversation(&Gemini, messages());
+    let gemini = conversation(&GeminiDialect, messages());
     assert_eq!(gemini[1]["parts"][0]["functionCall"]["name"], name);
     assert_eq!(gemini[2]["parts"][0]["functionResponse"]["name"], name);
 }

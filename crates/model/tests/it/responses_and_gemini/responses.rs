@@ -5,14 +5,14 @@ mod malformed;
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};
-use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 use turnwire_model::{Dialect as _, Frame};
 
 use crate::responses_and_gemini::support::{RESPONSES, decode, fixture, lines, steps};
 
 fn emitted(name: &str) -> Vec<String> {
     lines(decode(
-        &OpenAiResponses,
+        &OpenAiResponsesDialect,
         [fixture(RESPONSES, name).as_bytes()],
     ))
 }
@@ -112,7 +112,7 @@ fn responses_reasoning_has_paragraphs_and_provider_data() {
 
 #[test]
 fn responses_cache_written_tokens_are_read_at_the_end() {
-    let mut decoder = OpenAiResponses.decoder();
+    let mut decoder = OpenAiResponsesDialect.decoder();
     let mut out = VecDeque::new();
     let usage = json!({"input_tokens": 9, "input_tokens_details": {"cache_write_tokens": 7}});
     let data = event("response.completed", json!({"response": {"usage": usage}}));
@@ -198,7 +198,7 @@ fn responses_answer_only_in_the_final_event_is_decoded() {
     let response = json!({"id": "r", "status": "completed", "output": output});
     let frames = [event("response.completed", json!({"response": response}))];
     assert_eq!(
-        lines(steps(&OpenAiResponses, &frames)),
+        lines(steps(&OpenAiResponsesDialect, &frames)),
         [
             "begun r",
             "0 text Late.",

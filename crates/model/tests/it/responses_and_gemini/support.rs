@@ -1,8 +1,8 @@
 //! Recorded and written streams as fixtures, and functions that decode them.
 
 use turnwire_model::Dialect;
-use turnwire_model::dialect::gemini::Gemini;
-use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::dialect::gemini::GeminiDialect;
+use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 
 pub(crate) use crate::decoded::{DecodedStream, decode_pieces as decode, lines, steps};
 
@@ -32,8 +32,10 @@ pub(crate) fn all() -> Vec<(&'static dyn Dialect, &'static str, &'static str)> {
         let tagged = move |(name, text): &(&'static str, &'static str)| (dialect, *name, *text);
         fixtures.iter().map(tagged)
     };
-    let responses = with_dialect(&OpenAiResponses, RESPONSES);
-    responses.chain(with_dialect(&Gemini, GEMINI)).collect()
+    let responses = with_dialect(&OpenAiResponsesDialect, RESPONSES);
+    responses
+        .chain(with_dialect(&GeminiDialect, GEMINI))
+        .collect()
 }
 
 /// The fixture called `name`.

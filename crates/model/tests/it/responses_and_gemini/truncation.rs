@@ -2,7 +2,7 @@
 //! arguments.
 
 use serde_json::{Value, json};
-use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 
 use crate::responses_and_gemini::support::{lines, steps};
 
@@ -42,7 +42,7 @@ fn end(reason: Option<&str>) -> Value {
 fn emitted(events: &[Value], reason: Option<&str>) -> Vec<String> {
     let end = end(reason);
     let frames: Vec<String> = events.iter().chain([&end]).map(Value::to_string).collect();
-    let mut emitted = lines(steps(&OpenAiResponses, &frames));
+    let mut emitted = lines(steps(&OpenAiResponsesDialect, &frames));
     assert!(emitted.pop().is_some_and(|stop| stop.starts_with("stop ")));
     emitted
 }
@@ -70,7 +70,7 @@ fn unstreamed_call_without_arguments_stays_open() {
     let details = json!({"reason": "max_output_tokens"});
     let response = json!({"status": "incomplete", "incomplete_details": details, "output": [item]});
     let frame = json!({"type": "response.incomplete", "response": response}).to_string();
-    let emitted = lines(steps(&OpenAiResponses, &[frame]));
+    let emitted = lines(steps(&OpenAiResponsesDialect, &[frame]));
     assert_eq!(emitted[0], "0 tool now call_a");
     assert!(!emitted.contains(&"0 end".to_owned()), "{emitted:?}");
 }

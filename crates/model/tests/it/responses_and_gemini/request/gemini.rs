@@ -2,14 +2,14 @@
 
 use serde_json::json;
 use turnwire_event::ContentBlock;
-use turnwire_model::dialect::gemini::Gemini;
+use turnwire_model::dialect::gemini::GeminiDialect;
 use turnwire_model::{Dialect as _, Params};
 
 use super::{assistant, conversation, encode, params, request, result, thinking, tool_use, user};
 
 #[test]
 fn first_gemini_request() {
-    let encoded = encode(&Gemini, vec![user("Hi")], &Params::default());
+    let encoded = encode(&GeminiDialect, vec![user("Hi")], &Params::default());
     assert_eq!(
         encoded.path,
         "/v1beta/models/big:streamGenerateContent?alt=sse"
@@ -30,7 +30,7 @@ fn first_gemini_request() {
 #[test]
 fn gemini_generation_config_has_the_parameters() {
     let config = |params: &Params| {
-        let mut body = encode(&Gemini, vec![user("Hi")], params).body;
+        let mut body = encode(&GeminiDialect, vec![user("Hi")], params).body;
         body["generationConfig"].take()
     };
     let mut params = params();
@@ -53,7 +53,7 @@ fn gemini_generation_config_has_the_parameters() {
 fn model_name_is_percent_encoded_in_the_path() {
     let path = |model: &str| {
         let request = request(vec![user("Hi")]);
-        Gemini
+        GeminiDialect
             .encode("there", model, &request, &Params::default())
             .path
     };
@@ -119,7 +119,7 @@ fn gemini_conversation_has_every_signature_on_its_part() {
         {"role": "user", "parts": responses},
         {"role": "user", "parts": [{"text": "And?"}]},
     ]);
-    assert_eq!(conversation(&Gemini, messages), expected);
+    assert_eq!(conversation(&GeminiDialect, messages), expected);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn older_gemini_models_get_no_placeholder_signature() {
         result(1, json!("20"), false),
     ]);
     let part = |model: &str| {
-        let body = Gemini
+        let body = GeminiDialect
             .encode("there", model, &request, &Params::default())
             .body;
         body["contents"][1]["parts"][0].clone()

@@ -2,14 +2,18 @@
 
 use serde_json::json;
 use turnwire_event::ContentBlock;
-use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 use turnwire_model::{Params, Said};
 
 use super::{assistant, conversation, encode, params, result, thinking, tool_use, use_id, user};
 
 #[test]
 fn first_responses_request() {
-    let encoded = encode(&OpenAiResponses, vec![user("Hi")], &Params::default());
+    let encoded = encode(
+        &OpenAiResponsesDialect,
+        vec![user("Hi")],
+        &Params::default(),
+    );
     assert_eq!(encoded.path, "/responses");
     let tool = json!({
         "type": "function",
@@ -33,7 +37,7 @@ fn first_responses_request() {
 #[test]
 fn responses_request_has_the_parameters() {
     let mut params = params();
-    let body = encode(&OpenAiResponses, vec![user("Hi")], &params).body;
+    let body = encode(&OpenAiResponsesDialect, vec![user("Hi")], &params).body;
     assert_eq!(body["max_output_tokens"], 100);
     assert_eq!(body["temperature"], 0.5);
     assert_eq!(body["top_p"], 0.9);
@@ -46,7 +50,7 @@ fn responses_request_has_the_parameters() {
         "models that do not reason refuse it"
     );
     params.effort = Some("low".into());
-    let body = encode(&OpenAiResponses, vec![user("Hi")], &params).body;
+    let body = encode(&OpenAiResponsesDialect, vec![user("Hi")], &params).body;
     assert_eq!(
         body["reasoning"],
         json!({"effort": "low", "summary": "auto"})
@@ -140,7 +144,7 @@ fn responses_conversation_has_its_provider_data() {
         {"type": "function_call_output", "call_id": tool_use_id, "output": r#"{"degrees":20}"#},
         user_item("And?"),
     ]);
-    assert_eq!(conversation(&OpenAiResponses, messages), expected);
+    assert_eq!(conversation(&OpenAiResponsesDialect, messages), expected);
 }
 
 #[test]
@@ -164,7 +168,7 @@ fn stored_responses_items_are_sent_with_their_ids() {
     };
     let mut params = Params::default();
     params.extra.insert("store".into(), true.into());
-    let stored = encode(&OpenAiResponses, messages(), &params).body;
+    let stored = encode(&OpenAiResponsesDialect, messages(), &params).body;
     assert_eq!(stored["store"], true);
     let item = |n: usize| &stored["input"][n];
     assert_eq!(
@@ -175,7 +179,7 @@ fn stored_responses_items_are_sent_with_their_ids() {
     assert_eq!([&item(3)["id"], &item(3)["call_id"]], ["fc_a", "call_a"]);
 
     // Without storage the reasoning has nothing readable.
-    let unstored = conversation(&OpenAiResponses, messages());
+    let unstored = conversation(&OpenAiResponsesDialect, messages());
     assert_eq!(unstored[1]["type"], "message");
     let ids = unstored.as_array().expect("items").iter();
     assert_eq!(ids.filter(|item| item.get("id").is_some()).count(), 0);

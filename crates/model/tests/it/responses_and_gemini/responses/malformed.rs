@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::json;
 use turnwire_event::code::LlmErrorClass;
-use turnwire_model::dialect::openai_responses::OpenAiResponses;
+use turnwire_model::dialect::openai_responses::OpenAiResponsesDialect;
 use turnwire_model::{Again, Delta, Dialect as _, Frame, ModelError};
 
 use super::event;
@@ -28,7 +28,7 @@ fn completed() -> String {
 fn complete(events: &[String]) -> DecodedStream {
     let end = completed();
     let frames: Vec<&String> = events.iter().chain([&end]).collect();
-    steps(&OpenAiResponses, &frames)
+    steps(&OpenAiResponsesDialect, &frames)
 }
 
 fn malformed() -> ModelError {
@@ -44,7 +44,7 @@ fn missing_index_is_waited_for_until_the_end() {
 #[test]
 fn buffered_pieces_are_bounded_and_then_released() {
     for text_piece in ["x".to_owned(), "x".repeat(100_000)] {
-        let mut decoder = OpenAiResponses.decoder();
+        let mut decoder = OpenAiResponsesDialect.decoder();
         let mut out = VecDeque::new();
         let data = text(1, 0, &text_piece);
         let mut steps = 0;
@@ -53,7 +53,7 @@ fn buffered_pieces_are_bounded_and_then_released() {
                 event: None,
                 data: &data,
             };
-            decoder.step(frame, &mut out).expect("words");
+            decoder.step(frame, &mut out).expect("text");
             steps += 1;
             assert!(steps < 1000, "held without a bound");
         }
@@ -65,7 +65,7 @@ fn buffered_pieces_are_bounded_and_then_released() {
             data: &late,
         };
         out.clear();
-        decoder.step(frame, &mut out).expect("words");
+        decoder.step(frame, &mut out).expect("text");
         let expected = Delta::Text {
             block: 1,
             text: "late".into(),
@@ -108,7 +108,7 @@ fn incomplete_reason_decides_the_stop_reason() {
         if has_text {
             frames.insert(0, text(0, 0, "Half"));
         }
-        steps(&OpenAiResponses, &frames)
+        steps(&OpenAiResponsesDialect, &frames)
     };
     let last_line = |decoded: DecodedStream| lines(decoded).last().cloned().expect("an end");
     assert!(last_line(incomplete("max_output_tokens", true)).starts_with("stop MaxTokens"));
@@ -119,13 +119,16 @@ fn incomplete_reason_decides_the_stop_reason() {
 
 #[test]
 fn failed_answer_has_its_error_class() {
-    let (deltas, error) = decode(&OpenAiResponses, [fixture(RESPONSES, "failed").as_bytes()]);
+    let (deltas, error) = decode(
+        &OpenAiResponsesDialect,
+        [fixture(RESPONSES, "failed").as_bytes()],
+    );
     assert_eq!(deltas.len(), 1, "the answer had begun");
     assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Provider)));
 
     let limited = json!({"status": "failed", "error": {"code": "rate_limit_exceeded"}});
     let frames = [event("response.failed", json!({"response": limited}))];
-    let error = steps(&OpenAiResponses, &frames).1;
+    let error = steps(&OpenAiResponsesDialect, &frames).1;
     assert_eq!(error, Some(ModelError::passing(LlmErrorClass::RateLimited)));
 
     for (frame, expected) in [
@@ -142,7 +145,7 @@ fn failed_answer_has_its_error_class() {
             Again::Soon,
         ),
     ] {
-        let error = steps(&OpenAiResponses, &[frame.to_string()]).1;
+        let error = steps(&OpenAiResponsesDialect, &[frame.to_string()]).1;
         assert_eq!(error.map(|error| error.again), Some(expected), "{frame}");
     }
 }
@@ -150,12 +153,12 @@ fn failed_answer_has_its_error_class() {
 #[test]
 fn responses_without_final_event_is_a_transport_error() {
     let started = event("response.created", json!({"response": {"id": "r"}}));
-    let error = steps(&OpenAiResponses, &[started]).1;
+    let error = steps(&OpenAiResponsesDialect, &[started]).1;
     assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
-    let error = steps(&OpenAiResponses, &[text(0, 0, "Half")]).1;
+    let error = steps(&OpenAiResponsesDialect, &[text(0, 0, "Half")]).1;
     assert_eq!(error, Some(LlmErrorClass::Transport.into()));
     // `[DONE]` does not end a Responses stream.
-    let error = steps(&OpenAiResponses, &["[DONE]"]).1;
+    let error = steps(&OpenAiResponsesDialect, &["[DONE]"]).1;
     assert_eq!(error, Some(ModelError::passing(LlmErrorClass::Transport)));
 }
 
@@ -199,7 +202,7 @@ fn malformed_responses_frame_is_an_error() {
         vec![call, text(0, 0, "words in a call")],
     ] {
         assert_eq!(
-            steps(&OpenAiResponses, &frames).1,
+            steps(&OpenAiResponsesDialect, &frames).1,
             Some(malformed()),
             "{frames:?}"
         );
@@ -230,7 +233,7 @@ fn oversized_provider_data_is_dropped() {
 #[test]
 fn responses_frames_after_the_end_are_ignored() {
     let decoded = steps(
-        &OpenAiResponses,
+        &OpenAiResponsesDialect,
         &[completed(), text(0, 0, "x"), "{".to_owned()],
     );
     assert_eq!(lines(decoded), ["stop EndTurn 0+0=0 reasoning 0 cached 0"]);

@@ -23,7 +23,7 @@ pub(super) struct DeltaTimer {
 
 impl DeltaTimer {
     /// Waits for `wait` after the last due time.
-    pub(super) fn follow(&mut self, wait: Duration) {
+    pub(super) fn wait_after_due(&mut self, wait: Duration) {
         let now = Instant::now();
         let earliest = now.checked_sub(CATCH_UP_MAX).unwrap_or(now);
         let due = self.due.unwrap_or(now).max(earliest) + wait;
@@ -39,9 +39,9 @@ impl DeltaTimer {
     }
 
     /// Waits for `wait` from now: a pause is not caught up on.
-    pub(super) fn pause(&mut self, wait: Duration) {
+    pub(super) fn wait_from_now(&mut self, wait: Duration) {
         self.due = None;
-        self.follow(wait);
+        self.wait_after_due(wait);
     }
 
     /// Ready when no wait is pending; true if there was one.
