@@ -14,7 +14,7 @@ use turnwire_event::Position;
 pub(crate) const EVENT_SCHEMA: &str = "#/components/schemas/Event";
 
 /// 200 of `GET /sessions/{id}/events`, oldest first, as clients parse it. The server writes it with
-/// [`write`], so that events stay the stored bytes.
+/// [`write()`], so that events stay the stored bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "EventList"))]
