@@ -89,7 +89,7 @@ codes! {
     StorageFull = "storage_full", 507, "The disk is full";
 }
 
-/// The body of every error response (RFC 9457), one per failed request; see [`Code`].
+/// The body of every error response (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {

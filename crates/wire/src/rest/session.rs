@@ -7,7 +7,7 @@ use turnwire_event::{EpisodeId, SessionId, Timestamp};
 
 use super::turn::Turn;
 
-/// The request of `POST /sessions`, answered with [`Created`].
+/// The request of `POST /sessions`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

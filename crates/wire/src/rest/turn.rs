@@ -49,7 +49,7 @@ impl JsonSchema for TurnName {
     }
 }
 
-/// The request of `POST /sessions/{id}/turns`, answered with [`Accepted`].
+/// The request of `POST /sessions/{id}/turns`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -126,7 +126,7 @@ pub struct Accepted {
     pub position: Position,
 }
 
-/// The request of `POST /turns/{id}/cancel`, answered with [`CancelAccepted`].
+/// The request of `POST /turns/{id}/cancel`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -152,7 +152,7 @@ pub struct CancelAccepted {
 /// The pattern of an idempotency key.
 pub const KEY_PATTERN: &str = "^[!-~]{1,255}$";
 
-/// The request of `POST /sessions/{id}/cancel`, answered with [`SessionCancelAccepted`].
+/// The request of `POST /sessions/{id}/cancel`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
