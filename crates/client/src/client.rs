@@ -52,7 +52,7 @@ impl Client {
         ServerOperations::new(&self.http)
     }
 
-    /// Creates a session.
+    /// Creates a session for the owner.
     pub async fn create(&self, new: &session::Create) -> Result<session::Created, Error> {
         self.http.post("/sessions", new, None).await
     }
@@ -76,7 +76,7 @@ impl Client {
         self.http.delete(&format!("/sessions/{id}")).await
     }
 
-    /// Submits a turn. If the response is lost, the turn may have started; see
+    /// Submits a turn and returns its ids. If the response is lost, the turn may have started; see
     /// [`Client::submit_once`].
     pub async fn submit(
         &self,

@@ -25,7 +25,7 @@ const RESPONSE_BYTES_MAX: usize = 256 << 20;
 /// The largest number of idle connections.
 const IDLE_CONNECTIONS_MAX: usize = 16;
 
-/// A complete response.
+/// A complete response of any status.
 #[derive(Debug)]
 pub(crate) struct RestResponse {
     pub(crate) status: StatusCode,

@@ -50,7 +50,7 @@ impl<'a> SessionRecords<'a> {
         Self { http, session }
     }
 
-    /// A page of messages before `before`, or the newest page if `None`.
+    /// A [`MessagePage`] before `before`, or the newest page if `None`.
     pub async fn messages(
         &self,
         before: Option<MessageId>,

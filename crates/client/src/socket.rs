@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The size limit of a frame: four times the hard limit of the server.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
-/// An open WebSocket.
+/// An open WebSocket to one session.
 #[derive(Debug)]
 pub(crate) struct SessionSocket {
     stream: WebSocketStream<TcpStream>,

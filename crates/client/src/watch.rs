@@ -31,7 +31,7 @@ const WORKER_START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 /// The first item of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Only new events.
+    /// Only events that happen from now on.
     Live,
     /// All events after a position.
     After(Position),
@@ -276,11 +276,14 @@ impl Watch {
         Err(error)
     }
 
-    fn reconnect_later(&mut self, why: String) -> Item {
+    fn reconnect_later(&mut self, reason: String) -> Item {
         let retry_in = self.backoff.next();
         self.socket = None;
         self.retry_at = Some(Instant::now() + retry_in);
-        Item::Lost { why, retry_in }
+        Item::Lost {
+            why: reason,
+            retry_in,
+        }
     }
 
     /// Advances the cursor of a session. Every worker session has its own order.

@@ -59,7 +59,7 @@ pub struct Outgoing {
     pub url: Url,
     /// Headers besides those that the dialer sets.
     pub headers: Headers,
-    /// Sent as `application/json`.
+    /// The JSON text to send.
     pub body: Bytes,
     /// The time limit for name resolution, connection and TLS handshake.
     pub connect: Duration,

@@ -26,7 +26,7 @@ pub enum Ended<T, E> {
     Filled(T),
     /// The future resolved to `Err`.
     Failed(E),
-    /// The future panicked.
+    /// The task of the future panicked.
     Broke,
     /// The deadline passed and the future was dropped.
     TimedOut,

@@ -34,7 +34,8 @@ pub const MEDIA_TYPE: &str = "text/event-stream";
 /// it is not counted.
 pub const HEARTBEAT: &[u8] = b": ka\n\n";
 
-/// Follows the terminal frame in the same write (S1-005). Not a frame; it has no id.
+/// Follows the terminal frame (see [`Mark::terminal`]) in the same write (S1-005). Not a frame; it
+/// has no id.
 pub const SENTINEL: &[u8] = b"data: [DONE]\n\n";
 
 /// Appends a terminal error frame for a stream that cannot continue: its session is deleted or

@@ -87,14 +87,14 @@ pub(super) struct OperationSpec {
     pub(super) problems: &'static [FailureCode],
 }
 
-/// A request body.
+/// The body of a request.
 pub(super) struct RequestBody {
     pub(super) shape: SchemaFn,
     pub(super) required: bool,
     pub(super) examples: fn() -> Value,
 }
 
-/// A successful response.
+/// A successful response with its status.
 pub(super) struct SuccessResponse {
     pub(super) status: u16,
     pub(super) about: &'static str,
@@ -134,7 +134,7 @@ pub(super) struct ResponseLink {
 pub(super) enum FailureCode {
     /// With the status of the code.
     Default(Code),
-    /// With another status.
+    /// With a status other than that of the code.
     WithStatus(Code, u16),
 }
 

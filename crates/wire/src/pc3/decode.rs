@@ -6,20 +6,20 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A decoded block.
+/// A block, decoded by [`decode`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decoded {
     /// A frame of a known type.
-    Frame(Frame),
+    Frame(DecodedFrame),
     /// A frame of an unknown type, which the client skips.
     Unknown(String),
     /// The sentinel; no block follows.
     Done,
 }
 
-/// A frame: the envelope and the payload.
+/// A frame: the envelope and the [`Payload`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
+pub struct DecodedFrame {
     /// The version of the wire, such as `0.5`.
     pub version: String,
     /// The time of the event, as RFC 3339 text.
@@ -38,7 +38,7 @@ pub enum Payload {
     ResponseId,
     /// The episode that the turn belongs to.
     Episode {
-        /// An opaque id.
+        /// The opaque id of the episode.
         episode_id: String,
     },
     /// Reasoning of the model before its first text.
@@ -60,46 +60,46 @@ pub enum Payload {
     /// The start of a tool call.
     ToolCall {
         /// The call that starts.
-        tool_call: ToolCall,
+        tool_call: ToolCallPayload,
     },
     /// The end of a tool call, successful or not.
     ToolCompleted {
         /// The call that ended.
-        tool_call: ToolCall,
+        tool_call: ToolCallPayload,
     },
     /// Progress, as a sentence for the user.
     Status {
         /// The status ids and the sentence.
-        data: Status,
+        data: StatusPayload,
     },
     /// A placeholder for a collection of items.
     DataLoading {
         /// The collection, without items.
-        data: Data,
+        data: CollectionPayload,
     },
     /// The items of a collection.
     DataLoaded {
         /// The collection with the id of its placeholder.
-        data: Data,
+        data: CollectionPayload,
     },
-    /// A rendered component.
+    /// A component of a render tool.
     Component {
         /// The component as its tool rendered it.
         chunk: Value,
         /// The call of the render tool.
         #[serde(default)]
-        tool_call: Option<ToolCall>,
+        tool_call: Option<ToolCallPayload>,
     },
     /// A request for the tools of an MCP server.
-    McpListToolsStart(Server),
+    McpListToolsStart(McpServerPayload),
     /// The number of tools of an MCP server.
-    McpListToolsCompleted(Server),
+    McpListToolsCompleted(McpServerPayload),
     /// A new connection to an MCP server.
-    McpSessionStart(Server),
+    McpSessionStart(McpServerPayload),
     /// Progress of a call to an MCP server.
-    McpSessionProgress(Server),
+    McpSessionProgress(McpServerPayload),
     /// The tokens of the turn.
-    Usage(Usage),
+    Usage(TokenUsagePayload),
     /// The end of a successful turn.
     Completed,
     /// The end of a cancelled turn.
@@ -107,7 +107,7 @@ pub enum Payload {
         /// The code of the cancel.
         error: ErrorDetail,
     },
-    /// A failure.
+    /// A failure, final or not.
     Error {
         /// The code and its fields.
         error: ErrorDetail,
@@ -123,7 +123,7 @@ const fn default_is_final() -> bool {
 
 /// A tool call in a frame.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ToolCall {
+pub struct ToolCallPayload {
     /// The id of the tool use.
     pub id: String,
     /// The name of the tool.
@@ -135,7 +135,7 @@ pub struct ToolCall {
 
 /// The data of a status frame.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Status {
+pub struct StatusPayload {
     /// The status id; for a group, the first one.
     pub event_id: String,
     /// All status ids of a group; empty for a single status.
@@ -147,7 +147,7 @@ pub struct Status {
 
 /// A collection of items, or its placeholder.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Data {
+pub struct CollectionPayload {
     /// The id of the placeholder, the same in both frames.
     pub id: String,
     /// The type of the collection.
@@ -164,7 +164,7 @@ pub struct Data {
 /// An MCP server in a frame.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Server {
+pub struct McpServerPayload {
     /// The name of the server in the pack.
     pub server: String,
     /// The number of tools, in `mcp_list_tools_completed`.
@@ -178,7 +178,7 @@ pub struct Server {
 /// The tokens of a turn, over all of its model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Usage {
+pub struct TokenUsagePayload {
     /// Tokens sent to the model.
     pub input_tokens: u64,
     /// Tokens that the model generated.
@@ -298,7 +298,7 @@ pub fn decode(event: &str, data: &str) -> Result<Decoded, DecodeError> {
             event_type: envelope.event_type,
         });
     }
-    Ok(Decoded::Frame(Frame {
+    Ok(Decoded::Frame(DecodedFrame {
         payload: serde_json::from_str(data)?,
         version: envelope.version,
         timestamp: envelope.timestamp,

@@ -70,7 +70,7 @@ impl<'a> FailureDetail<'a> {
     }
 }
 
-/// A failure that does not end the turn.
+/// Writes the frame of a failure that does not end the turn.
 pub(super) fn write_reported(writer: &mut BlockWriter<'_>, error: &TurnError) {
     if writer.version == Version::V04 {
         return;
@@ -85,7 +85,7 @@ pub(super) fn write_reported(writer: &mut BlockWriter<'_>, error: &TurnError) {
     write_error(writer, mark, &FailureDetail::for_code(error.code, error));
 }
 
-/// The terminal frame of a failed turn. Version 0.4 has the general codes only (D-22).
+/// Writes the terminal frame of a failed turn. Version 0.4 has the general codes only (D-22).
 pub(super) fn write_failed(writer: &mut BlockWriter<'_>, error: &TurnError) {
     let (mark, code) = match (writer.version, error.code) {
         (Version::V04 | Version::V05, code @ ErrorCode::InternalError) => {
@@ -105,7 +105,7 @@ pub(super) fn write_failed(writer: &mut BlockWriter<'_>, error: &TurnError) {
     write_error(writer, mark, &FailureDetail::for_code(code, error));
 }
 
-/// The terminal frame of a cancelled turn; an ordinary error in 0.4.
+/// Writes the terminal frame of a cancelled turn; an ordinary error in 0.4.
 pub(super) fn write_cancelled(writer: &mut BlockWriter<'_>, end: &Cancelled) {
     #[derive(Serialize)]
     struct CancelDetail {

@@ -7,7 +7,7 @@
 /// The effect of a frame on its turn.
 #[derive(Clone, Copy)]
 enum TurnEffect {
-    /// The turn continues.
+    /// The turn continues after the frame.
     Continues,
     /// The turn continues after a failure with this code.
     Reported(&'static str),
@@ -63,7 +63,7 @@ marks! {
     DataLoading: "data_loading", TurnEffect::Continues;
     /// The items of a collection.
     DataLoaded: "data_loaded", TurnEffect::Continues;
-    /// A rendered component.
+    /// A component of a render tool.
     Component: "component", TurnEffect::Continues;
     /// A request for the tools of an MCP server.
     McpListToolsStart: "mcp_list_tools_start", TurnEffect::Continues;

@@ -13,13 +13,13 @@ pub enum Version {
     /// The older version: cancels are errors, and every error ends the turn (D-22).
     #[serde(rename = "0.4")]
     V04,
-    /// The current version.
+    /// The current version and default.
     #[default]
     #[serde(rename = "0.5")]
     V05,
 }
 
-/// A text that is not a supported version.
+/// A text that is not a [`Version`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a version of the chat wire: it speaks 0.5 and 0.4")]
 pub struct InvalidVersion;

@@ -22,7 +22,7 @@ pub enum Retry {
     Later,
 }
 
-/// The texts about one code.
+/// The texts about one [`Code`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProblemHelp {
     /// The meaning of the code in one sentence.

@@ -93,7 +93,7 @@ impl Answers {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "ApprovalsAnswered"))]
 pub struct Answered {
-    /// The paused turn.
+    /// The turn that is paused.
     pub turn_id: TurnId,
     /// The number of approvals without a decision.
     pub remaining: usize,

@@ -12,7 +12,7 @@ pub use super::turn::LOCATION_CHARS_MAX;
 #[cfg(feature = "schema")]
 use super::turn::{DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, LOCALE_PATTERN};
 
-/// `POST /chat/stream`.
+/// The request of `POST /chat/stream`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Chat"))]

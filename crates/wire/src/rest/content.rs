@@ -17,7 +17,7 @@ use turnwire_event::ContentBlock;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Input {
-    /// Plain text.
+    /// One plain text block.
     Text(String),
     /// Content blocks that are not checked yet.
     Blocks(Vec<Value>),
@@ -56,7 +56,7 @@ pub enum BadContent {
 }
 
 impl Input {
-    /// Checks the message and returns its blocks.
+    /// Checks the message and returns its blocks, or the [`BadContent`] of the first invalid one.
     pub fn content(self) -> Result<Vec<ContentBlock>, BadContent> {
         let blocks = match self {
             Self::Text(text) => vec![ContentBlock::text(text)],

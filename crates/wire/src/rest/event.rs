@@ -13,8 +13,8 @@ use turnwire_event::Position;
 #[cfg(feature = "schema")]
 pub(crate) const EVENT_SCHEMA: &str = "#/components/schemas/Event";
 
-/// 200 of `GET /sessions/{id}/events`, oldest first, as clients parse it. The server writes it with
-/// [`write`], so that events stay the stored bytes.
+/// 200 of `GET /sessions/{id}/events`, oldest first, as clients parse it. The events are the stored
+/// bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "EventList"))]
@@ -60,7 +60,7 @@ pub struct Hashes<'a> {
     pub each: Vec<&'a [u8; 32]>,
 }
 
-/// Writes a page around events that are JSON already.
+/// Writes a [`List`] around events that are JSON already, so that they stay the stored bytes.
 pub fn write<'a>(
     events: impl Iterator<Item = &'a [u8]>,
     next: Option<Position>,

@@ -49,7 +49,7 @@ impl fmt::Display for Rating {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(extend("oneOf" = exactly_one())))]
 pub struct Feedback {
-    /// The rated message.
+    /// The rated message, by its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<MessageId>"))]
     pub message_id: Option<String>,

@@ -16,7 +16,7 @@ pub struct Health {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", schemars(rename = "HealthStatus"))]
 pub enum Status {
-    /// The process runs.
+    /// The process runs, ready or not.
     Ok,
     /// The server accepts new turns.
     Ready,

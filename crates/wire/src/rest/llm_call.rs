@@ -9,7 +9,7 @@ use turnwire_event::{Actor, CallId, StopReason, Timestamp, TurnId, Usage};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LlmCall {
-    /// Identifies the call.
+    /// Identifies the call and its events.
     pub call_id: CallId,
     /// The turn that made the call.
     pub turn_id: TurnId,

@@ -7,7 +7,7 @@ use turnwire_event::{EpisodeId, SessionId, Timestamp};
 
 use super::turn::Turn;
 
-/// `POST /sessions`.
+/// The request of `POST /sessions`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -36,7 +36,7 @@ pub struct Created {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Session {
-    /// Identifies the session.
+    /// Identifies the session in all requests.
     pub session_id: SessionId,
     /// The model of the latest turn.
     pub active_model: String,

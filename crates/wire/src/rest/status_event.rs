@@ -16,7 +16,7 @@ pub struct StatusEvents {
     pub version: String,
 }
 
-/// A registered status.
+/// A status of the registry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusEvent {
@@ -59,7 +59,7 @@ pub enum Lifecycle {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Emissions {
-    /// Over all days.
+    /// The sum over all days.
     pub total: u64,
     /// By day (UTC, `2026-11-16`); days without an emission are omitted.
     pub days: BTreeMap<String, u64>,

@@ -49,7 +49,7 @@ impl JsonSchema for TurnName {
     }
 }
 
-/// `POST /sessions/{id}/turns`.
+/// The request of `POST /sessions/{id}/turns`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -126,7 +126,7 @@ pub struct Accepted {
     pub position: Position,
 }
 
-/// `POST /turns/{id}/cancel`.
+/// The request of `POST /turns/{id}/cancel`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -143,7 +143,7 @@ pub struct Cancel {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TurnCancelAccepted"))]
 pub struct CancelAccepted {
-    /// The cancelled turn.
+    /// The turn to be cancelled.
     pub turn_id: TurnId,
     /// The state after the request.
     pub state: TurnState,
@@ -152,7 +152,7 @@ pub struct CancelAccepted {
 /// The pattern of an idempotency key.
 pub const KEY_PATTERN: &str = "^[!-~]{1,255}$";
 
-/// `POST /sessions/{id}/cancel`.
+/// The request of `POST /sessions/{id}/cancel`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -189,7 +189,7 @@ pub struct SessionCancelAccepted {
 pub struct Terminal {
     /// The position of the event.
     pub id: Option<Position>,
-    /// `turn.completed` or `turn.cancelled`.
+    /// Either `turn.completed` or `turn.cancelled`.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub kind: EventType,

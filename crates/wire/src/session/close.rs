@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-/// The action that a client should take after a close.
+/// The action that a client should take after a [`Close`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reconnect {
     /// Reconnect with `since` set to the last id; no event is lost.

@@ -31,7 +31,7 @@ fn write<T: Serialize>(kind: &str, fields: T, out: &mut Vec<u8>) {
     serde_json::to_writer(out, &TaggedFrame { kind, fields }).expect("frames are plain data");
 }
 
-/// Writes the frame of an event around its stored bytes.
+/// Writes the frame of an event: its stored bytes between [`EVENT_PREFIX`] and [`EVENT_SUFFIX`].
 pub fn event_frame(event_json: &[u8], out: &mut Vec<u8>) {
     out.reserve(EVENT_PREFIX.len() + event_json.len() + EVENT_SUFFIX.len());
     out.extend_from_slice(EVENT_PREFIX);
@@ -39,7 +39,7 @@ pub fn event_frame(event_json: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(EVENT_SUFFIX);
 }
 
-/// The answer to an accepted subscribe (S3-018).
+/// The answer to an accepted [`Subscribe`](super::Subscribe) (S3-018).
 #[derive(Serialize)]
 pub struct Ack<'a> {
     /// The filter of the subscribe with presets expanded.

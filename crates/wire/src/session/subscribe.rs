@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwire_event::{Filter, FilterSpec, Position, SessionId};
 
-/// The stable code of a rejected subscribe (S3-024).
+/// The stable code of a [`SubscribeError`] (S3-024).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubscribeCode {
@@ -35,7 +35,7 @@ impl SubscribeCode {
     }
 }
 
-/// A rejected subscribe.
+/// The answer to a rejected [`Subscribe`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct SubscribeError {
@@ -89,7 +89,7 @@ impl SubscribeError {
 /// dozen are usual; the server looks up each of them before it sends anything.
 pub const SINCE_SESSIONS_MAX: usize = 256;
 
-/// The cursor of a client: one event id, or one per session. The text is echoed unchanged in the
+/// The cursor of a [`Subscribe`]: one event id, or one per session. The text is echoed unchanged in the
 /// answer and parsed when the session is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

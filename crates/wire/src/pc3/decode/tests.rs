@@ -40,9 +40,9 @@ fn unknown_types_and_fields_are_skipped() {
         Payload::Completed
     );
     let usage = payload("usage", ",\"total_tokens\":3,\"new_tokens\":4");
-    let wanted = Usage {
+    let wanted = TokenUsagePayload {
         total_tokens: 3,
-        ..Usage::default()
+        ..TokenUsagePayload::default()
     };
     assert_eq!(usage, Payload::Usage(wanted));
 }
@@ -86,7 +86,7 @@ fn data_frames_with_unknown_fields_are_decoded() {
         "status",
         ",\"data\":{\"event_id\":\"a\",\"message\":\"A…\",\"icon\":\"x\"}",
     );
-    let data = Status {
+    let data = StatusPayload {
         event_id: "a".into(),
         event_ids: Vec::new(),
         message: "A…".into(),

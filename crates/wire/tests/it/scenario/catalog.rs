@@ -1,4 +1,4 @@
-//! The stories of the golden matrix, one function each, in the order of S3-052 and its endings.
+//! The scenarios of the golden files, one function each, in the order of S3-052.
 
 use serde_json::json;
 use turnwire_event::body::bus::{HandlerWarning, SubscriberRegistered, SubscriberUnregistered};

@@ -1,4 +1,4 @@
-//! How a log's turn ends: by itself, by a cancel, by a restart.
+//! The ends of a turn: completed, cancelled, or closed by the sweep after a restart.
 
 use turnwire_event::body::turn::{CancelRequested, Cancelled, Completed, Partial, TurnError};
 use turnwire_event::code::{CancelCode, ErrorCode, Phase, TurnStatus};
@@ -8,12 +8,12 @@ use turnwire_event::{Actor, Body, Epoch, Position, Sub, Timestamp};
 use super::LogBuilder;
 
 impl LogBuilder {
-    /// The turn ends by itself.
+    /// Completes the turn successfully.
     pub(crate) fn end(&mut self, status: TurnStatus, error: Option<ErrorCode>) {
         self.end_with(status, error.map(Into::into));
     }
 
-    /// The turn ends by itself, with all that is known of what failed.
+    /// Completes the turn with a status and an error.
     pub(crate) fn end_with(&mut self, status: TurnStatus, error: Option<TurnError>) {
         self.trace();
         let completed = Completed {
