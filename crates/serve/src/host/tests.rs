@@ -198,7 +198,7 @@ fn names_in_scripts_that_the_pack_does_not_have_are_told_with_what_was_meant() {
 
 #[test]
 fn the_pack_that_is_built_in_has_no_finding() {
-    let variables = Variables::default().or(DEMO_CCS, "http://127.0.0.1:9");
+    let variables = Variables::default().or("DEMO_CCS", "http://127.0.0.1:9");
     let report = judge(&Files::market(), &variables);
     let told: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
     assert_eq!(told, Vec::<String>::new());

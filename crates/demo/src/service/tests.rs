@@ -1,4 +1,4 @@
-//! The service as its callers meet it: envelopes, refusals, and what words in a question do.
+//! The service over HTTP: envelopes, refusals, and the words that trigger failures.
 
 use axum::body::{Body, to_bytes};
 use tower::ServiceExt as _;
@@ -44,8 +44,9 @@ const ALL: [(&str, &str); 5] = [
     ("support_answer", "support_note"),
 ];
 
+//
 #[tokio::test]
-async fn r_22_an_answer_has_every_field_of_the_envelope() {
+async fn answer_has_every_field_of_the_envelope() {
     for pair in ALL {
         let answer = ask(pair, json!({"query": "oat milk", "language": "de"})).await;
         assert_eq!(answer["enricher_id"], pair.0);
@@ -63,8 +64,9 @@ async fn r_22_an_answer_has_every_field_of_the_envelope() {
     }
 }
 
+// S1-084
 #[tokio::test]
-async fn s1_084_answers_are_what_the_packs_schemas_promise_and_nothing_more() {
+async fn payloads_satisfy_the_schemas_of_the_pack() {
     let files = turnwire_pack::Files::market();
     for pair in ALL {
         let path = format!("schemas/{}.json", pair.1);
@@ -97,7 +99,7 @@ async fn s1_084_answers_are_what_the_packs_schemas_promise_and_nothing_more() {
 }
 
 #[tokio::test]
-async fn items_have_no_key_of_the_envelope() {
+async fn items_have_no_field_of_the_envelope() {
     const ENVELOPE: [&str; 8] = [
         "status",
         "partial",
@@ -118,8 +120,9 @@ async fn items_have_no_key_of_the_envelope() {
     }
 }
 
+//
 #[tokio::test]
-async fn r_22_an_outage_is_an_error_with_a_critical_part_and_no_payload() {
+async fn outage_is_an_error_without_payload() {
     for text in [
         "offers during an outage",
         "broken offers",
@@ -136,7 +139,7 @@ async fn r_22_an_outage_is_an_error_with_a_critical_part_and_no_payload() {
 }
 
 #[tokio::test]
-async fn half_an_answer_is_partial_and_not_critical() {
+async fn partial_answer_is_not_critical() {
     let answer = ask(OFFERS, json!({"query": "partial offers"})).await;
     assert_eq!(answer["status"], "partial");
     assert_eq!(answer["partial"][0]["critical"], false);
@@ -144,15 +147,16 @@ async fn half_an_answer_is_partial_and_not_critical() {
 }
 
 #[test]
-fn only_a_question_that_says_so_is_answered_late() {
-    let wait_of = |text: &str| wait(&Query::new(text.chars()));
-    assert_eq!(wait_of("slow offers"), Some(SLOW));
-    assert_eq!(wait_of("¿ofertas? Lento, por favor"), Some(SLOW));
-    assert_eq!(wait_of("offers"), None);
+fn only_a_slow_query_is_delayed() {
+    let delay_of = |text: &str| delay(&SearchQuery::new(text.chars()));
+    assert_eq!(delay_of("slow offers"), Some(SLOW_DELAY));
+    assert_eq!(delay_of("¿ofertas? Lento, por favor"), Some(SLOW_DELAY));
+    assert_eq!(delay_of("offers"), None);
 }
 
+//
 #[tokio::test]
-async fn r_24_nobody_is_answered_without_a_principal() {
+async fn request_without_a_principal_is_refused() {
     for body in [
         json!({}),
         json!({"principal": ""}),
@@ -165,7 +169,7 @@ async fn r_24_nobody_is_answered_without_a_principal() {
 }
 
 #[tokio::test]
-async fn what_is_no_question_is_refused_in_words_a_caller_can_read() {
+async fn malformed_request_is_refused_with_a_code() {
     let (status, answer) = send(post_to("/v1/enrich"), "{").await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert_eq!(answer, json!({"error": "invalid_request"}));
@@ -179,13 +183,13 @@ async fn what_is_no_question_is_refused_in_words_a_caller_can_read() {
 }
 
 #[tokio::test]
-async fn pages_of_a_browser_are_refused() {
+async fn request_of_a_web_page_is_refused() {
     let (status, _) = send(post_to("/stop").header("origin", "http://evil.test"), "").await;
     assert_eq!(status, StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]
-async fn after_stop_its_callers_meet_a_refused_connection() {
+async fn connection_after_stop_is_refused() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -203,7 +207,7 @@ async fn after_stop_its_callers_meet_a_refused_connection() {
 }
 
 #[tokio::test]
-async fn only_loopback_is_listened_on() {
+async fn public_address_is_refused() {
     let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
     let refused = serve(listener, std::future::pending()).await;
     assert!(refused.is_err());
