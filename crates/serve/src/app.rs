@@ -37,7 +37,7 @@ use turnwire_tool::{Toolbox, Workshop};
 
 use crate::access::cors::Cors;
 use crate::config::Config;
-use crate::host::{self, Alone, Broken, Host, Variables};
+use crate::host::{self, Alone, Broken, BundledService, Host, Variables};
 use crate::listen;
 use crate::metrics::Handle;
 use crate::state::AppState;
@@ -266,8 +266,9 @@ async fn policies(host: Arc<Host>, sessions: Arc<Sessions>) {
     }
 }
 
-/// Runs the server until SIGTERM or SIGINT; a second signal ends it at once.
-pub fn run(config: Config) -> Result<(), RunError> {
+/// Runs the server until SIGTERM or SIGINT; a second signal ends it at once. Packs may name the
+/// variables of `services`.
+pub fn run(config: Config, services: &[BundledService]) -> Result<(), RunError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -278,8 +279,12 @@ pub fn run(config: Config) -> Result<(), RunError> {
             let producer = agent(config.script.file.as_deref())?;
             App::start(config, producer).await?
         } else {
-            let demo = tokio::runtime::Handle::current();
-            let host = host(&config, Variables::from_env().with_demo(demo)).await?;
+            let variables = services
+                .iter()
+                .fold(Variables::from_env(), |variables, service| {
+                    variables.or_service(*service, tokio::runtime::Handle::current())
+                });
+            let host = host(&config, variables).await?;
             let every = Duration::from_millis(config.pack.reload_ms);
             tokio::spawn(host.clone().watch((!every.is_zero()).then_some(every))?);
             App::hosting(config, host).await?

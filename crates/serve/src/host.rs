@@ -34,7 +34,7 @@ use look::Look;
 
 pub use judge::judge;
 pub use models::Bounds;
-pub use variables::{DEMO_CCS, Variables};
+pub use variables::{BundledService, Variables};
 
 /// Why a pack cannot be run. Said to the person who wrote it.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,6 @@
 pub mod config;
 pub mod error;
 pub mod metrics;
-pub mod demo;
 pub mod host;
 pub mod listen;
 pub mod transport;

@@ -12,7 +12,6 @@ pub const FOLDERS: &[&str] = &[
     "bench/src",
     "crates/pack/src",
     "crates/pack/src/check",
-    "crates/serve/src",
     "crates/session/src",
     "crates/testkit/src",
     "crates/testkit/src/history",

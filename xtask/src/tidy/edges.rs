@@ -38,11 +38,12 @@ const ROWS: &[Row] = &[
     ("wire", &["event"]),
     ("serve", LEFT_OF_SERVE),
     ("client", &["event", "wire"]),
+    ("demo", &[]),
     ("testkit", ANYTHING),
     (
         "cli",
         &[
-            "event", "pack", "tool", "log", "session", "wire", "serve", "client",
+            "event", "pack", "tool", "log", "session", "wire", "serve", "client", "demo",
         ],
     ),
     ("schemagen", &["event", "pack", "wire"]),

@@ -15,8 +15,8 @@ use crate::terminal::color::{Paint, Tone};
 /// Checks a pack as a server would before it starts; the exit code says whether it would start.
 pub(crate) fn check(args: &Check) -> Result<ExitCode> {
     let files = Files::read(&args.pack)?;
-    // Where the demo data service will be is known when a server starts.
-    let variables = Variables::from_env().or(host::DEMO_CCS, "http://127.0.0.1:9");
+    // The address of the demo data service is known only when a server starts it.
+    let variables = Variables::from_env().or(turnwire_demo::VARIABLE, "http://127.0.0.1:9");
     let report = host::judge(&files, &variables);
     let errors = report.findings.iter().filter(|f| f.level == Level::Error);
     let errors = errors.count();

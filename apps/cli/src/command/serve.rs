@@ -7,15 +7,22 @@ use anyhow::{Context as _, Result};
 use tracing_subscriber::EnvFilter;
 use turnwire_serve::app;
 use turnwire_serve::config::log::{Format, Log};
+use turnwire_serve::host::BundledService;
 
 use crate::args::Serve;
 use crate::command::settings;
+
+/// The data service that the demo pack names.
+const DEMO: BundledService = BundledService {
+    variable: turnwire_demo::VARIABLE,
+    start: turnwire_demo::start,
+};
 
 /// Runs the server until it is told to stop.
 pub(crate) fn run(args: &Serve) -> Result<ExitCode> {
     let config = settings::load(&args.settings)?;
     write_log(&config.log)?;
-    app::run(config)?;
+    app::run(config, &[DEMO])?;
     Ok(ExitCode::SUCCESS)
 }
 

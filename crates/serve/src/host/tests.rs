@@ -200,7 +200,7 @@ fn unknown_names_in_scripts_get_suggestions() {
 
 #[test]
 fn built_in_pack_has_no_finding() {
-    let variables = Variables::default().or(DEMO_CCS, "http://127.0.0.1:9");
+    let variables = Variables::default().or("DEMO_CCS", "http://127.0.0.1:9");
     let report = judge(&Files::market(), &variables);
     let told: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
     assert_eq!(told, Vec::<String>::new());

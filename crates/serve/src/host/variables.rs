@@ -1,39 +1,44 @@
-//! What a pack may name by `${NAME}`: the environment of the server, and the demo data service,
-//! which is started when a pack first names it and nothing else stands for it.
+//! The values that a pack may name by `${NAME}`: the environment of the server, and the addresses of
+//! services that the binary brings along and starts on first use.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::sync::{Arc, OnceLock};
 
-use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
-use crate::demo;
-
-/// The variable that packs name the demo data service by.
-pub const DEMO_CCS: &str = "DEMO_CCS";
-
-/// Names and what they stand for, keys among it.
-#[derive(Clone, Default)]
-pub struct Variables {
-    said: BTreeMap<String, String>,
-    demo: Option<Arc<Demo>>,
+/// A service that the binary brings along: started when a pack first names its variable.
+#[derive(Clone, Copy, Debug)]
+pub struct BundledService {
+    /// The variable that stands for the URL of the service.
+    pub variable: &'static str,
+    /// Starts the service on a runtime and returns its URL.
+    pub start: fn(&Handle) -> io::Result<String>,
 }
 
-/// The demo data service, running or not yet.
+/// Names and their values, keys among them.
+#[derive(Clone, Default)]
+pub struct Variables {
+    values: BTreeMap<String, String>,
+    services: Vec<Arc<LazyService>>,
+}
+
+/// A [`BundledService`] that may have been started.
 #[derive(Debug)]
-struct Demo {
+struct LazyService {
+    service: BundledService,
     runtime: Handle,
-    /// Where it is; none if it could not be started.
+    /// The URL; `None` if the start failed.
     url: OnceLock<Option<String>>,
 }
 
 impl fmt::Debug for Variables {
-    /// The names alone: what they stand for may be a key.
+    /// The names alone: a value may be a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Variables")
-            .field("said", &self.said.keys())
-            .field("demo", &self.demo)
+            .field("names", &self.values.keys())
+            .field("services", &self.services)
             .finish()
     }
 }
@@ -42,63 +47,79 @@ impl Variables {
     /// The environment of this process.
     pub fn from_env() -> Self {
         let text = |s: std::ffi::OsString| s.to_string_lossy().into_owned();
-        let all = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+        let pairs = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
         Self {
-            said: all.filter(|(_, value)| !value.is_empty()).collect(),
-            demo: None,
+            values: pairs.filter(|(_, value)| !value.is_empty()).collect(),
+            services: Vec::new(),
         }
     }
 
-    /// With `name` standing for `value`, unless it stands for something already.
+    /// Adds `name` with `value`, unless `name` has a value.
     #[must_use]
     pub fn or(mut self, name: &str, value: impl Into<String>) -> Self {
-        let said = self.said.entry(name.to_owned());
-        said.or_insert_with(|| value.into());
+        let entry = self.values.entry(name.to_owned());
+        entry.or_insert_with(|| value.into());
         self
     }
 
-    /// With the demo data service, run by `runtime` once it is asked for.
+    /// Adds `service`, which `runtime` runs once a pack names its variable.
     #[must_use]
-    pub fn with_demo(mut self, runtime: Handle) -> Self {
-        self.demo = Some(Arc::new(Demo {
+    pub fn or_service(mut self, service: BundledService, runtime: Handle) -> Self {
+        self.services.push(Arc::new(LazyService {
+            service,
             runtime,
             url: OnceLock::new(),
         }));
         self
     }
 
-    /// What `name` stands for.
+    /// The value of `name`. Starts a bundled service if `name` is its variable.
     pub fn get(&self, name: &str) -> Option<String> {
-        if let Some(value) = self.said.get(name) {
+        if let Some(value) = self.values.get(name) {
             return Some(value.clone());
         }
-        let demo = self.demo.as_ref().filter(|_| name == DEMO_CCS)?;
-        demo.url.get_or_init(|| demo.start()).clone()
+        let mut services = self.services.iter();
+        let lazy = services.find(|lazy| lazy.service.variable == name)?;
+        lazy.url.get_or_init(|| lazy.start()).clone()
     }
 }
 
-impl Demo {
+impl LazyService {
     fn start(&self) -> Option<String> {
-        match self.listen() {
-            Ok(url) => {
-                tracing::info!(%url, "the demo data service is up; POST {url}/stop ends it");
-                Some(url)
-            }
-            Err(error) => {
-                tracing::error!(%error, "the demo data service could not be started");
-                None
-            }
-        }
+        let BundledService { variable, start } = self.service;
+        start(&self.runtime)
+            .inspect_err(|error| tracing::error!(%error, variable, "bundled service did not start"))
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuse(_: &Handle) -> io::Result<String> {
+        Err(io::ErrorKind::AddrInUse.into())
     }
 
-    fn listen(&self) -> std::io::Result<String> {
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
-        listener.set_nonblocking(true)?;
-        let url = format!("http://{}", listener.local_addr()?);
-        let _inside = self.runtime.enter();
-        let listener = TcpListener::from_std(listener)?;
-        self.runtime
-            .spawn(demo::serve(listener, std::future::pending()));
-        Ok(url)
+    fn answer(_: &Handle) -> io::Result<String> {
+        Ok("http://127.0.0.1:7".to_owned())
+    }
+
+    #[tokio::test]
+    async fn bundled_service_stands_for_its_variable_alone() {
+        let service = |start| BundledService {
+            variable: "SERVICE",
+            start,
+        };
+        let variables = Variables::default().or_service(service(answer), Handle::current());
+        assert_eq!(
+            variables.get("SERVICE").as_deref(),
+            Some("http://127.0.0.1:7")
+        );
+        assert_eq!(variables.get("OTHER"), None);
+        let set = variables.or("SERVICE", "http://example.test");
+        assert_eq!(set.get("SERVICE").as_deref(), Some("http://example.test"));
+        let failing = Variables::default().or_service(service(refuse), Handle::current());
+        assert_eq!(failing.get("SERVICE"), None);
     }
 }

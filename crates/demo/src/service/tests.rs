@@ -1,4 +1,4 @@
-//! The service as its callers meet it: envelopes, refusals, and what words in a question do.
+//! The service over HTTP: envelopes, refusals, and the words that trigger failures.
 
 use axum::body::{Body, to_bytes};
 use tower::ServiceExt as _;
@@ -46,7 +46,7 @@ const ALL: [(&str, &str); 5] = [
 
 //
 #[tokio::test]
-async fn answer_has_every_envelope_field() {
+async fn answer_has_every_field_of_the_envelope() {
     for pair in ALL {
         let answer = ask(pair, json!({"query": "oat milk", "language": "de"})).await;
         assert_eq!(answer["enricher_id"], pair.0);
@@ -66,7 +66,7 @@ async fn answer_has_every_envelope_field() {
 
 // S1-084
 #[tokio::test]
-async fn answers_satisfy_the_pack_schemas_exactly() {
+async fn payloads_satisfy_the_schemas_of_the_pack() {
     let files = turnwire_pack::Files::market();
     for pair in ALL {
         let path = format!("schemas/{}.json", pair.1);
@@ -99,7 +99,7 @@ async fn answers_satisfy_the_pack_schemas_exactly() {
 }
 
 #[tokio::test]
-async fn items_have_no_envelope_key() {
+async fn items_have_no_field_of_the_envelope() {
     const ENVELOPE: [&str; 8] = [
         "status",
         "partial",
@@ -122,7 +122,7 @@ async fn items_have_no_envelope_key() {
 
 //
 #[tokio::test]
-async fn outage_is_an_error_with_critical_part_and_no_payload() {
+async fn outage_is_an_error_without_payload() {
     for text in [
         "offers during an outage",
         "broken offers",
@@ -139,7 +139,7 @@ async fn outage_is_an_error_with_critical_part_and_no_payload() {
 }
 
 #[tokio::test]
-async fn half_an_answer_is_partial_and_not_critical() {
+async fn partial_answer_is_not_critical() {
     let answer = ask(OFFERS, json!({"query": "partial offers"})).await;
     assert_eq!(answer["status"], "partial");
     assert_eq!(answer["partial"][0]["critical"], false);
@@ -147,16 +147,16 @@ async fn half_an_answer_is_partial_and_not_critical() {
 }
 
 #[test]
-fn only_marked_questions_are_answered_late() {
-    let wait_of = |text: &str| wait(&Query::new(text.chars()));
-    assert_eq!(wait_of("slow offers"), Some(SLOW));
-    assert_eq!(wait_of("¿ofertas? Lento, por favor"), Some(SLOW));
-    assert_eq!(wait_of("offers"), None);
+fn only_a_slow_query_is_delayed() {
+    let delay_of = |text: &str| delay(&SearchQuery::new(text.chars()));
+    assert_eq!(delay_of("slow offers"), Some(SLOW_DELAY));
+    assert_eq!(delay_of("¿ofertas? Lento, por favor"), Some(SLOW_DELAY));
+    assert_eq!(delay_of("offers"), None);
 }
 
 //
 #[tokio::test]
-async fn request_without_principal_is_refused() {
+async fn request_without_a_principal_is_refused() {
     for body in [
         json!({}),
         json!({"principal": ""}),
@@ -169,7 +169,7 @@ async fn request_without_principal_is_refused() {
 }
 
 #[tokio::test]
-async fn invalid_question_is_refused_with_a_reason() {
+async fn malformed_request_is_refused_with_a_code() {
     let (status, answer) = send(post_to("/v1/enrich"), "{").await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert_eq!(answer, json!({"error": "invalid_request"}));
@@ -183,13 +183,13 @@ async fn invalid_question_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn browser_pages_are_refused() {
+async fn request_of_a_web_page_is_refused() {
     let (status, _) = send(post_to("/stop").header("origin", "http://evil.test"), "").await;
     assert_eq!(status, StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]
-async fn stopped_service_refuses_connections() {
+async fn connection_after_stop_is_refused() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -207,7 +207,7 @@ async fn stopped_service_refuses_connections() {
 }
 
 #[tokio::test]
-async fn service_listens_on_loopback_only() {
+async fn public_address_is_refused() {
     let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
     let refused = serve(listener, std::future::pending()).await;
     assert!(refused.is_err());

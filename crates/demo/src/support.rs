@@ -1,25 +1,24 @@
-//! The outside response service that the support assistant asks: one answer for each thing that
-//! people write to support about.
+//! Answers of the support desk: one for each topic that people write to support about.
 
 use serde_json::{Value, json};
 
-use super::ledger::number_of;
-use super::tongue::Tongue;
-use super::words::Query;
+use crate::customer::hash_of;
+use crate::language::DemoLanguage;
+use crate::query::SearchQuery;
 
-struct Topic {
+struct SupportTopic {
     id: &'static str,
-    /// Beginnings of words that belong to it, without case and accents.
-    names: &'static [&'static str],
+    /// Prefixes of the words that select the topic, lower case, without accents.
+    prefixes: &'static [&'static str],
     /// In English, German and Spanish.
     answer: [&'static str; 3],
 }
 
-/// The first that fits is answered; the last fits everything.
-const TOPICS: &[Topic] = &[
-    Topic {
+/// The first topic that matches is answered; the last matches every query.
+const TOPICS: &[SupportTopic] = &[
+    SupportTopic {
         id: "refund",
-        names: &[
+        prefixes: &[
             "refund", "return", "money", "erstatt", "ruckgabe", "zuruck", "geld", "reembols",
             "devol", "dinero", "broken", "kaputt", "rot", "damag",
         ],
@@ -29,9 +28,9 @@ const TOPICS: &[Topic] = &[
             "puede devolver los productos durante 30 días y recibe el dinero cinco días laborables después de su llegada",
         ],
     },
-    Topic {
+    SupportTopic {
         id: "delivery",
-        names: &[
+        prefixes: &[
             "deliver", "order", "ship", "package", "parcel", "late", "missing", "liefer",
             "bestell", "paket", "sendung", "pedido", "envio", "entrega", "paquete",
         ],
@@ -41,9 +40,9 @@ const TOPICS: &[Topic] = &[
             "su último pedido ha salido del almacén y llega mañana entre las 9 y las 12",
         ],
     },
-    Topic {
+    SupportTopic {
         id: "account",
-        names: &[
+        prefixes: &[
             "account",
             "password",
             "login",
@@ -66,9 +65,9 @@ const TOPICS: &[Topic] = &[
             "puede cambiar la contraseña y la dirección en Perfil, y el enlace para entrar de nuevo llega por correo",
         ],
     },
-    Topic {
+    SupportTopic {
         id: "general",
-        names: &[""],
+        prefixes: &[""],
         answer: [
             "a colleague looks into it and writes to you within one working day",
             "eine Kollegin sieht es sich an und schreibt Ihnen innerhalb eines Werktags",
@@ -77,14 +76,14 @@ const TOPICS: &[Topic] = &[
     },
 ];
 
-/// The answer, as a list of one.
-pub(super) fn answer(principal: &str, query: &Query, tongue: Tongue) -> Vec<Value> {
-    let fits = |topic: &&Topic| topic.names.iter().any(|name| query.begins(name));
-    let topic = TOPICS.iter().find(fits);
+/// The answer to `query`, as a list of one item.
+pub(crate) fn answer(principal: &str, query: &SearchQuery, language: DemoLanguage) -> Vec<Value> {
+    let matches = |topic: &&SupportTopic| topic.prefixes.iter().any(|name| query.has_prefix(name));
+    let topic = TOPICS.iter().find(matches);
     let items = topic.map(|topic| {
         let [en, de, es] = topic.answer;
-        let ticket = format!("T-{:05}", number_of(principal) % 100_000);
-        json!({"id": ticket, "topic": topic.id, "answer": tongue.pick(en, de, es), "ticket": ticket})
+        let ticket = format!("T-{:05}", hash_of(principal) % 100_000);
+        json!({"id": ticket, "topic": topic.id, "answer": language.pick(en, de, es), "ticket": ticket})
     });
     items.into_iter().collect()
 }
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_topic_has_its_answer() {
+    fn query_selects_the_topic() {
         for (text, topic) in [
             ("where is my order?", "delivery"),
             ("Ich möchte eine Erstattung", "refund"),
@@ -102,7 +101,7 @@ mod tests {
             ("I need a human", "general"),
             ("", "general"),
         ] {
-            let items = answer("user-42", &Query::new(text.chars()), Tongue::De);
+            let items = answer("user-42", &SearchQuery::new(text.chars()), DemoLanguage::De);
             assert_eq!(items[0]["topic"], topic, "{text}");
         }
     }

@@ -1,24 +1,24 @@
-//! The offers of the demo and how they are found by words.
+//! The catalogue of offers, and the search by keywords.
 
 use serde_json::{Value, json};
 
-use super::tongue::Tongue;
-use super::words::Query;
+use crate::language::DemoLanguage;
+use crate::query::SearchQuery;
 
-/// Offers in one answer: as many as fit on a small screen.
+/// The most offers in one answer: as many as fit on a small screen.
 const ANSWER_MAX: usize = 4;
 
-/// Offers that are shown although others fit better.
-const CLOSE: usize = 2;
+/// The fewest offers in an answer, where more than one matches.
+const MATCHES_MIN: usize = 2;
 
-struct Offer {
+struct CatalogOffer {
     id: &'static str,
     /// In English, German and Spanish.
     title: [&'static str; 3],
     store: &'static str,
     cents: u32,
     points: u32,
-    /// What it is found by, without case and accents.
+    /// Keywords, lower case, without accents.
     names: &'static [&'static str],
 }
 
@@ -28,8 +28,8 @@ const fn offer(
     store: &'static str,
     (cents, points): (u32, u32),
     names: &'static [&'static str],
-) -> Offer {
-    Offer {
+) -> CatalogOffer {
+    CatalogOffer {
         id,
         title,
         store,
@@ -45,9 +45,9 @@ const DAILY: &str = "Daily Market";
 const BEAN: &str = "Bean House";
 const HOME: &str = "Nest & Home";
 
-/// Everything there is; the first ones are shown to those who name nothing.
+/// The catalogue; its first offers answer a query without keywords.
 #[rustfmt::skip]
-const OFFERS: &[Offer] = &[
+const OFFERS: &[CatalogOffer] = &[
     offer("OFF_01", ["Oat milk 1 L", "Hafermilch 1 l", "Leche de avena 1 l"], FRESH, (149, 200), &["oat", "milk", "hafer", "milch", "avena", "leche", "vegan", "drink", "breakfast", "fruhstuck", "desayuno"]),
     offer("OFF_02", ["Ground coffee 500 g", "Kaffee gemahlen 500 g", "Café molido 500 g"], BEAN, (599, 350), &["coffee", "kaffee", "cafe", "espresso", "breakfast", "fruhstuck", "desayuno"]),
     offer("OFF_03", ["Oat granola with nuts", "Hafermüsli mit Nüssen", "Granola de avena con nueces"], GREEN, (329, 180), &["granola", "musli", "muesli", "oat", "hafer", "avena", "nut", "nuss", "nueces", "cereal", "breakfast", "fruhstuck", "desayuno", "snack"]),
@@ -72,43 +72,43 @@ const OFFERS: &[Offer] = &[
     offer("OFF_22", ["Shampoo 300 ml", "Shampoo 300 ml", "Champú 300 ml"], HOME, (329, 190), &["shampoo", "champu", "hair", "haare", "pelo"]),
 ];
 
-/// The offers that fit best, of the store that is named; those of the day for a question that names no thing; none for one
-/// that asks for offers of something that is not sold here.
-pub(super) fn search(query: &Query, tongue: Tongue) -> Vec<Value> {
-    let mut stock: Vec<&Offer> = OFFERS.iter().collect();
-    let named = stock.iter().any(|offer| query.names(offer.store));
-    stock.retain(|offer| !named || query.names(offer.store));
+/// The offers that match `query` best, only of the store it names if it names one. A query without a
+/// product gets the first offers of the catalogue; a query for a product that is not sold gets none.
+pub(crate) fn search(query: &SearchQuery, language: DemoLanguage) -> Vec<Value> {
+    let mut stock: Vec<&CatalogOffer> = OFFERS.iter().collect();
+    let names_store = stock.iter().any(|offer| query.contains_phrase(offer.store));
+    stock.retain(|offer| !names_store || query.contains_phrase(offer.store));
     let scores = stock.iter().map(|offer| (query.score(offer.names), *offer));
-    let mut found: Vec<(usize, &Offer)> = scores.filter(|(score, _)| *score > 0).collect();
-    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-    let best = found.first().map_or(0, |(score, _)| *score);
-    let equal = found.iter().filter(|(score, _)| *score == best).count();
-    if best == 0 && (named || !names_a_thing(query)) {
-        found = stock.into_iter().map(|offer| (0, offer)).collect();
+    let mut matches: Vec<(usize, &CatalogOffer)> = scores.filter(|(score, _)| *score > 0).collect();
+    matches.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    let best = matches.first().map_or(0, |(score, _)| *score);
+    let equal = matches.iter().filter(|(score, _)| *score == best).count();
+    if best == 0 && (names_store || !names_product(query)) {
+        matches = stock.into_iter().map(|offer| (0, offer)).collect();
     } else {
-        found.truncate(equal.max(CLOSE));
+        matches.truncate(equal.max(MATCHES_MIN));
     }
-    let shown = found.into_iter().take(ANSWER_MAX);
-    shown.map(|(_, offer)| item(offer, tongue)).collect()
+    let listed = matches.into_iter().take(ANSWER_MAX);
+    listed.map(|(_, offer)| item(offer, language)).collect()
 }
 
-/// Whether a word for a thing stands next to one that asks for goods.
-fn names_a_thing(query: &Query) -> bool {
+/// True if a product word stands next to a word that asks for offers.
+fn names_product(query: &SearchQuery) -> bool {
     query
-        .telling()
+        .keywords()
         .windows(2)
         .any(|pair| pair[0].1 != pair[1].1)
 }
 
-fn item(offer: &Offer, tongue: Tongue) -> Value {
+fn item(offer: &CatalogOffer, language: DemoLanguage) -> Value {
     let [en, de, es] = offer.title;
-    let title = tongue.pick(en, de, es);
-    let price = tongue.money(offer.cents);
+    let title = language.pick(en, de, es);
+    let price = language.money(offer.cents);
     let (store, points) = (offer.store, offer.points);
-    let label = match tongue {
-        Tongue::En => format!("{title} at {store} for {price} (+{points} points)"),
-        Tongue::De => format!("{title} bei {store} für {price} (+{points} Punkte)"),
-        Tongue::Es => format!("{title} en {store} por {price} (+{points} puntos)"),
+    let label = match language {
+        DemoLanguage::En => format!("{title} at {store} for {price} (+{points} points)"),
+        DemoLanguage::De => format!("{title} bei {store} für {price} (+{points} Punkte)"),
+        DemoLanguage::Es => format!("{title} en {store} por {price} (+{points} puntos)"),
     };
     json!({
         "id": offer.id,
@@ -120,12 +120,12 @@ fn item(offer: &Offer, tongue: Tongue) -> Value {
     })
 }
 
-/// The title of an offer, for others that speak of the same goods.
-pub(super) fn title(id: &str, tongue: Tongue) -> &'static str {
+/// The title of the offer `id`; empty if there is none.
+pub(crate) fn title(id: &str, language: DemoLanguage) -> &'static str {
     let offer = OFFERS.iter().find(|offer| offer.id == id);
     offer.map_or("", |offer| {
         let [en, de, es] = offer.title;
-        tongue.pick(en, de, es)
+        language.pick(en, de, es)
     })
 }
 
@@ -133,14 +133,14 @@ pub(super) fn title(id: &str, tongue: Tongue) -> &'static str {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<String> {
-        let items = search(&Query::new(text.chars()), Tongue::En);
+    fn ids_of(text: &str) -> Vec<String> {
+        let items = search(&SearchQuery::new(text.chars()), DemoLanguage::En);
         let ids = items.iter().filter_map(|item| item["id"].as_str());
         ids.map(str::to_owned).collect()
     }
 
     #[test]
-    fn goods_match_in_three_languages_and_sentences() {
+    fn products_are_found_in_three_languages() {
         for (text, first) in [
             (
                 "any oat milk offers, and what's my points balance?",
@@ -155,7 +155,7 @@ mod tests {
             ("what's on sale at the Bean House?", "OFF_02"),
             ("milk from Daily Market", "OFF_05"),
         ] {
-            let ids = found(text);
+            let ids = ids_of(text);
             assert_eq!(
                 ids.first().map(String::as_str),
                 Some(first),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn unspecific_question_gets_offers_of_the_day() {
+    fn query_without_a_product_gets_the_first_offers() {
         let day: Vec<&str> = OFFERS[..ANSWER_MAX].iter().map(|offer| offer.id).collect();
         for text in [
             "",
@@ -176,12 +176,12 @@ mod tests {
             "Zeig mir bitte Angebote und meinen Punktestand",
             "¿Qué ofertas hay hoy?",
         ] {
-            assert_eq!(found(text), day, "{text}");
+            assert_eq!(ids_of(text), day, "{text}");
         }
     }
 
     #[test]
-    fn unsold_goods_are_not_found() {
+    fn query_for_an_unknown_product_gets_nothing() {
         for text in [
             "unicorn offers",
             "any deals on a helicopter?",
@@ -189,12 +189,12 @@ mod tests {
             "ofertas de unicornios",
             "I want to buy a submarine",
         ] {
-            assert!(found(text).is_empty(), "{text}: {:?}", found(text));
+            assert!(ids_of(text).is_empty(), "{text}: {:?}", ids_of(text));
         }
     }
 
     #[test]
-    fn ids_are_unique() {
+    fn offer_ids_are_unique() {
         let ids: std::collections::BTreeSet<_> = OFFERS.iter().map(|offer| offer.id).collect();
         assert_eq!(ids.len(), OFFERS.len());
     }

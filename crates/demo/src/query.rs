@@ -1,19 +1,19 @@
-//! The words of a question, in English, German and Spanish: which ask for trouble, which are
-//! only there to make a sentence, and which could name a thing.
+//! The words of a search query in English, German and Spanish: words that trigger a failure, stop words,
+//! words that ask for offers in general, and words that may name a product.
 
-/// Answers with an error.
-pub(super) const OUTAGE: &[&str] = &["outage", "ausfall", "averia"];
-/// The same, but not where people tell what is broken.
-pub(super) const BROKEN: &[&str] = &["broken", "kaputt", "roto", "rota", "rotas", "rotos"];
-/// Answers late.
-pub(super) const SLOW: &[&str] = &[
+/// Words that make the service answer with an error.
+pub(crate) const OUTAGE_WORDS: &[&str] = &["outage", "ausfall", "averia"];
+/// The same, except for support, where people report that something is broken.
+pub(crate) const BROKEN_WORDS: &[&str] = &["broken", "kaputt", "roto", "rota", "rotas", "rotos"];
+/// Words that delay the answer.
+pub(crate) const SLOW_WORDS: &[&str] = &[
     "slow", "slowly", "langsam", "langsame", "lento", "lenta", "lentas", "lentos",
 ];
-/// Answers with half of it.
-pub(super) const PARTIAL: &[&str] = &["partial", "teilweise", "parcial", "parciales"];
+/// Words that make the service answer with half of its items.
+pub(crate) const PARTIAL_WORDS: &[&str] = &["partial", "teilweise", "parcial", "parciales"];
 
-/// Words that ask for goods without naming any.
-const DEAL: &str = "\
+/// Words that ask for offers without naming a product.
+const OFFER_WORDS: &str = "\
 offer offers deal deals coupon coupons discount discounts promo promotion promotions sale sales \
 bargain bargains product products price prices buy shop shopping cheap cheaper save savings \
 angebot angebote angeboten rabatt rabatte gutschein gutscheine aktion aktionen schnappchen \
@@ -21,8 +21,8 @@ produkt produkte preis preise kaufen einkaufen gunstig gunstige gunstiger sparen
 oferta ofertas descuento descuentos cupon cupones promocion promociones ganga gangas producto \
 productos precio precios comprar barato barata baratos baratas ahorrar rebajas";
 
-/// Words that say nothing about goods: sentence words, and the words of other assistants.
-const STOP: &str = "\
+/// Stop words: words of sentences, and the words of other sub-agents.
+const STOP_WORDS: &str = "\
 a about again all also am an and another any anything are around as at available bad be because \
 been best better big bit but by can check could current currently cool day dear did do does doing \
 done everything fetch few find first for found friend from get give go going good got great had \
@@ -62,23 +62,26 @@ ultimo ultimos ultima ultimas \
 ubliche ubliches ublichen immer sonst siempre idea ideas ideen tonight hungry hunger hungrig hambre \
 cook kochen cocinar food essen comida comer";
 
-/// What a word is to a search.
+/// The role of a word in a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Asks for goods.
-    Deal,
-    /// Could name a thing.
-    Thing,
+pub(crate) enum WordKind {
+    /// Asks for offers in general.
+    Offer,
+    /// May name a product.
+    Product,
 }
 
-/// A question, cut into words without case and accents.
-pub(super) struct Query {
+/// A question as lower-case words without accents.
+pub(crate) struct SearchQuery {
     words: Vec<String>,
 }
 
-impl Query {
-    pub(super) fn new(text: impl Iterator<Item = char>) -> Self {
-        let folded: String = text.flat_map(char::to_lowercase).map(fold).collect();
+impl SearchQuery {
+    pub(crate) fn new(text: impl Iterator<Item = char>) -> Self {
+        let folded: String = text
+            .flat_map(char::to_lowercase)
+            .map(without_accent)
+            .collect();
         let words = folded.split(|c: char| !c.is_alphanumeric());
         let words = words.filter(|word| !word.is_empty()).map(str::to_owned);
         Self {
@@ -86,63 +89,63 @@ impl Query {
         }
     }
 
-    /// Whether one of `listed` is among its words.
-    pub(super) fn says(&self, listed: &[&str]) -> bool {
+    /// True if the query contains one of `listed`.
+    pub(crate) fn contains_any(&self, listed: &[&str]) -> bool {
         self.words
             .iter()
             .any(|word| listed.contains(&word.as_str()))
     }
 
-    /// Whether the words of `name` stand in it, one after the other.
-    pub(super) fn names(&self, name: &str) -> bool {
+    /// True if the query contains the words of `name` next to each other.
+    pub(crate) fn contains_phrase(&self, name: &str) -> bool {
         let name = Self::new(name.chars()).words;
         self.words
             .windows(name.len().max(1))
             .any(|words| *words == *name)
     }
 
-    /// Whether one of its words begins with `name`; the empty name begins everything.
-    pub(super) fn begins(&self, name: &str) -> bool {
-        name.is_empty() || self.words.iter().any(|word| word.starts_with(name))
+    /// True if a word of the query begins with `prefix`; an empty prefix matches every query.
+    pub(crate) fn has_prefix(&self, prefix: &str) -> bool {
+        prefix.is_empty() || self.words.iter().any(|word| word.starts_with(prefix))
     }
 
-    /// The words that mean something to a search, in order.
-    pub(super) fn telling(&self) -> Vec<(&str, Kind)> {
-        let telling = self.words.iter().filter_map(|word| {
+    /// The words that matter to a search, in order.
+    pub(crate) fn keywords(&self) -> Vec<(&str, WordKind)> {
+        let keywords = self.words.iter().filter_map(|word| {
             let word = word.as_str();
             let listed = |list: &str| list.split_ascii_whitespace().any(|one| one == word);
-            if listed(DEAL) {
-                return Some((word, Kind::Deal));
+            if listed(OFFER_WORDS) {
+                return Some((word, WordKind::Offer));
             }
-            let filler = listed(STOP);
-            let trouble = [OUTAGE, BROKEN, SLOW, PARTIAL]
+            let is_stop_word = listed(STOP_WORDS);
+            let is_trigger = [OUTAGE_WORDS, BROKEN_WORDS, SLOW_WORDS, PARTIAL_WORDS]
                 .iter()
                 .any(|list| list.contains(&word));
-            let short = word.chars().count() < 3;
-            (!filler && !trouble && !short).then_some((word, Kind::Thing))
+            let is_short = word.chars().count() < 3;
+            (!is_stop_word && !is_trigger && !is_short).then_some((word, WordKind::Product))
         });
-        telling.collect()
+        keywords.collect()
     }
 
-    /// How many of its words name something of `names`.
-    pub(super) fn score(&self, names: &[&str]) -> usize {
-        let telling = self.telling();
-        let named = |(word, _): &&(&str, Kind)| names.iter().any(|name| names_it(word, name));
-        telling.iter().filter(named).count()
+    /// The number of words of the query that match one of `names`.
+    pub(crate) fn score(&self, names: &[&str]) -> usize {
+        let keywords = self.keywords();
+        let matches = |(word, _): &&(&str, WordKind)| names.iter().any(|name| is_name(word, name));
+        keywords.iter().filter(matches).count()
     }
 }
 
-/// Whether `word` is `name`, its plural, or a compound with it such as `hafermilch`.
-fn names_it(word: &str, name: &str) -> bool {
+/// True if `word` is `name`, its plural, or a compound with it such as `hafermilch`.
+fn is_name(word: &str, name: &str) -> bool {
     if name.len() >= 4 {
         return word.contains(name);
     }
     word.strip_prefix(name)
-        .is_some_and(|rest| matches!(rest, "" | "s" | "es" | "n" | "en"))
+        .is_some_and(|ending| matches!(ending, "" | "s" | "es" | "n" | "en"))
 }
 
-/// Letters with accents as most people type them without.
-fn fold(c: char) -> char {
+/// The letter without its accent.
+fn without_accent(c: char) -> char {
     match c {
         'á' | 'à' | 'â' | 'ä' => 'a',
         'é' | 'è' | 'ê' | 'ë' => 'e',
