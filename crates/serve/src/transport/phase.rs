@@ -1,4 +1,5 @@
-//! Whether connections may stay: a word that costs one atomic read, and a bell when it changes.
+//! Whether connections may stay open: a word that costs one atomic read, and a bell that wakes
+//! every connection when it changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,31 +11,31 @@ const OPEN: u8 = 0;
 const DRAINING: u8 = 1;
 const STOPPED: u8 = 2;
 
-/// How far the server is on its way out.
+/// How far the server is in its shutdown.
 #[derive(Debug, Default)]
-pub struct Phase {
+pub struct ServerPhase {
     now: AtomicU8,
     bell: Arc<Bell>,
 }
 
-impl Phase {
-    /// A place among those who are told of a change.
+impl ServerPhase {
+    /// Wakes `waker` at every change, until the seat is dropped.
     pub(super) fn sit(&self, waker: Arc<AtomicWaker>) -> Seat {
         self.bell.sit(waker)
     }
 
-    /// The word, to compare later.
+    /// The phase as a number, to be compared with a later one.
     pub(super) fn now(&self) -> u8 {
         self.now.load(Ordering::Acquire)
     }
 
-    /// The server goes away: connections leave when their turn is over.
+    /// Lets connections stay until their turns are over.
     pub fn drain(&self) {
         self.now.fetch_max(DRAINING, Ordering::AcqRel);
         self.bell.ring();
     }
 
-    /// The server is gone: connections leave now.
+    /// Closes connections once they have delivered what there is.
     pub fn stop(&self) {
         self.now.fetch_max(STOPPED, Ordering::AcqRel);
         self.bell.ring();

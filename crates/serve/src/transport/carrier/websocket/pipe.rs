@@ -1,40 +1,37 @@
-//! The socket, shared by the library and the raw writer so that frames never interleave.
+//! The socket of a WebSocket, shared by the protocol library and the writer of frames so that
+//! their frames never interleave.
 //!
-//! While a raw frame is half written the library's writes wait; while the library has something
-//! unflushed (`touched`) the raw writer waits.
+//! While a frame is written in part (`mid_frame`) the library's writes wait; while the library has
+//! something unflushed (`has_control`) the writer of frames waits.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
-/// The socket of one connection.
-pub(super) struct Pipe {
-    io: TcpStream,
-    /// A raw frame is half written.
-    pub(super) held: bool,
+use super::super::framing::ByteStream;
+
+/// The socket below the library.
+#[derive(Debug)]
+pub(crate) struct Pipe<S> {
+    pub(super) io: S,
+    pub(super) mid_frame: bool,
     /// The library wrote, or wanted to, since it was last flushed.
-    pub(super) touched: bool,
+    pub(super) has_control: bool,
 }
 
-impl Pipe {
-    pub(super) fn new(io: TcpStream) -> Self {
+impl<S: ByteStream> Pipe<S> {
+    pub(super) fn new(io: S) -> Self {
         Self {
             io,
-            held: false,
-            touched: false,
+            mid_frame: false,
+            has_control: false,
         }
     }
 
-    /// Ready when the socket has something to read.
-    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.io.poll_read_ready(cx)
-    }
-
-    /// Writes whole frames past the library.
-    pub(super) fn poll_raw(
+    /// Writes frames past the library.
+    pub(super) fn poll_write_frames(
         &mut self,
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
@@ -46,7 +43,7 @@ impl Pipe {
     }
 }
 
-impl AsyncRead for Pipe {
+impl<S: ByteStream> AsyncRead for Pipe<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -56,15 +53,15 @@ impl AsyncRead for Pipe {
     }
 }
 
-impl AsyncWrite for Pipe {
+impl<S: ByteStream> AsyncWrite for Pipe<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.touched = true;
-        if self.held {
-            // Woken by the raw writer: it flushes the library as soon as its frame is out.
+        self.has_control = true;
+        if self.mid_frame {
+            // The writer of frames flushes the library as soon as its frame is out.
             return Poll::Pending;
         }
         Pin::new(&mut self.io).poll_write(cx, buf)
