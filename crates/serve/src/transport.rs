@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use turnwire_session::Sessions;
 
 pub use phase::ServerPhase;
-pub use turn::{StreamLimits, StreamPermit};
+pub use turn::{StreamLimits, StreamPermit, TurnRequest};
 
 /// Settings of connections, each with its reason in the configuration.
 #[derive(Clone, Debug)]

@@ -28,8 +28,7 @@ use crate::query::Params;
 use crate::state::AppState;
 use crate::submit::{self, Asked, WIRE_VERSION};
 use crate::trace::RequestTrace;
-use crate::transport::StreamPermit;
-use crate::transport::chat::{self, ChatRequest};
+use crate::transport::{StreamPermit, TurnRequest, chat};
 
 /// The name under which idempotency keys of this route are stored.
 pub(super) const ROUTE: &str = "/chat/stream";
@@ -82,17 +81,17 @@ async fn ask(
             return open(&state, &owner, row, version, None, permit).await;
         }
         let live = attendance.live().clone();
-        let request = ChatRequest {
+        let request = TurnRequest {
             turn: accepted.turn_id,
             start: accepted.position,
-            version: bound_to,
-            definition: state.sessions.agent_definition(),
             client_cursor: None,
             submitted_at: Some(submitted_at),
             attendance: Some(attendance),
             permit,
         };
-        let response = chat::open(state.streams.clone(), live, request).await;
+        let definition = state.sessions.agent_definition();
+        let bound = (bound_to, definition.as_str());
+        let response = chat::open(state.streams.clone(), live, bound, request).await;
         response.map_err(replay_fault)
     };
     let response = tokio::spawn(response.in_current_span()).await;
@@ -201,17 +200,16 @@ async fn open(
         none if none.is_empty() => state.sessions.agent_definition(),
         bound => bound,
     };
-    let request = ChatRequest {
+    let request = TurnRequest {
         turn: row.id,
         start: chat::position_before(row.started),
-        version,
-        definition,
         client_cursor: cursor,
         submitted_at: None,
         attendance: None,
         permit,
     };
-    let response = chat::open(state.streams.clone(), live, request).await;
+    let bound = (version, definition.as_str());
+    let response = chat::open(state.streams.clone(), live, bound, request).await;
     response.map_err(replay_fault)
 }
 

@@ -31,10 +31,11 @@ use futures_util::task::AtomicWaker;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use turnwire_hub::Seat;
 
+use super::phase::Shutdown;
 use close::CloseReason;
 use framing::{FinalWrites, Framing};
 use pending::PendingWrites;
-use wire::Wire;
+use wire::{Backlog, Wire};
 
 /// How long a socket must take nothing before the lag bound applies: a client that is busy with a
 /// burst reads something every few milliseconds, a frozen one never again.
@@ -43,13 +44,6 @@ const BLOCKED_MIN: Duration = Duration::from_millis(50);
 /// Answers that a client may leave unread before its frames are no longer read: TCP then makes it
 /// wait, and the write deadline ends it.
 const CONTROL_BYTES_MAX: usize = 64 << 10;
-
-/// What had happened before the task went to sleep.
-#[derive(Clone, Copy)]
-struct Snapshot {
-    phase: u8,
-    newest: u64,
-}
 
 /// Why the task woke up.
 enum Wakeup<I> {
@@ -99,7 +93,7 @@ impl<W: Wire> Carrier<W> {
 
     /// Runs the connection to its end.
     pub(crate) async fn run(mut self) {
-        let open = W::open_connections();
+        let open = metrics::gauge!(W::OPEN_CONNECTIONS);
         open.increment(1.0);
         let reason = self.serve().await;
         self.wire.closing(reason, &mut self.pending);
@@ -111,11 +105,8 @@ impl<W: Wire> Carrier<W> {
     async fn serve(&mut self) -> CloseReason {
         loop {
             // Taken before the look at the ring, so that no news is missed in between.
-            let snapshot = Snapshot {
-                phase: self.wire.phase().now(),
-                newest: self.wire.newest(),
-            };
-            if let Some(reason) = self.check() {
+            let (shutdown, backlog) = (self.wire.phase().shutdown(), self.wire.backlog());
+            if let Some(reason) = self.check(shutdown, backlog) {
                 return reason;
             }
             if self.wire.may_fill(&self.pending) {
@@ -127,7 +118,7 @@ impl<W: Wire> Carrier<W> {
                     Err(reason) => return reason,
                 }
             }
-            match self.wait(snapshot).await {
+            match self.wait(shutdown, backlog.newest).await {
                 Wakeup::Received(inbound) => {
                     let received = self.wire.receive(inbound, &mut self.pending);
                     if let Err(reason) = Box::pin(received).await {
@@ -141,7 +132,7 @@ impl<W: Wire> Carrier<W> {
     }
 
     /// The rule that ends the connection now, if there is one. Also queues a heartbeat that is due.
-    fn check(&mut self) -> Option<CloseReason> {
+    fn check(&mut self, shutdown: Shutdown, backlog: Backlog) -> Option<CloseReason> {
         let now = Instant::now();
         let limits = self.wire.limits();
         let has_blocked_for = |time| self.blocked_since.is_some_and(|since| now >= since + time);
@@ -152,24 +143,24 @@ impl<W: Wire> Carrier<W> {
             return Some(CloseReason::TooSlow);
         }
         // Frames that are due go out first, the ends of turns among them.
-        if self.wire.phase().is_stopped() && self.wire.is_delivered(&self.pending) {
+        let is_delivered = !backlog.has_more && self.wire.may_fill(&self.pending);
+        if is_delivered && shutdown == Shutdown::Stopped {
             return Some(CloseReason::Draining);
         }
         if let Some(reason) = self.wire.early_close(now) {
             return Some(reason);
         }
-        let lag = self.wire.lag();
-        self.wire.record_lag(lag.events);
-        if lag.is_bounded
+        self.wire.record_lag(backlog.lag);
+        if backlog.is_bounded
             && has_blocked_for(BLOCKED_MIN)
-            && lag.events + self.pending.frames() > limits.lag_max
+            && backlog.lag + self.pending.frames() > limits.lag_max
         {
             return Some(CloseReason::TooSlow);
         }
         if !self.pending.is_empty() {
             return None;
         }
-        if lag.events == 0
+        if backlog.lag == 0
             && let Some(reason) = self.wire.idle_close()
         {
             return Some(reason);
@@ -199,7 +190,11 @@ impl<W: Wire> Carrier<W> {
     }
 
     /// Waits for the next thing to happen, and writes in the meantime.
-    async fn wait(&mut self, snapshot: Snapshot) -> Wakeup<<W::Framing as Framing>::Inbound> {
+    async fn wait(
+        &mut self,
+        shutdown: Shutdown,
+        newest: u64,
+    ) -> Wakeup<<W::Framing as Framing>::Inbound> {
         let next_check = self.next_check(Instant::now());
         // A deadline that has moved back is not chased: it is looked up when the timer fires.
         if next_check < self.timer.deadline() || self.timer.is_elapsed() {
@@ -219,7 +214,9 @@ impl<W: Wire> Carrier<W> {
                     Err(reason) => Wakeup::Closed(reason),
                 });
             }
-            if self.poll_news(snapshot, cx).is_ready() || self.timer.as_mut().poll(cx).is_ready() {
+            if self.poll_news(shutdown, newest, cx).is_ready()
+                || self.timer.as_mut().poll(cx).is_ready()
+            {
                 return Poll::Ready(Wakeup::Check);
             }
             Poll::Pending
@@ -280,15 +277,16 @@ impl<W: Wire> Carrier<W> {
 
     /// Ready when the wire has frames that could be sent now, when there are new events while the
     /// socket is blocked, or when the server's phase has changed.
-    fn poll_news(&self, snapshot: Snapshot, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_news(&self, shutdown: Shutdown, newest: u64, cx: &mut Context<'_>) -> Poll<()> {
         // Registered before the look: news in between finds the waker.
         self.waker.register(cx.waker());
+        let backlog = self.wire.backlog();
         let has_news = if self.pending.is_empty() {
-            self.wire.has_more()
+            backlog.has_more || backlog.has_ended
         } else {
-            self.wire.newest() != snapshot.newest
+            backlog.newest != newest
         };
-        if has_news || self.wire.phase().now() != snapshot.phase {
+        if has_news || self.wire.phase().shutdown() != shutdown {
             Poll::Ready(())
         } else {
             Poll::Pending
@@ -298,9 +296,8 @@ impl<W: Wire> Carrier<W> {
     /// Writes the last bytes that `reason` allows.
     async fn close(&mut self, reason: CloseReason) {
         let write_deadline = self.wire.limits().write_deadline;
-        let time = match W::Framing::final_writes(reason, write_deadline) {
+        let time = match self.framing.begin_close(reason, write_deadline) {
             FinalWrites::Nothing => return,
-            FinalWrites::Discard => return self.framing.discard_unsent(),
             FinalWrites::Pending(time) => time,
             FinalWrites::PartialFrame(time) => {
                 self.pending.truncate(W::Framing::frame_end);

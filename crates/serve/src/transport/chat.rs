@@ -9,10 +9,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, header};
-use tokio::time::Instant;
 use turnwire_event::row::TurnRow;
 use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Sub, TurnId};
-use turnwire_session::watch::Attendance;
 use turnwire_session::{Live, ReplayError};
 use turnwire_wire::pc3::{self, Cursor, Version};
 
@@ -20,52 +18,25 @@ use crate::listen::{TakenSocket, Takeover};
 
 use super::Streams;
 use super::carrier::event_stream::EventStream;
-use super::turn::{StreamPermit, TurnRequest, TurnStream};
+use super::turn::{TurnRequest, TurnStream};
 use format::ChatFormat;
 
 pub use counters::CountersByVersion;
 
-/// The arguments of [`open`].
-pub struct ChatRequest {
-    /// The turn, whether it waits, runs or has ended.
-    pub turn: TurnId,
-    /// A position before every event of the turn.
-    pub start: Position,
-    /// The version of the wire that the turn is bound to.
-    pub version: Version,
-    /// The version of the agent's definition that the turn is bound to.
-    pub definition: String,
-    /// The last frame that the client has.
-    pub client_cursor: Option<Cursor>,
-    /// When the request came that submitted the turn; none for a client that comes back.
-    pub submitted_at: Option<Instant>,
-    /// The client's attendance, if the submit has counted it already.
-    pub attendance: Option<Attendance>,
-    /// Counts the stream as open for its owner.
-    pub permit: StreamPermit,
-}
-
-/// Opens the stream of a turn and gives the response that delivers it. From here on the client
-/// attends the turn: dropping the response is leaving.
+/// Opens the stream of a turn that is bound to a `version` of the wire and to a version of the
+/// agent's `definition`; gives the response that delivers it. From here on the client attends the
+/// turn: dropping the response is leaving.
 pub async fn open(
     streams: Arc<Streams>,
     live: Arc<Live>,
-    request: ChatRequest,
+    (version, definition): (Version, &str),
+    request: TurnRequest,
 ) -> Result<Response<Body>, ReplayError> {
-    let request = TurnRequest {
-        turn: request.turn,
-        start: request.start,
-        format: ChatFormat(request.version),
-        counters: streams.chat_counters.get(&request.definition),
-        client_cursor: request.client_cursor,
-        submitted_at: request.submitted_at,
-        attendance: request.attendance,
-        permit: request.permit,
-    };
+    let counters = streams.chat_counters.get(definition);
     let retry_ms = jittered(streams.options.retry_ms);
     let tasks = streams.tasks.clone();
-    let stream = TurnStream::open(streams, live, request).await?;
-    let mut response = head(stream.live().id, stream.turn());
+    let mut response = head(live.id, request.turn);
+    let stream = TurnStream::open(streams, live, ChatFormat(version), counters, request).await?;
     let run = move |taken| tasks.track_future(run(stream, retry_ms, taken));
     response.extensions_mut().insert(Takeover::new(run));
     Ok(response)

@@ -7,14 +7,21 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use futures_util::task::AtomicWaker;
 use turnwire_hub::{Bell, Seat};
 
-const OPEN: u8 = 0;
-const DRAINING: u8 = 1;
-const STOPPED: u8 = 2;
-
 /// How far the server is in its shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shutdown {
+    None,
+    /// Connections stay until their turns are over.
+    Draining,
+    /// Connections close once they have delivered what there is.
+    Stopped,
+}
+
+/// The shutdown of the server, watched by every connection.
 #[derive(Debug, Default)]
 pub struct ServerPhase {
-    now: AtomicU8,
+    /// A [`Shutdown`] as a number; it only grows.
+    shutdown: AtomicU8,
     bell: Arc<Bell>,
 }
 
@@ -24,28 +31,26 @@ impl ServerPhase {
         self.bell.sit(waker)
     }
 
-    /// The phase as a number, to be compared with a later one.
-    pub(super) fn now(&self) -> u8 {
-        self.now.load(Ordering::Acquire)
+    pub(super) fn shutdown(&self) -> Shutdown {
+        match self.shutdown.load(Ordering::Acquire) {
+            0 => Shutdown::None,
+            1 => Shutdown::Draining,
+            _ => Shutdown::Stopped,
+        }
+    }
+
+    fn advance(&self, shutdown: Shutdown) {
+        self.shutdown.fetch_max(shutdown as u8, Ordering::AcqRel);
+        self.bell.ring();
     }
 
     /// Lets connections stay until their turns are over.
     pub fn drain(&self) {
-        self.now.fetch_max(DRAINING, Ordering::AcqRel);
-        self.bell.ring();
+        self.advance(Shutdown::Draining);
     }
 
     /// Closes connections once they have delivered what there is.
     pub fn stop(&self) {
-        self.now.fetch_max(STOPPED, Ordering::AcqRel);
-        self.bell.ring();
-    }
-
-    pub(super) fn is_draining(&self) -> bool {
-        self.now() != OPEN
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.now() == STOPPED
+        self.advance(Shutdown::Stopped);
     }
 }

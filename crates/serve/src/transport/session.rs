@@ -2,6 +2,7 @@
 //!
 //! The carrier delivers a [`SessionStream`]'s events; the client's frames (`inbound`) stay here.
 
+mod failure;
 mod format;
 mod workers;
 mod subscription;

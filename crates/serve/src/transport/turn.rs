@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use metrics::Gauge;
 use tokio::time::Instant;
 use turnwire_event::{Event, Position, TurnId};
 use turnwire_session::watch::Attendance;
@@ -22,7 +21,7 @@ use super::carrier::close::CloseReason;
 use super::carrier::cursor::{Fill, FrameFormat, SessionCursor};
 use super::carrier::framing::Framing;
 use super::carrier::pending::{FrameTally, PendingWrites};
-use super::carrier::wire::{Lag, Limits, Wire};
+use super::carrier::wire::{Backlog, Limits, Wire};
 use super::phase::ServerPhase;
 use selection::TurnSelection;
 
@@ -71,20 +70,20 @@ pub(crate) trait TurnFormat: FrameFormat<Tally: TurnTally> + Sync {
     fn tally_partial(partial: &[u8]) -> Self::Tally;
 }
 
-/// The arguments of [`TurnStream::open`].
-pub(crate) struct TurnRequest<F: TurnFormat> {
-    pub(crate) turn: TurnId,
+/// A client's request for the stream of a turn.
+pub struct TurnRequest {
+    /// The turn, whether it waits, runs or has ended.
+    pub turn: TurnId,
     /// A position before every event of the turn.
-    pub(crate) start: Position,
-    pub(crate) format: F,
-    pub(crate) counters: Arc<F::Counters>,
+    pub start: Position,
     /// The last frame that the client has.
-    pub(crate) client_cursor: Option<Cursor>,
+    pub client_cursor: Option<Cursor>,
     /// When the request came that submitted the turn; none for a client that comes back.
-    pub(crate) submitted_at: Option<Instant>,
+    pub submitted_at: Option<Instant>,
     /// The client's attendance, if the submit has counted it already.
-    pub(crate) attendance: Option<Attendance>,
-    pub(crate) permit: StreamPermit,
+    pub attendance: Option<Attendance>,
+    /// Counts the stream as open for its owner.
+    pub permit: StreamPermit,
 }
 
 /// The stream of one turn to one client. Dropping it is leaving the turn.
@@ -105,7 +104,9 @@ impl<F: TurnFormat> TurnStream<F> {
     pub(crate) async fn open(
         streams: Arc<Streams>,
         live: Arc<Live>,
-        request: TurnRequest<F>,
+        format: F,
+        counters: Arc<F::Counters>,
+        request: TurnRequest,
     ) -> Result<Self, ReplayError> {
         let client_cursor = request.client_cursor;
         let tail = live.ring.look(|_, tail, _| tail);
@@ -120,25 +121,17 @@ impl<F: TurnFormat> TurnStream<F> {
         // will start after the tail.
         let since = client_cursor.map_or(request.start, |cursor| cursor.since());
         let since = since.max(request.start).min(tail);
-        let selection = TurnSelection::new(request.turn, request.format, client_cursor);
+        let selection = TurnSelection::new(request.turn, format, client_cursor);
         Ok(Self {
             cursor: SessionCursor::open(&live, since, &selection).await?,
             selection,
             streams,
             live,
             attendance: Some(attendance),
-            counters: request.counters,
+            counters,
             submitted_at: request.submitted_at,
             _permit: request.permit,
         })
-    }
-
-    pub(crate) fn live(&self) -> &Arc<Live> {
-        &self.live
-    }
-
-    pub(crate) fn turn(&self) -> TurnId {
-        self.selection.turn
     }
 
     /// Counts the frames that a client which was too slow will not get (D-75).
@@ -172,6 +165,7 @@ impl<F: TurnFormat> TurnStream<F> {
 impl<F: TurnFormat> Wire for TurnStream<F> {
     type Framing = F::Framing;
     type Tally = F::Tally;
+    const OPEN_CONNECTIONS: &'static str = F::OPEN_STREAMS;
 
     fn phase(&self) -> &ServerPhase {
         &self.streams.phase
@@ -181,25 +175,18 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
         self.streams.options.limits()
     }
 
-    fn open_connections() -> Gauge {
-        metrics::gauge!(F::OPEN_STREAMS)
-    }
-
-    fn newest(&self) -> u64 {
-        self.live.ring.end()
-    }
-
-    fn has_more(&self) -> bool {
-        self.cursor.has_more(&self.live) || self.live.ring.is_ended()
-    }
-
-    fn lag(&self) -> Lag {
-        if self.is_complete() {
-            return Lag::default();
-        }
-        Lag {
-            events: self.cursor.lag(&self.live),
-            is_bounded: !self.cursor.is_catching_up(),
+    fn backlog(&self) -> Backlog {
+        let has_rest = !self.is_complete();
+        Backlog {
+            newest: self.live.ring.end(),
+            has_more: has_rest && self.cursor.has_more(&self.live),
+            lag: if has_rest {
+                self.cursor.lag(&self.live)
+            } else {
+                0
+            },
+            is_bounded: has_rest && !self.cursor.is_catching_up(),
+            has_ended: self.live.ring.is_ended(),
         }
     }
 
@@ -226,11 +213,6 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
 
     fn is_complete(&self) -> bool {
         self.selection.is_complete
-    }
-
-    fn is_delivered(&self, pending: &PendingWrites<F::Tally>) -> bool {
-        let has_all = self.is_complete() || self.cursor.lag(&self.live) == 0;
-        has_all && !self.cursor.is_replaying() && pending.frames() == 0
     }
 
     fn idle_close(&self) -> Option<CloseReason> {
@@ -271,7 +253,10 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
         );
         if is_lost {
             let (mut frame, mut tally) = (Vec::new(), F::Tally::default());
-            let word = self.selection.format.write_lost(self.turn(), &mut frame);
+            let word = self
+                .selection
+                .format
+                .write_lost(self.selection.turn, &mut frame);
             tally.add(word, 0);
             pending.push(frame.into(), tally);
         }

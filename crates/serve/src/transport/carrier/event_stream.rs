@@ -32,26 +32,13 @@ impl<S: ByteStream> EventStream<S> {
 impl<S: ByteStream> Framing for EventStream<S> {
     type Inbound = Infallible;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>, _: bool) -> Poll<io::Result<bool>> {
-        Poll::Ready(Ok(false))
-    }
-
-    fn has_control(&self) -> bool {
-        false
-    }
-
     fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match slices {
-            [one] => Pin::new(&mut self.io).poll_write(cx, one),
-            many => Pin::new(&mut self.io).poll_write_vectored(cx, many),
-        }
+        self.io.poll_write_slices(cx, slices)
     }
-
-    fn set_mid_frame(&mut self, _: bool) {}
 
     /// Ready when the client has left. Bytes that it sends are read and discarded.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Infallible, CloseReason>> {
@@ -66,14 +53,13 @@ impl<S: ByteStream> Framing for EventStream<S> {
         }
     }
 
-    fn frame_end(frames: &[u8], _: usize) -> usize {
-        frames.len()
-    }
-
-    fn final_writes(reason: CloseReason, _: Duration) -> FinalWrites {
+    fn begin_close(&mut self, reason: CloseReason, _: Duration) -> FinalWrites {
         match reason {
             CloseReason::PeerGone | CloseReason::PeerClosed => FinalWrites::Nothing,
-            CloseReason::TooSlow => FinalWrites::Discard,
+            CloseReason::TooSlow => {
+                self.io.discard_unsent();
+                FinalWrites::Nothing
+            }
             _ => FinalWrites::Pending(CLOSING),
         }
     }
@@ -82,9 +68,5 @@ impl<S: ByteStream> Framing for EventStream<S> {
         if self.io.shutdown().await.is_ok() {
             let _ = poll_fn(|cx| self.poll_read(cx)).await;
         }
-    }
-
-    fn discard_unsent(&self) {
-        self.io.discard_unsent();
     }
 }

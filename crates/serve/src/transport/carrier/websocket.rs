@@ -91,7 +91,7 @@ impl<S: ByteStream> Framing for WebSocket<S> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.socket.get_mut().poll_write_frames(cx, slices)
+        self.socket.get_mut().io.poll_write_slices(cx, slices)
     }
 
     fn set_mid_frame(&mut self, mid_frame: bool) {
@@ -118,7 +118,7 @@ impl<S: ByteStream> Framing for WebSocket<S> {
         header::frame_end(frames, offset)
     }
 
-    fn final_writes(reason: CloseReason, write_deadline: Duration) -> FinalWrites {
+    fn begin_close(&mut self, reason: CloseReason, write_deadline: Duration) -> FinalWrites {
         match reason {
             CloseReason::PeerGone => FinalWrites::Nothing,
             CloseReason::PeerClosed => FinalWrites::PartialFrame(CLOSING),
@@ -136,10 +136,6 @@ impl<S: ByteStream> Framing for WebSocket<S> {
             let rest = async { while let Some(Ok(_)) = self.socket.next().await {} };
             let _ = tokio::time::timeout(CLOSING, rest).await;
         }
-    }
-
-    fn discard_unsent(&self) {
-        self.socket.get_ref().io.discard_unsent();
     }
 }
 

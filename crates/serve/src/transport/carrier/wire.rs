@@ -4,7 +4,6 @@
 use std::future::Future;
 use std::time::Duration;
 
-use metrics::Gauge;
 use tokio::time::Instant;
 
 use super::super::phase::ServerPhase;
@@ -21,12 +20,19 @@ pub(crate) struct Limits {
     pub(crate) write_deadline: Duration,
 }
 
-/// How far a client is behind its rings.
+/// What the sessions of a connection have for its client.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lag {
-    pub(crate) events: u64,
-    /// False while the client catches up, or has been given all there is.
+pub(crate) struct Backlog {
+    /// A number that grows with every event.
+    pub(crate) newest: u64,
+    /// True if [`Wire::fill`] would queue frames or move a cursor.
+    pub(crate) has_more: bool,
+    /// Events in the rings that the client has not been given.
+    pub(crate) lag: u64,
+    /// False while the client catches up, or has been given all there will be.
     pub(crate) is_bounded: bool,
+    /// True if the session was deleted or is damaged.
+    pub(crate) has_ended: bool,
 }
 
 /// One connection's wire.
@@ -34,20 +40,14 @@ pub(crate) trait Wire: Send {
     type Framing: Framing;
     type Tally: FrameTally;
 
+    /// The name of the gauge of open connections.
+    const OPEN_CONNECTIONS: &'static str;
+
     fn phase(&self) -> &ServerPhase;
 
     fn limits(&self) -> Limits;
 
-    /// The gauge of open connections.
-    fn open_connections() -> Gauge;
-
-    /// A number that grows with every event of the sessions that are delivered.
-    fn newest(&self) -> u64;
-
-    /// True if [`Wire::fill`] has something to do, or a session that is delivered has ended.
-    fn has_more(&self) -> bool;
-
-    fn lag(&self) -> Lag;
+    fn backlog(&self) -> Backlog;
 
     /// True if more frames may be queued behind the `pending` ones.
     fn may_fill(&self, pending: &PendingWrites<Self::Tally>) -> bool {
@@ -64,9 +64,6 @@ pub(crate) trait Wire: Send {
     fn is_complete(&self) -> bool {
         false
     }
-
-    /// True if the client has every frame there is now, so that a stopped server may close.
-    fn is_delivered(&self, pending: &PendingWrites<Self::Tally>) -> bool;
 
     /// Why a connection that has not begun to deliver ends now.
     fn early_close(&self, _now: Instant) -> Option<CloseReason> {
@@ -94,8 +91,8 @@ pub(crate) trait Wire: Send {
         pending: &mut PendingWrites<Self::Tally>,
     ) -> impl Future<Output = Result<(), CloseReason>> + Send;
 
-    /// Records how far the client is behind.
-    fn record_lag(&self, _events: u64) {}
+    /// Records how many events the client is behind.
+    fn record_lag(&self, _lag: u64) {}
 
     /// Counts frames that the socket has taken.
     fn record_sent(&mut self, tally: &Self::Tally);

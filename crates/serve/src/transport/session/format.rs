@@ -12,8 +12,11 @@ use turnwire_wire::session::event_frame;
 use turnwire_wire::session::server::{EVENT_PREFIX, EVENT_SUFFIX};
 
 use super::super::carrier::cursor::{FrameFormat, PageStep, Selection};
-use super::super::carrier::pending::EventCount;
+use super::super::carrier::pending::{EventCount, PendingWrites};
 use super::super::carrier::websocket::header::text_header;
+
+/// Pending writes of the session wire.
+pub(super) type EventWrites = PendingWrites<EventCount>;
 
 /// Event frames of the session wire.
 #[derive(Clone, Copy, Debug)]

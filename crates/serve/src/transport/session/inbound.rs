@@ -8,26 +8,25 @@ use turnwire_event::fold::replay::Missed;
 use turnwire_event::{Position, ResponseId, TurnId, metric};
 use turnwire_hub::Closed;
 use turnwire_session::cancel::{self, Requested};
-use turnwire_session::{Error, Live, ReplayError};
+use turnwire_session::{Error, Live};
 use turnwire_wire::session::{
     self as wire, Ack, ClientFrame, ClientFrameError, Close, Positions, SessionSummary, Subscribe,
     SubscribeError,
 };
 
 use super::super::carrier::cursor::SessionCursor;
-use super::super::carrier::pending::{EventCount, PendingWrites};
+use super::failure::SubscribeFailure;
+use super::format::EventWrites;
 use super::stream::{SessionStream, send};
 use super::subscription::Subscription;
-use super::workers::{WorkerStreams, WorkersError};
-
-type Pending = PendingWrites<EventCount>;
+use super::workers::WorkerStreams;
 
 impl SessionStream {
     /// Handles one message; the error ends the connection.
     pub(super) async fn handle(
         &mut self,
         message: Message,
-        pending: &mut Pending,
+        pending: &mut EventWrites,
     ) -> Result<(), Close> {
         let text = match message {
             Message::Text(text) => text,
@@ -65,7 +64,7 @@ impl SessionStream {
             .is_ok_and(|nonce| nonce > answered && nonce <= self.last_nonce)
     }
 
-    fn refuse(&mut self, error: &SubscribeError, pending: &mut Pending) {
+    fn refuse(&mut self, error: &SubscribeError, pending: &mut EventWrites) {
         metrics::counter!(metric::WS_SUBSCRIBE_ERROR_TOTAL, "code" => error.code.name())
             .increment(1);
         // The client may send a better subscribe, and has the full time for it.
@@ -103,7 +102,7 @@ impl SessionStream {
     async fn subscribe(
         &mut self,
         subscribe: Subscribe,
-        pending: &mut Pending,
+        pending: &mut EventWrites,
     ) -> Result<(), Close> {
         let received_at = Instant::now();
         let live = match &self.live {
@@ -120,19 +119,19 @@ impl SessionStream {
         };
         let mut started = match self.start(&live, &subscribe, pending).await {
             Ok(started) => started,
-            Err(StartError::Refused(error)) => {
+            Err(SubscribeFailure::Refused(error)) => {
                 self.refuse(&error, pending);
                 return Ok(());
             }
-            Err(StartError::Session(Error::SessionNotFound)) => {
+            Err(SubscribeFailure::Session(Error::SessionNotFound)) => {
                 self.refuse(&SubscribeError::session_not_found(), pending);
                 return Ok(());
             }
-            Err(StartError::Session(Error::Quarantined)) => {
+            Err(SubscribeFailure::Session(Error::Quarantined)) => {
                 live.quarantine();
                 return Err(Close::Quarantined);
             }
-            Err(StartError::Session(_)) => return Err(Close::Internal),
+            Err(SubscribeFailure::Session(_)) => return Err(Close::Internal),
         };
         // One watcher a connection, however often it subscribes.
         if started.watcher.is_none() {
@@ -151,8 +150,8 @@ impl SessionStream {
         &mut self,
         live: &Arc<Live>,
         subscribe: &Subscribe,
-        pending: &mut Pending,
-    ) -> Result<Subscription, StartError> {
+        pending: &mut EventWrites,
+    ) -> Result<Subscription, SubscribeFailure> {
         if subscribe.snapshot {
             let messages_max = self.streams.options.snapshot_messages;
             let snapshot = live.snapshot(messages_max).await?;
@@ -169,7 +168,8 @@ impl SessionStream {
             let at = since.position(live.id)?;
             let max = self.streams.options.replay_max;
             let replay = live.catch_up(at, &subscribe.filter, Missed::Ends, max);
-            let replay = replay.await.map_err(|error| refuse_replay(error, max))?;
+            let replay = replay.await;
+            let replay = replay.map_err(|error| SubscribeFailure::of_replay(error, max))?;
             let count = replay.count;
             let cursor = SessionCursor::in_replay(at, replay);
             let started = self.open(live, subscribe, cursor).await?;
@@ -197,7 +197,7 @@ impl SessionStream {
         live: &Arc<Live>,
         subscribe: &Subscribe,
         running: &mut Subscription,
-    ) -> Result<(), StartError> {
+    ) -> Result<(), SubscribeFailure> {
         if !subscribe.filter.include_worker_sessions {
             running.workers = None;
         } else if running.workers.is_none() {
@@ -215,7 +215,7 @@ impl SessionStream {
         live: &Arc<Live>,
         subscribe: &Subscribe,
         cursor: SessionCursor,
-    ) -> Result<Subscription, StartError> {
+    ) -> Result<Subscription, SubscribeFailure> {
         let workers = self.open_workers(live, subscribe, cursor.at).await?;
         let filter = subscribe.filter.clone();
         Ok(Subscription::new(filter, cursor, workers))
@@ -228,7 +228,7 @@ impl SessionStream {
         live: &Arc<Live>,
         subscribe: &Subscribe,
         at: Position,
-    ) -> Result<Option<Box<WorkerStreams>>, StartError> {
+    ) -> Result<Option<Box<WorkerStreams>>, SubscribeFailure> {
         let filter = &subscribe.filter;
         if !filter.include_worker_sessions {
             return Ok(None);
@@ -240,10 +240,9 @@ impl SessionStream {
         let (streams, waker, name) = (self.streams.clone(), self.waker.clone(), self.name.clone());
         let workers = WorkerStreams::open(streams, waker, name, (live, filter), (at, named));
         match Box::pin(workers).await {
-            Ok(workers) => Ok(Some(workers)),
-            Err(WorkersError::Refused(error)) => Err(error.into()),
             // The parent itself exists and is not damaged.
-            Err(WorkersError::Session(_)) => Err(Error::Internal.into()),
+            Err(SubscribeFailure::Session(_)) => Err(Error::Internal.into()),
+            opened => opened.map(Some),
         }
     }
 }
@@ -253,7 +252,7 @@ fn acknowledge(
     subscribe: &Subscribe,
     started: &Subscription,
     replay_event_count: u64,
-    pending: &mut Pending,
+    pending: &mut EventWrites,
 ) {
     let ack = Ack {
         resolved_filter: subscribe.filter.spec(),
@@ -263,33 +262,4 @@ fn acknowledge(
         positions: started.positions(live),
     };
     send(pending, |out| wire::ack(&ack, out));
-}
-
-/// The answer to a client whose missed events cannot be replayed.
-fn refuse_replay(error: ReplayError, max: u64) -> StartError {
-    match error {
-        ReplayError::Expired => SubscribeError::cursor_expired().into(),
-        ReplayError::TooLarge(..) => SubscribeError::replay_too_large(max).into(),
-        ReplayError::Session(error) => error.into(),
-    }
-}
-
-/// Why a subscribe starts nothing.
-enum StartError {
-    /// The subscribe is answered with this error.
-    Refused(SubscribeError),
-    /// The session cannot be read.
-    Session(Error),
-}
-
-impl From<SubscribeError> for StartError {
-    fn from(error: SubscribeError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<Error> for StartError {
-    fn from(error: Error) -> Self {
-        Self::Session(error)
-    }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use metrics::Gauge;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
@@ -20,10 +19,11 @@ use super::super::Streams;
 use super::super::carrier::Carrier;
 use super::super::carrier::close::CloseReason;
 use super::super::carrier::cursor::Fill;
-use super::super::carrier::pending::{EventCount, PendingWrites};
+use super::super::carrier::pending::EventCount;
 use super::super::carrier::websocket::{WebSocket, header};
-use super::super::carrier::wire::{Lag, Limits, Wire};
-use super::super::phase::ServerPhase;
+use super::super::carrier::wire::{Backlog, Limits, Wire};
+use super::super::phase::{ServerPhase, Shutdown};
+use super::format::EventWrites;
 use super::subscription::Subscription;
 
 /// How often a draining server looks whether the last commit of a turn is done: no event of the
@@ -64,7 +64,7 @@ impl SessionStream {
         let waker = self.waker.clone();
         let live = self.live.as_ref().ok();
         let seat = live.map(|live| live.ring.sit(waker.clone()));
-        let pending = PendingWrites::new();
+        let pending = EventWrites::new();
         let carrier = Carrier::new(self, socket, pending, waker, seat);
         carrier.run().await;
     }
@@ -72,6 +72,10 @@ impl SessionStream {
     /// The subscription and its session, once the client has subscribed.
     fn subscribed(&self) -> Option<(&Subscription, &Arc<Live>)> {
         self.subscription.as_ref().zip(self.live.as_ref().ok())
+    }
+
+    fn is_draining(&self) -> bool {
+        self.streams.phase.shutdown() != Shutdown::None
     }
 
     pub(super) fn warn(&self, reason: &'static str) {
@@ -85,7 +89,7 @@ impl SessionStream {
 }
 
 /// Queues a frame of the server's own.
-pub(super) fn send(pending: &mut PendingWrites<EventCount>, write: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn send(pending: &mut EventWrites, write: impl FnOnce(&mut Vec<u8>)) {
     let mut payload = Vec::new();
     write(&mut payload);
     let mut frame = Vec::with_capacity(payload.len() + 10);
@@ -96,6 +100,7 @@ pub(super) fn send(pending: &mut PendingWrites<EventCount>, write: impl FnOnce(&
 impl Wire for SessionStream {
     type Framing = WebSocket<TcpStream>;
     type Tally = EventCount;
+    const OPEN_CONNECTIONS: &'static str = metric::WS_CONNECTIONS;
 
     fn phase(&self) -> &ServerPhase {
         &self.streams.phase
@@ -105,27 +110,14 @@ impl Wire for SessionStream {
         self.streams.options.limits()
     }
 
-    fn open_connections() -> Gauge {
-        metrics::gauge!(metric::WS_CONNECTIONS)
-    }
-
-    fn newest(&self) -> u64 {
+    fn backlog(&self) -> Backlog {
         let subscribed = self.subscribed();
-        subscribed.map_or(0, |(subscription, live)| subscription.newest(live))
+        subscribed.map_or_else(Backlog::default, |(subscription, live)| {
+            subscription.backlog(live)
+        })
     }
 
-    fn has_more(&self) -> bool {
-        let subscribed = self.subscribed();
-        subscribed
-            .is_some_and(|(subscription, live)| subscription.has_more(live) || live.ring.is_ended())
-    }
-
-    fn lag(&self) -> Lag {
-        let subscribed = self.subscribed();
-        subscribed.map_or_else(Lag::default, |(subscription, live)| subscription.lag(live))
-    }
-
-    async fn fill(&mut self, pending: &mut PendingWrites<EventCount>) -> Result<bool, CloseReason> {
+    async fn fill(&mut self, pending: &mut EventWrites) -> Result<bool, CloseReason> {
         let (Some(subscription), Ok(live)) = (&mut self.subscription, &self.live) else {
             return Ok(false);
         };
@@ -138,17 +130,11 @@ impl Wire for SessionStream {
         }
     }
 
-    fn is_delivered(&self, pending: &PendingWrites<EventCount>) -> bool {
-        let subscribed = self.subscribed();
-        subscribed
-            .is_none_or(|(subscription, live)| !subscription.has_more(live) && pending.is_empty())
-    }
-
     fn early_close(&self, now: Instant) -> Option<CloseReason> {
         if self.subscription.is_some() {
             return None;
         }
-        if self.streams.phase.is_draining() {
+        if self.is_draining() {
             return Some(CloseReason::Draining);
         }
         let is_late = now >= self.subscribe_deadline;
@@ -159,7 +145,7 @@ impl Wire for SessionStream {
         let (_, live) = self.subscribed()?;
         let is_settled = || live.current_turn().is_none() && live.sequencer.is_settled();
         CloseReason::of_ring(live).or_else(|| {
-            let has_drained = self.streams.phase.is_draining() && is_settled();
+            let has_drained = self.is_draining() && is_settled();
             has_drained.then_some(CloseReason::Draining)
         })
     }
@@ -169,7 +155,7 @@ impl Wire for SessionStream {
         is_subscribed.then_some(self.streams.options.ping)
     }
 
-    fn heartbeat(&mut self, pending: &mut PendingWrites<EventCount>) -> Result<(), CloseReason> {
+    fn heartbeat(&mut self, pending: &mut EventWrites) -> Result<(), CloseReason> {
         let Some((subscription, live)) = self.subscribed() else {
             return Ok(());
         };
@@ -189,7 +175,7 @@ impl Wire for SessionStream {
     fn next_check(&self) -> Option<Instant> {
         match &self.subscription {
             None => Some(self.subscribe_deadline),
-            Some(_) if self.streams.phase.is_draining() => Some(Instant::now() + DRAIN_CHECK),
+            Some(_) if self.is_draining() => Some(Instant::now() + DRAIN_CHECK),
             Some(subscription) => subscription.next_lookup(),
         }
     }
@@ -197,17 +183,17 @@ impl Wire for SessionStream {
     async fn receive(
         &mut self,
         message: Message,
-        pending: &mut PendingWrites<EventCount>,
+        pending: &mut EventWrites,
     ) -> Result<(), CloseReason> {
         let handled = self.handle(message, pending).await;
         handled.map_err(CloseReason::Rejected)
     }
 
-    fn record_lag(&self, events: u64) {
+    fn record_lag(&self, lag: u64) {
         // A look first: all connections share this word, and it seldom changes.
-        if events > self.streams.lag_max.load(Ordering::Relaxed) {
-            self.streams.lag_max.fetch_max(events, Ordering::Relaxed);
-            metrics::gauge!(metric::WS_QUEUE_DEPTH_MAX).set(events as f64);
+        if lag > self.streams.lag_max.load(Ordering::Relaxed) {
+            self.streams.lag_max.fetch_max(lag, Ordering::Relaxed);
+            metrics::gauge!(metric::WS_QUEUE_DEPTH_MAX).set(lag as f64);
         }
     }
 
@@ -217,14 +203,14 @@ impl Wire for SessionStream {
         }
     }
 
-    fn closing(&mut self, reason: CloseReason, pending: &mut PendingWrites<EventCount>) {
+    fn closing(&mut self, reason: CloseReason, pending: &mut EventWrites) {
         // A client that closed the connection itself stays a watcher until it is answered.
         if matches!(reason, CloseReason::PeerClosed | CloseReason::PeerGone) {
             return;
         }
         if matches!(reason, CloseReason::TooSlow | CloseReason::CursorExpired) {
             metrics::counter!(metric::WS_SLOW_CLIENT_CLOSED_TOTAL).increment(1);
-            let dropped = self.lag().events + pending.frames();
+            let dropped = self.backlog().lag + pending.frames();
             metrics::counter!(metric::WS_FRAME_DROPPED_TOTAL).increment(dropped);
             self.warn("client_too_slow");
         }

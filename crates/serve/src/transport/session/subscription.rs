@@ -9,9 +9,8 @@ use turnwire_session::{Live, ReplayError};
 use turnwire_wire::session::Positions;
 
 use super::super::carrier::cursor::{Fill, SessionCursor};
-use super::super::carrier::pending::{EventCount, PendingWrites};
-use super::super::carrier::wire::Lag;
-use super::format::FilterSelection;
+use super::super::carrier::wire::Backlog;
+use super::format::{EventWrites, FilterSelection};
 use super::workers::WorkerStreams;
 
 /// What a connection delivers.
@@ -37,26 +36,17 @@ impl Subscription {
         }
     }
 
-    /// A number that grows with every event of `live` and of its workers.
-    pub(super) fn newest(&self, live: &Live) -> u64 {
-        let workers = self.workers.as_ref().map_or(0, |workers| workers.newest());
-        live.ring.end() + workers
-    }
-
-    /// True if there is something to deliver, of the past or from a ring.
-    pub(super) fn has_more(&self, live: &Live) -> bool {
-        let workers = self.workers.as_ref();
-        self.cursor.has_more(live)
-            || workers.is_some_and(|workers| workers.has_more(live, self.cursor.at))
-    }
-
-    pub(super) fn lag(&self, live: &Live) -> Lag {
-        let workers = self.workers.as_ref();
-        let is_catching_up =
-            self.cursor.is_catching_up() || workers.is_some_and(|workers| workers.is_catching_up());
-        Lag {
-            events: self.cursor.lag(live) + workers.map_or(0, |workers| workers.lag()),
-            is_bounded: !is_catching_up,
+    pub(super) fn backlog(&self, live: &Live) -> Backlog {
+        let own = Backlog {
+            newest: live.ring.end(),
+            has_more: self.cursor.has_more(live),
+            lag: self.cursor.lag(live),
+            is_bounded: !self.cursor.is_catching_up(),
+            has_ended: live.ring.is_ended(),
+        };
+        match &self.workers {
+            None => own,
+            Some(workers) => workers.add_backlog(own, live, self.cursor.at),
         }
     }
 
@@ -77,7 +67,7 @@ impl Subscription {
     pub(super) async fn fill(
         &mut self,
         live: &Arc<Live>,
-        pending: &mut PendingWrites<EventCount>,
+        pending: &mut EventWrites,
     ) -> Result<Fill, ReplayError> {
         let filter = &self.filter;
         match &mut self.workers {

@@ -22,9 +22,9 @@ use turnwire_wire::session::Positions;
 
 use super::super::Streams;
 use super::super::carrier::cursor::{Fill, RING_EVENTS_MAX, SessionCursor};
-use super::super::carrier::pending::{EventCount, PendingWrites};
+use super::super::carrier::wire::Backlog;
+use super::format::EventWrites;
 use delegates::{Boundary, DelegateGate, WorkerWait};
-pub(super) use join::WorkersError;
 
 /// How soon a worker that has started and does not exist yet is looked for again, at first and at
 /// most: its session is created within milliseconds of its start, unless the disk is slow.
@@ -110,8 +110,23 @@ pub(super) struct WorkerStreams {
 }
 
 impl WorkerStreams {
+    /// Adds the backlog of all workers to that of `live`, which is delivered up to `at`.
+    pub(super) fn add_backlog(&self, own: Backlog, live: &Live, at: Position) -> Backlog {
+        let own = Backlog {
+            has_more: own.has_more || self.has_more(live, at),
+            ..own
+        };
+        let joined = self.joined.iter();
+        joined.fold(own, |sum, worker| Backlog {
+            newest: sum.newest + worker.live.ring.end(),
+            lag: sum.lag + worker.cursor.lag(&worker.live),
+            is_bounded: sum.is_bounded && !worker.cursor.is_catching_up(),
+            ..sum
+        })
+    }
+
     /// True if there is something to do for a worker of `live`, which is delivered up to `at`.
-    pub(super) fn has_more(&self, live: &Live, at: Position) -> bool {
+    fn has_more(&self, live: &Live, at: Position) -> bool {
         let has_more = |worker: &JoinedWorker| {
             worker.live.ring.is_ended()
                 || match worker.is_complete() {
@@ -132,24 +147,6 @@ impl WorkerStreams {
     /// The sessions of workers that are delivered.
     pub(super) fn lives(&self) -> impl Iterator<Item = &Arc<Live>> {
         self.joined.iter().map(|worker| &worker.live)
-    }
-
-    /// The sum of the ends of all rings: it grows with every event.
-    pub(super) fn newest(&self) -> u64 {
-        self.joined
-            .iter()
-            .map(|worker| worker.live.ring.end())
-            .sum()
-    }
-
-    pub(super) fn is_catching_up(&self) -> bool {
-        let mut joined = self.joined.iter();
-        joined.any(|worker| worker.cursor.is_catching_up())
-    }
-
-    pub(super) fn lag(&self) -> u64 {
-        let joined = self.joined.iter();
-        joined.map(|worker| worker.cursor.lag(&worker.live)).sum()
     }
 
     /// How far every worker is delivered.
@@ -205,7 +202,7 @@ impl WorkerStreams {
         live: &Arc<Live>,
         cursor: &mut SessionCursor,
         filter: &Filter,
-        pending: &mut PendingWrites<EventCount>,
+        pending: &mut EventWrites,
     ) -> Result<Fill, ReplayError> {
         let mut has_moved = self.schedule_due(live, cursor.at);
         has_moved |= self.look_up(live, filter).await?;
@@ -215,8 +212,14 @@ impl WorkerStreams {
             }
             self.last_filled = (self.last_filled + 1) % (self.joined.len() + 1);
             let fill = match self.last_filled {
-                0 => self.fill_parent(live, cursor, filter, pending).await?,
-                next => self.fill_worker(live, next - 1, filter, pending).await?,
+                0 => {
+                    let filled = self.fill_session((live, cursor), live.id, filter, pending);
+                    filled.await?
+                }
+                next => {
+                    let filled = self.fill_worker((live, cursor), next - 1, filter, pending);
+                    filled.await?
+                }
             };
             match fill {
                 Fill::Idle => {}
@@ -231,46 +234,19 @@ impl WorkerStreams {
         })
     }
 
-    async fn fill_parent(
-        &mut self,
-        live: &Arc<Live>,
-        cursor: &mut SessionCursor,
-        filter: &Filter,
-        pending: &mut PendingWrites<EventCount>,
-    ) -> Result<Fill, ReplayError> {
-        if let Some(wait) = self.gate.wait {
-            if !self.is_over(wait) {
-                return Ok(Fill::Idle);
-            }
-            self.remove(wait.worker);
-            self.gate.pass(wait.end);
-        }
-        let (fill, boundary) = self.gate.fill(cursor, live, filter, pending).await?;
-        match boundary {
-            None => {}
-            Some(Boundary::Started(worker)) => self.started(live, worker, live.id, 1),
-            Some(Boundary::Ending(worker, end)) => {
-                match self.before_end(live, filter, worker, end).await? {
-                    Some(wait) => self.gate.wait_for(cursor, wait),
-                    None => self.gate.pass(end),
-                }
-            }
-        }
-        Ok(fill)
-    }
-
+    /// Fills a worker, or removes it if it has nothing to deliver any more.
     async fn fill_worker(
         &mut self,
-        live: &Arc<Live>,
+        (live, cursor): (&Arc<Live>, &mut SessionCursor),
         index: usize,
         filter: &Filter,
-        pending: &mut PendingWrites<EventCount>,
+        pending: &mut EventWrites,
     ) -> Result<Fill, ReplayError> {
         let Some(worker) = self.joined.get(index) else {
             return Ok(Fill::Idle);
         };
-        let (id, depth) = (worker.id, worker.depth);
-        if worker.live.ring.closed() == Some(Closed::Quarantined) {
+        let (id, session) = (worker.id, worker.live.clone());
+        if session.ring.closed() == Some(Closed::Quarantined) {
             return Ok(self.drop_worker(live, id, Some("worker_quarantined")));
         }
         if worker.is_complete() {
@@ -280,53 +256,66 @@ impl WorkerStreams {
             }
             return Ok(self.drop_worker(live, id, None));
         }
-        if let Some(wait) = worker.gate.wait {
+        let is_waiting = worker.gate.wait.is_some_and(|wait| !self.is_over(wait));
+        let filled = self.fill_session((live, cursor), id, filter, pending);
+        match Box::pin(filled).await {
+            // It was deleted, and all events before that are delivered.
+            Ok(Fill::Idle) if !is_waiting && session.ring.is_ended() => {
+                Ok(self.drop_worker(live, id, None))
+            }
+            Err(ReplayError::Session(Error::SessionNotFound)) => {
+                Ok(self.drop_worker(live, id, None))
+            }
+            Err(ReplayError::Session(Error::Quarantined)) => {
+                session.quarantine();
+                Ok(self.drop_worker(live, id, Some("worker_quarantined")))
+            }
+            filled => filled,
+        }
+    }
+
+    /// Fills one session, `live` or a worker, up to the next start or end of a worker.
+    async fn fill_session(
+        &mut self,
+        (live, cursor): (&Arc<Live>, &mut SessionCursor),
+        id: SessionId,
+        filter: &Filter,
+        pending: &mut EventWrites,
+    ) -> Result<Fill, ReplayError> {
+        if let Some(wait) = self.gate(id).wait {
             if !self.is_over(wait) {
                 return Ok(Fill::Idle);
             }
             self.remove(wait.worker);
-            if let Some(worker) = self.joined(id) {
-                worker.gate.pass(wait.end);
-            }
+            self.gate(id).pass(wait.end);
         }
-        let Some(worker) = self.joined(id) else {
-            return Ok(Fill::Idle);
-        };
-        let (cursor, worker_live) = (&mut worker.cursor, &worker.live);
-        let filled = worker.gate.fill(cursor, worker_live, filter, pending);
-        let (fill, boundary) = match Box::pin(filled).await {
-            Ok(filled) => filled,
-            Err(ReplayError::Session(Error::SessionNotFound)) => {
-                return Ok(self.drop_worker(live, id, None));
+        let (filled, depth) = match self.joined.iter_mut().find(|worker| worker.id == id) {
+            None => (self.gate.fill(cursor, live, filter, pending).await?, 0),
+            Some(worker) => {
+                let (cursor, gate) = (&mut worker.cursor, &worker.gate);
+                let filled = gate.fill(cursor, &worker.live, filter, pending).await?;
+                (filled, worker.depth)
             }
-            Err(ReplayError::Session(Error::Quarantined)) => {
-                worker.live.quarantine();
-                return Ok(self.drop_worker(live, id, Some("worker_quarantined")));
-            }
-            Err(error) => return Err(error),
         };
+        let (fill, boundary) = filled;
         match boundary {
-            // It was deleted, and all events before that are delivered.
-            None if fill == Fill::Idle && worker.live.ring.is_ended() => {
-                return Ok(self.drop_worker(live, id, None));
-            }
             None => {}
-            Some(Boundary::Started(below)) => self.started(live, below, id, depth + 1),
-            Some(Boundary::Ending(below, end)) => {
-                let wait = Box::pin(self.before_end(live, filter, below, end)).await?;
-                if let Some(worker) = self.joined(id) {
-                    match wait {
-                        Some(wait) => worker.gate.wait_for(&mut worker.cursor, wait),
-                        None => worker.gate.pass(end),
-                    }
+            Some(Boundary::Started(worker)) => self.started(live, worker, id, depth + 1),
+            Some(Boundary::Ending(worker, end)) => {
+                let wait = self.before_end(live, filter, worker, end).await?;
+                match wait {
+                    Some(wait) => self.gate(id).wait = Some(wait),
+                    None => self.gate(id).pass(end),
                 }
             }
         }
         Ok(fill)
     }
 
-    fn joined(&mut self, id: SessionId) -> Option<&mut JoinedWorker> {
-        self.joined.iter_mut().find(|worker| worker.id == id)
+    /// The gate of a session: of a worker, or else of the one that the client subscribed to.
+    fn gate(&mut self, id: SessionId) -> &mut DelegateGate {
+        let worker = self.joined.iter_mut().find(|worker| worker.id == id);
+        worker.map_or(&mut self.gate, |worker| &mut worker.gate)
     }
 
     /// Removes a worker that has nothing to deliver any more.

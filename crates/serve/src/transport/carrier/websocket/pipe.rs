@@ -4,7 +4,7 @@
 //! While a frame is written in part (`mid_frame`) the library's writes wait; while the library has
 //! something unflushed (`has_control`) the writer of frames waits.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -21,24 +21,12 @@ pub(crate) struct Pipe<S> {
     pub(super) has_control: bool,
 }
 
-impl<S: ByteStream> Pipe<S> {
+impl<S> Pipe<S> {
     pub(super) fn new(io: S) -> Self {
         Self {
             io,
             mid_frame: false,
             has_control: false,
-        }
-    }
-
-    /// Writes frames past the library.
-    pub(super) fn poll_write_frames(
-        &mut self,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match slices {
-            [one] => Pin::new(&mut self.io).poll_write(cx, one),
-            many => Pin::new(&mut self.io).poll_write_vectored(cx, many),
         }
     }
 }

@@ -15,8 +15,8 @@ use turnwire_hub::Run;
 use turnwire_session::{CatchUp, Live, ReplayError};
 
 use super::super::super::carrier::cursor::{Fill, PageStep, Selection, SessionCursor};
-use super::super::super::carrier::pending::{EventCount, PendingWrites};
-use super::super::format::{EventFormat, FilterSelection};
+use super::super::super::carrier::pending::EventCount;
+use super::super::format::{EventFormat, EventWrites, FilterSelection};
 
 /// What a session's next event waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,12 +134,6 @@ impl DelegateGate {
         }
     }
 
-    /// Stops the session at the end of a worker until the worker is delivered.
-    pub(super) fn wait_for(&mut self, cursor: &mut SessionCursor, wait: WorkerWait) {
-        self.wait = Some(wait);
-        cursor.pause();
-    }
-
     /// Lets the end of a worker pass.
     pub(super) fn pass(&mut self, end: Position) {
         (self.wait, self.passed_end) = (None, Some(end));
@@ -156,7 +150,7 @@ impl DelegateGate {
         cursor: &mut SessionCursor,
         live: &Arc<Live>,
         filter: &Filter,
-        pending: &mut PendingWrites<EventCount>,
+        pending: &mut EventWrites,
     ) -> Result<(Fill, Option<Boundary>), ReplayError> {
         let mut selection = BoundarySelection {
             filter: FilterSelection(filter),
@@ -164,6 +158,9 @@ impl DelegateGate {
             boundary: None,
         };
         let fill = cursor.fill(live, &mut selection, pending).await?;
+        if let Some(Boundary::Ending(..)) = selection.boundary {
+            cursor.pause();
+        }
         Ok((fill, selection.boundary))
     }
 }

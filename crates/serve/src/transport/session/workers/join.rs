@@ -13,6 +13,7 @@ use turnwire_wire::session::{Positions, SubscribeError};
 
 use super::super::super::Streams;
 use super::super::super::carrier::cursor::{Selection as _, SessionCursor};
+use super::super::failure::SubscribeFailure;
 use super::super::format::FilterSelection;
 use super::delegates::{DelegateGate, WorkerWait};
 use super::{
@@ -24,26 +25,6 @@ use super::{
 /// for each delegate of one turn, and each is a read.
 const MISSING_MAX: usize = 16;
 
-/// Why the workers that a client names are not delivered.
-pub(in super::super) enum WorkersError {
-    /// The subscribe is refused for this reason.
-    Refused(SubscribeError),
-    /// A session cannot be read.
-    Session(Error),
-}
-
-impl From<Error> for WorkersError {
-    fn from(error: Error) -> Self {
-        Self::Session(error)
-    }
-}
-
-impl From<SubscribeError> for WorkersError {
-    fn from(error: SubscribeError) -> Self {
-        Self::Refused(error)
-    }
-}
-
 impl WorkerStreams {
     /// The workers of `live` for a client that is at `at` in it and at `since` in those it names.
     pub(in super::super) async fn open(
@@ -52,7 +33,7 @@ impl WorkerStreams {
         connection: String,
         (live, filter): (&Arc<Live>, &Filter),
         (at, since): (Position, Positions),
-    ) -> Result<Box<Self>, WorkersError> {
+    ) -> Result<Box<Self>, SubscribeFailure> {
         let (looked_up_at, open) = live.delegates();
         let mut workers = Box::new(Self {
             streams,
@@ -76,7 +57,7 @@ impl WorkerStreams {
         live: &Arc<Live>,
         filter: &Filter,
         since: Positions,
-    ) -> Result<(), WorkersError> {
+    ) -> Result<(), SubscribeFailure> {
         let mut missing = Vec::new();
         let mut logs = vec![(live.clone(), 0)];
         for (id, at) in since {
@@ -88,8 +69,8 @@ impl WorkerStreams {
                     self.awaited
                         .push(AwaitedWorker::new(id, parent, depth, from));
                 }
-                Err(WorkersError::Session(Error::SessionNotFound)) => missing.push((id, at)),
-                Err(WorkersError::Session(Error::Quarantined)) => {
+                Err(SubscribeFailure::Session(Error::SessionNotFound)) => missing.push((id, at)),
+                Err(SubscribeFailure::Session(Error::Quarantined)) => {
                     self.warn(live, "worker_quarantined");
                 }
                 Err(error) => return Err(error),
@@ -123,7 +104,7 @@ impl WorkerStreams {
         filter: &Filter,
         id: SessionId,
         at: Position,
-    ) -> Result<(Arc<Live>, u8), WorkersError> {
+    ) -> Result<(Arc<Live>, u8), SubscribeFailure> {
         let sessions = &self.streams.sessions;
         let worker = sessions.live(&live.owner, id).await?;
         let depth = sessions.depth_below(live.id, &worker).await?;
@@ -131,13 +112,11 @@ impl WorkerStreams {
         let max = self.streams.options.replay_max;
         match worker.catch_up(at, filter, Missed::Ends, max).await {
             Ok(_) => Ok((worker, depth)),
-            Err(ReplayError::Expired) => Err(SubscribeError::cursor_expired().into()),
-            Err(ReplayError::TooLarge(..)) => Err(SubscribeError::replay_too_large(max).into()),
-            Err(ReplayError::Session(error)) => {
-                if error == Error::Quarantined {
+            Err(error) => {
+                if error == ReplayError::Session(Error::Quarantined) {
                     worker.quarantine();
                 }
-                Err(error.into())
+                Err(SubscribeFailure::of_replay(error, max))
             }
         }
     }

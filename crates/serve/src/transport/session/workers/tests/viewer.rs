@@ -12,8 +12,9 @@ use turnwire_wire::session::{Since, SubscribeError};
 use super::super::super::super::carrier::cursor::{Fill, SessionCursor};
 use super::super::super::super::carrier::pending::{EventCount, PendingWrites};
 use super::super::super::super::carrier::websocket::header::frame_end;
+use super::super::super::failure::SubscribeFailure;
 use super::super::super::subscription::Subscription;
-use super::super::{START, WorkerStreams, WorkersError};
+use super::super::{START, WorkerStreams};
 use super::stage::Stage;
 
 impl Stage {
@@ -43,8 +44,8 @@ impl Stage {
             let workers = WorkerStreams::open(streams, waker, "ws-1".into(), (live, &filter), from);
             match workers.await {
                 Ok(workers) => Some(workers),
-                Err(WorkersError::Refused(error)) => return Err(error),
-                Err(WorkersError::Session(error)) => panic!("{error}"),
+                Err(SubscribeFailure::Refused(error)) => return Err(error),
+                Err(SubscribeFailure::Session(error)) => panic!("{error}"),
             }
         } else {
             None
@@ -77,7 +78,7 @@ impl Viewer {
     /// at it; gives back what came.
     pub(super) async fn served(&mut self) -> Vec<Event> {
         for _ in 0..10_000 {
-            if !self.subscription.has_more(&self.live) {
+            if !self.subscription.backlog(&self.live).has_more {
                 return std::mem::take(&mut self.due);
             }
             let filled = self.fill().await.expect("a fill");
@@ -109,7 +110,7 @@ impl Viewer {
     }
 
     pub(super) fn behind(&self) -> u64 {
-        self.subscription.lag(&self.live).events
+        self.subscription.backlog(&self.live).lag
     }
 }
 
