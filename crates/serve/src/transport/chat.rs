@@ -53,7 +53,7 @@ async fn run(stream: TurnStream<ChatFormat>, retry_ms: u32, taken: TakenSocket) 
     // than all that a stream holds.
     drop(read);
     pc3::retry(retry_ms, &mut head);
-    stream.run(EventStream::new(io), head).await;
+    stream.carrier(EventStream::new(io), head).run().await;
     drop(permit);
 }
 

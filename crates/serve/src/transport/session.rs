@@ -56,7 +56,9 @@ async fn run(streams: Arc<Streams>, id: SessionId, owner: Owner, taken: TakenSoc
     // A session deleted after its token was issued still gets an answer to its subscribe.
     let live = streams.sessions.live(&owner, id).await;
     let number = streams.next_connection.fetch_add(1, Ordering::Relaxed);
-    let stream = SessionStream::new(streams, live, format!("ws-{number}"));
-    stream.run(socket).await;
+    SessionStream::new(streams, live, format!("ws-{number}"))
+        .carrier(socket)
+        .run()
+        .await;
     drop(permit);
 }

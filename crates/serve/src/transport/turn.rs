@@ -151,14 +151,13 @@ impl<F: TurnFormat> TurnStream<F> {
         );
     }
 
-    /// Runs the stream on its socket; `head` leaves with the first frames.
-    pub(crate) async fn run(self, framing: F::Framing, head: Vec<u8>) {
+    /// Puts the stream on its socket; `head` leaves with the first frames.
+    pub(crate) fn carrier(self, framing: F::Framing, head: Vec<u8>) -> Carrier<Self> {
         let waker = Arc::new(AtomicWaker::new());
         let seat = self.live.ring.sit(waker.clone());
         let mut pending = PendingWrites::new();
         pending.push_control(Bytes::from(head));
-        let carrier = Carrier::new(self, framing, pending, waker, Some(seat));
-        carrier.run().await;
+        Carrier::new(self, framing, pending, waker, Some(seat))
     }
 }
 

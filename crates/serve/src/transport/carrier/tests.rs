@@ -305,7 +305,7 @@ async fn slow_websocket_gets_a_close_frame_after_its_partial_frame() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pong_of_the_library_waits_for_a_partial_frame() {
+async fn pong_follows_the_frame_at_hand() {
     let (server, client) = duplex(PIPE_BYTES);
     let socket = WebSocket::new(server, Bytes::new(), 1024).await;
     let connection = Connection::default();

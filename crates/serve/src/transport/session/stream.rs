@@ -59,14 +59,12 @@ impl SessionStream {
         }
     }
 
-    /// Runs the connection on its socket.
-    pub(super) async fn run(self, socket: WebSocket<TcpStream>) {
+    /// Puts the connection on its socket.
+    pub(super) fn carrier(self, socket: WebSocket<TcpStream>) -> Carrier<Self> {
         let waker = self.waker.clone();
         let live = self.live.as_ref().ok();
         let seat = live.map(|live| live.ring.sit(waker.clone()));
-        let pending = EventWrites::new();
-        let carrier = Carrier::new(self, socket, pending, waker, seat);
-        carrier.run().await;
+        Carrier::new(self, socket, EventWrites::new(), waker, seat)
     }
 
     /// The subscription and its session, once the client has subscribed.

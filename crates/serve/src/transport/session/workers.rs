@@ -211,15 +211,13 @@ impl WorkerStreams {
                 break;
             }
             self.last_filled = (self.last_filled + 1) % (self.joined.len() + 1);
-            let fill = match self.last_filled {
-                0 => {
-                    let filled = self.fill_session((live, cursor), live.id, filter, pending);
-                    filled.await?
+            let (subscribed, index) = ((live, &mut *cursor), self.last_filled.checked_sub(1));
+            let fill = match index {
+                None => {
+                    self.fill_session(subscribed, live.id, filter, pending)
+                        .await?
                 }
-                next => {
-                    let filled = self.fill_worker((live, cursor), next - 1, filter, pending);
-                    filled.await?
-                }
+                Some(index) => self.fill_worker(subscribed, index, filter, pending).await?,
             };
             match fill {
                 Fill::Idle => {}
