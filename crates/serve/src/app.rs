@@ -41,7 +41,7 @@ use crate::host::{self, Alone, Broken, BundledService, Host, Variables};
 use crate::listen;
 use crate::metrics::Handle;
 use crate::state::AppState;
-use crate::transport::{self, Phase, Streams};
+use crate::transport::{self, ServerPhase, StreamLimits, Streams};
 use crate::{routes, shell};
 
 /// Why the server cannot run. Said to the person who started it.
@@ -177,13 +177,13 @@ impl App {
         let streams = Arc::new(Streams {
             sessions: sessions.clone(),
             options: options::stream(&config),
-            phase: Phase::default(),
-            sent: ::metrics::counter!(turnwire_event::metric::WS_EVENTS_SENT_TOTAL),
-            next: AtomicU64::new(1),
-            depth: AtomicU64::new(0),
+            phase: ServerPhase::default(),
+            events_sent: ::metrics::counter!(turnwire_event::metric::WS_EVENTS_SENT_TOTAL),
+            next_connection: AtomicU64::new(1),
+            lag_max: AtomicU64::new(0),
             tasks: TaskTracker::new(),
-            places: transport::chat::Places::new(config.stream.chat_streams_max),
-            counted: transport::chat::Counted::default(),
+            stream_limits: StreamLimits::new(config.stream.chat_streams_max),
+            chat_counters: transport::chat::CountersByVersion::default(),
         });
         Ok(Self {
             config: Arc::new(config),

@@ -1,8 +1,8 @@
 //! The listener: accepts connections up to a cap, bounds their headers in bytes and time, and
 //! lets those that are open finish when the server stops.
 //!
-//! A socket that is taken over by its answer (`Takeover`) keeps its place among them for as long
-//! as it lives; one that comes when all places are taken is told so and closed.
+//! A socket that is taken over by its response ([`Takeover`]) keeps its [`ConnectionPermit`] for as
+//! long as it lives; a connection above the cap is answered with 429 and closed.
 
 mod takeover;
 
@@ -35,7 +35,7 @@ use turnwire_session::SystemClock;
 use crate::config::Config;
 
 use takeover::Lent;
-pub use takeover::{Taken, Takeover};
+pub use takeover::{TakenSocket, Takeover};
 
 /// Connections the kernel holds for us between two accepts: many clients come back at once after
 /// a restart.
@@ -71,9 +71,9 @@ pub enum BindError {
     },
 }
 
-/// A place among the open connections; it is free again when it is dropped.
+/// The permit of one open connection; dropping it makes room for another.
 #[derive(Debug)]
-pub struct Slot(#[allow(dead_code, reason = "held, never read")] OwnedSemaphorePermit);
+pub struct ConnectionPermit(#[allow(dead_code, reason = "held, never read")] OwnedSemaphorePermit);
 
 /// Opens the listening socket.
 pub fn bind(config: &Config) -> Result<TcpListener, BindError> {
@@ -125,9 +125,9 @@ pub async fn serve(listener: TcpListener, app: Router, config: &Config, stop: Ca
                     }
                     continue;
                 };
-                let slot = Slot(permit);
+                let permit = ConnectionPermit(permit);
                 let (http, app, stop) = (http.clone(), app.clone(), stop.clone());
-                open.spawn(connection(stream, http, app, slot, silence, stop));
+                open.spawn(connection(stream, http, app, permit, silence, stop));
             }
         }
     }
@@ -149,7 +149,7 @@ async fn connection(
     stream: TcpStream,
     http: http1::Builder,
     app: Router,
-    slot: Slot,
+    permit: ConnectionPermit,
     silence: Duration,
     stop: CancellationToken,
 ) {
@@ -203,11 +203,11 @@ async fn connection(
     let handed = handed.lock().take();
     if let Some((head, takeover)) = handed {
         let parts = served.into_parts();
-        let taken = Taken {
+        let taken = TakenSocket {
             io: parts.io.into_inner(),
             read: parts.read_buf,
             head,
-            slot,
+            permit,
         };
         // A task of its own: this one is as large as the library needs it.
         takeover.hand(taken).map(tokio::spawn);

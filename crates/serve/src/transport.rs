@@ -1,26 +1,18 @@
-//! Streams on sockets: the session wire on a WebSocket, from the upgrade to the last frame, and the
-//! chat wire as server-sent events (`chat`).
+//! Streams on sockets. Every wire rides the same [`Carrier`](carrier::Carrier):
 //!
 //! ```text
-//!   ring ──▶ runs of framed bytes, shared ──▶ Outbound ──▶ Pipe ──▶ socket     (raw, coalesced)
-//!   client frames ◀── tungstenite ◀──────────────────────  Pipe ◀── socket     (checked)
+//!   chat      TurnStream<ChatFormat>   server-sent events ┐
+//!   session   SessionStream            WebSocket          ┴─▶ Carrier ─▶ socket
 //! ```
 //!
-//! Reading, pongs and the closing handshake are the library's. Frames that every viewer gets are
-//! framed once and written as they are: a server's frames carry no mask, so they are the same
-//! bytes for all.
+//! A further wire of single turns is a [`TurnFormat`](turn::TurnFormat) and a route; one of
+//! another kind implements [`Wire`](carrier::wire::Wire).
 
-mod frame;
-mod outbound;
 mod phase;
-mod pipe;
-mod place;
-mod course;
-mod workers;
-mod subscription;
-mod connection;
+mod carrier;
+mod turn;
 pub mod chat;
-mod upgrade;
+pub mod session;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -29,54 +21,63 @@ use std::time::Duration;
 use tokio_util::task::TaskTracker;
 use turnwire_session::Sessions;
 
-pub use phase::Phase;
-pub use upgrade::{Refused, stream};
+pub use phase::ServerPhase;
+pub use turn::{StreamLimits, StreamPermit, TurnRequest};
 
 /// Settings of connections, each with its reason in the configuration.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How far a connection may be behind before it is cut.
+    /// Events a blocked client may be behind before it is closed.
     pub queue_max: u64,
     /// Messages in a snapshot.
     pub snapshot_messages: usize,
     /// Persisted events in a replay.
     pub replay_max: u64,
-    /// Workers that one connection carries.
+    /// Workers that one connection delivers.
     pub workers_max: usize,
-    /// How long without traffic before a ping.
+    /// Silence after which the session wire pings.
     pub ping: Duration,
-    /// Unanswered pings before the end.
+    /// Unanswered pings after which a connection is closed.
     pub ping_misses: u32,
-    /// How long a connection may take to subscribe.
+    /// Time in which a client must subscribe.
     pub subscribe_wait: Duration,
-    /// How long a write may make no progress.
+    /// Time in which a socket must take something of what is pending.
     pub write_deadline: Duration,
-    /// The largest frame a client may send.
+    /// The largest frame that a client may send.
     pub frame_in_max: usize,
-    /// How long a chat stream may be silent.
+    /// Silence after which a turn stream gets a heartbeat.
     pub heartbeat: Duration,
-    /// How long a client that lost its chat stream should wait, at least.
+    /// The least time that a client should wait before it opens a lost chat stream again.
     pub retry_ms: u32,
 }
 
-/// What all connections share.
+impl Options {
+    fn limits(&self) -> carrier::wire::Limits {
+        carrier::wire::Limits {
+            lag_max: self.queue_max,
+            write_deadline: self.write_deadline,
+        }
+    }
+}
+
+/// The state that all connections share.
 pub struct Streams {
-    /// The sessions.
+    /// The service that streams read from.
     pub sessions: Arc<Sessions>,
-    /// Settings.
+    /// The bounds and times of every connection.
     pub options: Options,
-    /// Whether connections may stay.
-    pub phase: Phase,
-    /// Events written to all connections.
-    pub sent: metrics::Counter,
-    /// Numbers for connections, so that the log can name one.
-    pub next: AtomicU64,
-    /// The connections, so that the server can wait for their goodbyes.
+    /// Changes when the server shuts down, and wakes every connection.
+    pub phase: ServerPhase,
+    /// Events written to all connections of the session wire.
+    pub events_sent: metrics::Counter,
+    /// The number of the next connection of the session wire, which names it in logs.
+    pub next_connection: AtomicU64,
+    /// The running connections, so that a shutdown can wait for their last frames.
     pub tasks: TaskTracker,
-    /// How many chat streams each client has.
-    pub places: chat::Places,
-    /// The counters of chat frames.
-    pub counted: chat::Counted,
-    /// The furthest any connection has been behind.
-    pub depth: AtomicU64,
+    /// The bound of open chat streams of each owner.
+    pub stream_limits: StreamLimits,
+    /// Counters of chat frames by the version of the agent's definition.
+    pub chat_counters: chat::CountersByVersion,
+    /// The furthest that any connection of the session wire has been behind.
+    pub lag_max: AtomicU64,
 }

@@ -1,7 +1,7 @@
 //! A socket that outlives its request: WebSockets and event streams write their own bytes.
 //!
-//! A route answers with a head and puts a `Takeover` into its extensions. The listener writes no
-//! byte of that answer: it takes the socket back from the HTTP library and hands both over, so a
+//! A route responds with a head and puts a [`Takeover`] into its extensions. The listener writes no
+//! byte of that response: it takes the socket back from the HTTP library and hands both over, so a
 //! stream holds none of the library's buffers and its first frames leave with its head.
 
 use std::future::Future;
@@ -18,23 +18,23 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
-use super::Slot;
+use super::ConnectionPermit;
 
-/// A socket that was handed over.
+/// A socket that was taken from the HTTP library.
 #[derive(Debug)]
-pub struct Taken {
-    /// The socket.
+pub struct TakenSocket {
+    /// The connection, with nothing of the response written yet.
     pub io: TcpStream,
-    /// What the client sent after its request.
+    /// Bytes that the client sent after its request.
     pub read: Bytes,
-    /// The head of the answer, still to be written.
+    /// The head of the response, still to be written.
     pub head: Vec<u8>,
-    /// The place among the open connections; hold it as long as the socket.
-    pub slot: Slot,
+    /// Counts the connection as open; to be held as long as `io`.
+    pub permit: ConnectionPermit,
 }
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
-type Runs = Box<dyn FnOnce(Taken) -> Running + Send>;
+type Runs = Box<dyn FnOnce(TakenSocket) -> Running + Send>;
 
 /// What goes on with a socket once its request is answered.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub struct Takeover(Arc<Mutex<Option<Runs>>>);
 
 impl Takeover {
     /// `run` gets the socket; it must write the head first.
-    pub fn new<F>(run: impl FnOnce(Taken) -> F + Send + 'static) -> Self
+    pub fn new<F>(run: impl FnOnce(TakenSocket) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -52,7 +52,7 @@ impl Takeover {
 
     /// Hands the socket over, now; what it gives is to be run. The second call gives nothing, and
     /// the socket is dropped.
-    pub(super) fn hand(self, taken: Taken) -> Option<Running> {
+    pub(super) fn hand(self, taken: TakenSocket) -> Option<Running> {
         let run = self.0.lock().take()?;
         Some(run(taken))
     }

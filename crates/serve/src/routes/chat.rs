@@ -1,7 +1,7 @@
-//! `/chat/stream` and `/chat/{response_id}/stream`: a turn whose answer is its own stream, and the
-//! way back into it.
+//! `/chat/stream` and `/chat/{response_id}/stream`: a turn whose response is its own stream, and
+//! its resumption.
 //!
-//! What goes wrong before the stream is a problem; after it, a frame (S1-147).
+//! An error before the stream begins is a problem document; after that, a frame (S1-147).
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode};
@@ -28,9 +28,9 @@ use crate::request::query::Params;
 use crate::request::submit::{self, Asked, WIRE_VERSION};
 use crate::request::trace::RequestTrace;
 use crate::state::AppState;
-use crate::transport::chat::{self, Opening, Place, Stream};
+use crate::transport::{StreamPermit, TurnRequest, chat};
 
-/// The name under which keys of this route are kept.
+/// The name under which idempotency keys of this route are stored.
 pub(super) const ROUTE: &str = "/chat/stream";
 
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -48,8 +48,8 @@ async fn ask(
     headers: HeaderMap,
     JsonBody(body): JsonBody<Chat>,
 ) -> Result<Response, Fault> {
-    let began = Instant::now();
-    let place = place(&state, &owner)?;
+    let submitted_at = Instant::now();
+    let permit = stream_permit(&state, &owner)?;
     let version = submit::version(&headers)?;
     let key = submit::key(&headers, ROUTE, &body)?;
     let session = body.session_id.clone();
@@ -71,32 +71,31 @@ async fn ask(
         None => Into::New(NewSession::default()),
         Some(id) => Into::In(id.parse().map_err(|_| Error::SessionNotFound)?),
     };
-    // A task of its own: a client that leaves now leaves a turn that it attends, and not one that
-    // nobody knows of.
-    let opening = async move {
+    // A task of its own: if the client leaves now, its turn is attended and then left, instead of
+    // being submitted and never attended.
+    let response = async move {
         let submit = state.sessions.submit_attended(&owner, into, turn, key);
         let (accepted, attendance) = submit.await?;
         if accepted.repeated {
             let row = state.sessions.turn(&owner, accepted.turn_id).await?;
-            return open(&state, &owner, row, version, None, place).await;
+            return open(&state, &owner, row, version, None, permit).await;
         }
         let live = attendance.live().clone();
-        let opening = Opening {
+        let request = TurnRequest {
             turn: accepted.turn_id,
             start: accepted.position,
-            version: bound_to,
-            definition: state.sessions.agent_definition(),
-            cursor: None,
-            began: Some(began),
+            client_cursor: None,
+            submitted_at: Some(submitted_at),
             attendance: Some(attendance),
-            place,
+            permit,
         };
-        let stream = chat::open(state.streams.clone(), live, opening).await;
-        stream.map_err(refused)
+        let definition = state.sessions.agent_definition();
+        let bound = (bound_to, definition.as_str());
+        let response = chat::open(state.streams.clone(), live, bound, request).await;
+        response.map_err(replay_fault)
     };
-    let stream = tokio::spawn(opening.in_current_span()).await;
-    let stream = stream.map_err(|_| Fault::internal())??;
-    Ok(stream.answer())
+    let response = tokio::spawn(response.in_current_span()).await;
+    response.map_err(|_| Fault::internal())?
 }
 
 async fn resume(
@@ -116,38 +115,36 @@ async fn resume(
             "Nobody waits for this turn: it has no chat stream. Its session has its events.";
         return Err(Fault::new(Code::StreamingDisabled, detail));
     }
-    bound(&row, version)?;
-    if let Some(cursor) = cursor.filter(|cursor| chat::is_over(&row, cursor)) {
-        there(&state, &owner, &row, &cursor).await?;
+    bound_version(&row, version)?;
+    if let Some(cursor) = cursor.filter(|cursor| chat::is_complete(&row, cursor)) {
+        check_in_log(&state, &owner, &row, &cursor).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     if method == Method::HEAD {
         return Ok(chat::head(row.session_id, row.id));
     }
-    let place = place(&state, &owner)?;
-    let stream = open(&state, &owner, row, version, cursor, place).await?;
-    Ok(stream.answer())
+    let permit = stream_permit(&state, &owner)?;
+    open(&state, &owner, row, version, cursor, permit).await
 }
 
-/// A place among the open streams.
-fn place(state: &AppState, owner: &Owner) -> Result<Place, Fault> {
-    state.streams.places.take(owner).ok_or_else(|| {
+fn stream_permit(state: &AppState, owner: &Owner) -> Result<StreamPermit, Fault> {
+    state.streams.stream_limits.acquire(owner).ok_or_else(|| {
         let max = state.config.stream.chat_streams_max;
         let detail = format!("{max} chat streams are open already; close some.");
         Fault::new(Code::TooManyRequests, detail).with("limit", max)
     })
 }
 
-/// What the client has: said by the header, which an `EventSource` keeps up to date, else by the
+/// The client's cursor: from the header, which an `EventSource` keeps up to date, else from the
 /// query.
 fn cursor(headers: &HeaderMap, params: &mut Params) -> Result<Option<Cursor>, Fault> {
-    let asked = params.take("last_event_id")?;
+    let parameter = params.take("last_event_id")?;
     let invalid = |field: &str| {
         let detail = format!("{field} is not the id of a frame that this server has sent.");
         Fault::new(Code::InvalidCursor, detail).with("field", field)
     };
-    let said = only(headers, LAST_EVENT_ID).map_err(|_| invalid("Last-Event-ID"))?;
-    let (field, text) = match (said.filter(|text| !text.is_empty()), asked) {
+    let header = only(headers, LAST_EVENT_ID).map_err(|_| invalid("Last-Event-ID"))?;
+    let (field, text) = match (header.filter(|text| !text.is_empty()), parameter) {
         (Some(text), _) => ("Last-Event-ID", text.to_owned()),
         (None, Some(text)) if !text.is_empty() => ("last_event_id", text),
         (None, _) => return Ok(None),
@@ -155,9 +152,9 @@ fn cursor(headers: &HeaderMap, params: &mut Params) -> Result<Option<Cursor>, Fa
     text.parse().map(Some).map_err(|_| invalid(field))
 }
 
-/// Refuses a cursor behind the turn's end that names a place its session does not have: what the
-/// client has is not of this log, and must not be taken for all there is.
-async fn there(
+/// Refuses a cursor behind the turn's end that its session does not have: the client's frames are
+/// of another log, and must not be taken for the complete stream.
+async fn check_in_log(
     state: &AppState,
     owner: &Owner,
     row: &TurnRow,
@@ -173,11 +170,11 @@ async fn there(
     Ok(())
 }
 
-/// The version that a turn is bound to, which must be the one that is asked for.
-fn bound(row: &TurnRow, asked: Option<Version>) -> Result<Version, Fault> {
+/// The version that a turn is bound to, which must be the `requested` one.
+fn bound_version(row: &TurnRow, requested: Option<Version>) -> Result<Version, Fault> {
     let bound = row.wire_version.as_deref().map(str::parse).transpose();
     let bound: Version = bound.map_err(|_| Fault::internal())?.unwrap_or_default();
-    if asked.is_some_and(|asked| asked != bound) {
+    if requested.is_some_and(|requested| requested != bound) {
         let detail = format!("The turn is bound to version {bound}; ask for that, or for none.");
         let fault = Fault::new(Code::WireVersionMismatch, detail);
         return Err(fault
@@ -187,38 +184,37 @@ fn bound(row: &TurnRow, asked: Option<Version>) -> Result<Version, Fault> {
     Ok(bound)
 }
 
-/// Opens the stream of a turn that is there already.
+/// Opens the stream of a turn that exists already.
 async fn open(
     state: &AppState,
     owner: &Owner,
     row: TurnRow,
     version: Option<Version>,
     cursor: Option<Cursor>,
-    place: Place,
-) -> Result<Stream, Fault> {
-    let version = bound(&row, version)?;
+    permit: StreamPermit,
+) -> Result<Response, Fault> {
+    let version = bound_version(&row, version)?;
     let live = state.sessions.live(owner, row.session_id).await?;
-    // One that waits will be bound to what is in force now.
+    // A turn in the queue will be bound to the definition of now.
     let definition = match row.agent_definition {
         none if none.is_empty() => state.sessions.agent_definition(),
         bound => bound,
     };
-    let opening = Opening {
+    let request = TurnRequest {
         turn: row.id,
-        start: chat::before(row.started),
-        version,
-        definition,
-        cursor,
-        began: None,
+        start: chat::position_before(row.started),
+        client_cursor: cursor,
+        submitted_at: None,
         attendance: None,
-        place,
+        permit,
     };
-    let stream = chat::open(state.streams.clone(), live, opening).await;
-    stream.map_err(refused)
+    let bound = (version, definition.as_str());
+    let response = chat::open(state.streams.clone(), live, bound, request).await;
+    response.map_err(replay_fault)
 }
 
-/// Why a stream cannot be opened.
-fn refused(error: ReplayError) -> Fault {
+/// The problem of a stream that cannot be opened.
+fn replay_fault(error: ReplayError) -> Fault {
     match error {
         ReplayError::Expired | ReplayError::TooLarge(..) => Error::CursorExpired.into(),
         ReplayError::Session(error) => error.into(),

@@ -10,7 +10,7 @@ use turnwire_wire::problem::Code;
 use crate::error::Fault;
 use crate::request::path::SessionPath;
 use crate::state::AppState;
-use crate::transport::{self, Refused};
+use crate::transport::session::{self, UpgradeError};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new().route("/sessions/{id}/stream", get(stream))
@@ -30,13 +30,13 @@ async fn stream(
             .find_map(|pair| pair.strip_prefix("attach="))
     });
     let token = token.unwrap_or_default().to_owned();
-    transport::stream(state.streams, id, &token, request.headers())
+    session::open(state.streams, id, &token, request.headers())
         .await
-        .map_err(|refused| match refused {
-            Refused::NotAnUpgrade => Fault::new(
+        .map_err(|error| match error {
+            UpgradeError::NotAnUpgrade => Fault::new(
                 Code::InvalidRequest,
                 "This path speaks WebSocket (RFC 6455, version 13).",
             ),
-            Refused::Session(error) => error.into(),
+            UpgradeError::Session(error) => error.into(),
         })
 }

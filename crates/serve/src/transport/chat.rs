@@ -1,72 +1,64 @@
-//! The chat wire (pc3) as server-sent events: one stream a turn, on a socket of its own.
-//!
-//! ```text
-//!   store ──▶ events of the turn ──▶ pc3::project_after ──▶ Due ──▶ socket        (the past)
-//!   ring  ──▶ runs of frames, shared by all streams of a version ──▶ Due ──▶ socket   (live)
-//! ```
+//! The chat wire (pc3) over server-sent events: one stream a turn. [`ChatFormat`] is the wire;
+//! [`TurnStream`] delivers it.
 
-mod due;
-mod counted;
-mod feed;
-mod places;
-mod connection;
+mod tally;
+mod counters;
+mod format;
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, header};
-use tokio::time::Instant;
 use turnwire_event::row::TurnRow;
 use turnwire_event::{EventType, Position, ResponseId, Seq, SessionId, Sub, TurnId};
-use turnwire_session::watch::Attendance;
 use turnwire_session::{Live, ReplayError};
 use turnwire_wire::pc3::{self, Cursor, Version};
 
-use crate::listen::{Taken, Takeover};
+use crate::listen::{TakenSocket, Takeover};
 
 use super::Streams;
-use counted::Counters;
-use feed::Feed;
+use super::carrier::event_stream::EventStream;
+use super::turn::{TurnRequest, TurnStream};
+use format::ChatFormat;
 
-pub use counted::Counted;
-pub use places::{Place, Places};
+pub use counters::CountersByVersion;
 
-/// A stream that is ready to be sent.
-pub struct Stream {
+/// Opens the stream of a turn that is bound to a `version` of the wire and to a version of the
+/// agent's `definition`; gives the response that delivers it. From here on the client attends the
+/// turn: dropping the response is leaving.
+pub async fn open(
     streams: Arc<Streams>,
     live: Arc<Live>,
-    feed: Feed,
-    attendance: Option<Attendance>,
-    counters: Arc<Counters>,
-    /// When its turn was asked for; none once its first frame is out.
-    began: Option<Instant>,
-    retry_ms: u32,
-    turn: TurnId,
-    _place: Place,
+    (version, definition): (Version, &str),
+    request: TurnRequest,
+) -> Result<Response<Body>, ReplayError> {
+    let counters = streams.chat_counters.get(definition);
+    let retry_ms = jittered(streams.options.retry_ms);
+    let tasks = streams.tasks.clone();
+    let mut response = head(live.id, request.turn);
+    let stream = TurnStream::open(streams, live, ChatFormat(version), counters, request).await?;
+    let run = move |taken| tasks.track_future(run(stream, retry_ms, taken));
+    response.extensions_mut().insert(Takeover::new(run));
+    Ok(response)
 }
 
-/// What a stream is opened with.
-pub struct Opening {
-    /// The turn.
-    pub turn: TurnId,
-    /// A place before everything of the turn.
-    pub start: Position,
-    /// The version of the wire it is bound to.
-    pub version: Version,
-    /// The version of the agent's definition it is bound to.
-    pub definition: String,
-    /// What the client has.
-    pub cursor: Option<Cursor>,
-    /// When a request that made the turn came; none for one that comes back.
-    pub began: Option<Instant>,
-    /// The client's attendance, if it attends already.
-    pub attendance: Option<Attendance>,
-    /// The client's place among the open streams.
-    pub place: Place,
+async fn run(stream: TurnStream<ChatFormat>, retry_ms: u32, taken: TakenSocket) {
+    let TakenSocket {
+        io,
+        read,
+        mut head,
+        permit,
+    } = taken;
+    // A stream reads nothing; and the HTTP library's buffer, which this is a piece of, is larger
+    // than all that a stream holds.
+    drop(read);
+    pc3::retry(retry_ms, &mut head);
+    stream.carrier(EventStream::new(io), head).run().await;
+    drop(permit);
 }
 
-/// Whether the client has the turn's last frame: there is nothing more to come, ever.
-pub fn is_over(row: &TurnRow, cursor: &Cursor) -> bool {
+/// True if the client has the turn's last frame: no frame will ever follow.
+pub fn is_complete(row: &TurnRow, cursor: &Cursor) -> bool {
     let (Some(ended), Some((kind, _))) = (row.ended, &row.terminal) else {
         return false;
     };
@@ -75,16 +67,16 @@ pub fn is_over(row: &TurnRow, cursor: &Cursor) -> bool {
     cursor.covers(ended, last)
 }
 
-/// Whether the session has no event where the cursor stands. Transient events are not asked for:
-/// those after the last stored one are forgotten by a restart.
+/// True if the session has no event at the cursor. Transient events are not looked up: those
+/// after the last stored one do not survive a restart.
 pub fn is_ahead(live: &Live, cursor: &Cursor) -> bool {
     let tail = live.ring.look(|_, tail, _| tail);
     let at = cursor.position;
     at.epoch != tail.epoch || at.seq > tail.seq
 }
 
-/// A place before everything of a turn: the last there can be before its first event.
-pub fn before(started: Position) -> Position {
+/// The last position that there can be before the first event of a turn.
+pub fn position_before(started: Position) -> Position {
     Position {
         epoch: started.epoch,
         seq: Seq(started.seq.0.saturating_sub(1)),
@@ -92,51 +84,7 @@ pub fn before(started: Position) -> Position {
     }
 }
 
-/// Opens the stream of a turn, from the cursor on or from its start. From here on the client
-/// attends the turn: dropping the stream is leaving.
-pub async fn open(
-    streams: Arc<Streams>,
-    live: Arc<Live>,
-    opening: Opening,
-) -> Result<Stream, ReplayError> {
-    let Opening {
-        turn,
-        start,
-        version,
-        definition,
-        cursor,
-        began,
-        attendance,
-        place,
-    } = opening;
-    let tail = live.ring.look(|_, tail, _| tail);
-    let foreign = |cursor: Cursor| {
-        let at = cursor.position;
-        at.epoch != tail.epoch || at > tail
-    };
-    if cursor.is_some_and(foreign) {
-        return Err(ReplayError::Expired);
-    }
-    let attendance = attendance.unwrap_or_else(|| live.attend(turn));
-    // A cursor from before the turn, as a submit gives, means all of it; a turn that waits will
-    // start after the tail.
-    let since = cursor.map_or(start, |cursor| cursor.since());
-    let since = since.max(start).min(tail);
-    let feed = Feed::open(&live, turn, version, since, cursor).await?;
-    Ok(Stream {
-        counters: streams.counted.of(&definition),
-        retry_ms: jittered(streams.options.retry_ms),
-        streams,
-        live,
-        feed,
-        attendance: Some(attendance),
-        began,
-        turn,
-        _place: place,
-    })
-}
-
-/// A wait between once and twice `ms`, so that clients cut together do not come back together.
+/// A time between `ms` and twice `ms`, so that clients cut together do not come back together.
 fn jittered(ms: u32) -> u32 {
     let mut bytes = [0; 4];
     // Without randomness they come back together, and that is all.
@@ -147,21 +95,19 @@ fn jittered(ms: u32) -> u32 {
 const SESSION: HeaderName = HeaderName::from_static("x-session-id");
 const RESPONSE: HeaderName = HeaderName::from_static("x-response-id");
 
-/// Says that nothing between here and the client may keep frames back (S1-013).
+/// Keeps proxies from buffering frames (S1-013).
 const UNBUFFERED: (HeaderName, HeaderValue) = (
     HeaderName::from_static("x-accel-buffering"),
     HeaderValue::from_static("no"),
 );
 
-/// The head of a stream's answer.
+/// The response of a stream without its frames.
 pub fn head(session: SessionId, turn: TurnId) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     let headers = response.headers_mut();
     let no_cache = HeaderValue::from_static("no-cache, no-transform");
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static(pc3::MEDIA_TYPE),
-    );
+    let media_type = HeaderValue::from_static(pc3::MEDIA_TYPE);
+    headers.insert(header::CONTENT_TYPE, media_type);
     headers.insert(header::CACHE_CONTROL, no_cache);
     headers.insert(UNBUFFERED.0, UNBUFFERED.1);
     let response_id = ResponseId::from(turn);
@@ -174,15 +120,4 @@ pub fn head(session: SessionId, turn: TurnId) -> Response<Body> {
         }
     }
     response
-}
-
-impl Stream {
-    /// The answer: its head, and the stream on its socket.
-    pub fn answer(self) -> Response<Body> {
-        let mut response = head(self.live.id, self.turn);
-        let tasks = self.streams.tasks.clone();
-        let run = move |taken| tasks.track_future(connection::run(self, taken));
-        response.extensions_mut().insert(Takeover::new(run));
-        response
-    }
 }

@@ -1,4 +1,5 @@
-//! Whether connections may stay: a word that costs one atomic read, and a bell when it changes.
+//! Whether connections may stay open: a word that costs one atomic read, and a bell that wakes
+//! every connection when it changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -6,45 +7,50 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use futures_util::task::AtomicWaker;
 use turnwire_hub::{Bell, Seat};
 
-const OPEN: u8 = 0;
-const DRAINING: u8 = 1;
-const STOPPED: u8 = 2;
+/// How far the server is in its shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shutdown {
+    None,
+    /// Connections stay until their turns are over.
+    Draining,
+    /// Connections close once they have delivered what there is.
+    Stopped,
+}
 
-/// How far the server is on its way out.
+/// The shutdown of the server, watched by every connection.
 #[derive(Debug, Default)]
-pub struct Phase {
-    now: AtomicU8,
+pub struct ServerPhase {
+    /// A [`Shutdown`] as a number; it only grows.
+    shutdown: AtomicU8,
     bell: Arc<Bell>,
 }
 
-impl Phase {
-    /// A place among those who are told of a change.
+impl ServerPhase {
+    /// Wakes `waker` at every change, until the seat is dropped.
     pub(super) fn sit(&self, waker: Arc<AtomicWaker>) -> Seat {
         self.bell.sit(waker)
     }
 
-    /// The word, to compare later.
-    pub(super) fn now(&self) -> u8 {
-        self.now.load(Ordering::Acquire)
+    pub(super) fn shutdown(&self) -> Shutdown {
+        match self.shutdown.load(Ordering::Acquire) {
+            0 => Shutdown::None,
+            1 => Shutdown::Draining,
+            _ => Shutdown::Stopped,
+        }
     }
 
-    /// The server goes away: connections leave when their turn is over.
+    fn advance(&self, shutdown: Shutdown) {
+        self.shutdown.fetch_max(shutdown as u8, Ordering::AcqRel);
+        self.bell.ring();
+    }
+
+    /// Lets connections stay until their turns are over.
     pub fn drain(&self) {
-        self.now.fetch_max(DRAINING, Ordering::AcqRel);
-        self.bell.ring();
+        self.advance(Shutdown::Draining);
     }
 
-    /// The server is gone: connections leave now.
+    /// Closes connections once they have delivered what there is.
     pub fn stop(&self) {
-        self.now.fetch_max(STOPPED, Ordering::AcqRel);
-        self.bell.ring();
-    }
-
-    pub(super) fn is_draining(&self) -> bool {
-        self.now() != OPEN
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.now() == STOPPED
+        self.advance(Shutdown::Stopped);
     }
 }

@@ -9,11 +9,12 @@ use turnwire_event::{Body, Event, Filter, FilterSpec, Position, SessionId};
 use turnwire_session::{Live, ReplayError};
 use turnwire_wire::session::{Since, SubscribeError};
 
-use super::super::super::frame::end_of_frame_at;
-use super::super::super::outbound::Outbound;
-use super::super::super::place::{Filled, Place};
+use super::super::super::super::carrier::cursor::{Fill, SessionCursor};
+use super::super::super::super::carrier::pending::{EventCount, PendingWrites};
+use super::super::super::super::carrier::websocket::header::frame_end;
+use super::super::super::failure::SubscribeFailure;
 use super::super::super::subscription::Subscription;
-use super::super::{NoWorkers, START, Workers};
+use super::super::{START, WorkerStreams};
 use super::stage::Stage;
 
 impl Stage {
@@ -26,30 +27,32 @@ impl Stage {
     ) -> Result<Viewer, SubscribeError> {
         let filter = Filter::resolve(spec).expect("a filter");
         let max = self.streams.options.replay_max;
-        let place = match &since {
-            None => live.ring.look(|_, tail, cursor| Place::new(tail, cursor)),
+        let cursor = match &since {
+            None => live
+                .ring
+                .look(|_, tail, index| SessionCursor::in_ring(tail, index)),
             Some(since) => {
                 let at = since.position(live.id)?;
                 let catch_up = live.catch_up(at, &filter, Missed::Ends, max).await;
-                Place::before(at, catch_up.expect("a place that is kept"))
+                SessionCursor::in_replay(at, catch_up.expect("a stored position"))
             }
         };
         let workers = if filter.include_worker_sessions {
             let named = since.map_or_else(|| Ok(Default::default()), |s| s.workers(live.id))?;
             let (streams, waker) = (self.streams.clone(), Arc::new(AtomicWaker::new()));
-            let whence = (place.at, named);
-            let workers = Workers::of(streams, waker, "ws-1".into(), (live, &filter), whence);
+            let from = (cursor.at, named);
+            let workers = WorkerStreams::open(streams, waker, "ws-1".into(), (live, &filter), from);
             match workers.await {
                 Ok(workers) => Some(workers),
-                Err(NoWorkers::Told(error)) => return Err(error),
-                Err(NoWorkers::Session(error)) => panic!("{error}"),
+                Err(SubscribeFailure::Refused(error)) => return Err(error),
+                Err(SubscribeFailure::Session(error)) => panic!("{error}"),
             }
         } else {
             None
         };
         Ok(Viewer {
             live: live.clone(),
-            subscription: Subscription::new(filter, place, workers),
+            subscription: Subscription::new(filter, cursor, workers),
             due: Vec::new(),
         })
     }
@@ -64,10 +67,10 @@ pub(super) struct Viewer {
 
 impl Viewer {
     /// Serves it once.
-    pub(super) async fn fill(&mut self) -> Result<Filled, ReplayError> {
-        let mut out = Outbound::default();
-        let filled = self.subscription.fill(&self.live, &mut out).await?;
-        self.due.extend(read(&mut out));
+    pub(super) async fn fill(&mut self) -> Result<Fill, ReplayError> {
+        let mut pending = PendingWrites::new();
+        let filled = self.subscription.fill(&self.live, &mut pending).await?;
+        self.due.extend(read(&mut pending));
         Ok(filled)
     }
 
@@ -75,11 +78,11 @@ impl Viewer {
     /// at it; gives back what came.
     pub(super) async fn served(&mut self) -> Vec<Event> {
         for _ in 0..10_000 {
-            if !self.subscription.is_behind(&self.live) {
+            if !self.subscription.backlog(&self.live).has_more {
                 return std::mem::take(&mut self.due);
             }
             let filled = self.fill().await.expect("a fill");
-            assert_ne!(filled, Filled::Behind);
+            assert_ne!(filled, Fill::Overrun);
         }
         panic!("it is never served: {:?}", self.due);
     }
@@ -96,9 +99,8 @@ impl Viewer {
     }
 
     /// Asks for the parent alone from now on.
-    pub(super) async fn leaves_workers(&mut self) {
-        let left = self.subscription.leave_workers(&self.live).await;
-        left.expect("read again");
+    pub(super) fn leaves_workers(&mut self) {
+        self.subscription.workers = None;
     }
 
     /// The same, as a client keeps it.
@@ -108,21 +110,21 @@ impl Viewer {
     }
 
     pub(super) fn behind(&self) -> u64 {
-        self.subscription.behind(&self.live)
+        self.subscription.backlog(&self.live).lag
     }
 }
 
 /// The events in what is to be written.
-fn read(out: &mut Outbound) -> Vec<Event> {
+fn read(pending: &mut PendingWrites<EventCount>) -> Vec<Event> {
     let mut bytes = Vec::new();
-    while !out.is_empty() {
-        let due: Vec<u8> = out.slices().iter().flat_map(|s| s.to_vec()).collect();
-        out.advance(due.len());
+    while !pending.is_empty() {
+        let due: Vec<u8> = pending.slices().iter().flat_map(|s| s.to_vec()).collect();
+        pending.advance(due.len(), |_| {});
         bytes.extend(due);
     }
     let (mut events, mut rest) = (Vec::new(), bytes.as_slice());
     while !rest.is_empty() {
-        let end = end_of_frame_at(rest, 0);
+        let end = frame_end(rest, 0);
         let json = rest[..end]
             .iter()
             .position(|b| *b == b'{')

@@ -30,7 +30,7 @@ use turnwire_session::{
     SystemMint,
 };
 
-use super::super::super::{Options, Phase, Streams, chat};
+use super::super::super::super::{Options, ServerPhase, StreamLimits, Streams, chat};
 
 /// What a turn is told to do.
 type Deed = Box<dyn FnOnce(&TurnContext) + Send>;
@@ -151,13 +151,13 @@ impl Stage {
                 heartbeat: Duration::from_secs(15),
                 retry_ms: 1000,
             },
-            phase: Phase::default(),
-            sent: metrics::Counter::noop(),
-            next: AtomicU64::new(1),
+            phase: ServerPhase::default(),
+            events_sent: metrics::Counter::noop(),
+            next_connection: AtomicU64::new(1),
             tasks: TaskTracker::new(),
-            places: chat::Places::new(1),
-            counted: chat::Counted::default(),
-            depth: AtomicU64::new(0),
+            stream_limits: StreamLimits::new(1),
+            chat_counters: chat::CountersByVersion::default(),
+            lag_max: AtomicU64::new(0),
         };
         Self {
             sessions,

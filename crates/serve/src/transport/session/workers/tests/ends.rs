@@ -1,6 +1,6 @@
 //! Workers that cannot be told, or not all of them, and clients that cannot keep up.
 
-use super::super::super::place::Filled;
+use super::super::super::super::carrier::cursor::Fill;
 use super::super::START;
 use super::of;
 use super::stage::*;
@@ -96,7 +96,7 @@ async fn s3_087_leaving_the_workers_out_in_mid_replay_loses_nothing_of_the_paren
             viewer.fill().await.expect("a fill");
         }
         let mut events = viewer.came();
-        viewer.leaves_workers().await;
+        viewer.leaves_workers();
         events.extend(viewer.served().await);
         assert_eq!(ids(&events), ids(&whole), "after {fills}");
     }
@@ -203,7 +203,7 @@ async fn s3_092_a_client_that_falls_off_a_workers_ring_is_behind() {
     parent.delegates(worker.id()).await;
     viewer.served().await;
     // It has looked into the ring, and there was nothing.
-    assert_eq!(viewer.fill().await.expect("a fill"), Filled::Nothing);
+    assert_eq!(viewer.fill().await.expect("a fill"), Fill::Idle);
     let half = worker.begins_to_say("a b c d e f g h").await;
     assert!(
         viewer.behind() >= 8,
@@ -213,11 +213,11 @@ async fn s3_092_a_client_that_falls_off_a_workers_ring_is_behind() {
     worker.says(half, &"word ".repeat(40)).await;
     let mut filled = viewer.fill().await.expect("a fill");
     for _ in 0..3 {
-        if filled != Filled::Behind {
+        if filled != Fill::Overrun {
             filled = viewer.fill().await.expect("a fill");
         }
     }
-    assert_eq!(filled, Filled::Behind);
+    assert_eq!(filled, Fill::Overrun);
 }
 
 #[tokio::test]
@@ -237,7 +237,7 @@ async fn s3_092_a_client_that_is_told_a_worker_does_not_fall_off_its_parents_rin
     worker.ends().await;
     parent.has_done(worker.id(), true).await;
     // The parent stands still before the end of its worker, and its ring goes on.
-    assert_eq!(viewer.fill().await.expect("a fill"), Filled::Some);
+    assert_eq!(viewer.fill().await.expect("a fill"), Fill::Progress);
     let half = parent.begins_to_say("a b c d e f g h").await;
     parent.says(half, &"word ".repeat(60)).await;
     let events = viewer.served().await;

@@ -1,64 +1,67 @@
 //! The counters of chat frames (S1 1.12), counted where frames are written.
 //!
-//! Each has the five dimensions of S1-133; what does not apply is empty. A turn of one agent has
-//! only the version of its definition.
+//! Each has the five dimensions of S1-133; those that do not apply are empty. A turn of one agent
+//! has only the version of its definition.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use metrics::{Counter, Histogram, Label, counter, histogram};
 use parking_lot::Mutex;
 use turnwire_event::metric;
 use turnwire_wire::pc3::Mark;
 
-use super::due::Tally;
+use super::super::turn::TurnCounters;
+use super::tally::MarkTally;
 
-/// Versions that have counters of their own. An operator has a handful; a hundred is a mistake,
-/// and from there on they are counted together.
+/// Definition versions with counters of their own. An operator has a handful; a hundred is a
+/// mistake, and from there on they are counted together.
 const VERSIONS_MAX: usize = 64;
 
-/// The counters of every version, made when first wanted.
+/// The counters of every version of the agent's definition, created on first use.
 #[derive(Default)]
-pub struct Counted(Mutex<HashMap<String, Arc<Counters>>>);
+pub struct CountersByVersion(Mutex<HashMap<String, Arc<ChatCounters>>>);
 
-impl Counted {
-    /// The counters of turns of this version of the agent's definition.
-    pub(super) fn of(&self, version: &str) -> Arc<Counters> {
-        let mut all = self.0.lock();
-        if let Some(known) = all.get(version) {
-            return known.clone();
+impl CountersByVersion {
+    pub(super) fn get(&self, version: &str) -> Arc<ChatCounters> {
+        let mut by_version = self.0.lock();
+        if let Some(counters) = by_version.get(version) {
+            return counters.clone();
         }
-        let version = if all.len() < VERSIONS_MAX {
+        let version = if by_version.len() < VERSIONS_MAX {
             version
         } else {
             ""
         };
-        let counters = all
+        let counters = by_version
             .entry(version.to_owned())
-            .or_insert_with(|| Arc::new(Counters::new(version)));
+            .or_insert_with(|| Arc::new(ChatCounters::new(version)));
         counters.clone()
     }
 }
 
 /// The counters of one version.
-pub(super) struct Counters {
+pub(crate) struct ChatCounters {
+    /// By [`Mark::index`], as are the two below.
     emitted: Vec<Counter>,
-    /// Beside `emitted`: of the terminal's type, and of the error's code.
+    /// Of marks that end a turn, by their type.
     terminal: Vec<Option<Counter>>,
+    /// Of marks with an error code, by the code.
     error: Vec<Option<Counter>>,
-    pub(super) dropped: Counter,
-    pub(super) oversize: Counter,
-    pub(super) ttfe_ms: Histogram,
+    dropped: Counter,
+    oversize: Counter,
+    first_frame_ms: Histogram,
 }
 
-impl Counters {
+impl ChatCounters {
     fn new(version: &str) -> Self {
-        let with = |more: Option<(&'static str, &'static str)>| {
+        let with = |extra: Option<(&'static str, &'static str)>| {
             let mut labels: Vec<Label> = metric::dimensions(version)
                 .into_iter()
                 .map(|(name, value)| Label::new(name, value))
                 .collect();
-            labels.extend(more.map(|(name, value)| Label::new(name, value)));
+            labels.extend(extra.map(|(name, value)| Label::new(name, value)));
             labels
         };
         let each = |name: &'static str, of: fn(Mark) -> Option<(&'static str, &'static str)>| {
@@ -79,22 +82,32 @@ impl Counters {
             }),
             dropped: counter!(metric::STREAM_SSE_FRAME_DROPPED_TOTAL, with(None)),
             oversize: counter!(metric::STREAM_FRAME_OVERSIZE_TOTAL, with(None)),
-            ttfe_ms: histogram!(metric::STREAM_TTFE_MS, with(None)),
+            first_frame_ms: histogram!(metric::STREAM_TTFE_MS, with(None)),
         }
     }
+}
 
-    /// Frames that are out.
-    pub(super) fn add(&self, tally: &Tally) {
+impl TurnCounters<MarkTally> for ChatCounters {
+    fn record_sent(&self, tally: &MarkTally) {
         for &(mark, count) in tally.counts() {
-            let (at, count) = (mark.index(), u64::from(count));
-            self.emitted[at].increment(count);
-            for more in [&self.terminal[at], &self.error[at]].into_iter().flatten() {
-                more.increment(count);
+            let (index, count) = (mark.index(), u64::from(count));
+            self.emitted[index].increment(count);
+            let labelled = [&self.terminal[index], &self.error[index]];
+            for counter in labelled.into_iter().flatten() {
+                counter.increment(count);
             }
         }
         if tally.large() > 0 {
             self.oversize.increment(tally.large().into());
             tracing::warn!(frames = tally.large(), "a frame is above 256 KB");
         }
+    }
+
+    fn record_dropped(&self, frames: u64) {
+        self.dropped.increment(frames);
+    }
+
+    fn record_first_frame(&self, elapsed: Duration) {
+        self.first_frame_ms.record(elapsed.as_secs_f64() * 1e3);
     }
 }

@@ -1,0 +1,58 @@
+//! Why a connection ends. The [`Carrier`](super::Carrier) gives the reason; the wire and its
+//! framing decide which last bytes the client gets for it.
+
+use turnwire_hub::Closed;
+use turnwire_session::{Error, Live, ReplayError};
+use turnwire_wire::session::Close;
+
+/// The reason for the end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CloseReason {
+    /// The stream has an end, and the client has every frame up to it.
+    Complete,
+    /// The client reads more slowly than the session writes.
+    TooSlow,
+    /// The server is shutting down.
+    Draining,
+    SessionDeleted,
+    /// The session's log is damaged.
+    Quarantined,
+    /// An event gave a frame that is too large to be sent.
+    FrameTooLarge,
+    /// The store dropped the client's next events while they were being replayed.
+    CursorExpired,
+    /// The store cannot be read now; the client may try again.
+    Internal,
+    /// The client broke a rule of its wire.
+    Rejected(Close),
+    /// The client sent a close frame.
+    PeerClosed,
+    /// The client, or the network, dropped the connection.
+    PeerGone,
+}
+
+impl CloseReason {
+    /// The reason for a failed replay of `live`, which is quarantined if its log is damaged.
+    pub(crate) fn of_replay(error: &ReplayError, live: &Live) -> Self {
+        match error {
+            ReplayError::Session(Error::Quarantined) => {
+                live.quarantine();
+                Self::Quarantined
+            }
+            ReplayError::Session(Error::SessionNotFound) => Self::SessionDeleted,
+            ReplayError::Expired => Self::CursorExpired,
+            ReplayError::Session(_) | ReplayError::TooLarge(..) => Self::Internal,
+        }
+    }
+
+    /// The reason for which the ring of `live` has ended, if it has.
+    pub(crate) fn of_ring(live: &Live) -> Option<Self> {
+        if !live.ring.is_ended() {
+            return None;
+        }
+        Some(match live.ring.closed() {
+            Some(Closed::Deleted) => Self::SessionDeleted,
+            Some(Closed::Quarantined) | None => Self::Quarantined,
+        })
+    }
+}

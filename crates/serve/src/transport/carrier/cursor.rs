@@ -1,0 +1,329 @@
+//! A client's place in one session: first the store, in pages, then the ring.
+//!
+//! ```text
+//!   store ──▶ pages of events ──▶ Selection ──▶ frames made for this client ──┐
+//!   ring  ──▶ runs of frames, made once a track ──▶ Selection ──▶ slices ─────┴─▶ PendingWrites
+//! ```
+//!
+//! [`FrameFormat`] turns one event into frame bytes, the same for every client; [`Selection`] says
+//! which of them one client gets.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use turnwire_event::{Filter, Head, Position};
+use turnwire_hub::{Entry, Read, Run};
+use turnwire_session::{CatchUp, Live, ReplayError};
+
+use super::pending::{FrameTally, PendingWrites};
+
+/// Events taken from the ring at once: bounds what one client holds.
+pub(crate) const RING_EVENTS_MAX: usize = 256;
+
+/// The frame bytes of a wire: its projection in its framing.
+pub(crate) trait FrameFormat: Copy + Send + 'static {
+    type Tally: FrameTally;
+
+    /// The track of every ring that keeps these frames.
+    fn track(self) -> usize;
+
+    /// Appends the frames of an event; returns the word that the ring keeps about them.
+    fn write(self, entry: &Entry, out: &mut Vec<u8>) -> u64;
+}
+
+/// What a page of stored events goes on with after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageStep {
+    Next,
+    /// The cursor stops behind the event.
+    StopAfter,
+    /// The cursor stops before the event, and none of its frames was written.
+    StopBefore,
+}
+
+/// The frames of a session that one client gets.
+pub(crate) trait Selection: Send {
+    type Format: FrameFormat;
+
+    /// True if events that the ring holds when the cursor enters it count as history: the client
+    /// may take its time for them.
+    const RING_IS_HISTORY: bool;
+
+    fn format(&self) -> Self::Format;
+
+    /// The filter that stored events may be selected with before [`Selection::write_stored`] sees
+    /// them; `None` if it must see every event.
+    fn stored_filter(&self) -> Option<&Filter> {
+        None
+    }
+
+    /// Hands the frames of `run` that the client gets to `put`. Returns how many events of the run
+    /// the cursor passes; with fewer than all it stops there.
+    fn take(
+        &mut self,
+        run: Run<'_>,
+        put: impl FnMut(Bytes, <Self::Format as FrameFormat>::Tally),
+    ) -> usize;
+
+    /// Appends the frames of a stored event and counts them.
+    fn write_stored(
+        &mut self,
+        head: &Head,
+        json: &Bytes,
+        out: &mut Vec<u8>,
+        tally: &mut <Self::Format as FrameFormat>::Tally,
+    ) -> Result<PageStep, ReplayError>;
+
+    /// Starts a replay of everything after `at`.
+    fn replay(
+        &self,
+        live: &Arc<Live>,
+        at: Position,
+    ) -> impl Future<Output = Result<CatchUp, ReplayError>> + Send;
+}
+
+type TallyOf<S> = <<S as Selection>::Format as FrameFormat>::Tally;
+
+/// What [`SessionCursor::fill`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// The cursor moved; there may be more.
+    Progress,
+    /// Nothing new.
+    Idle,
+    /// The ring dropped events that the client has not been given.
+    Overrun,
+    /// A frame is too large to be sent; this many frames are lost with it.
+    TooLarge(u64),
+}
+
+/// A client's place in one session.
+pub(crate) struct SessionCursor {
+    /// Every event up to here was looked at; a legal cursor of the session wire.
+    pub(crate) at: Position,
+    /// The number of the next event in the ring.
+    index: u64,
+    /// The replay on the way to the ring.
+    replay: Option<CatchUp>,
+    /// Events of the replay that are read and not passed.
+    page: VecDeque<(Head, Bytes)>,
+    /// The ring index from which on the client is live.
+    live_from: u64,
+    is_live: bool,
+    /// The cursor waited on purpose: if the ring overtook it, that is not the client's fault.
+    has_paused: bool,
+}
+
+impl SessionCursor {
+    /// A cursor at `at`, which is just before `index` in the ring.
+    pub(crate) fn in_ring(at: Position, index: u64) -> Self {
+        Self {
+            at,
+            index,
+            replay: None,
+            page: VecDeque::new(),
+            live_from: 0,
+            is_live: false,
+            has_paused: false,
+        }
+    }
+
+    /// A cursor at `at` that begins with `replay`.
+    pub(crate) fn in_replay(at: Position, replay: CatchUp) -> Self {
+        Self {
+            replay: Some(replay),
+            ..Self::in_ring(at, 0)
+        }
+    }
+
+    /// A cursor at `at`, in the ring if it holds all events after `at`.
+    pub(crate) async fn open<S: Selection>(
+        live: &Arc<Live>,
+        at: Position,
+        selection: &S,
+    ) -> Result<Self, ReplayError> {
+        match live.ring.seek(at) {
+            Some(index) => {
+                let mut cursor = Self::in_ring(at, index);
+                cursor.enter_ring::<S>(live);
+                Ok(cursor)
+            }
+            None => {
+                let replay = Box::pin(selection.replay(live, at)).await?;
+                Ok(Self::in_replay(at, replay))
+            }
+        }
+    }
+
+    /// True while the client is behind what happened before it came.
+    pub(crate) fn is_catching_up(&self) -> bool {
+        self.replay.is_some() || !self.is_live
+    }
+
+    /// True while the store is read.
+    pub(crate) fn is_replaying(&self) -> bool {
+        self.replay.is_some()
+    }
+
+    /// Events in the ring that the client has not been given.
+    pub(crate) fn lag(&self, live: &Live) -> u64 {
+        if self.replay.is_some() {
+            0
+        } else {
+            live.ring.end().saturating_sub(self.index)
+        }
+    }
+
+    /// True if [`SessionCursor::fill`] would move the cursor.
+    pub(crate) fn has_more(&self, live: &Live) -> bool {
+        self.replay.is_some() || self.lag(live) > 0
+    }
+
+    /// Excuses the cursor if the ring overtakes it before its next fill.
+    pub(crate) fn pause(&mut self) {
+        self.has_paused = true;
+    }
+
+    /// Reads the events after the cursor from the store, again if they are in a page.
+    pub(crate) async fn restart<S: Selection>(
+        &mut self,
+        live: &Arc<Live>,
+        selection: &S,
+    ) -> Result<(), ReplayError> {
+        self.replay = Some(Box::pin(selection.replay(live, self.at)).await?);
+        self.page.clear();
+        Ok(())
+    }
+
+    fn enter_ring<S: Selection>(&mut self, live: &Live) {
+        if let Some(replay) = self.replay.take() {
+            (self.at, self.index) = (replay.upto, replay.cursor);
+        }
+        if S::RING_IS_HISTORY {
+            self.live_from = live.ring.end();
+        }
+    }
+
+    /// Puts the frames that come next into `pending`.
+    pub(crate) async fn fill<S: Selection>(
+        &mut self,
+        live: &Arc<Live>,
+        selection: &mut S,
+        pending: &mut PendingWrites<TallyOf<S>>,
+    ) -> Result<Fill, ReplayError> {
+        if let (true, Some(replay)) = (self.page.is_empty(), &mut self.replay) {
+            let page = match selection.stored_filter() {
+                Some(filter) => Box::pin(replay.next_matching(filter)).await?,
+                None => Box::pin(replay.next()).await?,
+            };
+            match page {
+                // A page without a match still moves the cursor over what was skipped.
+                Some(page) if page.is_empty() => self.at = replay.position(),
+                Some(page) => self.page = page.into(),
+                None => self.enter_ring::<S>(live),
+            }
+            if self.page.is_empty() {
+                return Ok(Fill::Progress);
+            }
+        }
+        if !self.page.is_empty() {
+            return self.fill_from_page(selection, pending);
+        }
+        let mut lost = None;
+        let read = self.read_ring(live, selection, |frames, tally| {
+            if tally.is_too_large() || lost.is_some() {
+                *lost.get_or_insert(0) += tally.frames();
+            } else {
+                pending.push(frames, tally);
+            }
+        });
+        match read {
+            Read::Upto(_) => Ok(lost.map_or(Fill::Progress, Fill::TooLarge)),
+            Read::Empty => {
+                (self.is_live, self.has_paused) = (true, false);
+                Ok(Fill::Idle)
+            }
+            Read::Behind if self.is_live && !self.has_paused => Ok(Fill::Overrun),
+            Read::Behind => {
+                self.restart(live, selection).await?;
+                Ok(Fill::Progress)
+            }
+        }
+    }
+
+    fn fill_from_page<S: Selection>(
+        &mut self,
+        selection: &mut S,
+        pending: &mut PendingWrites<TallyOf<S>>,
+    ) -> Result<Fill, ReplayError> {
+        let (mut frames, mut tally) = (Vec::new(), TallyOf::<S>::default());
+        while let Some((head, json)) = self.page.front() {
+            let step = selection.write_stored(head, json, &mut frames, &mut tally)?;
+            if step == PageStep::StopBefore {
+                break;
+            }
+            self.at = head.position;
+            self.page.pop_front();
+            if step == PageStep::StopAfter {
+                break;
+            }
+            if let (true, Some(replay)) = (self.page.is_empty(), &self.replay) {
+                self.at = replay.position();
+            }
+        }
+        if tally.is_too_large() {
+            return Ok(Fill::TooLarge(tally.frames()));
+        }
+        pending.push(frames.into(), tally);
+        Ok(Fill::Progress)
+    }
+
+    fn read_ring<S: Selection>(
+        &mut self,
+        live: &Live,
+        selection: &mut S,
+        mut put: impl FnMut(Bytes, TallyOf<S>),
+    ) -> Read {
+        let format = selection.format();
+        let (from, mut has_stopped) = (self.index, false);
+        let mut take = |run: Run<'_>| {
+            if has_stopped {
+                return;
+            }
+            let passed = selection.take(run, &mut put);
+            has_stopped = passed < run.len();
+            if let Some(last) = run.first(passed).heads().last() {
+                self.at = last.position;
+                self.index += passed as u64;
+            }
+        };
+        let write = |entry: &Entry, out: &mut Vec<u8>| format.write(entry, out);
+        let track = format.track();
+        let read = live
+            .ring
+            .read(track, from, RING_EVENTS_MAX, &write, &mut take);
+        if let Read::Upto(_) = read {
+            self.is_live |= self.index >= self.live_from;
+            self.has_paused = false;
+        }
+        read
+    }
+
+    /// Counts the frames that the ring still has for the client, up to where `is_complete`.
+    pub(crate) fn remaining<S: Selection>(
+        &mut self,
+        live: &Live,
+        selection: &mut S,
+        is_complete: impl Fn(&S) -> bool,
+    ) -> u64 {
+        let mut frames = 0;
+        self.index = self.index.max(live.ring.first());
+        while !is_complete(selection)
+            && let Read::Upto(_) =
+                self.read_ring(live, selection, |_, tally| frames += tally.frames())
+        {}
+        frames
+    }
+}

@@ -1,0 +1,83 @@
+//! The session wire as WebSocket text frames: an event's stored bytes between two constants, and
+//! the events that a [`Filter`] passes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use turnwire_event::fold::replay::Missed;
+use turnwire_event::{Filter, Head, Position};
+use turnwire_hub::{Entry, Run};
+use turnwire_session::{CatchUp, Live, ReplayError};
+use turnwire_wire::session::event_frame;
+use turnwire_wire::session::server::{EVENT_PREFIX, EVENT_SUFFIX};
+
+use super::super::carrier::cursor::{FrameFormat, PageStep, Selection};
+use super::super::carrier::pending::{EventCount, PendingWrites};
+use super::super::carrier::websocket::header::text_header;
+
+/// Pending writes of the session wire.
+pub(super) type EventWrites = PendingWrites<EventCount>;
+
+/// Event frames of the session wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventFormat;
+
+impl EventFormat {
+    /// Appends the frame of an event with these bytes.
+    pub(super) fn write_json(self, json: &[u8], out: &mut Vec<u8>) {
+        text_header(EVENT_PREFIX.len() + json.len() + EVENT_SUFFIX.len(), out);
+        event_frame(json, out);
+    }
+}
+
+impl FrameFormat for EventFormat {
+    type Tally = EventCount;
+
+    fn track(self) -> usize {
+        0
+    }
+
+    fn write(self, entry: &Entry, out: &mut Vec<u8>) -> u64 {
+        self.write_json(&entry.bytes, out);
+        0
+    }
+}
+
+/// The events of a session that pass a client's filter.
+pub(super) struct FilterSelection<'a>(pub(super) &'a Filter);
+
+impl Selection for FilterSelection<'_> {
+    type Format = EventFormat;
+    const RING_IS_HISTORY: bool = false;
+
+    fn format(&self) -> EventFormat {
+        EventFormat
+    }
+
+    fn stored_filter(&self) -> Option<&Filter> {
+        Some(self.0)
+    }
+
+    fn take(&mut self, run: Run<'_>, mut put: impl FnMut(Bytes, EventCount)) -> usize {
+        run.select(self.0, |frames, events| put(frames, EventCount(events)));
+        run.len()
+    }
+
+    fn write_stored(
+        &mut self,
+        head: &Head,
+        json: &Bytes,
+        out: &mut Vec<u8>,
+        tally: &mut EventCount,
+    ) -> Result<PageStep, ReplayError> {
+        if self.0.matches(head) {
+            EventFormat.write_json(json, out);
+            tally.0 += 1;
+        }
+        Ok(PageStep::Next)
+    }
+
+    async fn replay(&self, live: &Arc<Live>, at: Position) -> Result<CatchUp, ReplayError> {
+        live.catch_up(at, self.0, Missed::Ends, u64::MAX).await
+    }
+}

@@ -1,0 +1,265 @@
+//! Frames of a client of the session wire, and the answers to them.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
+use turnwire_event::fold::replay::Missed;
+use turnwire_event::{Position, ResponseId, TurnId, metric};
+use turnwire_hub::Closed;
+use turnwire_session::cancel::{self, Requested};
+use turnwire_session::{Error, Live};
+use turnwire_wire::session::{
+    self as wire, Ack, ClientFrame, ClientFrameError, Close, Positions, SessionSummary, Subscribe,
+    SubscribeError,
+};
+
+use super::super::carrier::cursor::SessionCursor;
+use super::failure::SubscribeFailure;
+use super::format::EventWrites;
+use super::stream::{SessionStream, send};
+use super::subscription::Subscription;
+use super::workers::WorkerStreams;
+
+impl SessionStream {
+    /// Handles one message; the error ends the connection.
+    pub(super) async fn handle(
+        &mut self,
+        message: Message,
+        pending: &mut EventWrites,
+    ) -> Result<(), Close> {
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Binary(_) => return Err(Close::Binary),
+            Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => {
+                return Ok(());
+            }
+        };
+        match ClientFrame::read(text.as_str()) {
+            Ok(ClientFrame::Subscribe(subscribe)) => {
+                return self.subscribe(subscribe, pending).await;
+            }
+            Ok(ClientFrame::Cancel { turn_id, reason }) => self.cancel(&turn_id, reason.as_deref()),
+            Ok(ClientFrame::Ping { nonce }) => send(pending, |out| wire::pong(&nonce, out)),
+            Ok(ClientFrame::Pong { nonce }) if self.is_unanswered(&nonce) => {
+                self.unanswered_pings = 0;
+            }
+            Ok(ClientFrame::Pong { .. }) => {}
+            Ok(ClientFrame::Unknown { .. }) | Err(ClientFrameError::Malformed { .. }) => {
+                self.warn("unknown_frame")
+            }
+            Err(ClientFrameError::Subscribe(error)) => self.refuse(&error, pending),
+            Err(ClientFrameError::NotJson) => return Err(Close::NotJson),
+        }
+        Ok(())
+    }
+
+    /// True if `nonce` is that of a ping which waits for its answer.
+    fn is_unanswered(&self, nonce: &str) -> bool {
+        let answered = self
+            .last_nonce
+            .saturating_sub(u64::from(self.unanswered_pings));
+        nonce
+            .parse::<u64>()
+            .is_ok_and(|nonce| nonce > answered && nonce <= self.last_nonce)
+    }
+
+    fn refuse(&mut self, error: &SubscribeError, pending: &mut EventWrites) {
+        metrics::counter!(metric::WS_SUBSCRIBE_ERROR_TOTAL, "code" => error.code.name())
+            .increment(1);
+        // The client may send a better subscribe, and has the full time for it.
+        self.subscribe_deadline = Instant::now() + self.streams.options.subscribe_wait;
+        send(pending, |out| wire::subscribe_error(error, out));
+    }
+
+    fn cancel(&self, turn: &str, reason: Option<&str>) {
+        let Ok(live) = &self.live else { return };
+        let turn_id = turn
+            .parse::<TurnId>()
+            .or_else(|_| turn.parse::<ResponseId>().map(TurnId::from));
+        let request = |live: &Arc<Live>, turn_id| {
+            cancel::request(live, turn_id, "user", reason.unwrap_or("user_cancel"))
+        };
+        // A worker that is delivered can be cancelled where its events are seen.
+        let subscription = self.subscription.as_ref();
+        let workers = subscription.and_then(|subscription| subscription.workers.as_deref());
+        let mut lives = workers.into_iter().flat_map(WorkerStreams::lives);
+        let requested = turn_id.map(|turn_id| match request(live, turn_id) {
+            Requested::NotRunning => lives
+                .by_ref()
+                .map(|worker| request(worker, turn_id))
+                .find(|requested| !matches!(requested, Requested::NotRunning))
+                .unwrap_or(Requested::NotRunning),
+            requested => requested,
+        });
+        match requested {
+            Ok(Requested::At(_) | Requested::Withdrawn(_)) => {}
+            Ok(Requested::Already) => self.warn("redundant_cancel"),
+            Ok(Requested::NotRunning) | Err(_) => self.warn("unknown_turn"),
+        }
+    }
+
+    async fn subscribe(
+        &mut self,
+        subscribe: Subscribe,
+        pending: &mut EventWrites,
+    ) -> Result<(), Close> {
+        let received_at = Instant::now();
+        let live = match &self.live {
+            Ok(live) if live.ring.closed() == Some(Closed::Quarantined) => {
+                return Err(Close::Quarantined);
+            }
+            Ok(live) if live.ring.closed().is_none() => live.clone(),
+            Err(Error::Quarantined) => return Err(Close::Quarantined),
+            Ok(_) | Err(Error::SessionNotFound) => {
+                self.refuse(&SubscribeError::session_not_found(), pending);
+                return Ok(());
+            }
+            Err(_) => return Err(Close::Internal),
+        };
+        let mut started = match self.start(&live, &subscribe, pending).await {
+            Ok(started) => started,
+            Err(SubscribeFailure::Refused(error)) => {
+                self.refuse(&error, pending);
+                return Ok(());
+            }
+            Err(SubscribeFailure::Session(Error::SessionNotFound)) => {
+                self.refuse(&SubscribeError::session_not_found(), pending);
+                return Ok(());
+            }
+            Err(SubscribeFailure::Session(Error::Quarantined)) => {
+                live.quarantine();
+                return Err(Close::Quarantined);
+            }
+            Err(SubscribeFailure::Session(_)) => return Err(Close::Internal),
+        };
+        // One watcher a connection, however often it subscribes.
+        if started.watcher.is_none() {
+            let previous = self.subscription.take();
+            let watcher = previous.and_then(|previous| previous.watcher);
+            started.watcher = Some(watcher.unwrap_or_else(|| live.watch()));
+        }
+        self.subscription = Some(started);
+        let elapsed = received_at.elapsed();
+        metrics::histogram!(metric::WS_SEAM_MS).record(elapsed.as_secs_f64() * 1e3);
+        Ok(())
+    }
+
+    /// Answers a subscribe; returns the subscription that it starts.
+    async fn start(
+        &mut self,
+        live: &Arc<Live>,
+        subscribe: &Subscribe,
+        pending: &mut EventWrites,
+    ) -> Result<Subscription, SubscribeFailure> {
+        if subscribe.snapshot {
+            let messages_max = self.streams.options.snapshot_messages;
+            let snapshot = live.snapshot(messages_max).await?;
+            let summary = SessionSummary::new(&snapshot.row, snapshot.current_turn);
+            let cursor = SessionCursor::in_ring(snapshot.at, snapshot.cursor);
+            let started = self.open(live, subscribe, cursor).await?;
+            acknowledge(live, subscribe, &started, 0, pending);
+            send(pending, |out| {
+                wire::snapshot(&summary, &snapshot.messages, snapshot.at, out);
+            });
+            return Ok(started);
+        }
+        if let Some(since) = &subscribe.since {
+            let at = since.position(live.id)?;
+            let max = self.streams.options.replay_max;
+            let replay = live.catch_up(at, &subscribe.filter, Missed::Ends, max);
+            let replay = replay.await;
+            let replay = replay.map_err(|error| SubscribeFailure::of_replay(error, max))?;
+            let count = replay.count;
+            let cursor = SessionCursor::in_replay(at, replay);
+            let started = self.open(live, subscribe, cursor).await?;
+            acknowledge(live, subscribe, &started, count, pending);
+            metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(count);
+            return Ok(started);
+        }
+        let Some(mut running) = self.subscription.take() else {
+            let in_ring = |_: &_, tail, index| SessionCursor::in_ring(tail, index);
+            let started = self.open(live, subscribe, live.ring.look(in_ring)).await?;
+            acknowledge(live, subscribe, &started, 0, pending);
+            return Ok(started);
+        };
+        if let Err(error) = self.change(live, subscribe, &mut running).await {
+            self.subscription = Some(running);
+            return Err(error);
+        }
+        acknowledge(live, subscribe, &running, 0, pending);
+        Ok(running)
+    }
+
+    /// Gives a running subscription a new filter; it goes on where it is.
+    async fn change(
+        &self,
+        live: &Arc<Live>,
+        subscribe: &Subscribe,
+        running: &mut Subscription,
+    ) -> Result<(), SubscribeFailure> {
+        if !subscribe.filter.include_worker_sessions {
+            running.workers = None;
+        } else if running.workers.is_none() {
+            running.workers = self
+                .open_workers(live, subscribe, running.cursor.at)
+                .await?;
+        }
+        running.filter = subscribe.filter.clone();
+        Ok(())
+    }
+
+    /// A subscription from a cursor on.
+    async fn open(
+        &self,
+        live: &Arc<Live>,
+        subscribe: &Subscribe,
+        cursor: SessionCursor,
+    ) -> Result<Subscription, SubscribeFailure> {
+        let workers = self.open_workers(live, subscribe, cursor.at).await?;
+        let filter = subscribe.filter.clone();
+        Ok(Subscription::new(filter, cursor, workers))
+    }
+
+    /// The workers, if the client subscribes to them too. They are looked up after the position
+    /// `at` of the subscription was taken: none can start unseen in between.
+    async fn open_workers(
+        &self,
+        live: &Arc<Live>,
+        subscribe: &Subscribe,
+        at: Position,
+    ) -> Result<Option<Box<WorkerStreams>>, SubscribeFailure> {
+        let filter = &subscribe.filter;
+        if !filter.include_worker_sessions {
+            return Ok(None);
+        }
+        let named = match &subscribe.since {
+            Some(since) if !subscribe.snapshot => since.workers(live.id)?,
+            _ => Positions::new(),
+        };
+        let (streams, waker, name) = (self.streams.clone(), self.waker.clone(), self.name.clone());
+        let workers = WorkerStreams::open(streams, waker, name, (live, filter), (at, named));
+        match Box::pin(workers).await {
+            // The parent itself exists and is not damaged.
+            Err(SubscribeFailure::Session(_)) => Err(Error::Internal.into()),
+            opened => opened.map(Some),
+        }
+    }
+}
+
+fn acknowledge(
+    live: &Arc<Live>,
+    subscribe: &Subscribe,
+    started: &Subscription,
+    replay_event_count: u64,
+    pending: &mut EventWrites,
+) {
+    let ack = Ack {
+        resolved_filter: subscribe.filter.spec(),
+        since: subscribe.since.as_ref(),
+        snapshot: subscribe.snapshot,
+        replay_event_count,
+        positions: started.positions(live),
+    };
+    send(pending, |out| wire::ack(&ack, out));
+}

@@ -1,0 +1,222 @@
+//! One connection of the session wire: its subscription, and the rules that the wire adds to the
+//! carrier's: a time to subscribe, pings with a position, an end of its own for drained servers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
+use turnwire_event::metric;
+use turnwire_session::bus::Note;
+use turnwire_session::{Error, Live};
+use turnwire_wire::session::{self as wire, Close};
+
+use super::super::Streams;
+use super::super::carrier::Carrier;
+use super::super::carrier::close::CloseReason;
+use super::super::carrier::cursor::Fill;
+use super::super::carrier::pending::EventCount;
+use super::super::carrier::websocket::{WebSocket, header};
+use super::super::carrier::wire::{Backlog, Limits, Wire};
+use super::super::phase::{ServerPhase, Shutdown};
+use super::format::EventWrites;
+use super::subscription::Subscription;
+
+/// How often a draining server looks whether the last commit of a turn is done: no event of the
+/// ring says so.
+const DRAIN_CHECK: Duration = Duration::from_millis(50);
+
+/// A connection of the session wire.
+pub(super) struct SessionStream {
+    pub(super) streams: Arc<Streams>,
+    /// The session, or the reason for which a subscribe is refused.
+    pub(super) live: Result<Arc<Live>, Error>,
+    /// The connection's name in the log.
+    pub(super) name: String,
+    pub(super) waker: Arc<AtomicWaker>,
+    pub(super) subscription: Option<Subscription>,
+    pub(super) subscribe_deadline: Instant,
+    pub(super) unanswered_pings: u32,
+    /// The nonce of the last ping.
+    pub(super) last_nonce: u64,
+}
+
+impl SessionStream {
+    pub(super) fn new(streams: Arc<Streams>, live: Result<Arc<Live>, Error>, name: String) -> Self {
+        Self {
+            subscribe_deadline: Instant::now() + streams.options.subscribe_wait,
+            streams,
+            live,
+            name,
+            waker: Arc::new(AtomicWaker::new()),
+            subscription: None,
+            unanswered_pings: 0,
+            last_nonce: 0,
+        }
+    }
+
+    /// Puts the connection on its socket.
+    pub(super) fn carrier(self, socket: WebSocket<TcpStream>) -> Carrier<Self> {
+        let waker = self.waker.clone();
+        let live = self.live.as_ref().ok();
+        let seat = live.map(|live| live.ring.sit(waker.clone()));
+        Carrier::new(self, socket, EventWrites::new(), waker, seat)
+    }
+
+    /// The subscription and its session, once the client has subscribed.
+    fn subscribed(&self) -> Option<(&Subscription, &Arc<Live>)> {
+        self.subscription.as_ref().zip(self.live.as_ref().ok())
+    }
+
+    fn is_draining(&self) -> bool {
+        self.streams.phase.shutdown() != Shutdown::None
+    }
+
+    pub(super) fn warn(&self, reason: &'static str) {
+        if let Ok(live) = &self.live {
+            live.note(Note::Warning {
+                subscription: self.name.clone(),
+                reason,
+            });
+        }
+    }
+}
+
+/// Queues a frame of the server's own.
+pub(super) fn send(pending: &mut EventWrites, write: impl FnOnce(&mut Vec<u8>)) {
+    let mut payload = Vec::new();
+    write(&mut payload);
+    let mut frame = Vec::with_capacity(payload.len() + 10);
+    header::text(&payload, &mut frame);
+    pending.push_control(Bytes::from(frame));
+}
+
+impl Wire for SessionStream {
+    type Framing = WebSocket<TcpStream>;
+    type Tally = EventCount;
+    const OPEN_CONNECTIONS: &'static str = metric::WS_CONNECTIONS;
+
+    fn phase(&self) -> &ServerPhase {
+        &self.streams.phase
+    }
+
+    fn limits(&self) -> Limits {
+        self.streams.options.limits()
+    }
+
+    fn backlog(&self) -> Backlog {
+        let subscribed = self.subscribed();
+        subscribed.map_or_else(Backlog::default, |(subscription, live)| {
+            subscription.backlog(live)
+        })
+    }
+
+    async fn fill(&mut self, pending: &mut EventWrites) -> Result<bool, CloseReason> {
+        let (Some(subscription), Ok(live)) = (&mut self.subscription, &self.live) else {
+            return Ok(false);
+        };
+        match subscription.fill(live, pending).await {
+            Ok(Fill::Progress) => Ok(true),
+            Ok(Fill::Idle) => Ok(false),
+            Ok(Fill::Overrun) => Err(CloseReason::TooSlow),
+            Ok(Fill::TooLarge(_)) => Err(CloseReason::FrameTooLarge),
+            Err(error) => Err(CloseReason::of_replay(&error, live)),
+        }
+    }
+
+    fn early_close(&self, now: Instant) -> Option<CloseReason> {
+        if self.subscription.is_some() {
+            return None;
+        }
+        if self.is_draining() {
+            return Some(CloseReason::Draining);
+        }
+        let is_late = now >= self.subscribe_deadline;
+        is_late.then_some(CloseReason::Rejected(Close::SubscribeTimeout))
+    }
+
+    fn idle_close(&self) -> Option<CloseReason> {
+        let (_, live) = self.subscribed()?;
+        let is_settled = || live.current_turn().is_none() && live.sequencer.is_settled();
+        CloseReason::of_ring(live).or_else(|| {
+            let has_drained = self.is_draining() && is_settled();
+            has_drained.then_some(CloseReason::Draining)
+        })
+    }
+
+    fn heartbeat_interval(&self) -> Option<Duration> {
+        let is_subscribed = self.subscription.is_some();
+        is_subscribed.then_some(self.streams.options.ping)
+    }
+
+    fn heartbeat(&mut self, pending: &mut EventWrites) -> Result<(), CloseReason> {
+        let Some((subscription, live)) = self.subscribed() else {
+            return Ok(());
+        };
+        if self.unanswered_pings >= self.streams.options.ping_misses {
+            return Err(CloseReason::Rejected(Close::PingTimeout));
+        }
+        let (at, positions) = (subscription.cursor.at, subscription.positions(live));
+        self.unanswered_pings += 1;
+        self.last_nonce += 1;
+        let nonce = self.last_nonce.to_string();
+        send(pending, |out| {
+            wire::ping(&nonce, at, positions.as_ref(), out);
+        });
+        Ok(())
+    }
+
+    fn next_check(&self) -> Option<Instant> {
+        match &self.subscription {
+            None => Some(self.subscribe_deadline),
+            Some(_) if self.is_draining() => Some(Instant::now() + DRAIN_CHECK),
+            Some(subscription) => subscription.next_lookup(),
+        }
+    }
+
+    async fn receive(
+        &mut self,
+        message: Message,
+        pending: &mut EventWrites,
+    ) -> Result<(), CloseReason> {
+        let handled = self.handle(message, pending).await;
+        handled.map_err(CloseReason::Rejected)
+    }
+
+    fn record_lag(&self, lag: u64) {
+        // A look first: all connections share this word, and it seldom changes.
+        if lag > self.streams.lag_max.load(Ordering::Relaxed) {
+            self.streams.lag_max.fetch_max(lag, Ordering::Relaxed);
+            metrics::gauge!(metric::WS_QUEUE_DEPTH_MAX).set(lag as f64);
+        }
+    }
+
+    fn record_sent(&mut self, tally: &EventCount) {
+        if tally.0 > 0 {
+            self.streams.events_sent.increment(tally.0 as u64);
+        }
+    }
+
+    fn closing(&mut self, reason: CloseReason, pending: &mut EventWrites) {
+        // A client that closed the connection itself stays a watcher until it is answered.
+        if matches!(reason, CloseReason::PeerClosed | CloseReason::PeerGone) {
+            return;
+        }
+        if matches!(reason, CloseReason::TooSlow | CloseReason::CursorExpired) {
+            metrics::counter!(metric::WS_SLOW_CLIENT_CLOSED_TOTAL).increment(1);
+            let dropped = self.backlog().lag + pending.frames();
+            metrics::counter!(metric::WS_FRAME_DROPPED_TOTAL).increment(dropped);
+            self.warn("client_too_slow");
+        }
+        let subscription = self.subscription.take();
+        if let Some(watcher) = subscription.and_then(|subscription| subscription.watcher)
+            && reason == CloseReason::Draining
+        {
+            watcher.leave_quietly();
+        }
+    }
+}

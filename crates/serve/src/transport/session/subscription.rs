@@ -1,0 +1,81 @@
+//! A client's subscription: its filter, and how far each session of it is delivered.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use turnwire_event::Filter;
+use turnwire_session::watch::Watcher;
+use turnwire_session::{Live, ReplayError};
+use turnwire_wire::session::Positions;
+
+use super::super::carrier::cursor::{Fill, SessionCursor};
+use super::super::carrier::wire::Backlog;
+use super::format::{EventWrites, FilterSelection};
+use super::workers::WorkerStreams;
+
+/// What a connection delivers.
+pub(super) struct Subscription {
+    pub(super) filter: Filter,
+    pub(super) cursor: SessionCursor,
+    /// The workers of the session, where the client subscribed to them too.
+    pub(super) workers: Option<Box<WorkerStreams>>,
+    pub(super) watcher: Option<Watcher>,
+}
+
+impl Subscription {
+    pub(super) fn new(
+        filter: Filter,
+        cursor: SessionCursor,
+        workers: Option<Box<WorkerStreams>>,
+    ) -> Self {
+        Self {
+            filter,
+            cursor,
+            workers,
+            watcher: None,
+        }
+    }
+
+    pub(super) fn backlog(&self, live: &Live) -> Backlog {
+        let own = Backlog {
+            newest: live.ring.end(),
+            has_more: self.cursor.has_more(live),
+            lag: self.cursor.lag(live),
+            is_bounded: !self.cursor.is_catching_up(),
+            has_ended: live.ring.is_ended(),
+        };
+        match &self.workers {
+            None => own,
+            Some(workers) => workers.add_backlog(own, live, self.cursor.at),
+        }
+    }
+
+    /// How far every session is delivered, where there are several.
+    pub(super) fn positions(&self, live: &Live) -> Option<Positions> {
+        let workers = self.workers.as_ref()?;
+        let mut positions = workers.positions();
+        positions.insert(live.id, self.cursor.at);
+        Some(positions)
+    }
+
+    /// When a worker that did not exist is looked for again.
+    pub(super) fn next_lookup(&self) -> Option<Instant> {
+        self.workers.as_ref()?.next_lookup()
+    }
+
+    /// Queues the events that come next.
+    pub(super) async fn fill(
+        &mut self,
+        live: &Arc<Live>,
+        pending: &mut EventWrites,
+    ) -> Result<Fill, ReplayError> {
+        let filter = &self.filter;
+        match &mut self.workers {
+            None => {
+                let mut selection = FilterSelection(filter);
+                self.cursor.fill(live, &mut selection, pending).await
+            }
+            Some(workers) => Box::pin(workers.fill(live, &mut self.cursor, filter, pending)).await,
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The workers whose events one connection delivers beside their parent's: each with its own
+//! cursor, each between the two events of its parent that start and end it.
+//!
+//! A worker is *awaited* until it is due: its start is delivered, or its parent is delivered up to
+//! where the worker was looked up. Then it is looked for, as its session may not exist yet, and
+//! *joined*. It is removed when its end is delivered.
+
+mod delegates;
+mod join;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::task::AtomicWaker;
+use tokio::time::Instant;
+use turnwire_event::{Epoch, Filter, Position, Seq, SessionId};
+use turnwire_hub::{Closed, Seat};
+use turnwire_session::bus::Note;
+use turnwire_session::kin::DEPTH_MAX;
+use turnwire_session::{Error, Live, ReplayError};
+use turnwire_wire::session::Positions;
+
+use super::super::Streams;
+use super::super::carrier::cursor::{Fill, RING_EVENTS_MAX, SessionCursor};
+use super::super::carrier::wire::Backlog;
+use super::format::EventWrites;
+use delegates::{Boundary, DelegateGate, WorkerWait};
+
+/// How soon a worker that has started and does not exist yet is looked for again, at first and at
+/// most: its session is created within milliseconds of its start, unless the disk is slow.
+const LOOKUP_DELAY_FIRST: Duration = Duration::from_millis(5);
+const LOOKUP_DELAY_MAX: Duration = Duration::from_millis(250);
+
+/// The position before a worker's first event.
+const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
+
+/// The position from which a worker is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DeliverFrom {
+    /// Its first event.
+    Start,
+    /// The client's cursor.
+    Cursor(Position),
+    /// Its tail when it was looked up.
+    Tail(Position),
+}
+
+/// A worker that is not delivered yet.
+#[derive(Clone, Copy, Debug)]
+struct AwaitedWorker {
+    id: SessionId,
+    parent: SessionId,
+    depth: u8,
+    from: DeliverFrom,
+    /// When to look for it, and how long to wait after that; none while it is not due.
+    lookup: Option<(Instant, Duration)>,
+    /// It had not ended when its parent was looked up: its end is still to be delivered.
+    is_open: bool,
+    /// Its end was delivered before.
+    has_ended: bool,
+}
+
+impl AwaitedWorker {
+    fn new(id: SessionId, parent: SessionId, depth: u8, from: DeliverFrom) -> Self {
+        Self {
+            id,
+            parent,
+            depth,
+            from,
+            lookup: None,
+            is_open: false,
+            has_ended: false,
+        }
+    }
+}
+
+/// A worker that is delivered.
+struct JoinedWorker {
+    id: SessionId,
+    parent: SessionId,
+    depth: u8,
+    live: Arc<Live>,
+    cursor: SessionCursor,
+    gate: DelegateGate,
+    /// It is removed when it is delivered up to here.
+    ends_at: Option<Position>,
+    /// Wakes the connection; dropping it leaves the ring.
+    _seat: Seat,
+}
+
+impl JoinedWorker {
+    /// True if it is delivered as far as it will be.
+    fn is_complete(&self) -> bool {
+        self.ends_at.is_some_and(|end| self.cursor.at >= end)
+    }
+}
+
+/// The workers of one connection.
+pub(super) struct WorkerStreams {
+    streams: Arc<Streams>,
+    waker: Arc<AtomicWaker>,
+    /// The name of the connection, for warnings.
+    connection: String,
+    /// The gate of the session that the client subscribed to.
+    gate: DelegateGate,
+    joined: Vec<JoinedWorker>,
+    awaited: Vec<AwaitedWorker>,
+    /// The session that was filled last: 0 is the subscribed one.
+    last_filled: usize,
+}
+
+impl WorkerStreams {
+    /// Adds the backlog of all workers to that of `live`, which is delivered up to `at`.
+    pub(super) fn add_backlog(&self, own: Backlog, live: &Live, at: Position) -> Backlog {
+        let own = Backlog {
+            has_more: own.has_more || self.has_more(live, at),
+            ..own
+        };
+        let joined = self.joined.iter();
+        joined.fold(own, |sum, worker| Backlog {
+            newest: sum.newest + worker.live.ring.end(),
+            lag: sum.lag + worker.cursor.lag(&worker.live),
+            is_bounded: sum.is_bounded && !worker.cursor.is_catching_up(),
+            ..sum
+        })
+    }
+
+    /// True if there is something to do for a worker of `live`, which is delivered up to `at`.
+    fn has_more(&self, live: &Live, at: Position) -> bool {
+        let has_more = |worker: &JoinedWorker| {
+            worker.live.ring.is_ended()
+                || match worker.is_complete() {
+                    true => !self.has_workers(worker.id),
+                    false => worker.gate.has_more(&worker.cursor, &worker.live),
+                }
+        };
+        let now = Instant::now();
+        self.joined.iter().any(has_more)
+            || self.waits().any(|wait| self.is_over(wait))
+            || self.next_lookup().is_some_and(|lookup| lookup <= now)
+            || self
+                .awaited
+                .iter()
+                .any(|worker| self.is_due(worker, live, at))
+    }
+
+    /// The sessions of workers that are delivered.
+    pub(super) fn lives(&self) -> impl Iterator<Item = &Arc<Live>> {
+        self.joined.iter().map(|worker| &worker.live)
+    }
+
+    /// How far every worker is delivered.
+    pub(super) fn positions(&self) -> Positions {
+        let awaited = self.awaited.iter().map(|worker| {
+            let at = match worker.from {
+                DeliverFrom::Start => START,
+                DeliverFrom::Cursor(at) | DeliverFrom::Tail(at) => at,
+            };
+            (worker.id, at)
+        });
+        let joined = self
+            .joined
+            .iter()
+            .map(|worker| (worker.id, worker.cursor.at));
+        awaited.chain(joined).collect()
+    }
+
+    /// When a worker is to be looked for.
+    pub(super) fn next_lookup(&self) -> Option<Instant> {
+        let lookups = self.awaited.iter().filter_map(|worker| worker.lookup);
+        lookups.map(|(at, _)| at).min()
+    }
+
+    /// True if a worker of `id` is joined or awaited.
+    fn has_workers(&self, id: SessionId) -> bool {
+        self.joined.iter().any(|worker| worker.parent == id)
+            || self.awaited.iter().any(|worker| worker.parent == id)
+    }
+
+    fn waits(&self) -> impl Iterator<Item = WorkerWait> {
+        let joined = self.joined.iter().filter_map(|worker| worker.gate.wait);
+        joined.chain(self.gate.wait)
+    }
+
+    /// True if the worker of `wait` is delivered, or is not there.
+    fn is_over(&self, wait: WorkerWait) -> bool {
+        let worker = self.joined.iter().find(|worker| worker.id == wait.worker);
+        worker.is_none_or(|worker| worker.cursor.at >= wait.upto)
+    }
+
+    fn warn(&self, live: &Arc<Live>, reason: &'static str) {
+        live.note(Note::Warning {
+            subscription: self.connection.clone(),
+            reason,
+        });
+    }
+
+    /// Queues what comes next: of `live`, whose cursor is given, and of each worker at most one
+    /// stretch.
+    pub(super) async fn fill(
+        &mut self,
+        live: &Arc<Live>,
+        cursor: &mut SessionCursor,
+        filter: &Filter,
+        pending: &mut EventWrites,
+    ) -> Result<Fill, ReplayError> {
+        let mut has_moved = self.schedule_due(live, cursor.at);
+        has_moved |= self.look_up(live, filter).await?;
+        for _ in 0..=self.joined.len() {
+            if pending.frames() >= RING_EVENTS_MAX as u64 {
+                break;
+            }
+            self.last_filled = (self.last_filled + 1) % (self.joined.len() + 1);
+            let (subscribed, index) = ((live, &mut *cursor), self.last_filled.checked_sub(1));
+            let fill = match index {
+                None => {
+                    self.fill_session(subscribed, live.id, filter, pending)
+                        .await?
+                }
+                Some(index) => self.fill_worker(subscribed, index, filter, pending).await?,
+            };
+            match fill {
+                Fill::Idle => {}
+                Fill::Progress => has_moved = true,
+                Fill::Overrun | Fill::TooLarge(_) => return Ok(fill),
+            }
+        }
+        Ok(if has_moved {
+            Fill::Progress
+        } else {
+            Fill::Idle
+        })
+    }
+
+    /// Fills a worker, or removes it if it has nothing to deliver any more.
+    async fn fill_worker(
+        &mut self,
+        (live, cursor): (&Arc<Live>, &mut SessionCursor),
+        index: usize,
+        filter: &Filter,
+        pending: &mut EventWrites,
+    ) -> Result<Fill, ReplayError> {
+        let Some(worker) = self.joined.get(index) else {
+            return Ok(Fill::Idle);
+        };
+        let (id, session) = (worker.id, worker.live.clone());
+        if session.ring.closed() == Some(Closed::Quarantined) {
+            return Ok(self.drop_worker(live, id, Some("worker_quarantined")));
+        }
+        if worker.is_complete() {
+            // The workers below it that the client named are delivered to their end first.
+            if self.has_workers(id) {
+                return Ok(Fill::Idle);
+            }
+            return Ok(self.drop_worker(live, id, None));
+        }
+        let is_waiting = worker.gate.wait.is_some_and(|wait| !self.is_over(wait));
+        let filled = self.fill_session((live, cursor), id, filter, pending);
+        match Box::pin(filled).await {
+            // It was deleted, and all events before that are delivered.
+            Ok(Fill::Idle) if !is_waiting && session.ring.is_ended() => {
+                Ok(self.drop_worker(live, id, None))
+            }
+            Err(ReplayError::Session(Error::SessionNotFound)) => {
+                Ok(self.drop_worker(live, id, None))
+            }
+            Err(ReplayError::Session(Error::Quarantined)) => {
+                session.quarantine();
+                Ok(self.drop_worker(live, id, Some("worker_quarantined")))
+            }
+            filled => filled,
+        }
+    }
+
+    /// Fills one session, `live` or a worker, up to the next start or end of a worker.
+    async fn fill_session(
+        &mut self,
+        (live, cursor): (&Arc<Live>, &mut SessionCursor),
+        id: SessionId,
+        filter: &Filter,
+        pending: &mut EventWrites,
+    ) -> Result<Fill, ReplayError> {
+        if let Some(wait) = self.gate(id).wait {
+            if !self.is_over(wait) {
+                return Ok(Fill::Idle);
+            }
+            self.remove(wait.worker);
+            self.gate(id).pass(wait.end);
+        }
+        let (filled, depth) = match self.joined.iter_mut().find(|worker| worker.id == id) {
+            None => (self.gate.fill(cursor, live, filter, pending).await?, 0),
+            Some(worker) => {
+                let (cursor, gate) = (&mut worker.cursor, &worker.gate);
+                let filled = gate.fill(cursor, &worker.live, filter, pending).await?;
+                (filled, worker.depth)
+            }
+        };
+        let (fill, boundary) = filled;
+        match boundary {
+            None => {}
+            Some(Boundary::Started(worker)) => self.started(live, worker, id, depth + 1),
+            Some(Boundary::Ending(worker, end)) => {
+                let wait = self.before_end(live, filter, worker, end).await?;
+                match wait {
+                    Some(wait) => self.gate(id).wait = Some(wait),
+                    None => self.gate(id).pass(end),
+                }
+            }
+        }
+        Ok(fill)
+    }
+
+    /// The gate of a session: of a worker, or else of the one that the client subscribed to.
+    fn gate(&mut self, id: SessionId) -> &mut DelegateGate {
+        let worker = self.joined.iter_mut().find(|worker| worker.id == id);
+        worker.map_or(&mut self.gate, |worker| &mut worker.gate)
+    }
+
+    /// Removes a worker that has nothing to deliver any more.
+    fn drop_worker(
+        &mut self,
+        live: &Arc<Live>,
+        id: SessionId,
+        warning: Option<&'static str>,
+    ) -> Fill {
+        if let Some(reason) = warning {
+            self.warn(live, reason);
+        }
+        self.remove(id);
+        Fill::Progress
+    }
+
+    /// Removes a worker and all below it.
+    fn remove(&mut self, id: SessionId) {
+        let mut removed = vec![id];
+        while let Some(id) = removed.pop() {
+            let is_kept = |worker: &AwaitedWorker| worker.id != id && worker.parent != id;
+            self.awaited.retain(is_kept);
+            self.joined.retain(|worker| worker.id != id);
+            let below = self.joined.iter().filter(|worker| worker.parent == id);
+            removed.extend(below.map(|worker| worker.id));
+        }
+    }
+
+    /// A worker's start was delivered.
+    fn started(&mut self, live: &Arc<Live>, id: SessionId, parent: SessionId, depth: u8) {
+        let lookup = Some((Instant::now(), LOOKUP_DELAY_FIRST));
+        if self.joined.iter().any(|worker| worker.id == id) {
+            return;
+        }
+        if let Some(worker) = self.awaited.iter_mut().find(|worker| worker.id == id) {
+            worker.lookup = lookup;
+            return;
+        }
+        if depth > DEPTH_MAX || self.is_full() {
+            return self.warn(live, "too_many_workers");
+        }
+        let mut worker = AwaitedWorker::new(id, parent, depth, DeliverFrom::Start);
+        worker.lookup = lookup;
+        self.awaited.push(worker);
+    }
+
+    /// True if the connection delivers as many workers as it may.
+    fn is_full(&self) -> bool {
+        let is_due = |worker: &&AwaitedWorker| worker.lookup.is_some();
+        let due = self.awaited.iter().filter(is_due).count();
+        self.joined.len() + due >= self.streams.options.workers_max
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+//! Looking up workers and joining them: those that a client names, those that run when it
+//! subscribes, those that start while it is connected.
+
+use std::sync::Arc;
+
+use futures_util::task::AtomicWaker;
+use tokio::time::Instant;
+use turnwire_event::fold::replay::Missed;
+use turnwire_event::{Filter, Position, SessionId};
+use turnwire_session::kin::DEPTH_MAX;
+use turnwire_session::{Error, Live, ReplayError};
+use turnwire_wire::session::{Positions, SubscribeError};
+
+use super::super::super::Streams;
+use super::super::super::carrier::cursor::{Selection as _, SessionCursor};
+use super::super::failure::SubscribeFailure;
+use super::super::format::FilterSelection;
+use super::delegates::{DelegateGate, WorkerWait};
+use super::{
+    AwaitedWorker, DeliverFrom, JoinedWorker, LOOKUP_DELAY_FIRST, LOOKUP_DELAY_MAX, START,
+    WorkerStreams,
+};
+
+/// Named workers without a session that are looked for in the logs: a client names at most one
+/// for each delegate of one turn, and each is a read.
+const MISSING_MAX: usize = 16;
+
+impl WorkerStreams {
+    /// The workers of `live` for a client that is at `at` in it and at `since` in those it names.
+    pub(in super::super) async fn open(
+        streams: Arc<Streams>,
+        waker: Arc<AtomicWaker>,
+        connection: String,
+        (live, filter): (&Arc<Live>, &Filter),
+        (at, since): (Position, Positions),
+    ) -> Result<Box<Self>, SubscribeFailure> {
+        let (looked_up_at, open) = live.delegates();
+        let mut workers = Box::new(Self {
+            streams,
+            waker,
+            connection,
+            gate: DelegateGate::new(looked_up_at),
+            joined: Vec::new(),
+            awaited: Vec::new(),
+            last_filled: 0,
+        });
+        workers.await_named(live, filter, since).await?;
+        for delegate in open {
+            workers.await_open(live, delegate, (live.id, at), 1).await?;
+        }
+        Ok(workers)
+    }
+
+    /// Awaits the workers that a client names, if its cursors are within what is stored.
+    async fn await_named(
+        &mut self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        since: Positions,
+    ) -> Result<(), SubscribeFailure> {
+        let mut missing = Vec::new();
+        let mut logs = vec![(live.clone(), 0)];
+        for (id, at) in since {
+            match self.find_named(live, filter, id, at).await {
+                Ok((worker, depth)) => {
+                    let parent = worker.parent().unwrap_or(live.id);
+                    let from = DeliverFrom::Cursor(at);
+                    logs.push((worker, depth));
+                    self.awaited
+                        .push(AwaitedWorker::new(id, parent, depth, from));
+                }
+                Err(SubscribeFailure::Session(Error::SessionNotFound)) => missing.push((id, at)),
+                Err(SubscribeFailure::Session(Error::Quarantined)) => {
+                    self.warn(live, "worker_quarantined");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // Deleted workers, and those not created yet, are named in the logs of their parents.
+        for (n, (id, at)) in missing.into_iter().enumerate() {
+            let mut is_delegate = false;
+            for (log, depth) in logs.iter().filter(|_| n < MISSING_MAX) {
+                if log.started(id).await? {
+                    is_delegate = true;
+                    if at == START {
+                        let from = DeliverFrom::Start;
+                        self.awaited
+                            .push(AwaitedWorker::new(id, log.id, depth + 1, from));
+                    }
+                    break;
+                }
+            }
+            if !is_delegate {
+                return Err(SubscribeError::no_worker(&id.to_string()).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A worker that a client names, if the events after the client's cursor can be replayed.
+    async fn find_named(
+        &self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        id: SessionId,
+        at: Position,
+    ) -> Result<(Arc<Live>, u8), SubscribeFailure> {
+        let sessions = &self.streams.sessions;
+        let worker = sessions.live(&live.owner, id).await?;
+        let depth = sessions.depth_below(live.id, &worker).await?;
+        let depth = depth.ok_or_else(|| SubscribeError::no_worker(&id.to_string()))?;
+        let max = self.streams.options.replay_max;
+        match worker.catch_up(at, filter, Missed::Ends, max).await {
+            Ok(_) => Ok((worker, depth)),
+            Err(error) => {
+                if error == ReplayError::Session(Error::Quarantined) {
+                    worker.quarantine();
+                }
+                Err(SubscribeFailure::of_replay(error, max))
+            }
+        }
+    }
+
+    /// Awaits a worker of `parent` that has not ended and started at `started`, if the client is
+    /// behind that in `parent`. Where it is before, the start is still to be delivered, and the
+    /// worker is awaited then: until that it has no cursor, so that a client that is closed before
+    /// it gets the start is given the worker from its beginning when it comes back.
+    async fn await_open(
+        &mut self,
+        live: &Arc<Live>,
+        (id, started): (SessionId, Position),
+        (parent, at): (SessionId, Position),
+        depth: u8,
+    ) -> Result<(), Error> {
+        if let Some(named) = self.awaited.iter_mut().find(|worker| worker.id == id) {
+            named.is_open = true;
+            return Ok(());
+        }
+        if started > at {
+            return Ok(());
+        }
+        if depth > DEPTH_MAX {
+            self.warn(live, "too_many_workers");
+            return Ok(());
+        }
+        let from = match self.streams.sessions.live(&live.owner, id).await {
+            Ok(worker) => DeliverFrom::Tail(worker.tail()),
+            // Not created yet: all of its events are still to come.
+            Err(Error::SessionNotFound) => DeliverFrom::Start,
+            Err(Error::Quarantined) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let mut worker = AwaitedWorker::new(id, parent, depth, from);
+        worker.is_open = true;
+        self.awaited.push(worker);
+        Ok(())
+    }
+
+    /// True if a worker that started before the client's cursor is due: its parent is delivered up
+    /// to where the worker was looked up, and its start was not among that. A worker whose parent
+    /// is not delivered is due with those of `live`.
+    pub(super) fn is_due(&self, worker: &AwaitedWorker, live: &Live, at: Position) -> bool {
+        if worker.lookup.is_some() {
+            return false;
+        }
+        let parent = self.joined.iter().find(|other| other.id == worker.parent);
+        let is_awaited = || self.awaited.iter().any(|other| other.id == worker.parent);
+        match parent {
+            Some(parent) => parent.cursor.at >= parent.gate.looked_up_at,
+            None if worker.parent != live.id && is_awaited() => false,
+            None => at >= self.gate.looked_up_at,
+        }
+    }
+
+    /// Schedules the lookup of workers that are due.
+    pub(super) fn schedule_due(&mut self, live: &Live, at: Position) -> bool {
+        let due = self
+            .awaited
+            .iter()
+            .map(|worker| self.is_due(worker, live, at));
+        let due: Vec<bool> = due.collect();
+        for (worker, _) in self.awaited.iter_mut().zip(&due).filter(|(_, due)| **due) {
+            worker.lookup = Some((Instant::now(), LOOKUP_DELAY_FIRST));
+            // The end of an open worker is delivered after this, even if it has ended since.
+            worker.has_ended = !worker.is_open;
+        }
+        due.contains(&true)
+    }
+
+    /// Looks for the workers whose lookup is due.
+    pub(super) async fn look_up(
+        &mut self,
+        live: &Arc<Live>,
+        filter: &Filter,
+    ) -> Result<bool, ReplayError> {
+        let (mut has_joined, mut index) = (false, 0);
+        while let Some(worker) = self.awaited.get(index).copied() {
+            let Some((_, delay)) = worker.lookup.filter(|(at, _)| *at <= Instant::now()) else {
+                index += 1;
+                continue;
+            };
+            if self.join(live, filter, worker).await? {
+                has_joined = true; // and another worker has this index now
+            } else if let Some(worker) = self.awaited.get_mut(index) {
+                let next_delay = (delay * 2).min(LOOKUP_DELAY_MAX);
+                worker.lookup = Some((Instant::now() + delay, next_delay));
+                index += 1;
+            }
+        }
+        Ok(has_joined)
+    }
+
+    /// Joins or removes an awaited worker; false if its session does not exist yet.
+    async fn join(
+        &mut self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        worker: AwaitedWorker,
+    ) -> Result<bool, ReplayError> {
+        let sessions = self.streams.sessions.clone();
+        let joined = match sessions.live(&live.owner, worker.id).await {
+            Ok(session) if session.parent() == Some(worker.parent) => {
+                // Before it is opened, which awaits its own workers.
+                if self.joined.len() >= self.streams.options.workers_max {
+                    self.drop_worker(live, worker.id, Some("too_many_workers"));
+                    return Ok(true);
+                }
+                let opened = self.open_worker(live, filter, worker, session).await;
+                opened.map(Some)
+            }
+            Ok(_) => Ok(None),
+            Err(error) => Err(error.into()),
+        };
+        match joined {
+            Ok(joined) => {
+                self.awaited.retain(|other| other.id != worker.id);
+                self.joined.extend(joined);
+                Ok(true)
+            }
+            Err(ReplayError::Session(Error::SessionNotFound)) => {
+                let may_come = worker.from == DeliverFrom::Start && !worker.has_ended;
+                if !may_come {
+                    self.remove(worker.id);
+                }
+                Ok(!may_come)
+            }
+            Err(ReplayError::Session(Error::Quarantined)) => {
+                self.drop_worker(live, worker.id, Some("worker_quarantined"));
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Places a cursor in the session of a worker and awaits the worker's own workers.
+    async fn open_worker(
+        &mut self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        worker: AwaitedWorker,
+        session: Arc<Live>,
+    ) -> Result<JoinedWorker, ReplayError> {
+        // Registered before the look: news in between wakes the connection.
+        let seat = session.ring.sit(self.waker.clone());
+        let (looked_up_at, open) = session.delegates();
+        let selection = FilterSelection(filter);
+        let (cursor, from) = match worker.from {
+            DeliverFrom::Start => {
+                let replay = Box::pin(session.catch_up_whole(filter, Missed::Ends)).await?;
+                let from = replay.since;
+                (SessionCursor::in_replay(START, replay), from)
+            }
+            DeliverFrom::Cursor(at) => {
+                let replay = Box::pin(selection.replay(&session, at)).await?;
+                (SessionCursor::in_replay(at, replay), at)
+            }
+            DeliverFrom::Tail(at) => (SessionCursor::open(&session, at, &selection).await?, at),
+        };
+        for below in open {
+            let parent = (worker.id, from);
+            self.await_open(live, below, parent, worker.depth + 1)
+                .await?;
+        }
+        Ok(JoinedWorker {
+            id: worker.id,
+            parent: worker.parent,
+            depth: worker.depth,
+            ends_at: worker.has_ended.then_some(looked_up_at),
+            live: session,
+            cursor,
+            gate: DelegateGate::new(looked_up_at),
+            _seat: seat,
+        })
+    }
+
+    /// What the end of a worker must wait for; none if the worker has nothing more to deliver.
+    pub(super) async fn before_end(
+        &mut self,
+        live: &Arc<Live>,
+        filter: &Filter,
+        worker: SessionId,
+        end: Position,
+    ) -> Result<Option<WorkerWait>, ReplayError> {
+        let awaited = self.awaited.iter().find(|other| other.id == worker);
+        if let Some(awaited) = awaited.copied() {
+            // It has ended, so its session exists now or never did.
+            let has_joined = self.join(live, filter, awaited).await?;
+            if !has_joined {
+                self.remove(worker);
+            }
+        }
+        let joined = self.joined.iter().find(|other| other.id == worker);
+        Ok(joined.map(|joined| WorkerWait {
+            worker,
+            upto: joined.live.tail(),
+            end,
+        }))
+    }
+}

@@ -1,0 +1,95 @@
+//! The frames of one turn, from the client's cursor to the turn's end.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use turnwire_event::fold::replay::Missed;
+use turnwire_event::{Event, Filter, Head, Position, TurnId};
+use turnwire_hub::Run;
+use turnwire_session::{CatchUp, Error, Live, ReplayError};
+use turnwire_wire::pc3::Cursor;
+
+use super::super::carrier::cursor::{PageStep, Selection};
+use super::{TurnFormat, TurnTally as _};
+
+/// The selection of a turn stream.
+pub(crate) struct TurnSelection<F> {
+    pub(super) turn: TurnId,
+    pub(super) format: F,
+    /// The frames that the client has of the event at its cursor; none once that is passed.
+    client_cursor: Option<Cursor>,
+    /// The turn's last frame was selected.
+    pub(super) is_complete: bool,
+}
+
+impl<F: TurnFormat> TurnSelection<F> {
+    pub(super) fn new(turn: TurnId, format: F, client_cursor: Option<Cursor>) -> Self {
+        Self {
+            turn,
+            format,
+            client_cursor,
+            is_complete: false,
+        }
+    }
+}
+
+impl<F: TurnFormat> Selection for TurnSelection<F> {
+    type Format = F;
+    const RING_IS_HISTORY: bool = true;
+
+    fn format(&self) -> F {
+        self.format
+    }
+
+    fn take(&mut self, run: Run<'_>, mut put: impl FnMut(Bytes, F::Tally)) -> usize {
+        if self.is_complete {
+            return run.len();
+        }
+        let client_cursor = &mut self.client_cursor;
+        self.is_complete = run.of_turn(self.turn, |frames, heads, words| {
+            // Only the first event can be one of which the client has frames.
+            let first = client_cursor.take().zip(heads.first()).zip(words.first());
+            let skip = first
+                .filter(|((cursor, head), _)| cursor.position == head.position)
+                .and_then(|((cursor, _), word)| Some((cursor.frame?, F::frames_of(*word))))
+                .map_or(0, |(frame, count)| (usize::from(frame) + 1).min(count));
+            let mut tally = F::Tally::default();
+            let (partial, complete) = words.split_at(usize::from(skip > 0));
+            partial.iter().for_each(|word| tally.add(*word, skip));
+            tally.add_all(complete);
+            put(frames.slice(F::skip_frames(&frames, skip)..), tally);
+        });
+        run.len()
+    }
+
+    fn write_stored(
+        &mut self,
+        head: &Head,
+        json: &Bytes,
+        out: &mut Vec<u8>,
+        tally: &mut F::Tally,
+    ) -> Result<PageStep, ReplayError> {
+        if head.turn != Some(self.turn) {
+            return Ok(PageStep::Next);
+        }
+        let event = Event::read(json).map_err(|error| {
+            tracing::error!(at = %head.position, %error, "a stored event cannot be read");
+            ReplayError::Session(Error::Internal)
+        })?;
+        let word = self
+            .format
+            .write_after(&event, self.client_cursor.as_ref(), out);
+        tally.add(word, 0);
+        self.is_complete = head.kind.is_terminal();
+        Ok(if self.is_complete {
+            PageStep::StopAfter
+        } else {
+            PageStep::Next
+        })
+    }
+
+    async fn replay(&self, live: &Arc<Live>, at: Position) -> Result<CatchUp, ReplayError> {
+        let all = Filter::full();
+        live.catch_up_from(at, &all, Missed::Deltas, u64::MAX).await
+    }
+}
