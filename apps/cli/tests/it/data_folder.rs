@@ -209,6 +209,23 @@ fn a_changed_byte_is_found_and_its_event_named() {
 }
 
 #[test]
+fn missing_event_is_reported_by_verify() {
+    let dir = tempfile::tempdir().expect("a folder");
+    write(dir.path());
+    let database =
+        rusqlite::Connection::open(dir.path().join(DATABASE_FILE)).expect("the database");
+    let sql = "DELETE FROM event WHERE seq = 2";
+    assert_eq!(database.execute(sql, []).expect("a delete"), 1);
+    drop(database);
+    let verified = turnwire("verify", dir.path(), &[]);
+    assert_eq!(verified.status.code(), Some(1));
+    assert_eq!(
+        text(&verified.stdout),
+        "✗ evt_00010000000002: does not match its hash; nothing after it was read\n"
+    );
+}
+
+#[test]
 fn what_is_not_there_is_said_and_is_not_a_violation() {
     let dir = tempfile::tempdir().expect("a folder");
     let done = turnwire("verify", dir.path(), &[]);

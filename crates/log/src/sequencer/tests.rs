@@ -347,19 +347,19 @@ fn full_outbox_refuses_bounded_and_accepts_reserved() {
 async fn rows_without_an_event_are_stored_with_their_batch() {
     let harness = Harness::new();
     let row = || vec![RowChange::TurnCancelling(TURN)];
-    let stored = |ticket| {
+    let wait_briefly = |ticket| {
         let sequencer = harness.sequencer.clone();
         async move { tokio::time::timeout(Duration::ZERO, sequencer.stored(ticket)).await }
     };
     let (at, first) = harness.sequencer.put(row()).expect("accepted");
     assert_eq!(at, harness.sequencer.last());
-    assert!(stored(first).await.is_err(), "not durable yet");
+    assert!(wait_briefly(first).await.is_err(), "not durable yet");
     assert!(!harness.sequencer.is_settled());
     harness.allow_commit();
     harness.sequencer.stored(first).await.expect("durable");
     harness.wait_until(|| harness.sequencer.is_settled());
     let (_, second) = harness.sequencer.put(row()).expect("accepted");
-    assert!(stored(second).await.is_err(), "another batch");
+    assert!(wait_briefly(second).await.is_err(), "another batch");
     harness.allow_commit();
     harness.sequencer.stored(second).await.expect("durable");
     let (_, dropped) = harness.sequencer.put(row()).expect("accepted");

@@ -4,6 +4,7 @@
 mod approval;
 mod call;
 mod message;
+mod status;
 pub(crate) mod turn;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(crate) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     approval::run(create);
     message::run(create);
     call::run(create);
+    status::run(create);
 }
 
 fn sessions_are_listed_by_owner(store: &dyn Store) {

@@ -1,4 +1,4 @@
-//! Model calls, usage and statuses by day, the routing of a session, provider data of a message.
+//! Model calls, usage by day, the routing of a session, provider data of a message.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use turnwire_event::{
 
 use super::message::message;
 use crate::fixture::{BatchBuilder, at, session_row};
-use crate::records::{DailyUsage, MessageView, StatusCount};
+use crate::records::{DailyUsage, MessageView};
 use crate::store::Store;
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
@@ -27,7 +27,6 @@ pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     policy_reload_without_a_turn_updates_the_session(create().as_ref());
     turn_from_before_a_reload_keeps_the_new_policy(create().as_ref());
     provider_data_of_a_message_is_returned(create().as_ref());
-    statuses_are_counted_by_day(create().as_ref());
 }
 
 const TURN: TurnId = TurnId(Ulid(5));
@@ -149,8 +148,8 @@ fn retried_call_shows_the_newest_attempt(store: &dyn Store) {
     let rows = vec![started(1, "one"), failed(1), started(1, "two")];
     put(store, &mut a, 10, rows);
     let row = &calls(store, a.session)[0];
-    let shown = (row.model.as_str(), row.status, row.error_class);
-    assert_eq!(shown, ("two", CallState::Started, None));
+    let attempt = (row.model.as_str(), row.status, row.error_class);
+    assert_eq!(attempt, ("two", CallState::Started, None));
     let mut b = BatchBuilder::new(2);
     put(store, &mut b, 10, vec![started(1, "three")]);
     let row = &calls(store, a.session)[0];
@@ -308,10 +307,8 @@ fn impossible_numbers_do_not_fail_the_append(store: &dyn Store) {
     assert_eq!((sum.calls, sum.usage.cost_usd), (4, 0.0));
     assert_eq!(sum.usage.input_tokens, 4 << 40);
     assert_eq!(sum.usage.total_tokens, 4 << 40);
-    let row = store
-        .session(a.session)
-        .expect("a read")
-        .expect("a session");
+    let row = store.session(a.session).expect("a read");
+    let row = row.expect("a session");
     assert_eq!(row.cost_usd, 0.0);
 }
 
@@ -323,10 +320,8 @@ fn policy_reload_without_a_turn_updates_the_session(store: &dyn Store) {
         10,
         vec![RowChange::PolicyReloaded("2".into())],
     );
-    let row = store
-        .session(a.session)
-        .expect("a read")
-        .expect("a session");
+    let row = store.session(a.session).expect("a read");
+    let row = row.expect("a session");
     let routing = (
         row.routing_policy_version.as_str(),
         row.active_model.as_str(),
@@ -362,7 +357,7 @@ fn turn_from_before_a_reload_keeps_the_new_policy(store: &dyn Store) {
 }
 
 fn provider_data_of_a_message_is_returned(store: &dyn Store) {
-    let kept = Kept {
+    let data = Kept {
         by: "local".into(),
         blocks: [(0, json!({"id": "toolu_1"})), (7, json!("sealed"))].into(),
     };
@@ -370,11 +365,11 @@ fn provider_data_of_a_message_is_returned(store: &dyn Store) {
     let RowChange::MessagePut(turn, mut new) = message(1, Role::Assistant, Scope::Private) else {
         unreachable!("a message")
     };
-    new.kept.clone_from(&kept);
+    new.kept.clone_from(&data);
     let append = a.event_with(RowChange::MessagePut(turn, new));
     store.append(&[append]).expect("an append");
     let finished = FinishedMessage {
-        kept: kept.clone(),
+        kept: data.clone(),
         id: MessageId(Ulid(2)),
         status: MessageStatus::Complete,
         stop_reason: StopReason::ToolUse,
@@ -394,51 +389,9 @@ fn provider_data_of_a_message_is_returned(store: &dyn Store) {
         let messages = messages.into_iter().map(|stored| stored.message);
         messages.map(|m| (m.id.0.0, m.kept)).collect()
     };
-    let expected = [(1, kept.clone()), (2, kept), (3, Kept::default())];
+    let expected = [(1, data.clone()), (2, data), (3, Kept::default())];
     let all = store.messages(a.session, MessageView::Orchestrator, at(9), None, 9);
     assert_eq!(provider_data(all.expect("messages")), expected);
     let since = store.messages_since(a.session, MessageView::Orchestrator, at(0), at(9));
     assert_eq!(provider_data(since.expect("messages")), expected);
-}
-
-fn statuses_are_counted_by_day(store: &dyn Store) {
-    const DAY: i64 = 24 * 3600 * 1000;
-    let mut a = BatchBuilder::new(1);
-    let emitted = [
-        (0, "searching", 1),
-        (0, "searching", 2),
-        (0, "thinking", 1),
-        (40, "searching", 3),
-        (41, "searching", 1),
-    ];
-    for (day, event_id, times) in emitted {
-        let mut append = a.events(1);
-        for _ in 0..times {
-            let mut row = a.placed(RowChange::StatusCounted(event_id.into()));
-            row.time = Timestamp::from_millis(day * DAY + DAY - 1);
-            append.rows.push(row);
-        }
-        store.append(&[append]).expect("an append");
-    }
-    let status_count = |event_id: &str, total, days: &[(&str, u64)]| StatusCount {
-        event_id: event_id.into(),
-        total,
-        days: days.iter().map(|&(day, n)| (day.into(), n)).collect(),
-    };
-    let recent = store.status_counts(Timestamp::from_millis(41 * DAY));
-    let expected = [
-        status_count("searching", 7, &[("1970-02-11", 1)]),
-        status_count("thinking", 1, &[]),
-    ];
-    assert_eq!(recent.expect("counts"), expected);
-    let all = store
-        .status_counts(Timestamp::from_millis(0))
-        .expect("counts");
-    let days = [("1970-01-01", 3), ("1970-02-10", 3), ("1970-02-11", 1)];
-    assert_eq!(all[0], status_count("searching", 7, &days));
-    store.delete(a.session).expect("a delete");
-    let after_delete = store
-        .status_counts(Timestamp::from_millis(0))
-        .expect("counts");
-    assert_eq!(after_delete, all, "counts outlive the session");
 }
