@@ -8,10 +8,10 @@
 //! The stream is pull-based: the call starts when it is polled, no byte is read before a consumer
 //! waits for it, and dropping it drops the response. A failed call is not retried here.
 
+mod transport;
+mod retry_after;
 mod call;
 mod http;
-mod retry_after;
-mod transport;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 //! features that this dialect relies on, with versions and dates, and how compatible servers
 //! differ.
 
-mod chunk;
 mod text;
+mod chunk;
 mod tool_calls;
 mod reasoning;
 mod decode;
