@@ -1,4 +1,5 @@
-//! The cost of a model call: its tokens by the pack's prices. Pure.
+//! The cost of a model call: its tokens by the pack's prices. Pure. [`Prices`] looks a model up in
+//! the pack's table, and [`TokenPrice`] multiplies.
 
 use turnwire_event::Usage;
 use turnwire_pack::{PriceDef, PriceTable};

@@ -1,4 +1,5 @@
-//! Model routing: the pack's rules choose the model of a turn. Pure.
+//! Model routing: the pack's rules choose the model of a turn. Pure. The input is [`Circumstances`]
+//! of the turn, the output a [`Route`] with its reason.
 
 use turnwire_event::code::TurnKind;
 use turnwire_pack::{Choice, RoutingPolicy, When};

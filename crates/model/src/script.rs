@@ -8,28 +8,8 @@
 //!     - tool: {name: clock, input: {}}
 //!     - {text: "It is {{last_tool_result}}.", delay_ms: 15}
 //! ```
-//! The first rule that matches wins. The `when` of a rule may have:
-//!
-//! | key | condition |
-//! |---|---|
-//! | `user`, `not` | the pattern matches, or does not match, the user's text; for a list, all match, or none |
-//! | `says` | the user's text is exactly this |
-//! | `agent` | the calling agent has this id |
-//! | `call` | number of the call within the agent's invocation, from 1 |
-//! | `attempt` | number of the attempt of this call, from 1 |
-//! | `turn` | number of user messages in the request, this one included |
-//! | `locale` | the request's language is this one or more specific: `de` matches `de-AT` |
-//! | `result` | the pattern matches one of the newest tool results of the turn |
-//! | `results: {tool: pattern}` | the pattern matches the newest result of that tool |
-//! | `answered`, `failed` | the newest result of this tool is a success, or is an error |
-//! | `answers` | at least so many tool results arrived since the model's last message |
-//!
-//! A step may have a `when` of its own (all keys but `call`); if it does not hold, the step is
-//! skipped. Text in several languages is `texts: {en: …, de: …}`; another language gets the first
-//! text. `said: [It, " is", …]` and `thought: […]` are text and reasoning in fixed pieces: each
-//! piece is one delta, without placeholders. Recorded sessions are written in this way. An item
-//! `define: {name: &anchor pattern}` is not a rule: later rules use its patterns as `*anchor`.
-//! Placeholders in text and tool inputs are described in `placeholder`. Several files form one
+//! The first rule that matches wins. The module `source` describes the keys of rules, conditions
+//! and steps, and `placeholder` the placeholders in text and tool inputs. Several files form one
 //! script, in the order of their names.
 
 mod yaml_error;

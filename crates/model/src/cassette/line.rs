@@ -1,4 +1,5 @@
-//! The lines of a cassette file: their JSON types, writing and reading.
+//! The lines of a cassette file: their JSON types, writing and reading. One JSON object per line;
+//! unknown fields are rejected.
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -1,4 +1,5 @@
 //! One recorded call: digests of the request, and the response as it was received.
+//! [`super::Recorder`] fills it and [`super::Tape`] plays it.
 
 use std::time::Duration;
 

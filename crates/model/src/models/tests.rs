@@ -1,4 +1,5 @@
-//! Lookup of providers by model name.
+//! Lookup of providers by model name. A name needs a known provider and a model; a later provider
+//! of a name replaces the earlier one.
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;

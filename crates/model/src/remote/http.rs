@@ -1,4 +1,5 @@
-//! The HTTP transport: one provider's address, API key and headers.
+//! The HTTP transport: one provider's address, API key and headers. [`Live`] sends requests through
+//! the guarded [`Dialer`] and turns its errors into [`ModelError`]s.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Numbers the content blocks of a message in the order in which the model opens them.
+//! Numbers the content blocks of a message in the order in which the model opens them. Text and
+//! thinking continue the open block of their kind; each tool use has its own.
 
 /// Assigns block numbers. Text continues the open block of its kind; a signature closes its block,
 /// and each tool use has its own.

@@ -1,4 +1,5 @@
-//! The condition of a rule or of a single step: every key of its `when` must hold.
+//! The condition of a rule or of a single step: every key of its `when` must hold. The keys are
+//! described in [`ConditionSource`].
 
 use regex::Regex;
 use serde_saphyr::{Location, Spanned};

@@ -1,4 +1,5 @@
-//! Errors of scripts: the file, the location and the mistake.
+//! Errors of scripts: the file, the location and the mistake. [`ScriptMistake`] is raised while a
+//! file is checked; [`ScriptError`] is what callers see.
 
 use serde_saphyr::Location;
 

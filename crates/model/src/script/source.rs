@@ -15,7 +15,8 @@ use super::error::ScriptMistake;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScriptRuleSource {
-    /// Patterns that later rules reference by their YAML anchors.
+    /// Patterns that later rules reference by their YAML anchors: `{name: &anchor pattern}`. An item
+    /// with this key has no other.
     pub(crate) define: Option<BTreeMap<String, Spanned<String>>>,
     pub(crate) when: Option<ConditionSource>,
     pub(crate) steps: Option<Spanned<Vec<Spanned<StepSource>>>>,
@@ -25,18 +26,31 @@ pub(crate) struct ScriptRuleSource {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConditionSource {
+    /// The user's text is exactly this.
     pub(crate) says: Option<String>,
+    /// All of these patterns match the user's text.
     pub(crate) user: Option<Spanned<PatternsSource>>,
+    /// None of these patterns matches the user's text.
     pub(crate) not: Option<Spanned<PatternsSource>>,
+    /// Id of the calling agent.
     pub(crate) agent: Option<Spanned<String>>,
+    /// Number of the call within the agent's invocation, from 1; only in a rule.
     pub(crate) call: Option<Spanned<u32>>,
+    /// Number of the attempt of this call, from 1.
     pub(crate) attempt: Option<Spanned<u32>>,
+    /// Number of user messages in the request, this one included.
     pub(crate) turn: Option<Spanned<u32>>,
+    /// The request's language is this one or more specific: `de` matches `de-AT`.
     pub(crate) locale: Option<Spanned<String>>,
+    /// The pattern matches one of the newest tool results of the turn.
     pub(crate) result: Option<Spanned<String>>,
+    /// For each tool, the pattern matches its newest result.
     pub(crate) results: Option<BTreeMap<String, Spanned<String>>>,
+    /// The newest result of this tool is a success.
     pub(crate) answered: Option<Spanned<String>>,
+    /// The newest result of this tool is an error.
     pub(crate) failed: Option<Spanned<String>>,
+    /// At least so many tool results arrived since the model's last message.
     pub(crate) answers: Option<u32>,
 }
 
@@ -79,24 +93,41 @@ impl<'de> Visitor<'de> for PatternsVisitor {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepSource {
+    /// Condition of this step alone; the step is skipped if it does not hold.
     pub(crate) when: Option<Spanned<ConditionSource>>,
+    /// Text, streamed word by word or in chunks.
     pub(crate) text: Option<Spanned<String>>,
+    /// Text in several languages, `{en: …, de: …}`; another language gets the first.
     pub(crate) texts: Option<Spanned<TextsSource>>,
+    /// Reasoning, streamed like text.
     pub(crate) thinking: Option<Spanned<String>>,
     /// Text in fixed pieces, one delta each, without placeholders.
     pub(crate) said: Option<Spanned<Vec<String>>>,
+    /// Reasoning in fixed pieces, like `said`.
     pub(crate) thought: Option<Spanned<Vec<String>>>,
+    /// A tool use.
     pub(crate) tool: Option<Spanned<ToolUseSource>>,
+    /// A pause of so many milliseconds.
     pub(crate) pause_ms: Option<Spanned<u64>>,
+    /// `true` makes the stream silent until it is dropped.
     pub(crate) stall: Option<Spanned<bool>>,
+    /// Fails the call with this error class.
     pub(crate) error: Option<Spanned<String>>,
+    /// Option of `error`: true if the call may be retried.
     pub(crate) retry: Option<Spanned<bool>>,
+    /// Option of `error`: retry after so many milliseconds.
     pub(crate) retry_after_ms: Option<Spanned<u64>>,
+    /// Ends the call with this stop reason.
     pub(crate) stop: Option<Spanned<String>>,
+    /// Option of `thinking` and `thought`: the signature of the reasoning.
     pub(crate) signature: Option<Spanned<String>>,
+    /// Option of `text` and `thinking`: characters per delta.
     pub(crate) chunk: Option<Spanned<u64>>,
+    /// Option of text and reasoning: delay before each delta.
     pub(crate) delay_ms: Option<Spanned<u64>>,
+    /// Option of `text`: number of repetitions.
     pub(crate) repeat: Option<Spanned<u64>>,
+    /// Option of `stop`: the reported usage.
     pub(crate) usage: Option<Spanned<UsageSource>>,
 }
 

@@ -1,4 +1,5 @@
-//! Valid scripts play the right call.
+//! Valid scripts play the right call. Rules, conditions, calls of a turn, locales and tool results
+//! are covered; `mistakes` has the invalid scripts.
 
 mod mistakes;
 

@@ -1,4 +1,5 @@
 //! Explains errors of the YAML parser to authors of YAML: the mistake and what to write instead.
+//! The parser's own messages speak of Rust types.
 
 use serde_saphyr::{Error, MessageFormatter as _};
 use turnwire_pack::{listed, nearest, shown};

@@ -1,4 +1,5 @@
-//! Reading keys: accepted forms, errors, and no key text in any message.
+//! Reading keys: accepted forms, errors, and no key text in any message. Sources are variables and
+//! files.
 
 use std::io::ErrorKind;
 

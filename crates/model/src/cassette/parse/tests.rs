@@ -1,4 +1,5 @@
-//! Written cassettes parse back, also truncated ones; mistakes are reported with their line.
+//! Written cassettes parse back, also truncated ones; mistakes are reported with their line. Any
+//! bytes survive the round trip.
 
 use std::time::Duration;
 

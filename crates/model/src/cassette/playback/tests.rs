@@ -1,4 +1,5 @@
-//! Which call answers, and when its chunks arrive. The clock is paused.
+//! Which call answers, and when its chunks arrive. The clock is paused. Calls are picked by agent,
+//! number and user text.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! A recorded call plays back unchanged: the same chunks and, decoded, the same deltas.
+//! A recorded call plays back unchanged: the same chunks and, decoded, the same deltas. Failures,
+//! drops and concurrent calls are recorded as they happened.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;

@@ -1,4 +1,5 @@
 //! The writer appends complete calls, keeps existing ones, and stops at the first write error.
+//! Memory, file permissions and locking are bounded and checked too.
 
 use std::sync::Mutex;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Order of turns, and what is left out of a conversation.
+//! Order of turns, and what is left out of a conversation. Provider data returns only to its
+//! provider, and tool names are sanitised.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! Classifies Google's errors: by the status text, and by the retry delay in the error's details.
+//! The shared table is in [`crate::dialect::error_class`].
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Classifies an error inside a Responses stream, and decides whether a retry may help.
+//! Classifies an error inside a Responses stream, and decides whether a retry may help. The shared
+//! table is in [`crate::dialect::error_class`].
 
 use serde_json::{Value, json};
 use turnwire_event::code::LlmErrorClass;

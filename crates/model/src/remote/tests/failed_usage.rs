@@ -1,4 +1,5 @@
-//! Usage that each vendor reports before a call fails, and the location in the error.
+//! Usage that each vendor reports before a call fails, and the location in the error. All four
+//! dialects are covered.
 
 use turnwire_event::port::BoxFuture;
 

@@ -1,4 +1,5 @@
-//! A test server that performs a list of steps: bytes to send and pauses between them.
+//! A test server that performs a list of steps: bytes to send and pauses between them. It reports
+//! requests, written bytes and closed connections to the test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

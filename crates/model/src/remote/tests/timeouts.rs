@@ -1,4 +1,5 @@
 //! Timeouts of a call: silence, steady pings, slow consumers, and limits that overflow the clock.
+//! Only time spent waiting for the provider counts.
 
 use turnwire_event::port::BoxFuture;
 

@@ -1,4 +1,5 @@
-//! The vendors' dialects, each with the frames of one answer: text, a tool use, an end.
+//! The vendors' dialects, each with the frames of one answer: text, a tool use, an end. Property
+//! tests reorder and change these frames.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What placeholders are filled with, and what is left unchanged.
+//! What placeholders are filled with, and what is left unchanged. Paths into tool results, missing
+//! values and typed inputs are covered.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Mistakes in a script are reported with their location.
+//! Mistakes in a script are reported with their location. Each case is a script and the text of its
+//! first mistake.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Decoding Messages streams: each kind of event, errors and deviations of servers.
+//! Decoding Messages streams: each kind of event, errors and deviations of servers. Streams are
+//! fixtures or single events.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! Any input: no panic, one end, and deltas that keep their guarantees.
+//! Any input: no panic, one end, and deltas that keep their guarantees. Frames, events, chunks and
+//! error responses are generated at random.
 
 use std::collections::{BTreeMap, VecDeque};
 

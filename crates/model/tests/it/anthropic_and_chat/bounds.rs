@@ -1,4 +1,5 @@
 //! Limits on the memory that a Messages stream can use: blocks, buffered deltas and signatures.
+//! Exceeding a limit is a provider error or releases the buffer.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! The same conversation gives equal deltas in both dialects.
+//! The same conversation gives equal deltas in both dialects. Only ids and token counts may differ,
+//! because each provider assigns its own.
 
 use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;

@@ -1,4 +1,5 @@
-//! Encoded requests, and how the operator's parameters change them.
+//! Encoded requests, and how the operator's parameters change them. Each body is compared as a
+//! whole or field by field.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! A stream decodes to the same deltas however its bytes are split.
+//! A stream decodes to the same deltas however its bytes are split. Line endings, comments and byte
+//! order marks make no difference either.
 
 use proptest::prelude::*;
 use turnwire_model::Dialect;

@@ -1,4 +1,5 @@
-//! Tool calls in Chat Completions streams, which servers identify carelessly.
+//! Tool calls in Chat Completions streams, which servers identify carelessly. Indices, ids and
+//! names may be missing, late or repeated.
 
 use serde_json::json;
 use turnwire_event::code::LlmErrorClass;

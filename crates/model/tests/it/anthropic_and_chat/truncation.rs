@@ -1,4 +1,5 @@
 //! Messages truncated before a tool's input: such a tool use is not taken for one without input.
+//! Its end is missing from the deltas.
 
 use serde_json::{Value, json};
 use turnwire_model::dialect::anthropic::AnthropicDialect;

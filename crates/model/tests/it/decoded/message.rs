@@ -1,4 +1,5 @@
-//! Builds the stored message from the deltas of an answer.
+//! Builds the stored message from the deltas of an answer. The agent does the same with the deltas
+//! of a live call.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Decodes streams in pieces, and prints deltas as lines for comparison.
+//! Decodes streams in pieces, and prints deltas as lines for comparison. All dialect tests share
+//! these helpers.
 
 pub(crate) mod message;
 

@@ -1,4 +1,5 @@
-//! User text in three languages, and the assistants that the script calls for it.
+//! User text in three languages, and the assistants that the script calls for it. English, German
+//! and Spanish are covered.
 
 use super::{call, models, request};
 

@@ -1,4 +1,5 @@
-//! The script of a new pack, as `init` writes it, played for one turn.
+//! The script of a new pack, as `init` writes it, played for one turn. The orchestrator calls the
+//! helper, and the helper calls the clock.
 
 use serde_json::json;
 use turnwire_model::{Script, Scripted, ScriptedModels};

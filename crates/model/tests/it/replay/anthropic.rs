@@ -1,4 +1,5 @@
-//! The conversation in the format of the Messages API.
+//! The conversation in the format of the Messages API. Text, reasoning and inputs are streamed in
+//! two halves each.
 
 use serde_json::{Value, json};
 use turnwire_model::Dialect;

@@ -1,4 +1,5 @@
-//! Decodes a vendor's stream into a stored message, and prints messages as lines.
+//! Decodes a vendor's stream into a stored message, and prints messages as lines. Lines have no
+//! ids, so that vendors can be compared.
 
 use std::collections::VecDeque;
 

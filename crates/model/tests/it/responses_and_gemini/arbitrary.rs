@@ -1,4 +1,5 @@
-//! Any input: a decoder returns deltas or an error, keeps its guarantees, and never panics.
+//! Any input: a decoder returns deltas or an error, keeps its guarantees, and never panics. Text,
+//! JSON, events and error responses are generated at random.
 
 use std::collections::VecDeque;
 use std::time::Duration;

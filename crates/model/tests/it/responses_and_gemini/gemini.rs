@@ -1,4 +1,5 @@
-//! Decoding Gemini streams: each kind of part, finish reasons and errors.
+//! Decoding Gemini streams: each kind of part, finish reasons and errors. Streams are fixtures or
+//! single frames.
 
 use std::time::Duration;
 

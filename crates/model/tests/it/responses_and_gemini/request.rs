@@ -1,4 +1,5 @@
-//! Encoded requests of the Responses and Gemini dialects.
+//! Encoded requests of the Responses and Gemini dialects. Provider data, keys and tool names are
+//! covered for both; each dialect has its own file.
 
 mod responses;
 mod gemini;

@@ -1,4 +1,5 @@
-//! Decoding Responses streams: items, reasoning, calls and their order.
+//! Decoding Responses streams: items, reasoning, calls and their order. Streams are fixtures or
+//! single events; `malformed` has the invalid ones.
 
 mod malformed;
 

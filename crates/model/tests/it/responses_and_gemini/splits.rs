@@ -1,4 +1,5 @@
-//! A stream decodes to the same deltas wherever its bytes are split and however its lines end.
+//! A stream decodes to the same deltas wherever its bytes are split and however its lines end. A
+//! truncated stream never completes.
 
 use turnwire_model::Dialect;
 

@@ -1,4 +1,5 @@
-//! Recorded and written streams as fixtures, and functions that decode them.
+//! Recorded and written streams as fixtures, and functions that decode them. The fixtures are files
+//! under `tests/fixtures`.
 
 use turnwire_model::Dialect;
 use turnwire_model::dialect::gemini::GeminiDialect;

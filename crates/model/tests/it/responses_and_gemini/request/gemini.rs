@@ -1,4 +1,5 @@
-//! Encoded requests of the Gemini dialect: path, parameters and conversation.
+//! Encoded requests of the Gemini dialect: path, parameters and conversation. Signatures stay on
+//! the parts that they came with.
 
 use serde_json::json;
 use turnwire_event::ContentBlock;

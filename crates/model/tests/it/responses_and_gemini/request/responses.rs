@@ -1,4 +1,5 @@
-//! Encoded requests of the Responses dialect: parameters, conversation and provider data.
+//! Encoded requests of the Responses dialect: parameters, conversation and provider data. Ids are
+//! sent only for stored items.
 
 use serde_json::json;
 use turnwire_event::ContentBlock;

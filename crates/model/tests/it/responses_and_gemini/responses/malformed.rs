@@ -1,4 +1,5 @@
-//! Decoding malformed, truncated and oversized Responses streams.
+//! Decoding malformed, truncated and oversized Responses streams. Missing ends, unknown events and
+//! limits are covered.
 
 use std::collections::VecDeque;
 
