@@ -118,6 +118,7 @@ impl Watch {
         Ok(None)
     }
 
+    /// Connects, or handles one frame. Returns `None` if there is no item for the caller.
     async fn step(&mut self) -> Result<Option<Item>, Error> {
         let Some(socket) = &mut self.socket else {
             return self.connect().await;

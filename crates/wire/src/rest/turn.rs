@@ -207,11 +207,11 @@ pub struct Turn {
     pub response_id: ResponseId,
     /// The session that the turn belongs to.
     pub session_id: SessionId,
-    /// Whether a message, an approval or another cause started the turn.
+    /// What started the turn: a message, a mission, the task of a worker, or a timer.
     pub kind: TurnKind,
     /// The paused turn that this turn continues.
     pub resumes: Option<TurnId>,
-    /// Whether the turn is queued, running or ended.
+    /// Whether the turn is queued, running, being cancelled or ended.
     pub state: TurnState,
     /// The position before the turn: reading `since` this position returns all of its events.
     pub position: Position,
