@@ -200,6 +200,7 @@ pub struct Terminal {
 /// A turn of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Turn"))]
 pub struct Turn {
     /// Identifies the turn in the REST API.
     pub turn_id: TurnId,
