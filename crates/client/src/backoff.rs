@@ -8,11 +8,11 @@ const DELAY_MAX: Duration = Duration::from_secs(10);
 
 /// The reconnect delays of one watch.
 #[derive(Debug, Default)]
-pub(crate) struct Backoff {
+pub(crate) struct ReconnectBackoff {
     failures: u32,
 }
 
-impl Backoff {
+impl ReconnectBackoff {
     /// The delay after one more failure: between half of the doubled step and all of it.
     pub(crate) fn next(&mut self) -> Duration {
         self.delay(random_fraction())
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_the_limit_and_reset() {
-        let mut backoff = Backoff::default();
+        let mut backoff = ReconnectBackoff::default();
         let delays: Vec<_> = (0..9).map(|_| backoff.delay(1.0).as_millis()).collect();
         let expected = [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000];
         assert_eq!(delays, expected);
@@ -54,8 +54,9 @@ mod tests {
 
     #[test]
     fn delays_have_jitter() {
-        let delays: std::collections::HashSet<_> =
-            (0..20).map(|_| Backoff::default().next()).collect();
+        let delays: std::collections::HashSet<_> = (0..20)
+            .map(|_| ReconnectBackoff::default().next())
+            .collect();
         assert!(delays.len() > 10, "{delays:?}");
     }
 }

@@ -16,7 +16,7 @@ use turnwire_event::{Epoch, EventType, Position, Seq, SessionId};
 use turnwire_wire::problem::Code;
 use turnwire_wire::session::{Close, Positions, Reconnect, SINCE_SESSIONS_MAX};
 
-use crate::backoff::Backoff;
+use crate::backoff::ReconnectBackoff;
 use crate::client::Client;
 use crate::error::Error;
 use crate::frame::{IncomingFrame, Received, Snapshot};
@@ -72,7 +72,7 @@ pub struct Watch {
     workers: Option<Positions>,
     socket: Option<SessionSocket>,
     retry_at: Option<Instant>,
-    backoff: Backoff,
+    backoff: ReconnectBackoff,
     /// True once a subscription was accepted: from then on, a session that is not found was deleted.
     was_connected: bool,
     is_finished: bool,
@@ -91,7 +91,7 @@ impl Client {
             next: start,
             socket: None,
             retry_at: None,
-            backoff: Backoff::default(),
+            backoff: ReconnectBackoff::default(),
             was_connected: false,
             is_finished: false,
         }
@@ -118,6 +118,7 @@ impl Watch {
         Ok(None)
     }
 
+    /// Connects, or handles one frame. Returns `None` if there is no item for the caller.
     async fn step(&mut self) -> Result<Option<Item>, Error> {
         let Some(socket) = &mut self.socket else {
             return self.connect().await;

@@ -55,7 +55,7 @@ pub enum Read {
 /// through the queue of the [`Pump`].
 const DIRECT_WAKES_MAX: usize = 8;
 
-struct Core<S> {
+struct RingCore<S> {
     state: S,
     entries: VecDeque<Entry>,
     bytes: usize,
@@ -69,7 +69,7 @@ struct Core<S> {
 
 /// The newest released events of one session, shared by all of its connections.
 pub struct Ring<S> {
-    core: Mutex<Core<S>>,
+    core: Mutex<RingCore<S>>,
     tracks: [Mutex<Track>; TRACKS],
     bounds: Bounds,
     /// The index of the first entry and the index behind the last, readable without the lock.
@@ -86,7 +86,7 @@ pub struct Ring<S> {
 impl<S: Fold> Ring<S> {
     /// An empty ring whose next event follows `tail`; `state` is folded from all events up to it.
     pub fn new(tail: Position, state: S, bounds: Bounds, pump: Pump) -> Arc<Self> {
-        let core = Core {
+        let core = RingCore {
             state,
             entries: VecDeque::new(),
             bytes: 0,

@@ -67,7 +67,7 @@ pub enum ReportEffect {
 pub struct DuplicateSlot(pub Key);
 
 #[derive(Clone, Debug)]
-struct Slot {
+struct StepSlot {
     expected: Expected,
     status: SlotStatus,
     revisions: HashSet<ResultRevision>,
@@ -77,7 +77,7 @@ struct Slot {
 #[derive(Clone, Debug)]
 pub struct Step {
     id: String,
-    slots: Vec<Slot>,
+    slots: Vec<StepSlot>,
     status: Option<StepStatus>,
     completion_returned: bool,
 }
@@ -106,7 +106,7 @@ impl Step {
             if !keys.insert(expected.key.clone()) {
                 return Err(DuplicateSlot(expected.key));
             }
-            step.slots.push(Slot {
+            step.slots.push(StepSlot {
                 expected,
                 status: SlotStatus::Pending,
                 revisions: HashSet::new(),
@@ -164,7 +164,7 @@ impl Step {
 
     /// Times out the slot `key`, unless the slot is final or the step is completed.
     pub fn expire_slot(&mut self, key: &Key) {
-        let open = |slot: &&mut Slot| slot.expected.key == *key && !is_final(slot.status);
+        let open = |slot: &&mut StepSlot| slot.expected.key == *key && !is_final(slot.status);
         if self.status.is_none()
             && let Some(slot) = self.slots.iter_mut().find(open)
         {
@@ -198,7 +198,7 @@ impl Step {
     pub fn completion(&mut self) -> Option<StepCompleted> {
         let status = self.status.filter(|_| !self.completion_returned)?;
         self.completion_returned = true;
-        let end = |slot: &Slot| SlotEnd {
+        let end = |slot: &StepSlot| SlotEnd {
             subagent: slot.expected.key.subagent.clone(),
             result_key: slot.expected.key.result_key.clone(),
             status: slot.status,
@@ -214,7 +214,7 @@ impl Step {
         if self.status.is_some() || !self.slots.iter().all(|slot| is_final(slot.status)) {
             return;
         }
-        let is_success = |slot: &&Slot| slot.status == SlotStatus::Success;
+        let is_success = |slot: &&StepSlot| slot.status == SlotStatus::Success;
         let succeeded = self.slots.iter().filter(is_success).count();
         self.status = Some(if succeeded == self.slots.len() {
             StepStatus::Success

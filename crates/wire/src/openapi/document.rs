@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::operation::{FailureCode, OperationSpec, OperationTag, SuccessResponse};
 use super::parameter::{OperationParameter, PRINCIPAL, TENANT};
-use super::schemas::{Schemas, response_schema};
+use super::schemas::{DocumentSchemas, response_schema};
 use super::served::Limits;
 use super::table::operations;
 use crate::problem::{self, Code, MEDIA_TYPE};
@@ -38,7 +38,7 @@ const QUERY_CODES: [Code; 2] = [Code::InvalidRequest, Code::UnknownField];
 
 /// Generates the OpenAPI document of a server with these limits from the table and the types.
 pub fn generate(limits: Limits) -> Value {
-    let mut schemas = Schemas::new(limits);
+    let mut schemas = DocumentSchemas::new(limits);
     let mut paths = Map::new();
     for operation in operations() {
         let path = paths
@@ -70,7 +70,7 @@ pub fn generate(limits: Limits) -> Value {
     })
 }
 
-fn operation_json(operation: &OperationSpec, schemas: &mut Schemas) -> Value {
+fn operation_json(operation: &OperationSpec, schemas: &mut DocumentSchemas) -> Value {
     let identity: &[OperationParameter] = if operation.owned {
         const { &[TENANT, PRINCIPAL] }
     } else {
@@ -111,7 +111,7 @@ fn operation_json(operation: &OperationSpec, schemas: &mut Schemas) -> Value {
     out
 }
 
-fn parameter_json(parameter: &OperationParameter, schemas: &mut Schemas) -> Value {
+fn parameter_json(parameter: &OperationParameter, schemas: &mut DocumentSchemas) -> Value {
     json!({
         "name": parameter.name,
         "in": parameter.place.name(),
@@ -121,7 +121,7 @@ fn parameter_json(parameter: &OperationParameter, schemas: &mut Schemas) -> Valu
     })
 }
 
-fn success_json(response: &SuccessResponse, schemas: &mut Schemas) -> Value {
+fn success_json(response: &SuccessResponse, schemas: &mut DocumentSchemas) -> Value {
     let mut out = json!({ "description": response.about });
     for (kind, shape) in response.contents {
         out["content"][*kind] = json!({ "schema": shape(schemas) });

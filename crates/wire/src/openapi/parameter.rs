@@ -5,7 +5,7 @@ use turnwire_event::{
     CallId, Day, EventType, MessageId, Position, ResponseId, SessionId, ToolUseId, TurnId, TypeSet,
 };
 
-use super::schemas::{SchemaFn, Schemas, request_schema};
+use super::schemas::{DocumentSchemas, SchemaFn, request_schema};
 use crate::pc3::cursor::FRAME_ID_PATTERN;
 use crate::problem::Code;
 use crate::rest::turn::{KEY_PATTERN, TurnName};
@@ -213,7 +213,7 @@ fn limit((default, max): (usize, usize)) -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": max, "default": default })
 }
 
-fn types(_: &mut Schemas) -> Value {
+fn types(_: &mut DocumentSchemas) -> Value {
     let names: Vec<&str> = TypeSet::filterable().iter().map(EventType::name).collect();
     let alternatives = names.join("|").replace('.', "\\.");
     json!({ "type": "string", "pattern": format!("^({alternatives})(,({alternatives}))*$"),

@@ -14,26 +14,26 @@ use crate::rest::event::EVENT_SCHEMA;
 const SCHEMA_PREFIX: &str = "#/components/schemas/";
 
 /// The schemas that were referenced so far.
-pub(super) struct Schemas {
+pub(super) struct DocumentSchemas {
     pub(super) limits: Limits,
     request_schema: SchemaGenerator,
     response_schema: SchemaGenerator,
 }
 
 /// Returns the schema of one type and registers the types it refers to.
-pub(super) type SchemaFn = fn(&mut Schemas) -> Value;
+pub(super) type SchemaFn = fn(&mut DocumentSchemas) -> Value;
 
 /// The schema of a type in requests.
-pub(super) fn request_schema<T: JsonSchema>(schemas: &mut Schemas) -> Value {
+pub(super) fn request_schema<T: JsonSchema>(schemas: &mut DocumentSchemas) -> Value {
     schemas.request_schema.subschema_for::<T>().to_value()
 }
 
 /// The schema of a type in responses.
-pub(super) fn response_schema<T: JsonSchema>(schemas: &mut Schemas) -> Value {
+pub(super) fn response_schema<T: JsonSchema>(schemas: &mut DocumentSchemas) -> Value {
     schemas.response_schema.subschema_for::<T>().to_value()
 }
 
-impl Schemas {
+impl DocumentSchemas {
     pub(super) fn new(limits: Limits) -> Self {
         let generator = |contract| {
             let settings = SchemaSettings::draft2020_12().with(|settings| {

@@ -10,7 +10,7 @@ mod service;
 use serde_json::{Value, json};
 
 use super::operation::{OperationSpec, SuccessResponse};
-use super::schemas::{SchemaFn, Schemas};
+use super::schemas::{DocumentSchemas, SchemaFn};
 
 /// Every operation of the API, in the order of the document.
 pub(super) fn operations() -> impl Iterator<Item = &'static OperationSpec> {
@@ -36,6 +36,6 @@ const fn ok(about: &'static str, contents: &'static [(&'static str, SchemaFn)]) 
 }
 
 /// The schema of plain text.
-fn text(_: &mut Schemas) -> Value {
+fn text(_: &mut DocumentSchemas) -> Value {
     json!({ "type": "string" })
 }

@@ -172,14 +172,14 @@ fn write_chunk(writer: &mut BlockWriter<'_>, mark: Mark, text: &str) {
 
 fn write_tool(writer: &mut BlockWriter<'_>, mark: Mark, id: ToolUseId, name: &str, kind: ToolType) {
     #[derive(Serialize)]
-    struct ToolCall<'a> {
+    struct ToolCallFields<'a> {
         id: ToolUseId,
         name: &'a str,
         #[serde(rename = "type")]
         kind: ToolType,
     }
     writer.frame(mark, |payload| {
-        payload.field("tool_call", &ToolCall { id, name, kind });
+        payload.field("tool_call", &ToolCallFields { id, name, kind });
     });
 }
 

@@ -20,7 +20,7 @@ pub(crate) const EVENT_SCHEMA: &str = "#/components/schemas/Event";
 #[cfg_attr(feature = "schema", schemars(rename = "EventList"))]
 pub struct List {
     /// The events as the log stores them.
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<StoredEvent>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<StoredEventSchema>"))]
     pub events: Vec<Box<RawValue>>,
     /// The `since` of the next page; null on the last page.
     pub next: Option<Position>,
@@ -34,10 +34,10 @@ pub struct List {
 
 /// A stored event in the schema: a reference to `schema/event.json`.
 #[cfg(feature = "schema")]
-struct StoredEvent;
+struct StoredEventSchema;
 
 #[cfg(feature = "schema")]
-impl JsonSchema for StoredEvent {
+impl JsonSchema for StoredEventSchema {
     fn inline_schema() -> bool {
         true
     }

@@ -46,6 +46,7 @@ impl fmt::Display for Rating {
 /// `POST /sessions/{id}/feedback`; exactly one of the two ids is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Feedback"))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(extend("oneOf" = exactly_one())))]
 pub struct Feedback {

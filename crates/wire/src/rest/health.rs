@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// 200 of `GET /healthz` and `GET /readyz`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Health"))]
 pub struct Health {
     /// `ok` from `/healthz`, `ready` from `/readyz`.
     pub status: Status,

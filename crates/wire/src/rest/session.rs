@@ -35,6 +35,7 @@ pub struct Created {
 /// A session in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Session"))]
 pub struct Session {
     /// Identifies the session in all requests.
     pub session_id: SessionId,

@@ -200,6 +200,7 @@ pub struct Terminal {
 /// A turn of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Turn"))]
 pub struct Turn {
     /// Identifies the turn in the REST API.
     pub turn_id: TurnId,
@@ -207,11 +208,11 @@ pub struct Turn {
     pub response_id: ResponseId,
     /// The session that the turn belongs to.
     pub session_id: SessionId,
-    /// Whether a message, an approval or another cause started the turn.
+    /// What started the turn: a message, a mission, the task of a worker, or a timer.
     pub kind: TurnKind,
     /// The paused turn that this turn continues.
     pub resumes: Option<TurnId>,
-    /// Whether the turn is queued, running or ended.
+    /// Whether the turn is queued, running, being cancelled or ended.
     pub state: TurnState,
     /// The position before the turn: reading `since` this position returns all of its events.
     pub position: Position,

@@ -11,7 +11,7 @@ use crate::openapi::operation::{
 use crate::openapi::parameter::{
     IDEMPOTENCY_KEY, LANGUAGE, LAST_EVENT_ID, LAST_EVENT_ID_QUERY, RESPONSE, WIRE_VERSION,
 };
-use crate::openapi::schemas::{Schemas, request_schema, response_schema};
+use crate::openapi::schemas::{DocumentSchemas, request_schema, response_schema};
 use crate::pc3::cursor::FRAME_ID_PATTERN;
 use crate::problem::Code;
 use crate::rest::chat::Chat;
@@ -91,7 +91,7 @@ const STREAM: [FailureCode; SUBMIT.len() + 1] = {
 };
 
 /// The schema of one event of the stream.
-fn block(_: &mut Schemas) -> Value {
+fn block(_: &mut DocumentSchemas) -> Value {
     json!({
         "type": "object",
         "description": "One event of the stream. Its data is a frame of the chat wire as JSON, or [DONE] after the \
