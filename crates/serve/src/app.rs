@@ -41,7 +41,7 @@ use crate::host::{self, Alone, Broken, BundledService, Host, Variables};
 use crate::listen;
 use crate::metrics::Handle;
 use crate::state::AppState;
-use crate::transport::{self, ServerPhase, StreamLimits, Streams};
+use crate::transport::{CountersByVersion, ServerPhase, StreamLimits, Streams};
 use crate::{routes, shell};
 
 /// Why the server cannot run. Said to the person who started it.
@@ -183,7 +183,7 @@ impl App {
             lag_max: AtomicU64::new(0),
             tasks: TaskTracker::new(),
             stream_limits: StreamLimits::new(config.stream.chat_streams_max),
-            chat_counters: transport::chat::CountersByVersion::default(),
+            chat_counters: CountersByVersion::default(),
         });
         Ok(Self {
             config: Arc::new(config),

@@ -20,9 +20,10 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 use turnwire_session::Sessions;
+use turnwire_wire::pc3;
 
 pub use phase::ServerPhase;
-pub use turn::{StreamLimits, StreamPermit, TurnRequest};
+pub use turn::{CountersByVersion, FrameMark, StreamLimits, StreamPermit, TurnRequest};
 
 /// Settings of connections, each with its reason in the configuration.
 #[derive(Clone, Debug)]
@@ -77,7 +78,7 @@ pub struct Streams {
     /// The bound of open chat streams of each owner.
     pub stream_limits: StreamLimits,
     /// Counters of chat frames by the version of the agent's definition.
-    pub chat_counters: chat::CountersByVersion,
+    pub chat_counters: CountersByVersion<pc3::Mark>,
     /// The furthest that any connection of the session wire has been behind.
     pub lag_max: AtomicU64,
 }

@@ -33,7 +33,7 @@ use turnwire_hub::Seat;
 
 use super::phase::Shutdown;
 use close::CloseReason;
-use framing::{FinalWrites, Framing};
+use framing::{ByteStream as _, FinalWrites, Framing};
 use pending::PendingWrites;
 use wire::{Backlog, Wire};
 
@@ -237,7 +237,9 @@ impl<W: Wire> Carrier<W> {
         }
         let mut was_blocked = false;
         loop {
-            let written = self.framing.poll_write(cx, &self.pending.slices());
+            let slices = self.pending.slices();
+            let written = self.framing.io().poll_write_slices(cx, &slices);
+            drop(slices);
             match written {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

@@ -1,8 +1,6 @@
 //! The chat wire (pc3) over server-sent events: one stream a turn. [`ChatFormat`] is the wire;
 //! [`TurnStream`] delivers it.
 
-mod tally;
-mod counters;
 mod format;
 
 use std::sync::Arc;
@@ -20,8 +18,6 @@ use super::Streams;
 use super::carrier::event_stream::EventStream;
 use super::turn::{TurnRequest, TurnStream};
 use format::ChatFormat;
-
-pub use counters::CountersByVersion;
 
 /// Opens the stream of a turn that is bound to a `version` of the wire and to a version of the
 /// agent's `definition`; gives the response that delivers it. From here on the client attends the

@@ -1,6 +1,8 @@
 //! Streams of one turn: from a client's cursor to the turn's end, then the stream is over. A wire
 //! of this kind is a [`TurnFormat`]; everything else is here and in the [`Carrier`].
 
+mod tally;
+mod counters;
 mod limits;
 mod selection;
 
@@ -23,30 +25,19 @@ use super::carrier::framing::Framing;
 use super::carrier::pending::{FrameTally, PendingWrites};
 use super::carrier::wire::{Backlog, Limits, Wire};
 use super::phase::ServerPhase;
+use counters::TurnCounters;
 use selection::TurnSelection;
 
+pub(crate) use tally::{MarkTally, word};
+
+pub use counters::CountersByVersion;
 pub use limits::{StreamLimits, StreamPermit};
-
-/// A tally that is summed up from the words a ring keeps of events.
-pub(crate) trait TurnTally: FrameTally {
-    /// Counts the frames of one event without its first `skip`.
-    fn add(&mut self, word: u64, skip: usize);
-
-    /// Counts all frames of adjacent events.
-    fn add_all(&mut self, words: &[u64]);
-}
-
-/// The counters of a turn stream.
-pub(crate) trait TurnCounters<T>: Send + Sync {
-    fn record_sent(&self, tally: &T);
-    fn record_dropped(&self, frames: u64);
-    fn record_first_frame(&self, elapsed: Duration);
-}
+pub use tally::FrameMark;
 
 /// One wire that streams turns: how its frames are written, skipped and counted.
-pub(crate) trait TurnFormat: FrameFormat<Tally: TurnTally> + Sync {
+pub(crate) trait TurnFormat: FrameFormat<Tally = MarkTally<Self::Mark>> + Sync {
     type Framing: Framing;
-    type Counters: TurnCounters<Self::Tally>;
+    type Mark: FrameMark;
 
     /// The name of the gauge of open streams.
     const OPEN_STREAMS: &'static str;
@@ -56,9 +47,6 @@ pub(crate) trait TurnFormat: FrameFormat<Tally: TurnTally> + Sync {
 
     /// Appends the frames of `event` that a client at `client_cursor` lacks; returns their word.
     fn write_after(self, event: &Event, client_cursor: Option<&Cursor>, out: &mut Vec<u8>) -> u64;
-
-    /// The number of frames of an event with this word.
-    fn frames_of(word: u64) -> usize;
 
     /// The offset in `frames` behind the first `skip` of them.
     fn skip_frames(frames: &[u8], skip: usize) -> usize;
@@ -93,7 +81,7 @@ pub(crate) struct TurnStream<F: TurnFormat> {
     cursor: SessionCursor,
     selection: TurnSelection<F>,
     attendance: Option<Attendance>,
-    counters: Arc<F::Counters>,
+    counters: Arc<TurnCounters<F::Mark>>,
     /// Taken when the first frame is out.
     submitted_at: Option<Instant>,
     _permit: StreamPermit,
@@ -105,7 +93,7 @@ impl<F: TurnFormat> TurnStream<F> {
         streams: Arc<Streams>,
         live: Arc<Live>,
         format: F,
-        counters: Arc<F::Counters>,
+        counters: Arc<TurnCounters<F::Mark>>,
         request: TurnRequest,
     ) -> Result<Self, ReplayError> {
         let client_cursor = request.client_cursor;

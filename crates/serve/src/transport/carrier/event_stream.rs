@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -31,13 +30,10 @@ impl<S: ByteStream> EventStream<S> {
 
 impl<S: ByteStream> Framing for EventStream<S> {
     type Inbound = Infallible;
+    type Io = S;
 
-    fn poll_write(
-        &mut self,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.io.poll_write_slices(cx, slices)
+    fn io(&mut self) -> &mut S {
+        &mut self.io
     }
 
     /// Ready when the client has left. Bytes that it sends are read and discarded.

@@ -59,6 +59,7 @@ pub(crate) enum FinalWrites {
 pub(crate) trait Framing: Send {
     /// A frame from the client.
     type Inbound: Send;
+    type Io: ByteStream;
 
     /// Ready when frames may be written: `Ok(true)` after control frames of the protocol were
     /// flushed. `mid_frame` says that a frame is written in part; its rest goes first.
@@ -79,12 +80,8 @@ pub(crate) trait Framing: Send {
         frames.len()
     }
 
-    /// Writes frames.
-    fn poll_write(
-        &mut self,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>>;
+    /// The socket, which frames are written to as they are.
+    fn io(&mut self) -> &mut Self::Io;
 
     /// The next frame of the client, or how the client ended the connection.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::Inbound, CloseReason>>;

@@ -11,7 +11,7 @@ pub(crate) mod header;
 mod pipe;
 pub(crate) mod upgrade;
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -67,6 +67,7 @@ impl<S: ByteStream> WebSocket<S> {
 
 impl<S: ByteStream> Framing for WebSocket<S> {
     type Inbound = Message;
+    type Io = S;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>, mid_frame: bool) -> Poll<io::Result<bool>> {
         if !self.has_control() || mid_frame {
@@ -86,12 +87,8 @@ impl<S: ByteStream> Framing for WebSocket<S> {
         self.socket.get_ref().has_control
     }
 
-    fn poll_write(
-        &mut self,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.socket.get_mut().io.poll_write_slices(cx, slices)
+    fn io(&mut self) -> &mut S {
+        &mut self.socket.get_mut().io
     }
 
     fn set_mid_frame(&mut self, mid_frame: bool) {

@@ -4,20 +4,18 @@ use tokio::net::TcpStream;
 use turnwire_event::{Clock as _, Event, TurnId, metric};
 use turnwire_hub::Entry;
 use turnwire_session::SystemClock;
-use turnwire_wire::pc3::{self, Cursor, Marks, Version};
+use turnwire_wire::pc3::{self, Cursor, Mark, Version};
 
 use super::super::carrier::cursor::FrameFormat;
 use super::super::carrier::event_stream::EventStream;
-use super::super::turn::TurnFormat;
-use super::counters::ChatCounters;
-use super::tally::{MarkTally, word};
+use super::super::turn::{FrameMark, MarkTally, TurnFormat, word};
 
 /// One version of the chat wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChatFormat(pub(super) Version);
 
 impl FrameFormat for ChatFormat {
-    type Tally = MarkTally;
+    type Tally = MarkTally<Mark>;
 
     /// The session wire has the first track.
     fn track(self) -> usize {
@@ -40,7 +38,7 @@ impl FrameFormat for ChatFormat {
 
 impl TurnFormat for ChatFormat {
     type Framing = EventStream<TcpStream>;
-    type Counters = ChatCounters;
+    type Mark = Mark;
     const OPEN_STREAMS: &'static str = metric::SSE_STREAMS;
     const HEARTBEAT: &'static [u8] = pc3::HEARTBEAT;
 
@@ -50,11 +48,7 @@ impl TurnFormat for ChatFormat {
             Some(cursor) => pc3::project_after(event, self.0, cursor, out),
             None => pc3::project(event, self.0, out),
         };
-        word(marks, out.len() - begin)
-    }
-
-    fn frames_of(word: u64) -> usize {
-        Marks::from_bits(word as u32).len()
+        word(marks.bits(), out.len() - begin)
     }
 
     fn skip_frames(frames: &[u8], skip: usize) -> usize {
@@ -69,11 +63,54 @@ impl TurnFormat for ChatFormat {
     fn write_lost(self, turn: TurnId, out: &mut Vec<u8>) -> u64 {
         let begin = out.len();
         let marks = pc3::lost(self.0, turn.into(), SystemClock.now(), out);
-        word(marks, out.len() - begin)
+        word(marks.bits(), out.len() - begin)
     }
 
-    fn tally_partial(partial: &[u8]) -> MarkTally {
-        MarkTally::of_blocks(partial)
+    fn tally_partial(partial: &[u8]) -> MarkTally<Mark> {
+        let mut tally = MarkTally::default();
+        let text = String::from_utf8_lossy(partial);
+        // The bytes after the last end of a block are no block yet.
+        let complete = text.rfind("\n\n").map_or("", |end| &text[..end]);
+        for mark in complete.split("\n\n").filter_map(mark_of) {
+            tally.count(mark, 1);
+        }
+        tally
+    }
+}
+
+/// The kind of frame that a block is.
+fn mark_of(block: &str) -> Option<Mark> {
+    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+    let event = field("event: ")?;
+    let data: serde_json::Value = serde_json::from_str(field("data: ")?).ok()?;
+    let code = data["error"]["code"].as_str();
+    // Two kinds of error share a code: the one that ends the turn and the one that does not.
+    let goes_on = data["is_final"] == false;
+    let is = |mark: &&Mark| {
+        mark.event_type() == event
+            && mark.error_code().or(mark.cancel_code()) == code
+            && (event != "error" || mark.terminal().is_none() == goes_on)
+    };
+    Mark::ALL.iter().find(is).copied()
+}
+
+impl FrameMark for Mark {
+    const ALL: &'static [Self] = Mark::ALL;
+
+    fn index(self) -> usize {
+        self.index()
+    }
+
+    fn event_type(self) -> &'static str {
+        self.event_type()
+    }
+
+    fn terminal(self) -> Option<&'static str> {
+        self.terminal()
+    }
+
+    fn error_code(self) -> Option<&'static str> {
+        self.error_code()
     }
 }
 
@@ -90,6 +127,33 @@ mod tests {
         assert!(skip(2).starts_with(b"data: [DONE]"));
         for beyond in [3, 4, 10] {
             assert!(skip(beyond).is_empty());
+        }
+    }
+
+    #[test]
+    fn law_11_of_a_slice_that_is_cut_the_frames_that_are_out_count() {
+        let block = |event: &str, more: &str| {
+            format!("id: x-0\nevent: {event}\ndata: {{\"event_type\":\"{event}\"{more}}}\n\n")
+        };
+        let error = block("error", ",\"error\":{\"code\":\"RATE_LIMIT_ERROR\"}");
+        let all = [block("text", ""), block("text", ""), error].concat();
+        let two = block("text", "").len() * 2;
+        for (written, counts) in [
+            (two - 1, vec![(Mark::Text, 1)]),
+            (two, vec![(Mark::Text, 2)]),
+            (all.len() - 1, vec![(Mark::Text, 2)]),
+        ] {
+            let partial = ChatFormat::tally_partial(&all.as_bytes()[..written]);
+            assert_eq!(partial.counts(), counts);
+        }
+        assert_eq!(
+            mark_of(all.rsplit("\n\n").nth(1).expect("the error")),
+            Some(Mark::ErrorRateLimit)
+        );
+        for (ends, mark) in [(true, Mark::ErrorEnvelope), (false, Mark::ReportedEnvelope)] {
+            let more =
+                format!(",\"error\":{{\"code\":\"CCS_ENVELOPE_ERROR\"}},\"is_final\":{ends}");
+            assert_eq!(mark_of(&block("error", &more)), Some(mark));
         }
     }
 }

@@ -152,43 +152,41 @@ impl SessionStream {
         subscribe: &Subscribe,
         pending: &mut EventWrites,
     ) -> Result<Subscription, SubscribeFailure> {
-        if subscribe.snapshot {
-            let messages_max = self.streams.options.snapshot_messages;
-            let snapshot = live.snapshot(messages_max).await?;
-            let summary = SessionSummary::new(&snapshot.row, snapshot.current_turn);
-            let cursor = SessionCursor::in_ring(snapshot.at, snapshot.cursor);
-            let started = self.open(live, subscribe, cursor).await?;
-            acknowledge(live, subscribe, &started, 0, pending);
-            send(pending, |out| {
-                wire::snapshot(&summary, &snapshot.messages, snapshot.at, out);
-            });
-            return Ok(started);
-        }
-        if let Some(since) = &subscribe.since {
-            let at = since.position(live.id)?;
-            let max = self.streams.options.replay_max;
+        let options = &self.streams.options;
+        let (mut snapshot, mut replayed) = (None, 0);
+        let cursor = if subscribe.snapshot {
+            let taken = live.snapshot(options.snapshot_messages).await?;
+            let taken = snapshot.insert(taken);
+            SessionCursor::in_ring(taken.at, taken.cursor)
+        } else if let Some(since) = &subscribe.since {
+            let (at, max) = (since.position(live.id)?, options.replay_max);
             let replay = live.catch_up(at, &subscribe.filter, Missed::Ends, max);
             let replay = replay.await;
             let replay = replay.map_err(|error| SubscribeFailure::of_replay(error, max))?;
-            let count = replay.count;
-            let cursor = SessionCursor::in_replay(at, replay);
-            let started = self.open(live, subscribe, cursor).await?;
-            acknowledge(live, subscribe, &started, count, pending);
-            metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(count);
-            return Ok(started);
-        }
-        let Some(mut running) = self.subscription.take() else {
+            replayed = replay.count;
+            SessionCursor::in_replay(at, replay)
+        } else if let Some(mut running) = self.subscription.take() {
+            if let Err(error) = self.change(live, subscribe, &mut running).await {
+                self.subscription = Some(running);
+                return Err(error);
+            }
+            acknowledge(live, subscribe, &running, 0, pending);
+            return Ok(running);
+        } else {
             let in_ring = |_: &_, tail, index| SessionCursor::in_ring(tail, index);
-            let started = self.open(live, subscribe, live.ring.look(in_ring)).await?;
-            acknowledge(live, subscribe, &started, 0, pending);
-            return Ok(started);
+            live.ring.look(in_ring)
         };
-        if let Err(error) = self.change(live, subscribe, &mut running).await {
-            self.subscription = Some(running);
-            return Err(error);
+        let workers = self.open_workers(live, subscribe, cursor.at).await?;
+        let started = Subscription::new(subscribe.filter.clone(), cursor, workers);
+        acknowledge(live, subscribe, &started, replayed, pending);
+        metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(replayed);
+        if let Some(snapshot) = snapshot {
+            let summary = SessionSummary::new(&snapshot.row, snapshot.current_turn);
+            send(pending, |out| {
+                wire::snapshot(&summary, &snapshot.messages, snapshot.at, out);
+            });
         }
-        acknowledge(live, subscribe, &running, 0, pending);
-        Ok(running)
+        Ok(started)
     }
 
     /// Gives a running subscription a new filter; it goes on where it is.
@@ -205,20 +203,8 @@ impl SessionStream {
                 .open_workers(live, subscribe, running.cursor.at)
                 .await?;
         }
-        running.filter = subscribe.filter.clone();
+        running.set_filter(&subscribe.filter);
         Ok(())
-    }
-
-    /// A subscription from a cursor on.
-    async fn open(
-        &self,
-        live: &Arc<Live>,
-        subscribe: &Subscribe,
-        cursor: SessionCursor,
-    ) -> Result<Subscription, SubscribeFailure> {
-        let workers = self.open_workers(live, subscribe, cursor.at).await?;
-        let filter = subscribe.filter.clone();
-        Ok(Subscription::new(filter, cursor, workers))
     }
 
     /// The workers, if the client subscribes to them too. They are looked up after the position

@@ -46,7 +46,7 @@ impl Subscription {
         };
         match &self.workers {
             None => own,
-            Some(workers) => workers.add_backlog(own, live, self.cursor.at),
+            Some(workers) => workers.add_backlog(own, self.cursor.at),
         }
     }
 
@@ -69,13 +69,20 @@ impl Subscription {
         live: &Arc<Live>,
         pending: &mut EventWrites,
     ) -> Result<Fill, ReplayError> {
-        let filter = &self.filter;
         match &mut self.workers {
             None => {
-                let mut selection = FilterSelection(filter);
+                let mut selection = FilterSelection(&self.filter);
                 self.cursor.fill(live, &mut selection, pending).await
             }
-            Some(workers) => Box::pin(workers.fill(live, &mut self.cursor, filter, pending)).await,
+            Some(workers) => Box::pin(workers.fill(&mut self.cursor, pending)).await,
+        }
+    }
+
+    /// Delivers with another filter from here on.
+    pub(super) fn set_filter(&mut self, filter: &Filter) {
+        self.filter = filter.clone();
+        if let Some(workers) = &mut self.workers {
+            workers.filter = filter.clone();
         }
     }
 }

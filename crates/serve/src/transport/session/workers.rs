@@ -98,22 +98,25 @@ impl JoinedWorker {
 /// The workers of one connection.
 pub(super) struct WorkerStreams {
     streams: Arc<Streams>,
+    /// The session that the client subscribed to.
+    live: Arc<Live>,
+    pub(super) filter: Filter,
     waker: Arc<AtomicWaker>,
     /// The name of the connection, for warnings.
     connection: String,
-    /// The gate of the session that the client subscribed to.
+    /// The gate of `live`.
     gate: DelegateGate,
     joined: Vec<JoinedWorker>,
     awaited: Vec<AwaitedWorker>,
-    /// The session that was filled last: 0 is the subscribed one.
+    /// The session that was filled last: 0 is `live`.
     last_filled: usize,
 }
 
 impl WorkerStreams {
-    /// Adds the backlog of all workers to that of `live`, which is delivered up to `at`.
-    pub(super) fn add_backlog(&self, own: Backlog, live: &Live, at: Position) -> Backlog {
+    /// Adds the backlog of all workers to that of the session, which is delivered up to `at`.
+    pub(super) fn add_backlog(&self, own: Backlog, at: Position) -> Backlog {
         let own = Backlog {
-            has_more: own.has_more || self.has_more(live, at),
+            has_more: own.has_more || self.has_more(at),
             ..own
         };
         let joined = self.joined.iter();
@@ -125,8 +128,8 @@ impl WorkerStreams {
         })
     }
 
-    /// True if there is something to do for a worker of `live`, which is delivered up to `at`.
-    fn has_more(&self, live: &Live, at: Position) -> bool {
+    /// True if there is something to do for a worker.
+    fn has_more(&self, at: Position) -> bool {
         let has_more = |worker: &JoinedWorker| {
             worker.live.ring.is_ended()
                 || match worker.is_complete() {
@@ -138,10 +141,7 @@ impl WorkerStreams {
         self.joined.iter().any(has_more)
             || self.waits().any(|wait| self.is_over(wait))
             || self.next_lookup().is_some_and(|lookup| lookup <= now)
-            || self
-                .awaited
-                .iter()
-                .any(|worker| self.is_due(worker, live, at))
+            || self.awaited.iter().any(|worker| self.is_due(worker, at))
     }
 
     /// The sessions of workers that are delivered.
@@ -188,36 +188,30 @@ impl WorkerStreams {
         worker.is_none_or(|worker| worker.cursor.at >= wait.upto)
     }
 
-    fn warn(&self, live: &Arc<Live>, reason: &'static str) {
-        live.note(Note::Warning {
+    fn warn(&self, reason: &'static str) {
+        self.live.note(Note::Warning {
             subscription: self.connection.clone(),
             reason,
         });
     }
 
-    /// Queues what comes next: of `live`, whose cursor is given, and of each worker at most one
-    /// stretch.
+    /// Queues what comes next: of the session, whose cursor is given, and of each worker at most
+    /// one stretch.
     pub(super) async fn fill(
         &mut self,
-        live: &Arc<Live>,
         cursor: &mut SessionCursor,
-        filter: &Filter,
         pending: &mut EventWrites,
     ) -> Result<Fill, ReplayError> {
-        let mut has_moved = self.schedule_due(live, cursor.at);
-        has_moved |= self.look_up(live, filter).await?;
+        let mut has_moved = self.schedule_due(cursor.at);
+        has_moved |= self.look_up().await?;
         for _ in 0..=self.joined.len() {
             if pending.frames() >= RING_EVENTS_MAX as u64 {
                 break;
             }
             self.last_filled = (self.last_filled + 1) % (self.joined.len() + 1);
-            let (subscribed, index) = ((live, &mut *cursor), self.last_filled.checked_sub(1));
-            let fill = match index {
-                None => {
-                    self.fill_session(subscribed, live.id, filter, pending)
-                        .await?
-                }
-                Some(index) => self.fill_worker(subscribed, index, filter, pending).await?,
+            let fill = match self.last_filled.checked_sub(1) {
+                None => self.fill_session(cursor, self.live.id, pending).await?,
+                Some(index) => self.fill_worker(cursor, index, pending).await?,
             };
             match fill {
                 Fill::Idle => {}
@@ -235,9 +229,8 @@ impl WorkerStreams {
     /// Fills a worker, or removes it if it has nothing to deliver any more.
     async fn fill_worker(
         &mut self,
-        (live, cursor): (&Arc<Live>, &mut SessionCursor),
+        cursor: &mut SessionCursor,
         index: usize,
-        filter: &Filter,
         pending: &mut EventWrites,
     ) -> Result<Fill, ReplayError> {
         let Some(worker) = self.joined.get(index) else {
@@ -245,28 +238,26 @@ impl WorkerStreams {
         };
         let (id, session) = (worker.id, worker.live.clone());
         if session.ring.closed() == Some(Closed::Quarantined) {
-            return Ok(self.drop_worker(live, id, Some("worker_quarantined")));
+            return Ok(self.drop_worker(id, Some("worker_quarantined")));
         }
         if worker.is_complete() {
             // The workers below it that the client named are delivered to their end first.
             if self.has_workers(id) {
                 return Ok(Fill::Idle);
             }
-            return Ok(self.drop_worker(live, id, None));
+            return Ok(self.drop_worker(id, None));
         }
         let is_waiting = worker.gate.wait.is_some_and(|wait| !self.is_over(wait));
-        let filled = self.fill_session((live, cursor), id, filter, pending);
+        let filled = self.fill_session(cursor, id, pending);
         match Box::pin(filled).await {
             // It was deleted, and all events before that are delivered.
             Ok(Fill::Idle) if !is_waiting && session.ring.is_ended() => {
-                Ok(self.drop_worker(live, id, None))
+                Ok(self.drop_worker(id, None))
             }
-            Err(ReplayError::Session(Error::SessionNotFound)) => {
-                Ok(self.drop_worker(live, id, None))
-            }
+            Err(ReplayError::Session(Error::SessionNotFound)) => Ok(self.drop_worker(id, None)),
             Err(ReplayError::Session(Error::Quarantined)) => {
                 session.quarantine();
-                Ok(self.drop_worker(live, id, Some("worker_quarantined")))
+                Ok(self.drop_worker(id, Some("worker_quarantined")))
             }
             filled => filled,
         }
@@ -275,9 +266,8 @@ impl WorkerStreams {
     /// Fills one session, `live` or a worker, up to the next start or end of a worker.
     async fn fill_session(
         &mut self,
-        (live, cursor): (&Arc<Live>, &mut SessionCursor),
+        cursor: &mut SessionCursor,
         id: SessionId,
-        filter: &Filter,
         pending: &mut EventWrites,
     ) -> Result<Fill, ReplayError> {
         if let Some(wait) = self.gate(id).wait {
@@ -287,25 +277,19 @@ impl WorkerStreams {
             self.remove(wait.worker);
             self.gate(id).pass(wait.end);
         }
-        let (filled, depth) = match self.joined.iter_mut().find(|worker| worker.id == id) {
-            None => (self.gate.fill(cursor, live, filter, pending).await?, 0),
-            Some(worker) => {
-                let (cursor, gate) = (&mut worker.cursor, &worker.gate);
-                let filled = gate.fill(cursor, &worker.live, filter, pending).await?;
-                (filled, worker.depth)
-            }
+        let worker = self.joined.iter_mut().find(|worker| worker.id == id);
+        let (gate, cursor, live, depth) = match worker {
+            None => (&self.gate, cursor, &self.live, 0),
+            Some(worker) => (&worker.gate, &mut worker.cursor, &worker.live, worker.depth),
         };
-        let (fill, boundary) = filled;
+        let (fill, boundary) = gate.fill(cursor, live, &self.filter, pending).await?;
         match boundary {
             None => {}
-            Some(Boundary::Started(worker)) => self.started(live, worker, id, depth + 1),
-            Some(Boundary::Ending(worker, end)) => {
-                let wait = self.before_end(live, filter, worker, end).await?;
-                match wait {
-                    Some(wait) => self.gate(id).wait = Some(wait),
-                    None => self.gate(id).pass(end),
-                }
-            }
+            Some(Boundary::Started(worker)) => self.started(worker, id, depth + 1),
+            Some(Boundary::Ending(worker, end)) => match self.before_end(worker, end).await? {
+                Some(wait) => self.gate(id).wait = Some(wait),
+                None => self.gate(id).pass(end),
+            },
         }
         Ok(fill)
     }
@@ -317,14 +301,9 @@ impl WorkerStreams {
     }
 
     /// Removes a worker that has nothing to deliver any more.
-    fn drop_worker(
-        &mut self,
-        live: &Arc<Live>,
-        id: SessionId,
-        warning: Option<&'static str>,
-    ) -> Fill {
+    fn drop_worker(&mut self, id: SessionId, warning: Option<&'static str>) -> Fill {
         if let Some(reason) = warning {
-            self.warn(live, reason);
+            self.warn(reason);
         }
         self.remove(id);
         Fill::Progress
@@ -343,7 +322,7 @@ impl WorkerStreams {
     }
 
     /// A worker's start was delivered.
-    fn started(&mut self, live: &Arc<Live>, id: SessionId, parent: SessionId, depth: u8) {
+    fn started(&mut self, id: SessionId, parent: SessionId, depth: u8) {
         let lookup = Some((Instant::now(), LOOKUP_DELAY_FIRST));
         if self.joined.iter().any(|worker| worker.id == id) {
             return;
@@ -353,7 +332,7 @@ impl WorkerStreams {
             return;
         }
         if depth > DEPTH_MAX || self.is_full() {
-            return self.warn(live, "too_many_workers");
+            return self.warn("too_many_workers");
         }
         let mut worker = AwaitedWorker::new(id, parent, depth, DeliverFrom::Start);
         worker.lookup = lookup;

@@ -10,7 +10,8 @@ use turnwire_session::{CatchUp, Error, Live, ReplayError};
 use turnwire_wire::pc3::Cursor;
 
 use super::super::carrier::cursor::{PageStep, Selection};
-use super::{TurnFormat, TurnTally as _};
+use super::TurnFormat;
+use super::tally::frames_of;
 
 /// The selection of a turn stream.
 pub(crate) struct TurnSelection<F> {
@@ -51,7 +52,7 @@ impl<F: TurnFormat> Selection for TurnSelection<F> {
             let first = client_cursor.take().zip(heads.first()).zip(words.first());
             let skip = first
                 .filter(|((cursor, head), _)| cursor.position == head.position)
-                .and_then(|((cursor, _), word)| Some((cursor.frame?, F::frames_of(*word))))
+                .and_then(|((cursor, _), word)| Some((cursor.frame?, frames_of(*word))))
                 .map_or(0, |(frame, count)| (usize::from(frame) + 1).min(count));
             let mut tally = F::Tally::default();
             let (partial, complete) = words.split_at(usize::from(skip > 0));

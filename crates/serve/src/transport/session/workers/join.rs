@@ -37,6 +37,8 @@ impl WorkerStreams {
         let (looked_up_at, open) = live.delegates();
         let mut workers = Box::new(Self {
             streams,
+            live: live.clone(),
+            filter: filter.clone(),
             waker,
             connection,
             gate: DelegateGate::new(looked_up_at),
@@ -44,26 +46,21 @@ impl WorkerStreams {
             awaited: Vec::new(),
             last_filled: 0,
         });
-        workers.await_named(live, filter, since).await?;
+        workers.await_named(since).await?;
         for delegate in open {
-            workers.await_open(live, delegate, (live.id, at), 1).await?;
+            workers.await_open(delegate, (live.id, at), 1).await?;
         }
         Ok(workers)
     }
 
     /// Awaits the workers that a client names, if its cursors are within what is stored.
-    async fn await_named(
-        &mut self,
-        live: &Arc<Live>,
-        filter: &Filter,
-        since: Positions,
-    ) -> Result<(), SubscribeFailure> {
+    async fn await_named(&mut self, since: Positions) -> Result<(), SubscribeFailure> {
         let mut missing = Vec::new();
-        let mut logs = vec![(live.clone(), 0)];
+        let mut logs = vec![(self.live.clone(), 0)];
         for (id, at) in since {
-            match self.find_named(live, filter, id, at).await {
+            match self.find_named(id, at).await {
                 Ok((worker, depth)) => {
-                    let parent = worker.parent().unwrap_or(live.id);
+                    let parent = worker.parent().unwrap_or(self.live.id);
                     let from = DeliverFrom::Cursor(at);
                     logs.push((worker, depth));
                     self.awaited
@@ -71,7 +68,7 @@ impl WorkerStreams {
                 }
                 Err(SubscribeFailure::Session(Error::SessionNotFound)) => missing.push((id, at)),
                 Err(SubscribeFailure::Session(Error::Quarantined)) => {
-                    self.warn(live, "worker_quarantined");
+                    self.warn("worker_quarantined");
                 }
                 Err(error) => return Err(error),
             }
@@ -100,17 +97,15 @@ impl WorkerStreams {
     /// A worker that a client names, if the events after the client's cursor can be replayed.
     async fn find_named(
         &self,
-        live: &Arc<Live>,
-        filter: &Filter,
         id: SessionId,
         at: Position,
     ) -> Result<(Arc<Live>, u8), SubscribeFailure> {
         let sessions = &self.streams.sessions;
-        let worker = sessions.live(&live.owner, id).await?;
-        let depth = sessions.depth_below(live.id, &worker).await?;
+        let worker = sessions.live(&self.live.owner, id).await?;
+        let depth = sessions.depth_below(self.live.id, &worker).await?;
         let depth = depth.ok_or_else(|| SubscribeError::no_worker(&id.to_string()))?;
         let max = self.streams.options.replay_max;
-        match worker.catch_up(at, filter, Missed::Ends, max).await {
+        match worker.catch_up(at, &self.filter, Missed::Ends, max).await {
             Ok(_) => Ok((worker, depth)),
             Err(error) => {
                 if error == ReplayError::Session(Error::Quarantined) {
@@ -127,7 +122,6 @@ impl WorkerStreams {
     /// it gets the start is given the worker from its beginning when it comes back.
     async fn await_open(
         &mut self,
-        live: &Arc<Live>,
         (id, started): (SessionId, Position),
         (parent, at): (SessionId, Position),
         depth: u8,
@@ -140,10 +134,10 @@ impl WorkerStreams {
             return Ok(());
         }
         if depth > DEPTH_MAX {
-            self.warn(live, "too_many_workers");
+            self.warn("too_many_workers");
             return Ok(());
         }
-        let from = match self.streams.sessions.live(&live.owner, id).await {
+        let from = match self.streams.sessions.live(&self.live.owner, id).await {
             Ok(worker) => DeliverFrom::Tail(worker.tail()),
             // Not created yet: all of its events are still to come.
             Err(Error::SessionNotFound) => DeliverFrom::Start,
@@ -158,8 +152,8 @@ impl WorkerStreams {
 
     /// True if a worker that started before the client's cursor is due: its parent is delivered up
     /// to where the worker was looked up, and its start was not among that. A worker whose parent
-    /// is not delivered is due with those of `live`.
-    pub(super) fn is_due(&self, worker: &AwaitedWorker, live: &Live, at: Position) -> bool {
+    /// is not delivered is due with those of `self.live`.
+    pub(super) fn is_due(&self, worker: &AwaitedWorker, at: Position) -> bool {
         if worker.lookup.is_some() {
             return false;
         }
@@ -167,17 +161,15 @@ impl WorkerStreams {
         let is_awaited = || self.awaited.iter().any(|other| other.id == worker.parent);
         match parent {
             Some(parent) => parent.cursor.at >= parent.gate.looked_up_at,
-            None if worker.parent != live.id && is_awaited() => false,
+            None if worker.parent != self.live.id && is_awaited() => false,
             None => at >= self.gate.looked_up_at,
         }
     }
 
     /// Schedules the lookup of workers that are due.
-    pub(super) fn schedule_due(&mut self, live: &Live, at: Position) -> bool {
-        let due = self
-            .awaited
-            .iter()
-            .map(|worker| self.is_due(worker, live, at));
+    pub(super) fn schedule_due(&mut self, at: Position) -> bool {
+        let awaited = self.awaited.iter();
+        let due = awaited.map(|worker| self.is_due(worker, at));
         let due: Vec<bool> = due.collect();
         for (worker, _) in self.awaited.iter_mut().zip(&due).filter(|(_, due)| **due) {
             worker.lookup = Some((Instant::now(), LOOKUP_DELAY_FIRST));
@@ -188,18 +180,14 @@ impl WorkerStreams {
     }
 
     /// Looks for the workers whose lookup is due.
-    pub(super) async fn look_up(
-        &mut self,
-        live: &Arc<Live>,
-        filter: &Filter,
-    ) -> Result<bool, ReplayError> {
+    pub(super) async fn look_up(&mut self) -> Result<bool, ReplayError> {
         let (mut has_joined, mut index) = (false, 0);
         while let Some(worker) = self.awaited.get(index).copied() {
             let Some((_, delay)) = worker.lookup.filter(|(at, _)| *at <= Instant::now()) else {
                 index += 1;
                 continue;
             };
-            if self.join(live, filter, worker).await? {
+            if self.join(worker).await? {
                 has_joined = true; // and another worker has this index now
             } else if let Some(worker) = self.awaited.get_mut(index) {
                 let next_delay = (delay * 2).min(LOOKUP_DELAY_MAX);
@@ -211,22 +199,16 @@ impl WorkerStreams {
     }
 
     /// Joins or removes an awaited worker; false if its session does not exist yet.
-    async fn join(
-        &mut self,
-        live: &Arc<Live>,
-        filter: &Filter,
-        worker: AwaitedWorker,
-    ) -> Result<bool, ReplayError> {
+    async fn join(&mut self, worker: AwaitedWorker) -> Result<bool, ReplayError> {
         let sessions = self.streams.sessions.clone();
-        let joined = match sessions.live(&live.owner, worker.id).await {
+        let joined = match sessions.live(&self.live.owner, worker.id).await {
             Ok(session) if session.parent() == Some(worker.parent) => {
                 // Before it is opened, which awaits its own workers.
                 if self.joined.len() >= self.streams.options.workers_max {
-                    self.drop_worker(live, worker.id, Some("too_many_workers"));
+                    self.drop_worker(worker.id, Some("too_many_workers"));
                     return Ok(true);
                 }
-                let opened = self.open_worker(live, filter, worker, session).await;
-                opened.map(Some)
+                self.open_worker(worker, session).await.map(Some)
             }
             Ok(_) => Ok(None),
             Err(error) => Err(error.into()),
@@ -245,7 +227,7 @@ impl WorkerStreams {
                 Ok(!may_come)
             }
             Err(ReplayError::Session(Error::Quarantined)) => {
-                self.drop_worker(live, worker.id, Some("worker_quarantined"));
+                self.drop_worker(worker.id, Some("worker_quarantined"));
                 Ok(true)
             }
             Err(error) => Err(error),
@@ -255,18 +237,16 @@ impl WorkerStreams {
     /// Places a cursor in the session of a worker and awaits the worker's own workers.
     async fn open_worker(
         &mut self,
-        live: &Arc<Live>,
-        filter: &Filter,
         worker: AwaitedWorker,
         session: Arc<Live>,
     ) -> Result<JoinedWorker, ReplayError> {
         // Registered before the look: news in between wakes the connection.
         let seat = session.ring.sit(self.waker.clone());
         let (looked_up_at, open) = session.delegates();
-        let selection = FilterSelection(filter);
+        let selection = FilterSelection(&self.filter);
         let (cursor, from) = match worker.from {
             DeliverFrom::Start => {
-                let replay = Box::pin(session.catch_up_whole(filter, Missed::Ends)).await?;
+                let replay = Box::pin(session.catch_up_whole(&self.filter, Missed::Ends)).await?;
                 let from = replay.since;
                 (SessionCursor::in_replay(START, replay), from)
             }
@@ -277,9 +257,8 @@ impl WorkerStreams {
             DeliverFrom::Tail(at) => (SessionCursor::open(&session, at, &selection).await?, at),
         };
         for below in open {
-            let parent = (worker.id, from);
-            self.await_open(live, below, parent, worker.depth + 1)
-                .await?;
+            let depth = worker.depth + 1;
+            self.await_open(below, (worker.id, from), depth).await?;
         }
         Ok(JoinedWorker {
             id: worker.id,
@@ -296,15 +275,13 @@ impl WorkerStreams {
     /// What the end of a worker must wait for; none if the worker has nothing more to deliver.
     pub(super) async fn before_end(
         &mut self,
-        live: &Arc<Live>,
-        filter: &Filter,
         worker: SessionId,
         end: Position,
     ) -> Result<Option<WorkerWait>, ReplayError> {
         let awaited = self.awaited.iter().find(|other| other.id == worker);
         if let Some(awaited) = awaited.copied() {
             // It has ended, so its session exists now or never did.
-            let has_joined = self.join(live, filter, awaited).await?;
+            let has_joined = self.join(awaited).await?;
             if !has_joined {
                 self.remove(worker);
             }

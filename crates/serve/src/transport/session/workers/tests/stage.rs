@@ -30,7 +30,7 @@ use turnwire_session::{
     SystemMint,
 };
 
-use super::super::super::super::{Options, ServerPhase, StreamLimits, Streams, chat};
+use super::super::super::super::{CountersByVersion, Options, ServerPhase, StreamLimits, Streams};
 
 /// What a turn is told to do.
 type Deed = Box<dyn FnOnce(&TurnContext) + Send>;
@@ -156,7 +156,7 @@ impl Stage {
             next_connection: AtomicU64::new(1),
             tasks: TaskTracker::new(),
             stream_limits: StreamLimits::new(1),
-            chat_counters: chat::CountersByVersion::default(),
+            chat_counters: CountersByVersion::default(),
             lag_max: AtomicU64::new(0),
         };
         Self {
