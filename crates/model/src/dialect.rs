@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use turnwire_dial::SseEvent;
 use turnwire_event::Usage;
 
 use crate::delta::{Delta, ModelError};
@@ -34,6 +35,13 @@ pub struct Frame<'a> {
     pub event: Option<&'a str>,
     /// Its data, lines joined.
     pub data: &'a str,
+}
+
+impl<'a> From<SseEvent<'a>> for Frame<'a> {
+    fn from(event: SseEvent<'a>) -> Self {
+        let SseEvent { event, data } = event;
+        Self { event, data }
+    }
 }
 
 /// What a model is asked to keep to, where the operator says so.

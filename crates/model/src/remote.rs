@@ -2,7 +2,7 @@
 //! transport that carries both, and the time and bytes one call may use up.
 //!
 //! ```text
-//! Request ─▶ Dialect::encode ─▶ Transport ─▶ Sse ─▶ Decoder ─▶ Delta
+//! Request ─▶ Dialect::encode ─▶ Transport ─▶ SseReader ─▶ Decoder ─▶ Delta
 //!                               (network or cassette)
 //! ```
 //! The stream pulls: nothing is asked before it is polled, no byte is read that nobody waits for,
@@ -26,7 +26,6 @@ use crate::delta::{Delta, ModelError};
 use crate::dialect::{Dialect, Params};
 use crate::provider::Provider;
 use crate::request::Request;
-use crate::sse::FRAME_BYTES_MAX;
 
 pub use live::{BadProvider, Live};
 pub use transport::{Ask, Reply, Transport};
@@ -68,10 +67,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The largest answers are a few hundred thousand tokens of about 200 bytes a frame: 64 MiB.
+    /// An answer of a hundred thousand tokens in one frame fits into 4 MiB. The largest answers are
+    /// a few hundred thousand tokens of about 200 bytes a frame: 64 MiB.
     fn default() -> Self {
         Self {
-            frame_bytes_max: FRAME_BYTES_MAX,
+            frame_bytes_max: 4 * 1_048_576,
             call_bytes_max: 64 * 1_048_576,
         }
     }

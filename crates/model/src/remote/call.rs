@@ -8,6 +8,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::stream::{BoxStream, unfold};
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
+use turnwire_dial::{SseError, SseLimits, SseReader};
 use turnwire_event::Usage;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
@@ -17,7 +18,6 @@ use super::{Limits, Setup};
 use crate::delta::{Delta, ModelError};
 use crate::dialect::{Decoder, Refused};
 use crate::request::Request;
-use crate::sse::{Sse, SseError};
 
 /// Bytes of a refusal that are read: its class stands in the first few hundred.
 const REFUSAL_BYTES_MAX: usize = 65_536;
@@ -46,7 +46,7 @@ pub(super) async fn open(
     let answer = Answer {
         chunks: reply.chunks,
         chunk: Bytes::new(),
-        sse: Sse::new(setup.limits.frame_bytes_max),
+        sse: SseReader::new(SseLimits::per_event(setup.limits.frame_bytes_max)),
         decoder: setup.dialect.decoder(),
         said: VecDeque::new(),
         state: State::Reading,
@@ -158,7 +158,7 @@ struct Answer {
     chunks: BoxStream<'static, Result<Bytes, ModelError>>,
     /// What was read and not yet decoded.
     chunk: Bytes,
-    sse: Sse,
+    sse: SseReader,
     decoder: Box<dyn Decoder>,
     /// What was decoded and not yet given; what one frame says, no more.
     said: VecDeque<Delta>,
@@ -212,9 +212,9 @@ impl Answer {
         }
         let mut rest: &[u8] = &self.chunk;
         while self.said.is_empty() {
-            match self.sse.pull(&mut rest).map_err(unreadable)? {
-                Some(frame) => {
-                    let said = self.decoder.step(frame, &mut self.said);
+            match self.sse.next_event(&mut rest).map_err(unreadable)? {
+                Some(event) => {
+                    let said = self.decoder.step(event.into(), &mut self.said);
                     said.map_err(|error| error.at("in_stream_error"))?;
                 }
                 None => break,
@@ -311,7 +311,9 @@ impl Answer {
 
 fn unreadable(error: SseError) -> ModelError {
     match error {
-        SseError::TooLarge { .. } => ModelError::from(WRONG).at("frame_too_large"),
+        SseError::LineTooLarge { .. }
+        | SseError::EventTooLarge { .. }
+        | SseError::StreamTooLarge { .. } => ModelError::from(WRONG).at("frame_too_large"),
         SseError::Utf8 => ModelError::passing(WRONG).at("not_utf8"),
     }
 }
