@@ -35,7 +35,7 @@ pub use connector::{BadConnector, Connector, NoVerify, Verify};
 pub use deliver::deliver;
 pub use fit::fits;
 pub use live::Live;
-pub use mcp::{BadServer, Listed, Servers};
+pub use mcp::{McpServerError, McpServers, McpToolset};
 pub use scene::Scene;
 pub use shelf::Shelf;
 pub use tool::{Call, Fault, Tool, ToolFailure};

@@ -12,7 +12,7 @@ use crate::checked::Checked;
 use crate::connector::Connector;
 use crate::delegate::Delegate;
 use crate::http::Http;
-use crate::mcp::Listed;
+use crate::mcp::McpToolset;
 use crate::platform::{EmitStatus, Feedback, Named};
 use crate::process::Process;
 use crate::render::Render;
@@ -98,7 +98,7 @@ pub struct Kit {
     /// Where programs run.
     pub workshop: Arc<Workshop>,
     /// The tool servers of the pack.
-    pub servers: Arc<Listed>,
+    pub servers: Arc<McpToolset>,
 }
 
 /// A named set of tools.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnwire_pack::{Finding, Pack, Service};
 use turnwire_tool::toolbox::ALL_OF;
-use turnwire_tool::{Connector, Kit, NoVerify, Servers, Toolbox, toolbox};
+use turnwire_tool::{Connector, Kit, McpServers, NoVerify, Toolbox, toolbox};
 
 use super::{Broken, Means};
 
@@ -13,7 +13,7 @@ use super::{Broken, Means};
 pub(super) async fn tools(
     pack: &Pack,
     means: &Means,
-    servers: &Servers,
+    servers: &McpServers,
 ) -> Result<Toolbox, Broken> {
     let servers = servers.open(&pack.mcp_servers).await.map_err(|bad| {
         let told = bad.iter().map(|bad| {

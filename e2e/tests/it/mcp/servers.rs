@@ -95,7 +95,7 @@ async fn failures_are_typed_and_a_servers_words_are_for_the_model_alone() {
     for (word, class, expected) in [
         ("fail", "internal", "it does not work"),
         ("wrong", "invalid_input", "The input does not fit"),
-        ("die", "internal", "went away while it worked"),
+        ("die", "internal", "disconnected during the call"),
     ] {
         let (session, told, shown) = said(&stage, word).await;
         assert!(shown.contains(expected), "{word}: {shown}");
@@ -183,7 +183,7 @@ async fn a_server_that_cannot_be_used_is_named_at_start_with_what_to_do() {
         (never, "it did not answer within 1500 ms"),
         (desk.program("endless"), "without the end of a message"),
         (desk.program("cursor"), "has no end"),
-        (nowhere, "nobody answers at its `url`"),
+        (nowhere, "no server answers at its `url`"),
     ] {
         let told = refused(&server).await;
         assert!(told.contains("tools.yaml"), "{told}");

@@ -24,7 +24,7 @@ async fn told(mode: &str, start_ms: u64) -> String {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn missing_program_is_reported() {
     let stage = Stage::new();
     let missing = def(McpTransport::Stdio {
         command: vec!["/no/such/program".into()],
@@ -39,36 +39,36 @@ async fn a_program_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_is_named() {
+async fn server_that_never_answers_is_reported() {
     let told = told("never", 1_500).await;
     assert!(told.contains("did not answer within 1500 ms"), "{told}");
     assert!(told.contains("start_timeout_ms"), "{told}");
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_nonsense_is_named() {
+async fn server_that_logs_to_stdout_is_reported() {
     let told = told("nonsense", 1_500).await;
     assert!(told.contains("logs belong on standard error"), "{told}");
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_named() {
+async fn server_that_exits_is_reported_with_its_status() {
     let told = told("dies", 20_000).await;
     assert!(told.contains("ended before it answered"), "{told}");
     assert!(told.contains('7'), "its status is told: {told}");
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_is_quoted() {
+async fn rejected_handshake_is_quoted() {
     let told = told("refuses", 20_000).await;
     assert!(
-        told.contains("it refused to begin: the licence has run out"),
+        told.contains("it rejected the handshake: the licence has run out"),
         "{told}"
     );
 }
 
 #[tokio::test]
-async fn a_line_without_end_and_a_flood_end_the_start_at_once() {
+async fn endless_line_and_flood_end_the_start_at_once() {
     let told_of = told("endless", 60_000).await;
     assert!(
         told_of.contains("without the end of a message"),
@@ -79,15 +79,15 @@ async fn a_line_without_end_and_a_flood_end_the_start_at_once() {
 }
 
 #[tokio::test]
-async fn lists_without_end_and_too_long_are_refused() {
+async fn lists_beyond_their_limits_are_errors() {
     let told_of = told("cursor", 20_000).await;
-    assert!(told_of.contains("no end: more than 8 pages"), "{told_of}");
+    assert!(told_of.contains("more than 8 pages"), "{told_of}");
     let told_of = told("many", 20_000).await;
     assert!(told_of.contains("more than 256 tools"), "{told_of}");
 }
 
 #[tokio::test]
-async fn a_tool_without_a_schema_that_can_be_used_is_left_out_of_all_and_refused_by_name() {
+async fn tool_with_unusable_schema_is_left_out_or_an_error() {
     let stage = Stage::new();
     let listed = stage.good("schema", &[]).await;
     let all = listed.all("small").expect("tools");
@@ -118,7 +118,7 @@ async fn a_tool_without_a_schema_that_can_be_used_is_left_out_of_all_and_refused
 }
 
 #[tokio::test]
-async fn every_server_that_is_wrong_is_named_at_once() {
+async fn all_failing_servers_are_reported_together() {
     let stage = Stage::new();
     let mut never = stage.def("never", &[]);
     never.start_timeout_ms = 1_000;
@@ -134,13 +134,16 @@ async fn every_server_that_is_wrong_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn a_flood_in_a_call_ends_the_connection_and_the_server_comes_back() {
+async fn flood_in_a_call_ends_the_connection_and_restarts() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let failed = run(&listed, "pour", json!({}))
         .await
         .expect_err("a failure");
-    assert_eq!(failed.told, "The tool's server went away while it worked.");
+    assert_eq!(
+        failed.told,
+        "The tool's server disconnected during the call."
+    );
     // Away for half a second, and then there again.
     for _ in 0..40 {
         if run(&listed, "echo", json!({"text": "a"})).await == Ok(json!("a")) {

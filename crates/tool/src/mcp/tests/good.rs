@@ -14,8 +14,9 @@ use super::stage::{Stage, run, tool, tool_def, until};
 use crate::connector::{Connector, Given, NoVerify};
 use crate::stage::{Sink, call, scene};
 
+// S2-001
 #[tokio::test]
-async fn s2_001_tools_are_listed_with_all_pages_when_a_pack_is_loaded_and_not_in_a_call() {
+async fn tools_are_listed_at_load_and_never_in_a_call() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let servers: Vec<_> = listed.servers().collect();
@@ -42,7 +43,7 @@ async fn s2_001_tools_are_listed_with_all_pages_when_a_pack_is_loaded_and_not_in
 }
 
 #[tokio::test]
-async fn all_tools_of_a_server_have_names_that_providers_take() {
+async fn generated_tool_names_are_valid_for_providers() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let all = listed.all("small").expect("tools");
@@ -55,16 +56,13 @@ async fn all_tools_of_a_server_have_names_that_providers_take() {
 }
 
 #[tokio::test]
-async fn results_are_read_as_a_model_is_given_them() {
+async fn results_are_converted_for_the_model() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let structured = run(&listed, "structured", json!({})).await;
     assert_eq!(structured, Ok(json!({"degrees": 20})));
     let picture = run(&listed, "picture", json!({})).await;
-    assert_eq!(
-        picture,
-        Ok(json!("[a picture, image/png, about 300 bytes]"))
-    );
+    assert_eq!(picture, Ok(json!("[an image, image/png, about 300 bytes]")));
     let env = run(&listed, "env", json!({"name": "SECRET"})).await;
     assert_eq!(env, Ok(json!("told")));
     let failed = run(&listed, "fail", json!({"text": "no such city"})).await;
@@ -76,8 +74,9 @@ async fn results_are_read_as_a_model_is_given_them() {
     assert!(big.expect_err("too large").told.contains("too large"));
 }
 
+// G6
 #[tokio::test]
-async fn g6_a_key_of_a_server_is_in_no_result_and_no_failure() {
+async fn server_key_is_removed_from_results_and_failures() {
     let stage = Stage::new();
     let mut def = stage.def("good", &[]);
     let McpTransport::Stdio { env, .. } = &mut def.transport else {
@@ -96,7 +95,7 @@ async fn g6_a_key_of_a_server_is_in_no_result_and_no_failure() {
 }
 
 #[tokio::test]
-async fn an_input_that_does_not_fit_is_told_to_the_model_and_not_sent() {
+async fn invalid_input_fails_without_a_call() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     for input in [json!({"text": 5}), json!("text")] {
@@ -117,7 +116,7 @@ fn steps(taken: &[Emission]) -> Vec<(String, f64, Option<f64>)> {
 }
 
 #[tokio::test]
-async fn progress_becomes_events_at_a_pace_and_the_last_always() {
+async fn progress_events_are_rate_limited_except_the_last() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let sink = Sink::with_room(1_000);
@@ -171,7 +170,7 @@ async fn progress_becomes_events_at_a_pace_and_the_last_always() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
+async fn dropped_call_is_cancelled_at_the_server() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let slow = tool(&listed, "slow");
@@ -199,7 +198,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 }
 
 #[tokio::test]
-async fn a_call_without_a_result_ends_in_time_and_is_cancelled() {
+async fn late_call_times_out_and_is_cancelled() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let mut def = tool_def("mute");
@@ -223,7 +222,7 @@ async fn a_call_without_a_result_ends_in_time_and_is_cancelled() {
 }
 
 #[tokio::test]
-async fn a_tools_own_time_counts_and_may_be_longer_than_its_servers() {
+async fn timeout_of_a_tool_overrides_that_of_its_server() {
     let stage = Stage::new();
     let mut server = stage.def("good", &[]);
     server.call_timeout_ms = 500;
@@ -242,7 +241,7 @@ async fn a_tools_own_time_counts_and_may_be_longer_than_its_servers() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_something_is_refused_and_a_ping_is_answered() {
+async fn server_requests_are_refused_except_ping() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let answers = run(&listed, "ask", json!({})).await;
@@ -252,7 +251,7 @@ async fn a_server_that_asks_for_something_is_refused_and_a_ping_is_answered() {
 }
 
 #[tokio::test]
-async fn ten_calls_at_once_each_get_their_own_answer() {
+async fn ten_concurrent_calls_get_their_own_results() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let calls = (0..10).map(|n| {
@@ -276,8 +275,9 @@ fn service() -> Service {
     }
 }
 
+// S2-044
 #[tokio::test]
-async fn s2_044_a_data_service_behind_a_server_is_asked_through_the_one_connector() {
+async fn data_service_behind_a_server_uses_the_connector() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let enricher = Enricher {

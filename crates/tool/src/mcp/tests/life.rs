@@ -8,11 +8,12 @@ use serde_json::json;
 use turnwire_event::code::ToolErrorClass;
 
 use super::stage::{Stage, run, tool, tool_def, until};
-use crate::mcp::Listed;
+use crate::mcp::McpToolset;
 use crate::stage::{Ears, Sink, call};
 
+// F14
 #[tokio::test]
-async fn f14_a_server_that_dies_in_a_call_fails_it_at_once_and_comes_back() {
+async fn server_that_dies_fails_its_call_and_restarts() {
     let ears = Ears::open();
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
@@ -21,7 +22,10 @@ async fn f14_a_server_that_dies_in_a_call_fails_it_at_once_and_comes_back() {
     let began = Instant::now();
     let failed = run(&listed, "die", json!({})).await.expect_err("a failure");
     assert_eq!(failed.class, ToolErrorClass::Internal);
-    assert_eq!(failed.told, "The tool's server went away while it worked.");
+    assert_eq!(
+        failed.told,
+        "The tool's server disconnected during the call."
+    );
     assert!(
         began.elapsed() < Duration::from_secs(15),
         "{:?}",
@@ -45,7 +49,7 @@ async fn f14_a_server_that_dies_in_a_call_fails_it_at_once_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_come_back_is_told_after_two_seconds_and_not_tried_for_ever() {
+async fn call_waits_two_seconds_for_a_server_that_is_away() {
     let ears = Ears::open();
     let stage = Stage::new();
     let once = stage.file("once").display().to_string();
@@ -55,7 +59,7 @@ async fn a_server_that_does_not_come_back_is_told_after_two_seconds_and_not_trie
     let failed = run(&listed, "echo", json!({})).await.expect_err("away");
     let took = began.elapsed();
     assert_eq!(failed.class, ToolErrorClass::Internal);
-    assert_eq!(failed.told, "The tool's server is not there now.");
+    assert_eq!(failed.told, "The tool's server is not available.");
     assert!(took >= Duration::from_millis(1_500), "{took:?}");
     assert_eq!(
         ears.counted("mcp_server_up"),
@@ -73,11 +77,11 @@ async fn a_server_that_does_not_come_back_is_told_after_two_seconds_and_not_trie
         .parse()
         .expect("a number");
     assert!((1..=6).contains(&restarts), "{restarts}");
-    assert!(ears.heard().contains("an MCP server is not back"));
+    assert!(ears.heard().contains("MCP server did not restart"));
 }
 
 #[tokio::test]
-async fn a_pack_that_is_read_again_while_a_server_is_away_has_the_tools_that_it_listed() {
+async fn reload_keeps_the_tools_of_a_server_that_is_away() {
     let ears = Ears::open();
     let stage = Stage::new();
     let once = stage.file("once").display().to_string();
@@ -86,12 +90,12 @@ async fn a_pack_that_is_read_again_while_a_server_is_away_has_the_tools_that_it_
     run(&first, "die", json!({})).await.expect_err("a failure");
     let second = stage.good("good", &more).await;
     assert_eq!(second.servers().collect::<Vec<_>>(), [("small", 16)]);
-    assert!(ears.heard().contains("is away while the pack is read"));
+    assert!(ears.heard().contains("is away; the pack is loaded"));
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_pack_that_is_read_again_has_the_tools_of_now_however_long_a_list_is_said_to_hold()
-{
+async fn reload_lists_the_tools_again_despite_a_lifetime() {
     let stage = Stage::new();
     let _first = stage.good("ttl", &[]).await;
     let _second = stage.good("ttl", &[]).await;
@@ -100,7 +104,7 @@ async fn s2_001_a_pack_that_is_read_again_has_the_tools_of_now_however_long_a_li
 }
 
 /// Until `listed` answers again.
-async fn is_back(listed: &Listed) {
+async fn is_back(listed: &McpToolset) {
     for _ in 0..60 {
         if run(listed, "echo", json!({"text": "a"})).await == Ok(json!("a")) {
             return;
@@ -110,8 +114,9 @@ async fn is_back(listed: &Listed) {
     panic!("it was not had back");
 }
 
+// F14
 #[tokio::test]
-async fn f14_a_server_that_hangs_is_left_after_a_call_that_was_late_and_comes_back() {
+async fn server_that_hangs_is_restarted_after_a_late_call() {
     let ears = Ears::open();
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
@@ -122,14 +127,15 @@ async fn f14_a_server_that_hangs_is_left_after_a_call_that_was_late_and_comes_ba
     let failed = stop.run(call(json!({}), &sink)).await.expect_err("late");
     assert_eq!(failed.class, ToolErrorClass::Timeout);
     until("it is left", || {
-        ears.heard().contains("it could not be reached")
+        ears.heard().contains("it does not respond to pings")
     })
     .await;
     is_back(&listed).await;
 }
 
+// F14
 #[tokio::test]
-async fn f14_a_server_that_does_not_read_is_left_and_comes_back() {
+async fn server_that_does_not_read_is_restarted() {
     let ears = Ears::open();
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
@@ -142,21 +148,25 @@ async fn f14_a_server_that_does_not_read_is_left_and_comes_back() {
     let began = Instant::now();
     for failed in futures_util::future::join_all(calls).await {
         let failed = failed.expect_err("nobody reads");
-        assert_eq!(failed.told, "The tool's server went away while it worked.");
+        assert_eq!(
+            failed.told,
+            "The tool's server disconnected during the call."
+        );
     }
     // Their own time is 30 s.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(25), "{took:?}");
     assert!(stopped.await.expect("it ran").is_err());
     until("it is told", || {
-        ears.heard().contains("it took nothing of what it was sent")
+        ears.heard().contains("it read none of its input")
     })
     .await;
     is_back(&listed).await;
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_server_that_comes_back_with_other_tools_keeps_its_list_until_the_next_load() {
+async fn restart_with_other_tools_keeps_the_list_until_reload() {
     let ears = Ears::open();
     let stage = Stage::new();
     let once = stage.file("once").display().to_string();
@@ -164,11 +174,14 @@ async fn s2_001_a_server_that_comes_back_with_other_tools_keeps_its_list_until_t
     let listed = stage.good("other", &more).await;
     run(&listed, "die", json!({})).await.expect_err("a failure");
     until("it is told", || {
-        ears.heard().contains("came back with other tools")
+        ears.heard().contains("has other tools after a restart")
     })
     .await;
     let heard = ears.heard();
-    assert!(heard.contains(r#"gone=["echo"] new=["new"]"#), "{heard}");
+    assert!(
+        heard.contains(r#"removed=["echo"] added=["new"]"#),
+        "{heard}"
+    );
     // What was listed stays, and a tool that is gone fails by the server's own word.
     assert!(
         listed
@@ -193,7 +206,7 @@ async fn s2_001_a_server_that_comes_back_with_other_tools_keeps_its_list_until_t
 }
 
 #[tokio::test]
-async fn a_definition_that_has_not_changed_keeps_its_connection_and_another_does_not() {
+async fn unchanged_definition_keeps_its_connection() {
     let ears = Ears::open();
     let stage = Stage::new();
     let first = stage.good("good", &[]).await;
@@ -221,7 +234,7 @@ async fn a_definition_that_has_not_changed_keeps_its_connection_and_another_does
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_has_any_more_is_left() {
+async fn unused_server_is_stopped() {
     let ears = Ears::open();
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
@@ -243,7 +256,7 @@ async fn a_server_that_nobody_has_any_more_is_left() {
 }
 
 #[tokio::test]
-async fn notifications_beyond_the_bound_are_dropped_and_counted() {
+async fn notifications_beyond_the_rate_are_dropped_and_counted() {
     let ears = Ears::open();
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;

@@ -1,5 +1,5 @@
-//! Our side of a connection: it answers a ping and refuses everything else that a server may ask
-//! of a client. It says so when it introduces itself, by offering nothing.
+//! The client side of a connection: it answers pings and rejects every other request of a server.
+//! Its capabilities say so, by offering nothing.
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientResult, ErrorCode, ErrorData, Implementation,
@@ -7,11 +7,11 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient, Service};
 
-/// A client that offers nothing.
+/// An MCP client without capabilities.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quiet;
+pub(super) struct ClientHandler;
 
-impl Service<RoleClient> for Quiet {
+impl Service<RoleClient> for ClientHandler {
     async fn handle_request(
         &self,
         request: ServerRequest,
@@ -36,9 +36,9 @@ impl Service<RoleClient> for Quiet {
     }
 
     fn get_info(&self) -> ClientConfig {
-        let us = Implementation::new("turnwire", env!("CARGO_PKG_VERSION"));
-        // The newest with a handshake: every server that is about has one.
-        ClientConfig::new(ClientCapabilities::default(), us)
+        let client = Implementation::new("turnwire", env!("CARGO_PKG_VERSION"));
+        // The newest version with an `initialize` handshake, which every server supports.
+        ClientConfig::new(ClientCapabilities::default(), client)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 }
