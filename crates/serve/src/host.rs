@@ -28,7 +28,7 @@ use turnwire_event::{Clock, Mint, Owner, metric};
 use turnwire_model::{ModelSet, Routing, Script, Scripted};
 use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError};
 use turnwire_render::Policies;
-use turnwire_tool::{McpServers, Workshop};
+use turnwire_tool::{McpServers, ProgramRunner};
 
 use look::Look;
 
@@ -62,7 +62,7 @@ pub struct Means {
     /// What calls others.
     pub dialer: Arc<Dialer>,
     /// Where programs of tools run.
-    pub workshop: Arc<Workshop>,
+    pub workshop: Arc<ProgramRunner>,
     /// What models that somebody else runs are bound by.
     pub bounds: Bounds,
 }

@@ -1,17 +1,17 @@
-//! Handing one event over, waiting while the outbox is full. An event is delivered or refused,
-//! never lost and never twice.
+//! Delivers one event, waiting while the outbox is full. An event is accepted or refused, never
+//! lost and never accepted twice.
 
 use turnwire_event::Position;
 use turnwire_event::port::{Emission, EmitError, Emitter, Refusal};
 
-/// Hands `emission` over as soon as there is room.
+/// Emits `emission` as soon as the outbox has room.
 pub async fn deliver(emitter: &dyn Emitter, mut emission: Emission) -> Result<Position, Refusal> {
     loop {
         match emitter.emit(emission) {
-            Ok(at) => return Ok(at),
+            Ok(position) => return Ok(position),
             Err(EmitError::Refused(refusal)) => return Err(refusal),
-            Err(EmitError::Full(back)) => {
-                emission = *back;
+            Err(EmitError::Full(returned)) => {
+                emission = *returned;
                 emitter.ready().await;
             }
         }

@@ -15,7 +15,7 @@ use turnwire_dial::{Answer, DialError};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::Service;
 
-use crate::connector::{BYTES_MAX, CALL_MAX, Transport};
+use crate::data_service::{BYTES_MAX, CALL_MAX, ServiceTransport};
 use crate::mcp::call::{CallError, call};
 use crate::mcp::deadline::Deadline;
 use crate::mcp::output::text_of;
@@ -48,7 +48,7 @@ impl EnrichTransport {
     }
 }
 
-impl Transport for EnrichTransport {
+impl ServiceTransport for EnrichTransport {
     fn send(&self, request: Bytes) -> BoxFuture<'static, Result<Answer, DialError>> {
         let (server, max_bytes) = (Arc::clone(&self.server), self.max_bytes);
         let (timeout, secrets) = (self.timeout, Arc::clone(&self.secrets));

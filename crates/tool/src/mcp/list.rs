@@ -10,10 +10,10 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 
-use crate::checked::InputSchema;
+use crate::input::InputSchema;
+use crate::item_store::json_bytes;
 use crate::mcp::deadline::Deadline;
 use crate::mcp::error::one_line;
-use crate::shelf::size;
 
 /// Tools of one server; far fewer confuse a model.
 const TOOLS_MAX: usize = 256;
@@ -105,11 +105,11 @@ fn compile(tool: rmcp::model::Tool) -> ListedTool {
 }
 
 fn compile_schema(schema: &Value) -> Result<Arc<InputSchema>, String> {
-    if size(schema) > SCHEMA_BYTES_MAX {
+    if json_bytes(schema) > SCHEMA_BYTES_MAX {
         return Err(format!(
             "its input schema has more than {SCHEMA_BYTES_MAX} bytes"
         ));
     }
-    let compiled = InputSchema::checked_again(schema).map(Arc::new);
+    let compiled = InputSchema::without_hard_patterns(schema).map(Arc::new);
     compiled.map_err(|error| format!("its input schema cannot be used: {}", one_line(&error.0)))
 }

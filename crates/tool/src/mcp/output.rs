@@ -4,8 +4,8 @@
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
+use crate::item_store::json_bytes;
 use crate::secrets::Secrets;
-use crate::shelf::size;
 
 /// Of a result: an agent accepts 1 MiB, including the text around the result.
 const RESULT_BYTES_MAX: usize = (1 << 20) - 1_024;
@@ -37,7 +37,7 @@ impl CallOutput {
             return Self::Error(text.chars().take(ERROR_CHARS_MAX).collect());
         }
         let value = structured.unwrap_or(Value::String(text));
-        match size(&value) > RESULT_BYTES_MAX {
+        match json_bytes(&value) > RESULT_BYTES_MAX {
             true => Self::TooLarge,
             false => Self::Result(secrets.hide_in(value)),
         }

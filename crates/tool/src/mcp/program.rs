@@ -1,4 +1,4 @@
-//! The program of a server, started by the [`Workshop`]: under a guard, so that it never outlives
+//! The program of a server, started by the [`ProgramRunner`]: under a guard, so that it never outlives
 //! this process, in a folder of its own, and without the environment of this process.
 
 use std::io;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 use turnwire_event::port::BoxFuture;
 
-use crate::guard::frame::How;
-use crate::guard::order::Limits;
 use crate::mcp::connection::{ProgramLauncher, ProgramPipes, RunningProgram};
-use crate::workshop::{Guarded, Spec, Workshop};
+use crate::program::guard::frame::ProgramExit;
+use crate::program::guard::order::ProgramLimits;
+use crate::program::runner::{GuardedProgram, ProgramRunner, ProgramSpec};
 
 /// For a program whose output has ended to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,7 +20,7 @@ const FILES_MAX: u64 = 4_096;
 
 /// Starts the program of one server.
 pub(crate) struct ServerProgram {
-    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) runner: Arc<ProgramRunner>,
     /// The name of the server; its folder is named after it.
     pub(crate) server: String,
     pub(crate) command: Vec<String>,
@@ -32,17 +32,17 @@ impl ProgramLauncher for ServerProgram {
         Box::pin(async {
             let missing = || io::Error::from(io::ErrorKind::NotFound);
             let (program, args) = self.command.split_first().ok_or_else(missing)?;
-            self.workshop.find(program).ok_or_else(missing)?;
+            self.runner.find(program).ok_or_else(missing)?;
             let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
             let folder: String = self.server.chars().map(plain).collect();
-            let piped = self.workshop.pipe(Spec {
+            let piped = self.runner.pipe(ProgramSpec {
                 program: program.clone(),
                 args: args.to_vec(),
                 env: self.env.clone(),
-                dir: self.workshop.shared(&format!("mcp-{folder}"))?,
-                limits: Limits {
+                dir: self.runner.shared(&format!("mcp-{folder}"))?,
+                limits: ProgramLimits {
                     files: Some(FILES_MAX),
-                    ..Limits::default()
+                    ..ProgramLimits::default()
                 },
                 input: None,
                 output_bytes_max: 0,
@@ -57,16 +57,16 @@ impl ProgramLauncher for ServerProgram {
     }
 }
 
-impl RunningProgram for Guarded {
+impl RunningProgram for GuardedProgram {
     fn exit_text(&mut self) -> BoxFuture<'_, String> {
         Box::pin(async {
-            let done = timeout(EXIT_TIMEOUT, self.done()).await;
-            match done.map(|done| done.end.how) {
-                Ok(How::Code(code)) => format!(" with code {code}"),
-                Ok(How::Signal(signal)) => format!(" by signal {signal}"),
-                Ok(How::MissingProgram | How::MissingFolder | How::Refused) => {
-                    " because the system does not run it".to_owned()
-                }
+            let finished = timeout(EXIT_TIMEOUT, self.finished()).await;
+            match finished.map(|finished| finished.end.exit) {
+                Ok(ProgramExit::Code(code)) => format!(" with code {code}"),
+                Ok(ProgramExit::Signal(signal)) => format!(" by signal {signal}"),
+                Ok(
+                    ProgramExit::MissingProgram | ProgramExit::MissingFolder | ProgramExit::Refused,
+                ) => " because the system does not run it".to_owned(),
                 Err(_) => String::new(),
             }
         })

@@ -12,7 +12,7 @@ use turnwire_event::{Actor, Body};
 
 use crate::deliver::deliver;
 use crate::mcp::connection::ProgressStep;
-use crate::tool::Call;
+use crate::tool::ToolInvocation;
 
 const STEP_INTERVAL: Duration = Duration::from_millis(500);
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ pub(crate) struct ProgressReporter {
     tool: String,
     /// The status that accompanies the steps.
     status: Option<String>,
-    call: Call,
+    invocation: ToolInvocation,
     /// The newest step, if it is not reported yet.
     pending: Option<ProgressStep>,
     step_at: Option<Instant>,
@@ -31,12 +31,17 @@ pub(crate) struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    pub(crate) fn new(server: &Arc<str>, tool: &str, status: Option<String>, call: Call) -> Self {
+    pub(crate) fn new(
+        server: &Arc<str>,
+        tool: &str,
+        status: Option<String>,
+        invocation: ToolInvocation,
+    ) -> Self {
         Self {
             server: Arc::clone(server),
             tool: tool.to_owned(),
             status,
-            call,
+            invocation,
             pending: None,
             step_at: None,
             status_at: None,
@@ -83,7 +88,7 @@ impl ProgressReporter {
             self.status_at = Some(now);
             // The status is the agent's, not the tool's: the registry says who may emit it. The
             // interceptor writes its text.
-            let actor = match &self.call.scene.agent {
+            let actor = match &self.invocation.context.agent {
                 Some(agent) => Actor::subagent(agent),
                 None => Actor::ORCHESTRATOR,
             };
@@ -98,9 +103,9 @@ impl ProgressReporter {
     /// A turn that refuses the event is over, and this call with it.
     async fn emit(&self, actor: Actor, body: Body) {
         let emission = Emission {
-            trace: self.call.scene.trace.clone(),
+            trace: self.invocation.context.trace.clone(),
             ..Emission::new(actor, body)
         };
-        let _ = deliver(&*self.call.emitter, emission).await;
+        let _ = deliver(&*self.invocation.emitter, emission).await;
     }
 }

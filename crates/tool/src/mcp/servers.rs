@@ -13,7 +13,7 @@ use turnwire_dial::{Dialer, Headers, Url};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{McpServer, McpTransport, Service, ToolDef, ToolKind};
 
-use crate::connector::Transport;
+use crate::data_service::ServiceTransport;
 use crate::mcp::connection::{ConnectError, Endpoint, ProgramLauncher};
 use crate::mcp::deadline::Deadline;
 use crate::mcp::enrich::{ENRICH, EnrichTransport};
@@ -22,9 +22,9 @@ use crate::mcp::list::ListedTool;
 use crate::mcp::program::ServerProgram;
 use crate::mcp::server::ToolServer;
 use crate::mcp::tool::McpTool;
+use crate::program::runner::ProgramRunner;
 use crate::secrets::Secrets;
 use crate::tool::Tool;
-use crate::workshop::Workshop;
 
 /// Makes the launcher of a server from its name, command and environment.
 pub(crate) type Launchers =
@@ -39,11 +39,11 @@ pub struct McpServers {
 }
 
 impl McpServers {
-    /// Servers whose programs run in `workshop`, or which are reached through `dialer`.
-    pub fn new(dialer: Arc<Dialer>, workshop: Arc<Workshop>) -> Self {
+    /// Servers whose programs are started by `runner`, or which are reached through `dialer`.
+    pub fn new(dialer: Arc<Dialer>, runner: Arc<ProgramRunner>) -> Self {
         let launchers = move |server: &str, command: &[String], env: &[(String, String)]| {
             Arc::new(ServerProgram {
-                workshop: Arc::clone(&workshop),
+                runner: Arc::clone(&runner),
                 server: server.to_owned(),
                 command: command.to_vec(),
                 env: env.to_vec(),
@@ -177,7 +177,7 @@ struct ServerTools {
 impl ServerTools {
     fn tool(&self, def: &ToolDef, listed: &ListedTool) -> Result<Arc<dyn Tool>, String> {
         let call_timeout = Duration::from_millis(self.def.call_timeout_ms);
-        let tool = McpTool::new(def, listed, (&self.server, &self.secrets), call_timeout)?;
+        let tool = McpTool::build(def, listed, (&self.server, &self.secrets), call_timeout)?;
         Ok(Arc::new(tool))
     }
 }
@@ -233,7 +233,11 @@ impl McpToolset {
     }
 
     /// The transport to a data service behind `server`.
-    pub fn service(&self, server: &str, service: &Service) -> Result<Arc<dyn Transport>, String> {
+    pub fn service(
+        &self,
+        server: &str,
+        service: &Service,
+    ) -> Result<Arc<dyn ServiceTransport>, String> {
         let tools = self.tools(server)?;
         if tools.tools.iter().any(|tool| tool.name == ENRICH) {
             let server = (&tools.server, &tools.secrets);

@@ -1,4 +1,4 @@
-//! A tool of an MCP server as a [`Tool`] of an agent.
+//! A tool of an MCP server as a [`PackTool`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,6 @@ use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::ToolDef;
 
-use crate::checked::InputSchema;
 use crate::mcp::call::{CallError, call};
 use crate::mcp::deadline::Deadline;
 use crate::mcp::error::one_line;
@@ -16,18 +15,20 @@ use crate::mcp::list::ListedTool;
 use crate::mcp::output::CallOutput;
 use crate::mcp::progress::ProgressReporter;
 use crate::mcp::server::ToolServer;
+use crate::pack_tool::{PackTool, ToolAction};
 use crate::secrets::Secrets;
-use crate::tool::{Call, Tool, ToolFailure};
+use crate::tool::{ToolFailure, ToolInvocation};
 
 /// Beyond the timeout of a call, so that the call ends first and says why.
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// A tool of a server.
+/// Calls one tool of a server.
 pub(crate) struct McpTool {
-    def: ToolDef,
+    /// The name of the tool in the pack.
+    name: String,
     /// The name of the tool at the server.
     remote_name: String,
-    input: Arc<InputSchema>,
+    progress_status: Option<String>,
     server: Arc<ToolServer>,
     /// The keys that the server is given, which no result may contain.
     secrets: Arc<Secrets>,
@@ -37,97 +38,62 @@ pub(crate) struct McpTool {
 impl McpTool {
     /// The tool `listed` as `def` defines it; the input schema, and a description that `def` leaves
     /// out, are the server's. Fails if the input schema cannot be used.
-    pub(crate) fn new(
+    pub(crate) fn build(
         def: &ToolDef,
         listed: &ListedTool,
         (server, secrets): (&Arc<ToolServer>, &Arc<Secrets>),
         call_timeout: Duration,
-    ) -> Result<Self, String> {
-        let input = listed.input.clone()?;
+    ) -> Result<PackTool, String> {
+        let schema = listed.input.clone()?;
         let mut def = def.clone();
         if def.description.is_empty() {
             def.description.clone_from(&listed.description);
         }
         let timeout = def.timeout_ms.map_or(call_timeout, Duration::from_millis);
-        Ok(Self {
-            def,
+        let action = Self {
+            name: def.name.clone(),
             remote_name: listed.name.clone(),
-            input,
+            progress_status: def.progress_status.clone(),
             server: Arc::clone(server),
             secrets: Arc::clone(secrets),
             timeout,
-        })
+        };
+        let tool = PackTool::new(def, ToolType::Mcp, Some(timeout + MARGIN), action);
+        let server = Arc::clone(&server.name);
+        Ok(tool.with_schema(schema).with_server(server))
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
+        let Value::Object(arguments) = invocation.input.clone() else {
+            return Err(ToolFailure::invalid_input("The input must be an object."));
+        };
+        let (server, secrets) = (&self.server, &self.secrets);
+        let deadline = Deadline::after(self.timeout);
+        let turn_id = invocation.context.turn_id;
+        let status = self.progress_status.clone();
+        let mut progress = ProgressReporter::new(&server.name, &self.name, status, invocation);
+        if server.begin_turn(turn_id) {
+            progress.session_started().await;
+        }
+        let progress = Some(&mut progress);
+        let result = call(server, &self.remote_name, arguments, deadline, progress).await;
+        match result.map(|result| CallOutput::new(result, secrets)) {
+            Ok(CallOutput::Result(value)) => Ok(value),
+            Ok(CallOutput::Error(text)) => Err(ToolFailure::internal(text)),
+            Ok(CallOutput::TooLarge) => Err(ToolFailure::internal(
+                "The tool's result is too large to be read; ask for less.",
+            )),
+            Err(error) => Err(failure(error, secrets)),
+        }
     }
 }
 
-impl Tool for McpTool {
-    fn name(&self) -> &str {
-        &self.def.name
-    }
-
-    fn description(&self) -> &str {
-        &self.def.description
-    }
-
-    fn input_schema(&self) -> Value {
-        self.input.text().clone()
-    }
-
-    fn tool_type(&self) -> ToolType {
-        ToolType::Mcp
-    }
-
-    fn timeout(&self) -> Option<Duration> {
-        Some(self.timeout + MARGIN)
-    }
-
-    fn status(&self) -> Option<&str> {
-        self.def.status.as_deref()
-    }
-
-    fn remember(&self) -> bool {
-        self.def.remember
-    }
-
-    fn approval(&self) -> bool {
-        self.def.approval
-    }
-
-    fn server(&self) -> Option<&str> {
-        Some(&self.server.name)
-    }
-
-    fn judge(&self, input: &Value) -> Option<Result<(), ToolFailure>> {
-        Some(self.input.check(input))
-    }
-
-    fn run(&self, used: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        let (server, input) = (Arc::clone(&self.server), Arc::clone(&self.input));
-        let (remote_name, timeout) = (self.remote_name.clone(), self.timeout);
-        let status = self.def.progress_status.clone();
-        let (name, secrets) = (self.def.name.clone(), Arc::clone(&self.secrets));
-        Box::pin(async move {
-            input.check(&used.input)?;
-            let Value::Object(arguments) = used.input.clone() else {
-                return Err(ToolFailure::invalid_input("The input must be an object."));
-            };
-            let deadline = Deadline::after(timeout);
-            let turn_id = used.scene.turn_id;
-            let mut progress = ProgressReporter::new(&server.name, &name, status, used);
-            if server.begin_turn(turn_id) {
-                progress.session_started().await;
-            }
-            let progress = Some(&mut progress);
-            let result = call(&server, &remote_name, arguments, deadline, progress).await;
-            match result.map(|result| CallOutput::new(result, &secrets)) {
-                Ok(CallOutput::Result(value)) => Ok(value),
-                Ok(CallOutput::Error(text)) => Err(ToolFailure::internal(text)),
-                Ok(CallOutput::TooLarge) => Err(ToolFailure::internal(
-                    "The tool's result is too large to be read; ask for less.",
-                )),
-                Err(error) => Err(failure(error, &secrets)),
-            }
-        })
+impl ToolAction for McpTool {
+    fn run(
+        self: Arc<Self>,
+        call: ToolInvocation,
+    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        Box::pin(async move { self.call(call).await })
     }
 }
 
@@ -167,7 +133,7 @@ mod tests {
             CallError::InvalidInput(text.clone()),
             CallError::Refused(text),
         ] {
-            assert_eq!(failure(error, &secrets).told, expected);
+            assert_eq!(failure(error, &secrets).message, expected);
         }
     }
 }

@@ -143,12 +143,12 @@ async fn r_06_every_failure_of_an_http_tool_is_typed_and_the_turn_goes_on() {
         (
             json!("large"),
             internal,
-            "The answer is larger than 4096 bytes.",
+            "The response is larger than 4096 bytes.",
         ),
         (
             json!("circle"),
             internal,
-            "The service sent the request on too often.",
+            "The service redirected too often.",
         ),
         (json!("port"), internal, "The address is not allowed."),
         (json!("local"), internal, "The address is not allowed."),

@@ -9,7 +9,7 @@ use turnwire_event::code::ToolErrorClass;
 use turnwire_pack::{McpServer, McpTransport};
 
 use super::stage::{Stage, def, program, run, tool, tool_def, until};
-use crate::stage::{Ears, Sink, call};
+use crate::test_support::{EventSink, LogCapture, call};
 
 /// A server; dropping it ends it.
 struct Http(Child);
@@ -64,11 +64,11 @@ async fn tools_are_listed_called_and_report_progress_over_http() {
         run(&listed, "echo", json!({"text": "hi"})).await,
         Ok(json!("hi"))
     );
-    let sink = Sink::with_room(1_000);
+    let sink = EventSink::with_room(1_000);
     let input = json!({"seconds": 0.5, "steps": 5});
     let done = tool(&listed, "slow").run(call(input, &sink)).await;
     assert_eq!(done, Ok(json!("slowly done")));
-    let taken = sink.taken();
+    let taken = sink.emissions();
     let last = taken
         .iter()
         .rev()
@@ -105,7 +105,7 @@ async fn dropped_call_over_http_is_cancelled_at_the_server() {
         .open(at(&port))
         .await
         .unwrap_or_else(|bad| panic!("{bad:?}"));
-    let sink = Sink::with_room(1_000);
+    let sink = EventSink::with_room(1_000);
     let running = tool(&listed, "slow").run(call(json!({"seconds": 60, "steps": 600}), &sink));
     let running = tokio::spawn(running);
     until("the server has the call", || stage.count("tools/call") == 1).await;
@@ -130,7 +130,7 @@ async fn http_server_that_dies_fails_its_call_and_reconnects() {
         .unwrap_or_else(|bad| panic!("{bad:?}"));
     let failed = run(&listed, "die", json!({})).await.expect_err("a failure");
     assert_eq!(failed.class, ToolErrorClass::Internal);
-    assert_eq!(failed.told, "The tool's server broke off its response.");
+    assert_eq!(failed.message, "The tool's server broke off its response.");
     drop(server);
     let failed = run(&listed, "echo", json!({})).await.expect_err("away");
     assert_eq!(failed.class, ToolErrorClass::Internal);
@@ -169,13 +169,13 @@ async fn bad_response_to_one_call_does_not_affect_another() {
         .open(at(&port))
         .await
         .unwrap_or_else(|bad| panic!("{bad:?}"));
-    let sink = Sink::with_room(1_000);
+    let sink = EventSink::with_room(1_000);
     let running = tool(&listed, "slow").run(call(json!({"seconds": 4, "steps": 8}), &sink));
     let running = tokio::spawn(running);
     until("the server has the call", || stage.count("tools/call") == 1).await;
     let refused = r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"not today"}}"#;
     let json = "application/json";
-    for (code, kind, body, told) in [
+    for (code, kind, body, message) in [
         (
             429,
             "text/plain",
@@ -212,10 +212,10 @@ async fn bad_response_to_one_call_does_not_affect_another() {
     ] {
         let input = json!({"code": code, "kind": kind, "body": body});
         let failed = run(&listed, "status", input).await.expect_err("a failure");
-        assert_eq!(failed.told, told, "{code} {body}");
+        assert_eq!(failed.message, message, "{code} {body}");
     }
     let failed = run(&listed, "cut", json!({})).await.expect_err("a failure");
-    assert_eq!(failed.told, "The tool's server broke off its response.");
+    assert_eq!(failed.message, "The tool's server broke off its response.");
     assert_eq!(
         running.await.expect("it ran"),
         Ok(json!("slowly done")),
@@ -257,24 +257,27 @@ async fn connect_errors_over_http_say_what_is_wrong() {
         ),
     ] {
         let (_server, port) = Http::start(&stage, mode, None).await;
-        let told = stage.refused(at(&port)).await;
-        assert!(told.contains(expected), "{mode}: {told}");
-        assert!(!told.contains("sk-secret"), "{told}");
+        let message = stage.refused(at(&port)).await;
+        assert!(message.contains(expected), "{mode}: {message}");
+        assert!(!message.contains("sk-secret"), "{message}");
     }
-    let told = stage.refused(at("9")).await;
-    assert!(told.contains("no server answers at its `url`"), "{told}");
+    let message = stage.refused(at("9")).await;
+    assert!(
+        message.contains("no server answers at its `url`"),
+        "{message}"
+    );
     let metadata = def(McpTransport::Http {
         url: "http://169.254.169.254/mcp".to_owned(),
         headers: Vec::new(),
     });
-    let told = stage.refused(metadata).await;
-    assert!(told.contains("is not allowed"), "{told}");
+    let message = stage.refused(metadata).await;
+    assert!(message.contains("is not allowed"), "{message}");
 }
 
 // F14
 #[tokio::test]
 async fn http_server_that_hangs_is_restarted_without_open_pings() {
-    let ears = Ears::open();
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let (_server, port) = Http::start(&stage, "hangs", None).await;
     let listed = stage
@@ -284,7 +287,7 @@ async fn http_server_that_hangs_is_restarted_without_open_pings() {
     let mut def = tool_def("echo");
     def.timeout_ms = Some(300);
     let echo = listed.tool(&def, "small", "echo").expect("a tool");
-    let sink = Sink::with_room(10);
+    let sink = EventSink::with_room(10);
     let failed = echo.run(call(json!({}), &sink)).await.expect_err("late");
     assert_eq!(failed.class, ToolErrorClass::Timeout);
     until("it is pinged again", || stage.count("ping") == 2).await;
@@ -302,7 +305,7 @@ async fn http_server_that_hangs_is_restarted_without_open_pings() {
     })
     .await;
     until("it is left", || {
-        ears.heard().contains("it does not respond to pings")
+        logs.log().contains("it does not respond to pings")
     })
     .await;
     until("it is had back", || stage.count("initialize") >= 2).await;
@@ -323,7 +326,7 @@ async fn busy_serial_server_is_kept_when_another_call_is_late() {
         def.timeout_ms = Some(timeout_ms);
         listed.tool(&def, "small", theirs).expect("a tool")
     };
-    let sink = Sink::with_room(10);
+    let sink = EventSink::with_room(10);
     // Longer than two pings wait.
     let input = json!({"seconds": 14, "steps": 1});
     let long = tokio::spawn(timed("slow", 120_000).run(call(input, &sink)));

@@ -16,7 +16,7 @@ use turnwire_pack::{McpServer, McpTransport, ToolDef, ToolKind};
 
 use crate::mcp::connection::{ProgramLauncher, ProgramPipes, RunningProgram};
 use crate::mcp::{McpServerError, McpServers, McpToolset};
-use crate::stage::{Sink, call};
+use crate::test_support::{EventSink, call};
 use crate::tool::{Tool, ToolFailure};
 
 /// Starts a program without a guard.
@@ -127,7 +127,7 @@ impl Stage {
         lines.collect()
     }
 
-    /// How often it got `method`.
+    /// How often the server got `method`.
     pub(super) fn count(&self, method: &str) -> usize {
         let got = self.got();
         got.iter().filter(|got| got["method"] == method).count()
@@ -166,7 +166,7 @@ pub(super) fn tool_def(theirs: &str) -> ToolDef {
 
 pub(super) fn tool(listed: &McpToolset, theirs: &str) -> Arc<dyn Tool> {
     let made = listed.tool(&tool_def(theirs), "small", theirs);
-    made.unwrap_or_else(|why| panic!("{why}"))
+    made.unwrap_or_else(|reason| panic!("{reason}"))
 }
 
 /// Calls a tool, as its definition is otherwise empty.
@@ -175,7 +175,7 @@ pub(super) async fn run(
     theirs: &str,
     input: Value,
 ) -> Result<Value, ToolFailure> {
-    let sink = Sink::with_room(10_000);
+    let sink = EventSink::with_room(10_000);
     tool(listed, theirs).run(call(input, &sink)).await
 }
 
