@@ -90,7 +90,7 @@ pub struct SseReader {
     stream_bytes: u64,
     /// The beginning of a line whose end has not arrived.
     line: Vec<u8>,
-    fields: Fields,
+    fields: BlockFields,
     /// Bytes of the byte order mark that have arrived; `None` after the start of the stream.
     bom: Option<usize>,
     /// The last line ended with CR: an LF that follows belongs to the same line end.
@@ -101,7 +101,7 @@ pub struct SseReader {
 
 /// The fields of the block being read.
 #[derive(Debug, Default)]
-struct Fields {
+struct BlockFields {
     event: Vec<u8>,
     /// An LF follows each data line; empty if the block has none.
     data: Vec<u8>,
@@ -117,7 +117,7 @@ impl SseReader {
             limits,
             stream_bytes: 0,
             line: Vec::new(),
-            fields: Fields::default(),
+            fields: BlockFields::default(),
             bom: Some(0),
             after_cr: false,
             returned: false,
@@ -249,7 +249,7 @@ impl SseReader {
     }
 }
 
-impl Fields {
+impl BlockFields {
     /// Applies one line. Comments, unknown fields and the empty line change nothing.
     fn set(&mut self, line: &[u8]) {
         let (name, value) = match memchr::memchr(b':', line) {

@@ -5,10 +5,6 @@
 //! tool knows no session and no wire; it emits events through its [`ToolInvocation`]. Data of a
 //! service comes through the [`Connector`], and is shown to a person by a render tool.
 
-mod deliver;
-mod live_task;
-mod item_store;
-mod context;
 mod tool;
 mod input;
 mod pack_tool;
@@ -23,14 +19,12 @@ pub mod toolbox;
 #[cfg(test)]
 mod test_support;
 
-pub use context::ToolContext;
 pub use data_service::{Connector, ConnectorError, EnvelopeVerifier, NoVerifier};
-pub use deliver::deliver;
 pub use input::check_input;
-pub use item_store::ItemStore;
-pub use live_task::LiveTask;
 pub use mcp::{McpServerError, McpServers, McpToolset};
 pub use program::runner::ProgramRunner;
 pub use program::{guard, runner};
-pub use tool::{ServiceFault, Tool, ToolFailure, ToolInvocation};
+pub use tool::{
+    ItemStore, LiveTask, ServiceFault, Tool, ToolContext, ToolFailure, ToolInvocation, deliver,
+};
 pub use toolbox::{DuplicateToolName, ToolBuildError, ToolDependencies, Toolbox, toolbox};

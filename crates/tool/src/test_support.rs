@@ -15,9 +15,9 @@ use turnwire_event::{
     Timestamp, ToolUseId, Trace, TurnId, Ulid,
 };
 
-use crate::context::ToolContext;
-use crate::item_store::ItemStore;
 use crate::program::runner::ProgramRunner;
+use crate::tool::ItemStore;
+use crate::tool::ToolContext;
 use crate::tool::ToolInvocation;
 
 pub(crate) struct FixedClock(pub(crate) i64);

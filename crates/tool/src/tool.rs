@@ -1,4 +1,10 @@
-//! The [`Tool`] trait: a name, a schema, and a future that is stopped by being dropped.
+//! The [`Tool`] trait: a name, a schema, and a future that is stopped by being dropped. Beside it
+//! what a running tool uses: its [`ToolContext`], the [`ItemStore`] and [`deliver`].
+
+mod deliver;
+mod live_task;
+mod item_store;
+mod context;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +14,12 @@ use turnwire_event::ToolUseId;
 use turnwire_event::code::{Reason, ToolErrorClass, ToolType};
 use turnwire_event::port::{BoxFuture, Emitter};
 
-use crate::context::ToolContext;
+pub use context::ToolContext;
+pub use deliver::deliver;
+pub use item_store::ItemStore;
+pub use live_task::LiveTask;
+
+pub(crate) use item_store::json_bytes;
 
 /// One call of a tool by a model.
 #[derive(Clone)]

@@ -15,9 +15,9 @@ use turnwire_event::port::{BoxFuture, Emission, NoWorker, Refusal, Task, WorkerE
 use turnwire_event::{Actor, Body, Position, SessionId};
 use turnwire_pack::ToolDef;
 
-use crate::deliver::deliver;
 use crate::input::InputFields;
 use crate::pack_tool::{PackTool, ToolAction};
+use crate::tool::deliver;
 use crate::tool::{ToolFailure, ToolInvocation};
 
 /// The default of `timeout_ms`: half of the time of a turn.

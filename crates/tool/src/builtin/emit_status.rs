@@ -7,8 +7,8 @@ use turnwire_event::code::ToolErrorClass;
 use turnwire_event::port::{BoxFuture, Emission};
 use turnwire_event::{Actor, Body};
 
-use crate::deliver::deliver;
 use crate::input::InputFields;
+use crate::tool::deliver;
 use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
 /// Of an id; registered ones are shorter.

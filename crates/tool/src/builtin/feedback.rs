@@ -6,8 +6,8 @@ use turnwire_event::code::ToolErrorClass;
 use turnwire_event::port::{BoxFuture, Emission};
 use turnwire_event::{Actor, Body};
 
-use crate::deliver::deliver;
 use crate::input::InputFields;
+use crate::tool::deliver;
 use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
 /// Of a rating: a word or a number.

@@ -3,7 +3,7 @@
 //! items of its own, which must match the schema of their type. Nothing is emitted before all items
 //! are checked.
 //!
-//! [`ItemStore`]: crate::item_store::ItemStore
+//! [`ItemStore`]: crate::tool::ItemStore
 
 mod selection;
 
@@ -20,8 +20,8 @@ use turnwire_event::{Actor, Body, ContentBlock, MessageId, Mint, Role};
 use turnwire_pack::{Shape, ToolDef};
 
 use crate::data_service::EnricherType;
-use crate::deliver::deliver;
 use crate::pack_tool::{PackTool, ToolAction};
+use crate::tool::deliver;
 use crate::tool::{ToolFailure, ToolInvocation};
 
 use selection::{ITEMS_MAX, ItemSelection};
@@ -66,7 +66,7 @@ impl RenderTool {
             Shape::List => ItemSelection::list(&call.input, data_type, enrichers, &call.context),
             Shape::Single => ItemSelection::one(&call.input, data_type, enrichers, &call.context),
         }?;
-        let shown = json!({
+        let result = json!({
             "shown": selection.items.len(),
             "type": data_type,
             "ids": selection.ids,
@@ -75,7 +75,7 @@ impl RenderTool {
             Shape::List => self.emit_list(&call, selection).await,
             Shape::Single => self.emit_component(&call, selection).await,
         };
-        emitted.map(|()| shown).map_err(|refusal| {
+        emitted.map(|()| result).map_err(|refusal| {
             ToolFailure::new(ToolErrorClass::Cancelled, format!("Not shown: {refusal}."))
         })
     }

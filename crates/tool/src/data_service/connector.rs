@@ -18,14 +18,14 @@ use tracing::Instrument as _;
 use turnwire_dial::Dialer;
 use turnwire_pack::{Definition, Enricher, Pack, Service};
 
-use crate::context::ToolContext;
 use crate::data_service::envelope::EnvelopeVerifier;
 use crate::data_service::metrics;
 use crate::data_service::registry::{ConnectorError, EnricherRegistry, EnricherType};
 use crate::data_service::request::EnricherRequest;
 use crate::data_service::transport::{CALL_MAX, RestTransport, ServiceTransport};
 use crate::data_service::verdict::{ServiceData, ServiceFailure, judge};
-use crate::live_task::LiveTask;
+use crate::tool::LiveTask;
+use crate::tool::ToolContext;
 
 /// Concurrent calls, including those of dropped tools: many cancelled turns must not become many
 /// requests.

@@ -60,7 +60,7 @@ pub enum EnvelopeRejection {
 
 /// The fields of the wire. Unknown fields are ignored.
 #[derive(Deserialize)]
-struct Fields<'a> {
+struct EnvelopeBody<'a> {
     enricher_id: String,
     domain_type: String,
     /// Already compared; listed here so that a duplicate is an error.
@@ -135,7 +135,7 @@ impl<'a> Envelope<'a> {
         if !self.principal.is(principal.as_str()) {
             return Err(PrincipalMismatch::Principal.into());
         }
-        let fields: Fields<'a> = serde_json::from_slice(body).map_err(|_| NotAnEnvelope)?;
+        let fields: EnvelopeBody<'a> = serde_json::from_slice(body).map_err(|_| NotAnEnvelope)?;
         verifier.verify(EnvelopeClaim {
             enricher_id: &fields.enricher_id,
             domain_type: &fields.domain_type,
@@ -149,7 +149,7 @@ impl<'a> Envelope<'a> {
 
 /// An envelope for the principal of the turn.
 pub struct VerifiedEnvelope<'a> {
-    fields: Fields<'a>,
+    fields: EnvelopeBody<'a>,
 }
 
 impl VerifiedEnvelope<'_> {

@@ -5,9 +5,9 @@ use metrics::Label;
 use turnwire_event::code::Reason;
 use turnwire_event::metric;
 
-use crate::context::ToolContext;
 use crate::data_service::registry::EnricherType;
 use crate::data_service::verdict::ServiceFailure;
+use crate::tool::ToolContext;
 
 /// The name of this side in the dashboards of the envelope contract.
 const CONSUMER: &str = "consumer-agent";

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use turnwire_event::Trace;
 
-use crate::context::ToolContext;
 use crate::data_service::registry::EnricherType;
+use crate::tool::ToolContext;
 
 /// The key of an input that is never sent as a parameter.
 const PRINCIPAL: &str = "principal";

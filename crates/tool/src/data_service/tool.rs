@@ -9,7 +9,6 @@ use turnwire_event::code::ToolType;
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::ToolDef;
 
-use crate::context::ToolContext;
 use crate::data_service::connector::Connector;
 use crate::data_service::registry::EnricherType;
 use crate::data_service::request::without_principal;
@@ -17,6 +16,7 @@ use crate::data_service::transport::CALL_MAX;
 use crate::data_service::verdict::{ServiceData, ServiceFailure};
 use crate::input::InputSchemaError;
 use crate::pack_tool::{PackTool, ToolAction};
+use crate::tool::ToolContext;
 use crate::tool::{ServiceFault, ToolFailure, ToolInvocation};
 
 /// The message for the model, whatever the cause (S2-040).

@@ -12,7 +12,7 @@ use crate::data_service::envelope::{
     VerifiedEnvelope,
 };
 use crate::data_service::registry::EnricherType;
-use crate::item_store::json_bytes;
+use crate::tool::json_bytes;
 
 /// Of a payload: an agent accepts a result of 1 MiB, including the text around it. A larger payload
 /// is a failure of the service.

@@ -5,8 +5,8 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use turnwire_pack::effort::{self, Effort};
 
-use crate::item_store::json_bytes;
 use crate::tool::ToolFailure;
+use crate::tool::json_bytes;
 
 /// Of an input; far more than a question needs.
 const INPUT_BYTES_MAX: usize = 64 * 1_024;

@@ -11,9 +11,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 
 use crate::input::InputSchema;
-use crate::item_store::json_bytes;
 use crate::mcp::deadline::Deadline;
 use crate::mcp::error::one_line;
+use crate::tool::json_bytes;
 
 /// Tools of one server; far fewer confuse a model.
 const TOOLS_MAX: usize = 256;

@@ -4,8 +4,8 @@
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
-use crate::item_store::json_bytes;
 use crate::secrets::Secrets;
+use crate::tool::json_bytes;
 
 /// Of a result: an agent accepts 1 MiB, including the text around the result.
 const RESULT_BYTES_MAX: usize = (1 << 20) - 1_024;

@@ -10,9 +10,9 @@ use turnwire_event::body::status::Emitted;
 use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body};
 
-use crate::deliver::deliver;
 use crate::mcp::connection::ProgressStep;
 use crate::tool::ToolInvocation;
+use crate::tool::deliver;
 
 const STEP_INTERVAL: Duration = Duration::from_millis(500);
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);

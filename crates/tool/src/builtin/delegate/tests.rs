@@ -10,8 +10,8 @@ use turnwire_event::{SessionId, ToolUseId, Ulid};
 use turnwire_pack::{ToolDef, ToolKind};
 
 use super::DelegateTool;
-use crate::context::ToolContext;
 use crate::test_support::{EventSink, context};
+use crate::tool::ToolContext;
 use crate::tool::{Tool as _, ToolFailure, ToolInvocation};
 
 /// Has one worker, which ends with `end`.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::context::ToolContext;
 use crate::data_service::{EnricherType, id_in};
 use crate::input::InputFields;
-use crate::item_store::json_bytes;
+use crate::tool::ToolContext;
 use crate::tool::ToolFailure;
+use crate::tool::json_bytes;
 
 /// Items of one list; more than a person reads.
 pub(super) const ITEMS_MAX: usize = 500;

@@ -10,8 +10,8 @@ use turnwire_event::content::sha256_hex;
 use turnwire_event::port::{BoxFuture, Emission, Refusal};
 use turnwire_event::{Actor, Body, Mint, ToolUseId};
 
-use crate::deliver::deliver;
 use crate::input::InputFields;
+use crate::tool::deliver;
 use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
 /// Twice as many events: more than one replay holds, and fewer than a log may have.

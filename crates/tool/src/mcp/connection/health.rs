@@ -175,11 +175,11 @@ impl ConnectionHealth {
     /// Waits until no open call has time left, `latest` at most.
     pub(super) async fn calls_over(&self, latest: Instant) {
         let mut calls = self.calls.subscribe();
-        let over = calls.wait_for(|calls| {
+        let no_time_left = calls.wait_for(|calls| {
             let now = Instant::now();
             calls.values().all(|deadline| *deadline <= now)
         });
-        let _ = timeout_at(latest, over).await;
+        let _ = timeout_at(latest, no_time_left).await;
     }
 }
 

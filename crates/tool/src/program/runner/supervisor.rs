@@ -21,9 +21,9 @@ use turnwire_event::port::BoxFuture;
 
 use super::frame_reader::GuardFrameReader;
 use super::{GuardProcess, ProgramStartError};
-use crate::live_task::LiveTask;
 use crate::program::guard::frame::{GuardFrame, ProgramEnded, ProgramExit};
 use crate::program::guard::kill_descendants;
+use crate::tool::LiveTask;
 
 /// Beyond the grace period, until the server kills the processes itself: killing takes a moment, and
 /// longer on a busy machine.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turnwire_event::port::{Delegate, Wards};
 use turnwire_event::{EpisodeId, Owner, SessionId, Trace, TurnId};
 
-use crate::item_store::ItemStore;
+use super::item_store::ItemStore;
 
 /// The turn, its owner and what its tools share.
 pub struct ToolContext {
