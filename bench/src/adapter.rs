@@ -1,7 +1,7 @@
 //! What an adapter costs a delta: bytes of a vendor's stream in, deltas out, beside bare parsing of
 //! the same bytes.
 //!
-//! Three readers of one answer: ours as far as the dialect goes (`Sse` and `Decoder`), ours as a
+//! Three readers of one answer: ours as far as the dialect goes (`SseReader` and `Decoder`), ours as a
 //! turn has it (`Remote` with its timeouts, on a transport that has the bytes), and the reference.
 
 mod wire;
@@ -17,7 +17,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
-use turnwire_model::{Delta, Sse};
+use turnwire_dial::{SseLimits, SseReader};
+use turnwire_model::Delta;
 use turnwire_pack::DialectName;
 
 pub use ready::Call;
@@ -80,14 +81,16 @@ impl Answer {
     /// Reads it as a turn does, but for waiting: gives every delta to `said`.
     #[inline]
     pub fn decode(&self, mut said: impl FnMut(Delta)) -> io::Result<()> {
-        let mut sse = Sse::default();
+        let mut sse = SseReader::new(SseLimits::per_event(4 << 20));
         let mut decoder = turnwire_model::models::dialect(self.dialect).decoder();
         let mut out = VecDeque::new();
         for piece in &self.pieces {
             let piece = piece.clone();
             let mut rest = &piece[..];
-            while let Some(frame) = sse.pull(&mut rest).map_err(io::Error::other)? {
-                decoder.step(frame, &mut out).map_err(io::Error::other)?;
+            while let Some(event) = sse.next_event(&mut rest).map_err(io::Error::other)? {
+                decoder
+                    .step(event.into(), &mut out)
+                    .map_err(io::Error::other)?;
                 out.drain(..).for_each(&mut said);
             }
         }

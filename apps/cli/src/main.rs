@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     // the command line does not know it, and no time goes into reading one.
     if std::env::args_os()
         .nth(1)
-        .is_some_and(|word| word == guard::WORD)
+        .is_some_and(|word| word == guard::ARGUMENT)
     {
         return guard::run();
     }

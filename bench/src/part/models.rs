@@ -17,7 +17,7 @@ pub fn run(bench: &Bench) -> io::Result<Section> {
         title: "Models: providers' streams",
         text: format!(
             "*Adapter*: an answer of thousands of pieces of text and a call of a tool, in each \
-             vendor's own frames, read by `model::Sse` and the dialect's `Decoder` into deltas, a \
+             vendor's own frames, read by `dial::SseReader` and the dialect's `Decoder` into deltas, a \
              frame at a time or in pieces of 16 KiB; *whole call*: the same through `model::Remote` \
              with its timeouts, on a transport that has the bytes. Beside it the same bytes read \
              with `sse-stream` and `serde_json` into derived structs of the fields that matter, \

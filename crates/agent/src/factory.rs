@@ -11,7 +11,7 @@ use turnwire_event::port::{HistoryBudget, TurnInput};
 use turnwire_model::Models;
 use turnwire_model::routing::{Circumstances, Route, Routing};
 use turnwire_pack::{Cohort, Definition, Pack};
-use turnwire_tool::{Kit, Toolbox, toolbox};
+use turnwire_tool::{ToolDependencies, Toolbox, toolbox};
 
 use crate::assembly::Assembly;
 use crate::dispatch::sub_agent::Member;
@@ -44,7 +44,7 @@ pub struct Factory {
 
 impl Factory {
     /// A factory whose agents have the tools that the pack gives them.
-    pub fn new(pack: Arc<Pack>, models: Arc<dyn Models>, kit: Kit) -> Self {
+    pub fn new(pack: Arc<Pack>, models: Arc<dyn Models>, kit: ToolDependencies) -> Self {
         let given = Arc::clone(&pack);
         let mint = Arc::clone(&kit.mint);
         let pick = move |names: &[String]| {

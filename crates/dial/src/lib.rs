@@ -3,7 +3,7 @@
 //! The dialer checks the URL before a request is sent, the address when a host name is resolved,
 //! both again for every redirect, and time, size and encoding while the response arrives. Failures
 //! are [`DialError`]s without any text of the remote side: the server logs causes at `debug`, and
-//! no error names a host.
+//! no error names a host. [`SseReader`] parses responses that are server-sent events.
 
 mod error;
 mod address;
@@ -15,6 +15,7 @@ mod request;
 mod redirect;
 mod incoming;
 mod dialer;
+mod sse;
 
 pub use allow::{Allow, InvalidAllowRule};
 pub use dialer::{Answer, Dialer, Limits, Options, Outgoing};
@@ -23,3 +24,4 @@ pub use headers::{BadHeader, Headers};
 pub use incoming::Incoming;
 pub use request::{Method, REDIRECTS_MAX, Reply, Request};
 pub use reqwest::Url;
+pub use sse::{SseBlock, SseError, SseEvent, SseLimits, SseReader};

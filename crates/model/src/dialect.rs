@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use turnwire_dial::SseEvent;
 use turnwire_event::Usage;
 
 use crate::delta::{Delta, ModelError};
@@ -35,6 +36,13 @@ pub struct Frame<'a> {
     pub event: Option<&'a str>,
     /// Values of all `data` fields, joined with line feeds.
     pub data: &'a str,
+}
+
+impl<'a> From<SseEvent<'a>> for Frame<'a> {
+    fn from(event: SseEvent<'a>) -> Self {
+        let SseEvent { event, data } = event;
+        Self { event, data }
+    }
 }
 
 /// Sampling and reasoning parameters that the operator sets for a model.

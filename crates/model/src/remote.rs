@@ -2,7 +2,7 @@
 //! answer, a [`Transport`] carries both, and [`Timeouts`] and [`Limits`] bound one call.
 //!
 //! ```text
-//! Request ─▶ Dialect::encode ─▶ Transport ─▶ Sse ─▶ Decoder ─▶ Delta
+//! Request ─▶ Dialect::encode ─▶ Transport ─▶ SseReader ─▶ Decoder ─▶ Delta
 //!                               (network or cassette)
 //! ```
 //! The stream is pull-based: the call starts when it is polled, no byte is read before a consumer
@@ -25,7 +25,6 @@ use crate::delta::{Delta, ModelError};
 use crate::dialect::{Dialect, Params};
 use crate::provider::Provider;
 use crate::request::Request;
-use crate::sse::FRAME_BYTES_MAX;
 
 pub use http::{Live, ProviderConfigError};
 pub use transport::{Ask, Reply, Transport};
@@ -67,10 +66,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The largest answers have a few hundred thousand tokens at about 200 bytes per frame: 64 MiB.
+    /// An answer of a hundred thousand tokens in one frame fits into 4 MiB. The largest answers have
+    /// a few hundred thousand tokens at about 200 bytes per frame: 64 MiB.
     fn default() -> Self {
         Self {
-            frame_bytes_max: FRAME_BYTES_MAX,
+            frame_bytes_max: 4 * 1_048_576,
             call_bytes_max: 64 * 1_048_576,
         }
     }

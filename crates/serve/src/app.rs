@@ -32,8 +32,8 @@ use turnwire_model::cassette::DeckError;
 use turnwire_model::{Script, ScriptError, Scripted};
 use turnwire_session::sessions::Parts;
 use turnwire_session::{Sessions, SystemClock, SystemMint};
-use turnwire_tool::workshop::Folders;
-use turnwire_tool::{Toolbox, Workshop};
+use turnwire_tool::runner::ProgramFolders;
+use turnwire_tool::{ProgramRunner, Toolbox};
 
 use crate::access::cors::Cors;
 use crate::config::Config;
@@ -120,12 +120,12 @@ pub async fn host(config: &Config, variables: Variables) -> Result<Arc<Host>, Ru
             allow: config.dial.allow.clone(),
         })?),
         workshop: Arc::new(
-            Workshop::new(
+            ProgramRunner::new(
                 config.home.join("work"),
-                Workshop::guard(),
+                ProgramRunner::own_guard(),
                 Duration::from_millis(config.tool.grace_ms),
             )
-            .with_room(config.tool.programs_max),
+            .with_programs_max(config.tool.programs_max),
         ),
     };
     Ok(Host::open(config.pack.dir.clone(), variables, script, means).await?)
@@ -170,7 +170,7 @@ impl App {
             producer,
         };
         let sessions = Sessions::start(parts).await.map_err(RunError::Sweep)?;
-        let work = Folders::new(config.home.join("work"));
+        let work = ProgramFolders::new(config.home.join("work"));
         let grace = Duration::from_millis(config.tool.grace_ms);
         folders::follow(&sessions, work.clone(), grace);
         folders::sweep(&sessions, store, work);

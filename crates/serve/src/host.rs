@@ -28,7 +28,7 @@ use turnwire_event::{Clock, Mint, Owner, metric};
 use turnwire_model::{ModelSet, Routing, Script, Scripted};
 use turnwire_pack::{Cohort, Files, Finding, Level, Pack, ReadError};
 use turnwire_render::Policies;
-use turnwire_tool::{Servers, Workshop};
+use turnwire_tool::{McpServers, ProgramRunner};
 
 use look::Look;
 
@@ -62,7 +62,7 @@ pub struct Means {
     /// What calls others.
     pub dialer: Arc<Dialer>,
     /// Where programs of tools run.
-    pub workshop: Arc<Workshop>,
+    pub workshop: Arc<ProgramRunner>,
     /// What models that somebody else runs are bound by.
     pub bounds: Bounds,
 }
@@ -90,7 +90,7 @@ pub struct Host {
     wanted: Mutex<Vec<PathBuf>>,
     means: Means,
     /// The tool servers, which outlive a pack that still has them.
-    servers: Servers,
+    servers: McpServers,
     /// The version of the routing rules in force. Whoever tells sessions of another holds the
     /// other end; nobody has to.
     policy: news::Sender<String>,
@@ -106,7 +106,7 @@ impl Host {
     ) -> Result<Arc<Self>, Broken> {
         let files = read(dir.as_ref())?;
         let script = script.map(Scripted::new);
-        let servers = Servers::new(means.dialer.clone(), means.workshop.clone());
+        let servers = McpServers::new(means.dialer.clone(), means.workshop.clone());
         let draft = draft(&files, &variables, script.as_ref(), &means)?;
         let loaded = load(draft, &means, &servers).await?;
         let (policy, _) = news::channel(loaded.routing.version().to_owned());
@@ -319,7 +319,7 @@ fn draft(
 }
 
 /// Everything made of a pack, its tool servers started.
-async fn load(draft: Draft, means: &Means, servers: &Servers) -> Result<Loaded, Broken> {
+async fn load(draft: Draft, means: &Means, servers: &McpServers) -> Result<Loaded, Broken> {
     let pack = draft.pack;
     let tools = tools::tools(&pack, means, servers).await?;
     let routing = pack.routing.as_ref().map(Routing::new);

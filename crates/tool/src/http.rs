@@ -1,8 +1,8 @@
-//! A tool that asks a service over HTTP, through the guarded dialer and within its bounds. Where
-//! it asks and what it sends along is the pack's; the model fills holes, a query or a body.
+//! A tool that sends an HTTP request through the guarded [`Dialer`]. The pack defines the address and
+//! the headers; the model fills the fields of a [`UrlTemplate`], a query or a body.
 
-mod address;
-mod answer;
+mod url_template;
+mod response;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,155 +13,122 @@ use turnwire_event::code::ToolType;
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{HttpDef, Method, ToolDef};
 
+use crate::pack_tool::{PackTool, ToolAction};
 use crate::secrets::Secrets;
-use crate::tool::{Call, Tool, ToolFailure};
+use crate::tool::{ToolFailure, ToolInvocation};
 
-use address::Address;
-use answer::{failure, judge};
+use response::{failure, result};
+use url_template::UrlTemplate;
 
-/// How long a request may take where the pack does not say; the same as a pack that is read has.
-const WAIT: Duration = Duration::from_secs(10);
-/// The longest, whatever the pack says.
-const WAIT_MAX: Duration = Duration::from_secs(600);
-/// Of the wait, what may go into a connection.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// What the tool may take beyond its own wait, so that its wait ends first and tells the reason.
+/// The default of `timeout_ms`, as the pack has it.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The upper bound of `timeout_ms`.
+const TIMEOUT_MAX: Duration = Duration::from_secs(600);
+/// For the connection, as a part of the timeout.
+const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(5);
+/// Beyond the timeout of the request, so that the request ends first and says why.
 const MARGIN: Duration = Duration::from_secs(1);
-/// The largest answer, whatever the pack says: all of it goes to a model.
+/// The upper bound of `max_bytes`: the whole response goes to a model.
 const BYTES_MAX: u64 = 8 * 1_048_576;
-/// Redirects at most, whatever the pack says.
+/// The upper bound of `redirects_max`.
 const REDIRECTS_MAX: u32 = 10;
 
-/// Asks one service.
-pub(crate) struct Http {
-    def: ToolDef,
-    ask: Arc<Ask>,
-}
-
-/// All that it takes to ask.
-struct Ask {
+/// Sends requests to one service.
+pub(crate) struct HttpTool {
     dialer: Arc<Dialer>,
     method: Method,
-    address: Address,
+    url: UrlTemplate,
     headers: Headers,
     accept: String,
     content_type: String,
     secrets: Secrets,
-    wait: Duration,
+    timeout: Duration,
     max_bytes: usize,
     redirects_max: u8,
 }
 
-impl Http {
-    /// The tool that `def` and `http` say; otherwise what is wrong and what to do.
-    pub(crate) fn new(def: &ToolDef, http: &HttpDef, dialer: &Arc<Dialer>) -> Result<Self, String> {
-        let address = Address::new(&http.url, &http.query).map_err(|why| why.0)?;
-        let own = def.timeout_ms.map_or(WAIT, Duration::from_millis);
-        let ours = |name: &str| ["accept", "content-type"].contains(&name);
-        let low = |name: &str| name.to_ascii_lowercase();
-        let pairs = http.headers.iter();
-        let pairs = pairs.map(|(name, value)| (name.as_str(), value.as_str()));
-        let others = pairs.clone().filter(|(name, _)| !ours(&low(name)));
-        let headers = Headers::new(others).map_err(|why| why.to_string())?;
-        let media = |wanted: &str, otherwise: &str| {
-            let given = pairs.clone().rev().find(|(name, _)| low(name) == wanted);
-            let (_, value) = given.unwrap_or((wanted, otherwise));
-            let fits = value.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-            let bad = || format!("the value of the header `{wanted}` cannot be sent");
-            fits.then(|| value.to_owned()).ok_or_else(bad)
+impl HttpTool {
+    /// The tool of `def` and `http`. The error says what is wrong and what to do.
+    pub(crate) fn build(
+        def: &ToolDef,
+        http: &HttpDef,
+        dialer: &Arc<Dialer>,
+    ) -> Result<PackTool, String> {
+        let timeout = def.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
+        let timeout = timeout.min(TIMEOUT_MAX);
+        let lower = |name: &str| name.to_ascii_lowercase();
+        let headers = http.headers.iter();
+        let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
+        let is_other = |name: &str| !["accept", "content-type"].contains(&name);
+        let others = headers.clone().filter(|(name, _)| is_other(&lower(name)));
+        let media_type = |header: &str, default: &str| {
+            let own = headers
+                .clone()
+                .rev()
+                .find(|(name, _)| lower(name) == header);
+            let (_, value) = own.unwrap_or((header, default));
+            let is_valid = value.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+            let error = || format!("the value of the header `{header}` cannot be sent");
+            is_valid.then(|| value.to_owned()).ok_or_else(error)
         };
-        let ask = Ask {
+        let action = Self {
             dialer: Arc::clone(dialer),
             method: http.method,
-            address,
-            accept: media("accept", "application/json, text/*;q=0.9, */*;q=0.1")?,
-            content_type: media("content-type", "application/json")?,
+            url: UrlTemplate::new(&http.url, &http.query).map_err(|error| error.0)?,
+            headers: Headers::new(others).map_err(|error| error.to_string())?,
+            accept: media_type("accept", "application/json, text/*;q=0.9, */*;q=0.1")?,
+            content_type: media_type("content-type", "application/json")?,
             secrets: Secrets::of_http(http),
-            headers,
-            wait: own.min(WAIT_MAX),
+            timeout,
             max_bytes: usize::try_from(http.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),
             redirects_max: u8::try_from(http.redirects_max.min(REDIRECTS_MAX)).unwrap_or(0),
         };
-        Ok(Self {
-            def: def.clone(),
-            ask: Arc::new(ask),
-        })
+        let timeout = Some(timeout + MARGIN);
+        Ok(PackTool::new(def.clone(), ToolType::Http, timeout, action))
     }
-}
 
-impl Ask {
-    /// The request for what the model wrote.
+    /// The request for an input.
     fn request(&self, input: Value) -> Result<Request, ToolFailure> {
         let Value::Object(input) = input else {
             return Err(ToolFailure::invalid_input("The input must be an object."));
         };
-        let loose = input.iter().filter(|(name, _)| !self.address.uses(name));
-        let loose: Map<String, Value> = loose.map(|(k, v)| (k.clone(), v.clone())).collect();
-        let (method, sends) = match self.method {
+        let unused = input.iter().filter(|(name, _)| !self.url.uses(name));
+        let unused: Map<String, Value> = unused.map(|(k, v)| (k.clone(), v.clone())).collect();
+        let (method, has_body) = match self.method {
             Method::Get => (turnwire_dial::Method::Get, false),
             Method::Delete => (turnwire_dial::Method::Delete, false),
             Method::Post => (turnwire_dial::Method::Post, true),
             Method::Put => (turnwire_dial::Method::Put, true),
             Method::Patch => (turnwire_dial::Method::Patch, true),
         };
-        let (asked, body) = if sends {
-            (Map::new(), Some(Value::Object(loose).to_string().into()))
+        let (query, body) = if has_body {
+            (Map::new(), Some(Value::Object(unused).to_string().into()))
         } else {
-            (loose, None)
+            (unused, None)
         };
         Ok(Request {
             headers: self.headers.clone(),
             accept: self.accept.clone().into(),
             content_type: self.content_type.clone().into(),
             body,
-            connect: self.wait.min(CONNECT_MAX),
-            timeout: self.wait,
+            connect: self.timeout.min(CONNECT_TIMEOUT_MAX),
+            timeout: self.timeout,
             max_bytes: self.max_bytes,
             redirects_max: self.redirects_max,
-            ..Request::new(method, self.address.with(&input, &asked)?)
+            ..Request::new(method, self.url.fill_with_query(&input, &query)?)
         })
     }
 }
 
-impl Tool for Http {
-    fn name(&self) -> &str {
-        &self.def.name
-    }
-
-    fn description(&self) -> &str {
-        &self.def.description
-    }
-
-    fn input_schema(&self) -> Value {
-        self.def.input_schema.clone()
-    }
-
-    fn tool_type(&self) -> ToolType {
-        ToolType::Http
-    }
-
-    fn timeout(&self) -> Option<Duration> {
-        Some(self.ask.wait + MARGIN)
-    }
-
-    fn status(&self) -> Option<&str> {
-        self.def.status.as_deref()
-    }
-
-    fn remember(&self) -> bool {
-        self.def.remember
-    }
-
-    fn approval(&self) -> bool {
-        self.def.approval
-    }
-
-    fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        let ask = Arc::clone(&self.ask);
+impl ToolAction for HttpTool {
+    fn run(
+        self: Arc<Self>,
+        call: ToolInvocation,
+    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         Box::pin(async move {
-            let request = ask.request(call.input)?;
-            let reply = ask.dialer.request(request).await.map_err(failure)?;
-            judge(&reply, &ask.secrets)
+            let request = self.request(call.input)?;
+            let response = self.dialer.request(request).await.map_err(failure)?;
+            result(&response, &self.secrets)
         })
     }
 }

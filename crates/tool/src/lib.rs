@@ -1,43 +1,30 @@
-//! Tools: what a model can have done.
+//! Tools that a model can call.
 //!
-//! A `Tool` takes an input that the model wrote, which may be anything, and gives a result or a
-//! failure in words that the model may read. A `Toolbox` is the set an agent works with. A tool
-//! knows no session and no wire; one that has more to tell than its result emits events through
-//! its `Call`. What comes from a data service comes through the `Connector`, and what a person
-//! is shown of it through a render tool.
+//! A [`Tool`] gets an input that the model wrote, which may be anything, and returns a result or a
+//! [`ToolFailure`] with a message for the model. A [`Toolbox`] is the set of tools of an agent. A
+//! tool knows no session and no wire; it emits events through its [`ToolInvocation`]. Data of a
+//! service comes through the [`Connector`], and is shown to a person by a render tool.
 
-pub mod deliver;
-pub mod shelf;
-pub mod scene;
-pub mod tool;
-pub mod input;
-mod checked;
-pub mod fit;
-pub mod live;
+mod tool;
+mod input;
+mod pack_tool;
 mod percent;
 mod secrets;
-pub mod guard;
-pub mod workshop;
-mod process;
-pub mod connector;
-mod ccs;
+pub mod program;
+pub mod data_service;
 mod http;
-pub mod mcp;
-pub mod render;
-pub mod platform;
-mod delegate;
-pub mod trial;
+mod mcp;
+mod builtin;
 pub mod toolbox;
 #[cfg(test)]
-mod stage;
+mod test_support;
 
-pub use connector::{BadConnector, Connector, NoVerify, Verify};
-pub use deliver::deliver;
-pub use fit::fits;
-pub use live::Live;
-pub use mcp::{BadServer, Listed, Servers};
-pub use scene::Scene;
-pub use shelf::Shelf;
-pub use tool::{Call, Fault, Tool, ToolFailure};
-pub use toolbox::{BadTool, Kit, NameTaken, Toolbox, toolbox};
-pub use workshop::Workshop;
+pub use data_service::{Connector, ConnectorError, EnvelopeVerifier, NoVerifier};
+pub use input::check_input;
+pub use mcp::{McpServerError, McpServers, McpToolset};
+pub use program::runner::ProgramRunner;
+pub use program::{guard, runner};
+pub use tool::{
+    ItemStore, LiveTask, ServiceFault, Tool, ToolContext, ToolFailure, ToolInvocation, deliver,
+};
+pub use toolbox::{DuplicateToolName, ToolBuildError, ToolDependencies, Toolbox, toolbox};

@@ -1,40 +1,31 @@
-//! Tools of tool servers (MCP): programs on standard streams, and services over HTTP.
+//! Tools of MCP servers: programs that speak on their standard streams, and services over HTTP.
 //!
 //! ```text
-//! Servers ──▶ Server ──▶ Connection ──▶ Link ──▶ pipes │ HTTP
-//!    │           ╰ kept, and had back when it goes
-//!    ╰─▶ Listed ──▶ Mcp (a tool) ──▶ call ──▶ answer
-//!                    Enrich (a data service) ─╯
+//! McpServers ──▶ ToolServer ──▶ Connection ──▶ FilteredTransport ──▶ pipes │ HTTP
+//!    │              ╰ its supervisor reconnects by the RestartPolicy
+//!    ╰─▶ McpToolset ──▶ McpTool ─────────────▶ call ──▶ CallOutput
+//!                       EnrichTransport ────────╯
 //! ```
-//! Servers are started and asked for their tools when a pack is loaded; in a turn they are only
-//! called (S2-001). What a server says is for the model, what is wrong with one for the person who
-//! runs it; neither is on a wire.
+//! Servers are started and their tools listed when a pack is loaded; a turn only calls them
+//! (S2-001). A call has one [`deadline::Deadline`]. Texts of a server are for the model, faults of
+//! a server for its operator; neither is sent to clients.
 
-mod meter;
-mod reader;
-mod writer;
-mod link;
-mod quiet;
-mod open;
-mod backoff;
-mod streams;
-mod http;
+mod deadline;
+mod restart;
 mod error;
 mod connection;
 mod program;
 mod list;
-mod asked;
-mod pulse;
 mod server;
+mod progress;
+mod output;
 mod call;
-mod answer;
-mod pace;
 mod tool;
 mod enrich;
 mod servers;
 
-pub use error::BadServer;
-pub use servers::{Listed, Servers};
+pub use error::McpServerError;
+pub use servers::{McpServers, McpToolset};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! The keys that a tool gives to a service or a program. One that repeats them, as they are or in
-//! another form, does not get them to the model.
+//! The keys that a tool sends to a service or a program. They are removed from whatever comes back,
+//! in every notation, so that they do not reach the model.
 
 use serde_json::{Map, Value};
 use turnwire_dial::Url;
@@ -7,12 +7,12 @@ use turnwire_pack::{HttpDef, McpTransport, Piece, pieces};
 
 use crate::percent::encoded;
 
-/// Shorter texts are words, not keys.
+/// Shorter values are words, not keys.
 const SECRET_CHARS_MIN: usize = 8;
-/// What stands for a key.
+/// Replaces a key.
 const HIDDEN: &str = "***";
-/// Parts of the names of headers, parameters and variables that carry keys. The values of others
-/// (a version, a date) may well be in an answer and mean something there.
+/// Parts of the names of headers, parameters and variables that contain keys. The values of others,
+/// such as a version or a date, may be a legitimate part of a response.
 const KEY_NAMES: [&str; 9] = [
     "auth",
     "key",
@@ -25,48 +25,48 @@ const KEY_NAMES: [&str; 9] = [
     "credential",
 ];
 
-/// The keys in every form that is looked for, the longest first: a part that is taken out would
-/// leave the rest of the whole.
+/// The keys in every notation, the longest first: removing a part of a key would leave the other
+/// part.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
     /// The keys of an HTTP tool.
     pub(crate) fn of_http(http: &HttpDef) -> Self {
-        let mut all = Vec::new();
-        take_all(&http.headers, &mut all);
-        take_address(&http.url, &mut all);
-        take_filled(http.query.iter().cloned(), &mut all);
-        Self::sorted(all)
+        let mut secrets = Vec::new();
+        add_pairs(&http.headers, &mut secrets);
+        add_url(&http.url, &mut secrets);
+        add_templates(http.query.iter().cloned(), &mut secrets);
+        Self::sorted(secrets)
     }
 
-    /// The keys of a tool server.
+    /// The keys of an MCP server.
     pub(crate) fn of_server(transport: &McpTransport) -> Self {
-        let mut all = Vec::new();
+        let mut secrets = Vec::new();
         match transport {
-            McpTransport::Stdio { env, .. } => take_all(env, &mut all),
+            McpTransport::Stdio { env, .. } => add_pairs(env, &mut secrets),
             McpTransport::Http { url, headers } => {
-                take_all(headers, &mut all);
-                take_address(url, &mut all);
+                add_pairs(headers, &mut secrets);
+                add_url(url, &mut secrets);
             }
         }
-        Self::sorted(all)
+        Self::sorted(secrets)
     }
 
-    /// The keys in a program's environment.
+    /// The keys in the environment of a program.
     pub(crate) fn of_env(env: &[(String, String)]) -> Self {
-        let mut all = Vec::new();
-        take_all(env, &mut all);
-        Self::sorted(all)
+        let mut secrets = Vec::new();
+        add_pairs(env, &mut secrets);
+        Self::sorted(secrets)
     }
 
-    fn sorted(mut all: Vec<String>) -> Self {
-        all.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        all.dedup();
-        Self(all)
+    fn sorted(mut secrets: Vec<String>) -> Self {
+        secrets.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        secrets.dedup();
+        Self(secrets)
     }
 
-    /// `text` without keys.
+    /// Removes keys from `text`.
     pub(crate) fn hide(&self, text: String) -> String {
         let hide = |text: String, secret: &String| {
             if text.contains(secret.as_str()) {
@@ -78,7 +78,7 @@ impl Secrets {
         self.0.iter().fold(text, hide)
     }
 
-    /// The same for every text in `value`, names too, however they were written.
+    /// Removes keys from every string, number and name in `value`.
     pub(crate) fn hide_in(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.hide(text)),
@@ -102,42 +102,42 @@ impl Secrets {
     }
 }
 
-fn take_all(pairs: &[(String, String)], all: &mut Vec<String>) {
+fn add_pairs(pairs: &[(String, String)], secrets: &mut Vec<String>) {
     for (name, value) in pairs {
-        take(name, value, all);
+        add(name, value, secrets);
     }
 }
 
-/// What stands in the parameters of an address.
-fn take_address(url: &str, all: &mut Vec<String>) {
-    take_filled(written(url).chain(read(url)), all);
+/// Adds the keys in the query of a URL, as written and decoded.
+fn add_url(url: &str, secrets: &mut Vec<String>) {
+    add_templates(raw_query(url).chain(decoded_query(url)), secrets);
 }
 
-/// What stands beside the places for fields in some parameters.
-fn take_filled(pairs: impl Iterator<Item = (String, String)>, all: &mut Vec<String>) {
+/// Adds the keys in the fixed text of parameters with fields.
+fn add_templates(pairs: impl Iterator<Item = (String, String)>, secrets: &mut Vec<String>) {
     for (name, value) in pairs {
         for piece in pieces(&value) {
             if let Piece::Text(text) = piece {
-                take(&name, text, all);
+                add(&name, text, secrets);
             }
         }
     }
 }
 
-/// Adds the forms of a value, whole and each word of it, if its name says that it carries a key.
-fn take(name: &str, value: &str, all: &mut Vec<String>) {
+/// Adds a value and each of its words in every notation, if its name is that of a key.
+fn add(name: &str, value: &str, secrets: &mut Vec<String>) {
     let name = name.to_ascii_lowercase();
     if !KEY_NAMES.iter().any(|part| name.contains(part)) {
         return;
     }
     let words = std::iter::once(value).chain(value.split_whitespace());
     for word in words.filter(|word| word.len() >= SECRET_CHARS_MIN) {
-        all.extend(forms(word));
+        secrets.extend(notations(word));
     }
 }
 
-/// A key as it is, as it stands in an address or a form, and as it stands in JSON.
-fn forms(word: &str) -> Vec<String> {
+/// A key as text, in a URL, in a form and in JSON.
+fn notations(word: &str) -> Vec<String> {
     let percent = encoded(word);
     let form = percent.replace("%20", "+");
     let json = Value::from(word).to_string();
@@ -146,30 +146,30 @@ fn forms(word: &str) -> Vec<String> {
         word.to_owned(),
         json.replace('/', "\\/"),
         json,
-        lower(&percent),
-        lower(&form),
+        lowercase_escapes(&percent),
+        lowercase_escapes(&form),
         percent,
         form,
     ]
 }
 
-/// `%2F` as `%2f`, and all else as it is.
-fn lower(encoded: &str) -> String {
+/// `%2F` becomes `%2f`; other characters are not changed.
+fn lowercase_escapes(encoded: &str) -> String {
     let mut text = String::with_capacity(encoded.len());
-    let mut rest = encoded;
-    while let Some(at) = rest.find('%') {
-        // What is encoded here is all of ASCII, and two digits follow.
-        let end = (at + 3).min(rest.len());
-        text.push_str(&rest[..at]);
-        text.push_str(&rest[at..end].to_ascii_lowercase());
-        rest = &rest[end..];
+    let mut tail = encoded;
+    while let Some(at) = tail.find('%') {
+        // Encoded text is ASCII, and two digits follow.
+        let end = (at + 3).min(tail.len());
+        text.push_str(&tail[..at]);
+        text.push_str(&tail[at..end].to_ascii_lowercase());
+        tail = &tail[end..];
     }
-    text.push_str(rest);
+    text.push_str(tail);
     text
 }
 
-/// The parameters in an address, as they stand there.
-fn written(url: &str) -> impl Iterator<Item = (String, String)> {
+/// The query parameters of a URL, as written.
+fn raw_query(url: &str) -> impl Iterator<Item = (String, String)> {
     let (_, query) = url.split_once('?').unwrap_or_default();
     let pairs = query.split('&').map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -178,8 +178,8 @@ fn written(url: &str) -> impl Iterator<Item = (String, String)> {
     pairs.collect::<Vec<_>>().into_iter()
 }
 
-/// The same as they are meant.
-fn read(url: &str) -> impl Iterator<Item = (String, String)> {
+/// The query parameters of a URL, decoded.
+fn decoded_query(url: &str) -> impl Iterator<Item = (String, String)> {
     let url = Url::parse(url).ok();
     let pairs = url.iter().flat_map(|url| url.query_pairs());
     let pairs = pairs.map(|(name, value)| (name.into_owned(), value.into_owned()));

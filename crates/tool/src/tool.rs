@@ -1,4 +1,10 @@
-//! The tool trait: a name, a schema, and a future that is stopped by being dropped.
+//! The [`Tool`] trait: a name, a schema, and a future that is stopped by being dropped. Beside it
+//! what a running tool uses: its [`ToolContext`], the [`ItemStore`] and [`deliver`].
+
+mod deliver;
+mod live_task;
+mod item_store;
+mod context;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,67 +14,72 @@ use turnwire_event::ToolUseId;
 use turnwire_event::code::{Reason, ToolErrorClass, ToolType};
 use turnwire_event::port::{BoxFuture, Emitter};
 
-use crate::scene::Scene;
+pub use context::ToolContext;
+pub use deliver::deliver;
+pub use item_store::ItemStore;
+pub use live_task::LiveTask;
 
-/// One use of a tool.
+pub(crate) use item_store::json_bytes;
+
+/// One call of a tool by a model.
 #[derive(Clone)]
-pub struct Call {
-    /// Which use.
+pub struct ToolInvocation {
+    /// The id of the tool use in the model's message.
     pub tool_use_id: ToolUseId,
-    /// What the model wrote; always an object, otherwise unchecked.
+    /// The input that the model wrote: always an object, otherwise unchecked.
     pub input: Value,
-    /// Where events of the tool's own go.
+    /// Takes the events of the tool.
     pub emitter: Arc<dyn Emitter>,
-    /// For whom and within what.
-    pub scene: Arc<Scene>,
+    /// The turn that the tool works for.
+    pub context: Arc<ToolContext>,
 }
 
-/// A data service did not do its part: the pair that dashboards join on (S1-145).
+/// A failure of a data service: the pair of labels that dashboards join on (S1-145).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Which service.
+pub struct ServiceFault {
+    /// The enricher that was asked.
     pub enricher_id: String,
-    /// Why.
+    /// The reason, in the codes of the envelope contract.
     pub reason: Reason,
 }
 
-/// A tool gave no result.
+/// A tool returned no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{class:?}: {told}")]
+#[error("{class:?}: {message}")]
 pub struct ToolFailure {
-    /// Why, as events tell it.
+    /// The class in `tool.failed`.
     pub class: ToolErrorClass,
-    /// What the model is told: plain words, never exception text, hosts or paths.
-    pub told: String,
-    /// The data service at fault, if one is (axis 2).
-    pub fault: Option<Fault>,
-    /// Whether the sub-agent that called fails with it (axis 1, S2-089). Otherwise its model is
-    /// told and may try something else.
+    /// The message for the model: no error text of a library, no host and no path.
+    pub message: String,
+    /// The data service that failed, if one did (axis 2).
+    pub fault: Option<ServiceFault>,
+    /// The calling sub-agent fails with the tool (axis 1, S2-089). Otherwise its model gets the
+    /// message and may try something else.
     pub fatal: bool,
 }
 
 impl ToolFailure {
-    /// A failure that the model is told and may work around.
-    pub fn new(class: ToolErrorClass, told: impl Into<String>) -> Self {
+    /// A failure that the model may work around.
+    pub fn new(class: ToolErrorClass, message: impl Into<String>) -> Self {
         Self {
             class,
-            told: told.into(),
+            message: message.into(),
             fault: None,
             fatal: false,
         }
     }
 
-    /// The input does not fit; `told` says what would.
-    pub fn invalid_input(told: impl Into<String>) -> Self {
-        Self::new(ToolErrorClass::InvalidInput, told)
+    /// The input is not valid; `message` says what would be.
+    pub fn invalid_input(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorClass::InvalidInput, message)
     }
 
-    /// Something inside went wrong.
-    pub fn internal(told: impl Into<String>) -> Self {
-        Self::new(ToolErrorClass::Internal, told)
+    /// The tool, its program or its service failed.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorClass::Internal, message)
     }
 
-    /// The same, beyond repair: the sub-agent that called fails with it.
+    /// The same failure, and the calling sub-agent fails with it.
     #[must_use]
     pub fn fatal(self) -> Self {
         Self {
@@ -78,53 +89,53 @@ impl ToolFailure {
     }
 }
 
-/// Something a model can have done.
+/// A tool that a model can call.
 pub trait Tool: Send + Sync {
-    /// Its name, unique in a toolbox.
+    /// The name, unique in a [`crate::Toolbox`].
     fn name(&self) -> &str;
 
-    /// What it is good for, to the model.
+    /// The description for the model.
     fn description(&self) -> &str;
 
-    /// The JSON Schema of its input.
+    /// The JSON Schema of the input.
     fn input_schema(&self) -> Value;
 
-    /// What kind of tool it is.
+    /// The type in `tool.called`.
     fn tool_type(&self) -> ToolType {
         ToolType::Function
     }
 
-    /// How long it may take; what the agent allows if it does not say.
+    /// The time limit; `None` for the agent's own.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// The status that a person is shown while it works.
+    /// The status that a person sees while the tool runs.
     fn status(&self) -> Option<&str> {
         None
     }
 
-    /// Whether what it gives is kept for sub-agents of later turns.
+    /// Whether the result is kept for sub-agents of later turns.
     fn remember(&self) -> bool {
         false
     }
 
-    /// Whether a person must say yes before it acts.
+    /// Whether a person must approve each call.
     fn approval(&self) -> bool {
         false
     }
 
-    /// The tool server it is behind, by its name in the pack.
+    /// The name of the MCP server that has the tool.
     fn server(&self) -> Option<&str> {
         None
     }
 
-    /// Whether it takes `input`, if it can say so without reading its schema anew.
-    fn judge(&self, _input: &Value) -> Option<Result<(), ToolFailure>> {
+    /// Checks `input` against the compiled schema; `None` if the tool has not compiled it.
+    fn check_input(&self, _input: &Value) -> Option<Result<(), ToolFailure>> {
         None
     }
 
-    /// Does it. Nothing happens before the future is polled, and dropping it stops the work; a
-    /// request that a data service already has is not cut, its answer is thrown away (S1-110).
-    fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>>;
+    /// Runs the tool. Nothing happens before the future is polled, and dropping it stops the work;
+    /// a request that a data service has received goes on, and its response is dropped (S1-110).
+    fn run(&self, call: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>>;
 }

@@ -1,4 +1,5 @@
-//! The tools an agent works with: a set, by name, in the order they were put in.
+//! The set of tools of an agent, by name, in the order in which they were added, and the tools of a
+//! pack made from their definitions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,78 +8,65 @@ use turnwire_dial::Dialer;
 use turnwire_event::{Clock, Mint};
 use turnwire_pack::{Function, Pack, ToolDef, ToolKind};
 
-use crate::ccs::Ccs;
-use crate::checked::Checked;
-use crate::connector::Connector;
-use crate::delegate::Delegate;
-use crate::http::Http;
-use crate::mcp::Listed;
-use crate::platform::{EmitStatus, Feedback, Named};
-use crate::process::Process;
-use crate::render::Render;
+use crate::builtin::trial::{self, BurstTool, ClockTool, EchoTool, FailTool, SleepTool};
+use crate::builtin::{DelegateTool, EmitStatusTool, FeedbackTool, RenamedTool, RenderTool};
+use crate::data_service::{Connector, EnricherTool};
+use crate::http::HttpTool;
+use crate::input::InputSchemaError;
+use crate::mcp::McpToolset;
+use crate::program::ProcessTool;
+use crate::program::runner::ProgramRunner;
 use crate::tool::Tool;
-use crate::trial;
-use crate::trial::{Burst, ClockTool, Echo, Fail, Sleep};
-use crate::workshop::Workshop;
 
-/// Two tools of one name; the model could not tell them apart.
+/// Two tools have the same name; the model could not call the second one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is already a tool named `{0}`")]
-pub struct NameTaken(pub String);
+pub struct DuplicateToolName(pub String);
 
-/// A tool that a pack names cannot be made.
+/// Why a tool of a pack cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadTool {
-    /// The pack has none of that name.
+pub enum ToolBuildError {
+    /// The pack does not define the tool.
     #[error("there is no tool named `{0}`")]
     Unknown(String),
-    /// It is named twice.
+    /// The name is used twice.
     #[error(transparent)]
-    Twice(#[from] NameTaken),
-    /// Its enricher is not registered.
-    #[error("tool `{tool}`: no enricher `{enricher_id}` gives `{domain_type}`")]
+    Duplicate(#[from] DuplicateToolName),
+    /// The enricher is not registered.
+    #[error("tool `{tool}`: no enricher `{enricher_id}` returns `{domain_type}`")]
     Enricher {
-        /// Which tool.
+        /// The name of the tool.
         tool: String,
-        /// What it asks.
+        /// The enricher that the tool asks.
         enricher_id: String,
-        /// For which type.
+        /// The type of data that the tool asks for.
         domain_type: String,
     },
-    /// It cannot be made.
-    #[error("tool `{tool}`: {why}")]
-    Unmade {
-        /// Which tool.
+    /// The definition, or the MCP server, cannot be used.
+    #[error("tool `{tool}`: {reason}")]
+    Definition {
+        /// The name of the tool.
         tool: String,
         /// What is wrong and what to do.
-        why: String,
+        reason: String,
     },
-    /// Its program is not there, or is none.
-    #[error("tool `{tool}`: {why}")]
-    Program {
-        /// Which tool.
-        tool: String,
-        /// What is wrong and what to do.
-        why: String,
-    },
-    /// Its input schema is none.
-    #[error("tool `{tool}`: its input_schema cannot be used: {why}")]
+    /// The `input_schema` cannot be used.
+    #[error("tool `{tool}`: its input_schema cannot be used: {reason}")]
     Schema {
-        /// Which tool.
+        /// The name of the tool.
         tool: String,
-        /// What is wrong with it.
-        why: String,
+        /// What is wrong with the schema.
+        reason: String,
     },
 }
 
-impl BadTool {
-    /// Which tool, or which word for all tools of a server.
+impl ToolBuildError {
+    /// The name of the tool, or the name for all tools of an MCP server.
     pub fn tool(&self) -> &str {
         match self {
-            Self::Unknown(tool) | Self::Twice(NameTaken(tool)) => tool,
+            Self::Unknown(tool) | Self::Duplicate(DuplicateToolName(tool)) => tool,
             Self::Enricher { tool, .. }
-            | Self::Unmade { tool, .. }
-            | Self::Program { tool, .. }
+            | Self::Definition { tool, .. }
             | Self::Schema { tool, .. } => tool,
         }
     }
@@ -86,186 +74,182 @@ impl BadTool {
 
 /// What tools are made with.
 #[derive(Clone)]
-pub struct Kit {
-    /// The way to data services.
+pub struct ToolDependencies {
+    /// Reaches the data services.
     pub connector: Arc<Connector>,
-    /// What the time is.
+    /// The clock of the clock tool.
     pub clock: Arc<dyn Clock>,
-    /// What names things.
+    /// Creates ids of items and messages.
     pub mint: Arc<dyn Mint>,
-    /// The way to all other services.
+    /// Reaches all other services.
     pub dialer: Arc<Dialer>,
-    /// Where programs run.
-    pub workshop: Arc<Workshop>,
-    /// The tool servers of the pack.
-    pub servers: Arc<Listed>,
+    /// Runs programs.
+    pub runner: Arc<ProgramRunner>,
+    /// The MCP servers of the pack.
+    pub servers: Arc<McpToolset>,
 }
 
-/// A named set of tools.
+/// A set of tools.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
-    /// What a word that stands for many tools stands for.
-    words: BTreeMap<String, Vec<Arc<dyn Tool>>>,
+    /// The tools of each name for many, such as `mcp:files`.
+    groups: BTreeMap<String, Vec<Arc<dyn Tool>>>,
 }
 
-/// What stands before the name of a tool server in the word for all its tools.
-pub const ALL_OF: &str = "mcp:";
+/// The prefix of the name for all tools of an MCP server.
+pub const MCP_PREFIX: &str = "mcp:";
 
 impl Toolbox {
-    /// A box with nothing in it.
+    /// An empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The in-process tools for trying: clock, echo, sleep, fail, burst.
+    /// The tools for trials: clock, echo, sleep, fail, burst.
     pub fn trial(clock: Arc<dyn Clock>, mint: Arc<dyn Mint>) -> Self {
         Self {
             tools: trial::tools(clock, mint),
-            words: BTreeMap::new(),
+            groups: BTreeMap::new(),
         }
     }
 
-    /// The box with one more tool.
-    pub fn with(mut self, tool: Arc<dyn Tool>) -> Result<Self, NameTaken> {
+    /// Adds a tool.
+    pub fn with(mut self, tool: Arc<dyn Tool>) -> Result<Self, DuplicateToolName> {
         if self.get(tool.name()).is_some() {
-            return Err(NameTaken(tool.name().to_owned()));
+            return Err(DuplicateToolName(tool.name().to_owned()));
         }
         self.tools.push(tool);
         Ok(self)
     }
 
-    /// The tool of that name.
+    /// The tool named `name`.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
-    /// What `name` stands for: the tool of that name, or the tools of a word for many. None if
-    /// there is nothing of that name.
+    /// The tool named `name`, or the tools of the group `name`.
     pub fn named(&self, name: &str) -> Option<Vec<Arc<dyn Tool>>> {
-        let one = self.get(name).map(|tool| vec![Arc::clone(tool)]);
-        one.or_else(|| self.words.get(name).cloned())
+        let tool = self.get(name).map(|tool| vec![Arc::clone(tool)]);
+        tool.or_else(|| self.groups.get(name).cloned())
     }
 
-    /// The box with all tools that `word` stands for. One whose name is taken is left out: the
-    /// pack has a tool of its own in its place.
-    fn with_word(mut self, word: &str, tools: Vec<Arc<dyn Tool>>) -> Self {
-        let mut kept = Vec::new();
+    /// Adds the tools of a group. A tool whose name exists is left out: the pack defines a tool of
+    /// its own for it.
+    fn with_group(mut self, group: &str, tools: Vec<Arc<dyn Tool>>) -> Self {
+        let mut added = Vec::new();
         for tool in tools {
-            if self.get(tool.name()).is_some() {
+            let name = tool.name();
+            if self.get(name).is_some() {
                 tracing::warn!(
-                    word,
-                    tool = tool.name(),
-                    "a tool's name is taken; it is left out"
+                    group,
+                    tool = name,
+                    "tool left out: its name is already used"
                 );
                 continue;
             }
             self.tools.push(Arc::clone(&tool));
-            kept.push(tool);
+            added.push(tool);
         }
-        self.words.insert(word.to_owned(), kept);
+        self.groups.insert(group.to_owned(), added);
         self
     }
 
-    /// All of them.
+    /// All tools.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools.iter()
     }
 }
 
-/// The tools of `pack` that are named, in that order. Tools that ask a data service do it through
-/// `connector` and have no other way (S2-053).
-pub fn toolbox(pack: &Pack, names: &[String], kit: &Kit) -> Result<Toolbox, BadTool> {
+/// Makes the tools of `pack` named `names`, in that order. Tools reach a data service only through
+/// the [`Connector`] of `dependencies` (S2-053).
+pub fn toolbox(
+    pack: &Pack,
+    names: &[String],
+    dependencies: &ToolDependencies,
+) -> Result<Toolbox, ToolBuildError> {
     names.iter().try_fold(Toolbox::new(), |toolbox, name| {
-        if let Some(server) = name.strip_prefix(ALL_OF) {
-            let tools = kit.servers.all(server).map_err(|why| BadTool::Unmade {
-                tool: name.clone(),
-                why,
-            })?;
-            return Ok(toolbox.with_word(name, tools));
+        if let Some(server) = name.strip_prefix(MCP_PREFIX) {
+            let tools = dependencies.servers.all(server);
+            let tools = tools.map_err(|reason| definition_error(name, reason))?;
+            return Ok(toolbox.with_group(name, tools));
         }
         let def = pack.tool(name);
-        let def = def.ok_or_else(|| BadTool::Unknown(name.clone()))?;
-        Ok(toolbox.with(make(def, kit)?)?)
+        let def = def.ok_or_else(|| ToolBuildError::Unknown(name.clone()))?;
+        Ok(toolbox.with(build(def, dependencies)?)?)
     })
 }
 
-/// One tool of a pack.
-pub(crate) fn make(def: &ToolDef, kit: &Kit) -> Result<Arc<dyn Tool>, BadTool> {
-    let Kit {
+/// Makes one tool of a pack.
+fn build(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>, ToolBuildError> {
+    let ToolDependencies {
         connector,
         clock,
         mint,
         dialer,
-        workshop,
+        runner,
         servers,
-    } = kit;
-    match &def.kind {
+    } = dependencies;
+    let schema_error = |error: InputSchemaError| ToolBuildError::Schema {
+        tool: def.name.clone(),
+        reason: error.0,
+    };
+    let definition_error = |reason: String| definition_error(&def.name, reason);
+    let tool = match &def.kind {
         ToolKind::Ccs {
             enricher_id,
             domain_type,
         } => {
-            let typed = connector.typed(domain_type, enricher_id);
-            let typed = typed.ok_or_else(|| BadTool::Enricher {
+            let enricher = connector.enricher(domain_type, enricher_id);
+            let enricher = enricher.ok_or_else(|| ToolBuildError::Enricher {
                 tool: def.name.clone(),
                 enricher_id: enricher_id.clone(),
                 domain_type: domain_type.clone(),
             })?;
-            let ccs = Ccs::new(def, typed, connector).map_err(|why| BadTool::Schema {
-                tool: def.name.clone(),
-                why: why.0,
-            })?;
-            Ok(Arc::new(ccs))
+            EnricherTool::build(def, enricher, connector).map_err(schema_error)?
         }
         ToolKind::Render { data_type, shape } => {
-            let typed = connector.of_domain(data_type);
-            Ok(Arc::new(Render::new(def, (data_type, *shape), typed, mint)))
+            let enrichers = connector.of_domain(data_type);
+            RenderTool::build(def, (data_type, *shape), enrichers, mint)
         }
         ToolKind::Direct(function) => {
             let inner: Arc<dyn Tool> = match function {
                 Function::Clock => Arc::new(ClockTool::new(Arc::clone(clock))),
-                Function::Echo => Arc::new(Echo),
-                Function::Sleep => Arc::new(Sleep),
-                Function::Fail => Arc::new(Fail),
-                Function::Burst => Arc::new(Burst::new(Arc::clone(mint))),
-                Function::EmitStatus => Arc::new(EmitStatus),
-                Function::LlmFeedback => Arc::new(Feedback),
+                Function::Echo => Arc::new(EchoTool),
+                Function::Sleep => Arc::new(SleepTool),
+                Function::Fail => Arc::new(FailTool),
+                Function::Burst => Arc::new(BurstTool::new(Arc::clone(mint))),
+                Function::EmitStatus => Arc::new(EmitStatusTool),
+                Function::LlmFeedback => Arc::new(FeedbackTool),
             };
-            Ok(Arc::new(Named::new(def, inner)))
+            RenamedTool::build(def, inner)
         }
         ToolKind::Http(http) => {
-            let tool = Http::new(def, http, dialer).map_err(|why| BadTool::Unmade {
-                tool: def.name.clone(),
-                why,
-            })?;
-            checked(def, Arc::new(tool))
+            let tool = HttpTool::build(def, http, dialer).map_err(definition_error)?;
+            tool.checked().map_err(schema_error)?
         }
         ToolKind::Process(process) => {
-            let tool = Process::new(def, process, workshop).map_err(|why| BadTool::Program {
-                tool: def.name.clone(),
-                why: why.to_string(),
-            })?;
-            checked(def, Arc::new(tool))
+            let tool = ProcessTool::build(def, process, runner);
+            let tool = tool.map_err(|error| definition_error(error.to_string()))?;
+            tool.checked().map_err(schema_error)?
         }
         ToolKind::Mcp { server, tool } => {
-            // It checks its input itself: the schema is the server's.
-            let made = servers.tool(def, server, tool);
-            made.map_err(|why| BadTool::Unmade {
-                tool: def.name.clone(),
-                why,
-            })
+            let tool = servers.tool(def, server, tool);
+            return tool.map_err(definition_error);
         }
-        ToolKind::Delegate { agent } => checked(def, Arc::new(Delegate::new(def, agent))),
-    }
+        ToolKind::Delegate { agent } => {
+            let tool = DelegateTool::build(def, agent);
+            tool.checked().map_err(schema_error)?
+        }
+    };
+    Ok(Arc::new(tool))
 }
 
-/// `tool` behind the check of its input.
-fn checked(def: &ToolDef, tool: Arc<dyn Tool>) -> Result<Arc<dyn Tool>, BadTool> {
-    let checked = Checked::new(tool).map_err(|why| BadTool::Schema {
-        tool: def.name.clone(),
-        why: why.0,
-    })?;
-    Ok(Arc::new(checked))
+fn definition_error(tool: &str, reason: String) -> ToolBuildError {
+    ToolBuildError::Definition {
+        tool: tool.to_owned(),
+        reason,
+    }
 }
 
 #[cfg(test)]

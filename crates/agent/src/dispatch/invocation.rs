@@ -15,7 +15,7 @@ use turnwire_event::code::{AgentErrorClass, CallPurpose, ToolType};
 use turnwire_event::port::{Emission, Emitter, History, Refusal};
 use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
 use turnwire_model::{Request, Said};
-use turnwire_tool::{Live, Scene, deliver};
+use turnwire_tool::{LiveTask, ToolContext, deliver};
 
 use crate::dispatch::sub_agent::Member;
 use crate::emitter::ambient;
@@ -49,7 +49,7 @@ pub(crate) struct Job {
     pub(crate) invocation_id: InvocationId,
     pub(crate) context: Context,
     pub(crate) question: String,
-    pub(crate) scene: Arc<Scene>,
+    pub(crate) scene: Arc<ToolContext>,
     pub(crate) history: Arc<dyn History>,
     pub(crate) voice: Arc<Voice>,
     pub(crate) meter: Arc<Meter>,
@@ -107,7 +107,7 @@ pub(crate) fn run(job: Job) -> impl Future<Output = Result<Answer, Miss>> + Send
         span_id = job.voice.span().span_id
     );
     let writer = Arc::clone(&job.voice) as Arc<dyn Emitter>;
-    let live = Live::begin();
+    let live = LiveTask::begin();
     let work = async move {
         let _live = live;
         let _part = job.scene.wards.enter()?;

@@ -14,7 +14,7 @@ use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::ToolType;
 use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal};
 use turnwire_event::{Body, CallId, ContentBlock, Position, ToolUseId, Trace};
-use turnwire_tool::Fault;
+use turnwire_tool::ServiceFault;
 
 /// A tool that was called and has not ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub(crate) struct Trail {
     /// The errors that were told of it.
     pub(crate) errors: Vec<TurnError>,
     /// Failures of data services that were not told.
-    pub(crate) kept: Vec<Fault>,
+    pub(crate) kept: Vec<ServiceFault>,
     /// Its model calls in flight.
     pub(crate) calls: Vec<CallId>,
     /// Its tools at work.
@@ -93,7 +93,7 @@ impl Voice {
     }
 
     /// Keeps a failure that is not told.
-    pub(crate) fn keep(&self, fault: Fault) {
+    pub(crate) fn keep(&self, fault: ServiceFault) {
         if let Some(trail) = self.trail.lock().as_mut() {
             trail.kept.push(fault);
         }

@@ -13,7 +13,7 @@ use turnwire_event::port::{Emission, Emitter, Refusal, TurnContext};
 use turnwire_event::row::Scope;
 use turnwire_event::{Actor, Body, InvocationId, Message, Mint, Position, Trace};
 use turnwire_model::ToolSpec;
-use turnwire_tool::{Scene, Shelf, Tool, Toolbox, deliver};
+use turnwire_tool::{ItemStore, Tool, ToolContext, Toolbox, deliver};
 
 use crate::emitter::sub_agent_emitter::Voice;
 use crate::options::Options;
@@ -200,7 +200,7 @@ pub(crate) enum Faults {
 pub(crate) struct Desk<'a> {
     pub(crate) means: &'a Means,
     pub(crate) emitter: &'a Arc<dyn Emitter>,
-    pub(crate) scene: &'a Arc<Scene>,
+    pub(crate) scene: &'a Arc<ToolContext>,
     pub(crate) meter: &'a Meter,
     /// Which of its models it asks.
     pub(crate) standing: &'a Standing,
@@ -248,9 +248,9 @@ pub(crate) fn scene(
     agent: Option<&str>,
     trace: Option<Arc<Trace>>,
     definition: &str,
-) -> Arc<Scene> {
+) -> Arc<ToolContext> {
     let input = &turn.input;
-    Arc::new(Scene {
+    Arc::new(ToolContext {
         owner: input.owner.clone(),
         session_id: input.session_id,
         turn_id: input.turn_id,
@@ -259,7 +259,7 @@ pub(crate) fn scene(
         location: input.location.clone(),
         agent: agent.map(str::to_owned),
         trace,
-        shelf: Shelf::new(),
+        items: ItemStore::new(),
         definition: definition.to_owned(),
         wards: Arc::clone(&turn.wards),
         delegate: Arc::clone(&turn.delegate),

@@ -14,7 +14,7 @@ use turnwire_event::port::{
     BoxFuture, Emission, EmitError, Emitter, MessageEnd, Refusal, TurnContext,
 };
 use turnwire_event::{Actor, Body, ContentBlock, Position, Trace};
-use turnwire_tool::{Call, Tool, ToolFailure};
+use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
 use super::recorder::Recorder;
 use super::troupe::{Double, Troupe};
@@ -29,7 +29,7 @@ const SHOP: &str = "
 
 fn doing<F, W>(work: F) -> Arc<dyn Tool>
 where
-    F: Fn(Call) -> W + Send + Sync + 'static,
+    F: Fn(ToolInvocation) -> W + Send + Sync + 'static,
     W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
 {
     Arc::new(Double {

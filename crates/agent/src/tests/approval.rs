@@ -10,7 +10,7 @@ use turnwire_event::code::{Decision, ToolType, TurnKind, TurnStatus};
 use turnwire_event::port::{BoxFuture, Resumed};
 use turnwire_event::row::NewMessage;
 use turnwire_event::{ApprovalId, Body, ContentBlock, Message, Role, ToolUseId, TurnId, Ulid};
-use turnwire_tool::{Call, Tool, ToolFailure};
+use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
 use super::stage::{Past, Stage, message};
 use super::troupe::{Troupe, results as told_to, service};
@@ -237,7 +237,7 @@ impl Tool for Guarded {
         true
     }
 
-    fn run(&self, _: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+    fn run(&self, _: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         panic!("nobody said yes")
     }
 }

@@ -245,8 +245,8 @@ async fn g7_law_9_another_persons_name_in_a_tools_input_changes_nobodys_name() {
         tool_type: ToolType::Ccs,
         status: None,
         remember: false,
-        work: move |call: turnwire_tool::Call| -> BoxFuture<'static, _> {
-            let principal = call.scene.owner.principal.to_string();
+        work: move |call: turnwire_tool::ToolInvocation| -> BoxFuture<'static, _> {
+            let principal = call.context.owner.principal.to_string();
             notes.lock().push((principal, call.input));
             Box::pin(async { Ok(json!("given")) })
         },

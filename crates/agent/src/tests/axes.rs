@@ -10,7 +10,7 @@ use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{Reason, ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Outcome};
 use turnwire_model::{Provider as _, Script, Scripted};
-use turnwire_tool::{Call, Tool, ToolFailure};
+use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
 use super::stage::Asked;
 use super::troupe::{Double, Troupe, pack, results, service, unavailable};
@@ -45,7 +45,7 @@ fn shop_failed() -> Outcome {
     ended(TurnStatus::Failed, Some(TurnError::sub_agent("shop")))
 }
 
-fn doing<W>(name: &'static str, work: fn(Call) -> W) -> Arc<dyn Tool>
+fn doing<W>(name: &'static str, work: fn(ToolInvocation) -> W) -> Arc<dyn Tool>
 where
     W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
 {

@@ -10,7 +10,7 @@ use turnwire_event::port::{BoxFuture, HistoryBudget};
 use turnwire_event::row::Scope;
 use turnwire_event::{Body, ContentBlock, Message, Role, ToolUseId, Ulid};
 use turnwire_model::Said;
-use turnwire_tool::{Call, Scene};
+use turnwire_tool::{ToolContext, ToolInvocation};
 
 use super::stage::message;
 use super::troupe::{Double, Troupe, words};
@@ -272,15 +272,15 @@ async fn data_shown_to_the_person_is_not_shown_to_a_model_again() {
 #[tokio::test]
 async fn s2_015_tools_of_a_sub_agent_work_for_the_turns_person_in_its_run() {
     let script = REWARDS.replace("{text: Forty.}", "{tool: {name: points}}, {text: Forty.}");
-    let seen: Arc<Mutex<Option<Arc<Scene>>>> = Arc::default();
+    let seen: Arc<Mutex<Option<Arc<ToolContext>>>> = Arc::default();
     let slot = Arc::clone(&seen);
     let mut troupe = Troupe::new(&script).tool(Arc::new(Double {
         name: "points",
         tool_type: ToolType::Ccs,
         status: None,
         remember: false,
-        work: move |call: Call| -> BoxFuture<'static, _> {
-            *slot.lock() = Some(call.scene);
+        work: move |call: ToolInvocation| -> BoxFuture<'static, _> {
+            *slot.lock() = Some(call.context);
             Box::pin(async { Ok(json!(1)) })
         },
     }));

@@ -30,7 +30,7 @@ fn show() -> Arc<dyn Tool> {
         tool_type: ToolType::Render,
         status: None,
         remember: false,
-        work: |call: turnwire_tool::Call| -> BoxFuture<'static, _> {
+        work: |call: turnwire_tool::ToolInvocation| -> BoxFuture<'static, _> {
             Box::pin(async move {
                 let id = |id: &str| ItemKey { id: id.to_owned() };
                 let loaded = Body::DataLoaded(Loaded {

@@ -11,7 +11,7 @@ use turnwire_event::port::BoxFuture;
 use turnwire_event::row::Scope;
 use turnwire_event::{Body, ContentBlock, Role};
 use turnwire_model::{Delta, Provider as _};
-use turnwire_tool::{Call, Tool};
+use turnwire_tool::{Tool, ToolInvocation};
 
 use super::stage::Asked;
 use super::troupe::{Double, Troupe, pack, results, words};
@@ -31,7 +31,7 @@ fn slow(name: &'static str, ms: u64) -> Arc<dyn Tool> {
         tool_type: ToolType::Ccs,
         status: None,
         remember: true,
-        work: move |_: Call| -> BoxFuture<'static, _> {
+        work: move |_: ToolInvocation| -> BoxFuture<'static, _> {
             Box::pin(async move {
                 sleep(Duration::from_millis(ms)).await;
                 Ok(json!({"from": name}))

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use turnwire_event::code::ToolType;
 use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
-use turnwire_tool::{Call, Tool, ToolFailure};
+use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
 use super::troupe::{Double, Troupe};
 
@@ -68,7 +68,7 @@ fn search(given: fn() -> Result<Value, ToolFailure>) -> Arc<dyn Tool> {
         tool_type: ToolType::Ccs,
         status: None,
         remember: false,
-        work: move |_: Call| -> BoxFuture<'static, _> {
+        work: move |_: ToolInvocation| -> BoxFuture<'static, _> {
             Box::pin(async move {
                 sleep(Duration::from_secs(1)).await;
                 given()

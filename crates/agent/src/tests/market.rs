@@ -9,7 +9,7 @@ use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Emitter, TurnContext};
 use turnwire_model::{Models, Script, Scripted, ScriptedModels};
 use turnwire_pack::{Files, Pack, check};
-use turnwire_tool::{Call, Toolbox};
+use turnwire_tool::{ToolInvocation, Toolbox};
 
 use super::recorder::Recorder;
 use super::stage::{Count, input};
@@ -53,7 +53,7 @@ async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
             tool_type: ToolType::Ccs,
             status: None,
             remember: false,
-            work: move |_: Call| -> BoxFuture<'static, _> {
+            work: move |_: ToolInvocation| -> BoxFuture<'static, _> {
                 Box::pin(async move {
                     if fails {
                         return Err(unavailable("PLANTED"));

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
-use turnwire_tool::Call;
+use turnwire_tool::ToolInvocation;
 
 use super::troupe::{Double, Troupe};
 
@@ -63,7 +63,7 @@ fn s2_070_the_time_of_models_and_tools_is_not_overhead() {
         tool_type: ToolType::Ccs,
         status: None,
         remember: false,
-        work: |_: Call| -> BoxFuture<'static, _> {
+        work: |_: ToolInvocation| -> BoxFuture<'static, _> {
             Box::pin(async {
                 sleep(Duration::from_millis(500)).await;
                 Ok(json!(1))

@@ -11,7 +11,7 @@ use turnwire_event::port::{BoxFuture, Emission, EmitError, Emitter, MessageEnd, 
 use turnwire_event::port::{Outcome, TurnContext};
 use turnwire_event::{Actor, Body, ContentBlock, Position};
 use turnwire_pack::Pack;
-use turnwire_tool::{Call, Tool};
+use turnwire_tool::{Tool, ToolInvocation};
 
 use super::recorder::Recorder;
 use super::troupe::{Double, Troupe};
@@ -29,7 +29,7 @@ fn saying(lasts: u64, says: &'static [(u64, &'static str)]) -> Arc<dyn Tool> {
         tool_type: ToolType::Ccs,
         status: None,
         remember: false,
-        work: move |call: Call| -> BoxFuture<'static, _> {
+        work: move |call: ToolInvocation| -> BoxFuture<'static, _> {
             Box::pin(async move {
                 let mut now = 0;
                 for (at, id) in says {

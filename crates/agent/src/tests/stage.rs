@@ -17,7 +17,7 @@ use turnwire_event::{
     TenantId, Timestamp, TurnId, Ulid,
 };
 use turnwire_model::{Delta, ModelError, Provider, Request, Script, Scripted};
-use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
+use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use super::recorder::Recorder;
 use crate::agent::Agent;
@@ -85,7 +85,7 @@ pub(super) struct Doing<F> {
 
 impl<F> Tool for Doing<F>
 where
-    F: Fn(Call) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync,
+    F: Fn(ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync,
 {
     fn name(&self) -> &str {
         self.name
@@ -106,7 +106,7 @@ where
         self.approval
     }
 
-    fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+    fn run(&self, call: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         (self.work)(call)
     }
 }
@@ -149,7 +149,7 @@ impl Stage {
     /// With one more tool.
     pub(super) fn tool<F, W>(self, name: &'static str, work: F) -> Self
     where
-        F: Fn(Call) -> W + Send + Sync + 'static,
+        F: Fn(ToolInvocation) -> W + Send + Sync + 'static,
         W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
     {
         self.put(name, false, work)
@@ -158,7 +158,7 @@ impl Stage {
     /// With one more tool that needs a person's word.
     pub(super) fn guarded<F, W>(self, name: &'static str, work: F) -> Self
     where
-        F: Fn(Call) -> W + Send + Sync + 'static,
+        F: Fn(ToolInvocation) -> W + Send + Sync + 'static,
         W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
     {
         self.put(name, true, work)
@@ -166,7 +166,7 @@ impl Stage {
 
     fn put<F, W>(mut self, name: &'static str, approval: bool, work: F) -> Self
     where
-        F: Fn(Call) -> W + Send + Sync + 'static,
+        F: Fn(ToolInvocation) -> W + Send + Sync + 'static,
         W: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
     {
         let work = move |call| -> BoxFuture<'static, _> { Box::pin(work(call)) };

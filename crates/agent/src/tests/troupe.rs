@@ -15,7 +15,7 @@ use turnwire_event::{Body, ContentBlock, Message, Role};
 use turnwire_model::routing::Routing;
 use turnwire_model::{Models, Provider, Request, Script, Scripted};
 use turnwire_pack::{Files, Pack, check};
-use turnwire_tool::{Call, Fault, Tool, ToolFailure, Toolbox};
+use turnwire_tool::{ServiceFault, Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use super::recorder::Recorder;
 use super::stage::{Asked, Count, input};
@@ -108,7 +108,7 @@ pub(super) struct Double<F> {
 
 impl<F> Tool for Double<F>
 where
-    F: Fn(Call) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync,
+    F: Fn(ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync,
 {
     fn name(&self) -> &str {
         self.name
@@ -134,7 +134,7 @@ where
         self.remember
     }
 
-    fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+    fn run(&self, call: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         (self.work)(call)
     }
 }
@@ -160,7 +160,7 @@ pub(super) fn service(
 /// What a data service's failure looks like to an agent.
 pub(super) fn unavailable(enricher_id: &str) -> ToolFailure {
     ToolFailure {
-        fault: Some(Fault {
+        fault: Some(ServiceFault {
             enricher_id: enricher_id.into(),
             reason: Reason::UpstreamTimeout,
         }),

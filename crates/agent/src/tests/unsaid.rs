@@ -11,7 +11,7 @@ use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
 use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body, StopReason, Usage};
 use turnwire_model::{Delta, ModelError, Request};
-use turnwire_tool::{Call, ToolFailure};
+use turnwire_tool::{ToolFailure, ToolInvocation};
 
 use super::stage::{Asked, Stage};
 use super::troupe::Troupe;
@@ -73,7 +73,7 @@ fn looking(before: Option<&'static str>) -> Stage {
 }
 
 /// Shows something to the person.
-async fn show(call: Call) -> Result<Value, ToolFailure> {
+async fn show(call: ToolInvocation) -> Result<Value, ToolFailure> {
     let rendered = Body::ComponentRendered(Rendered {
         component: json!({"type": "card"}),
         tool_call: ToolCall {

@@ -10,7 +10,7 @@ use turnwire_event::code::{ErrorCode, FailureMode, ToolErrorClass, ToolType, Tur
 use turnwire_event::port::{BoxFuture, Delegate, HistoryBudget, NoWorker, Task, WorkerEnd};
 use turnwire_event::{Body, SessionId, ToolUseId, Ulid};
 use turnwire_pack::Pack;
-use turnwire_tool::{Call, Tool, ToolFailure};
+use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
 use super::troupe::{Double, Troupe, results};
 
@@ -114,7 +114,10 @@ impl Delegate for Office {
 
 fn delegating(
     name: &'static str,
-    work: impl Fn(Call) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync + 'static,
+    work: impl Fn(ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>>
+    + Send
+    + Sync
+    + 'static,
 ) -> Arc<dyn Tool> {
     Arc::new(Double {
         name,
@@ -130,7 +133,7 @@ async fn a_turn_has_as_many_workers_as_its_pack_allows() {
     let script = "- {when: {call: 1}, steps: [{tool: {name: llm_feedback}}, {tool: {name: llm_feedback}}, {tool: {name: llm_feedback}}]}\n\
                   - {steps: [{text: Done.}]}\n";
     let tool = delegating("llm_feedback", |call| {
-        let given = call.scene.delegate.reserve();
+        let given = call.context.delegate.reserve();
         Box::pin(async move { Ok(json!(given.map_err(|why| why.to_string()).is_ok())) })
     });
     let mut troupe = Troupe::new(script).tool(tool);
@@ -145,8 +148,8 @@ async fn a_turn_has_as_many_workers_as_its_pack_allows() {
 }
 
 /// A task that never ends.
-fn hang(call: &Call) -> BoxFuture<'static, WorkerEnd> {
-    call.scene.delegate.run(Task {
+fn hang(call: &ToolInvocation) -> BoxFuture<'static, WorkerEnd> {
+    call.context.delegate.run(Task {
         worker_session_id: SessionId(Ulid(5)),
         tool_use_id: call.tool_use_id,
         agent: "reader".into(),
@@ -236,7 +239,7 @@ impl Tool for Served {
         Some("files")
     }
 
-    fn run(&self, _: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+    fn run(&self, _: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         Box::pin(async { Ok(Value::Null) })
     }
 }

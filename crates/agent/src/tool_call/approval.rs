@@ -12,7 +12,7 @@ use turnwire_event::code::{TurnKind, TurnStatus};
 use turnwire_event::port::{Outcome, Refusal};
 use turnwire_event::{ApprovalId, Body};
 use turnwire_model::Said;
-use turnwire_tool::{ToolFailure, fits};
+use turnwire_tool::{ToolFailure, check_input};
 
 use crate::resources::agent_resources::{Desk, Means};
 use crate::tool_call::execute::{Use, decline};
@@ -44,10 +44,12 @@ pub(crate) fn sift(means: &Means, kind: TurnKind, uses: Vec<Use>) -> Sifted {
     for asked in uses {
         match means.toolbox.get(&asked.name) {
             // One that cannot be read is refused as it always is.
-            Some(tool) if tool.approval() && !asked.broken => match fits(&**tool, &asked.input) {
-                Ok(()) => sifted.later.push(asked),
-                Err(why) => sifted.unfit.push((asked, why)),
-            },
+            Some(tool) if tool.approval() && !asked.broken => {
+                match check_input(&**tool, &asked.input) {
+                    Ok(()) => sifted.later.push(asked),
+                    Err(why) => sifted.unfit.push((asked, why)),
+                }
+            }
             Some(_) | None => sifted.now.push(asked),
         }
     }

@@ -24,7 +24,7 @@ use turnwire_event::port::{Emission, Refusal};
 use turnwire_event::row::NewMessage;
 use turnwire_event::{Actor, Body, ContentBlock, MessageId, Role, ToolUseId};
 use turnwire_model::Said;
-use turnwire_tool::{Call, Fault, Live, Tool, ToolFailure};
+use turnwire_tool::{LiveTask, ServiceFault, Tool, ToolFailure, ToolInvocation};
 
 use crate::emitter::ambient;
 use crate::resources::agent_resources::{Desk, Means, not_executed};
@@ -103,7 +103,7 @@ pub(crate) async fn decline(
         error_class: why.class,
         called: false,
     };
-    let said = result(asked.id, Err(why.told));
+    let said = result(asked.id, Err(why.message));
     let mut message = message(desk, &said);
     message.metadata.extend([not_executed()]);
     let emission = Emission {
@@ -247,13 +247,13 @@ fn run(
     asked: &Use,
 ) -> impl Future<Output = Given> + Send + 'static {
     let limit = tool.timeout().unwrap_or(desk.means.options.tool_timeout);
-    let call = Call {
+    let call = ToolInvocation {
         tool_use_id: asked.id,
         input: asked.input.clone(),
         emitter: Arc::clone(desk.emitter),
-        scene: Arc::clone(desk.scene),
+        context: Arc::clone(desk.scene),
     };
-    let live = Live::begin();
+    let live = LiveTask::begin();
     async move {
         let _live = live;
         let begun = Instant::now();
@@ -261,7 +261,7 @@ fn run(
         let acting = async {
             // A stop may have come since this was found to be durable: the session is about to
             // drop the turn.
-            let Ok(_part) = call.scene.wards.enter() else {
+            let Ok(_part) = call.context.wards.enter() else {
                 return pending().await;
             };
             tool.run(call).await
@@ -313,7 +313,7 @@ async fn tell(desk: &Desk<'_>, asked: Use, (given, took): Given) -> Result<Ended
                 // Known to the writer, who sees the whole turn.
                 called: false,
             };
-            (Body::ToolFailed(failed), Err(failure.told.clone()))
+            (Body::ToolFailed(failed), Err(failure.message.clone()))
         }
     };
     if let Err(failure) = &given {
@@ -377,12 +377,12 @@ pub(crate) fn millis(took: Duration) -> u64 {
 }
 
 /// The error that a data service's failure is, as clients are told it.
-pub(crate) fn error_of(fault: &Fault) -> TurnError {
+pub(crate) fn error_of(fault: &ServiceFault) -> TurnError {
     TurnError::envelope(&fault.enricher_id, fault.reason)
 }
 
 /// Tells that a data service failed; the turn goes on (axis 2).
-pub(crate) async fn report(desk: &Desk<'_>, fault: &Fault) -> Result<(), Refusal> {
+pub(crate) async fn report(desk: &Desk<'_>, fault: &ServiceFault) -> Result<(), Refusal> {
     let who = &desk.means.who;
     desk.tell(who.actor(), Body::ErrorReported(error_of(fault)))
         .await?;

@@ -11,7 +11,7 @@ use turnwire_event::code::{Decision, ToolErrorClass};
 use turnwire_event::port::Resumed;
 use turnwire_event::{ContentBlock, Role, ToolUseId};
 use turnwire_model::Said;
-use turnwire_tool::{ToolFailure, fits};
+use turnwire_tool::{ToolFailure, check_input};
 
 use crate::resources::agent_resources::Means;
 use crate::tool_call::execute::Use;
@@ -74,7 +74,7 @@ fn verdict<'a>(
         let told = "not executed: what it was asked for is no longer kept. Ask again.";
         return Err(ToolFailure::internal(told));
     };
-    fits(&**tool, input)?;
+    check_input(&**tool, input)?;
     Ok(input)
 }
 

@@ -7,7 +7,7 @@ use turnwire_event::body::delegate::Failed;
 use turnwire_event::code::{FailureMode, ToolErrorClass, ToolType};
 use turnwire_event::port::{BoxFuture, Delegate, NoWorker, Task, WorkerEnd};
 use turnwire_event::{Actor, Body, SessionId, ToolUseId};
-use turnwire_tool::Scene;
+use turnwire_tool::ToolContext;
 
 /// Whoever has workers, and how many more of them a turn may have.
 pub(crate) struct Crew {
@@ -48,7 +48,7 @@ impl Delegate for Crew {
 /// The ends of workers that a tool of `tool_type` has let go of when it failed: told before its
 /// own, and not before they have stopped.
 pub(crate) async fn lost(
-    scene: &Scene,
+    scene: &ToolContext,
     (tool_use_id, tool_type): (ToolUseId, ToolType),
     class: ToolErrorClass,
 ) -> Vec<(Actor, Body)> {

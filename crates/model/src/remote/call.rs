@@ -9,6 +9,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::stream::{BoxStream, unfold};
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
+use turnwire_dial::{SseError, SseLimits, SseReader};
 use turnwire_event::Usage;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
@@ -18,7 +19,6 @@ use super::{Limits, RemoteConfig};
 use crate::delta::{Delta, ModelError};
 use crate::dialect::{ErrorResponse, StreamDecoder};
 use crate::request::Request;
-use crate::sse::{Sse, SseError};
 
 /// Bytes that are read of an error response: its error code is in the first few hundred.
 const ERROR_BODY_BYTES_MAX: usize = 65_536;
@@ -47,7 +47,7 @@ pub(super) async fn open(
     let answer = AnswerStream {
         chunks: reply.chunks,
         chunk: Bytes::new(),
-        sse: Sse::new(config.limits.frame_bytes_max),
+        sse: SseReader::new(SseLimits::per_event(config.limits.frame_bytes_max)),
         decoder: config.dialect.decoder(),
         deltas: VecDeque::new(),
         state: StreamState::Reading,
@@ -179,7 +179,7 @@ struct AnswerStream {
     chunks: BoxStream<'static, Result<Bytes, ModelError>>,
     /// Bytes received and not yet decoded.
     chunk: Bytes,
-    sse: Sse,
+    sse: SseReader,
     decoder: Box<dyn StreamDecoder>,
     /// Deltas decoded and not yet delivered; at most those of one frame.
     deltas: VecDeque<Delta>,
@@ -232,9 +232,9 @@ impl AnswerStream {
         }
         let mut unread: &[u8] = &self.chunk;
         while self.deltas.is_empty() {
-            match self.sse.pull(&mut unread).map_err(sse_error)? {
-                Some(frame) => {
-                    let decoded = self.decoder.step(frame, &mut self.deltas);
+            match self.sse.next_event(&mut unread).map_err(sse_error)? {
+                Some(event) => {
+                    let decoded = self.decoder.step(event.into(), &mut self.deltas);
                     decoded.map_err(|error| error.at("in_stream_error"))?;
                 }
                 None => break,
@@ -331,7 +331,9 @@ impl AnswerStream {
 
 fn sse_error(error: SseError) -> ModelError {
     match error {
-        SseError::TooLarge { .. } => ModelError::from(PROVIDER).at("frame_too_large"),
+        SseError::LineTooLarge { .. }
+        | SseError::EventTooLarge { .. }
+        | SseError::StreamTooLarge { .. } => ModelError::from(PROVIDER).at("frame_too_large"),
         SseError::Utf8 => ModelError::passing(PROVIDER).at("not_utf8"),
     }
 }

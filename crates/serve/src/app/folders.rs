@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use turnwire_event::SessionId;
 use turnwire_log::SessionRecords;
 use turnwire_session::Sessions;
-use turnwire_tool::workshop::Folders;
+use turnwire_tool::runner::ProgramFolders;
 
 /// Beyond the grace of programs, until none of a deleted session can write any more.
 const AFTER: Duration = Duration::from_secs(3);
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes the folder of every session away that is deleted from now on. Programs of it have
 /// `grace` to end, and may write meanwhile: so it is done once more after that.
-pub(crate) fn follow(sessions: &Sessions, folders: Folders, grace: Duration) {
+pub(crate) fn follow(sessions: &Sessions, folders: ProgramFolders, grace: Duration) {
     let runtime = Handle::current();
     sessions.on_erased(Arc::new(move |id| {
         let folders = folders.clone();
@@ -32,9 +32,9 @@ pub(crate) fn follow(sessions: &Sessions, folders: Folders, grace: Duration) {
     }));
 }
 
-async fn clear(folders: &Folders, id: SessionId) {
+async fn clear(folders: &ProgramFolders, id: SessionId) {
     let folders = folders.clone();
-    let cleared = tokio::task::spawn_blocking(move || folders.clear(id)).await;
+    let cleared = tokio::task::spawn_blocking(move || folders.remove(id)).await;
     if let Ok(Err(error)) = cleared {
         // The next start tries again.
         tracing::warn!(session = %id, ?error, "the folder of a deleted session is still there");
@@ -43,7 +43,7 @@ async fn clear(folders: &Folders, id: SessionId) {
 
 /// Takes folders away whose sessions the store does not have, on a thread of its own that ends
 /// with `sessions`. A session is in the store before a program of it has a folder.
-pub(crate) fn sweep(sessions: &Arc<Sessions>, store: Arc<dyn SessionRecords>, folders: Folders) {
+pub(crate) fn sweep(sessions: &Arc<Sessions>, store: Arc<dyn SessionRecords>, folders: ProgramFolders) {
     let alive = Arc::downgrade(sessions);
     let swept = thread::Builder::new()
         .name("folders".to_owned())
@@ -53,7 +53,7 @@ pub(crate) fn sweep(sessions: &Arc<Sessions>, store: Arc<dyn SessionRecords>, fo
     }
 }
 
-fn swept(alive: &Weak<Sessions>, store: &dyn SessionRecords, folders: &Folders) {
+fn swept(alive: &Weak<Sessions>, store: &dyn SessionRecords, folders: &ProgramFolders) {
     for (at, id) in folders.sessions().enumerate() {
         if at % PIECE == PIECE - 1 {
             thread::sleep(PAUSE);
@@ -62,7 +62,7 @@ fn swept(alive: &Weak<Sessions>, store: &dyn SessionRecords, folders: &Folders) 
             return;
         }
         if matches!(store.session(id), Ok(None))
-            && let Err(error) = folders.clear(id)
+            && let Err(error) = folders.remove(id)
         {
             tracing::warn!(session = %id, ?error, "a folder of no session is still there");
         }

@@ -18,7 +18,7 @@ fn means() -> Means {
         mint: Arc::new(SystemMint),
         dialer: Arc::new(Dialer::new(turnwire_dial::Options::default()).expect("a dialer")),
         // No tool here runs a program.
-        workshop: Arc::new(Workshop::new(
+        workshop: Arc::new(ProgramRunner::new(
             "/nonexistent".into(),
             Vec::new(),
             std::time::Duration::ZERO,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use turnwire_pack::{Finding, Pack, Service};
-use turnwire_tool::toolbox::ALL_OF;
-use turnwire_tool::{Connector, Kit, NoVerify, Servers, Toolbox, toolbox};
+use turnwire_tool::toolbox::MCP_PREFIX;
+use turnwire_tool::{Connector, McpServers, NoVerifier, ToolDependencies, Toolbox, toolbox};
 
 use super::{Broken, Means};
 
@@ -13,30 +13,30 @@ use super::{Broken, Means};
 pub(super) async fn tools(
     pack: &Pack,
     means: &Means,
-    servers: &Servers,
+    servers: &McpServers,
 ) -> Result<Toolbox, Broken> {
     let servers = servers.open(&pack.mcp_servers).await.map_err(|bad| {
         let told = bad.iter().map(|bad| {
-            let server = format!("{ALL_OF}{}", bad.server);
+            let server = format!("{MCP_PREFIX}{}", bad.server);
             wrong(pack, &server, bad.to_string())
         });
         Broken::Wrong(told.collect())
     })?;
     let behind = |server: &str, service: &Service| servers.service(server, service);
     let dialer = means.dialer.clone();
-    let connector = Connector::new(pack, dialer, &behind, Arc::new(NoVerify)).map_err(|bad| {
+    let connector = Connector::new(pack, dialer, &behind, Arc::new(NoVerifier)).map_err(|bad| {
         let place = bad.service().and_then(|name| pack.service_places.get(name));
         let (line, column) = place.copied().unwrap_or((1, 1));
         let what = bad.to_string();
         Broken::Wrong(vec![Finding::error("connectors.yaml", line, column, what)])
     })?;
-    let kit = Kit {
+    let kit = ToolDependencies {
         connector: Arc::new(connector),
         clock: means.clock.clone(),
         mint: means.mint.clone(),
         dialer: means.dialer.clone(),
         servers,
-        workshop: means.workshop.clone(),
+        runner: means.workshop.clone(),
     };
     toolbox(pack, &names(pack), &kit)
         .map_err(|bad| Broken::Wrong(vec![wrong(pack, bad.tool(), bad.to_string())]))
@@ -58,7 +58,7 @@ fn names(pack: &Pack) -> Vec<String> {
         .chain(&pack.agents)
         .chain(&pack.workers);
     let words = agents.flat_map(|agent| &agent.tools);
-    for word in words.filter(|word| word.starts_with(ALL_OF)) {
+    for word in words.filter(|word| word.starts_with(MCP_PREFIX)) {
         if !names.contains(word) {
             names.push(word.clone());
         }

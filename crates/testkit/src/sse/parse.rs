@@ -1,5 +1,6 @@
-//! The bytes of a chat stream, read strictly: what is not written exactly as the contract says is
-//! an error, also where a browser would be kind.
+//! The bytes of a chat stream, read strictly: a block that is not written exactly as the contract
+//! says is an error, also where a browser would accept it. [`SseReader`] finds the end of a block
+//! and its fields; the block must have the very bytes that these fields are written with.
 //!
 //! ```text
 //! retry: 1234              on the first block, and there alone
@@ -16,10 +17,11 @@
 use std::str::FromStr as _;
 
 use serde_json::{Map, Value};
+use turnwire_dial::{SseBlock, SseError, SseLimits, SseReader};
 use turnwire_wire::pc3::Cursor;
 
-/// The largest block that is waited for: the hard limit of a frame.
-const BLOCK_MAX: usize = 16 << 20;
+/// The largest block that is read: the hard limit of a frame.
+const LIMITS: SseLimits = SseLimits::per_event(16 << 20);
 
 /// A stream that is not written as the contract says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,26 +63,31 @@ pub enum Said {
 impl Block {
     /// Reads a block; `first` if it is the connection's first.
     pub fn read(text: &str, first: bool) -> Result<Self, Garbled> {
-        let lines = text.strip_suffix("\n\n");
-        let lines = lines.ok_or_else(|| garbled("a block without its blank line", text))?;
+        let mut reader = SseReader::new(LIMITS);
+        let mut input = text.as_bytes();
+        let fields = reader.next_block(&mut input);
+        let fields = fields.map_err(|error| unreadable(error, text))?;
+        let fields = fields.filter(|_| input.is_empty());
+        let fields = fields.ok_or_else(|| garbled("a block without its blank line", text))?;
+        Self::from_fields(text, &fields, first)
+    }
+
+    fn from_fields(text: &str, fields: &SseBlock<'_>, first: bool) -> Result<Self, Garbled> {
         if text.contains(['\r', '\0', '\u{feff}']) {
             return Err(garbled("a character that ends or spoils a line", text));
         }
-        let mut lines: Vec<&str> = lines.split('\n').collect();
-        let retry = lines.first().and_then(|line| line.strip_prefix("retry: "));
-        match (first, retry) {
-            (true, Some(ms)) if ms.bytes().all(|b| b.is_ascii_digit()) && !ms.is_empty() => {
-                lines.remove(0);
-            }
-            (true, _) => return Err(garbled("a stream that does not begin with its retry", text)),
+        let lines = match (first, fields.retry_ms) {
+            (true, Some(ms)) => text.strip_prefix(&format!("retry: {ms}\n")),
+            (true, None) => None,
+            (false, None) => Some(text),
             (false, Some(_)) => return Err(garbled("a retry that is not the first line", text)),
-            (false, None) => {}
-        }
-        let said = match lines[..] {
-            [": ka"] => Said::Pause,
-            ["data: [DONE]"] => Said::Done,
-            [id, event, data] => frame(id, event, data).map_err(|why| garbled(why, text))?,
-            _ => return Err(garbled("neither a frame, nor a comment, nor the end", text)),
+        };
+        let lines =
+            lines.ok_or_else(|| garbled("a stream that does not begin with its retry", text))?;
+        let said = match lines {
+            ": ka\n\n" => Said::Pause,
+            "data: [DONE]\n\n" => Said::Done,
+            lines => frame(fields, lines).map_err(|why| garbled(why, text))?,
         };
         Ok(Self {
             text: text.to_owned(),
@@ -130,22 +137,35 @@ impl Block {
     }
 }
 
-fn frame(id: &str, event: &str, data: &str) -> Result<Said, &'static str> {
-    let id = id.strip_prefix("id: ").ok_or("no id")?;
+/// The frame with these `fields`, which must be written as `lines`.
+fn frame(fields: &SseBlock<'_>, lines: &str) -> Result<Said, &'static str> {
+    let id = fields.id.ok_or("no id")?;
+    let event = fields.event.ok_or("no event")?;
+    let data = fields.data.ok_or("no data")?;
+    if lines != format!("id: {id}\nevent: {event}\ndata: {data}\n\n") {
+        return Err("not the three lines of a frame");
+    }
     let id = Cursor::from_str(id).map_err(|_| "an id that is no cursor")?;
     id.frame.ok_or("an id without the number of its frame")?;
-    let event = event.strip_prefix("event: ").ok_or("no event")?;
     let plain = |b: u8| b.is_ascii_lowercase() || b == b'_';
-    if event.is_empty() || !event.bytes().all(plain) {
+    if !event.bytes().all(plain) {
         return Err("an event whose type is no word");
     }
-    let data = data.strip_prefix("data: ").ok_or("no data")?;
     let data: Map<String, Value> =
         serde_json::from_str(data).map_err(|_| "data that is no JSON object")?;
     if data.get("event_type").and_then(Value::as_str) != Some(event) {
         return Err("an event with two names");
     }
     Ok(Said::Frame(id, event.to_owned(), data))
+}
+
+fn unreadable(error: SseError, text: &str) -> Garbled {
+    match error {
+        SseError::Utf8 => garbled("no UTF-8", text),
+        SseError::LineTooLarge { .. }
+        | SseError::EventTooLarge { .. }
+        | SseError::StreamTooLarge { .. } => garbled("a block without end", ""),
+    }
 }
 
 /// Whether a piece of a block that was cut could have become one.
@@ -167,13 +187,27 @@ pub fn begins(tail: &[u8], first: bool) -> bool {
 }
 
 /// Takes bytes as they come, in pieces that end anywhere, and gives blocks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Parser {
+    reader: SseReader,
+    /// From the start of the block that is being read.
     bytes: Vec<u8>,
-    /// Up to where no block ends.
-    looked: usize,
+    /// How many of `bytes` the reader has consumed.
+    consumed: usize,
     begun: bool,
     done: bool,
+}
+
+impl Default for Parser {
+    fn default() -> Self {
+        Self {
+            reader: SseReader::new(LIMITS),
+            bytes: Vec::new(),
+            consumed: 0,
+            begun: false,
+            done: false,
+        }
+    }
 }
 
 impl Parser {
@@ -184,24 +218,22 @@ impl Parser {
 
     /// The next block, if it is whole.
     pub fn take(&mut self) -> Result<Option<Block>, Garbled> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if self.done && !self.bytes.is_empty() {
-            let text = String::from_utf8_lossy(&self.bytes).into_owned();
-            return Err(garbled("bytes after the sentinel", text));
+            return Err(garbled("bytes after the sentinel", text(&self.bytes)));
         }
-        let fresh = &self.bytes[self.looked..];
-        let Some(end) = fresh.windows(2).position(|two| two == b"\n\n") else {
-            self.looked = self.bytes.len().saturating_sub(1);
-            if self.bytes.len() > BLOCK_MAX {
-                return Err(garbled("a block without end", ""));
-            }
+        let mut input = &self.bytes[self.consumed..];
+        let fields = self.reader.next_block(&mut input);
+        self.consumed = self.bytes.len() - input.len();
+        let bytes = &self.bytes[..self.consumed];
+        let Some(fields) = fields.map_err(|error| unreadable(error, &text(bytes)))? else {
             return Ok(None);
         };
-        let end = self.looked + end + 2;
-        let block: Vec<u8> = self.bytes.drain(..end).collect();
-        self.looked = 0;
-        let text = String::from_utf8(block)
-            .map_err(|bad| garbled("no UTF-8", String::from_utf8_lossy(bad.as_bytes())))?;
-        let block = Block::read(&text, !self.begun)?;
+        let utf8 = std::str::from_utf8(bytes);
+        let utf8 = utf8.map_err(|_| unreadable(SseError::Utf8, &text(bytes)))?;
+        let block = Block::from_fields(utf8, &fields, !self.begun)?;
+        self.bytes.drain(..self.consumed);
+        self.consumed = 0;
         self.begun = true;
         self.done = block.said == Said::Done;
         Ok(Some(block))

@@ -1,7 +1,7 @@
 //! HTTP tools against a real socket: what is sent, what the model gets to see, and what nobody.
 
 mod keys;
-mod made;
+mod definition;
 mod site;
 
 use serde_json::json;
@@ -12,14 +12,15 @@ use turnwire_event::code::ToolErrorClass;
 use turnwire_pack::ToolKind;
 
 use super::*;
-use crate::stage::{Sink, call};
+use crate::test_support::{EventSink, call};
+use crate::tool::Tool as _;
 
 use site::{Site, request};
 
 /// Far longer than anything here takes: a wait that ends with it has failed.
 const LONG: Duration = Duration::from_secs(30);
 
-fn answer(status: u16, kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+fn response(status: u16, kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let length = body.len();
     let head =
@@ -38,7 +39,7 @@ fn http(method: Method, url: impl Into<String>) -> HttpDef {
     }
 }
 
-fn made(http: &HttpDef, timeout_ms: Option<u64>) -> Result<Http, String> {
+fn build(http: &HttpDef, timeout_ms: Option<u64>) -> Result<PackTool, String> {
     let def = ToolDef {
         name: "weather".into(),
         description: "Tells the weather.".into(),
@@ -51,23 +52,23 @@ fn made(http: &HttpDef, timeout_ms: Option<u64>) -> Result<Http, String> {
         progress_status: None,
     };
     let dialer = Dialer::new(Options::default()).expect("a dialer");
-    Http::new(&def, http, &Arc::new(dialer))
+    HttpTool::build(&def, http, &Arc::new(dialer))
 }
 
 async fn run(http: &HttpDef, input: Value) -> Result<Value, ToolFailure> {
-    let tool = made(http, Some(20_000)).expect("a tool");
-    tool.run(call(input, &Sink::with_room(0))).await
+    let tool = build(http, Some(20_000)).expect("a tool");
+    tool.run(call(input, &EventSink::with_room(0))).await
 }
 
-async fn told(http: &HttpDef, input: Value) -> (ToolErrorClass, String) {
+async fn failure_of(http: &HttpDef, input: Value) -> (ToolErrorClass, String) {
     let failure = run(http, input).await.expect_err("a failure");
     assert!(!failure.fatal && failure.fault.is_none());
-    (failure.class, failure.told)
+    (failure.class, failure.message)
 }
 
 #[tokio::test]
-async fn a_get_fills_the_address_and_puts_the_rest_into_the_query() {
-    let site = Site::saying(answer(
+async fn get_fills_the_url_and_sends_other_fields_as_query() {
+    let site = Site::with_response(response(
         200,
         "application/json; charset=utf-8",
         r#"{"t": 21}"#,
@@ -77,19 +78,19 @@ async fn a_get_fills_the_address_and_puts_the_rest_into_the_query() {
     def.query = vec![("units".into(), "metric".into())];
     let result = run(&def, json!({"city": "St. Pölten/../x", "days": 3})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": {"t": 21}})));
-    let heard = site.heard().concat();
+    let request = site.requests().concat();
     let line = "GET /v1/St.%20P%C3%B6lten%2F..%2Fx/now?units=metric&days=3 HTTP/1.1\r\n";
-    assert!(heard.starts_with(line), "{heard}");
-    assert!(heard.ends_with("\r\n\r\n"), "{heard}");
+    assert!(request.starts_with(line), "{request}");
+    assert!(request.ends_with("\r\n\r\n"), "{request}");
     assert!(
-        heard.contains("authorization: Bearer sk-pack-key\r\n"),
-        "{heard}"
+        request.contains("authorization: Bearer sk-pack-key\r\n"),
+        "{request}"
     );
 }
 
 #[tokio::test]
-async fn what_no_hole_takes_is_the_body_of_a_post_put_or_patch() {
-    let site = Site::saying(answer(201, "application/json", "[]")).await;
+async fn post_put_and_patch_send_other_fields_as_body() {
+    let site = Site::with_response(response(201, "application/json", "[]")).await;
     for (method, line) in [
         (Method::Post, "POST /c/Wien HTTP/1.1\r\n"),
         (Method::Put, "PUT /c/Wien HTTP/1.1\r\n"),
@@ -103,19 +104,19 @@ async fn what_no_hole_takes_is_the_body_of_a_post_put_or_patch() {
         let input = json!({"city": "Wien", "tags": ["a"], "n": {"m": null}});
         let result = run(&def, input).await;
         assert_eq!(result, Ok(json!({"status": 201, "body": []})));
-        let heard = site.heard().pop().expect("a request");
-        assert!(heard.starts_with(line), "{heard}");
+        let request = site.requests().pop().expect("a request");
+        assert!(request.starts_with(line), "{request}");
         assert!(
-            heard.contains("\r\ncontent-type: application/merge-patch+json\r\n"),
-            "{heard}"
+            request.contains("\r\ncontent-type: application/merge-patch+json\r\n"),
+            "{request}"
         );
         assert!(
-            heard.contains("\r\naccept: application/vnd.x+json\r\n"),
-            "{heard}"
+            request.contains("\r\naccept: application/vnd.x+json\r\n"),
+            "{request}"
         );
         assert!(
-            heard.ends_with("\r\n\r\n{\"tags\":[\"a\"],\"n\":{\"m\":null}}"),
-            "{heard}"
+            request.ends_with("\r\n\r\n{\"tags\":[\"a\"],\"n\":{\"m\":null}}"),
+            "{request}"
         );
     }
     let def = http(Method::Delete, format!("{}/c/{{city}}", site.url));
@@ -124,24 +125,25 @@ async fn what_no_hole_takes_is_the_body_of_a_post_put_or_patch() {
             .await
             .is_ok()
     );
-    let heard = site.heard().pop().expect("a request");
+    let request = site.requests().pop().expect("a request");
     assert!(
-        heard.starts_with("DELETE /c/Wien?hard=true HTTP/1.1\r\n"),
-        "{heard}"
+        request.starts_with("DELETE /c/Wien?hard=true HTTP/1.1\r\n"),
+        "{request}"
     );
-    assert!(!heard.contains("content-type"), "{heard}");
+    assert!(!request.contains("content-type"), "{request}");
 }
 
+// G8
 #[tokio::test]
-async fn g8_headers_are_the_packs_and_nothing_else_goes_along() {
-    let site = Site::saying(answer(200, "text/plain", "ok")).await;
+async fn request_has_the_headers_of_the_pack_only() {
+    let site = Site::with_response(response(200, "text/plain", "ok")).await;
     let input = json!({
         "authorization": "Bearer model", "headers": {"cookie": "a=b"}, "Cookie": "c", "principal": "p",
     });
     for method in [Method::Get, Method::Post] {
         assert!(run(&http(method, &site.url), input.clone()).await.is_ok());
-        let heard = site.heard().pop().expect("a request");
-        let (head, _) = heard.split_once("\r\n\r\n").expect("a head");
+        let request = site.requests().pop().expect("a request");
+        let (head, _) = request.split_once("\r\n\r\n").expect("a head");
         let lines = head.lines().skip(1);
         let mut names: Vec<&str> = lines.filter_map(|line| line.split(':').next()).collect();
         names.sort_unstable();
@@ -160,13 +162,13 @@ async fn g8_headers_are_the_packs_and_nothing_else_goes_along() {
         assert!(head.contains("authorization: Bearer sk-pack-key"), "{head}");
         // Who asks is nobody's business: neither the person nor their session is in it.
         for own in ["user-42", "sess_", "turn_", "traceparent"] {
-            assert!(!heard.contains(own), "{own} in {heard}");
+            assert!(!request.contains(own), "{own} in {request}");
         }
     }
 }
 
 #[tokio::test]
-async fn bodies_are_json_or_text_by_what_they_say() {
+async fn content_type_decides_between_json_and_text() {
     for (kind, body, expected) in [
         ("application/json", "{\"a\":[1]}", json!({"a": [1]})),
         ("application/problem+json", "1", json!(1)),
@@ -179,7 +181,7 @@ async fn bodies_are_json_or_text_by_what_they_say() {
         ("", "hi", json!("hi")),
         ("nonsense;;", "hi", json!("hi")),
     ] {
-        let site = Site::saying(answer(200, kind, body)).await;
+        let site = Site::with_response(response(200, kind, body)).await;
         let result = run(&http(Method::Get, &site.url), json!({})).await;
         assert_eq!(
             result,
@@ -187,49 +189,50 @@ async fn bodies_are_json_or_text_by_what_they_say() {
             "{kind}"
         );
     }
-    let site = Site::saying(answer(200, "text/plain", b"caf\xe9")).await;
+    let site = Site::with_response(response(200, "text/plain", b"caf\xe9")).await;
     let result = run(&http(Method::Get, &site.url), json!({})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": "caf\u{fffd}"})));
-    let site = Site::saying(answer(200, "image/png", b"\x89PNG\xff")).await;
-    let failure = told(&http(Method::Get, &site.url), json!({})).await;
-    let neither = "The answer is neither JSON nor text.";
+    let site = Site::with_response(response(200, "image/png", b"\x89PNG\xff")).await;
+    let failure = failure_of(&http(Method::Get, &site.url), json!({})).await;
+    let neither = "The response is neither JSON nor text.";
     assert_eq!(failure, (ToolErrorClass::Internal, neither.into()));
     let deep = "[".repeat(5_000) + &"]".repeat(5_000);
-    let site = Site::saying(answer(200, "application/json", &deep)).await;
+    let site = Site::with_response(response(200, "application/json", &deep)).await;
     let result = run(&http(Method::Get, &site.url), json!({})).await;
     assert_eq!(result, Ok(json!({"status": 200, "body": deep})));
 }
 
 #[tokio::test]
-async fn an_error_of_the_service_is_told_with_a_bounded_part_of_its_body() {
-    let site = Site::saying(answer(
+async fn error_response_is_quoted_up_to_a_limit() {
+    let site = Site::with_response(response(
         404,
         "application/json",
         "{\"error\":\"no such city\"}\n",
     ))
     .await;
-    let (class, words) = told(&http(Method::Get, &site.url), json!({})).await;
+    let (class, message) = failure_of(&http(Method::Get, &site.url), json!({})).await;
     assert_eq!(class, ToolErrorClass::Internal);
     assert_eq!(
-        words,
+        message,
         "The service answered with status 404: {\"error\":\"no such city\"}"
     );
-    let site = Site::saying(answer(500, "text/html", "ü".repeat(4_000))).await;
-    let (_, words) = told(&http(Method::Get, &site.url), json!({})).await;
-    assert!((2_000..2_200).contains(&words.len()), "{}", words.len());
+    let site = Site::with_response(response(500, "text/html", "ü".repeat(4_000))).await;
+    let (_, message) = failure_of(&http(Method::Get, &site.url), json!({})).await;
+    assert!((2_000..2_200).contains(&message.len()), "{}", message.len());
     for body in ["", " \n"] {
-        let site = Site::saying(answer(503, "text/plain", body)).await;
-        let (_, words) = told(&http(Method::Get, &site.url), json!({})).await;
-        assert_eq!(words, "The service answered with status 503.");
+        let site = Site::with_response(response(503, "text/plain", body)).await;
+        let (_, message) = failure_of(&http(Method::Get, &site.url), json!({})).await;
+        assert_eq!(message, "The service answered with status 503.");
     }
-    let site = Site::saying(answer(500, "image/png", b"\xff\xfe")).await;
-    let (_, words) = told(&http(Method::Get, &site.url), json!({})).await;
-    assert_eq!(words, "The service answered with status 500.");
+    let site = Site::with_response(response(500, "image/png", b"\xff\xfe")).await;
+    let (_, message) = failure_of(&http(Method::Get, &site.url), json!({})).await;
+    assert_eq!(message, "The service answered with status 500.");
 }
 
+// G5
 #[tokio::test]
-async fn g5_a_redirect_inside_is_refused_and_told_in_plain_words() {
-    let inside = Site::saying(answer(200, "text/plain", "secret")).await;
+async fn redirect_to_a_private_address_is_refused() {
+    let inside = Site::with_response(response(200, "text/plain", "secret")).await;
     let port = inside.url.rsplit(':').next().expect("a port").to_owned();
     for place in [
         inside.url.clone(),
@@ -243,64 +246,67 @@ async fn g5_a_redirect_inside_is_refused_and_told_in_plain_words() {
         "gopher://127.0.0.1/".into(),
     ] {
         let head = format!("HTTP/1.1 302 Go\r\nlocation: {place}\r\ncontent-length: 0\r\n\r\n");
-        let site = Site::saying(head).await;
-        let failure = told(&http(Method::Get, &site.url), json!({})).await;
+        let site = Site::with_response(head).await;
+        let failure = failure_of(&http(Method::Get, &site.url), json!({})).await;
         let expected = (
             ToolErrorClass::Internal,
             "The address is not allowed.".to_owned(),
         );
         assert_eq!(failure, expected, "{place}");
     }
-    assert_eq!(inside.heard(), Vec::<String>::new());
+    assert_eq!(inside.requests(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn every_other_way_to_fail_has_its_words() {
-    let circle = Site::saying("HTTP/1.1 302 Go\r\nlocation: /\r\ncontent-length: 0\r\n\r\n").await;
-    let (class, words) = told(&http(Method::Get, &circle.url), json!({})).await;
+async fn each_dial_error_has_its_message() {
+    let circle =
+        Site::with_response("HTTP/1.1 302 Go\r\nlocation: /\r\ncontent-length: 0\r\n\r\n").await;
+    let (class, message) = failure_of(&http(Method::Get, &circle.url), json!({})).await;
     assert_eq!(
-        (class, words.as_str()),
+        (class, message.as_str()),
         (
             ToolErrorClass::Internal,
-            "The service sent the request on too often."
+            "The service redirected too often."
         )
     );
-    assert_eq!(circle.heard().len(), 4);
-    let large = Site::saying(answer(200, "text/plain", "x".repeat(10_001))).await;
-    let (class, words) = told(&http(Method::Get, &large.url), json!({})).await;
+    assert_eq!(circle.requests().len(), 4);
+    let large = Site::with_response(response(200, "text/plain", "x".repeat(10_001))).await;
+    let (class, message) = failure_of(&http(Method::Get, &large.url), json!({})).await;
     assert_eq!(
-        (class, words.as_str()),
+        (class, message.as_str()),
         (
             ToolErrorClass::Internal,
-            "The answer is larger than 10000 bytes."
+            "The response is larger than 10000 bytes."
         )
     );
-    let packed =
-        Site::saying("HTTP/1.1 200 X\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n").await;
-    let (_, words) = told(&http(Method::Get, &packed.url), json!({})).await;
-    assert_eq!(words, "The answer is neither JSON nor text.");
+    let packed = Site::with_response(
+        "HTTP/1.1 200 X\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n",
+    )
+    .await;
+    let (_, message) = failure_of(&http(Method::Get, &packed.url), json!({})).await;
+    assert_eq!(message, "The response is neither JSON nor text.");
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", gone.local_addr().expect("bound"));
     drop(gone);
-    let (class, words) = told(&http(Method::Get, url), json!({})).await;
+    let (class, message) = failure_of(&http(Method::Get, url), json!({})).await;
     assert_eq!(
-        (class, words.as_str()),
+        (class, message.as_str()),
         (
             ToolErrorClass::Internal,
             "The service could not be reached."
         )
     );
-    let (class, words) = told(
+    let (class, message) = failure_of(
         &http(Method::Get, "https://no.invalid/{a}"),
         json!({"a": ".."}),
     )
     .await;
     assert_eq!(class, ToolErrorClass::InvalidInput);
-    assert!(words.contains("`..`"), "{words}");
+    assert!(message.contains("`..`"), "{message}");
 }
 
 #[tokio::test]
-async fn a_service_that_is_slow_or_drips_is_a_timeout_of_its_own() {
+async fn slow_response_is_a_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     let drip = tokio::spawn(async move {
@@ -313,22 +319,22 @@ async fn a_service_that_is_slow_or_drips_is_a_timeout_of_its_own() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    let tool = made(&http(Method::Get, url), Some(300)).expect("a tool");
+    let tool = build(&http(Method::Get, url), Some(300)).expect("a tool");
     assert_eq!(tool.timeout(), Some(Duration::from_millis(1_300)));
-    let ran = tool.run(call(json!({}), &Sink::with_room(0))).await;
+    let ran = tool.run(call(json!({}), &EventSink::with_room(0))).await;
     let failure = ran.expect_err("late");
     assert_eq!(failure.class, ToolErrorClass::Timeout);
-    assert_eq!(failure.told, "The service did not answer in time.");
+    assert_eq!(failure.message, "The service did not answer in time.");
     let closed = tokio::time::timeout(LONG, drip).await;
     closed.expect("the server sees the end").expect("it ran");
 }
 
 #[tokio::test]
-async fn dropping_the_future_closes_the_socket() {
+async fn dropped_future_closes_the_socket() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
-    let tool = made(&http(Method::Get, url), None).expect("a tool");
-    let running = tool.run(call(json!({}), &Sink::with_room(0)));
+    let tool = build(&http(Method::Get, url), None).expect("a tool");
+    let running = tool.run(call(json!({}), &EventSink::with_room(0)));
     let running = tokio::spawn(running);
     let (mut socket, _) = listener.accept().await.expect("a client");
     request(&mut socket).await.expect("a request");

@@ -1,6 +1,5 @@
-//! One call to a server: within its time, with its progress, and ended by being dropped. A call
-//! that nobody waits for any more is told to the server as cancelled (S1-110 is for data services;
-//! a tool server is asked to stop).
+//! One call to a server. Its one deadline covers the wait for a server that is away and the
+//! response; dropping the future cancels the call at the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,109 +10,79 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use turnwire_event::metric;
-use turnwire_event::port::BoxFuture;
 
-use crate::mcp::asked::Asked;
-use crate::mcp::error::{Unsent, unsent};
-use crate::mcp::link::{Slot, Step};
-use crate::mcp::server::Server;
+use crate::mcp::connection::{
+    ConnectionFault, PendingRequest, ProgressSender, ProgressStep, SendFailure,
+};
+use crate::mcp::deadline::Deadline;
+use crate::mcp::progress::ProgressReporter;
+use crate::mcp::server::{ConnectionHandle, ToolServer};
 
-/// How long a call waits for a server that is away: as long as a person hardly notices, and as
-/// long as most need to come back.
-const AWAY_MAX: Duration = Duration::from_secs(2);
+/// How long a call waits for a server that is away: most servers restart in this time.
+const RECONNECT_WAIT: Duration = Duration::from_secs(2);
 
-/// Why a call is cancelled.
-const NEEDLESS: &str = "the turn does not need it any more";
+const CANCEL_REASON: &str = "the turn does not need the result any more";
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Lapse {
-    /// The server is not there.
-    Away,
-    /// The server went while it worked.
-    Broke,
-    /// The server ended its answer before the result.
-    Cut,
-    /// It took too long.
+pub(crate) enum CallError {
+    /// The server is away.
+    Unavailable,
+    /// The connection ended during the call.
+    Disconnected,
+    /// The server ended its response before the result.
+    Incomplete,
     Timeout,
-    /// The server says that the input does not fit, in all its words.
-    Unfit(String),
-    /// The server refused, in all its words.
+    /// The server rejected the input, with this text.
+    InvalidInput(String),
+    /// The server refused the call, with this text.
     Refused(String),
-    /// The server wants something that nobody here gives, or answered something else.
-    Other,
+    /// The response is not a result, or asks for something that this client does not offer.
+    Unsupported,
 }
 
-impl Lapse {
+impl CallError {
+    /// The label of the metric.
     fn outcome(&self) -> &'static str {
         match self {
-            Self::Away => "away",
-            Self::Broke | Self::Cut => "broke",
+            Self::Unavailable => "away",
+            Self::Disconnected | Self::Incomplete => "broke",
             Self::Timeout => "timeout",
-            Self::Unfit(_) | Self::Refused(_) | Self::Other => "refused",
+            Self::InvalidInput(_) | Self::Refused(_) | Self::Unsupported => "refused",
         }
     }
 }
 
-/// Who is told how far a call is.
-pub(crate) trait Hears: Send {
-    /// The newest step; whoever hears it may keep it for later.
-    fn step(&mut self, step: Step) -> BoxFuture<'_, ()>;
-
-    /// When it wants to be asked again, if it kept one.
-    fn due(&self) -> Option<Instant>;
-
-    /// Tells what was kept.
-    fn tell(&mut self) -> BoxFuture<'_, ()>;
-}
-
-/// Nobody hears.
-pub(crate) struct Deaf;
-
-impl Hears for Deaf {
-    fn step(&mut self, _: Step) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn due(&self) -> Option<Instant> {
-        None
-    }
-
-    fn tell(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-}
-
-/// Calls `tool` of `server`; it has `within` for the answer, progress or not.
+/// Calls `tool` of `server`. Progress of the server does not extend the deadline.
 pub(crate) async fn call(
-    server: &Server,
+    server: &ToolServer,
     tool: &str,
     arguments: Map<String, Value>,
-    within: Duration,
-    ear: &mut dyn Hears,
-) -> Result<CallToolResult, Lapse> {
-    let mut count = Count {
+    deadline: Deadline,
+    progress: Option<&mut ProgressReporter>,
+) -> Result<CallToolResult, CallError> {
+    let mut count = OutcomeCount {
         server,
         outcome: "cancelled",
     };
-    let given = ask(server, tool, arguments, within, ear).await;
-    count.outcome = match &given {
+    let result = send_call(server, tool, arguments, deadline, progress).await;
+    count.outcome = match &result {
         Ok(result) if result.is_error == Some(true) => "error",
         Ok(_) => "ok",
-        Err(lapse) => lapse.outcome(),
+        Err(error) => error.outcome(),
     };
-    given
+    result
 }
 
-/// Counts a call when it ends, however it ends.
-struct Count<'a> {
-    server: &'a Server,
+/// Counts a call when it is dropped, so that a cancelled one counts too.
+struct OutcomeCount<'a> {
+    server: &'a ToolServer,
     outcome: &'static str,
 }
 
-impl Drop for Count<'_> {
+impl Drop for OutcomeCount<'_> {
     fn drop(&mut self) {
         let server = self.server.name.to_string();
         metrics::counter!(metric::MCP_CALLS_TOTAL, "server" => server, "outcome" => self.outcome)
@@ -121,114 +90,130 @@ impl Drop for Count<'_> {
     }
 }
 
-async fn ask(
-    server: &Server,
+async fn send_call(
+    server: &ToolServer,
     tool: &str,
     arguments: Map<String, Value>,
-    within: Duration,
-    ear: &mut dyn Hears,
-) -> Result<CallToolResult, Lapse> {
-    let session = server.session(AWAY_MAX).await.ok_or(Lapse::Away)?;
-    let open = session.open.begin(Instant::now() + within);
-    let (slot, steps) = watch::channel(None);
-    let slot: Slot = Arc::new(slot);
+    deadline: Deadline,
+    progress: Option<&mut ProgressReporter>,
+) -> Result<CallToolResult, CallError> {
+    let reconnected = deadline.at_most(RECONNECT_WAIT).at;
+    let connection = server.connection(reconnected).await;
+    let connection = connection.ok_or(CallError::Unavailable)?;
+    let health = &connection.health;
+    let open_call = health.begin_call(deadline.at);
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-    let mut request = CallToolRequest::new(params);
-    request.extensions.insert(Arc::clone(&slot));
-    let request = ClientRequest::CallToolRequest(request);
-    let options = PeerRequestOptions::with_timeout(within);
-    let sent = session.peer.send_request_with_option(request, options);
-    let given = match sent.await {
-        Ok(handle) => answer(Asked::new(handle, NEEDLESS), steps, within, ear).await,
-        Err(ServiceError::TransportClosed) => Err(Given::Gone),
-        Err(error) => Err(Given::Error(error)),
-    };
-    drop((slot, open));
-    match given {
-        Ok(ServerResult::CallToolResult(result)) => Ok(result),
-        Ok(_) => Err(Lapse::Other),
-        Err(Given::Late) => {
-            // A slow call, or a server that hangs: it is asked.
-            session.meter.doubt();
-            Err(Lapse::Timeout)
+    let response = exchange(&connection, CallToolRequest::new(params), progress);
+    let response = timeout_at(deadline.at, response).await;
+    drop(open_call);
+    match response {
+        Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
+        Ok(Ok(_)) => Err(CallError::Unsupported),
+        Ok(Err(error)) => Err(call_error(error, &connection)),
+        Err(_) => {
+            // The call may be slow, or the server may hang.
+            health.request_probe();
+            Err(CallError::Timeout)
         }
-        Err(Given::Gone) => {
-            server.suspect(&session);
-            Err(Lapse::Broke)
-        }
-        Err(Given::Error(ServiceError::McpError(refused))) => {
-            let words = refused.message.into_owned();
-            Err(match refused.code {
-                ErrorCode::INVALID_PARAMS => Lapse::Unfit(words),
-                _ => Lapse::Refused(words),
-            })
-        }
-        // One answer ended too early; whether the others go on is asked.
-        Err(Given::Error(ServiceError::TransportClosed)) => {
-            session.meter.doubt();
-            Err(Lapse::Cut)
-        }
-        Err(Given::Error(ServiceError::TransportSend(why))) => Err(match unsent(&why) {
-            Unsent::Gone => {
-                server.suspect(&session);
-                Lapse::Broke
-            }
-            Unsent::Missed => {
-                session.meter.doubt();
-                Lapse::Broke
-            }
-            Unsent::Bad(words) => Lapse::Refused(words),
-        }),
-        Err(Given::Error(_)) => Err(Lapse::Other),
     }
 }
 
-/// Why there is no answer.
-enum Given {
-    Late,
-    /// The connection is over.
-    Gone,
-    Error(ServiceError),
+/// Why a request has no response.
+enum ExchangeError {
+    /// The connection is closed.
+    Closed,
+    Service(ServiceError),
 }
 
-/// The answer to what was asked, while `ear` hears how far it is.
-async fn answer(
-    mut asked: Asked,
-    mut steps: watch::Receiver<Option<Step>>,
-    within: Duration,
-    ear: &mut dyn Hears,
-) -> Result<ServerResult, Given> {
-    let late = Instant::now() + within;
+/// Sends the request and waits for its response, with reports of its progress.
+async fn exchange(
+    connection: &ConnectionHandle,
+    mut request: CallToolRequest,
+    mut progress: Option<&mut ProgressReporter>,
+) -> Result<ServerResult, ExchangeError> {
+    let (sender, mut steps) = watch::channel(None);
+    // The transport drops what it routes to this sender once the call is over.
+    let sender: ProgressSender = Arc::new(sender);
+    request.extensions.insert(Arc::clone(&sender));
+    let request = ClientRequest::CallToolRequest(request);
+    let options = PeerRequestOptions::no_options();
+    let sent = connection.peer.send_request_with_option(request, options);
+    let handle = sent.await.map_err(|error| match error {
+        ServiceError::TransportClosed => ExchangeError::Closed,
+        error => ExchangeError::Service(error),
+    })?;
+    let mut pending = PendingRequest::new(handle, CANCEL_REASON);
     loop {
-        let due = ear.due();
+        let due = progress.as_deref().and_then(ProgressReporter::due);
         tokio::select! {
             biased;
-            answer = asked.answer() => {
-                // The last step came before the answer and is never kept back.
-                if steps.has_changed().is_ok_and(|is| is) {
-                    let last = *steps.borrow_and_update();
-                    if let Some(step) = last {
-                        ear.step(step).await;
+            response = pending.response() => {
+                // The last step arrived before the response and is always reported.
+                if let Some(progress) = progress {
+                    if steps.has_changed().unwrap_or(false) {
+                        report(progress, &mut steps).await;
                     }
+                    progress.flush().await;
                 }
-                ear.tell().await;
-                return answer.ok_or(Given::Gone)?.map_err(Given::Error);
+                return response.ok_or(ExchangeError::Closed)?.map_err(ExchangeError::Service);
             }
-            Ok(()) = steps.changed() => {
-                let newest = *steps.borrow_and_update();
-                if let Some(step) = newest {
-                    ear.step(step).await;
+            Ok(()) = steps.changed() => match &mut progress {
+                Some(progress) => report(progress, &mut steps).await,
+                None => steps.mark_unchanged(),
+            },
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                if let Some(progress) = &mut progress {
+                    progress.flush().await;
                 }
             }
-            () = at(due) => ear.tell().await,
-            () = sleep_until(late) => return Err(Given::Late),
         }
     }
 }
 
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => sleep_until(due).await,
-        None => std::future::pending().await,
+/// Reports the newest step.
+async fn report(
+    progress: &mut ProgressReporter,
+    steps: &mut watch::Receiver<Option<ProgressStep>>,
+) {
+    let step = *steps.borrow_and_update();
+    if let Some(step) = step {
+        progress.step(step).await;
+    }
+}
+
+/// What an exchange that failed means for the call, and for the connection.
+fn call_error(error: ExchangeError, connection: &ConnectionHandle) -> CallError {
+    let health = &connection.health;
+    match error {
+        ExchangeError::Closed => {
+            health.fail(ConnectionFault::Unreachable);
+            CallError::Disconnected
+        }
+        ExchangeError::Service(ServiceError::McpError(error)) => {
+            let text = error.message.into_owned();
+            match error.code {
+                ErrorCode::INVALID_PARAMS => CallError::InvalidInput(text),
+                _ => CallError::Refused(text),
+            }
+        }
+        // One response ended too early; the probe finds out about the others.
+        ExchangeError::Service(ServiceError::TransportClosed) => {
+            health.request_probe();
+            CallError::Incomplete
+        }
+        ExchangeError::Service(ServiceError::TransportSend(error)) => {
+            match SendFailure::from(&error) {
+                SendFailure::Closed => {
+                    health.fail(ConnectionFault::Unreachable);
+                    CallError::Disconnected
+                }
+                SendFailure::Missed => {
+                    health.request_probe();
+                    CallError::Disconnected
+                }
+                SendFailure::BadResponse(text) => CallError::Refused(text),
+            }
+        }
+        ExchangeError::Service(_) => CallError::Unsupported,
     }
 }

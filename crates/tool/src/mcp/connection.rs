@@ -1,4 +1,13 @@
-//! One connection to a server: how it is opened, that it has ended, how it is closed.
+//! One connection to a server: [`Connection::open`], [`Connection::ended`], [`Connection::close`].
+
+mod health;
+mod stdio;
+mod http;
+mod filter;
+mod handler;
+mod error;
+mod request;
+mod probe;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,176 +19,171 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{timeout, timeout_at};
 use turnwire_dial::{Dialer, Headers, Url};
 use turnwire_event::port::BoxFuture;
 
-use crate::mcp::error::NoConnection;
-use crate::mcp::http::{Client, Twice};
-use crate::mcp::link::Link;
-use crate::mcp::meter::{MESSAGE_BYTES_MAX, Meter};
-use crate::mcp::open::Open;
-use crate::mcp::quiet::Quiet;
-use crate::mcp::reader::Measured;
-use crate::mcp::writer::Patient;
+use filter::FilteredTransport;
+use handler::ClientHandler;
+use health::MESSAGE_BYTES_MAX;
+use http::{HttpTransport, ReopenTwice};
+use stdio::{BoundedReader, BoundedWriter};
 
-/// Requests over HTTP that wait for the head of their answer at once; more wait here, within their
-/// time. As many as turns that a person would wait for, and not so many that a server is flooded.
+use crate::mcp::deadline::Deadline;
+
+pub(crate) use error::{ConnectError, SendFailure};
+pub(crate) use filter::{ProgressSender, ProgressStep};
+pub(crate) use health::{ConnectionFault, ConnectionHealth};
+pub(crate) use probe::until_unresponsive;
+pub(crate) use request::PendingRequest;
+
+/// Concurrent HTTP requests that wait for the head of their response; further ones queue, within
+/// their deadlines. Enough for the turns of many people, and few enough not to flood a server.
 const REQUESTS_MAX: usize = 64;
+/// For a connection to close cleanly, for example to send the end of an HTTP session.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+/// For a program to exit after its standard input is closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// For a connection to end in peace: to tell a session's end to a server, say.
-const CLOSE_MAX: Duration = Duration::from_secs(3);
-
-/// For a program to go by itself when its input has ended.
-const LEAVE_MAX: Duration = Duration::from_secs(1);
-
-/// A program that runs, with what it reads and writes. Dropping `held` ends it.
-pub(crate) struct Pipes {
+/// A running program and its standard streams.
+pub(crate) struct ProgramPipes {
     pub(crate) stdin: Box<dyn AsyncWrite + Send + Unpin>,
     pub(crate) stdout: Box<dyn AsyncRead + Send + Unpin>,
-    pub(crate) held: Held,
+    pub(crate) program: Box<dyn RunningProgram>,
 }
 
-/// What keeps a program running.
-pub(crate) trait Running: Send + Sync {
-    /// How it ended and its last words, as far as anybody knows: for the person who runs it.
-    fn last_words(&mut self) -> BoxFuture<'_, String>;
+/// A running program. Dropping it ends the program.
+pub(crate) trait RunningProgram: Send + Sync {
+    /// Waits briefly for the exit and describes it, for the operator; empty if it is not known.
+    fn exit_text(&mut self) -> BoxFuture<'_, String>;
 
-    /// Waits until nothing of it is left.
-    fn gone(&mut self) -> BoxFuture<'_, ()>;
+    /// Waits until no process of the program is left.
+    fn exited(&mut self) -> BoxFuture<'_, ()>;
 }
 
-pub(crate) type Held = Box<dyn Running>;
-
-/// Starts a server's program.
-pub(crate) trait Start: Send + Sync {
-    fn start(&self) -> BoxFuture<'_, std::io::Result<Pipes>>;
+/// Starts the program of a server.
+pub(crate) trait ProgramLauncher: Send + Sync {
+    fn launch(&self) -> BoxFuture<'_, std::io::Result<ProgramPipes>>;
 }
 
-/// The way to a server.
+/// Where a server is.
 #[derive(Clone)]
-pub(crate) enum Way {
-    Program(Arc<dyn Start>),
-    Address {
+pub(crate) enum Endpoint {
+    Program(Arc<dyn ProgramLauncher>),
+    Http {
         dialer: Arc<Dialer>,
         url: Url,
         headers: Headers,
     },
 }
 
-/// A connection that has been opened. Dropping it closes it without waiting.
+/// An open connection. Dropping it closes it without waiting.
 pub(crate) struct Connection {
     pub(crate) peer: Peer<RoleClient>,
-    pub(crate) meter: Arc<Meter>,
-    /// The calls that are under way on it.
-    pub(crate) open: Arc<Open>,
-    /// None once it has ended.
-    over: Option<BoxFuture<'static, ()>>,
-    token: RunningServiceCancellationToken,
-    held: Option<Held>,
+    pub(crate) health: Arc<ConnectionHealth>,
+    /// Completes when the server closes the connection; `None` after that.
+    closed: Option<BoxFuture<'static, ()>>,
+    close: RunningServiceCancellationToken,
+    program: Option<Box<dyn RunningProgram>>,
 }
 
 impl Connection {
-    /// Opens one until `until`, which is `within` from now on or less.
+    /// Starts the program of `endpoint`, if it has one, and makes the handshake.
     pub(crate) async fn open(
         server: &Arc<str>,
-        way: &Way,
-        (within, until): (Duration, Instant),
-    ) -> Result<Self, NoConnection> {
-        let meter = Arc::new(Meter::new());
-        let (opening, held): (BoxFuture<'_, _>, _) = match way {
-            Way::Program(program) => {
-                let started = timeout_at(until, program.start()).await;
-                let started = started.map_err(|_| NoConnection::Silent(within))?;
-                let pipes = started.map_err(|why| NoConnection::Program(plain(&why)))?;
-                let stdin = Patient::new(pipes.stdin, &meter);
-                let stdout = Measured::new(pipes.stdout, &meter);
+        endpoint: &Endpoint,
+        deadline: Deadline,
+    ) -> Result<Self, ConnectError> {
+        let late = || ConnectError::Timeout(deadline.timeout);
+        let health = Arc::new(ConnectionHealth::new());
+        let (handshake, mut program): (BoxFuture<'_, _>, _) = match endpoint {
+            Endpoint::Program(launcher) => {
+                let launched = timeout_at(deadline.at, launcher.launch()).await;
+                let launched = launched.map_err(|_| late())?;
+                let pipes = launched.map_err(|error| ConnectError::Program(start_text(&error)))?;
+                let stdin = BoundedWriter::new(pipes.stdin, &health);
+                let stdout = BoundedReader::new(pipes.stdout, &health);
                 let transport = AsyncRwTransport::new_client(stdout, stdin)
                     .with_max_line_length(MESSAGE_BYTES_MAX + 2);
-                let link = Link::new(transport, server, &meter);
-                (Box::pin(Quiet.serve(link)), Some(pipes.held))
+                let transport = FilteredTransport::new(transport, server, &health);
+                (
+                    Box::pin(ClientHandler.serve(transport)),
+                    Some(pipes.program),
+                )
             }
-            Way::Address {
+            Endpoint::Http {
                 dialer,
                 url,
                 headers,
             } => {
-                let client = Client::new(dialer, url, headers, &meter);
+                let client = HttpTransport::new(dialer, url, headers, &health);
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .max_sse_event_size(MESSAGE_BYTES_MAX);
-                config.retry_config = Arc::new(Twice);
+                config.retry_config = Arc::new(ReopenTwice);
                 config.max_concurrent_requests = REQUESTS_MAX;
                 let transport = StreamableHttpClientTransport::with_client(client, config);
-                let link = Link::new(transport, server, &meter);
-                (Box::pin(Quiet.serve(link)), None)
+                let transport = FilteredTransport::new(transport, server, &health);
+                (Box::pin(ClientHandler.serve(transport)), None)
             }
         };
-        let mut held = held;
-        let begun = tokio::select! {
-            begun = timeout_at(until, opening) => begun,
-            () = meter.flooded() => return Err(flooded(&meter)),
+        let handshake = tokio::select! {
+            handshake = timeout_at(deadline.at, handshake) => handshake,
+            fault = health.failed() => return Err(ConnectError::Fault(fault)),
         };
-        let service = match begun {
-            Ok(Ok(service)) => service,
-            Ok(Err(_)) if meter.flood().is_some() => return Err(flooded(&meter)),
-            Ok(Err(error)) => {
-                let mut why = NoConnection::from_start(error);
-                if let (NoConnection::Ended(words), Some(held)) = (&mut why, &mut held) {
-                    *words = held.last_words().await;
+        let service = match (handshake, health.fault()) {
+            (Ok(Ok(service)), _) => service,
+            (Ok(Err(_)), Some(fault)) => return Err(ConnectError::Fault(fault)),
+            (Ok(Err(error)), None) => {
+                let mut error = ConnectError::from(error);
+                if let (ConnectError::Ended(exit), Some(program)) = (&mut error, &mut program) {
+                    *exit = program.exit_text().await;
                 }
-                return Err(why);
+                return Err(error);
             }
-            Err(_) if meter.has_stray() => return Err(NoConnection::Stray),
-            Err(_) => return Err(NoConnection::Silent(within)),
+            (Err(_), _) if health.has_stray_output() => return Err(ConnectError::StrayOutput),
+            (Err(_), _) => return Err(late()),
         };
-        // What a server listed is asked for when it is wanted, and not remembered for it.
         let peer = service.peer().clone();
-        let forgets = ClientCacheConfig::disabled();
-        peer.set_response_cache_config(forgets).await;
+        // Each pack load lists the tools anew, whatever lifetime the server gives its list.
+        let no_cache = ClientCacheConfig::disabled();
+        peer.set_response_cache_config(no_cache).await;
         Ok(Self {
             peer,
-            token: service.cancellation_token(),
-            over: Some(Box::pin(async move {
+            health,
+            close: service.cancellation_token(),
+            closed: Some(Box::pin(async move {
                 let _ = service.waiting().await;
             })),
-            meter,
-            open: Arc::default(),
-            held,
+            program,
         })
     }
 
-    /// Waits until the other side has ended it.
+    /// Waits until the server closes the connection.
     pub(crate) async fn ended(&mut self) {
-        if let Some(over) = &mut self.over {
-            over.await;
-            self.over = None;
+        if let Some(closed) = &mut self.closed {
+            closed.await;
+            self.closed = None;
         }
     }
 
-    /// Ends it, in peace if that does not take long.
+    /// Closes the connection, cleanly if that takes [`CLOSE_TIMEOUT`] at most.
     pub(crate) async fn close(self) {
-        self.token.cancel();
-        if let Some(over) = self.over {
-            let _ = timeout(CLOSE_MAX, over).await;
+        self.close.cancel();
+        if let Some(closed) = self.closed {
+            let _ = timeout(CLOSE_TIMEOUT, closed).await;
         }
-        // A program whose input has ended goes by itself, or is ended when this is dropped.
-        if let Some(mut held) = self.held {
-            let _ = timeout(LEAVE_MAX, held.gone()).await;
+        // The program exits when its input is closed, or is ended when it is dropped here.
+        if let Some(mut program) = self.program {
+            let _ = timeout(EXIT_TIMEOUT, program.exited()).await;
         }
     }
 }
 
-fn flooded(meter: &Meter) -> NoConnection {
-    meter
-        .flood()
-        .map_or(NoConnection::Nonsense, NoConnection::Flood)
-}
-
-/// Why a program did not start, in a word.
-fn plain(why: &std::io::Error) -> String {
-    match why.kind() {
+/// Why a program did not start.
+fn start_text(error: &std::io::Error) -> String {
+    match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such program".to_owned(),
         std::io::ErrorKind::PermissionDenied => "it may not be run".to_owned(),
-        _ => why.to_string(),
+        _ => error.to_string(),
     }
 }

@@ -1,5 +1,5 @@
-//! What tools a server has: all its pages, within bounds. It is asked when a pack is loaded and
-//! never in a turn (S2-001).
+//! The tools of a server: all pages of its list, within limits. They are listed when a pack is
+//! loaded and never in a turn (S2-001).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,110 +8,108 @@ use rmcp::model::PaginatedRequestParams;
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
-use crate::checked::InputSchema;
-use crate::mcp::error::said;
-use crate::shelf::size;
+use crate::input::InputSchema;
+use crate::mcp::deadline::Deadline;
+use crate::mcp::error::one_line;
+use crate::tool::json_bytes;
 
-/// Tools of one server; a model is confused by far fewer.
+/// Tools of one server; far fewer confuse a model.
 const TOOLS_MAX: usize = 256;
-/// Pages they may come in.
 const PAGES_MAX: usize = 8;
-/// Of the schema of one tool: it is sent to the model with every call.
+/// Of the schema of one tool, which is sent to the model with every call.
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
-/// Of a name; providers take fewer.
+/// Of a name; providers allow fewer.
 const NAME_CHARS_MAX: usize = 128;
-/// Of a description, for the same reason as the schema.
+/// Of a description, which is sent to the model with every call.
 const DESCRIPTION_CHARS_MAX: usize = 8_192;
 
-/// One tool as its server describes it.
+/// A tool as its server describes it.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct ListedTool {
     pub(crate) name: String,
     pub(crate) description: String,
-    /// What its input must be, or why that cannot be said.
+    /// The schema of its input, or why it cannot be used.
     pub(crate) input: Result<Arc<InputSchema>, String>,
 }
 
 /// Why there is no list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoList {
+pub(crate) enum ListError {
     #[error(
-        "it did not list its tools within {} ms; give it a longer `start_timeout_ms`",
+        "it did not list its tools within {} ms; set a longer `start_timeout_ms`",
         .0.as_millis()
     )]
-    Silent(Duration),
-    #[error("it does not list its tools: {0}")]
+    Timeout(Duration),
+    #[error("it refused to list its tools: {0}")]
     Refused(String),
     #[error(
-        "it went while it listed its tools; run its `command` by hand, or look at what is at its `url`, to see why"
+        "it disconnected while it listed its tools; run its `command` by hand, or check the server at its `url`"
     )]
-    Ended,
-    #[error("what it answers is not a list of tools")]
-    Nonsense,
-    #[error("it has more than {TOOLS_MAX} tools; let it offer fewer")]
-    Many,
-    #[error("its list of tools has no end: more than {PAGES_MAX} pages")]
-    Endless,
+    Disconnected,
+    #[error("its answer is not a list of tools")]
+    Invalid,
+    #[error("it has more than {TOOLS_MAX} tools; configure it to offer fewer")]
+    TooManyTools,
+    #[error("its list of tools has more than {PAGES_MAX} pages")]
+    TooManyPages,
 }
 
-/// Every tool of the server at the other end, until `until`, which is `within` from now on or less.
-pub(crate) async fn list(
+/// Lists every tool of the server.
+pub(crate) async fn list_tools(
     peer: &Peer<RoleClient>,
-    (within, until): (Duration, Instant),
-) -> Result<Vec<Found>, NoList> {
-    match timeout_at(until, pages(peer)).await {
-        Ok(found) => found,
-        Err(_) => Err(NoList::Silent(within)),
-    }
+    deadline: Deadline,
+) -> Result<Vec<ListedTool>, ListError> {
+    let pages = timeout_at(deadline.at, list_pages(peer)).await;
+    pages.unwrap_or(Err(ListError::Timeout(deadline.timeout)))
 }
 
-async fn pages(peer: &Peer<RoleClient>) -> Result<Vec<Found>, NoList> {
-    let mut found = Vec::new();
+async fn list_pages(peer: &Peer<RoleClient>) -> Result<Vec<ListedTool>, ListError> {
+    let mut listed = Vec::new();
     let mut cursor = None;
     for _ in 0..PAGES_MAX {
-        let asked = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_tools(Some(asked)).await.map_err(refused)?;
-        if found.len() + page.tools.len() > TOOLS_MAX {
-            return Err(NoList::Many);
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer.list_tools(Some(params)).await.map_err(list_error)?;
+        if listed.len() + page.tools.len() > TOOLS_MAX {
+            return Err(ListError::TooManyTools);
         }
-        // Every schema is compiled: work for a thread that nobody waits on.
+        // Compiling the schemas takes long enough to block other tasks.
         let tools = page.tools;
-        let compiled = spawn_blocking(move || tools.into_iter().map(of).collect::<Vec<_>>());
-        found.extend(compiled.await.map_err(|_| NoList::Nonsense)?);
+        let compiled = spawn_blocking(move || tools.into_iter().map(compile).collect::<Vec<_>>());
+        listed.extend(compiled.await.map_err(|_| ListError::Invalid)?);
         cursor = page.next_cursor;
         if cursor.is_none() {
-            return Ok(found);
+            return Ok(listed);
         }
     }
-    Err(NoList::Endless)
+    Err(ListError::TooManyPages)
 }
 
-fn refused(error: ServiceError) -> NoList {
+fn list_error(error: ServiceError) -> ListError {
     match error {
-        ServiceError::McpError(refused) => NoList::Refused(said(&refused.message)),
-        ServiceError::UnexpectedResponse => NoList::Nonsense,
-        _ => NoList::Ended,
+        ServiceError::McpError(error) => ListError::Refused(one_line(&error.message)),
+        ServiceError::UnexpectedResponse => ListError::Invalid,
+        _ => ListError::Disconnected,
     }
 }
 
-fn of(tool: rmcp::model::Tool) -> Found {
+fn compile(tool: rmcp::model::Tool) -> ListedTool {
     let description = tool.description.unwrap_or_default();
     let schema = Value::Object(tool.input_schema.as_ref().clone());
-    Found {
+    ListedTool {
         name: tool.name.chars().take(NAME_CHARS_MAX).collect(),
         description: description.chars().take(DESCRIPTION_CHARS_MAX).collect(),
-        input: judged(schema),
+        input: compile_schema(&schema),
     }
 }
 
-fn judged(schema: Value) -> Result<Arc<InputSchema>, String> {
-    if size(&schema) > SCHEMA_BYTES_MAX {
+fn compile_schema(schema: &Value) -> Result<Arc<InputSchema>, String> {
+    if json_bytes(schema) > SCHEMA_BYTES_MAX {
         return Err(format!(
             "its input schema has more than {SCHEMA_BYTES_MAX} bytes"
         ));
     }
-    let judged = InputSchema::checked_again(&schema).map(Arc::new);
-    judged.map_err(|why| format!("its input schema cannot be used: {}", said(&why.0)))
+    let compiled = InputSchema::without_hard_patterns(schema).map(Arc::new);
+    compiled.map_err(|error| format!("its input schema cannot be used: {}", one_line(&error.0)))
 }

@@ -1,5 +1,5 @@
-//! A server's program, started in the workshop: under a guard, so that it never outlives this
-//! process, in a folder of its own, with an environment that has nothing of ours.
+//! The program of a server, started by the [`ProgramRunner`]: under a guard, so that it never outlives
+//! this process, in a folder of its own, and without the environment of this process.
 
 use std::io;
 use std::sync::Arc;
@@ -8,72 +8,71 @@ use std::time::Duration;
 use tokio::time::timeout;
 use turnwire_event::port::BoxFuture;
 
-use crate::guard::frame::How;
-use crate::guard::order::Limits;
-use crate::mcp::connection::{Pipes, Running, Start};
-use crate::workshop::{Guarded, Spec, Workshop};
+use crate::mcp::connection::{ProgramLauncher, ProgramPipes, RunningProgram};
+use crate::program::guard::frame::ProgramExit;
+use crate::program::guard::order::ProgramLimits;
+use crate::program::runner::{GuardedProgram, ProgramRunner, ProgramSpec};
 
-/// For a program whose output has ended to be gone.
-const LAST_WORDS_MAX: Duration = Duration::from_secs(2);
-/// Files that each of its processes has open: a server may serve many calls, and must not take
-/// all of the machine's.
+/// For a program whose output has ended to exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Open files of each process: enough for many calls, and not all that the machine has.
 const FILES_MAX: u64 = 4_096;
 
-/// How a server is started.
-pub(crate) struct Program {
-    pub(crate) workshop: Arc<Workshop>,
-    /// The server's name, of which its folder has its own.
+/// Starts the program of one server.
+pub(crate) struct ServerProgram {
+    pub(crate) runner: Arc<ProgramRunner>,
+    /// The name of the server; its folder is named after it.
     pub(crate) server: String,
     pub(crate) command: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
 }
 
-impl Start for Program {
-    fn start(&self) -> BoxFuture<'_, io::Result<Pipes>> {
+impl ProgramLauncher for ServerProgram {
+    fn launch(&self) -> BoxFuture<'_, io::Result<ProgramPipes>> {
         Box::pin(async {
             let missing = || io::Error::from(io::ErrorKind::NotFound);
             let (program, args) = self.command.split_first().ok_or_else(missing)?;
-            self.workshop.find(program).ok_or_else(missing)?;
+            self.runner.find(program).ok_or_else(missing)?;
             let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
             let folder: String = self.server.chars().map(plain).collect();
-            let piped = self.workshop.pipe(Spec {
+            let piped = self.runner.pipe(ProgramSpec {
                 program: program.clone(),
                 args: args.to_vec(),
                 env: self.env.clone(),
-                dir: self.workshop.shared(&format!("mcp-{folder}"))?,
-                limits: Limits {
+                dir: self.runner.shared(&format!("mcp-{folder}"))?,
+                limits: ProgramLimits {
                     files: Some(FILES_MAX),
-                    ..Limits::default()
+                    ..ProgramLimits::default()
                 },
                 input: None,
                 output_bytes_max: 0,
             });
             let piped = piped.await.map_err(io::Error::other)?;
-            Ok(Pipes {
+            Ok(ProgramPipes {
                 stdin: Box::new(piped.input),
                 stdout: Box::new(piped.output),
-                held: Box::new(piped.program),
+                program: Box::new(piped.program),
             })
         })
     }
 }
 
-impl Running for Guarded {
-    fn last_words(&mut self) -> BoxFuture<'_, String> {
+impl RunningProgram for GuardedProgram {
+    fn exit_text(&mut self) -> BoxFuture<'_, String> {
         Box::pin(async {
-            let done = timeout(LAST_WORDS_MAX, self.done()).await;
-            match done.map(|done| done.end.how) {
-                Ok(How::Code(code)) => format!(" with code {code}"),
-                Ok(How::Signal(signal)) => format!(" by signal {signal}"),
-                Ok(How::MissingProgram | How::MissingFolder | How::Refused) => {
-                    " because the system does not run it".to_owned()
-                }
+            let finished = timeout(EXIT_TIMEOUT, self.finished()).await;
+            match finished.map(|finished| finished.end.exit) {
+                Ok(ProgramExit::Code(code)) => format!(" with code {code}"),
+                Ok(ProgramExit::Signal(signal)) => format!(" by signal {signal}"),
+                Ok(
+                    ProgramExit::MissingProgram | ProgramExit::MissingFolder | ProgramExit::Refused,
+                ) => " because the system does not run it".to_owned(),
                 Err(_) => String::new(),
             }
         })
     }
 
-    fn gone(&mut self) -> BoxFuture<'_, ()> {
+    fn exited(&mut self) -> BoxFuture<'_, ()> {
         let ended = self.ended();
         Box::pin(async {
             ended.await;

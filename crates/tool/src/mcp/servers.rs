@@ -1,6 +1,6 @@
-//! All tool servers of this process, by name and definition. One whose definition has not changed
-//! keeps its connection when a pack is read again; one that no pack and no turn has any more is
-//! left.
+//! All MCP servers of this process, by name and definition. A server whose definition has not
+//! changed keeps its connection when a pack is loaded again; a server that no pack and no turn uses
+//! any more is stopped.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -9,157 +9,156 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::time::Instant;
 use turnwire_dial::{Dialer, Headers, Url};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{McpServer, McpTransport, Service, ToolDef, ToolKind};
 
-use crate::connector::Transport;
-use crate::mcp::connection::{Start, Way};
-use crate::mcp::enrich::{ENRICH, Enrich};
-use crate::mcp::error::{BadServer, NoConnection};
-use crate::mcp::list::Found;
-use crate::mcp::program::Program;
-use crate::mcp::server::Server;
-use crate::mcp::tool::Mcp;
+use crate::data_service::ServiceTransport;
+use crate::mcp::connection::{ConnectError, Endpoint, ProgramLauncher};
+use crate::mcp::deadline::Deadline;
+use crate::mcp::enrich::{ENRICH, EnrichTransport};
+use crate::mcp::error::McpServerError;
+use crate::mcp::list::ListedTool;
+use crate::mcp::program::ServerProgram;
+use crate::mcp::server::ToolServer;
+use crate::mcp::tool::McpTool;
+use crate::program::runner::ProgramRunner;
 use crate::secrets::Secrets;
 use crate::tool::Tool;
-use crate::workshop::Workshop;
 
-/// What makes a program of its command and environment.
-pub(crate) type Programs =
-    dyn Fn(&str, &[String], &[(String, String)]) -> Arc<dyn Start> + Send + Sync;
+/// Makes the launcher of a server from its name, command and environment.
+pub(crate) type Launchers =
+    dyn Fn(&str, &[String], &[(String, String)]) -> Arc<dyn ProgramLauncher> + Send + Sync;
 
-/// The servers of a process.
-pub struct Servers {
+/// The MCP servers of a process.
+pub struct McpServers {
     dialer: Arc<Dialer>,
-    programs: Arc<Programs>,
-    /// Those that somebody still has.
-    kept: Mutex<HashMap<String, (McpServer, Weak<Server>)>>,
+    launchers: Arc<Launchers>,
+    /// The running servers; each belongs to the toolsets and tools that use it.
+    running: Mutex<HashMap<String, (McpServer, Weak<ToolServer>)>>,
 }
 
-impl Servers {
-    /// Servers whose programs run in `workshop` and whose services are asked through `dialer`.
-    pub fn new(dialer: Arc<Dialer>, workshop: Arc<Workshop>) -> Self {
-        let programs = move |server: &str, command: &[String], env: &[(String, String)]| {
-            Arc::new(Program {
-                workshop: Arc::clone(&workshop),
+impl McpServers {
+    /// Servers whose programs are started by `runner`, or which are reached through `dialer`.
+    pub fn new(dialer: Arc<Dialer>, runner: Arc<ProgramRunner>) -> Self {
+        let launchers = move |server: &str, command: &[String], env: &[(String, String)]| {
+            Arc::new(ServerProgram {
+                runner: Arc::clone(&runner),
                 server: server.to_owned(),
                 command: command.to_vec(),
                 env: env.to_vec(),
-            }) as Arc<dyn Start>
+            }) as Arc<dyn ProgramLauncher>
         };
-        Self::over(dialer, Arc::new(programs))
+        Self::with_launchers(dialer, Arc::new(launchers))
     }
 
-    pub(crate) fn over(dialer: Arc<Dialer>, programs: Arc<Programs>) -> Self {
+    pub(crate) fn with_launchers(dialer: Arc<Dialer>, launchers: Arc<Launchers>) -> Self {
         Self {
             dialer,
-            programs,
-            kept: Mutex::default(),
+            launchers,
+            running: Mutex::default(),
         }
     }
 
     /// Starts every server of `defs` that does not run yet, and lists the tools of all.
     ///
-    /// Boxed, so that the machinery below it is compiled in this crate and not in its caller's.
+    /// Boxed, so that the future is compiled in this crate and not in the crate of the caller.
     pub fn open<'a>(
         &'a self,
         defs: &'a BTreeMap<String, McpServer>,
-    ) -> BoxFuture<'a, Result<Arc<Listed>, Vec<BadServer>>> {
+    ) -> BoxFuture<'a, Result<Arc<McpToolset>, Vec<McpServerError>>> {
         Box::pin(self.open_all(defs))
     }
 
     async fn open_all(
         &self,
         defs: &BTreeMap<String, McpServer>,
-    ) -> Result<Arc<Listed>, Vec<BadServer>> {
+    ) -> Result<Arc<McpToolset>, Vec<McpServerError>> {
         let opened = defs.iter().map(|(name, def)| async move {
-            let opened = self.one(name, def).await;
-            opened.map(|listing| (name.clone(), listing))
+            let opened = self.open_one(name, def).await;
+            opened.map(|server| (name.clone(), server))
         });
-        let mut listed = Listed::default();
-        let mut bad = Vec::new();
+        let mut toolset = McpToolset::default();
+        let mut errors = Vec::new();
         for opened in join_all(opened).await {
             match opened {
-                Ok((name, listing)) => {
-                    listed.servers.insert(name, listing);
+                Ok((name, server)) => {
+                    toolset.servers.insert(name, server);
                 }
-                Err(why) => bad.push(why),
+                Err(error) => errors.push(error),
             }
         }
-        if !bad.is_empty() {
-            return Err(bad);
+        if !errors.is_empty() {
+            return Err(errors);
         }
-        let mut kept = self.kept.lock();
-        kept.retain(|_, (_, server)| server.strong_count() > 0);
-        for (name, listing) in &listed.servers {
-            let def = listing.def.clone();
-            kept.insert(name.clone(), (def, Arc::downgrade(&listing.server)));
+        let mut running = self.running.lock();
+        running.retain(|_, (_, server)| server.strong_count() > 0);
+        for (name, opened) in &toolset.servers {
+            let server = Arc::downgrade(&opened.server);
+            running.insert(name.clone(), (opened.def.clone(), server));
         }
-        Ok(Arc::new(listed))
+        Ok(Arc::new(toolset))
     }
 
-    /// Ends all servers, in peace where that does not take long. They do not come back.
+    /// Stops all servers for good and waits a few seconds for their ends.
     pub fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.close_all())
     }
 
     async fn close_all(&self) {
-        let kept: Vec<_> = self.kept.lock().drain().collect();
-        let left = kept.iter().filter_map(|(_, (_, server))| server.upgrade());
-        join_all(left.map(|server| async move { server.close().await })).await;
+        let running: Vec<_> = self.running.lock().drain().collect();
+        let servers = running
+            .iter()
+            .filter_map(|(_, (_, server))| server.upgrade());
+        join_all(servers.map(|server| async move { server.close().await })).await;
     }
 
-    async fn one(&self, name: &str, def: &McpServer) -> Result<Listing, BadServer> {
-        let within = Duration::from_millis(def.start_timeout_ms);
-        // One time for all that a start is: the program, the greeting and the list.
-        let until = Instant::now() + within;
+    async fn open_one(&self, name: &str, def: &McpServer) -> Result<ServerTools, McpServerError> {
         let (server, tools) = match self.running(name, def) {
             Some(server) => {
-                let tools = server.list_again(until).await;
+                let tools = server.list_again().await;
                 (server, tools)
             }
             None => {
-                let way = self
-                    .way(name, def)
-                    .map_err(|why| BadServer::new(name, why))?;
-                let started = Server::start(name, way, (within, until)).await;
-                let server = started.map_err(|why| BadServer::new(name, why))?;
-                let tools = server.list(until).await;
+                // One deadline for the program, the handshake and the list.
+                let deadline = Deadline::after(Duration::from_millis(def.start_timeout_ms));
+                let endpoint = self.endpoint(name, def);
+                let endpoint = endpoint.map_err(|error| McpServerError::new(name, error))?;
+                let server = ToolServer::start(name, endpoint, deadline).await;
+                let server = server.map_err(|error| McpServerError::new(name, error))?;
+                let tools = server.list(deadline).await;
                 (server, tools)
             }
         };
-        let tools = tools.map_err(|why| BadServer::new(name, why))?;
-        Ok(Listing {
+        Ok(ServerTools {
             def: def.clone(),
             secrets: Arc::new(Secrets::of_server(&def.transport)),
+            tools: tools.map_err(|error| McpServerError::new(name, error))?,
             server,
-            tools,
         })
     }
 
-    fn running(&self, name: &str, def: &McpServer) -> Option<Arc<Server>> {
-        let kept = self.kept.lock();
-        let (known, server) = kept.get(name)?;
-        (known == def).then(|| server.upgrade()).flatten()
+    fn running(&self, name: &str, def: &McpServer) -> Option<Arc<ToolServer>> {
+        let running = self.running.lock();
+        let (running_def, server) = running.get(name)?;
+        (running_def == def).then(|| server.upgrade()).flatten()
     }
 
-    fn way(&self, name: &str, def: &McpServer) -> Result<Way, String> {
+    fn endpoint(&self, name: &str, def: &McpServer) -> Result<Endpoint, String> {
         match &def.transport {
             McpTransport::Stdio { command, env } => {
-                Ok(Way::Program((self.programs)(name, command, env)))
+                Ok(Endpoint::Program((self.launchers)(name, command, env)))
             }
             McpTransport::Http { url, headers } => {
                 let url = Url::parse(url)
                     .ok()
                     .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-                    .ok_or_else(|| NoConnection::Unreachable.to_string())?;
-                let pairs = headers.iter();
-                let pairs = pairs.map(|(name, value)| (name.as_str(), value.as_str()));
-                Ok(Way::Address {
+                    .ok_or_else(|| ConnectError::Unreachable.to_string())?;
+                let headers = headers.iter();
+                let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
+                Ok(Endpoint::Http {
                     dialer: Arc::clone(&self.dialer),
-                    headers: Headers::new(pairs).map_err(|why| why.to_string())?,
+                    headers: Headers::new(headers).map_err(|error| error.to_string())?,
                     url,
                 })
             }
@@ -167,67 +166,65 @@ impl Servers {
     }
 }
 
-/// One server and what it listed.
-struct Listing {
+/// One server and the tools that it listed.
+struct ServerTools {
     def: McpServer,
     secrets: Arc<Secrets>,
-    server: Arc<Server>,
-    tools: Vec<Found>,
+    server: Arc<ToolServer>,
+    tools: Vec<ListedTool>,
 }
 
-impl Listing {
-    fn made(&self, def: &ToolDef, found: &Found) -> Result<Mcp, String> {
+impl ServerTools {
+    fn tool(&self, def: &ToolDef, listed: &ListedTool) -> Result<Arc<dyn Tool>, String> {
         let call_timeout = Duration::from_millis(self.def.call_timeout_ms);
-        Mcp::new(def, found, (&self.server, &self.secrets), call_timeout)
+        let tool = McpTool::build(def, listed, (&self.server, &self.secrets), call_timeout)?;
+        Ok(Arc::new(tool))
     }
 }
 
-/// The servers of one pack and their tools. Whoever holds it holds the servers up.
+/// The MCP servers of one pack and their tools. The servers run as long as this, or one of the
+/// tools, exists.
 #[derive(Default)]
-pub struct Listed {
-    servers: BTreeMap<String, Listing>,
+pub struct McpToolset {
+    servers: BTreeMap<String, ServerTools>,
 }
 
-impl Listed {
-    /// The tool that `def` says is tool `theirs` of `server`.
+impl McpToolset {
+    /// The tool `remote_name` of `server` as `def` defines it.
     pub(crate) fn tool(
         &self,
         def: &ToolDef,
         server: &str,
-        theirs: &str,
+        remote_name: &str,
     ) -> Result<Arc<dyn Tool>, String> {
-        let listing = self.listing(server)?;
-        let found = listing.tools.iter().find(|found| found.name == theirs);
-        let Some(found) = found else {
-            let names: Vec<&str> = listing.tools.iter().map(|t| t.name.as_str()).collect();
+        let tools = self.tools(server)?;
+        let listed = tools.tools.iter().find(|tool| tool.name == remote_name);
+        let Some(listed) = listed else {
+            let names: Vec<&str> = tools.tools.iter().map(|t| t.name.as_str()).collect();
             let names = turnwire_pack::listed(names);
             return Err(format!(
-                "the MCP server `{server}` has no tool `{theirs}`; write: one of {names}"
+                "the MCP server `{server}` has no tool `{remote_name}`; write: one of {names}"
             ));
         };
-        let tool = listing.made(def, found);
-        tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>)
-            .map_err(|why| format!("tool `{theirs}` of the MCP server `{server}`: {why}"))
+        let tool = tools.tool(def, listed);
+        tool.map_err(|error| format!("tool `{remote_name}` of the MCP server `{server}`: {error}"))
     }
 
-    /// Every tool of `server` under a name of its own: what an agent has that is given all of
-    /// them. One that cannot be used is left out.
+    /// Every tool of `server`, under a name made of both. A tool that cannot be used is left out.
     pub(crate) fn all(&self, server: &str) -> Result<Vec<Arc<dyn Tool>>, String> {
-        let listing = self.listing(server)?;
-        let made = listing.tools.iter().filter_map(|found| {
-            let def = wild(server, found);
-            let tool = listing.made(&def, found);
-            tool.inspect_err(|why| {
-                let tool = &found.name;
-                tracing::warn!(server, tool, why, "a tool of an MCP server is left out");
+        let tools = self.tools(server)?;
+        let usable = tools.tools.iter().filter_map(|listed| {
+            let tool = tools.tool(&generated_def(server, listed), listed);
+            tool.inspect_err(|error| {
+                let tool = &listed.name;
+                tracing::warn!(server, tool, error, "tool of an MCP server left out");
             })
             .ok()
-            .map(|tool| Arc::new(tool) as Arc<dyn Tool>)
         });
-        Ok(made.collect())
+        Ok(usable.collect())
     }
 
-    fn listing(&self, server: &str) -> Result<&Listing, String> {
+    fn tools(&self, server: &str) -> Result<&ServerTools, String> {
         let names = self.servers.keys().map(String::as_str);
         self.servers.get(server).ok_or_else(|| {
             let names = turnwire_pack::listed(names);
@@ -235,34 +232,36 @@ impl Listed {
         })
     }
 
-    /// The way to a data service behind `server`.
-    pub fn service(&self, server: &str, service: &Service) -> Result<Arc<dyn Transport>, String> {
-        let listing = self.listing(server)?;
-        if listing.tools.iter().any(|found| found.name == ENRICH) {
-            return Ok(Arc::new(Enrich::new(
-                (&listing.server, &listing.secrets),
-                service,
-            )));
+    /// The transport to a data service behind `server`.
+    pub fn service(
+        &self,
+        server: &str,
+        service: &Service,
+    ) -> Result<Arc<dyn ServiceTransport>, String> {
+        let tools = self.tools(server)?;
+        if tools.tools.iter().any(|tool| tool.name == ENRICH) {
+            let server = (&tools.server, &tools.secrets);
+            return Ok(Arc::new(EnrichTransport::new(server, service)));
         }
         Err(format!(
             "the MCP server `{server}` has no tool `{ENRICH}`, so no data service is behind it"
         ))
     }
 
-    /// Each server with how many tools it has.
+    /// The name and the number of tools of each server.
     pub fn servers(&self) -> impl Iterator<Item = (&str, usize)> {
         let servers = self.servers.iter();
-        servers.map(|(name, listing)| (name.as_str(), listing.tools.len()))
+        servers.map(|(name, tools)| (name.as_str(), tools.tools.len()))
     }
 }
 
-/// Of a tool's name; every provider takes as many.
+/// Of the name of a tool; every provider allows as many.
 const NAME_CHARS_MAX: usize = 64;
 
-/// A tool that nobody wrote down but its server: its name has the server's before it, in letters
-/// that every provider takes.
-fn wild(server: &str, found: &Found) -> ToolDef {
-    let name = format!("{server}_{}", found.name);
+/// The definition of a tool that the pack does not define. Its name begins with the server's and
+/// has only characters that every provider allows.
+fn generated_def(server: &str, listed: &ListedTool) -> ToolDef {
+    let name = format!("{server}_{}", listed.name);
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let name = name.chars().map(|c| if plain(c) { c } else { '_' });
     ToolDef {
@@ -270,7 +269,7 @@ fn wild(server: &str, found: &Found) -> ToolDef {
         description: String::new(),
         kind: ToolKind::Mcp {
             server: server.to_owned(),
-            tool: found.name.clone(),
+            tool: listed.name.clone(),
         },
         input_schema: Value::Null,
         status: None,

@@ -1,4 +1,4 @@
-//! Servers that run: good ones and bad ones, over pipes and over HTTP.
+//! Running servers: correct ones and faulty ones, over pipes and over HTTP.
 
 mod stage;
 mod good;

@@ -1,4 +1,4 @@
-//! A tool of a server as a tool of an agent.
+//! A tool of an MCP server as a [`PackTool`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,142 +8,112 @@ use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::ToolDef;
 
-use crate::checked::InputSchema;
-use crate::mcp::answer::{Answer, read};
-use crate::mcp::call::{Lapse, call};
-use crate::mcp::error::said;
-use crate::mcp::list::Found;
-use crate::mcp::pace::Pace;
-use crate::mcp::server::Server;
+use crate::mcp::call::{CallError, call};
+use crate::mcp::deadline::Deadline;
+use crate::mcp::error::one_line;
+use crate::mcp::list::ListedTool;
+use crate::mcp::output::CallOutput;
+use crate::mcp::progress::ProgressReporter;
+use crate::mcp::server::ToolServer;
+use crate::pack_tool::{PackTool, ToolAction};
 use crate::secrets::Secrets;
-use crate::tool::{Call, Tool, ToolFailure};
+use crate::tool::{ToolFailure, ToolInvocation};
 
-/// What a call may take beyond its own time, so that this ends first and tells the reason; a
-/// server that is away is waited for too.
+/// Beyond the timeout of a call, so that the call ends first and says why.
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// A tool behind a server.
-pub(crate) struct Mcp {
-    def: ToolDef,
-    /// What the server calls it.
-    theirs: String,
-    input: Arc<InputSchema>,
-    server: Arc<Server>,
-    /// What the server was given and is for nobody else.
+/// Calls one tool of a server.
+pub(crate) struct McpTool {
+    /// The name of the tool in the pack.
+    name: String,
+    /// The name of the tool at the server.
+    remote_name: String,
+    progress_status: Option<String>,
+    server: Arc<ToolServer>,
+    /// The keys that the server is given, which no result may contain.
     secrets: Arc<Secrets>,
-    within: Duration,
+    timeout: Duration,
 }
 
-impl Mcp {
-    /// The tool `found` of `server` as `def` says; its input, and what `def` leaves open, is as the
-    /// server says. Fails in words if it cannot be used.
-    pub(crate) fn new(
+impl McpTool {
+    /// The tool `listed` as `def` defines it; the input schema, and a description that `def` leaves
+    /// out, are the server's. Fails if the input schema cannot be used.
+    pub(crate) fn build(
         def: &ToolDef,
-        found: &Found,
-        (server, secrets): (&Arc<Server>, &Arc<Secrets>),
+        listed: &ListedTool,
+        (server, secrets): (&Arc<ToolServer>, &Arc<Secrets>),
         call_timeout: Duration,
-    ) -> Result<Self, String> {
-        let input = found.input.clone()?;
+    ) -> Result<PackTool, String> {
+        let schema = listed.input.clone()?;
         let mut def = def.clone();
         if def.description.is_empty() {
-            def.description.clone_from(&found.description);
+            def.description.clone_from(&listed.description);
         }
-        let within = def.timeout_ms.map_or(call_timeout, Duration::from_millis);
-        Ok(Self {
-            def,
-            theirs: found.name.clone(),
-            input,
+        let timeout = def.timeout_ms.map_or(call_timeout, Duration::from_millis);
+        let action = Self {
+            name: def.name.clone(),
+            remote_name: listed.name.clone(),
+            progress_status: def.progress_status.clone(),
             server: Arc::clone(server),
             secrets: Arc::clone(secrets),
-            within,
-        })
+            timeout,
+        };
+        let tool = PackTool::new(def, ToolType::Mcp, Some(timeout + MARGIN), action);
+        let server = Arc::clone(&server.name);
+        Ok(tool.with_schema(schema).with_server(server))
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
+        let Value::Object(arguments) = invocation.input.clone() else {
+            return Err(ToolFailure::invalid_input("The input must be an object."));
+        };
+        let (server, secrets) = (&self.server, &self.secrets);
+        let deadline = Deadline::after(self.timeout);
+        let turn_id = invocation.context.turn_id;
+        let status = self.progress_status.clone();
+        let mut progress = ProgressReporter::new(&server.name, &self.name, status, invocation);
+        if server.begin_turn(turn_id) {
+            progress.session_started().await;
+        }
+        let progress = Some(&mut progress);
+        let result = call(server, &self.remote_name, arguments, deadline, progress).await;
+        match result.map(|result| CallOutput::new(result, secrets)) {
+            Ok(CallOutput::Result(value)) => Ok(value),
+            Ok(CallOutput::Error(text)) => Err(ToolFailure::internal(text)),
+            Ok(CallOutput::TooLarge) => Err(ToolFailure::internal(
+                "The tool's result is too large to be read; ask for less.",
+            )),
+            Err(error) => Err(failure(error, secrets)),
+        }
     }
 }
 
-impl Tool for Mcp {
-    fn name(&self) -> &str {
-        &self.def.name
-    }
-
-    fn description(&self) -> &str {
-        &self.def.description
-    }
-
-    fn input_schema(&self) -> Value {
-        self.input.text().clone()
-    }
-
-    fn tool_type(&self) -> ToolType {
-        ToolType::Mcp
-    }
-
-    fn timeout(&self) -> Option<Duration> {
-        Some(self.within + MARGIN)
-    }
-
-    fn status(&self) -> Option<&str> {
-        self.def.status.as_deref()
-    }
-
-    fn remember(&self) -> bool {
-        self.def.remember
-    }
-
-    fn approval(&self) -> bool {
-        self.def.approval
-    }
-
-    fn server(&self) -> Option<&str> {
-        Some(&self.server.name)
-    }
-
-    fn judge(&self, input: &Value) -> Option<Result<(), ToolFailure>> {
-        Some(self.input.check(input))
-    }
-
-    fn run(&self, used: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        let (server, input) = (Arc::clone(&self.server), Arc::clone(&self.input));
-        let (theirs, within) = (self.theirs.clone(), self.within);
-        let status = self.def.progress_status.clone();
-        let (name, secrets) = (self.def.name.clone(), Arc::clone(&self.secrets));
-        Box::pin(async move {
-            input.check(&used.input)?;
-            let Value::Object(arguments) = used.input.clone() else {
-                return Err(ToolFailure::invalid_input("The input must be an object."));
-            };
-            let turn_id = used.scene.turn_id;
-            let mut pace = Pace::new(&server.name, &name, status, used);
-            if server.first_of(turn_id) {
-                pace.begun().await;
-            }
-            let given = call(&server, &theirs, arguments, within, &mut pace).await;
-            match given.map(|result| read(result, &secrets)) {
-                Ok(Answer::Good(value)) => Ok(value),
-                Ok(Answer::Error(words)) => Err(ToolFailure::internal(words)),
-                Ok(Answer::TooLarge) => Err(ToolFailure::internal(
-                    "The tool's result is too large to be read; ask for less.",
-                )),
-                Err(lapse) => Err(failure(lapse, &secrets)),
-            }
-        })
+impl ToolAction for McpTool {
+    fn run(
+        self: Arc<Self>,
+        call: ToolInvocation,
+    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        Box::pin(async move { self.call(call).await })
     }
 }
 
-fn failure(lapse: Lapse, secrets: &Secrets) -> ToolFailure {
-    // Keys first: the beginning of one that was cut would not be known again.
-    let told = |words: String| said(&secrets.hide(words));
-    match lapse {
-        Lapse::Away => ToolFailure::internal("The tool's server is not there now."),
-        Lapse::Broke => ToolFailure::internal("The tool's server went away while it worked."),
-        Lapse::Cut => ToolFailure::internal("The tool's server broke off its answer."),
-        Lapse::Timeout => ToolFailure::new(
+fn failure(error: CallError, secrets: &Secrets) -> ToolFailure {
+    // Keys are removed before the text is cut: the beginning of one would not be recognised.
+    let clean = |text: String| one_line(&secrets.hide(text));
+    match error {
+        CallError::Unavailable => ToolFailure::internal("The tool's server is not available."),
+        CallError::Disconnected => {
+            ToolFailure::internal("The tool's server disconnected during the call.")
+        }
+        CallError::Incomplete => ToolFailure::internal("The tool's server broke off its response."),
+        CallError::Timeout => ToolFailure::new(
             ToolErrorClass::Timeout,
-            "The tool did not give a result in time.",
+            "The tool did not return a result in time.",
         ),
-        Lapse::Unfit(words) => ToolFailure::invalid_input(told(words)),
-        Lapse::Refused(words) => ToolFailure::internal(told(words)),
-        Lapse::Other => {
-            ToolFailure::internal("The tool wants something that cannot be given here.")
+        CallError::InvalidInput(text) => ToolFailure::invalid_input(clean(text)),
+        CallError::Refused(text) => ToolFailure::internal(clean(text)),
+        CallError::Unsupported => {
+            ToolFailure::internal("The tool's server asked for something that is not supported.")
         }
     }
 }
@@ -152,15 +122,18 @@ fn failure(lapse: Lapse, secrets: &Secrets) -> ToolFailure {
 mod tests {
     use super::*;
 
+    // G6
     #[test]
-    fn g6_a_key_where_a_refusal_is_cut_leaves_nothing_of_itself() {
+    fn key_at_the_cut_of_a_refusal_is_removed_whole() {
         let secrets = Secrets::of_env(&[("API_KEY".to_owned(), "sk-at-the-cut".to_owned())]);
         let before = "x".repeat(294);
-        let words = format!("{before}sk-at-the-cut and more");
+        let text = format!("{before}sk-at-the-cut and more");
         let expected = format!("{before}*** an");
-        for lapse in [Lapse::Unfit(words.clone()), Lapse::Refused(words)] {
-            let told = failure(lapse, &secrets).told;
-            assert_eq!(told, expected);
+        for error in [
+            CallError::InvalidInput(text.clone()),
+            CallError::Refused(text),
+        ] {
+            assert_eq!(failure(error, &secrets).message, expected);
         }
     }
 }

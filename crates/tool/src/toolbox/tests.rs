@@ -9,9 +9,9 @@ use turnwire_event::code::ToolType;
 use turnwire_event::{Clock, Mint};
 use turnwire_pack::{Files, HttpDef, Method, Pack, ToolDef, ToolKind, check};
 
-use crate::connector::{BadConnector, Connector, NoVerify};
-use crate::stage::{At, Count, Ears, Sink, call};
-use crate::toolbox::{BadTool, Kit, NameTaken, Toolbox, toolbox};
+use crate::data_service::{Connector, ConnectorError, NoVerifier};
+use crate::test_support::{CountingMint, EventSink, FixedClock, LogCapture, call};
+use crate::toolbox::{DuplicateToolName, ToolBuildError, ToolDependencies, Toolbox, toolbox};
 
 const TOOLS: &str = "
 tools:
@@ -73,34 +73,34 @@ fn pack() -> Pack {
         .unwrap_or_else(|| panic!("{:#?}", report.findings))
 }
 
-fn connector(pack: &Pack) -> Result<Arc<Connector>, BadConnector> {
+fn connector(pack: &Pack) -> Result<Arc<Connector>, ConnectorError> {
     let dialer = Dialer::new(Options::default()).expect("a dialer");
     Connector::new(
         pack,
         Arc::new(dialer),
         &|_, _| Err(String::new()),
-        Arc::new(NoVerify),
+        Arc::new(NoVerifier),
     )
     .map(Arc::new)
 }
 
-fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, BadTool> {
+fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, ToolBuildError> {
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-    let clock: Arc<dyn Clock> = Arc::new(At(1_000));
-    let mint: Arc<dyn Mint> = Arc::new(Count::default());
-    let kit = Kit {
+    let clock: Arc<dyn Clock> = Arc::new(FixedClock(1_000));
+    let mint: Arc<dyn Mint> = Arc::new(CountingMint::default());
+    let kit = ToolDependencies {
         connector: connector(pack).expect("a connector"),
         clock,
         mint,
         dialer: Arc::new(Dialer::new(Options::default()).expect("a dialer")),
-        workshop: crate::stage::workshop(),
+        runner: crate::test_support::runner(),
         servers: Arc::default(),
     };
     toolbox(pack, &names, &kit)
 }
 
 #[tokio::test]
-async fn every_tool_of_a_pack_can_be_made() {
+async fn all_tools_of_a_pack_are_built() {
     let pack = pack();
     let names: Vec<&str> = pack.tools.iter().map(|tool| tool.name.as_str()).collect();
     let toolbox = tools(&pack, &names).expect("all of them");
@@ -138,38 +138,44 @@ async fn every_tool_of_a_pack_can_be_made() {
     assert_eq!(search.timeout(), Some(Duration::from_secs(4)));
     assert!(search.remember());
     let now = toolbox.get("now").expect("there");
-    let now = now.run(call(json!({}), &Sink::with_room(0))).await;
+    let now = now.run(call(json!({}), &EventSink::with_room(0))).await;
     assert_eq!(now, Ok(Value::from("1970-01-01T00:00:01.000Z")));
 }
 
+// S1-145
 #[tokio::test]
-async fn s1_145_a_service_that_is_not_there_is_a_fault_of_its_enricher_in_its_vertical() {
-    let ears = Ears::open();
+async fn unreachable_service_is_counted_by_vertical() {
+    let logs = LogCapture::start();
     let pack = pack();
     let toolbox = tools(&pack, &["search_offers"]).expect("one");
     let search = toolbox.get("search_offers").expect("there");
-    let failure = search.run(call(json!({}), &Sink::with_room(0))).await;
+    let failure = search.run(call(json!({}), &EventSink::with_room(0))).await;
     let fault = failure.expect_err("nobody there").fault.expect("a fault");
     assert_eq!(fault.enricher_id, "offer_search");
-    let counted = ears.counted("stream_ccs_error_total{vertical=\"shop\",sub_agent_id=\"shop\"");
+    let counted = logs.metrics("stream_ccs_error_total{vertical=\"shop\",sub_agent_id=\"shop\"");
     assert_eq!(counted.len(), 1);
 }
 
 #[test]
-fn tools_that_cannot_be_made_are_named() {
+fn build_errors_name_the_tool() {
     let mut pack = pack();
     let unknown = tools(&pack, &["now", "ask_shop"]).err();
-    assert_eq!(unknown, Some(BadTool::Unknown("ask_shop".into())));
+    assert_eq!(unknown, Some(ToolBuildError::Unknown("ask_shop".into())));
     let twice = tools(&pack, &["now", "now"]).err();
-    assert_eq!(twice, Some(BadTool::Twice(NameTaken("now".into()))));
+    assert_eq!(
+        twice,
+        Some(ToolBuildError::Duplicate(DuplicateToolName("now".into())))
+    );
     pack.tools[0].input_schema = json!({"type": "sideways"});
     let schema = tools(&pack, &["search_offers"]).err();
-    assert!(matches!(schema, Some(BadTool::Schema { tool, .. }) if tool == "search_offers"));
+    assert!(matches!(schema, Some(ToolBuildError::Schema { tool, .. }) if tool == "search_offers"));
     pack.enrichers.clear();
     let dangling = tools(&pack, &["search_offers"]).err();
     assert_eq!(
-        dangling.map(|why| why.to_string()).unwrap_or_default(),
-        "tool `search_offers`: no enricher `offer_search` gives `offer_list`"
+        dangling
+            .map(|reason| reason.to_string())
+            .unwrap_or_default(),
+        "tool `search_offers`: no enricher `offer_search` returns `offer_list`"
     );
 }
 
@@ -196,25 +202,25 @@ fn asks(url: &str, input_schema: Value) -> ToolDef {
 }
 
 #[tokio::test]
-async fn an_http_tool_hears_only_of_inputs_that_fit_its_schema() {
+async fn http_tool_runs_only_with_a_valid_input() {
     let mut pack = pack();
     let city = json!({"type": "object", "required": ["city"]});
     pack.tools.push(asks("http://127.0.0.1:9/{city}", city));
     let toolbox = tools(&pack, &["weather"]).expect("one");
     let weather = toolbox.get("weather").expect("there");
     assert_eq!(weather.tool_type(), ToolType::Http);
-    let told = async |input| {
-        let ran = weather.run(call(input, &Sink::with_room(0))).await;
-        ran.expect_err("nobody there").told
+    let message = async |input| {
+        let ran = weather.run(call(input, &EventSink::with_room(0))).await;
+        ran.expect_err("nobody there").message
     };
-    assert!(told(json!({})).await.contains("\"city\" is a required"));
+    assert!(message(json!({})).await.contains("\"city\" is a required"));
     let gone = "The service could not be reached.";
-    assert_eq!(told(json!({"city": "Wien"})).await, gone);
+    assert_eq!(message(json!({"city": "Wien"})).await, gone);
 }
 
 #[test]
-fn an_http_tool_that_cannot_be_made_is_named() {
-    for (url, schema, why) in [
+fn invalid_http_definition_is_a_build_error() {
+    for (url, schema, reason) in [
         (
             "https://{host}/",
             json!({}),
@@ -239,18 +245,18 @@ fn an_http_tool_that_cannot_be_made_is_named() {
         let mut pack = pack();
         pack.tools.push(asks(url, schema));
         let bad = tools(&pack, &["weather"]).err().expect("no tool");
-        assert!(bad.to_string().starts_with(why), "{bad}");
+        assert!(bad.to_string().starts_with(reason), "{bad}");
     }
 }
 
 #[test]
-fn connectors_that_cannot_be_used_are_named() {
+fn connector_errors_name_the_enricher() {
     let bad = |change: &dyn Fn(&mut Pack)| {
         let mut pack = pack();
         change(&mut pack);
         connector(&pack)
             .err()
-            .map(|why| why.to_string())
+            .map(|reason| reason.to_string())
             .unwrap_or_default()
     };
     let url = |url: &str| {

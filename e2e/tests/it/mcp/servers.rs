@@ -96,7 +96,7 @@ async fn mcp_failures_are_typed_and_texts_reach_only_the_model() {
     for (word, class, expected) in [
         ("fail", "internal", "it does not work"),
         ("wrong", "invalid_input", "The input does not fit"),
-        ("die", "internal", "went away while it worked"),
+        ("die", "internal", "disconnected during the call"),
     ] {
         let (session, told, shown) = said(&stage, word).await;
         assert!(shown.contains(expected), "{word}: {shown}");
@@ -184,7 +184,7 @@ async fn unusable_mcp_server_is_named_at_start() {
         (never, "it did not answer within 1500 ms"),
         (desk.program("endless"), "without the end of a message"),
         (desk.program("cursor"), "has no end"),
-        (nowhere, "nobody answers at its `url`"),
+        (nowhere, "no server answers at its `url`"),
     ] {
         let told = refused(&server).await;
         assert!(told.contains("tools.yaml"), "{told}");

@@ -8,8 +8,8 @@ use std::time::Duration;
 use turnwire_event::code::StopOutcome;
 use turnwire_testkit::nasty::{Kind, Nasty};
 use turnwire_testkit::server::binary;
-use turnwire_tool::Workshop;
-use turnwire_tool::guard::frame::How;
+use turnwire_tool::ProgramRunner;
+use turnwire_tool::guard::frame::ProgramExit;
 
 use crate::workshop::{GRACE, Shop, WITHIN, row};
 
@@ -19,9 +19,9 @@ async fn program_cannot_hold_guard_pipe_open() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     let mut guarded = shop.nasty(&nasty, Kind::Holder).await;
     guarded.stop();
-    let done = guarded.done().await;
+    let done = guarded.finished().await;
     assert_eq!(nasty.processes(), [0; 0]);
-    assert_eq!((done.end.asked, done.end.killed), (true, true));
+    assert_eq!((done.end.requested, done.end.killed), (true, true));
     assert_eq!(String::from_utf8_lossy(&done.output), "", "it opened none");
 }
 
@@ -45,7 +45,7 @@ async fn interactive_program_attacking_its_guard_is_ended() {
 #[tokio::test]
 async fn server_ends_what_a_guard_cannot() {
     let (mut shop, nasty) = (Shop::open(), Nasty::new());
-    shop.workshop = shop.workshop.with_room(1);
+    shop.workshop = shop.workshop.with_programs_max(1);
     let script = "case ${1-} in
         '') (setsid sh \"$0\" out </dev/null >/dev/null 2>&1 &)
             trap '' TERM; ready; while :; do kill -STOP $PPID; done;;
@@ -60,7 +60,7 @@ async fn server_ends_what_a_guard_cannot() {
     assert_eq!(row(guard), None, "the guard is gone too");
     let next = tokio::time::timeout(WITHIN, shop.workshop.call(shop.script("exit 0"))).await;
     let mut next = next.expect("there is room").expect("a guard");
-    assert_eq!(next.done().await.end.how, How::Code(0));
+    assert_eq!(next.finished().await.end.exit, ProgramExit::Code(0));
 }
 
 // R-17
@@ -81,9 +81,9 @@ time.sleep(600)' \"$out-far\";;
         esac";
     let mut guarded = shop.written(&nasty, script).await;
     nasty.until_ready(3).await;
-    let done = guarded.done().await;
-    assert_eq!((done.end.asked, done.end.killed), (false, true));
-    assert_eq!(done.end.how, How::Refused);
+    let done = guarded.finished().await;
+    assert_eq!((done.end.requested, done.end.killed), (false, true));
+    assert_eq!(done.end.exit, ProgramExit::Refused);
     nasty.until_gone(WITHIN).await;
 }
 
@@ -122,10 +122,10 @@ async fn unprivileged_program_cannot_inspect_its_guard() {
             .chain(guard)
             .collect();
     }
-    let plain = Workshop::new(shop.dir.path().join("work"), guard, GRACE);
+    let plain = ProgramRunner::new(shop.dir.path().join("work"), guard, GRACE);
     let script = "ls /proc/$PPID/fd; cat /proc/$PPID/environ; echo looked";
     let mut spec = shop.script(script);
     spec.dir = PathBuf::from("/");
-    let done = plain.call(spec).await.expect("a guard").done().await;
+    let done = plain.call(spec).await.expect("a guard").finished().await;
     assert_eq!(String::from_utf8_lossy(&done.output), "looked\n");
 }

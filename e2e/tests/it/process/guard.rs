@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use turnwire_event::code::StopOutcome;
 use turnwire_testkit::nasty::{Kind, Nasty};
-use turnwire_tool::guard::frame::How;
-use turnwire_tool::guard::order::Limits;
+use turnwire_tool::guard::frame::ProgramExit;
+use turnwire_tool::guard::order::ProgramLimits;
 
 use crate::workshop::{GRACE, Shop, WITHIN, row};
 
@@ -51,8 +51,11 @@ async fn program_gets_one_term_and_may_clean_up() {
     let mut guarded = shop.written(&nasty, script).await;
     nasty.until_ready(1).await;
     guarded.stop();
-    let done = guarded.done().await;
-    assert_eq!((done.end.how, done.end.killed), (How::Code(0), false));
+    let done = guarded.finished().await;
+    assert_eq!(
+        (done.end.exit, done.end.killed),
+        (ProgramExit::Code(0), false)
+    );
     let folder = shop.spec(&["true"]).dir;
     assert!(folder.join("tidied").exists());
 }
@@ -89,11 +92,11 @@ async fn no_process_is_left_when_the_end_is_reported() {
 async fn background_processes_end_with_their_program() {
     let (shop, nasty) = (Shop::open(), Nasty::new());
     let mut guarded = shop.nasty(&nasty, Kind::Leaver).await;
-    let done = guarded.done().await;
+    let done = guarded.finished().await;
     assert_eq!(nasty.processes(), [0; 0]);
-    assert_eq!(done.end.how, How::Code(0));
+    assert_eq!(done.end.exit, ProgramExit::Code(0));
     assert_eq!(
-        (done.end.asked, done.end.killed, done.end.left),
+        (done.end.requested, done.end.killed, done.end.descendants),
         (false, true, 1)
     );
     assert_eq!(done.output, b"left\n");
@@ -106,8 +109,8 @@ async fn endless_output_is_ended_and_truncated() {
     for kind in [Kind::Endless, Kind::EndlessDeaf] {
         let (shop, nasty) = (Shop::open(), Nasty::new());
         let mut guarded = shop.nasty(&nasty, kind).await;
-        let done = guarded.done().await;
-        assert!(done.over, "{kind:?}");
+        let done = guarded.finished().await;
+        assert!(done.output_too_large, "{kind:?}");
         assert_eq!(done.output.len(), 100_000);
         assert_eq!(nasty.processes(), [0; 0]);
     }
@@ -119,11 +122,15 @@ async fn program_gets_input_and_its_exit_code_is_reported() {
     let mut spec = shop.script("cat; echo secret >&2; exit 3");
     spec.input = Some("x".repeat(90_000));
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-    let done = guarded.done().await;
+    let done = guarded.finished().await;
     assert_eq!(done.output, "x".repeat(90_000).as_bytes());
-    assert_eq!(done.end.how, How::Code(3));
+    assert_eq!(done.end.exit, ProgramExit::Code(3));
     assert_eq!(
-        (done.end.asked, done.end.left, done.over),
+        (
+            done.end.requested,
+            done.end.descendants,
+            done.output_too_large
+        ),
         (false, 0, false)
     );
 }
@@ -136,7 +143,7 @@ async fn program_not_reading_input_blocks_nobody() {
     let mut spec = shop.script("exit 0");
     spec.input = input.clone();
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-    assert_eq!(guarded.done().await.end.how, How::Code(0));
+    assert_eq!(guarded.finished().await.end.exit, ProgramExit::Code(0));
     let mut spec = shop.spec(&nasty.command(Kind::Silent));
     spec.input = input;
     let guarded = shop.workshop.call(spec).await.expect("a guard");
@@ -160,19 +167,25 @@ async fn unstartable_program_is_reported_at_once() {
     let mut large = shop.spec(&["true"]);
     large.args.push("x".repeat(1_000_000));
     let cases = [
-        (shop.spec(&["no-such-program"]), How::MissingProgram),
-        (shop.spec(&["/no/such/program"]), How::MissingProgram),
-        (shop.spec(&[plain.to_str().expect("text")]), How::Refused),
-        (lost, How::MissingFolder),
-        (nul, How::Refused),
-        (large, How::Refused),
+        (shop.spec(&["no-such-program"]), ProgramExit::MissingProgram),
+        (
+            shop.spec(&["/no/such/program"]),
+            ProgramExit::MissingProgram,
+        ),
+        (
+            shop.spec(&[plain.to_str().expect("text")]),
+            ProgramExit::Refused,
+        ),
+        (lost, ProgramExit::MissingFolder),
+        (nul, ProgramExit::Refused),
+        (large, ProgramExit::Refused),
         // Its own word for the same, which is not the guard's.
-        (shop.script("exit 127"), How::Code(127)),
+        (shop.script("exit 127"), ProgramExit::Code(127)),
     ];
     for (spec, expected) in cases {
         let told = format!("{spec:?}");
         let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-        assert_eq!(guarded.done().await.end.how, expected, "{told}");
+        assert_eq!(guarded.finished().await.end.exit, expected, "{told}");
     }
 }
 
@@ -184,7 +197,7 @@ async fn server_environment_does_not_reach_a_program() {
     spec.env = vec![("TOKEN".to_owned(), "given".to_owned())];
     let folder = spec.dir.to_str().expect("text").to_owned();
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-    let output = String::from_utf8(guarded.done().await.output).expect("text");
+    let output = String::from_utf8(guarded.finished().await.output).expect("text");
     let mut lines: Vec<&str> = output.lines().collect();
     lines.sort_unstable();
     let path = format!("PATH={}", std::env::var("PATH").expect("a path"));
@@ -206,40 +219,49 @@ async fn server_environment_does_not_reach_a_program() {
 #[tokio::test]
 async fn resource_limits_apply() {
     let shop = Shop::open();
-    let run = async |script: &str, limits: Limits| {
+    let run = async |script: &str, limits: ProgramLimits| {
         let mut spec = shop.script(script);
         spec.limits = limits;
         let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-        let done = guarded.done().await;
+        let done = guarded.finished().await;
         let output = String::from_utf8(done.output).expect("text");
-        (done.end.how, output.trim().to_owned())
+        (done.end.exit, output.trim().to_owned())
     };
-    let none = Limits::default();
-    assert_eq!(run("ulimit -c", none).await, (How::Code(0), "0".to_owned()));
-    let files = Limits {
+    let none = ProgramLimits::default();
+    assert_eq!(
+        run("ulimit -c", none).await,
+        (ProgramExit::Code(0), "0".to_owned())
+    );
+    let files = ProgramLimits {
         files: Some(50),
         ..none
     };
-    let told = (How::Code(0), "50".to_owned());
+    let told = (ProgramExit::Code(0), "50".to_owned());
     assert_eq!(run("ulimit -n", files).await, told);
-    let memory = Limits {
+    let memory = ProgramLimits {
         memory_bytes: Some(64 * 1_024 * 1_024),
         ..none
     };
     let (how, output) = run("x=x; while :; do x=$x$x; done; echo alive", memory).await;
-    assert!(how != How::Code(0) && output.is_empty(), "{how:?} {output}");
-    let file = Limits {
+    assert!(
+        how != ProgramExit::Code(0) && output.is_empty(),
+        "{how:?} {output}"
+    );
+    let file = ProgramLimits {
         file_bytes: Some(4_096),
         ..none
     };
     let script = "head -c 100000 /dev/zero > large; wc -c < large";
-    assert_eq!(run(script, file).await, (How::Code(0), "4096".to_owned()));
-    let cpu = Limits {
+    assert_eq!(
+        run(script, file).await,
+        (ProgramExit::Code(0), "4096".to_owned())
+    );
+    let cpu = ProgramLimits {
         cpu_s: Some(1),
         ..none
     };
     let (how, _) = run("while :; do :; done", cpu).await;
-    assert!(matches!(how, How::Signal(_)), "{how:?}");
+    assert!(matches!(how, ProgramExit::Signal(_)), "{how:?}");
 }
 
 // R-17
@@ -249,24 +271,31 @@ async fn process_crowd_is_killed_at_once() {
     // No bomb, which would hit what else runs here.
     let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (trap '' TERM; setsid sleep 600) & done
                   ready; wait";
-    let few = Limits {
+    let few = ProgramLimits {
         processes: Some(4),
-        ..Limits::default()
+        ..ProgramLimits::default()
     };
     let mut spec = shop.spec(&turnwire_testkit::nasty::shell(
         &nasty.write("crowd", script),
     ));
     spec.limits = few;
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-    let done = guarded.done().await;
-    assert!(done.end.crowd && done.end.killed, "{:?}", done.end);
+    let done = guarded.finished().await;
+    assert!(
+        done.end.too_many_processes && done.end.killed,
+        "{:?}",
+        done.end
+    );
     assert_eq!(nasty.processes(), [0; 0]);
     // Within the bound nothing happens to it.
     let mut spec = shop.script("sleep 0.6 & sleep 0.6; wait; echo done");
     spec.limits = few;
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-    let done = guarded.done().await;
-    assert_eq!((done.end.how, done.end.crowd), (How::Code(0), false));
+    let done = guarded.finished().await;
+    assert_eq!(
+        (done.end.exit, done.end.too_many_processes),
+        (ProgramExit::Code(0), false)
+    );
 }
 
 // R-17
@@ -279,8 +308,8 @@ async fn guard_told_to_exit_ends_its_program_first() {
             let session = row(guarded.id()).expect("a guard")[3].clone();
             assert_eq!(session, guarded.id().to_string(), "no terminal reaches it");
             signal(guarded.id(), sent);
-            let done = guarded.done().await;
-            assert!(done.end.asked, "{kind:?} {sent:?}");
+            let done = guarded.finished().await;
+            assert!(done.end.requested, "{kind:?} {sent:?}");
             assert_eq!(nasty.processes(), [0; 0], "{kind:?} {sent:?}");
         }
     }
@@ -293,7 +322,7 @@ async fn program_dies_with_its_guard() {
         let (shop, nasty) = (Shop::open(), Nasty::new());
         let mut guarded = shop.nasty(&nasty, kind).await;
         signal(guarded.id(), Signal::KILL);
-        let done = guarded.done().await;
+        let done = guarded.finished().await;
         assert!(done.end.killed, "{kind:?}");
         nasty.until_gone(WITHIN).await;
     }

@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use turnwire_testkit::nasty::{Kind, Nasty};
 use turnwire_testkit::server::binary;
-use turnwire_tool::Workshop;
-use turnwire_tool::guard::frame::{Frame, HEAD_BYTES, How};
-use turnwire_tool::guard::order::{Limits, Mode, Order};
+use turnwire_tool::ProgramRunner;
+use turnwire_tool::guard::frame::{GuardFrame, HEAD_BYTES, ProgramExit};
+use turnwire_tool::guard::order::{GuardMode, GuardOrder, ProgramLimits};
 
 use crate::workshop::{GRACE, Shop, WITHIN};
 
 /// What a guard writes to the server, as it is.
-fn frames(mut bytes: &[u8]) -> Vec<Frame> {
+fn frames(mut bytes: &[u8]) -> Vec<GuardFrame> {
     let mut frames = Vec::new();
     while let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() {
-        let (tag, length) = Frame::head(*head).expect("a head");
+        let (tag, length) = GuardFrame::head(*head).expect("a head");
         let (body, rest) = rest.split_at(length);
-        frames.push(Frame::read(tag, body.to_vec()).expect("a frame"));
+        frames.push(GuardFrame::read(tag, body.to_vec()).expect("a frame"));
         bytes = rest;
     }
     frames
@@ -31,13 +31,13 @@ fn output_is_complete_when_server_reads_late() {
     let dir = tempfile::tempdir().expect("a folder");
     // As much as the two pipes hold, so that it ends long before anybody reads.
     let script = "head -c 100000 /dev/zero; : > ended";
-    let order = serde_json::to_vec(&Order {
-        mode: Mode::Call,
+    let order = serde_json::to_vec(&GuardOrder {
+        mode: GuardMode::Call,
         program: "/bin/sh".to_owned(),
         args: vec!["-c".to_owned(), script.to_owned()],
         env: [("PATH".to_owned(), std::env::var("PATH").expect("a path"))].into(),
         dir: dir.path().to_owned(),
-        limits: Limits::default(),
+        limits: ProgramLimits::default(),
         grace_ms: 500,
         input: None,
     });
@@ -62,15 +62,18 @@ fn output_is_complete_when_server_reads_late() {
     output.read_to_end(&mut told).expect("frames");
     guard.wait().expect("it goes");
     let frames = frames(&told);
-    let bytes = |frame: &Frame| match frame {
-        Frame::Output(bytes) => bytes.len(),
+    let bytes = |frame: &GuardFrame| match frame {
+        GuardFrame::Output(bytes) => bytes.len(),
         _ => 0,
     };
     assert_eq!(frames.iter().map(bytes).sum::<usize>(), 100_000);
-    let Some(Frame::End(end)) = frames.last() else {
+    let Some(GuardFrame::End(end)) = frames.last() else {
         panic!("no end: {:?}", frames.last());
     };
-    assert_eq!((end.how, end.asked, end.cut), (How::Code(0), false, false));
+    assert_eq!(
+        (end.exit, end.requested, end.truncated),
+        (ProgramExit::Code(0), false, false)
+    );
 }
 
 // R-17
@@ -82,12 +85,15 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])";
     let guard = ["python3", "-c", script].map(OsString::from);
     let guard = [&guard[..], &[binary().into(), "__guard".into()]].concat();
-    let deaf = Workshop::new(shop.dir.path().join("work"), guard, GRACE);
+    let deaf = ProgramRunner::new(shop.dir.path().join("work"), guard, GRACE);
     let mut guarded = deaf.call(shop.script("exit 3")).await.expect("a guard");
-    assert_eq!(guarded.done().await.end.how, How::Code(3));
+    assert_eq!(guarded.finished().await.end.exit, ProgramExit::Code(3));
     let spec = shop.spec(&nasty.command(Kind::Leaver));
-    let done = deaf.call(spec).await.expect("a guard").done().await;
-    assert_eq!((done.end.how, done.end.left), (How::Code(0), 1));
+    let done = deaf.call(spec).await.expect("a guard").finished().await;
+    assert_eq!(
+        (done.end.exit, done.end.descendants),
+        (ProgramExit::Code(0), 1)
+    );
     assert_eq!(nasty.processes(), [0; 0]);
 }
 
@@ -113,7 +119,7 @@ async fn chain_of_reforking_processes_is_caught() {
         if asked {
             guarded.stop();
         }
-        let done = guarded.done().await;
+        let done = guarded.finished().await;
         assert!(done.end.killed, "{:?}", done.end);
         assert_eq!(nasty.processes(), [0; 0]);
         assert!(since.elapsed() < 3 * WITHIN, "{:?}", since.elapsed());
@@ -128,7 +134,7 @@ async fn other_processes_of_the_user_do_not_count() {
     let mut spec = shop.script("grep '^Max processes' /proc/self/limits");
     spec.limits.processes = Some(4);
     let mut guarded = shop.workshop.call(spec).await.expect("a guard");
-    let told = String::from_utf8(guarded.done().await.output).expect("text");
+    let told = String::from_utf8(guarded.finished().await.output).expect("text");
     let own = std::fs::read_to_string("/proc/self/limits").expect("limits");
     let own = own.lines().find(|line| line.starts_with("Max processes"));
     assert_eq!(told.lines().next(), own);

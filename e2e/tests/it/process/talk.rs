@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use turnwire_event::code::StopOutcome;
 use turnwire_testkit::nasty::{Kind, Nasty};
-use turnwire_tool::guard::frame::How;
-use turnwire_tool::workshop::Piped;
+use turnwire_tool::guard::frame::ProgramExit;
+use turnwire_tool::runner::PipedProgram;
 
 use crate::workshop::{GRACE, Shop, WITHIN};
 
@@ -14,7 +14,7 @@ use crate::workshop::{GRACE, Shop, WITHIN};
 async fn interactive_program_ends_when_its_input_ends() {
     let shop = Shop::with_grace(WITHIN);
     let spec = shop.spec(&["cat"]);
-    let Piped {
+    let PipedProgram {
         mut input,
         mut output,
         mut program,
@@ -35,8 +35,11 @@ async fn interactive_program_ends_when_its_input_ends() {
     let (_, read) = tokio::join!(write, output.read_to_end(&mut back));
     read.expect("it answers");
     assert_eq!(back.len(), much.len());
-    let done = program.done().await;
-    assert_eq!((done.end.how, done.end.killed), (How::Code(0), false));
+    let done = program.finished().await;
+    assert_eq!(
+        (done.end.exit, done.end.killed),
+        (ProgramExit::Code(0), false)
+    );
 }
 
 // S3-074
@@ -107,7 +110,10 @@ async fn missing_program_is_reported_and_output_ends() {
     let mut rest = Vec::new();
     piped.output.read_to_end(&mut rest).await.expect("its end");
     assert_eq!(rest, [0; 0]);
-    assert_eq!(piped.program.done().await.end.how, How::MissingProgram);
+    assert_eq!(
+        piped.program.finished().await.end.exit,
+        ProgramExit::MissingProgram
+    );
 }
 
 #[tokio::test]
@@ -125,6 +131,6 @@ async fn endless_standard_error_blocks_nobody() {
         .await
         .expect("it answers");
     drop(piped.input);
-    piped.program.done().await;
+    piped.program.finished().await;
     assert_eq!(nasty.processes(), [0; 0]);
 }

@@ -17,7 +17,8 @@ use turnwire_event::{
 use turnwire_pack::{Files, Output, ProcessDef, ProcessLimits, Stdin, ToolDef, ToolKind, check};
 use turnwire_testkit::nasty::{Kind, Nasty};
 use turnwire_tool::{
-    BadTool, Call, Connector, Kit, NoVerify, Scene, Shelf, Tool, ToolFailure, toolbox,
+    Connector, ItemStore, NoVerifier, Tool, ToolBuildError, ToolContext, ToolDependencies,
+    ToolFailure, ToolInvocation, toolbox,
 };
 
 use crate::workshop::{GRACE, Shop, WITHIN, row};
@@ -101,7 +102,7 @@ fn process<T: AsRef<str>>(command: &[T]) -> ProcessDef {
     }
 }
 
-fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, BadTool> {
+fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, ToolBuildError> {
     let report = check(&Files::market(), &|_| None);
     let mut pack = report.pack.expect("the pack that is built in");
     pack.tools.push(ToolDef {
@@ -120,16 +121,16 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<Bench, BadTo
         &pack,
         Arc::clone(&dialer),
         &|_, _| Err(String::new()),
-        Arc::new(NoVerify),
+        Arc::new(NoVerifier),
     );
     let Shop { dir, workshop } = shop;
     let workshop = Arc::new(workshop);
-    let kit = Kit {
+    let kit = ToolDependencies {
         connector: Arc::new(connector.expect("a connector")),
         clock: Arc::new(Unused),
         mint: Arc::new(Unused),
         dialer,
-        workshop: Arc::clone(&workshop),
+        runner: Arc::clone(&workshop),
         servers: Arc::default(),
     };
     let tools = toolbox(&pack, &["run".to_owned()], &kit)?;
@@ -153,11 +154,11 @@ fn bench<T: AsRef<str>>(command: &[T]) -> Bench {
 
 impl Bench {
     fn run(&self, input: Value) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        self.tool.run(Call {
+        self.tool.run(ToolInvocation {
             tool_use_id: ToolUseId(Ulid(7)),
             input,
             emitter: Arc::new(Unused),
-            scene: Arc::new(Scene {
+            context: Arc::new(ToolContext {
                 delegate: Arc::new(Nobody),
                 wards: Arc::clone(&self.wards) as Arc<dyn Wards>,
                 owner: Owner {
@@ -171,7 +172,7 @@ impl Bench {
                 location: None,
                 agent: None,
                 trace: None,
-                shelf: Shelf::new(),
+                items: ItemStore::new(),
                 definition: "market@1".to_owned(),
             }),
         })
@@ -249,7 +250,10 @@ async fn program_removed_after_start_is_reported_without_path() {
     let told = "The program of this tool is not there.";
     assert_eq!(failure, ToolFailure::internal(told));
     let made = make(Shop::open(), process(&[&path]), WITHIN).err();
-    assert!(matches!(made, Some(BadTool::Program { .. })), "{made:?}");
+    assert!(
+        matches!(made, Some(ToolBuildError::Definition { .. })),
+        "{made:?}"
+    );
     let told = made.expect("an error").to_string();
     assert!(told.contains("install it"), "{told}");
 }
@@ -271,7 +275,7 @@ async fn program_over_its_time_is_gone_when_model_learns() {
         assert_eq!(nasty.processes(), [0; 0], "{kind:?}");
         assert_eq!(failure.class, ToolErrorClass::Timeout);
         assert_eq!(
-            failure.told,
+            failure.message,
             "The program was not done within 1500 ms and was ended."
         );
     }

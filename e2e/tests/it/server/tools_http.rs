@@ -144,12 +144,12 @@ async fn http_tool_failures_are_typed_and_turn_goes_on() {
         (
             json!("large"),
             internal,
-            "The answer is larger than 4096 bytes.",
+            "The response is larger than 4096 bytes.",
         ),
         (
             json!("circle"),
             internal,
-            "The service sent the request on too often.",
+            "The service redirected too often.",
         ),
         (json!("port"), internal, "The address is not allowed."),
         (json!("local"), internal, "The address is not allowed."),

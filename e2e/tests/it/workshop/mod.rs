@@ -8,9 +8,9 @@ use tempfile::TempDir;
 use turnwire_event::{SessionId, Ulid};
 use turnwire_testkit::nasty::{Kind, Nasty, shell};
 use turnwire_testkit::server::binary;
-use turnwire_tool::Workshop;
-use turnwire_tool::guard::order::Limits;
-use turnwire_tool::workshop::{Guarded, Spec};
+use turnwire_tool::ProgramRunner;
+use turnwire_tool::guard::order::ProgramLimits;
+use turnwire_tool::runner::{GuardedProgram, ProgramSpec};
 
 /// Short, so that a test of a killing does not take long.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
@@ -20,7 +20,7 @@ pub(crate) const WITHIN: Duration = Duration::from_secs(20);
 /// A workshop in a folder of its own.
 pub(crate) struct Shop {
     pub(crate) dir: TempDir,
-    pub(crate) workshop: Workshop,
+    pub(crate) workshop: ProgramRunner,
 }
 
 impl Shop {
@@ -35,17 +35,17 @@ impl Shop {
     }
 
     /// A program of `command` in the folder of a session.
-    pub(crate) fn spec<T: AsRef<str>>(&self, command: &[T]) -> Spec {
+    pub(crate) fn spec<T: AsRef<str>>(&self, command: &[T]) -> ProgramSpec {
         spec(&self.workshop, command)
     }
 
     /// A shell script as a program.
-    pub(crate) fn script(&self, script: &str) -> Spec {
+    pub(crate) fn script(&self, script: &str) -> ProgramSpec {
         self.spec(&["/bin/sh", "-c", script])
     }
 
     /// A program that is hard to end, set up and running.
-    pub(crate) async fn nasty(&self, nasty: &Nasty, kind: Kind) -> Guarded {
+    pub(crate) async fn nasty(&self, nasty: &Nasty, kind: Kind) -> GuardedProgram {
         let spec = self.spec(&nasty.command(kind));
         let guarded = self.workshop.call(spec).await.expect("a guard");
         nasty.until_ready(kind.processes()).await;
@@ -53,27 +53,27 @@ impl Shop {
     }
 
     /// One more script with the mark of `nasty`, running.
-    pub(crate) async fn written(&self, nasty: &Nasty, script: &str) -> Guarded {
+    pub(crate) async fn written(&self, nasty: &Nasty, script: &str) -> GuardedProgram {
         let spec = self.spec(&shell(&nasty.write("own", script)));
         self.workshop.call(spec).await.expect("a guard")
     }
 }
 
 /// A workshop in `dir`.
-pub(crate) fn at(dir: &Path, grace: Duration) -> Workshop {
+pub(crate) fn at(dir: &Path, grace: Duration) -> ProgramRunner {
     let guard = vec![binary().into(), OsString::from("__guard")];
-    Workshop::new(dir.join("work"), guard, grace)
+    ProgramRunner::new(dir.join("work"), guard, grace)
 }
 
 /// A program of `command` in the folder of a session.
-pub(crate) fn spec<T: AsRef<str>>(workshop: &Workshop, command: &[T]) -> Spec {
+pub(crate) fn spec<T: AsRef<str>>(workshop: &ProgramRunner, command: &[T]) -> ProgramSpec {
     let (program, args) = command.split_first().expect("a program");
-    Spec {
+    ProgramSpec {
         program: program.as_ref().to_owned(),
         args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
         env: Vec::new(),
         dir: workshop.folder(SessionId(Ulid(1))).expect("a folder"),
-        limits: Limits::default(),
+        limits: ProgramLimits::default(),
         input: None,
         output_bytes_max: 100_000,
     }

@@ -6,7 +6,7 @@ pub(crate) mod message;
 use std::collections::VecDeque;
 
 use serde_json::Value;
-use turnwire_model::sse::Sse;
+use turnwire_dial::{SseLimits, SseReader};
 use turnwire_model::{Delta, Dialect, Frame, ModelError};
 
 /// The deltas of a stream, and its error if it failed.
@@ -17,12 +17,12 @@ pub(crate) fn decode_pieces<'a>(
     dialect: &dyn Dialect,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> DecodedStream {
-    let mut sse = Sse::default();
+    let mut sse = SseReader::new(SseLimits::per_event(4 << 20));
     let mut decoder = dialect.decoder();
     let mut out = VecDeque::new();
     for mut piece in pieces {
-        while let Some(frame) = sse.pull(&mut piece).expect("a stream of events") {
-            if let Err(error) = decoder.step(frame, &mut out) {
+        while let Some(event) = sse.next_event(&mut piece).expect("a stream of events") {
+            if let Err(error) = decoder.step(event.into(), &mut out) {
                 return (out.into(), Some(error));
             }
         }

@@ -3,21 +3,21 @@
 
 use std::collections::VecDeque;
 
+use turnwire_dial::{SseLimits, SseReader};
 use turnwire_event::{ContentBlock, ToolUseId};
 use turnwire_model::Said;
-use turnwire_model::sse::Sse;
 
 use crate::decoded::message::from_deltas;
 use crate::replay::vendor::Vendor;
 
 /// Decodes a stream into a message; tool uses are numbered from `first`.
 pub(crate) fn decode_message(vendor: &dyn Vendor, stream: &str, first: u128) -> Said {
-    let mut sse = Sse::default();
+    let mut sse = SseReader::new(SseLimits::per_event(4 << 20));
     let mut decoder = vendor.dialect().decoder();
     let mut deltas = VecDeque::new();
     let mut bytes = stream.as_bytes();
-    while let Some(frame) = sse.pull(&mut bytes).expect("a stream of events") {
-        decoder.step(frame, &mut deltas).expect("a frame");
+    while let Some(event) = sse.next_event(&mut bytes).expect("a stream of events") {
+        decoder.step(event.into(), &mut deltas).expect("a frame");
     }
     decoder.end(&mut deltas).expect("an end");
     from_deltas(vendor.name(), deltas.make_contiguous(), first)

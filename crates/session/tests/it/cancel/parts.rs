@@ -16,7 +16,7 @@ use turnwire_event::port::{Bound, BoxFuture, HistoryBudget, Producer, TurnInput}
 use turnwire_log::reserve::DiskReserve;
 use turnwire_model::{Script, Scripted};
 use turnwire_session::{Options, SystemMint};
-use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
+use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use crate::stage::*;
 
@@ -37,7 +37,7 @@ impl Tool for Stubborn {
     fn input_schema(&self) -> Value {
         json!({"type": "object"})
     }
-    fn run(&self, _: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+    fn run(&self, _: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         let (begun, told, gone) = (self.begun.clone(), self.told.clone(), self.gone.clone());
         Box::pin(async move {
             begun.store(true, Ordering::SeqCst);

@@ -18,7 +18,7 @@ use turnwire_log::reserve::DiskReserve;
 use turnwire_model::{Script, Scripted};
 use turnwire_session::cancel::{self, Requested};
 use turnwire_session::{Live, Options, Sessions, SystemMint};
-use turnwire_tool::{Call, Tool, ToolFailure, Toolbox};
+use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use crate::stage::*;
 
@@ -95,7 +95,7 @@ impl Tool for WriteFile {
     fn input_schema(&self) -> Value {
         json!({"type": "object"})
     }
-    fn run(&self, call: Call) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+    fn run(&self, call: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         let path = self.0.join(call.input["name"].as_str().unwrap_or("file"));
         Box::pin(async move {
             std::fs::write(path, "written").expect("a file");

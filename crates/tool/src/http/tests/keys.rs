@@ -1,14 +1,15 @@
 //! Keys: they go to the service and nowhere else.
 
 use super::*;
-use crate::stage::Ears;
+use crate::test_support::LogCapture;
 
+// G6
 #[tokio::test]
-async fn g6_a_key_is_in_no_result_no_failure_and_no_log() {
-    let ears = Ears::open();
+async fn key_is_in_no_result_failure_or_log() {
+    let logs = LogCapture::start();
     // A service that tells everyone what it was sent.
     for status in [200, 403] {
-        let site = Site::open(move |request| answer(status, "text/plain", request)).await;
+        let site = Site::open(move |request| response(status, "text/plain", request)).await;
         let mut def = http(Method::Get, &site.url);
         def.headers
             .push(("x-api-version".into(), "2022-11-28".into()));
@@ -17,7 +18,7 @@ async fn g6_a_key_is_in_no_result_no_failure_and_no_log() {
         def.query.push(("api_key".into(), "a-third-secret".into()));
         let seen = match run(&def, json!({})).await {
             Ok(result) => result.to_string(),
-            Err(failure) => failure.told,
+            Err(failure) => failure.message,
         };
         assert!(seen.contains("authorization: ***"), "{seen}");
         assert!(!seen.contains("sk-pack-key"), "{seen}");
@@ -25,22 +26,26 @@ async fn g6_a_key_is_in_no_result_no_failure_and_no_log() {
         assert!(!seen.contains("a-third-secret"), "{seen}");
         assert!(seen.contains("2022-11-28"), "what is no key stays: {seen}");
     }
-    let site = Site::saying("nonsense").await;
-    let (_, words) = told(&http(Method::Get, &site.url), json!({})).await;
-    assert_eq!(words, "The service could not be reached.");
-    let heard = ears.heard();
-    assert!(!heard.contains("sk-pack-key"), "{heard}");
+    let site = Site::with_response("nonsense").await;
+    let (_, message) = failure_of(&http(Method::Get, &site.url), json!({})).await;
+    assert_eq!(message, "The service could not be reached.");
+    let received = logs.log();
+    assert!(!received.contains("sk-pack-key"), "{received}");
     let bad = http(Method::Get, "https://x.example").headers;
     let bad = HttpDef {
         headers: [bad, vec![("x-key".into(), "sk-pack\nkey".into())]].concat(),
         ..http(Method::Get, "https://x.example")
     };
-    let why = made(&bad, None).err().expect("a header");
-    assert!(why.contains("x-key") && !why.contains("sk-pack"), "{why}");
+    let reason = build(&bad, None).err().expect("a header");
+    assert!(
+        reason.contains("x-key") && !reason.contains("sk-pack"),
+        "{reason}"
+    );
 }
 
+// G6
 #[tokio::test]
-async fn g6_a_key_is_hidden_however_the_service_writes_it() {
+async fn key_is_hidden_in_every_notation() {
     let key = "sk/pack key+1";
     let bodies = [
         // Escaped, encoded, as a name, deep inside, and in an address of its own.
@@ -54,7 +59,7 @@ async fn g6_a_key_is_hidden_however_the_service_writes_it() {
     ];
     for status in [200, 403] {
         for body in bodies {
-            let site = Site::saying(answer(status, "application/json", body)).await;
+            let site = Site::with_response(response(status, "application/json", body)).await;
             let mut def = http(
                 Method::Get,
                 format!("{}/?token=url-own-secret&pass=1234567890", site.url),
@@ -62,7 +67,7 @@ async fn g6_a_key_is_hidden_however_the_service_writes_it() {
             def.query.push(("api_key".into(), key.into()));
             let seen = match run(&def, json!({})).await {
                 Ok(result) => result.to_string(),
-                Err(failure) => failure.told,
+                Err(failure) => failure.message,
             };
             assert!(seen.contains("***"), "{seen}");
             for part in ["pack", "url-own", "1234567890"] {
@@ -71,7 +76,7 @@ async fn g6_a_key_is_hidden_however_the_service_writes_it() {
         }
     }
     // The pieces around a field of the input are the pack's too.
-    let site = Site::saying(answer(200, "text/plain", "half-a-secret-x")).await;
+    let site = Site::with_response(response(200, "text/plain", "half-a-secret-x")).await;
     let mut def = http(Method::Get, &site.url);
     def.query.push(("key".into(), "half-a-secret-{n}".into()));
     let seen = run(&def, json!({"n": "x"})).await.expect("a result");

@@ -8,52 +8,52 @@ use tokio::net::{TcpListener, TcpStream};
 /// Answers each request with what `says` makes of it, byte by byte as it is, then closes.
 pub(super) struct Site {
     pub(super) url: String,
-    heard: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
-    pub(super) async fn open(says: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    pub(super) async fn open(respond: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
-        let heard = Arc::<Mutex<Vec<String>>>::default();
-        let kept = Arc::clone(&heard);
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let log = Arc::clone(&requests);
         tokio::spawn(async move {
             while let Ok((mut socket, _)) = listener.accept().await {
                 let Some(request) = request(&mut socket).await else {
                     continue;
                 };
-                let answer = says(&request);
-                kept.lock().expect("one at a time").push(request);
-                let _ = socket.write_all(&answer).await;
+                let response = respond(&request);
+                log.lock().expect("one at a time").push(request);
+                let _ = socket.write_all(&response).await;
             }
         });
-        Self { url, heard }
+        Self { url, requests }
     }
 
-    pub(super) async fn saying(answer: impl Into<Vec<u8>>) -> Self {
-        let answer = answer.into();
-        Self::open(move |_| answer.clone()).await
+    pub(super) async fn with_response(response: impl Into<Vec<u8>>) -> Self {
+        let response = response.into();
+        Self::open(move |_| response.clone()).await
     }
 
-    pub(super) fn heard(&self) -> Vec<String> {
-        self.heard.lock().expect("one at a time").clone()
+    pub(super) fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("one at a time").clone()
     }
 }
 
 /// Reads one request: head, and as many bytes as it promises.
 pub(super) async fn request(socket: &mut TcpStream) -> Option<String> {
-    let mut seen = String::new();
+    let mut text = String::new();
     loop {
-        if let Some((head, body)) = seen.split_once("\r\n\r\n") {
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let mut lines = head.lines();
             let length = lines.find_map(|line| line.strip_prefix("content-length: "));
             let length: usize = length.map_or(0, |digits| digits.parse().expect("a length"));
             if body.len() >= length {
-                return Some(seen);
+                return Some(text);
             }
         }
         let mut buffer = [0; 4_096];
         let n = socket.read(&mut buffer).await.ok().filter(|&n| n > 0)?;
-        seen.push_str(std::str::from_utf8(&buffer[..n]).expect("text"));
+        text.push_str(std::str::from_utf8(&buffer[..n]).expect("text"));
     }
 }

@@ -7,87 +7,93 @@ use serde_json::json;
 use turnwire_pack::McpTransport;
 
 use super::stage::{Stage, def, run, tool_def};
-use crate::fit::fits;
+use crate::input::check_input;
 
-/// What is told of a server in `mode` that has `start_ms` to start.
-async fn told(mode: &str, start_ms: u64) -> String {
+/// The error of a server in `mode` that has `start_ms` to start.
+async fn start_error(mode: &str, start_ms: u64) -> String {
     let stage = Stage::new();
     let mut def = stage.def(mode, &[]);
     def.start_timeout_ms = start_ms;
-    let told = stage.refused(def).await;
+    let message = stage.refused(def).await;
     assert!(
-        told.starts_with("the MCP server `small` cannot be used: "),
-        "{told}"
+        message.starts_with("the MCP server `small` cannot be used: "),
+        "{message}"
     );
-    assert!(!told.contains("/secret"), "{told}");
-    told
+    assert!(!message.contains("/secret"), "{message}");
+    message
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn missing_program_is_reported() {
     let stage = Stage::new();
     let missing = def(McpTransport::Stdio {
         command: vec!["/no/such/program".into()],
         env: Vec::new(),
     });
-    let told = stage.refused(missing).await;
-    assert!(told.contains("there is no such program"), "{told}");
+    let message = stage.refused(missing).await;
+    assert!(message.contains("there is no such program"), "{message}");
     assert!(
-        told.contains("install it, or write another `command`"),
-        "{told}"
+        message.contains("install it, or write another `command`"),
+        "{message}"
     );
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_is_named() {
-    let told = told("never", 1_500).await;
-    assert!(told.contains("did not answer within 1500 ms"), "{told}");
-    assert!(told.contains("start_timeout_ms"), "{told}");
-}
-
-#[tokio::test]
-async fn a_server_that_speaks_nonsense_is_named() {
-    let told = told("nonsense", 1_500).await;
-    assert!(told.contains("logs belong on standard error"), "{told}");
-}
-
-#[tokio::test]
-async fn a_server_that_dies_is_named() {
-    let told = told("dies", 20_000).await;
-    assert!(told.contains("ended before it answered"), "{told}");
-    assert!(told.contains('7'), "its status is told: {told}");
-}
-
-#[tokio::test]
-async fn a_server_that_refuses_is_quoted() {
-    let told = told("refuses", 20_000).await;
+async fn server_that_never_answers_is_reported() {
+    let message = start_error("never", 1_500).await;
     assert!(
-        told.contains("it refused to begin: the licence has run out"),
-        "{told}"
+        message.contains("did not answer within 1500 ms"),
+        "{message}"
+    );
+    assert!(message.contains("start_timeout_ms"), "{message}");
+}
+
+#[tokio::test]
+async fn server_that_logs_to_stdout_is_reported() {
+    let message = start_error("nonsense", 1_500).await;
+    assert!(
+        message.contains("logs belong on standard error"),
+        "{message}"
     );
 }
 
 #[tokio::test]
-async fn a_line_without_end_and_a_flood_end_the_start_at_once() {
-    let told_of = told("endless", 60_000).await;
+async fn server_that_exits_is_reported_with_its_status() {
+    let message = start_error("dies", 20_000).await;
+    assert!(message.contains("ended before it answered"), "{message}");
+    assert!(message.contains('7'), "its status is told: {message}");
+}
+
+#[tokio::test]
+async fn rejected_handshake_is_quoted() {
+    let message = start_error("refuses", 20_000).await;
     assert!(
-        told_of.contains("without the end of a message"),
-        "{told_of}"
+        message.contains("it rejected the handshake: the licence has run out"),
+        "{message}"
     );
-    let told_of = told("flood", 60_000).await;
-    assert!(told_of.contains("bytes in 10 s"), "{told_of}");
 }
 
 #[tokio::test]
-async fn lists_without_end_and_too_long_are_refused() {
-    let told_of = told("cursor", 20_000).await;
-    assert!(told_of.contains("no end: more than 8 pages"), "{told_of}");
-    let told_of = told("many", 20_000).await;
-    assert!(told_of.contains("more than 256 tools"), "{told_of}");
+async fn endless_line_and_flood_end_the_start_at_once() {
+    let message = start_error("endless", 60_000).await;
+    assert!(
+        message.contains("without the end of a message"),
+        "{message}"
+    );
+    let message = start_error("flood", 60_000).await;
+    assert!(message.contains("bytes in 10 s"), "{message}");
 }
 
 #[tokio::test]
-async fn a_tool_without_a_schema_that_can_be_used_is_left_out_of_all_and_refused_by_name() {
+async fn lists_beyond_their_limits_are_errors() {
+    let message = start_error("cursor", 20_000).await;
+    assert!(message.contains("more than 8 pages"), "{message}");
+    let message = start_error("many", 20_000).await;
+    assert!(message.contains("more than 256 tools"), "{message}");
+}
+
+#[tokio::test]
+async fn tool_with_unusable_schema_is_left_out_or_an_error() {
     let stage = Stage::new();
     let listed = stage.good("schema", &[]).await;
     let all = listed.all("small").expect("tools");
@@ -97,28 +103,31 @@ async fn a_tool_without_a_schema_that_can_be_used_is_left_out_of_all_and_refused
     let mail = &all[1];
     let shown = mail.input_schema()["properties"]["to"]["pattern"].to_string();
     assert!(shown.contains("(?!"), "{shown}");
-    assert_eq!(fits(&**mail, &json!({"to": "a@b"})), Ok(()));
-    assert!(fits(&**mail, &json!({"to": 5})).is_err());
+    assert_eq!(check_input(&**mail, &json!({"to": "a@b"})), Ok(()));
+    assert!(check_input(&**mail, &json!({"to": 5})).is_err());
     let broken = listed.tool(&tool_def("broken"), "small", "broken");
-    let told = broken.map(|_| ()).expect_err("no schema");
+    let message = broken.map(|_| ()).expect_err("no schema");
     assert!(
-        told.contains("`broken` of the MCP server `small`"),
-        "{told}"
+        message.contains("`broken` of the MCP server `small`"),
+        "{message}"
     );
-    assert!(told.contains("its input schema cannot be used"), "{told}");
-    let doubling = listed.tool(&tool_def("doubling"), "small", "doubling");
-    let told = doubling.map(|_| ()).expect_err("too much");
-    assert!(told.contains("more than 20000 steps"), "{told}");
-    let missing = listed.tool(&tool_def("ecko"), "small", "ecko");
-    let told = missing.map(|_| ()).expect_err("no such tool");
     assert!(
-        told.contains("has no tool `ecko`; write: one of `echo`"),
-        "{told}"
+        message.contains("its input schema cannot be used"),
+        "{message}"
+    );
+    let doubling = listed.tool(&tool_def("doubling"), "small", "doubling");
+    let message = doubling.map(|_| ()).expect_err("too much");
+    assert!(message.contains("more than 20000 steps"), "{message}");
+    let missing = listed.tool(&tool_def("ecko"), "small", "ecko");
+    let message = missing.map(|_| ()).expect_err("no such tool");
+    assert!(
+        message.contains("has no tool `ecko`; write: one of `echo`"),
+        "{message}"
     );
 }
 
 #[tokio::test]
-async fn every_server_that_is_wrong_is_named_at_once() {
+async fn all_failing_servers_are_reported_together() {
     let stage = Stage::new();
     let mut never = stage.def("never", &[]);
     never.start_timeout_ms = 1_000;
@@ -134,13 +143,16 @@ async fn every_server_that_is_wrong_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn a_flood_in_a_call_ends_the_connection_and_the_server_comes_back() {
+async fn flood_in_a_call_ends_the_connection_and_restarts() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let failed = run(&listed, "pour", json!({}))
         .await
         .expect_err("a failure");
-    assert_eq!(failed.told, "The tool's server went away while it worked.");
+    assert_eq!(
+        failed.message,
+        "The tool's server disconnected during the call."
+    );
     // Away for half a second, and then there again.
     for _ in 0..40 {
         if run(&listed, "echo", json!({"text": "a"})).await == Ok(json!("a")) {

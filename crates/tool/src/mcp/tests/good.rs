@@ -11,11 +11,12 @@ use turnwire_event::port::Emission;
 use turnwire_pack::{Enricher, McpTransport, Service};
 
 use super::stage::{Stage, run, tool, tool_def, until};
-use crate::connector::{Connector, Given, NoVerify};
-use crate::stage::{Sink, call, scene};
+use crate::data_service::{Connector, NoVerifier, ServiceData};
+use crate::test_support::{EventSink, call, context};
 
+// S2-001
 #[tokio::test]
-async fn s2_001_tools_are_listed_with_all_pages_when_a_pack_is_loaded_and_not_in_a_call() {
+async fn tools_are_listed_at_load_and_never_in_a_call() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let servers: Vec<_> = listed.servers().collect();
@@ -31,8 +32,8 @@ async fn s2_001_tools_are_listed_with_all_pages_when_a_pack_is_loaded_and_not_in
     );
     assert_eq!(stage.count("tools/list"), 2);
     for _ in 0..3 {
-        let said = run(&listed, "echo", json!({"text": "hi"})).await;
-        assert_eq!(said, Ok(json!("hi")));
+        let text = run(&listed, "echo", json!({"text": "hi"})).await;
+        assert_eq!(text, Ok(json!("hi")));
     }
     assert_eq!(stage.count("tools/list"), 2);
     let first = stage.got();
@@ -42,7 +43,7 @@ async fn s2_001_tools_are_listed_with_all_pages_when_a_pack_is_loaded_and_not_in
 }
 
 #[tokio::test]
-async fn all_tools_of_a_server_have_names_that_providers_take() {
+async fn generated_tool_names_are_valid_for_providers() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let all = listed.all("small").expect("tools");
@@ -50,34 +51,32 @@ async fn all_tools_of_a_server_have_names_that_providers_take() {
     assert_eq!(names.len(), 16);
     assert_eq!(names[..2], ["small_echo", "small_slow"]);
     let none = listed.all("other").map(|_| ());
-    let told = none.expect_err("no such server");
-    assert!(told.contains("one of `small`"), "{told}");
+    let message = none.expect_err("no such server");
+    assert!(message.contains("one of `small`"), "{message}");
 }
 
 #[tokio::test]
-async fn results_are_read_as_a_model_is_given_them() {
+async fn results_are_converted_for_the_model() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let structured = run(&listed, "structured", json!({})).await;
     assert_eq!(structured, Ok(json!({"degrees": 20})));
     let picture = run(&listed, "picture", json!({})).await;
-    assert_eq!(
-        picture,
-        Ok(json!("[a picture, image/png, about 300 bytes]"))
-    );
+    assert_eq!(picture, Ok(json!("[an image, image/png, about 300 bytes]")));
     let env = run(&listed, "env", json!({"name": "SECRET"})).await;
     assert_eq!(env, Ok(json!("told")));
     let failed = run(&listed, "fail", json!({"text": "no such city"})).await;
     let failed = failed.expect_err("a failure");
     assert_eq!(failed.class, ToolErrorClass::Internal);
-    assert_eq!(failed.told, "no such city");
+    assert_eq!(failed.message, "no such city");
     assert!(!failed.fatal);
     let big = run(&listed, "big", json!({"bytes": 2_000_000})).await;
-    assert!(big.expect_err("too large").told.contains("too large"));
+    assert!(big.expect_err("too large").message.contains("too large"));
 }
 
+// G6
 #[tokio::test]
-async fn g6_a_key_of_a_server_is_in_no_result_and_no_failure() {
+async fn server_key_is_removed_from_results_and_failures() {
     let stage = Stage::new();
     let mut def = stage.def("good", &[]);
     let McpTransport::Stdio { env, .. } = &mut def.transport else {
@@ -85,18 +84,18 @@ async fn g6_a_key_of_a_server_is_in_no_result_and_no_failure() {
     };
     env.push(("SMALL_API_TOKEN".to_owned(), "sk-of-a-server".to_owned()));
     let listed = stage.open(def).await.expect("a server");
-    let told = run(&listed, "env", json!({"name": "SMALL_API_TOKEN"})).await;
-    assert_eq!(told, Ok(json!("***")));
+    let message = run(&listed, "env", json!({"name": "SMALL_API_TOKEN"})).await;
+    assert_eq!(message, Ok(json!("***")));
     let failed = run(&listed, "fail", json!({"text": "no sk-of-a-server"})).await;
-    assert_eq!(failed.expect_err("a failure").told, "no ***");
+    assert_eq!(failed.expect_err("a failure").message, "no ***");
     let service = listed.service("small", &service()).expect("it enriches");
-    let given = service.send("{}".into()).await.expect("an envelope");
-    let given: Value = serde_json::from_slice(&given.body).expect("JSON");
-    assert_eq!(given["payload"]["token"], "***");
+    let result = service.send("{}".into()).await.expect("an envelope");
+    let result: Value = serde_json::from_slice(&result.body).expect("JSON");
+    assert_eq!(result["payload"]["token"], "***");
 }
 
 #[tokio::test]
-async fn an_input_that_does_not_fit_is_told_to_the_model_and_not_sent() {
+async fn invalid_input_fails_without_a_call() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     for input in [json!({"text": 5}), json!("text")] {
@@ -117,30 +116,30 @@ fn steps(taken: &[Emission]) -> Vec<(String, f64, Option<f64>)> {
 }
 
 #[tokio::test]
-async fn progress_becomes_events_at_a_pace_and_the_last_always() {
+async fn progress_events_are_rate_limited_except_the_last() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
-    let sink = Sink::with_room(1_000);
+    let sink = EventSink::with_room(1_000);
     let mut def = tool_def("slow");
     def.progress_status = Some("mcp_working".to_owned());
     let slow = listed.tool(&def, "small", "slow").expect("a tool");
     let input = json!({"seconds": 2.0, "steps": 40});
     let done = slow.run(call(input.clone(), &sink)).await;
     assert_eq!(done, Ok(json!("slowly done")));
-    let taken = sink.taken();
+    let taken = sink.emissions();
     let Body::McpSessionStarted(started) = &taken[0].body else {
         panic!("{taken:?}");
     };
     assert_eq!(started.server, "small");
-    let told = steps(&taken);
+    let message = steps(&taken);
     assert_eq!(
-        told.last(),
+        message.last(),
         Some(&("tool:my_slow".into(), 40.0, Some(40.0)))
     );
-    assert!(told.len() >= 3, "{told:?}");
-    assert!(told.is_sorted_by(|a, b| a.1 < b.1), "{told:?}");
+    assert!(message.len() >= 3, "{message:?}");
+    assert!(message.is_sorted_by(|a, b| a.1 < b.1), "{message:?}");
     // Forty steps came; a loaded machine takes longer, so the bound is by the time it took.
-    assert!(told.len() < 40, "{told:?}");
+    assert!(message.len() < 40, "{message:?}");
     let statuses: Vec<_> = taken
         .iter()
         .filter_map(|emission| match &emission.body {
@@ -149,7 +148,7 @@ async fn progress_becomes_events_at_a_pace_and_the_last_always() {
         })
         .collect();
     assert!(
-        !statuses.is_empty() && statuses.len() < told.len(),
+        !statuses.is_empty() && statuses.len() < message.len(),
         "{statuses:?}"
     );
     let (actor, status) = &statuses[0];
@@ -160,10 +159,10 @@ async fn progress_becomes_events_at_a_pace_and_the_last_always() {
     assert_eq!(status.message, "");
 
     // The second call of the turn does not begin it again.
-    let again = Sink::with_room(1_000);
+    let again = EventSink::with_room(1_000);
     let input = json!({"seconds": 0.1, "steps": 1});
     assert!(slow.run(call(input, &again)).await.is_ok());
-    let begun = again.taken();
+    let begun = again.emissions();
     let begun = begun
         .iter()
         .filter(|e| matches!(e.body, Body::McpSessionStarted(_)));
@@ -171,11 +170,11 @@ async fn progress_becomes_events_at_a_pace_and_the_last_always() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
+async fn dropped_call_is_cancelled_at_the_server() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let slow = tool(&listed, "slow");
-    let sink = Sink::with_room(1_000);
+    let sink = EventSink::with_room(1_000);
     let running = tokio::spawn(slow.run(call(json!({"seconds": 60, "steps": 600}), &sink)));
     until("the server has the call", || stage.count("tools/call") == 1).await;
     running.abort();
@@ -186,11 +185,11 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     .await;
     let got = stage.got();
     let asked = got.iter().find(|got| got["method"] == "tools/call");
-    let told = got
+    let message = got
         .iter()
         .find(|got| got["method"] == "notifications/cancelled");
-    let (asked, told) = (asked.expect("a call"), told.expect("a cancel"));
-    assert_eq!(told["params"]["requestId"], asked["id"]);
+    let (asked, message) = (asked.expect("a call"), message.expect("a cancel"));
+    assert_eq!(message["params"]["requestId"], asked["id"]);
     // It serves others as before.
     assert_eq!(
         run(&listed, "echo", json!({"text": "a"})).await,
@@ -199,13 +198,13 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 }
 
 #[tokio::test]
-async fn a_call_without_a_result_ends_in_time_and_is_cancelled() {
+async fn late_call_times_out_and_is_cancelled() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let mut def = tool_def("mute");
     def.timeout_ms = Some(300);
     let mute = listed.tool(&def, "small", "mute").expect("a tool");
-    let sink = Sink::with_room(10);
+    let sink = EventSink::with_room(10);
     let failed = mute.run(call(json!({}), &sink)).await.expect_err("late");
     assert_eq!(failed.class, ToolErrorClass::Timeout);
     until("the server is told", || {
@@ -216,14 +215,14 @@ async fn a_call_without_a_result_ends_in_time_and_is_cancelled() {
     let mut def = tool_def("slow");
     def.timeout_ms = Some(1_000);
     let slow = listed.tool(&def, "small", "slow").expect("a tool");
-    let sink = Sink::with_room(1_000);
+    let sink = EventSink::with_room(1_000);
     let input = json!({"seconds": 60.0, "steps": 300});
     let failed = slow.run(call(input, &sink)).await.expect_err("late");
     assert_eq!(failed.class, ToolErrorClass::Timeout);
 }
 
 #[tokio::test]
-async fn a_tools_own_time_counts_and_may_be_longer_than_its_servers() {
+async fn timeout_of_a_tool_overrides_that_of_its_server() {
     let stage = Stage::new();
     let mut server = stage.def("good", &[]);
     server.call_timeout_ms = 500;
@@ -237,30 +236,30 @@ async fn a_tools_own_time_counts_and_may_be_longer_than_its_servers() {
     def.timeout_ms = Some(90_000);
     let slow = listed.tool(&def, "small", "slow").expect("a tool");
     assert_eq!(slow.timeout(), Some(Duration::from_secs(93)));
-    let sink = Sink::with_room(1_000);
+    let sink = EventSink::with_room(1_000);
     assert_eq!(slow.run(call(input, &sink)).await, Ok(json!("slowly done")));
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_something_is_refused_and_a_ping_is_answered() {
+async fn server_requests_are_refused_except_ping() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let answers = run(&listed, "ask", json!({})).await;
-    let answers = answers.unwrap_or_else(|why| panic!("{why}: {:?}", stage.got()));
+    let answers = answers.unwrap_or_else(|reason| panic!("{reason}: {:?}", stage.got()));
     let answers: Value = serde_json::from_str(answers.as_str().expect("text")).expect("JSON");
     assert_eq!(answers, json!([-32601, -32601, -32601, "answered"]));
 }
 
 #[tokio::test]
-async fn ten_calls_at_once_each_get_their_own_answer() {
+async fn ten_concurrent_calls_get_their_own_results() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let calls = (0..10).map(|n| {
         let listed = listed.clone();
         async move {
             let text = format!("word {n}");
-            let said = run(&listed, "echo", json!({"text": text})).await;
-            assert_eq!(said, Ok(json!(text)));
+            let result = run(&listed, "echo", json!({"text": text})).await;
+            assert_eq!(result, Ok(json!(text)));
         }
     });
     futures_util::future::join_all(calls).await;
@@ -276,8 +275,9 @@ fn service() -> Service {
     }
 }
 
+// S2-044
 #[tokio::test]
-async fn s2_044_a_data_service_behind_a_server_is_asked_through_the_one_connector() {
+async fn data_service_behind_a_server_uses_the_connector() {
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let enricher = Enricher {
@@ -290,18 +290,23 @@ async fn s2_044_a_data_service_behind_a_server_is_asked_through_the_one_connecto
         payload_schema: None,
     };
     let services = BTreeMap::from([("market".to_owned(), service())]);
-    let connector = Connector::over(&services, &[enricher], Arc::new(NoVerify), |_, service| {
-        Ok(listed.service("small", service).expect("it enriches"))
-    });
+    let connector = Connector::with_transports(
+        &services,
+        &[enricher],
+        Arc::new(NoVerifier),
+        |_, service| Ok(listed.service("small", service).expect("it enriches")),
+    );
     let connector = connector.expect("a connector");
-    let typed = connector.typed("offer_list", "offer_search").expect("it");
+    let enricher = connector
+        .enricher("offer_list", "offer_search")
+        .expect("it");
     let mut params = Map::new();
     params.insert("query".to_owned(), json!("oat milk"));
     let wait = Duration::from_secs(20);
-    let scene = Arc::new(scene());
-    let given = connector.call(&scene, typed, &params, wait).await;
+    let context = Arc::new(context());
+    let result = connector.call(&context, enricher, &params, wait).await;
     let expected = json!({"offers": [{"offer_id": "o-1", "title": "One"}]});
-    assert_eq!(given, Ok(Given::Whole(expected)));
+    assert_eq!(result, Ok(ServiceData::Complete(expected)));
     let got = stage.got();
     let asked = got.iter().find(|got| got["method"] == "tools/call");
     let asked = &asked.expect("a call")["params"];

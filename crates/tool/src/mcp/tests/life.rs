@@ -1,5 +1,5 @@
-//! How servers are kept: had back when they go, kept when a pack is read again, left when nobody
-//! has them.
+//! The life of a server: restarted when it fails, kept when a pack is loaded again, stopped when it is
+//! not used any more.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,45 +8,49 @@ use serde_json::json;
 use turnwire_event::code::ToolErrorClass;
 
 use super::stage::{Stage, run, tool, tool_def, until};
-use crate::mcp::Listed;
-use crate::stage::{Ears, Sink, call};
+use crate::mcp::McpToolset;
+use crate::test_support::{EventSink, LogCapture, call};
 
+// F14
 #[tokio::test]
-async fn f14_a_server_that_dies_in_a_call_fails_it_at_once_and_comes_back() {
-    let ears = Ears::open();
+async fn server_that_dies_fails_its_call_and_restarts() {
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
-    let up = || ears.counted("mcp_server_up");
+    let up = || logs.metrics("mcp_server_up");
     assert_eq!(up(), [r#"mcp_server_up{server="small"} 1"#]);
     let began = Instant::now();
     let failed = run(&listed, "die", json!({})).await.expect_err("a failure");
     assert_eq!(failed.class, ToolErrorClass::Internal);
-    assert_eq!(failed.told, "The tool's server went away while it worked.");
+    assert_eq!(
+        failed.message,
+        "The tool's server disconnected during the call."
+    );
     assert!(
         began.elapsed() < Duration::from_secs(15),
         "{:?}",
         began.elapsed()
     );
     // Others wait for it to come back; on a loaded machine that may take more than they wait.
-    let mut said = run(&listed, "echo", json!({"text": "a"})).await;
+    let mut text = run(&listed, "echo", json!({"text": "a"})).await;
     for _ in 0..10 {
-        if said.is_ok() {
+        if text.is_ok() {
             break;
         }
-        said = run(&listed, "echo", json!({"text": "a"})).await;
+        text = run(&listed, "echo", json!({"text": "a"})).await;
     }
-    assert_eq!(said, Ok(json!("a")));
+    assert_eq!(text, Ok(json!("a")));
     assert_eq!(up(), [r#"mcp_server_up{server="small"} 1"#]);
-    let restarts = ears.counted("mcp_server_restarts_total");
+    let restarts = logs.metrics("mcp_server_restarts_total");
     assert_eq!(restarts, [r#"mcp_server_restarts_total{server="small"} 1"#]);
-    let calls = ears.counted("mcp_calls_total").join("\n");
+    let calls = logs.metrics("mcp_calls_total").join("\n");
     assert!(calls.contains(r#"outcome="broke"} 1"#), "{calls}");
     assert!(calls.contains(r#"outcome="ok"} 1"#), "{calls}");
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_come_back_is_told_after_two_seconds_and_not_tried_for_ever() {
-    let ears = Ears::open();
+async fn call_waits_two_seconds_for_a_server_that_is_away() {
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let once = stage.file("once").display().to_string();
     let listed = stage.good("good", &["--once", &once]).await;
@@ -55,17 +59,17 @@ async fn a_server_that_does_not_come_back_is_told_after_two_seconds_and_not_trie
     let failed = run(&listed, "echo", json!({})).await.expect_err("away");
     let took = began.elapsed();
     assert_eq!(failed.class, ToolErrorClass::Internal);
-    assert_eq!(failed.told, "The tool's server is not there now.");
+    assert_eq!(failed.message, "The tool's server is not available.");
     assert!(took >= Duration::from_millis(1_500), "{took:?}");
     assert_eq!(
-        ears.counted("mcp_server_up"),
+        logs.metrics("mcp_server_up"),
         [r#"mcp_server_up{server="small"} 0"#]
     );
     // Half a second, a second, two: the waits grow, so few attempts fit in.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let tried = stage.count("initialize");
     assert_eq!(tried, 1, "those that came to nothing never spoke");
-    let restarts = ears.counted("mcp_server_restarts_total").concat();
+    let restarts = logs.metrics("mcp_server_restarts_total").concat();
     let restarts: u32 = restarts
         .rsplit(' ')
         .next()
@@ -73,12 +77,12 @@ async fn a_server_that_does_not_come_back_is_told_after_two_seconds_and_not_trie
         .parse()
         .expect("a number");
     assert!((1..=6).contains(&restarts), "{restarts}");
-    assert!(ears.heard().contains("an MCP server is not back"));
+    assert!(logs.log().contains("MCP server did not restart"));
 }
 
 #[tokio::test]
-async fn a_pack_that_is_read_again_while_a_server_is_away_has_the_tools_that_it_listed() {
-    let ears = Ears::open();
+async fn reload_keeps_the_tools_of_a_server_that_is_away() {
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let once = stage.file("once").display().to_string();
     let more = ["--once", once.as_str()];
@@ -86,12 +90,12 @@ async fn a_pack_that_is_read_again_while_a_server_is_away_has_the_tools_that_it_
     run(&first, "die", json!({})).await.expect_err("a failure");
     let second = stage.good("good", &more).await;
     assert_eq!(second.servers().collect::<Vec<_>>(), [("small", 16)]);
-    assert!(ears.heard().contains("is away while the pack is read"));
+    assert!(logs.log().contains("is away; the pack is loaded"));
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_pack_that_is_read_again_has_the_tools_of_now_however_long_a_list_is_said_to_hold()
-{
+async fn reload_lists_the_tools_again_despite_a_lifetime() {
     let stage = Stage::new();
     let _first = stage.good("ttl", &[]).await;
     let _second = stage.good("ttl", &[]).await;
@@ -100,7 +104,7 @@ async fn s2_001_a_pack_that_is_read_again_has_the_tools_of_now_however_long_a_li
 }
 
 /// Until `listed` answers again.
-async fn is_back(listed: &Listed) {
+async fn is_back(listed: &McpToolset) {
     for _ in 0..60 {
         if run(listed, "echo", json!({"text": "a"})).await == Ok(json!("a")) {
             return;
@@ -110,30 +114,32 @@ async fn is_back(listed: &Listed) {
     panic!("it was not had back");
 }
 
+// F14
 #[tokio::test]
-async fn f14_a_server_that_hangs_is_left_after_a_call_that_was_late_and_comes_back() {
-    let ears = Ears::open();
+async fn server_that_hangs_is_restarted_after_a_late_call() {
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let mut def = tool_def("stop");
     def.timeout_ms = Some(300);
     let stop = listed.tool(&def, "small", "stop").expect("a tool");
-    let sink = Sink::with_room(10);
+    let sink = EventSink::with_room(10);
     let failed = stop.run(call(json!({}), &sink)).await.expect_err("late");
     assert_eq!(failed.class, ToolErrorClass::Timeout);
     until("it is left", || {
-        ears.heard().contains("it could not be reached")
+        logs.log().contains("it does not respond to pings")
     })
     .await;
     is_back(&listed).await;
 }
 
+// F14
 #[tokio::test]
-async fn f14_a_server_that_does_not_read_is_left_and_comes_back() {
-    let ears = Ears::open();
+async fn server_that_does_not_read_is_restarted() {
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
-    let sink = Sink::with_room(10);
+    let sink = EventSink::with_room(10);
     let stopped = tokio::spawn(tool(&listed, "stop").run(call(json!({}), &sink)));
     until("it has the call", || stage.count("tools/call") == 1).await;
     // More than a pipe holds.
@@ -142,33 +148,40 @@ async fn f14_a_server_that_does_not_read_is_left_and_comes_back() {
     let began = Instant::now();
     for failed in futures_util::future::join_all(calls).await {
         let failed = failed.expect_err("nobody reads");
-        assert_eq!(failed.told, "The tool's server went away while it worked.");
+        assert_eq!(
+            failed.message,
+            "The tool's server disconnected during the call."
+        );
     }
     // Their own time is 30 s.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(25), "{took:?}");
     assert!(stopped.await.expect("it ran").is_err());
     until("it is told", || {
-        ears.heard().contains("it took nothing of what it was sent")
+        logs.log().contains("it read none of its input")
     })
     .await;
     is_back(&listed).await;
 }
 
+// S2-001
 #[tokio::test]
-async fn s2_001_a_server_that_comes_back_with_other_tools_keeps_its_list_until_the_next_load() {
-    let ears = Ears::open();
+async fn restart_with_other_tools_keeps_the_list_until_reload() {
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let once = stage.file("once").display().to_string();
     let more = ["--once", once.as_str()];
     let listed = stage.good("other", &more).await;
     run(&listed, "die", json!({})).await.expect_err("a failure");
     until("it is told", || {
-        ears.heard().contains("came back with other tools")
+        logs.log().contains("has other tools after a restart")
     })
     .await;
-    let heard = ears.heard();
-    assert!(heard.contains(r#"gone=["echo"] new=["new"]"#), "{heard}");
+    let received = logs.log();
+    assert!(
+        received.contains(r#"removed=["echo"] added=["new"]"#),
+        "{received}"
+    );
     // What was listed stays, and a tool that is gone fails by the server's own word.
     assert!(
         listed
@@ -193,8 +206,8 @@ async fn s2_001_a_server_that_comes_back_with_other_tools_keeps_its_list_until_t
 }
 
 #[tokio::test]
-async fn a_definition_that_has_not_changed_keeps_its_connection_and_another_does_not() {
-    let ears = Ears::open();
+async fn unchanged_definition_keeps_its_connection() {
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let first = stage.good("good", &[]).await;
     let second = stage.good("good", &[]).await;
@@ -212,29 +225,29 @@ async fn a_definition_that_has_not_changed_keeps_its_connection_and_another_does
     assert!(run(&second, "echo", json!({})).await.is_ok());
     assert!(run(&third, "echo", json!({})).await.is_ok());
     let up = |count: u32| format!(r#"mcp_server_up{{server="small"}} {count}"#);
-    assert_eq!(ears.counted("mcp_server_up"), [up(2)]);
+    assert_eq!(logs.metrics("mcp_server_up"), [up(2)]);
     drop(second);
     until("the old one is left", || {
-        ears.counted("mcp_server_up") == [up(1)]
+        logs.metrics("mcp_server_up") == [up(1)]
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_has_any_more_is_left() {
-    let ears = Ears::open();
+async fn unused_server_is_stopped() {
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
     let echo = tool(&listed, "echo");
     drop(listed);
-    let sink = Sink::with_room(10);
+    let sink = EventSink::with_room(10);
     assert!(
         echo.run(call(json!({}), &sink)).await.is_ok(),
         "a turn has it"
     );
     drop(echo);
     until("it is left", || {
-        ears.counted("mcp_server_up") == [r#"mcp_server_up{server="small"} 0"#]
+        logs.metrics("mcp_server_up") == [r#"mcp_server_up{server="small"} 0"#]
     })
     .await;
     // Nothing is left over for the next pack.
@@ -243,13 +256,13 @@ async fn a_server_that_nobody_has_any_more_is_left() {
 }
 
 #[tokio::test]
-async fn notifications_beyond_the_bound_are_dropped_and_counted() {
-    let ears = Ears::open();
+async fn notifications_beyond_the_rate_are_dropped_and_counted() {
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let listed = stage.good("good", &[]).await;
-    let said = run(&listed, "spam", json!({"count": 20_000})).await;
-    assert_eq!(said, Ok(json!("spammed")));
-    let dropped = ears.counted("mcp_notifications_dropped_total").concat();
+    let text = run(&listed, "spam", json!({"count": 20_000})).await;
+    assert_eq!(text, Ok(json!("spammed")));
+    let dropped = logs.metrics("mcp_notifications_dropped_total").concat();
     let dropped: u64 = dropped
         .rsplit(' ')
         .next()

@@ -9,7 +9,7 @@ use turnwire_event::code::ToolErrorClass;
 use turnwire_pack::{McpServer, McpTransport};
 
 use super::stage::{Stage, def, program, run, tool, tool_def, until};
-use crate::stage::{Ears, Sink, call};
+use crate::test_support::{EventSink, LogCapture, call};
 
 /// A server; dropping it ends it.
 struct Http(Child);
@@ -52,7 +52,7 @@ fn at(port: &str) -> McpServer {
 }
 
 #[tokio::test]
-async fn tools_are_listed_called_and_told_of_over_http() {
+async fn tools_are_listed_called_and_report_progress_over_http() {
     let stage = Stage::new();
     let (server, port) = Http::start(&stage, "good", None).await;
     let listed = stage
@@ -64,11 +64,11 @@ async fn tools_are_listed_called_and_told_of_over_http() {
         run(&listed, "echo", json!({"text": "hi"})).await,
         Ok(json!("hi"))
     );
-    let sink = Sink::with_room(1_000);
+    let sink = EventSink::with_room(1_000);
     let input = json!({"seconds": 0.5, "steps": 5});
     let done = tool(&listed, "slow").run(call(input, &sink)).await;
     assert_eq!(done, Ok(json!("slowly done")));
-    let taken = sink.taken();
+    let taken = sink.emissions();
     let last = taken
         .iter()
         .rev()
@@ -98,14 +98,14 @@ async fn tools_are_listed_called_and_told_of_over_http() {
 }
 
 #[tokio::test]
-async fn a_call_over_http_that_is_dropped_is_cancelled_at_the_server() {
+async fn dropped_call_over_http_is_cancelled_at_the_server() {
     let stage = Stage::new();
     let (_server, port) = Http::start(&stage, "good", None).await;
     let listed = stage
         .open(at(&port))
         .await
         .unwrap_or_else(|bad| panic!("{bad:?}"));
-    let sink = Sink::with_room(1_000);
+    let sink = EventSink::with_room(1_000);
     let running = tool(&listed, "slow").run(call(json!({"seconds": 60, "steps": 600}), &sink));
     let running = tokio::spawn(running);
     until("the server has the call", || stage.count("tools/call") == 1).await;
@@ -121,7 +121,7 @@ async fn a_call_over_http_that_is_dropped_is_cancelled_at_the_server() {
 }
 
 #[tokio::test]
-async fn a_server_over_http_that_dies_fails_its_call_and_is_had_back() {
+async fn http_server_that_dies_fails_its_call_and_reconnects() {
     let stage = Stage::new();
     let (server, port) = Http::start(&stage, "good", None).await;
     let listed = stage
@@ -130,7 +130,7 @@ async fn a_server_over_http_that_dies_fails_its_call_and_is_had_back() {
         .unwrap_or_else(|bad| panic!("{bad:?}"));
     let failed = run(&listed, "die", json!({})).await.expect_err("a failure");
     assert_eq!(failed.class, ToolErrorClass::Internal);
-    assert_eq!(failed.told, "The tool's server broke off its answer.");
+    assert_eq!(failed.message, "The tool's server broke off its response.");
     drop(server);
     let failed = run(&listed, "echo", json!({})).await.expect_err("away");
     assert_eq!(failed.class, ToolErrorClass::Internal);
@@ -144,7 +144,7 @@ async fn a_server_over_http_that_dies_fails_its_call_and_is_had_back() {
 }
 
 #[tokio::test]
-async fn a_session_that_a_server_forgot_is_begun_again_unseen() {
+async fn expired_session_is_renewed_within_the_call() {
     let stage = Stage::new();
     let (server, port) = Http::start(&stage, "good", None).await;
     let listed = stage
@@ -160,21 +160,22 @@ async fn a_session_that_a_server_forgot_is_begun_again_unseen() {
     assert_eq!(stage.count("initialize"), 2);
 }
 
+// F14
 #[tokio::test]
-async fn f14_a_call_in_flight_survives_the_bad_answers_that_others_get() {
+async fn bad_response_to_one_call_does_not_affect_another() {
     let stage = Stage::new();
     let (_server, port) = Http::start(&stage, "good", None).await;
     let listed = stage
         .open(at(&port))
         .await
         .unwrap_or_else(|bad| panic!("{bad:?}"));
-    let sink = Sink::with_room(1_000);
+    let sink = EventSink::with_room(1_000);
     let running = tool(&listed, "slow").run(call(json!({"seconds": 4, "steps": 8}), &sink));
     let running = tokio::spawn(running);
     until("the server has the call", || stage.count("tools/call") == 1).await;
     let refused = r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"not today"}}"#;
     let json = "application/json";
-    for (code, kind, body, told) in [
+    for (code, kind, body, message) in [
         (
             429,
             "text/plain",
@@ -200,21 +201,21 @@ async fn f14_a_call_in_flight_survives_the_bad_answers_that_others_get() {
             200,
             "text/html",
             "<p>",
-            "The tool's server answered something that cannot be read.",
+            "The tool's server sent a response that cannot be read.",
         ),
         (
             200,
             json,
             "[",
-            "The tool's server answered something that cannot be read.",
+            "The tool's server sent a response that cannot be read.",
         ),
     ] {
         let input = json!({"code": code, "kind": kind, "body": body});
         let failed = run(&listed, "status", input).await.expect_err("a failure");
-        assert_eq!(failed.told, told, "{code} {body}");
+        assert_eq!(failed.message, message, "{code} {body}");
     }
     let failed = run(&listed, "cut", json!({})).await.expect_err("a failure");
-    assert_eq!(failed.told, "The tool's server broke off its answer.");
+    assert_eq!(failed.message, "The tool's server broke off its response.");
     assert_eq!(
         running.await.expect("it ran"),
         Ok(json!("slowly done")),
@@ -225,7 +226,7 @@ async fn f14_a_call_in_flight_survives_the_bad_answers_that_others_get() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_400_of_a_session_that_it_forgot_is_had_back() {
+async fn session_rejected_with_400_is_renewed() {
     let stage = Stage::new();
     let (server, port) = Http::start(&stage, "forgets", None).await;
     let listed = stage
@@ -244,32 +245,39 @@ async fn a_server_that_says_400_of_a_session_that_it_forgot_is_had_back() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_an_address_is_told() {
+async fn connect_errors_over_http_say_what_is_wrong() {
     let stage = Stage::new();
     for (mode, expected) in [
-        ("nonsense", "what it answers is not MCP"),
+        ("nonsense", "its answer is not MCP"),
         ("dies", "it answered HTTP 503"),
-        ("moved", "sends on to another address; write that one"),
-        ("refuses", "it refused to begin: the licence has run out"),
+        ("moved", "redirects to another address; write that one"),
+        (
+            "refuses",
+            "it rejected the handshake: the licence has run out",
+        ),
     ] {
         let (_server, port) = Http::start(&stage, mode, None).await;
-        let told = stage.refused(at(&port)).await;
-        assert!(told.contains(expected), "{mode}: {told}");
-        assert!(!told.contains("sk-secret"), "{told}");
+        let message = stage.refused(at(&port)).await;
+        assert!(message.contains(expected), "{mode}: {message}");
+        assert!(!message.contains("sk-secret"), "{message}");
     }
-    let told = stage.refused(at("9")).await;
-    assert!(told.contains("nobody answers at its `url`"), "{told}");
+    let message = stage.refused(at("9")).await;
+    assert!(
+        message.contains("no server answers at its `url`"),
+        "{message}"
+    );
     let metadata = def(McpTransport::Http {
         url: "http://169.254.169.254/mcp".to_owned(),
         headers: Vec::new(),
     });
-    let told = stage.refused(metadata).await;
-    assert!(told.contains("is not let out"), "{told}");
+    let message = stage.refused(metadata).await;
+    assert!(message.contains("is not allowed"), "{message}");
 }
 
+// F14
 #[tokio::test]
-async fn f14_a_server_over_http_that_hangs_is_left_and_no_ping_waits_on() {
-    let ears = Ears::open();
+async fn http_server_that_hangs_is_restarted_without_open_pings() {
+    let logs = LogCapture::start();
     let stage = Stage::new();
     let (_server, port) = Http::start(&stage, "hangs", None).await;
     let listed = stage
@@ -279,7 +287,7 @@ async fn f14_a_server_over_http_that_hangs_is_left_and_no_ping_waits_on() {
     let mut def = tool_def("echo");
     def.timeout_ms = Some(300);
     let echo = listed.tool(&def, "small", "echo").expect("a tool");
-    let sink = Sink::with_room(10);
+    let sink = EventSink::with_room(10);
     let failed = echo.run(call(json!({}), &sink)).await.expect_err("late");
     assert_eq!(failed.class, ToolErrorClass::Timeout);
     until("it is pinged again", || stage.count("ping") == 2).await;
@@ -297,15 +305,16 @@ async fn f14_a_server_over_http_that_hangs_is_left_and_no_ping_waits_on() {
     })
     .await;
     until("it is left", || {
-        ears.heard().contains("it could not be reached")
+        logs.log().contains("it does not respond to pings")
     })
     .await;
     until("it is had back", || stage.count("initialize") >= 2).await;
     until("nothing waits on", || gone() == 3).await;
 }
 
+// F14
 #[tokio::test]
-async fn f14_a_call_survives_that_another_is_late_at_a_server_that_does_one_after_the_other() {
+async fn busy_serial_server_is_kept_when_another_call_is_late() {
     let stage = Stage::new();
     let (_server, port) = Http::start(&stage, "serial", None).await;
     let listed = stage
@@ -317,7 +326,7 @@ async fn f14_a_call_survives_that_another_is_late_at_a_server_that_does_one_afte
         def.timeout_ms = Some(timeout_ms);
         listed.tool(&def, "small", theirs).expect("a tool")
     };
-    let sink = Sink::with_room(10);
+    let sink = EventSink::with_room(10);
     // Longer than two pings wait.
     let input = json!({"seconds": 14, "steps": 1});
     let long = tokio::spawn(timed("slow", 120_000).run(call(input, &sink)));
@@ -333,8 +342,9 @@ async fn f14_a_call_survives_that_another_is_late_at_a_server_that_does_one_afte
     assert_eq!(stage.count("initialize"), 1, "it was not left");
 }
 
+// F14
 #[tokio::test]
-async fn f14_a_server_that_breaks_its_streams_off_is_not_asked_as_fast_as_it_answers() {
+async fn broken_streams_are_reopened_with_growing_pauses() {
     for mode in ["breaks", "ends"] {
         let stage = Stage::new();
         let (_server, port) = Http::start(&stage, mode, None).await;

@@ -14,31 +14,31 @@ use turnwire_dial::{Dialer, Options};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{McpServer, McpTransport, ToolDef, ToolKind};
 
-use crate::mcp::connection::{Pipes, Running, Start};
-use crate::mcp::{BadServer, Listed, Servers};
-use crate::stage::{Sink, call};
+use crate::mcp::connection::{ProgramLauncher, ProgramPipes, RunningProgram};
+use crate::mcp::{McpServerError, McpServers, McpToolset};
+use crate::test_support::{EventSink, call};
 use crate::tool::{Tool, ToolFailure};
 
-/// A program without a guard.
-struct Plain(Vec<String>, Vec<(String, String)>);
+/// Starts a program without a guard.
+struct UnguardedProgram(Vec<String>, Vec<(String, String)>);
 
-impl Running for Child {
-    fn last_words(&mut self) -> BoxFuture<'_, String> {
+impl RunningProgram for Child {
+    fn exit_text(&mut self) -> BoxFuture<'_, String> {
         Box::pin(async {
             let ended = self.wait().await;
             ended.map_or_else(|_| String::new(), |status| format!(" ({status})"))
         })
     }
 
-    fn gone(&mut self) -> BoxFuture<'_, ()> {
+    fn exited(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let _ = self.wait().await;
         })
     }
 }
 
-impl Start for Plain {
-    fn start(&self) -> BoxFuture<'_, std::io::Result<Pipes>> {
+impl ProgramLauncher for UnguardedProgram {
+    fn launch(&self) -> BoxFuture<'_, std::io::Result<ProgramPipes>> {
         Box::pin(async {
             let mut child = Command::new(&self.0[0])
                 .args(&self.0[1..])
@@ -48,10 +48,10 @@ impl Start for Plain {
                 .stderr(Stdio::null())
                 .kill_on_drop(true)
                 .spawn()?;
-            Ok(Pipes {
+            Ok(ProgramPipes {
                 stdin: Box::new(child.stdin.take().expect("a pipe")),
                 stdout: Box::new(child.stdout.take().expect("a pipe")),
-                held: Box::new(child),
+                program: Box::new(child),
             })
         })
     }
@@ -59,18 +59,18 @@ impl Start for Plain {
 
 /// The servers of a test.
 pub(super) struct Stage {
-    pub(super) servers: Servers,
+    pub(super) servers: McpServers,
     folder: TempDir,
 }
 
 impl Stage {
     pub(super) fn new() -> Self {
         let dialer = Dialer::new(Options::default()).expect("a dialer");
-        let plain = |_: &str, command: &[String], env: &[(String, String)]| {
-            Arc::new(Plain(command.to_vec(), env.to_vec())) as Arc<dyn Start>
+        let launchers = |_: &str, command: &[String], env: &[(String, String)]| {
+            Arc::new(UnguardedProgram(command.to_vec(), env.to_vec())) as Arc<dyn ProgramLauncher>
         };
         Self {
-            servers: Servers::over(Arc::new(dialer), Arc::new(plain)),
+            servers: McpServers::with_launchers(Arc::new(dialer), Arc::new(launchers)),
             folder: tempfile::tempdir().expect("a folder"),
         }
     }
@@ -96,13 +96,16 @@ impl Stage {
         })
     }
 
-    pub(super) async fn open(&self, def: McpServer) -> Result<Arc<Listed>, Vec<BadServer>> {
+    pub(super) async fn open(
+        &self,
+        def: McpServer,
+    ) -> Result<Arc<McpToolset>, Vec<McpServerError>> {
         let defs = BTreeMap::from([("small".to_owned(), def)]);
         self.servers.open(&defs).await
     }
 
     /// The servers of a definition that is good.
-    pub(super) async fn good(&self, mode: &str, more: &[&str]) -> Arc<Listed> {
+    pub(super) async fn good(&self, mode: &str, more: &[&str]) -> Arc<McpToolset> {
         let opened = self.open(self.def(mode, more)).await;
         opened.unwrap_or_else(|bad| panic!("{bad:?}"))
     }
@@ -124,7 +127,7 @@ impl Stage {
         lines.collect()
     }
 
-    /// How often it got `method`.
+    /// How often the server got `method`.
     pub(super) fn count(&self, method: &str) -> usize {
         let got = self.got();
         got.iter().filter(|got| got["method"] == method).count()
@@ -161,14 +164,18 @@ pub(super) fn tool_def(theirs: &str) -> ToolDef {
     }
 }
 
-pub(super) fn tool(listed: &Listed, theirs: &str) -> Arc<dyn Tool> {
+pub(super) fn tool(listed: &McpToolset, theirs: &str) -> Arc<dyn Tool> {
     let made = listed.tool(&tool_def(theirs), "small", theirs);
-    made.unwrap_or_else(|why| panic!("{why}"))
+    made.unwrap_or_else(|reason| panic!("{reason}"))
 }
 
 /// Calls a tool, as its definition is otherwise empty.
-pub(super) async fn run(listed: &Listed, theirs: &str, input: Value) -> Result<Value, ToolFailure> {
-    let sink = Sink::with_room(10_000);
+pub(super) async fn run(
+    listed: &McpToolset,
+    theirs: &str,
+    input: Value,
+) -> Result<Value, ToolFailure> {
+    let sink = EventSink::with_room(10_000);
     tool(listed, theirs).run(call(input, &sink)).await
 }
 

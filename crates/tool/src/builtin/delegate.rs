@@ -1,0 +1,174 @@
+//! A tool that gives a task to another agent, in a session of its own.
+//!
+//! ```text
+//! delegate.started │ durable │ the worker runs │ its terminal is durable │ delegate.completed
+//! ```
+//! The model gets the last message of the worker and nothing before it (S3-089, S3-090).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_event::body::delegate::{Completed, Failed, Started};
+use turnwire_event::code::{FailureMode, ToolErrorClass, ToolType};
+use turnwire_event::port::{BoxFuture, Emission, NoWorker, Refusal, Task, WorkerEnd};
+use turnwire_event::{Actor, Body, Position, SessionId};
+use turnwire_pack::ToolDef;
+
+use crate::input::InputFields;
+use crate::pack_tool::{PackTool, ToolAction};
+use crate::tool::deliver;
+use crate::tool::{ToolFailure, ToolInvocation};
+
+/// The default of `timeout_ms`: half of the time of a turn.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// Beyond the timeout of the worker, so that the worker ends first and says why: a worker that is
+/// stopped may have to kill programs, and so may its own workers.
+const MARGIN: Duration = Duration::from_secs(30);
+/// Characters of a task: several pages.
+const TASK_CHARS_MAX: usize = 16_000;
+/// Characters of a task and of an answer in events.
+const SUMMARY_CHARS_MAX: usize = 256;
+
+/// Gives tasks to one agent.
+pub(crate) struct DelegateTool {
+    agent: String,
+    timeout: Duration,
+}
+
+impl DelegateTool {
+    pub(crate) fn build(def: &ToolDef, agent: &str) -> PackTool {
+        let mut def = def.clone();
+        def.input_schema = input_schema();
+        let timeout = def.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
+        let action = Self {
+            agent: agent.to_owned(),
+            timeout,
+        };
+        PackTool::new(def, ToolType::Delegate, Some(timeout + MARGIN), action)
+    }
+
+    async fn delegate(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
+        let task = task(&call.input)?;
+        let delegate = &call.context.delegate;
+        let id = delegate.reserve().map_err(|error| no_worker(&error))?;
+        let started = Body::DelegateStarted(Started {
+            worker_session_id: id,
+            tool_use_id: call.tool_use_id,
+            task_summary: summary(&call, &task),
+        });
+        let position = emit(&call, id, started).await?;
+        // After this a crash leaves a log that names the worker, which may have acted.
+        call.emitter.committed(position).await.map_err(refused)?;
+        let end = delegate.run(Task {
+            worker_session_id: id,
+            tool_use_id: call.tool_use_id,
+            agent: self.agent.clone(),
+            task,
+            limit: self.timeout,
+            trace: call.context.trace.clone(),
+        });
+        match end.await {
+            WorkerEnd::Completed { success, text } => {
+                let completed = Body::DelegateCompleted(Completed {
+                    worker_session_id: id,
+                    success,
+                    summary: summary(&call, &text),
+                });
+                emit(&call, id, completed).await?;
+                Ok(json!({"success": success, "answer": text}))
+            }
+            WorkerEnd::Failed(failure_mode) => {
+                let failed = Body::DelegateFailed(Failed {
+                    worker_session_id: id,
+                    failure_mode,
+                });
+                emit(&call, id, failed).await?;
+                Err(self.failure(failure_mode))
+            }
+        }
+    }
+
+    fn failure(&self, mode: FailureMode) -> ToolFailure {
+        match mode {
+            FailureMode::CancelledByUser => {
+                ToolFailure::new(ToolErrorClass::Cancelled, "The worker was stopped.")
+            }
+            FailureMode::Timeout => {
+                let timeout = self.timeout.as_millis();
+                let message = format!("The worker did not finish within {timeout} ms.");
+                ToolFailure::new(ToolErrorClass::Timeout, message)
+            }
+            FailureMode::Error => ToolFailure::internal("The worker failed and has no result."),
+        }
+    }
+}
+
+impl ToolAction for DelegateTool {
+    fn run(
+        self: Arc<Self>,
+        call: ToolInvocation,
+    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        Box::pin(async move { self.delegate(call).await })
+    }
+}
+
+fn input_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"task": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": TASK_CHARS_MAX,
+            "description": "What to do, in plain words and with all that must be known: the \
+                            worker sees nothing else.",
+        }},
+        "required": ["task"],
+        "additionalProperties": false,
+    })
+}
+
+fn task(input: &Value) -> Result<String, ToolFailure> {
+    let task = InputFields::new(input, &["task"])?.text("task")?;
+    let is_too_long = task.chars().nth(TASK_CHARS_MAX).is_some();
+    if task.trim().is_empty() || is_too_long {
+        let message = format!("`task` must have from 1 to {TASK_CHARS_MAX} characters.");
+        return Err(ToolFailure::invalid_input(message));
+    }
+    Ok(task.to_owned())
+}
+
+/// The failure without a worker; no event has announced one.
+fn no_worker(error: &NoWorker) -> ToolFailure {
+    ToolFailure::internal(match error {
+        NoWorker::TooMany => "This turn has used all of its workers; do it without one.",
+        NoWorker::TooDeep => "A worker this deep cannot have workers; do it without one.",
+        NoWorker::Unavailable => "Workers are not available; do it without one.",
+    })
+}
+
+async fn emit(call: &ToolInvocation, id: SessionId, body: Body) -> Result<Position, ToolFailure> {
+    let emission = Emission::new(Actor::worker(id), body);
+    deliver(&*call.emitter, emission).await.map_err(refused)
+}
+
+/// The turn has ended, so nobody reads this failure.
+fn refused(_: Refusal) -> ToolFailure {
+    ToolFailure::new(ToolErrorClass::Cancelled, "The turn has ended.")
+}
+
+/// The summary of a text in events: its beginning for the orchestrator, its size for a sub-agent
+/// (D-46).
+fn summary(call: &ToolInvocation, text: &str) -> String {
+    if call.context.agent.is_some() {
+        return format!("{} bytes", text.len());
+    }
+    if text.chars().nth(SUMMARY_CHARS_MAX).is_none() {
+        return text.to_owned();
+    }
+    let beginning = text.chars().take(SUMMARY_CHARS_MAX - 1);
+    beginning.chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests;

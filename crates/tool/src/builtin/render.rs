@@ -1,0 +1,197 @@
+//! Tools that show something: a list as `data.loading` and `data.loaded`, one item as
+//! `component.rendered` (R-20, S1-085). The model names items of the [`ItemStore`] by id, or writes
+//! items of its own, which must match the schema of their type. Nothing is emitted before all items
+//! are checked.
+//!
+//! [`ItemStore`]: crate::tool::ItemStore
+
+mod selection;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use turnwire_event::body::component::{Rendered, ToolCall};
+use turnwire_event::body::data::{ItemKey, Key, Loaded, Loading};
+use turnwire_event::code::{ToolErrorClass, ToolType};
+use turnwire_event::port::{BoxFuture, Emission, Refusal};
+use turnwire_event::row::{NewMessage, Scope};
+use turnwire_event::{Actor, Body, ContentBlock, MessageId, Mint, Role};
+use turnwire_pack::{Shape, ToolDef};
+
+use crate::data_service::EnricherType;
+use crate::pack_tool::{PackTool, ToolAction};
+use crate::tool::deliver;
+use crate::tool::{ToolFailure, ToolInvocation};
+
+use selection::{ITEMS_MAX, ItemSelection};
+
+/// Shows one type of data.
+pub(crate) struct RenderTool {
+    name: String,
+    data_type: String,
+    shape: Shape,
+    /// The enrichers of this type; none if only models write its items.
+    enrichers: Vec<Arc<EnricherType>>,
+    mint: Arc<dyn Mint>,
+}
+
+impl RenderTool {
+    pub(crate) fn build(
+        def: &ToolDef,
+        (data_type, shape): (&str, Shape),
+        enrichers: Vec<Arc<EnricherType>>,
+        mint: &Arc<dyn Mint>,
+    ) -> PackTool {
+        let mut def = def.clone();
+        if def.input_schema.is_null() {
+            def.input_schema = schema(shape);
+        }
+        // Showing something needs no approval.
+        def.approval = false;
+        let action = Self {
+            name: def.name.clone(),
+            data_type: data_type.to_owned(),
+            shape,
+            enrichers,
+            mint: Arc::clone(mint),
+        };
+        let timeout = def.timeout_ms.map(Duration::from_millis);
+        PackTool::new(def, ToolType::Render, timeout, action)
+    }
+
+    async fn render(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
+        let (data_type, enrichers) = (&self.data_type, &self.enrichers);
+        let selection = match self.shape {
+            Shape::List => ItemSelection::list(&call.input, data_type, enrichers, &call.context),
+            Shape::Single => ItemSelection::one(&call.input, data_type, enrichers, &call.context),
+        }?;
+        let result = json!({
+            "shown": selection.items.len(),
+            "type": data_type,
+            "ids": selection.ids,
+        });
+        let emitted = match self.shape {
+            Shape::List => self.emit_list(&call, selection).await,
+            Shape::Single => self.emit_component(&call, selection).await,
+        };
+        emitted.map(|()| result).map_err(|refusal| {
+            ToolFailure::new(ToolErrorClass::Cancelled, format!("Not shown: {refusal}."))
+        })
+    }
+
+    async fn emit_list(
+        &self,
+        call: &ToolInvocation,
+        selection: ItemSelection,
+    ) -> Result<(), Refusal> {
+        let id = format!("data_{}", self.mint.ulid());
+        let ids = selection.ids.into_iter().map(|id| ItemKey { id }).collect();
+        let key = Key { ids };
+        let loading = Body::DataLoading(Loading {
+            id: id.clone(),
+            data_type: self.data_type.clone(),
+            key: key.clone(),
+        });
+        self.emit(call, loading, None).await?;
+        let block = ContentBlock::Data {
+            data_id: id.clone(),
+            data_type: self.data_type.clone(),
+            key: json!(key),
+            items: Value::Array(selection.items.clone()),
+        };
+        let loaded = Body::DataLoaded(Loaded {
+            id,
+            data_type: self.data_type.clone(),
+            key,
+            items: selection.items,
+        });
+        self.emit(call, loaded, Some(block)).await
+    }
+
+    async fn emit_component(
+        &self,
+        call: &ToolInvocation,
+        selection: ItemSelection,
+    ) -> Result<(), Refusal> {
+        for component in selection.items {
+            let block = ContentBlock::Component {
+                tool_use_id: call.tool_use_id,
+                component: component.clone(),
+            };
+            let rendered = Body::ComponentRendered(Rendered {
+                component,
+                tool_call: ToolCall {
+                    id: call.tool_use_id,
+                    name: self.name.clone(),
+                    tool_type: ToolType::Render,
+                },
+            });
+            self.emit(call, rendered, Some(block)).await?;
+        }
+        Ok(())
+    }
+
+    /// Emits one event; its content is also stored as a message of the turn (S1-088).
+    async fn emit(
+        &self,
+        call: &ToolInvocation,
+        body: Body,
+        block: Option<ContentBlock>,
+    ) -> Result<(), Refusal> {
+        let message = block.map(|block| NewMessage {
+            kept: turnwire_event::Kept::default(),
+            id: MessageId(self.mint.ulid()),
+            role: Role::Tool,
+            content: vec![block],
+            metadata: Map::new(),
+            scope: Scope::Shared,
+        });
+        let emission = Emission {
+            message,
+            trace: call.context.trace.clone(),
+            ..Emission::new(Actor::tool(&self.name), body)
+        };
+        deliver(&*call.emitter, emission).await.map(|_| ())
+    }
+}
+
+impl ToolAction for RenderTool {
+    fn run(
+        self: Arc<Self>,
+        call: ToolInvocation,
+    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        Box::pin(async move { self.render(call).await })
+    }
+}
+
+fn schema(shape: Shape) -> Value {
+    let properties = match shape {
+        Shape::List => json!({
+            "ids": {
+                "type": "array",
+                "items": {"type": "string"},
+                "minItems": 1,
+                "maxItems": ITEMS_MAX,
+                "description": "Ids of what was found, in the order to be shown.",
+            },
+            "items": {
+                "type": "array",
+                "items": {"type": "object"},
+                "maxItems": ITEMS_MAX,
+                "description": "Whole items, only where nothing was found to name by id.",
+            },
+        }),
+        Shape::Single => json!({
+            "id": {"type": "string", "description": "The id of what was found."},
+            "component": {
+                "type": "object",
+                "description": "The whole thing, only where nothing was found to name by id.",
+            },
+        }),
+    };
+    json!({"type": "object", "properties": properties, "additionalProperties": false})
+}
+
+#[cfg(test)]
+mod tests;

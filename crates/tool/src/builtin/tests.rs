@@ -1,0 +1,140 @@
+//! What the tools of the platform emit, and what a pack may call them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_event::body::feedback::Recorded;
+use turnwire_event::body::status::Emitted;
+use turnwire_event::code::ToolErrorClass;
+use turnwire_event::{Actor, Body};
+use turnwire_pack::{Function, ToolDef, ToolKind};
+
+use crate::builtin::{EmitStatusTool, FeedbackTool, RenamedTool};
+use crate::test_support::{EventSink, call, context};
+use crate::tool::{Tool, ToolFailure};
+
+async fn run(tool: &dyn Tool, input: Value) -> (Result<Value, ToolFailure>, Vec<(Actor, Body)>) {
+    let sink = EventSink::with_room(10);
+    let result = tool.run(call(input, &sink)).await;
+    let events = sink.emissions().into_iter();
+    (
+        result,
+        events.map(|event| (event.actor, event.body)).collect(),
+    )
+}
+
+#[tokio::test]
+async fn status_has_the_agent_as_actor_and_any_id() {
+    for id in ["searching_offers", "made_up", ""] {
+        let (result, events) = run(&EmitStatusTool, json!({"event_id": id})).await;
+        assert_eq!(result, Ok(json!("noted")));
+        let emitted = Emitted {
+            event_id: id.to_owned(),
+            message: String::new(),
+        };
+        assert_eq!(
+            events,
+            [(Actor::subagent("shop"), Body::StatusEmitted(emitted))]
+        );
+    }
+    let sink = EventSink::with_room(1);
+    let mut own = context();
+    own.agent = None;
+    let mut call = call(json!({"event_id": "thinking"}), &sink);
+    call.context = Arc::new(own);
+    assert!(EmitStatusTool.run(call).await.is_ok());
+    assert_eq!(sink.emissions()[0].actor, Actor::ORCHESTRATOR);
+}
+
+// S2-005, R-08
+#[tokio::test]
+async fn feedback_is_recorded_about_the_turn() {
+    let input = json!({"rating": "up", "comment": "found it at once"});
+    let (result, events) = run(&FeedbackTool, input).await;
+    assert_eq!(result, Ok(json!("kept")));
+    let recorded = Recorded {
+        message_id: None,
+        turn_id: Some(context().turn_id),
+        rating: "up".to_owned(),
+        comment: Some("found it at once".to_owned()),
+    };
+    let body = Body::FeedbackRecorded(recorded);
+    assert_eq!(events, [(Actor::tool("llm_feedback"), body)]);
+}
+
+#[tokio::test]
+async fn invalid_inputs_emit_nothing() {
+    let cases: [(&dyn Tool, Value); 7] = [
+        (&EmitStatusTool, json!({})),
+        (&EmitStatusTool, json!({"event_id": 5})),
+        (&EmitStatusTool, json!({"event_id": "x".repeat(129)})),
+        (&FeedbackTool, json!({})),
+        (&FeedbackTool, json!({"rating": ""})),
+        (&FeedbackTool, json!({"rating": "up", "turn_id": "another"})),
+        (
+            &FeedbackTool,
+            json!({"rating": "up", "comment": "x".repeat(2_001)}),
+        ),
+    ];
+    for (tool, input) in cases {
+        let (result, events) = run(tool, input).await;
+        let failure = result.expect_err("does not fit");
+        assert_eq!(failure.class, ToolErrorClass::InvalidInput);
+        assert_eq!(events, []);
+    }
+}
+
+#[tokio::test]
+async fn cancelled_turn_refuses_status_and_feedback() {
+    let cases: [(&dyn Tool, Value); 2] = [
+        (&EmitStatusTool, json!({"event_id": "x"})),
+        (&FeedbackTool, json!({"rating": "up"})),
+    ];
+    for (tool, input) in cases {
+        let failure = tool.run(call(input, &EventSink::with_room(0))).await;
+        let failure = failure.expect_err("refused");
+        assert_eq!(failure.class, ToolErrorClass::Cancelled);
+    }
+}
+
+#[test]
+fn missing_texts_of_a_pack_are_those_of_the_builtin() {
+    let bare = ToolDef {
+        approval: false,
+        progress_status: None,
+        name: "rate".into(),
+        description: String::new(),
+        kind: ToolKind::Direct(Function::LlmFeedback),
+        input_schema: Value::Null,
+        status: None,
+        timeout_ms: None,
+        remember: false,
+    };
+    let tool = RenamedTool::build(&bare, Arc::new(FeedbackTool));
+    assert_eq!(tool.name(), "rate");
+    assert_eq!(tool.description(), FeedbackTool.description());
+    assert_eq!(tool.input_schema(), FeedbackTool.input_schema());
+    assert_eq!(
+        (tool.status(), tool.remember(), tool.timeout()),
+        (None, false, None)
+    );
+    let full = ToolDef {
+        description: "Rates.".into(),
+        input_schema: json!({"type": "object"}),
+        status: Some("rating".into()),
+        timeout_ms: Some(5),
+        remember: true,
+        approval: true,
+        ..bare
+    };
+    let tool = RenamedTool::build(&full, Arc::new(FeedbackTool));
+    assert_eq!(tool.description(), "Rates.");
+    assert_eq!(tool.input_schema(), json!({"type": "object"}));
+    assert_eq!(tool.status(), Some("rating"));
+    assert!(tool.approval(), "what must be allowed is asked about");
+    assert_eq!(
+        (tool.remember(), tool.timeout()),
+        (true, Some(Duration::from_millis(5)))
+    );
+}

@@ -1,0 +1,35 @@
+//! Data services (CCS): the [`Connector`] is the only way from a tool to a service.
+//!
+//! ```text
+//! EnricherTool ── params ──▶ Connector ── EnricherRequest ──▶ ServiceTransport
+//!      ▲                         │                                 │
+//!      ╰──── ServiceData ◀── verdict ◀── VerifiedEnvelope ◀── Envelope
+//! ```
+//! Only the payload of an envelope leaves this module, and only if the envelope is for the
+//! principal of the turn.
+
+mod registry;
+mod envelope;
+mod request;
+mod transport;
+mod verdict;
+mod metrics;
+mod connector;
+mod tool;
+
+pub use connector::{Connector, McpServiceLookup};
+pub use envelope::{
+    Envelope, EnvelopeClaim, EnvelopeRejection, EnvelopeStatus, EnvelopeVerifier, NoVerifier,
+    NotAnEnvelope, PrincipalMismatch, VerifiedEnvelope,
+};
+pub use registry::ConnectorError;
+pub use request::{EnricherRequest, TraceFields};
+pub use transport::ServiceTransport;
+
+pub(crate) use registry::{EnricherType, id_in};
+pub(crate) use tool::EnricherTool;
+#[cfg(test)]
+pub(crate) use transport::RestTransport;
+pub(crate) use transport::{BYTES_MAX, CALL_MAX};
+#[cfg(test)]
+pub(crate) use verdict::ServiceData;

@@ -1,0 +1,191 @@
+//! The only way from tools to data services.
+//!
+//! ```text
+//! tool ── params ──▶ request ──▶ transport ──▶ response ── judge ──▶ ServiceData │ ServiceFailure
+//!   ╰ waits            ╰────── a separate task, at most 10 s ──────╯
+//! ```
+//! A request that a service has received is never cut off: when a tool is dropped, its task goes on
+//! and its result is dropped (S1-110, S1-111).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
+use turnwire_dial::Dialer;
+use turnwire_pack::{Definition, Enricher, Pack, Service};
+
+use crate::data_service::envelope::EnvelopeVerifier;
+use crate::data_service::metrics;
+use crate::data_service::registry::{ConnectorError, EnricherRegistry, EnricherType};
+use crate::data_service::request::EnricherRequest;
+use crate::data_service::transport::{CALL_MAX, RestTransport, ServiceTransport};
+use crate::data_service::verdict::{ServiceData, ServiceFailure, judge};
+use crate::tool::LiveTask;
+use crate::tool::ToolContext;
+
+/// Concurrent calls, including those of dropped tools: many cancelled turns must not become many
+/// requests.
+const CALLS_MAX: usize = 256;
+
+/// The transport to a service behind the MCP server of a name, or why there is none.
+pub type McpServiceLookup<'a> =
+    dyn Fn(&str, &Service) -> Result<Arc<dyn ServiceTransport>, String> + 'a;
+
+/// The data services of a pack.
+pub struct Connector {
+    registry: EnricherRegistry,
+    /// By the name of the service.
+    transports: HashMap<String, Arc<dyn ServiceTransport>>,
+    verifier: Arc<dyn EnvelopeVerifier>,
+    /// The vertical of each sub-agent, a label of metrics.
+    verticals: HashMap<String, String>,
+    slots: Arc<Semaphore>,
+}
+
+impl Connector {
+    /// The services of `pack`, reached through `dialer`, or through `behind_server` where a service
+    /// is behind an MCP server. `verifier` checks every envelope.
+    pub fn new(
+        pack: &Pack,
+        dialer: Arc<Dialer>,
+        behind_server: &McpServiceLookup<'_>,
+        verifier: Arc<dyn EnvelopeVerifier>,
+    ) -> Result<Self, ConnectorError> {
+        let mut connector = Self::with_transports(
+            &pack.services,
+            &pack.enrichers,
+            verifier,
+            |name, service| match &service.mcp {
+                None => Ok(Arc::new(RestTransport::new(name, service, &dialer)?)),
+                Some(server) => behind_server(server, service).map_err(|reason| {
+                    let service = name.to_owned();
+                    ConnectorError::McpServer { service, reason }
+                }),
+            },
+        )?;
+        let vertical = |agent: &Definition| Some((agent.id.clone(), agent.vertical.clone()?));
+        connector.verticals = pack.agents.iter().filter_map(vertical).collect();
+        Ok(connector)
+    }
+
+    /// Services over any transport, without verticals.
+    pub(crate) fn with_transports(
+        services: &BTreeMap<String, Service>,
+        enrichers: &[Enricher],
+        verifier: Arc<dyn EnvelopeVerifier>,
+        mut transport: impl FnMut(&str, &Service) -> Result<Arc<dyn ServiceTransport>, ConnectorError>,
+    ) -> Result<Self, ConnectorError> {
+        let transports = services
+            .iter()
+            .map(|(name, service)| Ok((name.clone(), transport(name, service)?)))
+            .collect::<Result<HashMap<_, _>, _>>()?;
+        if let Some(enricher) = enrichers
+            .iter()
+            .find(|enricher| !transports.contains_key(&enricher.service))
+        {
+            return Err(ConnectorError::Service(enricher.enricher_id.clone()));
+        }
+        metrics::register();
+        Ok(Self {
+            registry: EnricherRegistry::new(enrichers)?,
+            transports,
+            verifier,
+            verticals: HashMap::new(),
+            slots: Arc::new(Semaphore::new(CALLS_MAX)),
+        })
+    }
+
+    /// The enricher of a pair, if it is registered.
+    pub(crate) fn enricher(
+        &self,
+        domain_type: &str,
+        enricher_id: &str,
+    ) -> Option<&Arc<EnricherType>> {
+        self.registry.get(domain_type, enricher_id)
+    }
+
+    /// Every enricher of a domain type.
+    pub(crate) fn of_domain(&self, domain_type: &str) -> Vec<Arc<EnricherType>> {
+        self.registry.of_domain(domain_type)
+    }
+
+    /// Asks `enricher` for `params` on behalf of the turn's owner and waits at most `wait`.
+    pub(crate) async fn call(
+        &self,
+        context: &Arc<ToolContext>,
+        enricher: &Arc<EnricherType>,
+        params: &Map<String, Value>,
+        wait: Duration,
+    ) -> Result<ServiceData, ServiceFailure> {
+        let deadline = Instant::now() + wait.min(CALL_MAX);
+        let result = timeout_at(deadline, self.send(context, enricher, params)).await;
+        let result = result.unwrap_or(Err(ServiceFailure::Timeout));
+        if let Err(failure) = result {
+            let agent = context.agent.as_ref();
+            let vertical = agent.and_then(|agent| self.verticals.get(agent));
+            let vertical = vertical.map_or("", String::as_str);
+            metrics::count_failed_call(failure.reason(), vertical, enricher, context);
+        }
+        result
+    }
+
+    async fn send(
+        &self,
+        context: &Arc<ToolContext>,
+        enricher: &Arc<EnricherType>,
+        params: &Map<String, Value>,
+    ) -> Result<ServiceData, ServiceFailure> {
+        let Some(transport) = self.transports.get(&enricher.service) else {
+            return Err(ServiceFailure::Internal);
+        };
+        let request = EnricherRequest::new(context, enricher, params).to_bytes();
+        // Nothing has been sent yet: dropping the future here drops the request.
+        let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
+            return Err(ServiceFailure::Internal);
+        };
+        let sending = transport.send(request);
+        let (context, enricher) = (Arc::clone(context), Arc::clone(enricher));
+        let verifier = Arc::clone(&self.verifier);
+        let span = span(&enricher);
+        let live_task = LiveTask::begin();
+        let task = async move {
+            let _guards = (slot, live_task);
+            let result = match timeout_at(Instant::now() + CALL_MAX, sending).await {
+                Err(_) => Err(ServiceFailure::Timeout),
+                Ok(Err(error)) => Err(error.into()),
+                Ok(Ok(response)) => {
+                    let span = tracing::Span::current();
+                    let principal = &context.owner.principal;
+                    judge(&response, &enricher, principal, &*verifier, &span)
+                }
+            };
+            if let Err(failure) = result {
+                metrics::record_failure(failure, &enricher, &context);
+            }
+            result
+        };
+        // Not aborted when this future is dropped: the service finishes the request.
+        let task = tokio::spawn(task.instrument(span));
+        task.await.unwrap_or_else(|_| {
+            tracing::error!("task of a data service call panicked");
+            Err(ServiceFailure::Internal)
+        })
+    }
+}
+
+fn span(enricher: &EnricherType) -> tracing::Span {
+    tracing::debug_span!(
+        "ccs.call",
+        enricher_id = %enricher.enricher_id,
+        domain_type = %enricher.domain_type,
+        cached = tracing::field::Empty,
+        cacheable = tracing::field::Empty,
+        ttl = tracing::field::Empty,
+        cache_key = tracing::field::Empty,
+        total_ms = tracing::field::Empty,
+    )
+}

@@ -1,0 +1,211 @@
+//! The envelope of a data service's response (R-22), and the only way to its payload.
+//!
+//! ```text
+//! bytes ── read ──▶ Envelope ── verify(principal, verifier) ──▶ VerifiedEnvelope ── payload ──▶ Value
+//!                      │                     │
+//!                      ╰ knows only its      ╰ EnvelopeRejection: the envelope is dropped
+//!                        principal
+//! ```
+//! A response for another principal cannot be read: all other fields stay unparsed until the
+//! principal is compared, and only [`VerifiedEnvelope`] has the payload (law 9, S2-053).
+
+mod principal;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use turnwire_event::Principal;
+
+use principal::EnvelopePrincipal;
+
+/// The status that the service reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvelopeStatus {
+    /// The payload is complete.
+    Ok,
+    /// The payload is a part.
+    Partial,
+    /// There is no usable payload, whatever the field contains.
+    Error,
+}
+
+/// The bytes are not an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an envelope")]
+pub struct NotAnEnvelope;
+
+/// The envelope is not for the principal of the turn. It does not say whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrincipalMismatch {
+    /// The envelope names another principal, or no principal.
+    #[error("the envelope is for another principal")]
+    Principal,
+    /// The [`EnvelopeVerifier`] rejected it.
+    #[error("the envelope could not be verified")]
+    Unverified,
+}
+
+/// Why an envelope is rejected. A mismatch comes first: no other fault hides it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnvelopeRejection {
+    /// The envelope is for another principal.
+    #[error(transparent)]
+    Mismatch(#[from] PrincipalMismatch),
+    /// The other fields are not those of an envelope.
+    #[error(transparent)]
+    NotAnEnvelope(#[from] NotAnEnvelope),
+}
+
+/// The fields of the wire. Unknown fields are ignored.
+#[derive(Deserialize)]
+struct EnvelopeBody<'a> {
+    enricher_id: String,
+    domain_type: String,
+    /// Already compared; listed here so that a duplicate is an error.
+    #[serde(rename = "principal")]
+    _principal: IgnoredAny,
+    version: String,
+    status: EnvelopeStatus,
+    /// Not parsed (S2-041): whether a part was critical is for the producer to decide.
+    #[serde(default, rename = "partial")]
+    _partial: IgnoredAny,
+    #[serde(borrow, default)]
+    cache_meta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    timing: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    payload: Option<&'a RawValue>,
+    #[serde(default)]
+    reason: Value,
+}
+
+/// What an [`EnvelopeVerifier`] may check: the claims, and the body for a signature.
+#[derive(Clone, Copy)]
+pub struct EnvelopeClaim<'a> {
+    /// The claimed enricher.
+    pub enricher_id: &'a str,
+    /// The claimed type of data.
+    pub domain_type: &'a str,
+    /// The principal, already compared.
+    pub principal: &'a str,
+    /// The version of the envelope.
+    pub version: &'a str,
+    /// All bytes of the response.
+    pub body: &'a [u8],
+}
+
+/// A check beyond the claims, such as a signature of the body (S2-054).
+pub trait EnvelopeVerifier: Send + Sync {
+    /// Accepts or rejects the claims.
+    fn verify(&self, claim: EnvelopeClaim<'_>) -> Result<(), PrincipalMismatch>;
+}
+
+/// Accepts every claim.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoVerifier;
+
+impl EnvelopeVerifier for NoVerifier {
+    fn verify(&self, _: EnvelopeClaim<'_>) -> Result<(), PrincipalMismatch> {
+        Ok(())
+    }
+}
+
+/// An envelope that is not verified: it can only be verified or dropped.
+pub struct Envelope<'a> {
+    principal: EnvelopePrincipal,
+    body: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads the principal of an envelope and nothing else.
+    pub fn read(body: &'a [u8]) -> Result<Self, NotAnEnvelope> {
+        let principal = EnvelopePrincipal::read(body).ok_or(NotAnEnvelope)?;
+        Ok(Self { principal, body })
+    }
+
+    /// Compares the principal, then parses the other fields, then asks the verifier.
+    pub fn verify(
+        self,
+        principal: &Principal,
+        verifier: &dyn EnvelopeVerifier,
+    ) -> Result<VerifiedEnvelope<'a>, EnvelopeRejection> {
+        let body = self.body;
+        if !self.principal.is(principal.as_str()) {
+            return Err(PrincipalMismatch::Principal.into());
+        }
+        let fields: EnvelopeBody<'a> = serde_json::from_slice(body).map_err(|_| NotAnEnvelope)?;
+        verifier.verify(EnvelopeClaim {
+            enricher_id: &fields.enricher_id,
+            domain_type: &fields.domain_type,
+            principal: principal.as_str(),
+            version: &fields.version,
+            body,
+        })?;
+        Ok(VerifiedEnvelope { fields })
+    }
+}
+
+/// An envelope for the principal of the turn.
+pub struct VerifiedEnvelope<'a> {
+    fields: EnvelopeBody<'a>,
+}
+
+impl VerifiedEnvelope<'_> {
+    /// The domain type and the enricher.
+    pub fn pair(&self) -> (&str, &str) {
+        (&self.fields.domain_type, &self.fields.enricher_id)
+    }
+
+    /// The version of the envelope.
+    pub fn version(&self) -> &str {
+        &self.fields.version
+    }
+
+    /// The status that the service reports.
+    pub fn status(&self) -> EnvelopeStatus {
+        self.fields.status
+    }
+
+    /// The reason that the service gives for an error.
+    pub fn reason(&self) -> Option<&str> {
+        self.fields.reason.as_str()
+    }
+
+    /// Parses the payload; `None` without one.
+    pub fn payload(&self) -> Option<Value> {
+        // It is valid JSON; only its depth may exceed the parser's limit.
+        let raw = self.fields.payload?;
+        serde_json::from_str(raw.get()).ok()
+    }
+
+    /// Records the cache and timing fields in the span, their only use (S2-043).
+    pub(crate) fn record(&self, span: &tracing::Span) {
+        if span.is_disabled() {
+            return;
+        }
+        let parse = |raw: Option<&RawValue>| -> Value {
+            raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+                .unwrap_or_default()
+        };
+        let (cache, timing) = (parse(self.fields.cache_meta), parse(self.fields.timing));
+        let record = |name: &'static str, value: &Value| {
+            if !value.is_null() {
+                let text: String = value.to_string().chars().take(TRACED_CHARS_MAX).collect();
+                span.record(name, text.as_str());
+            }
+        };
+        record("cached", &cache["cached"]);
+        record("cacheable", &cache["cacheable"]);
+        record("ttl", &cache["ttl"]);
+        record("cache_key", &cache["key"]);
+        record("total_ms", &timing["total_ms"]);
+    }
+}
+
+/// Of one field of a span.
+const TRACED_CHARS_MAX: usize = 128;
+
+#[cfg(test)]
+mod tests;

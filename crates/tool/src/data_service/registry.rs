@@ -1,0 +1,229 @@
+//! The typing registry: the enrichers of a pack by domain type and enricher id. Their schemas are
+//! compiled when the pack is loaded; references are not fetched.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
+use turnwire_pack::{Enricher, effort};
+
+/// The services or enrichers of a pack cannot be used. The check of a pack finds most of these
+/// errors earlier, with their position.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectorError {
+    /// The `url` is not valid.
+    #[error("service `{0}`: its url is not an http or https address")]
+    Url(String),
+    /// The MCP server of the service does not enrich.
+    #[error("service `{service}`: {reason}")]
+    McpServer {
+        /// The name of the service.
+        service: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// The service of an enricher is not defined.
+    #[error("enricher `{0}`: there is no such service")]
+    Service(String),
+    /// The version of an enricher has no major number.
+    #[error("enricher `{0}`: its version must be like 1.2.0")]
+    Version(String),
+    /// Two enrichers have the same domain type and id.
+    #[error("enricher `{0}`: there are two of the same domain type")]
+    Duplicate(String),
+    /// The `payload_schema` of an enricher is not valid.
+    #[error("enricher `{enricher_id}`: its payload_schema is not a JSON Schema: {reason}")]
+    Schema {
+        /// The enricher.
+        enricher_id: String,
+        /// What is wrong with the schema.
+        reason: String,
+    },
+}
+
+impl ConnectorError {
+    /// The name of the service, if the error is about one.
+    pub fn service(&self) -> Option<&str> {
+        match self {
+            Self::Url(service) | Self::McpServer { service, .. } => Some(service),
+            Self::Service(_) | Self::Version(_) | Self::Duplicate(_) | Self::Schema { .. } => None,
+        }
+    }
+}
+
+/// What one enricher returns.
+pub(crate) struct EnricherType {
+    pub(crate) enricher_id: String,
+    pub(crate) domain_type: String,
+    /// The service that has the enricher.
+    pub(crate) service: String,
+    /// The requested version of the envelope.
+    pub(crate) version: String,
+    major: u64,
+    items: String,
+    item_id: String,
+    payload: Option<Validator>,
+    /// The payload schema with only the items required, for items without a payload.
+    items_alone: Option<Validator>,
+}
+
+impl EnricherType {
+    fn new(enricher: &Enricher) -> Result<Self, ConnectorError> {
+        let schema = enricher.payload_schema.as_ref();
+        let compile = |schema: &Value| {
+            effort::validator(schema).map_err(|error| ConnectorError::Schema {
+                enricher_id: enricher.enricher_id.clone(),
+                reason: error.to_string(),
+            })
+        };
+        Ok(Self {
+            enricher_id: enricher.enricher_id.clone(),
+            domain_type: enricher.domain_type.clone(),
+            service: enricher.service.clone(),
+            version: enricher.version.clone(),
+            major: major(&enricher.version)
+                .ok_or_else(|| ConnectorError::Version(enricher.enricher_id.clone()))?,
+            items: enricher.items.clone(),
+            item_id: enricher.item_id.clone(),
+            payload: schema.map(compile).transpose()?,
+            items_alone: schema
+                .and_then(|schema| items_schema(schema, &enricher.items))
+                .map(|schema| compile(&schema))
+                .transpose()?,
+        })
+    }
+
+    /// Whether `version` has the same major number.
+    pub(crate) fn supports(&self, version: &str) -> bool {
+        major(version) == Some(self.major)
+    }
+
+    /// Whether `payload` matches its schema.
+    pub(crate) fn is_valid(&self, payload: &Value) -> bool {
+        self.payload.as_ref().is_none_or(|v| v.is_valid(payload))
+    }
+
+    /// Whether `items` without a payload match the schema.
+    pub(crate) fn are_valid_items(&self, items: &[Value]) -> bool {
+        match (&self.items_alone, &self.payload) {
+            (Some(items_alone), _) => items_alone.is_valid(&json!({ self.items.as_str(): items })),
+            (None, Some(payload)) => items.iter().all(|item| payload.is_valid(item)),
+            (None, None) => true,
+        }
+    }
+
+    /// The id of an item, if it has one.
+    pub(crate) fn id_of(&self, item: &Value) -> Option<String> {
+        id_in(item, &self.item_id)
+    }
+
+    /// The items of a payload with their ids: those of its list, or the payload itself. Items without
+    /// an id are left out.
+    pub(crate) fn items_of<'a>(&self, payload: &'a Value) -> Vec<(String, &'a Value)> {
+        let list = payload.get(&self.items).unwrap_or(payload);
+        let list = list
+            .as_array()
+            .map_or_else(|| std::slice::from_ref(payload), Vec::as_slice);
+        let with_id = |item: &'a Value| self.id_of(item).map(|id| (id, item));
+        list.iter().filter_map(with_id).collect()
+    }
+}
+
+/// The id in the field `key`: a string, or a number as a string.
+pub(crate) fn id_in(item: &Value, key: &str) -> Option<String> {
+    match item.get(key)? {
+        Value::String(id) => Some(id.clone()),
+        Value::Number(id) => Some(id.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// `schema` with only its items required; `None` if it has no such field.
+fn items_schema(schema: &Value, items: &str) -> Option<Value> {
+    schema.get("properties")?.get(items)?;
+    let mut fields: Map<String, Value> = schema.as_object()?.clone();
+    fields.insert("required".to_owned(), json!([items]));
+    Some(Value::Object(fields))
+}
+
+fn major(version: &str) -> Option<u64> {
+    version.split('.').next()?.parse().ok()
+}
+
+/// The enrichers of a pack.
+#[derive(Default)]
+pub(crate) struct EnricherRegistry {
+    pairs: HashMap<(String, String), Arc<EnricherType>>,
+}
+
+impl EnricherRegistry {
+    pub(crate) fn new(enrichers: &[Enricher]) -> Result<Self, ConnectorError> {
+        let mut pairs = HashMap::with_capacity(enrichers.len());
+        for enricher in enrichers {
+            let pair = (enricher.domain_type.clone(), enricher.enricher_id.clone());
+            if pairs
+                .insert(pair, Arc::new(EnricherType::new(enricher)?))
+                .is_some()
+            {
+                return Err(ConnectorError::Duplicate(enricher.enricher_id.clone()));
+            }
+        }
+        Ok(Self { pairs })
+    }
+
+    /// The enricher of a pair, if it is registered.
+    pub(crate) fn get(&self, domain_type: &str, enricher_id: &str) -> Option<&Arc<EnricherType>> {
+        let pair = (domain_type.to_owned(), enricher_id.to_owned());
+        self.pairs.get(&pair)
+    }
+
+    /// Every enricher of a domain type.
+    pub(crate) fn of_domain(&self, domain_type: &str) -> Vec<Arc<EnricherType>> {
+        let of_domain = |enricher: &&Arc<EnricherType>| enricher.domain_type == domain_type;
+        self.pairs.values().filter(of_domain).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enricher(item_id: &str) -> EnricherType {
+        let enricher = Enricher {
+            enricher_id: "offer_search".into(),
+            domain_type: "offer_list".into(),
+            service: "market".into(),
+            version: "1.2.0".into(),
+            items: "found".into(),
+            item_id: item_id.into(),
+            payload_schema: None,
+        };
+        EnricherType::new(&enricher).expect("an enricher")
+    }
+
+    #[test]
+    fn items_are_those_of_the_list_or_the_payload_itself() {
+        let cases = [
+            (
+                json!({"found": [{"sku": "a"}, {"sku": 7}, {"id": "x"}, {"sku": null}, 5]}),
+                vec!["a", "7"],
+            ),
+            (json!([{"sku": "a"}]), vec!["a"]),
+            (json!({"sku": "alone", "points": 5}), vec!["alone"]),
+            (json!({"sku": "alone", "found": "none"}), vec!["alone"]),
+            (json!({"found": []}), vec![]),
+            (json!({"points": 5}), vec![]),
+            (json!("text"), vec![]),
+        ];
+        for (payload, expected) in cases {
+            let enricher = enricher("sku");
+            let ids: Vec<String> = enricher
+                .items_of(&payload)
+                .into_iter()
+                .map(|(id, _)| id)
+                .collect();
+            assert_eq!(ids, expected, "{payload}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The tool that asks a data service, made from a definition of the pack. All that it gets from the
+//! [`Connector`] is a verdict (S2-053).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_event::code::ToolType;
+use turnwire_event::port::BoxFuture;
+use turnwire_pack::ToolDef;
+
+use crate::data_service::connector::Connector;
+use crate::data_service::registry::EnricherType;
+use crate::data_service::request::without_principal;
+use crate::data_service::transport::CALL_MAX;
+use crate::data_service::verdict::{ServiceData, ServiceFailure};
+use crate::input::InputSchemaError;
+use crate::pack_tool::{PackTool, ToolAction};
+use crate::tool::ToolContext;
+use crate::tool::{ServiceFault, ToolFailure, ToolInvocation};
+
+/// The message for the model, whatever the cause (S2-040).
+const UNAVAILABLE: &str = "data unavailable";
+/// Beyond the timeout of a call, so that the call ends first and says why.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// Asks one enricher.
+pub(crate) struct EnricherTool {
+    enricher: Arc<EnricherType>,
+    connector: Arc<Connector>,
+    timeout: Duration,
+}
+
+impl EnricherTool {
+    pub(crate) fn build(
+        def: &ToolDef,
+        enricher: &Arc<EnricherType>,
+        connector: &Arc<Connector>,
+    ) -> Result<PackTool, InputSchemaError> {
+        let timeout = def.timeout_ms.map_or(CALL_MAX, Duration::from_millis);
+        let timeout = timeout.min(CALL_MAX);
+        let action = Self {
+            enricher: Arc::clone(enricher),
+            connector: Arc::clone(connector),
+            timeout,
+        };
+        PackTool::new(def.clone(), ToolType::Ccs, Some(timeout + MARGIN), action).checked()
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
+        let ToolInvocation { input, context, .. } = invocation;
+        let Value::Object(params) = input else {
+            return Err(ToolFailure::invalid_input("The input must be an object."));
+        };
+        let enricher = &self.enricher;
+        let data = self
+            .connector
+            .call(&context, enricher, &params, self.timeout);
+        match data.await {
+            Ok(data) => Ok(result(data, enricher, &context)),
+            Err(error) => Err(failure(error, enricher)),
+        }
+    }
+}
+
+impl ToolAction for EnricherTool {
+    fn clean_input(&self, input: Value) -> Value {
+        without_principal(input)
+    }
+
+    fn run(
+        self: Arc<Self>,
+        call: ToolInvocation,
+    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        Box::pin(async move { self.call(call).await })
+    }
+}
+
+/// The result for the model. Its items are stored first, so that they can be shown by id.
+fn result(data: ServiceData, enricher: &EnricherType, context: &ToolContext) -> Value {
+    let (ServiceData::Complete(payload) | ServiceData::Partial(payload)) = &data;
+    for (id, item) in enricher.items_of(payload) {
+        context.items.put(&enricher.domain_type, &id, item.clone());
+    }
+    match data {
+        ServiceData::Complete(payload) => payload,
+        ServiceData::Partial(payload) => json!({"data": payload, "caveat": true}),
+    }
+}
+
+fn failure(error: ServiceFailure, enricher: &EnricherType) -> ToolFailure {
+    ToolFailure {
+        fault: Some(ServiceFault {
+            enricher_id: enricher.enricher_id.clone(),
+            reason: error.reason(),
+        }),
+        ..ToolFailure::new(error.class(), UNAVAILABLE)
+    }
+}
+
+#[cfg(test)]
+mod tests;

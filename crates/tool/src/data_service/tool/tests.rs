@@ -1,0 +1,288 @@
+//! A tool in front of a data service: what it sends, what it gives, what it leaves behind.
+
+mod bench;
+mod detached;
+mod leak;
+
+use serde_json::json;
+use turnwire_dial::DialError;
+use turnwire_event::code::{Reason, ToolErrorClass};
+
+use super::*;
+use crate::input::MESSAGE_CHARS_MAX;
+use crate::test_support::{EventSink, LogCapture, call};
+use crate::tool::Tool as _;
+
+use bench::{Bench, Step, envelope, offers};
+
+fn unavailable(class: ToolErrorClass, reason: Reason) -> ToolFailure {
+    ToolFailure {
+        class,
+        message: "data unavailable".to_owned(),
+        fault: Some(ServiceFault {
+            enricher_id: "offer_search".to_owned(),
+            reason,
+        }),
+        fatal: false,
+    }
+}
+
+// S2-038
+#[tokio::test]
+async fn payload_is_the_result_and_its_items_are_stored() {
+    let bench = Bench::new([Step::answer(envelope(json!({})))]);
+    let call = bench.call(json!({"query": "oat milk"}));
+    let context = Arc::clone(&call.context);
+    assert_eq!(bench.tool.run(call).await, Ok(offers()));
+    let found = context
+        .items
+        .get("offer_list", &["OFF_2", "OFF_1"])
+        .expect("both");
+    assert_eq!(*found[0], json!({"id": "OFF_2", "title": "Granola"}));
+    assert_eq!(context.items.len(), 2);
+    assert!(bench.sink.emissions().is_empty(), "a result is no event");
+}
+
+// S2-039
+#[tokio::test]
+async fn partial_payload_has_a_caveat() {
+    let bench = Bench::new([Step::answer(envelope(json!({
+        "status": "partial",
+        "partial": [{"source": "FIDORA", "critical": false, "reason": "upstream_timeout"}],
+    })))]);
+    let call = bench.call(json!({}));
+    let context = Arc::clone(&call.context);
+    let result = bench.tool.run(call).await;
+    assert_eq!(result, Ok(json!({"data": offers(), "caveat": true})));
+    assert_eq!(context.items.len(), 2);
+}
+
+// S2-047, S2-048
+#[tokio::test]
+async fn input_cannot_change_the_principal() {
+    let steps = [(); 3].map(|()| Step::answer(envelope(json!({}))));
+    let bench = Bench::new(steps);
+    for input in [
+        json!({"query": "oat milk"}),
+        json!({"query": "oat milk", "principal": "user-99"}),
+        json!({"principal": {"id": "user-99"}, "query": "oat milk"}),
+    ] {
+        assert_eq!(bench.run(input).await, Ok(offers()));
+    }
+    let asked = json!({
+        "principal": "user-42",
+        "enricher_id": "offer_search",
+        "domain_type": "offer_list",
+        "version": "1.2.0",
+        "params": {"query": "oat milk"},
+        "trace": {
+            "trace_id": "0af7651916cd43dd8448eb211c80319c",
+            "span_id": "b7ad6b7169203331",
+        },
+    });
+    assert_eq!(bench.asked(), [asked.clone(), asked.clone(), asked]);
+}
+
+#[tokio::test]
+async fn turn_without_a_trace_sends_empty_trace_fields() {
+    let bench = Bench::new([Step::answer(envelope(json!({})))]);
+    let mut call = bench.call(json!({}));
+    let mut context = crate::test_support::context();
+    context.trace = None;
+    call.context = Arc::new(context);
+    assert!(bench.tool.run(call).await.is_ok());
+    assert_eq!(bench.asked()[0]["trace"], json!({}));
+}
+
+#[tokio::test]
+async fn invalid_input_is_described_and_nothing_is_sent() {
+    let bench = Bench::new([]);
+    for (input, message) in [
+        (json!({"query": 5}), "/query"),
+        (json!({"colour": "red"}), "colour"),
+        (json!([]), "object"),
+        (json!({"query": "x".repeat(70_000)}), "65536"),
+    ] {
+        let failure = bench.run(input).await.expect_err("does not fit");
+        assert_eq!(failure.class, ToolErrorClass::InvalidInput);
+        assert_eq!(failure.fault, None);
+        assert!(failure.message.contains(message), "{}", failure.message);
+        assert!(failure.message.chars().count() <= MESSAGE_CHARS_MAX);
+    }
+    assert!(bench.asked().is_empty());
+}
+
+// S2-040, S1-091, S1-145
+#[tokio::test]
+async fn failure_has_enricher_and_reason_and_is_counted() {
+    let cases = [
+        (
+            envelope(json!({"status": "error"})),
+            Reason::UpstreamUnavailable,
+        ),
+        (
+            envelope(json!({"status": "error", "reason": "upstream_timeout"})),
+            Reason::UpstreamTimeout,
+        ),
+        (
+            envelope(json!({"status": "error", "reason": "upstream_partial"})),
+            Reason::UpstreamPartial,
+        ),
+        (
+            envelope(json!({"status": "error", "reason": "cosmic_rays"})),
+            Reason::UpstreamUnavailable,
+        ),
+        (
+            envelope(json!({"version": "2.0.0"})),
+            Reason::UpstreamUnavailable,
+        ),
+        (
+            envelope(json!({"payload": {"items": 5}})),
+            Reason::UpstreamUnavailable,
+        ),
+        (json!("garbage"), Reason::UpstreamUnavailable),
+    ];
+    let logs = LogCapture::start();
+    let bench = Bench::new(cases.iter().map(|(body, _)| Step::answer(body.clone())));
+    for (_, reason) in &cases {
+        let call = bench.call(json!({}));
+        let context = Arc::clone(&call.context);
+        let failure = unavailable(ToolErrorClass::EnvelopeError, *reason);
+        assert_eq!(bench.tool.run(call).await, Err(failure));
+        assert!(context.items.is_empty());
+    }
+    let labels = |reason: &str| {
+        format!(
+            "stream_ccs_error_total{{vertical=\"\",sub_agent_id=\"shop\",dm_type=\"\",\
+             experiment_arm=\"\",agent_definition_version=\"market@1\",\
+             enricher_id=\"offer_search\",reason=\"{reason}\"}}"
+        )
+    };
+    let mut counted = logs.metrics("stream_ccs_error_total");
+    counted.sort();
+    let expected = [
+        format!("{} 1", labels("upstream_partial")),
+        format!("{} 1", labels("upstream_timeout")),
+        format!("{} 5", labels("upstream_unavailable")),
+    ];
+    assert_eq!(counted, expected);
+    let one = |name: &str| {
+        [format!(
+            "{name}{{enricher_id=\"offer_search\",consumer=\"consumer-agent\"}} 1"
+        )]
+    };
+    let skew = "ps6_envelope_version_mismatch_total";
+    assert_eq!(logs.metrics(skew), one(skew), "S2-042");
+    let unknown = "ps6_envelope_reason_unknown_total";
+    assert_eq!(logs.metrics(unknown), one(unknown), "D-29");
+}
+
+// S2-051, S2-052
+#[tokio::test]
+async fn mismatch_is_dropped_counted_and_logged_once() {
+    let logs = LogCapture::start();
+    let bench = Bench::new([Step::answer(envelope(json!({"principal": "user-99"})))]);
+    let name = "ps6_envelope_principal_mismatch_total";
+    let counted = |n: u8| [format!("{name}{{consumer=\"consumer-agent\"}} {n}")];
+    assert_eq!(
+        logs.metrics(name),
+        counted(0),
+        "there before anything happens"
+    );
+    let call = bench.call(json!({}));
+    let context = Arc::clone(&call.context);
+    assert_eq!(
+        bench.tool.run(call).await,
+        Err(unavailable(
+            ToolErrorClass::PrincipalMismatch,
+            Reason::Unauthorized
+        ))
+    );
+    assert_eq!(logs.metrics(name), counted(1));
+    assert!(context.items.is_empty());
+    assert_eq!(bench.asked().len(), 1, "no second try");
+    let received = logs.log();
+    let lines: Vec<&str> = received
+        .lines()
+        .filter(|line| line.contains("security"))
+        .collect();
+    let [line] = lines.as_slice() else {
+        panic!("one line, not {lines:?}");
+    };
+    assert!(
+        line.contains("ERROR") && line.contains("offer_search"),
+        "{line}"
+    );
+    assert!(line.contains(&context.turn_id.to_string()), "{line}");
+    for secret in ["user-99", "OFF_1", "LEAK"] {
+        assert!(!received.contains(secret), "{received}");
+    }
+}
+
+// S2-043
+#[tokio::test]
+async fn cache_and_timing_are_recorded_in_the_span_only() {
+    let logs = LogCapture::start();
+    // What is logged inside the call shows the span with its fields.
+    let bench = Bench::new([Step::answer(envelope(json!({"payload": {"items": 5}})))]);
+    bench.run(json!({})).await.expect_err("does not fit");
+    let received = logs.log();
+    for field in [
+        "ccs.call{",
+        "enricher_id=offer_search",
+        "domain_type=offer_list",
+        "cached=\"false\"",
+        "cacheable=\"true\"",
+        "ttl=\"60\"",
+        "LEAK_CACHE",
+        "total_ms=\"12\"",
+    ] {
+        assert!(received.contains(field), "{field} in {received}");
+    }
+}
+
+// S2-049
+#[tokio::test]
+async fn rejections_of_the_service_are_envelope_errors() {
+    let bench = Bench::new([
+        Step::status(400, json!({"error": "missing_principal"})),
+        Step::status(403, json!({"error": "principal_mismatch"})),
+        Step::status(503, json!({"error": "missing_principal"})),
+    ]);
+    for reason in [
+        Reason::InvalidRequest,
+        Reason::Unauthorized,
+        Reason::UpstreamUnavailable,
+    ] {
+        let failure = unavailable(ToolErrorClass::EnvelopeError, reason);
+        assert_eq!(bench.run(json!({})).await, Err(failure));
+    }
+}
+
+#[tokio::test]
+async fn unreachable_service_and_late_response_have_reasons() {
+    let bench = Bench::new([
+        Step::Lost(DialError::Unreachable),
+        Step::Lost(DialError::TooLarge { max_bytes: 1 }),
+        Step::Lost(DialError::Timeout),
+    ]);
+    for reason in [
+        Reason::UpstreamUnavailable,
+        Reason::UpstreamUnavailable,
+        Reason::UpstreamTimeout,
+    ] {
+        let failure = unavailable(ToolErrorClass::EnvelopeError, reason);
+        assert_eq!(bench.run(json!({})).await, Err(failure));
+    }
+}
+
+// S2-044
+#[tokio::test]
+async fn tool_has_the_type_of_a_data_service() {
+    let bench = Bench::new([]);
+    assert_eq!(bench.tool.tool_type(), ToolType::Ccs);
+    assert_eq!(bench.tool.name(), "search_offers");
+    assert_eq!(bench.tool.status(), Some("searching_offers"));
+    assert!(bench.tool.remember());
+    assert_eq!(bench.tool.timeout(), Some(Duration::from_secs(11)));
+}

@@ -1,0 +1,60 @@
+//! How a request reaches a service: one request, one whole response, no streaming (S2-035). Each
+//! protocol is a [`ServiceTransport`] (S2-044); REST is here, MCP in `mcp::enrich`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use turnwire_dial::{Answer, DialError, Dialer, Limits, Url};
+use turnwire_event::port::BoxFuture;
+use turnwire_pack::Service;
+
+use crate::data_service::registry::ConnectorError;
+
+/// The upper bound of any `timeout_ms`: the call of a dropped tool must end soon (D-31, D-79). The
+/// check of a pack rejects a larger value; this bound is for values that were not checked.
+pub(crate) const CALL_MAX: Duration = Duration::from_secs(10);
+/// The upper bound of any `max_bytes`.
+pub(crate) const BYTES_MAX: u64 = 8 * 1_048_576;
+
+/// Sends requests to one service.
+pub trait ServiceTransport: Send + Sync {
+    /// Sends a request and waits for the whole response.
+    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<Answer, DialError>>;
+}
+
+/// `POST {url}/v1/enrich`.
+pub(crate) struct RestTransport {
+    dialer: Arc<Dialer>,
+    url: Url,
+    limits: Limits,
+}
+
+impl RestTransport {
+    pub(crate) fn new(
+        name: &str,
+        service: &Service,
+        dialer: &Arc<Dialer>,
+    ) -> Result<Self, ConnectorError> {
+        let base = service.url.trim_end_matches('/');
+        let url = Url::parse(&format!("{base}/v1/enrich"))
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        Ok(Self {
+            dialer: Arc::clone(dialer),
+            url: url.ok_or_else(|| ConnectorError::Url(name.to_owned()))?,
+            limits: Limits {
+                timeout: Duration::from_millis(service.timeout_ms).min(CALL_MAX),
+                max_bytes: usize::try_from(service.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),
+            },
+        })
+    }
+}
+
+impl ServiceTransport for RestTransport {
+    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<Answer, DialError>> {
+        let dialer = Arc::clone(&self.dialer);
+        let (url, limits) = (self.url.clone(), self.limits);
+        Box::pin(async move { dialer.post_json(&url, request, limits).await })
+    }
+}

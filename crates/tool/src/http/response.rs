@@ -1,0 +1,88 @@
+//! What the model gets of a response: its status and its body, and no header.
+
+use serde_json::{Value, json};
+use turnwire_dial::{DialError, Reply};
+use turnwire_event::code::ToolErrorClass;
+
+use crate::secrets::Secrets;
+use crate::tool::ToolFailure;
+
+/// Of the body of an error response: enough to say what was wrong.
+const ERROR_BYTES_MAX: usize = 2 * 1_024;
+/// The result, or the failure, of `response`.
+pub(super) fn result(response: &Reply, secrets: &Secrets) -> Result<Value, ToolFailure> {
+    let content_type = response.content_type();
+    let text = text(response, &content_type);
+    let json = text.as_deref().filter(|_| is_json(&content_type));
+    let json: Option<Value> = json.and_then(|text| serde_json::from_str(text).ok());
+    let status = response.status;
+    if status >= 400 {
+        let message = format!("The service answered with status {status}");
+        let body = text.map(|text| {
+            // In JSON a key may be written in many ways. A body without keys is not changed.
+            let hidden = json.map(|json| (secrets.hide_in(json.clone()), json));
+            let hidden = hidden.filter(|(hidden, json)| hidden != json);
+            hidden.map_or_else(|| secrets.hide(text), |(hidden, _)| hidden.to_string())
+        });
+        let body = body.as_deref().map(excerpt).unwrap_or_default();
+        return Err(ToolFailure::internal(if body.is_empty() {
+            format!("{message}.")
+        } else {
+            format!("{message}: {body}")
+        }));
+    }
+    let text = text.ok_or_else(|| ToolFailure::internal(NOT_TEXT))?;
+    let body = match json {
+        Some(json) => secrets.hide_in(json),
+        None if text.is_empty() => Value::Null,
+        // Text that is labelled as JSON.
+        None => Value::String(secrets.hide(text)),
+    };
+    Ok(json!({"status": status, "body": body}))
+}
+
+const NOT_TEXT: &str = "The response is neither JSON nor text.";
+
+/// The failure without a response. Its text says nothing about the host.
+pub(super) fn failure(error: DialError) -> ToolFailure {
+    match error {
+        DialError::Refused => ToolFailure::internal("The address is not allowed."),
+        DialError::Timeout | DialError::Unconnected => ToolFailure::new(
+            ToolErrorClass::Timeout,
+            "The service did not answer in time.",
+        ),
+        DialError::Unreachable | DialError::Setup => {
+            ToolFailure::internal("The service could not be reached.")
+        }
+        DialError::TooLarge { max_bytes } => {
+            ToolFailure::internal(format!("The response is larger than {max_bytes} bytes."))
+        }
+        DialError::Encoded => ToolFailure::internal(NOT_TEXT),
+        DialError::Redirects => ToolFailure::internal("The service redirected too often."),
+    }
+}
+
+fn is_json(content_type: &str) -> bool {
+    content_type == "application/json" || content_type.ends_with("+json")
+}
+
+/// The body, if it is text.
+fn text(response: &Reply, content_type: &str) -> Option<String> {
+    match std::str::from_utf8(&response.body) {
+        Ok(text) => Some(text.to_owned()),
+        Err(_) if content_type.starts_with("text/") => {
+            Some(String::from_utf8_lossy(&response.body).into_owned())
+        }
+        Err(_) => None,
+    }
+}
+
+/// The beginning of `text`, in whole characters.
+fn excerpt(text: &str) -> &str {
+    let text = text.trim();
+    let mut end = text.len().min(ERROR_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -1,0 +1,322 @@
+//! The URL of an HTTP tool: an address of the pack with fields of the input. A field stands in a
+//! segment of the path or in a value of the query only, and its value stays there: scheme, host, port
+//! and the number of segments are always those of the pack (G5).
+
+use serde_json::{Map, Value};
+use turnwire_dial::{Dialer, Url};
+use turnwire_pack::is_plain;
+
+use crate::percent::encoded;
+use crate::tool::ToolFailure;
+
+/// Of a filled URL; most servers reject longer ones.
+const URL_BYTES_MAX: usize = 8 * 1_024;
+/// Characters of a field name in a message.
+const NAME_CHARS_MAX: usize = 64;
+
+/// The URL of a pack cannot be used: what is wrong and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UrlTemplateError(pub(super) String);
+
+impl UrlTemplateError {
+    fn new(reason: &str) -> Self {
+        Self(format!("its url {reason}"))
+    }
+}
+
+/// A part of a segment or a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum UrlPart {
+    /// Text as it is encoded in a URL.
+    Fixed(String),
+    /// A field of the input.
+    Field(String),
+}
+
+/// A URL with fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UrlTemplate {
+    /// Scheme, host and port, without a `/` at the end.
+    origin: String,
+    /// Segments of the path, without `/`.
+    path: Vec<Vec<UrlPart>>,
+    /// Encoded names, and values.
+    query: Vec<(String, Vec<UrlPart>)>,
+    /// The decoded names of `query`, which no other field may have.
+    reserved: Vec<String>,
+}
+
+impl UrlTemplate {
+    /// Parses `text` and adds `query` to its query.
+    pub(super) fn new(text: &str, query: &[(String, String)]) -> Result<Self, UrlTemplateError> {
+        let (origin, path) = split_origin(text)?;
+        let (path, own_query) = path.split_once('?').unwrap_or((path, ""));
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let path = path
+            .split('/')
+            .map(|segment| parts(segment, plain))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut pairs = Vec::new();
+        for pair in own_query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if name.contains(['{', '}']) {
+                return Err(UrlTemplateError::new(
+                    "has a field in the name of a parameter",
+                ));
+            }
+            pairs.push((plain(name)?, parts(value, plain)?));
+        }
+        for (name, value) in query {
+            pairs.push((encoded(name), parts(value, |text| Ok(encoded(text)))?));
+        }
+        let template = Self {
+            reserved: names(&origin, &pairs),
+            origin,
+            path,
+            query: pairs,
+        };
+        template.validate()
+    }
+
+    /// Checks that the template is a URL when its fields are filled with plain text.
+    fn validate(self) -> Result<Self, UrlTemplateError> {
+        let fields = self.path.iter().chain(self.query.iter().map(|(_, v)| v));
+        let fields = fields.flatten().filter_map(|part| match part {
+            UrlPart::Field(name) => Some((name.clone(), Value::from("x"))),
+            UrlPart::Fixed(_) => None,
+        });
+        let sample: Map<String, Value> = fields.collect();
+        match self.fill(&sample) {
+            Ok(_) => Ok(self),
+            Err(_) => Err(UrlTemplateError::new(
+                "has a path that is not plain: write it without `.` and `..` as segments",
+            )),
+        }
+    }
+
+    /// Whether the template has `field`.
+    pub(super) fn uses(&self, field: &str) -> bool {
+        let values = self.query.iter().map(|(_, value)| value);
+        let mut parts = self.path.iter().chain(values).flatten();
+        parts.any(|part| matches!(part, UrlPart::Field(name) if name == field))
+    }
+
+    /// Fills the fields from `input` and appends `query`.
+    pub(super) fn fill_with_query(
+        &self,
+        input: &Map<String, Value>,
+        query: &Map<String, Value>,
+    ) -> Result<Url, ToolFailure> {
+        let mut url = self.fill(input)?;
+        let mut added = Vec::new();
+        for (name, value) in query {
+            if self.reserved.contains(name) {
+                let message = format!("The field `{}` cannot be set.", short(name));
+                return Err(ToolFailure::invalid_input(message));
+            }
+            let name = encoded(name);
+            added.extend(texts(value).map(|text| format!("{name}={}", encoded(&text))));
+        }
+        if !added.is_empty() {
+            let filled = url.query().filter(|query| !query.is_empty());
+            let pairs = filled.map(str::to_owned).into_iter().chain(added);
+            let pairs: Vec<String> = pairs.collect();
+            url.set_query(Some(&pairs.join("&")));
+        }
+        if url.as_str().len() > URL_BYTES_MAX {
+            let message = "The input is too long for a URL.";
+            return Err(ToolFailure::invalid_input(message));
+        }
+        Ok(url)
+    }
+
+    fn fill(&self, input: &Map<String, Value>) -> Result<Url, ToolFailure> {
+        let mut path = String::new();
+        for segment in &self.path {
+            path.push('/');
+            path.push_str(&fill_segment(segment, input)?);
+        }
+        let mut text = format!("{}{path}", self.origin);
+        let mut mark = '?';
+        for (name, value) in &self.query {
+            for value in fill_values(value, input)? {
+                text.push(mark);
+                mark = '&';
+                text.push_str(&format!("{name}={value}"));
+            }
+        }
+        // The encoding keeps the values in their places; checked again nevertheless.
+        let url = Url::parse(&text).ok().filter(|url| {
+            url.path() == path && url.as_str().starts_with(&self.origin) && url.fragment().is_none()
+        });
+        url.ok_or_else(|| ToolFailure::internal("The address is not allowed."))
+    }
+}
+
+/// Splits `text` into its normalised scheme, host and port, and its path and query.
+fn split_origin(text: &str) -> Result<(String, &str), UrlTemplateError> {
+    let not_http = "must begin with `http://` or `https://` and a host";
+    let (scheme, after) = text
+        .split_once("://")
+        .ok_or(UrlTemplateError::new(not_http))?;
+    if !matches!(scheme, "http" | "https") {
+        return Err(UrlTemplateError::new(not_http));
+    }
+    let end = after.find(['/', '?', '#']).unwrap_or(after.len());
+    let (host, path) = after.split_at(end);
+    if host.contains(['{', '}']) {
+        return Err(UrlTemplateError::new(
+            "has a field in its host: only path and query may have fields",
+        ));
+    }
+    if host.contains('@') {
+        return Err(UrlTemplateError::new(
+            "has a user or a password: write them as a header",
+        ));
+    }
+    if path.contains('#') {
+        return Err(UrlTemplateError::new("must be without `#`"));
+    }
+    let url = Url::parse(&format!("{scheme}://{host}/"));
+    let url = url.map_err(|_| UrlTemplateError::new(not_http))?;
+    let normalised = url.host_str().unwrap_or_default();
+    let ip = normalised.trim_start_matches('[').trim_end_matches(']');
+    let is_ip = ip.parse::<std::net::IpAddr>().is_ok();
+    let port = host.to_ascii_lowercase();
+    let port = port.strip_prefix(normalised);
+    // An IP address in an unusual notation is a mistake or an attack.
+    if is_ip && !port.is_some_and(|port| port.is_empty() || port.starts_with(':')) {
+        return Err(UrlTemplateError::new(
+            "has an address in an unusual form: write it like `10.1.2.3` or `[fd12::1]`",
+        ));
+    }
+    if Dialer::lets_out(&url).is_err() {
+        return Err(UrlTemplateError::new(
+            "has a link-local address, which is never called",
+        ));
+    }
+    let origin = url.as_str().trim_end_matches('/').to_owned();
+    Ok((origin, path))
+}
+
+/// Splits `text` into fixed text and fields.
+fn parts(
+    text: &str,
+    fixed: impl Fn(&str) -> Result<String, UrlTemplateError>,
+) -> Result<Vec<UrlPart>, UrlTemplateError> {
+    let braces =
+        || UrlTemplateError::new("has a `{` or `}` that is not around the name of a field");
+    let mut parts = Vec::new();
+    let mut unparsed = text;
+    while let Some((before, after)) = unparsed.split_once('{') {
+        let (field, after) = after.split_once('}').ok_or_else(braces)?;
+        if before.contains('}') || field.is_empty() || field.contains('{') {
+            return Err(braces());
+        }
+        parts.push(UrlPart::Fixed(fixed(before)?));
+        parts.push(UrlPart::Field(field.to_owned()));
+        unparsed = after;
+    }
+    if unparsed.contains('}') {
+        return Err(braces());
+    }
+    parts.push(UrlPart::Fixed(fixed(unparsed)?));
+    parts.retain(|part| !matches!(part, UrlPart::Fixed(text) if text.is_empty()));
+    Ok(parts)
+}
+
+/// Fixed text of the pack, if it has only characters of a URL.
+fn plain(text: &str) -> Result<String, UrlTemplateError> {
+    if text.chars().all(is_plain) {
+        Ok(text.to_owned())
+    } else {
+        Err(UrlTemplateError::new(
+            "has characters that a URL cannot contain: write them percent-encoded",
+        ))
+    }
+}
+
+/// The names of `query`, decoded.
+fn names(origin: &str, query: &[(String, Vec<UrlPart>)]) -> Vec<String> {
+    let names: Vec<&str> = query.iter().map(|(name, _)| name.as_str()).collect();
+    let url = Url::parse(&format!("{origin}/?{}", names.join("&")));
+    url.map_or_else(
+        |_| Vec::new(),
+        |url| {
+            let pairs = url.query_pairs();
+            pairs.map(|(name, _)| name.into_owned()).collect()
+        },
+    )
+}
+
+/// Fills a segment. The result is one segment that is not empty, `.` or `..`.
+fn fill_segment(parts: &[UrlPart], input: &Map<String, Value>) -> Result<String, ToolFailure> {
+    let mut segment = String::new();
+    for part in parts {
+        match part {
+            UrlPart::Fixed(text) => segment.push_str(text),
+            UrlPart::Field(name) => segment.push_str(&encoded(&single(name, input)?)),
+        }
+    }
+    let decoded = segment.to_ascii_lowercase().replace("%2e", ".");
+    let has_field = parts.iter().any(|part| matches!(part, UrlPart::Field(_)));
+    if matches!(decoded.as_str(), "." | "..") || (has_field && segment.is_empty()) {
+        let message = "A field of the input must not be empty, `.` or `..`.";
+        return Err(ToolFailure::invalid_input(message));
+    }
+    Ok(segment)
+}
+
+/// Fills a query parameter: no value if its only field is missing, several for a list.
+fn fill_values(parts: &[UrlPart], input: &Map<String, Value>) -> Result<Vec<String>, ToolFailure> {
+    if let [UrlPart::Field(name)] = parts {
+        let value = input.get(name).unwrap_or(&Value::Null);
+        return Ok(texts(value).map(|text| encoded(&text)).collect());
+    }
+    let mut value = String::new();
+    for part in parts {
+        match part {
+            UrlPart::Fixed(text) => value.push_str(text),
+            UrlPart::Field(name) => value.push_str(&encoded(&single(name, input)?)),
+        }
+    }
+    Ok(vec![value])
+}
+
+/// A field that must be one string, number or boolean.
+fn single(name: &str, input: &Map<String, Value>) -> Result<String, ToolFailure> {
+    let short_name = short(name);
+    match input.get(name).unwrap_or(&Value::Null) {
+        Value::Null => Err(ToolFailure::invalid_input(format!(
+            "The field `{short_name}` is missing."
+        ))),
+        Value::Array(_) | Value::Object(_) => Err(ToolFailure::invalid_input(format!(
+            "The field `{short_name}` must be a string, a number or a boolean."
+        ))),
+        one => Ok(text(one)),
+    }
+}
+
+/// The parameters of a value: none for null, one for each item of a list, JSON for an object.
+fn texts(value: &Value) -> impl Iterator<Item = String> {
+    let all = match value {
+        Value::Null => Vec::new(),
+        Value::Array(items) => items.iter().map(text).collect(),
+        one => vec![text(one)],
+    };
+    all.into_iter()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn short(name: &str) -> String {
+    name.chars().take(NAME_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! The state of one connection that its transport, its calls and its supervisor share: how much
+//! the server has sent, which calls are open, and the fault that ends the connection. A server that
+//! sends too much is disconnected instead of slowed down, because its messages are held in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout_at};
+
+/// Bytes of one message. A result has 1 MiB at most; the base64 of an image, which is only
+/// described to the model, may have more.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 8 << 20;
+/// Bytes of all messages in a [`WINDOW`]: eight of the largest.
+const WINDOW_BYTES_MAX: usize = 64 << 20;
+const WINDOW: Duration = Duration::from_secs(10);
+/// Notifications and requests of a server in a second; further ones are dropped. A turn reports two
+/// progress steps in a second.
+const NOTIFICATIONS_MAX: usize = 200;
+/// How long a server may read nothing of its standard input while a message waits.
+pub(super) const WRITE_STALL_MAX: Duration = Duration::from_secs(10);
+
+/// Why a connection is ended from this side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ConnectionFault {
+    #[error("it sent more than {MESSAGE_BYTES_MAX} bytes without the end of a message")]
+    MessageTooLarge,
+    #[error("it sent more than {WINDOW_BYTES_MAX} bytes in {} s", WINDOW.as_secs())]
+    TooManyBytes,
+    #[error("it read none of its input for {} s", WRITE_STALL_MAX.as_secs())]
+    InputStalled,
+    #[error("it could not be reached")]
+    Unreachable,
+    #[error("it does not respond to pings")]
+    Unresponsive,
+}
+
+/// A count that starts from zero again after a while.
+#[derive(Debug)]
+struct Window {
+    start: Instant,
+    count: usize,
+}
+
+impl Window {
+    fn new() -> Mutex<Self> {
+        let start = Instant::now();
+        Mutex::new(Self { start, count: 0 })
+    }
+
+    fn add(&mut self, count: usize, length: Duration) -> usize {
+        if self.start.elapsed() >= length {
+            self.start = Instant::now();
+            self.count = 0;
+        }
+        self.count = self.count.saturating_add(count);
+        self.count
+    }
+}
+
+/// The shared state of one connection.
+#[derive(Debug)]
+pub(crate) struct ConnectionHealth {
+    received: Mutex<Window>,
+    received_total: AtomicU64,
+    notifications: Mutex<Window>,
+    stray_output: AtomicBool,
+    /// The first fault; the supervisor waits for it.
+    fault: watch::Sender<Option<ConnectionFault>>,
+    /// Asks the supervisor for a ping.
+    probe: Notify,
+    /// The deadlines of the open calls.
+    calls: watch::Sender<BTreeMap<u64, Instant>>,
+    next_call: AtomicU64,
+}
+
+impl ConnectionHealth {
+    pub(crate) fn new() -> Self {
+        Self {
+            received: Window::new(),
+            received_total: AtomicU64::new(0),
+            notifications: Window::new(),
+            stray_output: AtomicBool::new(false),
+            fault: watch::Sender::new(None),
+            probe: Notify::new(),
+            calls: watch::Sender::default(),
+            next_call: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts `bytes` from the server.
+    pub(super) fn receive(&self, bytes: usize) -> Result<(), ConnectionFault> {
+        self.received_total
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+        if self.received.lock().add(bytes, WINDOW) > WINDOW_BYTES_MAX {
+            return Err(self.fail(ConnectionFault::TooManyBytes));
+        }
+        Ok(())
+    }
+
+    /// Bytes from the server in total.
+    pub(super) fn received_total(&self) -> u64 {
+        self.received_total.load(Ordering::Relaxed)
+    }
+
+    /// Counts a notification or request of the server; false if it exceeds the rate.
+    pub(super) fn allow_notification(&self) -> bool {
+        let mut notifications = self.notifications.lock();
+        notifications.add(1, Duration::from_secs(1)) <= NOTIFICATIONS_MAX
+    }
+
+    /// Notes output that cannot be the beginning of a message.
+    pub(super) fn note_stray_output(&self) {
+        self.stray_output.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_stray_output(&self) -> bool {
+        self.stray_output.load(Ordering::Relaxed)
+    }
+
+    /// Has the supervisor end the connection. The first fault counts.
+    pub(crate) fn fail(&self, fault: ConnectionFault) -> ConnectionFault {
+        self.fault.send_if_modified(|current| {
+            let is_first = current.is_none();
+            current.get_or_insert(fault);
+            is_first
+        });
+        fault
+    }
+
+    pub(crate) fn fault(&self) -> Option<ConnectionFault> {
+        *self.fault.borrow()
+    }
+
+    /// Waits for a fault.
+    pub(crate) async fn failed(&self) -> ConnectionFault {
+        let mut fault = self.fault.subscribe();
+        loop {
+            if let Some(fault) = *fault.borrow_and_update() {
+                return fault;
+            }
+            // `self` holds the sender, so this never fails.
+            let _ = fault.changed().await;
+        }
+    }
+
+    /// Has the supervisor ping the server: a call was late, or a response broke off.
+    pub(crate) fn request_probe(&self) {
+        self.probe.notify_one();
+    }
+
+    pub(super) async fn probe_requested(&self) {
+        self.probe.notified().await;
+    }
+
+    /// Registers a call that is open until the guard is dropped.
+    pub(crate) fn begin_call(self: &Arc<Self>, deadline: Instant) -> OpenCallGuard {
+        let call = self.next_call.fetch_add(1, Ordering::Relaxed);
+        self.calls.send_modify(|calls| {
+            calls.insert(call, deadline);
+        });
+        let health = Arc::clone(self);
+        OpenCallGuard { health, call }
+    }
+
+    /// The latest deadline of the open calls that have time left.
+    pub(super) fn latest_deadline(&self) -> Option<Instant> {
+        let latest = self.calls.borrow().values().max().copied();
+        latest.filter(|deadline| *deadline > Instant::now())
+    }
+
+    /// Waits until no open call has time left, `latest` at most.
+    pub(super) async fn calls_over(&self, latest: Instant) {
+        let mut calls = self.calls.subscribe();
+        let no_time_left = calls.wait_for(|calls| {
+            let now = Instant::now();
+            calls.values().all(|deadline| *deadline <= now)
+        });
+        let _ = timeout_at(latest, no_time_left).await;
+    }
+}
+
+/// An open call of a [`ConnectionHealth`].
+#[derive(Debug)]
+pub(crate) struct OpenCallGuard {
+    health: Arc<ConnectionHealth>,
+    call: u64,
+}
+
+impl Drop for OpenCallGuard {
+    fn drop(&mut self) {
+        self.health.calls.send_modify(|calls| {
+            calls.remove(&self.call);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn too_many_bytes_in_one_window_are_a_fault() {
+        let health = ConnectionHealth::new();
+        for _ in 0..2 {
+            assert_eq!(health.receive(WINDOW_BYTES_MAX), Ok(()));
+            tokio::time::advance(WINDOW).await;
+        }
+        assert_eq!(health.receive(WINDOW_BYTES_MAX), Ok(()));
+        assert_eq!(health.fault(), None);
+        let fault = ConnectionFault::TooManyBytes;
+        assert_eq!(health.receive(1), Err(fault));
+        health.fail(ConnectionFault::Unreachable);
+        assert_eq!(health.failed().await, fault, "the first fault counts");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn notifications_beyond_the_rate_are_not_allowed() {
+        let health = ConnectionHealth::new();
+        let allowed = |n: u32| (0..n).filter(|_| health.allow_notification()).count();
+        assert_eq!(allowed(500), NOTIFICATIONS_MAX);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(allowed(500), NOTIFICATIONS_MAX);
+    }
+}

@@ -1,0 +1,158 @@
+//! The standard streams of a server's program, with limits: [`BoundedReader`] counts its output
+//! before anything is buffered, [`BoundedWriter`] fails when the program reads nothing of its input
+//! for too long, because unread messages would be held in memory.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use super::health::{ConnectionFault, ConnectionHealth, MESSAGE_BYTES_MAX, WRITE_STALL_MAX};
+
+/// Reads lines from `inner` and fails at the first byte beyond a limit.
+pub(super) struct BoundedReader<R> {
+    inner: R,
+    line_bytes: usize,
+    health: Arc<ConnectionHealth>,
+}
+
+impl<R> BoundedReader<R> {
+    pub(super) fn new(inner: R, health: &Arc<ConnectionHealth>) -> Self {
+        Self {
+            inner,
+            line_bytes: 0,
+            health: Arc::clone(health),
+        }
+    }
+
+    fn observe(&mut self, bytes: &[u8]) -> Result<(), ConnectionFault> {
+        self.health.receive(bytes.len())?;
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let line_end = piece.strip_suffix(b"\n");
+            let text = line_end.unwrap_or(piece);
+            // A log line on standard output, for example. The transport skips it; the error of a
+            // server that does not answer mentions it.
+            let is_stray = |byte: &u8| !b"{[ \t\r".contains(byte);
+            if self.line_bytes == 0 && text.first().is_some_and(is_stray) {
+                self.health.note_stray_output();
+            }
+            self.line_bytes += text.len();
+            if self.line_bytes > MESSAGE_BYTES_MAX {
+                return Err(self.health.fail(ConnectionFault::MessageTooLarge));
+            }
+            if line_end.is_some() {
+                self.line_bytes = 0;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for BoundedReader<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
+        let received = buffer.filled().get(before..).unwrap_or_default();
+        Poll::Ready(this.observe(received).map_err(io::Error::other))
+    }
+}
+
+/// Writes to `inner` and fails when a write makes no progress for [`WRITE_STALL_MAX`].
+pub(super) struct BoundedWriter<W> {
+    inner: W,
+    health: Arc<ConnectionHealth>,
+    /// Runs while a write waits.
+    stall: Option<Pin<Box<Sleep>>>,
+}
+
+impl<W> BoundedWriter<W> {
+    pub(super) fn new(inner: W, health: &Arc<ConnectionHealth>) -> Self {
+        Self {
+            inner,
+            health: Arc::clone(health),
+            stall: None,
+        }
+    }
+
+    /// `polled`, or the fault if the write has waited too long.
+    fn check_stall<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.stall = None;
+            return polled;
+        }
+        let stall = self
+            .stall
+            .get_or_insert_with(|| Box::pin(sleep(WRITE_STALL_MAX)));
+        ready!(stall.as_mut().poll(context));
+        let fault = self.health.fail(ConnectionFault::InputStalled);
+        Poll::Ready(Err(io::Error::other(fault)))
+    }
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for BoundedWriter<W> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.inner).poll_write(context, bytes);
+        this.check_stall(context, polled)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.inner).poll_flush(context);
+        this.check_stall(context, polled)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.inner).poll_shutdown(context);
+        this.check_stall(context, polled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn line_without_end_is_a_fault_and_many_lines_are_not() {
+        let health = Arc::new(ConnectionHealth::new());
+        let mut reader = BoundedReader::new(tokio::io::empty(), &health);
+        let half = vec![b'x'; MESSAGE_BYTES_MAX / 2];
+        for _ in 0..3 {
+            assert_eq!(reader.observe(&half), Ok(()));
+            assert_eq!(reader.observe(b"\n"), Ok(()));
+        }
+        assert_eq!(reader.observe(&half), Ok(()));
+        assert_eq!(reader.observe(&half), Ok(()));
+        assert_eq!(health.fault(), None);
+        let fault = ConnectionFault::MessageTooLarge;
+        assert_eq!(reader.observe(b"x"), Err(fault));
+        assert_eq!(health.failed().await, fault);
+    }
+
+    #[test]
+    fn output_that_is_no_message_is_noted() {
+        let health = Arc::new(ConnectionHealth::new());
+        let mut reader = BoundedReader::new(tokio::io::empty(), &health);
+        assert_eq!(reader.observe(b"{\"a\": \"x\"}\r\n\n [1]\n"), Ok(()));
+        assert!(!health.has_stray_output());
+        assert_eq!(reader.observe(b"listening\n"), Ok(()));
+        assert!(health.has_stray_output());
+    }
+}

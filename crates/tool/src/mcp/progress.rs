@@ -1,0 +1,111 @@
+//! Reports the progress of a call as events of the turn: two steps and one status in a second, and
+//! always the last step, however often the server reports.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use turnwire_event::body::mcp::{Progressed, Server as ServerBody};
+use turnwire_event::body::status::Emitted;
+use turnwire_event::port::Emission;
+use turnwire_event::{Actor, Body};
+
+use crate::mcp::connection::ProgressStep;
+use crate::tool::ToolInvocation;
+use crate::tool::deliver;
+
+const STEP_INTERVAL: Duration = Duration::from_millis(500);
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Reports one call to its turn.
+pub(crate) struct ProgressReporter {
+    server: Arc<str>,
+    tool: String,
+    /// The status that accompanies the steps.
+    status: Option<String>,
+    invocation: ToolInvocation,
+    /// The newest step, if it is not reported yet.
+    pending: Option<ProgressStep>,
+    step_at: Option<Instant>,
+    status_at: Option<Instant>,
+}
+
+impl ProgressReporter {
+    pub(crate) fn new(
+        server: &Arc<str>,
+        tool: &str,
+        status: Option<String>,
+        invocation: ToolInvocation,
+    ) -> Self {
+        Self {
+            server: Arc::clone(server),
+            tool: tool.to_owned(),
+            status,
+            invocation,
+            pending: None,
+            step_at: None,
+            status_at: None,
+        }
+    }
+
+    /// Reports that the turn uses the server.
+    pub(crate) async fn session_started(&self) {
+        let server = self.server.to_string();
+        let body = Body::McpSessionStarted(ServerBody { server });
+        self.emit(Actor::tool(&self.tool), body).await;
+    }
+
+    /// Reports `step` now, or keeps it until [`Self::due`].
+    pub(crate) async fn step(&mut self, step: ProgressStep) {
+        self.pending = Some(step);
+        if self.due().is_some_and(|due| due <= Instant::now()) {
+            self.flush().await;
+        }
+    }
+
+    /// When the pending step is to be reported.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.pending?;
+        let due = self.step_at.map(|at| at + STEP_INTERVAL);
+        Some(due.unwrap_or_else(Instant::now))
+    }
+
+    /// Reports the pending step.
+    pub(crate) async fn flush(&mut self) {
+        let Some(step) = self.pending.take() else {
+            return;
+        };
+        let now = Instant::now();
+        self.step_at = Some(now);
+        let body = Body::McpSessionProgressed(Progressed {
+            server: self.server.to_string(),
+            progress: step.progress,
+            total: step.total,
+        });
+        self.emit(Actor::tool(&self.tool), body).await;
+        let is_due = self.status_at.is_none_or(|at| now >= at + STATUS_INTERVAL);
+        if let (Some(status), true) = (&self.status, is_due) {
+            self.status_at = Some(now);
+            // The status is the agent's, not the tool's: the registry says who may emit it. The
+            // interceptor writes its text.
+            let actor = match &self.invocation.context.agent {
+                Some(agent) => Actor::subagent(agent),
+                None => Actor::ORCHESTRATOR,
+            };
+            let body = Body::StatusEmitted(Emitted {
+                event_id: status.clone(),
+                message: String::new(),
+            });
+            self.emit(actor, body).await;
+        }
+    }
+
+    /// A turn that refuses the event is over, and this call with it.
+    async fn emit(&self, actor: Actor, body: Body) {
+        let emission = Emission {
+            trace: self.invocation.context.trace.clone(),
+            ..Emission::new(actor, body)
+        };
+        let _ = deliver(&*self.invocation.emitter, emission).await;
+    }
+}

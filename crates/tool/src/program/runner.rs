@@ -1,0 +1,272 @@
+//! Runs the programs of tools, each under a guard process (S3-074, R-17).
+//!
+//! ```text
+//! tool ── ProgramSpec ──▶ ProgramRunner ──▶ GuardedProgram (a handle: dropping it ends the program)
+//!                              ╰ GuardSupervisor task ── frames ── guard process ── program
+//! ```
+//! Each guard belongs to a task, so that a program ends, and its end is reported, also when nobody
+//! waits for its result any more. A program gets no environment of the server and runs in the folder
+//! of its [`ProgramSpec`].
+
+mod folders;
+mod spec;
+mod frame_reader;
+mod supervisor;
+mod piped;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use turnwire_event::SessionId;
+
+use crate::program::guard;
+use crate::program::guard::order::{GuardMode, GuardOrder};
+
+use supervisor::GuardSupervisor;
+
+pub use folders::ProgramFolders;
+pub use piped::PipedProgram;
+pub use spec::ProgramSpec;
+pub use supervisor::{FinishedProgram, GuardedProgram};
+
+/// The default number of concurrent programs. Each may be as large as its limits allow, so this
+/// bounds the load of the machine; further programs wait, within the timeout of their call.
+const PROGRAMS_MAX: usize = 64;
+
+/// A program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramStartError {
+    /// The system could not create a process or a socket.
+    #[error("no process can be started")]
+    Process(#[source] io::Error),
+    /// The server is shutting down.
+    #[error("the program runner is closed")]
+    Closed,
+}
+
+/// Starts programs.
+#[derive(Debug)]
+pub struct ProgramRunner {
+    folders: ProgramFolders,
+    /// The command of a guard.
+    guard_command: Vec<OsString>,
+    grace: Duration,
+    call_slots: Arc<Semaphore>,
+    /// Separate from those of calls, because a piped program runs for long.
+    pipe_slots: Arc<Semaphore>,
+    /// The `PATH` of programs; all that they share with the server.
+    path: String,
+}
+
+impl ProgramRunner {
+    /// Runs programs in folders below `dir`, with `grace` between TERM and KILL. `guard_command`
+    /// starts a guard; [`Self::own_guard`] is the one of this binary.
+    pub fn new(dir: PathBuf, guard_command: Vec<OsString>, grace: Duration) -> Self {
+        let path = std::env::var("PATH").ok().filter(|path| !path.is_empty());
+        Self {
+            folders: ProgramFolders::new(dir),
+            guard_command,
+            grace,
+            call_slots: Arc::new(Semaphore::new(PROGRAMS_MAX)),
+            pipe_slots: Arc::new(Semaphore::new(PROGRAMS_MAX)),
+            path: path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()),
+        }
+    }
+
+    /// Runs `programs_max` concurrent calls, and as many piped programs.
+    pub fn with_programs_max(self, programs_max: usize) -> Self {
+        Self {
+            call_slots: Arc::new(Semaphore::new(programs_max)),
+            pipe_slots: Arc::new(Semaphore::new(programs_max)),
+            ..self
+        }
+    }
+
+    /// The command that starts this binary as a guard, also after it was replaced on disk.
+    pub fn own_guard() -> Vec<OsString> {
+        let binary = if cfg!(target_os = "linux") {
+            OsString::from("/proc/self/exe")
+        } else {
+            let exe = std::env::current_exe().unwrap_or_default();
+            exe.into_os_string()
+        };
+        vec![binary, OsString::from(guard::ARGUMENT)]
+    }
+
+    /// The time between TERM and KILL.
+    pub fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// The folders of the programs.
+    pub fn folders(&self) -> &ProgramFolders {
+        &self.folders
+    }
+
+    /// The folder of a session, created if it is missing.
+    pub fn folder(&self, session_id: SessionId) -> io::Result<PathBuf> {
+        self.folders.session(session_id)
+    }
+
+    /// A folder without a session, for an MCP server for example; `name` has letters, digits, `_` and
+    /// `-` only.
+    pub fn shared(&self, name: &str) -> io::Result<PathBuf> {
+        self.folders.shared(name)
+    }
+
+    /// The executable file of `program`: an absolute path, or a name in `PATH`.
+    pub fn find(&self, program: &str) -> Option<PathBuf> {
+        let is_executable = |path: &Path| {
+            let metadata = path.metadata();
+            metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+        };
+        if program.contains('/') {
+            let path = PathBuf::from(program);
+            return (path.is_absolute() && is_executable(&path)).then_some(path);
+        }
+        let folders = self.path.split(':').filter(|folder| !folder.is_empty());
+        let mut files = folders.map(|folder| Path::new(folder).join(program));
+        files.find(|path| path.is_absolute() && is_executable(path))
+    }
+
+    /// Starts a program that runs to its end. Waits for a free slot only: when this returns, the
+    /// program is starting.
+    pub async fn call(&self, spec: ProgramSpec) -> Result<GuardedProgram, ProgramStartError> {
+        let slot = self.slot().await?;
+        self.start(spec, slot)
+    }
+
+    /// Waits for a free slot of a call.
+    pub(crate) async fn slot(&self) -> Result<OwnedSemaphorePermit, ProgramStartError> {
+        slot(&self.call_slots).await
+    }
+
+    /// Starts a program that has its slot.
+    pub(crate) fn start(
+        &self,
+        spec: ProgramSpec,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<GuardedProgram, ProgramStartError> {
+        let output_bytes_max = spec.output_bytes_max;
+        let order = line(&self.order(GuardMode::Call, spec));
+        let guard = self.spawn_guard(GuardMode::Call)?;
+        GuardSupervisor::call(guard, order, output_bytes_max, self.grace, slot)
+    }
+
+    /// Starts a program with open standard streams, such as an MCP server. When this returns, the
+    /// program is starting: if it fails, [`GuardedProgram::finished`] says why, and its output ends.
+    ///
+    /// To end it, close `input` and hold `program` until it has exited: it gets TERM after two
+    /// seconds and KILL after the grace period. Dropping `program`, or [`GuardedProgram::stop`],
+    /// sends TERM at once. No process outlives the grace period, whoever holds an end of a stream.
+    pub async fn pipe(&self, spec: ProgramSpec) -> Result<PipedProgram, ProgramStartError> {
+        let slot = slot(&self.pipe_slots).await?;
+        let order = line(&self.order(GuardMode::Pipe, spec));
+        let mut guard = self.spawn_guard(GuardMode::Pipe)?;
+        let closed = || ProgramStartError::Process(io::ErrorKind::BrokenPipe.into());
+        let output = guard.child.stdout.take().ok_or_else(closed)?;
+        let (mut input, program) = GuardSupervisor::pipe(guard, self.grace, slot)?;
+        // If this future is dropped here, the guard never gets a whole order and starts nothing.
+        input
+            .write_all(&order)
+            .await
+            .map_err(ProgramStartError::Process)?;
+        Ok(PipedProgram {
+            input,
+            output,
+            program,
+        })
+    }
+
+    fn order(&self, mode: GuardMode, spec: ProgramSpec) -> GuardOrder {
+        let dir = spec.dir.to_string_lossy().into_owned();
+        let mut env = BTreeMap::from([
+            ("PATH".to_owned(), self.path.clone()),
+            ("HOME".to_owned(), dir.clone()),
+            ("TMPDIR".to_owned(), dir),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+        ]);
+        env.extend(spec.env);
+        GuardOrder {
+            mode,
+            program: spec.program,
+            args: spec.args,
+            env,
+            dir: spec.dir,
+            limits: spec.limits,
+            grace_ms: u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX),
+            input: spec.input,
+        }
+    }
+
+    /// Starts a guard without an order. It is not killed when its handle is dropped, because its
+    /// program would survive: it sees that its input is closed and ends the program itself.
+    fn spawn_guard(&self, mode: GuardMode) -> Result<GuardProcess, ProgramStartError> {
+        // If the server was started with CHLD ignored, the system would reap guards itself, and an
+        // id could be reused before it is signalled. The handler stays installed after this.
+        drop(signal(SignalKind::child()).map_err(ProgramStartError::Process)?);
+        let (program, args) = self
+            .guard_command
+            .split_first()
+            .ok_or_else(|| ProgramStartError::Process(io::ErrorKind::NotFound.into()))?;
+        let (input, guard_input) = socket().map_err(ProgramStartError::Process)?;
+        let (frames, guard_frames) = socket().map_err(ProgramStartError::Process)?;
+        let mut command = Command::new(program);
+        command.args(args).env_clear().stdin(guard_input);
+        match mode {
+            GuardMode::Call => command.stdout(guard_frames).stderr(Stdio::null()),
+            // A pipe, because the program may open its standard output by name.
+            GuardMode::Pipe => command.stdout(Stdio::piped()).stderr(guard_frames),
+        };
+        Ok(GuardProcess {
+            child: command.spawn().map_err(ProgramStartError::Process)?,
+            input,
+            frames,
+        })
+    }
+}
+
+/// A running guard and the server's ends of its sockets.
+struct GuardProcess {
+    child: Child,
+    /// Standard input of the guard; closing it requests the end of the program.
+    input: UnixStream,
+    /// Frames of the guard.
+    frames: UnixStream,
+}
+
+/// The server's end and the guard's end of a socket. A program could open a pipe of its guard through
+/// `/proc`, and hold it or write to it, but not a socket.
+fn socket() -> io::Result<(UnixStream, Stdio)> {
+    let (server_end, guard_end) = UnixStream::pair()?;
+    let guard_end = guard_end.into_std()?;
+    guard_end.set_nonblocking(false)?;
+    Ok((server_end, Stdio::from(OwnedFd::from(guard_end))))
+}
+
+async fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ProgramStartError> {
+    let slot = Arc::clone(slots).acquire_owned().await;
+    slot.map_err(|_| ProgramStartError::Closed)
+}
+
+/// The order as one line of JSON.
+fn line(order: &GuardOrder) -> Vec<u8> {
+    let mut line = serde_json::to_vec(order).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! A program with open standard streams.
+
+use tokio::net::UnixStream;
+use tokio::process::ChildStdout;
+
+use super::supervisor::GuardedProgram;
+
+/// A running program with open standard streams. `input` and `output` may be moved away; hold
+/// `program`, because dropping it ends the program.
+#[derive(Debug)]
+pub struct PipedProgram {
+    /// Standard input of the program; nothing can be read from it.
+    pub input: UnixStream,
+    /// Standard output of the program. It ends when no process of the program is left.
+    pub output: ChildStdout,
+    /// The handle of the program.
+    pub program: GuardedProgram,
+}

@@ -1,0 +1,398 @@
+//! The task behind one guard: it reads the frames, forwards the request to end, and reports when no
+//! process of the program is left. It outlives the caller that started the program.
+//!
+//! ```text
+//! end requested ── guard: TERM, grace period, KILL ──▶ end
+//!   ╰── grace period + SLACK: the guard has failed; the server kills the descendants, then the guard
+//! ```
+
+use std::future::pending;
+use std::io;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::process::Child;
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use turnwire_event::code::StopOutcome;
+use turnwire_event::port::BoxFuture;
+
+use super::frame_reader::GuardFrameReader;
+use super::{GuardProcess, ProgramStartError};
+use crate::program::guard::frame::{GuardFrame, ProgramEnded, ProgramExit};
+use crate::program::guard::kill_descendants;
+use crate::tool::LiveTask;
+
+/// Beyond the grace period, until the server kills the processes itself: killing takes a moment, and
+/// longer on a busy machine.
+const SLACK: Duration = Duration::from_secs(1);
+/// From then until the program is reported as not killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Between two rounds of killing by the server.
+const KILL_PAUSE: Duration = Duration::from_millis(100);
+/// Consecutive rounds without a process before none is assumed to be left: reading the process table
+/// is not atomic, and a process that forks and exits may be missed. Meanwhile a slow guard has time to
+/// report the end.
+const EMPTY_ROUNDS: usize = 5;
+/// Rounds after a guard is dead or has reported the end: five seconds.
+const ROUNDS_MAX: usize = 50;
+/// For a guard to exit after it has reported the end.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The result of a program of which no process is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinishedProgram {
+    /// How the program ended.
+    pub end: ProgramEnded,
+    /// The output, up to its limit.
+    pub output: Vec<u8>,
+    /// The program wrote more than its limit, and was ended.
+    pub output_too_large: bool,
+}
+
+/// The handle of a running program. Dropping it ends the program.
+#[derive(Debug)]
+pub struct GuardedProgram {
+    id: u32,
+    /// The [`GuardSupervisor`] holds the receiver; dropping the sender requests the end.
+    stop: Option<oneshot::Sender<()>>,
+    ended: watch::Receiver<Option<StopOutcome>>,
+    finished: oneshot::Receiver<FinishedProgram>,
+}
+
+impl GuardedProgram {
+    /// The process id of the guard, which is also the session id of the program's processes, unless
+    /// they have created a session. The process id of the program is not known yet.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Waits until no process of the program is left. Resolves to [`StopOutcome::Discarded`] if the
+    /// system cannot kill it in time.
+    pub fn ended(&self) -> BoxFuture<'static, StopOutcome> {
+        let mut ended = self.ended.clone();
+        Box::pin(async move {
+            let outcome = ended.wait_for(Option::is_some).await;
+            // An error means that the task panicked; the program ends all the same, unobserved.
+            let outcome = outcome.ok().and_then(|outcome| *outcome);
+            outcome.unwrap_or(StopOutcome::Discarded)
+        })
+    }
+
+    /// Requests the end of the program.
+    pub fn stop(&mut self) {
+        self.stop = None;
+    }
+
+    /// Waits until no process of the program is left. Cancel safe: only dropping the handle ends the
+    /// program.
+    pub async fn finished(&mut self) -> FinishedProgram {
+        let finished = (&mut self.finished).await;
+        finished.unwrap_or_else(|_| FinishedProgram {
+            end: ProgramEnded::unstarted(ProgramExit::Refused),
+            output: Vec::new(),
+            output_too_large: false,
+        })
+    }
+}
+
+/// The standard input of a guard, and so how the request to end reaches it.
+enum GuardInput {
+    /// The order is being written.
+    Writing(BoxFuture<'static, UnixStream>),
+    /// The guard has its order; closing the input requests the end, besides the signal.
+    Open {
+        _input: UnixStream,
+    },
+    Closed,
+    /// The caller has the input: the request is a signal alone.
+    Moved,
+}
+
+/// The state of the task.
+pub(super) struct GuardSupervisor {
+    child: Child,
+    guard: Pid,
+    input: GuardInput,
+    program: Option<Pid>,
+    output: Vec<u8>,
+    output_bytes_max: usize,
+    output_too_large: bool,
+    grace: Duration,
+    /// The guard was requested to end the program.
+    requested: bool,
+    /// When the server kills the processes itself.
+    kill_at: Option<Instant>,
+    /// When the program is reported as not killed.
+    give_up_at: Option<Instant>,
+    /// The server has begun to kill.
+    killing: bool,
+    /// The server has killed a process.
+    killed: bool,
+    /// The number of last rounds without a process.
+    empty_rounds: usize,
+    end: Option<ProgramEnded>,
+}
+
+impl GuardSupervisor {
+    /// Supervises a guard that runs one call.
+    pub(super) fn call(
+        guard: GuardProcess,
+        order: Vec<u8>,
+        output_bytes_max: usize,
+        grace: Duration,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<GuardedProgram, ProgramStartError> {
+        let mut input = guard.input;
+        let guard_input = GuardInput::Writing(Box::pin(async move {
+            // A guard that does not read the order exits, which ends its frames.
+            let _ = input.write_all(&order).await;
+            input
+        }));
+        let frames = GuardFrameReader::new(guard.frames);
+        let supervisor = Self::new(guard.child, guard_input, output_bytes_max, grace)?;
+        Ok(supervisor.spawn(frames, slot))
+    }
+
+    /// Supervises a guard of a piped program, and returns the input of the program.
+    pub(super) fn pipe(
+        guard: GuardProcess,
+        grace: Duration,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<(UnixStream, GuardedProgram), ProgramStartError> {
+        let frames = GuardFrameReader::new(guard.frames);
+        let supervisor = Self::new(guard.child, GuardInput::Moved, 0, grace)?;
+        Ok((guard.input, supervisor.spawn(frames, slot)))
+    }
+
+    fn new(
+        child: Child,
+        input: GuardInput,
+        output_bytes_max: usize,
+        grace: Duration,
+    ) -> Result<Self, ProgramStartError> {
+        let guard = child.id().and_then(pid);
+        Ok(Self {
+            guard: guard
+                .ok_or_else(|| ProgramStartError::Process(io::ErrorKind::BrokenPipe.into()))?,
+            child,
+            input,
+            program: None,
+            output: Vec::new(),
+            output_bytes_max,
+            output_too_large: false,
+            grace,
+            requested: false,
+            kill_at: None,
+            give_up_at: None,
+            killing: false,
+            killed: false,
+            empty_rounds: 0,
+            end: None,
+        })
+    }
+
+    fn spawn(
+        self,
+        frames: GuardFrameReader<UnixStream>,
+        slot: OwnedSemaphorePermit,
+    ) -> GuardedProgram {
+        let id = self.guard.as_raw_nonzero().get().unsigned_abs();
+        let (stop, stopped) = oneshot::channel();
+        let (outcome, ended) = watch::channel(None);
+        let (result, finished) = oneshot::channel();
+        let live_task = LiveTask::begin();
+        tokio::spawn(async move {
+            let _guards = (slot, live_task);
+            let program = self.run(frames, stopped, &outcome).await;
+            outcome.send_replace(Some(program.end.outcome()));
+            let _ = result.send(program);
+        });
+        GuardedProgram {
+            id,
+            stop: Some(stop),
+            ended,
+            finished,
+        }
+    }
+
+    async fn run(
+        mut self,
+        mut frames: GuardFrameReader<UnixStream>,
+        stopped: oneshot::Receiver<()>,
+        outcome: &watch::Sender<Option<StopOutcome>>,
+    ) -> FinishedProgram {
+        let mut stopped = Some(stopped);
+        while self.end.is_none() {
+            tokio::select! {
+                frame = frames.next() => match frame {
+                    Some(frame) => self.handle(frame),
+                    None => break,
+                },
+                input = order_written(&mut self.input) => {
+                    self.input = GuardInput::Open { _input: input };
+                }
+                () = stop_requested(&mut stopped) => {
+                    stopped = None;
+                    self.request_end();
+                }
+                () = due(self.give_up_at) => {
+                    self.give_up_at = None;
+                    let guard = self.child.id().unwrap_or_default();
+                    tracing::error!(guard, "program could not be killed");
+                    outcome.send_replace(Some(StopOutcome::Discarded));
+                }
+                () = due(self.kill_at) => {
+                    self.kill_at = Some(Instant::now() + KILL_PAUSE);
+                    if self.kill().await {
+                        break;
+                    }
+                }
+            }
+        }
+        drop(frames);
+        self.finish().await
+    }
+
+    fn handle(&mut self, frame: GuardFrame) {
+        match frame {
+            GuardFrame::Start(start) => self.program = pid(start.pid),
+            GuardFrame::Output(bytes) => {
+                let room = self.output_bytes_max - self.output.len();
+                self.output_too_large |= bytes.len() > room;
+                self.output
+                    .extend_from_slice(&bytes[..bytes.len().min(room)]);
+                if self.output_too_large {
+                    self.request_end();
+                }
+            }
+            GuardFrame::ErrorOutput(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                tracing::debug!(?text, "standard error of a program");
+            }
+            GuardFrame::End(end) => self.end = Some(end),
+        }
+    }
+
+    fn request_end(&mut self) {
+        if self.requested {
+            return;
+        }
+        self.requested = true;
+        let kill_at = Instant::now() + self.grace + SLACK;
+        self.kill_at = Some(kill_at);
+        self.give_up_at = Some(kill_at + KILL_TIMEOUT);
+        if !matches!(self.input, GuardInput::Moved) {
+            self.input = GuardInput::Closed;
+        }
+        // Only this task reaps the guard, so the id is still its own. CONT is for a guard that the
+        // program has stopped.
+        for signal in [Signal::TERM, Signal::CONT] {
+            let _ = kill_process(self.guard, signal);
+        }
+    }
+
+    /// Kills the descendants of a guard that failed to do it, and the guard once none is left. True
+    /// then.
+    async fn kill(&mut self) -> bool {
+        if !self.killing {
+            self.killing = true;
+            let guard = self.child.id().unwrap_or_default();
+            tracing::warn!(guard, "guard does not end its program; the server kills it");
+        }
+        self.kill_round().await;
+        if self.empty_rounds < EMPTY_ROUNDS {
+            // The program may have stopped the guard again.
+            let _ = kill_process(self.guard, Signal::CONT);
+            return false;
+        }
+        let _ = kill_process(self.guard, Signal::KILL);
+        true
+    }
+
+    /// Kills the descendants once.
+    async fn kill_round(&mut self) {
+        let (guard, program) = (self.guard, self.program);
+        let killed = tokio::task::spawn_blocking(move || kill_descendants(guard, program)).await;
+        match killed {
+            Ok(false) => self.empty_rounds += 1,
+            Ok(true) => (self.empty_rounds, self.killed) = (0, true),
+            // The round did not run, so a process may be left.
+            Err(_) => self.empty_rounds = 0,
+        }
+    }
+
+    /// Kills the descendants until none is left, [`ROUNDS_MAX`] times at most, then the guard.
+    async fn kill_all(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            if self.empty_rounds >= EMPTY_ROUNDS {
+                break;
+            }
+            self.kill_round().await;
+            sleep(KILL_PAUSE).await;
+        }
+        let _ = kill_process(self.guard, Signal::KILL);
+    }
+
+    /// The guard has reported the end, or is dead.
+    async fn finish(mut self) -> FinishedProgram {
+        let end = match self.end.take() {
+            // A guard that was stopped may see the death of its program before the request to end
+            // it: what the server killed was requested.
+            Some(end) => ProgramEnded {
+                requested: end.requested || self.killed,
+                killed: end.killed || self.killed,
+                ..end
+            },
+            None => {
+                // The guard was killed, or sent no valid frame: the program dies with it, and its
+                // session is killed here.
+                self.kill_all().await;
+                ProgramEnded {
+                    requested: self.requested,
+                    killed: self.program.is_some() || self.killed,
+                    ..ProgramEnded::unstarted(ProgramExit::Refused)
+                }
+            }
+        };
+        if timeout(EXIT_TIMEOUT, self.child.wait()).await.is_err() {
+            tracing::error!("guard has reported the end of its program and does not exit");
+            self.empty_rounds = 0;
+            self.kill_all().await;
+            let _ = timeout(EXIT_TIMEOUT, self.child.wait()).await;
+        }
+        FinishedProgram {
+            end,
+            output: self.output,
+            output_too_large: self.output_too_large,
+        }
+    }
+}
+
+/// Waits until the guard has its order.
+async fn order_written(input: &mut GuardInput) -> UnixStream {
+    match input {
+        GuardInput::Writing(writing) => writing.await,
+        GuardInput::Open { .. } | GuardInput::Closed | GuardInput::Moved => pending().await,
+    }
+}
+
+async fn stop_requested(stopped: &mut Option<oneshot::Receiver<()>>) {
+    match stopped {
+        Some(stopped) => drop(stopped.await),
+        None => pending().await,
+    }
+}
+
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
+}

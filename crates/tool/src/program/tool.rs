@@ -1,0 +1,257 @@
+//! A tool that runs a program: its arguments and its input come from the input of the model, its
+//! output is the result. It runs under a guard in the folder of the session, and the turn does not end
+//! before all of its processes have (S3-074, R-17).
+
+mod argument;
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+use turnwire_event::code::{ReceiptKind, StopOutcome, ToolErrorClass, ToolType};
+use turnwire_event::port::{BoxFuture, Refusal, Ward, WardId};
+use turnwire_pack::{Output, ProcessDef, ProcessLimits, Stdin, ToolDef};
+
+use crate::pack_tool::{PackTool, ToolAction};
+use crate::program::guard::frame::ProgramExit;
+use crate::program::guard::order::ProgramLimits;
+use crate::program::runner::{FinishedProgram, ProgramRunner, ProgramSpec};
+use crate::secrets::Secrets;
+use crate::tool::{ToolFailure, ToolInvocation};
+
+use argument::ArgumentTemplate;
+
+/// The default of `timeout_ms`, as the pack has it.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The upper bound of `timeout_ms`.
+const TIMEOUT_MAX: Duration = Duration::from_secs(600);
+/// The upper bound of `output_bytes_max`: the whole output goes to a model.
+const OUTPUT_BYTES_MAX: u64 = 8 * 1_048_576;
+/// Beyond the timeout and the grace period, so that the program ends first and says why.
+const MARGIN: Duration = Duration::from_secs(5);
+/// Of the output of a failed program that the model gets.
+const FAILED_OUTPUT_BYTES_MAX: usize = 2 * 1_024;
+
+/// Why a process tool cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProcessToolError {
+    #[error("its command is empty; write the program and its arguments")]
+    EmptyCommand,
+    #[error("its program `{0}` may not have a field; only arguments may")]
+    FieldInProgram(String),
+    #[error(
+        "there is no program `{0}`; install it, or write the absolute path of a file that can be run"
+    )]
+    MissingProgram(String),
+}
+
+/// Runs one program of the pack.
+pub(crate) struct ProcessTool {
+    program: String,
+    args: Vec<ArgumentTemplate>,
+    process: ProcessDef,
+    timeout: Duration,
+    /// The keys in its environment, which no result may contain.
+    secrets: Secrets,
+    runner: Arc<ProgramRunner>,
+}
+
+impl ProcessTool {
+    pub(crate) fn build(
+        def: &ToolDef,
+        process: &ProcessDef,
+        runner: &Arc<ProgramRunner>,
+    ) -> Result<PackTool, ProcessToolError> {
+        let timeout = def.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
+        let action = Self::new(process, timeout.min(TIMEOUT_MAX), runner)?;
+        let timeout = Some(action.timeout + runner.grace() + MARGIN);
+        let tool = PackTool::new(def.clone(), ToolType::Process, timeout, action);
+        Ok(tool)
+    }
+
+    fn new(
+        process: &ProcessDef,
+        timeout: Duration,
+        runner: &Arc<ProgramRunner>,
+    ) -> Result<Self, ProcessToolError> {
+        let command = process.command.split_first();
+        let (program, args) = command.ok_or(ProcessToolError::EmptyCommand)?;
+        if ArgumentTemplate::new(program).has_field() {
+            return Err(ProcessToolError::FieldInProgram(program.clone()));
+        }
+        let missing = || ProcessToolError::MissingProgram(program.clone());
+        let file = runner.find(program).ok_or_else(missing)?;
+        Ok(Self {
+            // The file of now, so that a file that appears earlier in `PATH` is not run instead.
+            program: file.to_str().ok_or_else(missing)?.to_owned(),
+            args: args.iter().map(|arg| ArgumentTemplate::new(arg)).collect(),
+            timeout,
+            secrets: Secrets::of_env(&process.env),
+            process: ProcessDef {
+                output_bytes_max: process.output_bytes_max.min(OUTPUT_BYTES_MAX),
+                ..process.clone()
+            },
+            runner: Arc::clone(runner),
+        })
+    }
+
+    async fn execute(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
+        let deadline = Instant::now() + self.timeout;
+        let spec = self.spec(&call)?;
+        // Registered before the program starts, and while it waits for a slot: a turn that is
+        // cancelled starts nothing, and one that has registered the program waits for its end.
+        let (started, program) = oneshot::channel::<BoxFuture<'static, StopOutcome>>();
+        let id = WardId::default();
+        let registered = call.context.wards.take(Ward {
+            kind: ReceiptKind::Process,
+            id: id.clone(),
+            tool_use_id: call.tool_use_id,
+            ended: Box::pin(async move {
+                match program.await {
+                    Ok(ended) => ended.await,
+                    // The program was not started.
+                    Err(_) => StopOutcome::Stopped,
+                }
+            }),
+        });
+        match registered {
+            Ok(()) => {}
+            Err(Refusal::Cancelled | Refusal::Ended) => return pending().await,
+            Err(Refusal::Unavailable) => {
+                let message = "Too much runs in this turn; no program can be started.";
+                return Err(ToolFailure::internal(message));
+            }
+        }
+        let slot = timeout_at(deadline, self.runner.slot()).await;
+        let slot = slot.map_err(|_| {
+            let message = "Too many programs are running; try again later.";
+            ToolFailure::new(ToolErrorClass::Timeout, message)
+        })?;
+        // The turn may have been cancelled during the wait; then nothing starts. The session drops
+        // the turn and reports its tools.
+        let Ok(_part) = call.context.wards.enter() else {
+            return pending().await;
+        };
+        let program = slot.and_then(|slot| self.runner.start(spec, slot));
+        let mut program = program.map_err(|error| {
+            tracing::error!(?error, "program could not be started");
+            ToolFailure::internal("The program of this tool could not be started.")
+        })?;
+        // Without an await since the start, so that no cancel can come between.
+        id.name(program.id().to_string());
+        let _ = started.send(program.ended());
+        let Ok(finished) = timeout_at(deadline, program.finished()).await else {
+            program.stop();
+            program.finished().await;
+            let timeout = self.timeout.as_millis();
+            let message = format!("The program did not finish within {timeout} ms and was ended.");
+            return Err(ToolFailure::new(ToolErrorClass::Timeout, message));
+        };
+        self.result(finished)
+    }
+
+    fn spec(&self, call: &ToolInvocation) -> Result<ProgramSpec, ToolFailure> {
+        let Value::Object(input) = &call.input else {
+            return Err(ToolFailure::invalid_input("The input must be an object."));
+        };
+        let args = self.args(input)?;
+        let dir = self.runner.folder(call.context.session_id);
+        let dir = dir.map_err(|error| {
+            tracing::error!(?error, "folder of a session could not be created");
+            ToolFailure::internal(NO_FOLDER)
+        })?;
+        Ok(ProgramSpec {
+            program: self.program.clone(),
+            args,
+            env: self.process.env.clone(),
+            dir,
+            limits: limits(self.process.limits),
+            input: match self.process.stdin {
+                Stdin::Input => Some(call.input.to_string()),
+                Stdin::None => None,
+            },
+            output_bytes_max: usize::try_from(self.process.output_bytes_max).unwrap_or(usize::MAX),
+        })
+    }
+
+    fn args(&self, input: &Map<String, Value>) -> Result<Vec<String>, ToolFailure> {
+        let args = self.args.iter().map(|arg| arg.fill(input));
+        args.filter_map(Result::transpose).collect()
+    }
+
+    /// The result for the model. It has no path, and nothing of standard error, which may contain
+    /// paths.
+    fn result(&self, finished: FinishedProgram) -> Result<Value, ToolFailure> {
+        if finished.output_too_large {
+            let limit = self.process.output_bytes_max;
+            let message = format!("The program wrote more than {limit} bytes and was ended.");
+            return Err(ToolFailure::internal(message));
+        }
+        if finished.end.too_many_processes {
+            let limit = self.process.limits.processes;
+            let message = format!("The program had more than {limit} processes and was ended.");
+            return Err(ToolFailure::internal(message));
+        }
+        let message = match finished.end.exit {
+            ProgramExit::Code(0) if finished.end.truncated => {
+                "The output of the program could not be read to its end.".to_owned()
+            }
+            ProgramExit::Code(0) => return self.read(&finished.output),
+            ProgramExit::Code(code) => format!("The program exited with code {code}."),
+            ProgramExit::Signal(signal) => format!("The program was ended by signal {signal}."),
+            ProgramExit::MissingProgram => "The program of this tool is missing.".to_owned(),
+            ProgramExit::MissingFolder => NO_FOLDER.to_owned(),
+            ProgramExit::Refused => "The program of this tool could not be started.".to_owned(),
+        };
+        // Keys are removed before the cut, so that no part of one is left.
+        let output = String::from_utf8_lossy(&finished.output).into_owned();
+        let output = self.secrets.hide(output);
+        let output = output[..output.floor_char_boundary(FAILED_OUTPUT_BYTES_MAX)].trim();
+        if output.is_empty() {
+            return Err(ToolFailure::internal(message));
+        }
+        Err(ToolFailure::internal(format!(
+            "{message} It wrote:\n{output}"
+        )))
+    }
+
+    fn read(&self, output: &[u8]) -> Result<Value, ToolFailure> {
+        match self.process.output {
+            Output::Json => serde_json::from_slice(output)
+                .map(|value| self.secrets.hide_in(value))
+                .map_err(|_| ToolFailure::internal("The output of the program is not JSON.")),
+            Output::Text => {
+                let text = String::from_utf8_lossy(output);
+                let text = text.strip_suffix('\n').unwrap_or(&text);
+                Ok(Value::String(self.secrets.hide(text.to_owned())))
+            }
+        }
+    }
+}
+
+impl ToolAction for ProcessTool {
+    fn run(
+        self: Arc<Self>,
+        call: ToolInvocation,
+    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
+        Box::pin(async move { self.execute(call).await })
+    }
+}
+
+const NO_FOLDER: &str = "The program has no working directory.";
+
+fn limits(limits: ProcessLimits) -> ProgramLimits {
+    ProgramLimits {
+        cpu_s: Some(limits.cpu_s),
+        memory_bytes: Some(limits.memory_bytes),
+        file_bytes: Some(limits.file_bytes),
+        files: Some(limits.open_files),
+        processes: Some(limits.processes),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! One argument of a program: text of the pack with fields of the input. There is no shell, so a value
+//! is always a part of this one argument; and it cannot become an option.
+
+use serde_json::{Map, Value};
+
+use crate::tool::ToolFailure;
+
+/// Of one argument; the system allows 128 KiB, with a worse error.
+const ARGUMENT_BYTES_MAX: usize = 64 * 1_024;
+
+/// An argument with fields of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ArgumentTemplate(Vec<TemplatePart>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum TemplatePart {
+    Text(String),
+    Field(String),
+}
+
+impl ArgumentTemplate {
+    /// Reads `{name}` as a field; any other brace stands for itself.
+    pub(super) fn new(text: &str) -> Self {
+        let owned = |piece| match piece {
+            turnwire_pack::Piece::Text(text) => TemplatePart::Text(text.to_owned()),
+            turnwire_pack::Piece::Field(name) => TemplatePart::Field(name.to_owned()),
+        };
+        Self(turnwire_pack::pieces(text).into_iter().map(owned).collect())
+    }
+
+    pub(super) fn has_field(&self) -> bool {
+        self.0
+            .iter()
+            .any(|piece| matches!(piece, TemplatePart::Field(_)))
+    }
+
+    /// Fills the fields from `input`; `None` if a field is missing.
+    pub(super) fn fill(&self, input: &Map<String, Value>) -> Result<Option<String>, ToolFailure> {
+        let mut filled = String::new();
+        for piece in &self.0 {
+            match piece {
+                TemplatePart::Text(text) => filled.push_str(text),
+                TemplatePart::Field(name) => match input.get(name) {
+                    None | Some(Value::Null) => return Ok(None),
+                    Some(Value::String(text)) => filled.push_str(text),
+                    Some(value) => filled.push_str(&value.to_string()),
+                },
+            }
+        }
+        let first_field = match self.0.first() {
+            Some(TemplatePart::Field(name)) => Some(name),
+            Some(TemplatePart::Text(_)) | None => None,
+        };
+        if let Some(name) = first_field.filter(|_| filled.starts_with('-')) {
+            let message = format!("`{name}` may not begin with `-`.");
+            return Err(ToolFailure::invalid_input(message));
+        }
+        if filled.contains('\0') {
+            let message = "The input may not contain a NUL character.";
+            return Err(ToolFailure::invalid_input(message));
+        }
+        if filled.len() > ARGUMENT_BYTES_MAX {
+            let message = format!("A field may not have more than {ARGUMENT_BYTES_MAX} bytes.");
+            return Err(ToolFailure::invalid_input(message));
+        }
+        Ok(Some(filled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fill(argument: &str, input: &Value) -> Result<Option<String>, ToolFailure> {
+        ArgumentTemplate::new(argument).fill(input.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn fields_are_filled_and_other_text_is_unchanged() {
+        let input = json!({"q": "a b; rm -rf /", "n": 5, "f": 1.5, "yes": true, "l": [1, "x"],
+                           "in-city": "Rome"});
+        let cases = [
+            ("plain", "plain"),
+            ("", ""),
+            ("{q}", "a b; rm -rf /"),
+            ("--query={q}", "--query=a b; rm -rf /"),
+            ("{n}-{f}-{yes}", "5-1.5-true"),
+            ("{l}", "[1,\"x\"]"),
+            ("{in-city}{-n}", "Rome{-n}"),
+            ("{{n}}", "{5}"),
+            ("{}{ n}{1n}{n", "{}{ n}{1n}{n"),
+            ("}{", "}{"),
+            ("-v", "-v"),
+            ("ü{n}ü", "ü5ü"),
+        ];
+        for (argument, expected) in cases {
+            let filled = fill(argument, &input);
+            assert_eq!(filled, Ok(Some(expected.to_owned())), "{argument}");
+        }
+    }
+
+    #[test]
+    fn argument_without_its_field_is_left_out() {
+        let input = json!({"null": null});
+        for argument in ["{q}", "--query={q}", "{null}", "a{q}b"] {
+            assert_eq!(fill(argument, &input), Ok(None), "{argument}");
+        }
+    }
+
+    #[test]
+    fn value_cannot_become_an_option() {
+        let input = json!({"v": "-rf", "empty": "", "n": -5, "zero": "a\0b"});
+        for (argument, message) in [
+            ("{v}", "`v` may not begin with `-`."),
+            ("{v}.txt", "`v` may not begin with `-`."),
+            ("{n}", "`n` may not begin with `-`."),
+            ("{empty}{v}", "`empty` may not begin with `-`."),
+            ("{empty}-x", "`empty` may not begin with `-`."),
+            ("a{zero}", "The input may not contain a NUL character."),
+        ] {
+            let failure = fill(argument, &input).expect_err("it is refused");
+            assert_eq!(failure, ToolFailure::invalid_input(message), "{argument}");
+        }
+        assert_eq!(fill("-n{n}", &input), Ok(Some("-n-5".to_owned())));
+        let long = json!({"v": "x".repeat(ARGUMENT_BYTES_MAX + 1)});
+        assert!(fill("{v}", &long).is_err());
+    }
+}

@@ -1,0 +1,47 @@
+//! Whose turn a tool works for. The agent makes a [`ToolContext`] for each of its invocations;
+//! nothing in it comes from a model (S2-047).
+
+use std::sync::Arc;
+
+use turnwire_event::port::{Delegate, Wards};
+use turnwire_event::{EpisodeId, Owner, SessionId, Trace, TurnId};
+
+use super::item_store::ItemStore;
+
+/// The turn, its owner and what its tools share.
+pub struct ToolContext {
+    /// The owner of the turn; the principal of every call to a data service.
+    pub owner: Owner,
+    /// The session of the turn.
+    pub session_id: SessionId,
+    /// The turn that the tool works for.
+    pub turn_id: TurnId,
+    /// The episode of the turn.
+    pub episode_id: EpisodeId,
+    /// The language of the person.
+    pub locale: String,
+    /// The location of the person, if the client sent it.
+    pub location: Option<String>,
+    /// The sub-agent that calls; `None` for the orchestrator.
+    pub agent: Option<String>,
+    /// The span of the invocation.
+    pub trace: Option<Arc<Trace>>,
+    /// The items that data services returned in this invocation of the agent.
+    pub items: ItemStore,
+    /// The version of the agent's definition, a label of metrics.
+    pub definition: String,
+    /// Registers processes and requests that outlive the future of a tool.
+    pub wards: Arc<dyn Wards>,
+    /// Runs workers.
+    pub delegate: Arc<dyn Delegate>,
+}
+
+impl std::fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("session_id", &self.session_id)
+            .field("turn_id", &self.turn_id)
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
+}
